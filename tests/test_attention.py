@@ -1,0 +1,174 @@
+"""The reference attention against torch's own, against loops, and on the edge cases that break implementations."""
+
+import math
+
+import pytest
+import torch
+from torch.nn.functional import scaled_dot_product_attention as torch_attention
+
+from ttutor.attention import attention_weights, scaled_dot_product_attention
+from ttutor.masks import CAUSAL, Mask, causal_mask, window_mask
+from ttutor.shapes import ShapeError
+
+BATCH, HEADS, QUERIES, KEYS, D_HEAD, D_VALUE = 2, 3, 5, 7, 8, 4
+
+
+@pytest.fixture
+def tensors():
+    shapes = [(BATCH, HEADS, QUERIES, D_HEAD), (BATCH, HEADS, KEYS, D_HEAD), (BATCH, HEADS, KEYS, D_VALUE)]
+    return [torch.randn(shape, dtype=torch.float64) for shape in shapes]
+
+
+def some_mask():
+    mask = torch.rand(BATCH, HEADS, QUERIES, KEYS) > 0.4
+    mask[..., 0] = True  # every query sees a key, since torch has no rule for one that sees none
+    return mask
+
+
+@pytest.mark.parametrize("masked", [False, True])
+@pytest.mark.parametrize("scale", [None, 0.7])
+def test_equals_torch(tensors, masked, scale):
+    mask = some_mask() if masked else None
+    ours = scaled_dot_product_attention(*tensors, mask, scale=scale)
+    assert ours.shape == (BATCH, HEADS, QUERIES, D_VALUE)
+    torch.testing.assert_close(ours, torch_attention(*tensors, attn_mask=mask, scale=scale), rtol=0, atol=1e-12)
+
+
+def test_bias_is_added_to_the_scaled_scores(tensors):
+    bias = torch.randn(HEADS, QUERIES, KEYS, dtype=torch.float64)
+    ours = scaled_dot_product_attention(*tensors, bias=bias)
+    torch.testing.assert_close(ours, torch_attention(*tensors, attn_mask=bias.expand(BATCH, -1, -1, -1)))
+
+
+def test_equals_a_loop_over_every_number(tensors):
+    query, key, value = tensors
+    ours = scaled_dot_product_attention(query, key, value, causal=True)
+    for b in range(BATCH):
+        for h in range(HEADS):
+            for i in range(QUERIES):
+                seen = range(i + KEYS - QUERIES + 1)
+                score = [sum(query[b, h, i, d] * key[b, h, j, d] for d in range(D_HEAD)) / D_HEAD**0.5 for j in seen]
+                total = sum(math.exp(s) for s in score)
+                blend = sum(math.exp(s) / total * value[b, h, j] for j, s in zip(seen, score, strict=True))
+                torch.testing.assert_close(ours[b, h, i], blend)
+
+
+@pytest.mark.parametrize(
+    ("words", "drawn"),
+    [
+        ({"causal": True}, causal_mask(QUERIES, KEYS)),
+        ({"window": 2}, window_mask(QUERIES, KEYS, window=2)),
+        ({"causal": True, "window": 3}, causal_mask(QUERIES, KEYS) & window_mask(QUERIES, KEYS, window=3)),
+        ({"mask": CAUSAL}, causal_mask(QUERIES, KEYS)),
+        ({"mask": Mask(window=2), "causal": True}, causal_mask(QUERIES, KEYS) & window_mask(QUERIES, KEYS, window=2)),
+    ],
+)
+def test_a_described_mask_equals_the_drawn_one(tensors, words, drawn):
+    described = scaled_dot_product_attention(*tensors, **words)
+    assert torch.equal(described, scaled_dot_product_attention(*tensors, drawn))
+    torch.testing.assert_close(described, torch_attention(*tensors, attn_mask=drawn))
+
+
+def test_rows_are_distributions(tensors):
+    query, key, _ = tensors
+    weights = attention_weights(query, key, some_mask())
+    assert (weights >= 0).all()
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(BATCH, HEADS, QUERIES, dtype=torch.float64))
+
+
+def test_masked_weights_are_exactly_zero(tensors):
+    query, key, _ = tensors
+    mask = some_mask()
+    assert attention_weights(100 * query, key, mask).masked_select(~mask).eq(0).all()
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_query_that_sees_nothing_gets_zeros_and_finite_gradients(tensors, dtype):
+    query, key, value = (tensor.to(dtype).requires_grad_() for tensor in tensors)
+    mask = some_mask()
+    mask[0, :, 2] = False
+    mask[1] = False
+    context = scaled_dot_product_attention(query, key, value, mask)
+    assert context[0, :, 2].eq(0).all()
+    assert context[1].eq(0).all()
+    assert context.isfinite().all()
+    context.sum().backward()
+    for tensor in (query, key, value):
+        assert tensor.grad.isfinite().all()
+    assert query.grad[1].eq(0).all()
+    assert query.grad[0, :, 1].ne(0).any()
+
+
+def test_more_queries_than_keys_under_a_causal_mask():
+    query, key, value = torch.randn(1, 5, 4), torch.randn(1, 2, 4), torch.randn(1, 2, 4)
+    context = scaled_dot_product_attention(query, key, value, causal=True)
+    assert context[:, :3].eq(0).all()  # they stand before the first key
+    torch.testing.assert_close(context[:, 3], value[:, 0])
+
+
+def test_keys_in_the_future_change_nothing(tensors):
+    query, key, value = tensors
+    before = scaled_dot_product_attention(query, key, value, causal=True)
+    key, value = key.clone(), value.clone()
+    key[..., 5:, :], value[..., 5:, :] = 1e3 * torch.randn_like(key[..., 5:, :]), torch.randn_like(value[..., 5:, :])
+    after = scaled_dot_product_attention(query, key, value, causal=True)
+    assert torch.equal(before[..., :3, :], after[..., :3, :])
+    assert not torch.equal(before[..., 3:, :], after[..., 3:, :])
+
+
+def test_permuting_keys_with_their_values_changes_nothing(tensors):
+    query, key, value = tensors
+    order = torch.randperm(KEYS)
+    shuffled = scaled_dot_product_attention(query, key[..., order, :], value[..., order, :])
+    torch.testing.assert_close(shuffled, scaled_dot_product_attention(query, key, value))
+
+
+@pytest.mark.parametrize("n_kv_heads", [1, 2, 3, 6])
+def test_grouped_heads_equal_repeated_ones(n_kv_heads):
+    query = torch.randn(BATCH, 6, QUERIES, D_HEAD, dtype=torch.float64)
+    key, value = torch.randn(2, BATCH, n_kv_heads, KEYS, D_HEAD, dtype=torch.float64)
+    repeated = [tensor.repeat_interleave(6 // n_kv_heads, dim=1) for tensor in (key, value)]
+    torch.testing.assert_close(scaled_dot_product_attention(query, key, value), torch_attention(query, *repeated))
+
+
+def test_heads_that_do_not_divide_are_refused():
+    query, key = torch.randn(1, 6, 2, 3), torch.randn(1, 4, 5, 3)
+    with pytest.raises(ShapeError, match="6 query heads cannot share 4 key/value heads"):
+        scaled_dot_product_attention(query, key, key)
+
+
+def test_works_on_one_sequence_without_leading_axes():
+    query, key, value = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 2)
+    expected = torch_attention(*(t.reshape(1, 1, *t.shape) for t in (query, key, value)))[0, 0]
+    torch.testing.assert_close(scaled_dot_product_attention(query, key, value), expected)
+
+
+def test_gradients_are_those_of_the_formula(tensors):
+    inputs = tuple(tensor[:1, :1].clone().requires_grad_() for tensor in tensors)
+    assert torch.autograd.gradcheck(lambda q, k, v: scaled_dot_product_attention(q, k, v, causal=True), inputs)
+
+
+def test_dropout_drops_weights_and_keeps_the_mean(tensors):
+    query, key, _ = (tensor.float() for tensor in tensors)
+    ones = torch.ones(BATCH, HEADS, KEYS, 1)
+    context = torch.stack([scaled_dot_product_attention(query, key, ones, dropout=0.25) for _ in range(4000)])
+    assert context.std(dim=0).min() > 0.01
+    torch.testing.assert_close(context.mean(dim=0), torch.ones(BATCH, HEADS, QUERIES, 1), rtol=0, atol=0.05)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_wrong_axes_are_named():
+    query, key, value = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 6, 4)
+    with pytest.raises(ShapeError, match="axis 'keys' is 5 in key but 6 in value"):
+        scaled_dot_product_attention(query, key, value)
+
+
+def test_huge_scores_do_not_overflow():
+    query = key = torch.tensor([[1e4, 0.0], [0.0, 1e4]])
+    torch.testing.assert_close(attention_weights(query, key), torch.eye(2))
+
+
+@pytest.mark.parametrize("length", [0, 1])
+def test_empty_and_single_sequences(length):
+    tensor = torch.randn(2, 3, length, 4)
+    assert scaled_dot_product_attention(tensor, tensor, tensor).shape == (2, 3, length, 4)

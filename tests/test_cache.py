@@ -1,0 +1,55 @@
+"""The caches: room, rows, and which tokens are real."""
+
+import pytest
+import torch
+
+from ttutor.cache import DecoderCache, KeyValueCache, real_positions
+
+
+@pytest.mark.parametrize("steps", [[1] * 9, [4, 1, 1, 7], [3]])
+def test_holds_what_was_appended_in_order(steps):
+    cache, keys, values = KeyValueCache(), [], []
+    for n in steps:
+        keys.append(torch.randn(2, 3, n, 5))
+        values.append(torch.randn(2, 3, n, 4))
+        key, value = cache.append(keys[-1], values[-1])
+    assert torch.equal(key, torch.cat(keys, dim=2))
+    assert torch.equal(value, torch.cat(values, dim=2))
+    assert len(cache) == sum(steps)
+
+
+def test_selecting_rows_repeats_and_reorders_them():
+    cache = KeyValueCache()
+    key, value = torch.randn(3, 1, 2, 4), torch.randn(3, 1, 2, 4)
+    cache.append(key, value)
+    cache.select(torch.tensor([2, 0, 0]))
+    kept_key, kept_value = cache.read()
+    assert torch.equal(kept_key, key[[2, 0, 0]])
+    assert torch.equal(kept_value, value[[2, 0, 0]])
+    cache.append(torch.zeros(3, 1, 1, 4), torch.zeros(3, 1, 1, 4))
+    assert torch.equal(cache.read()[0][:, :, :2], key[[2, 0, 0]])
+
+
+def test_reading_an_empty_cache_is_an_error():
+    with pytest.raises(ValueError, match="the cache is empty"):
+        KeyValueCache().read()
+    with pytest.raises(ValueError, match="the cache is empty"):
+        DecoderCache(1).lengths()
+
+
+def test_positions_count_real_tokens_only():
+    is_real = torch.tensor([[True, True, True], [False, True, True], [True, False, True], [False, False, False]])
+    assert real_positions(is_real).tolist() == [[0, 1, 2], [0, 0, 1], [0, 0, 1], [0, 0, 0]]
+
+
+def test_a_decoder_cache_goes_on_counting_where_each_row_stopped():
+    cache = DecoderCache(n_layers=2)
+    assert cache.n_tokens == 0
+    cache.extend(torch.tensor([[True, True, True], [False, False, True]]))
+    positions, keys = cache.extend(torch.tensor([[True, False], [True, True]]))
+    assert positions.tolist() == [[3, 3], [1, 2]]
+    assert keys[:, 0, 0].int().tolist() == [[1, 1, 1, 1, 0], [0, 0, 1, 1, 1]]
+    assert cache.lengths().tolist() == [4, 3]
+    cache.select(torch.tensor([1]))
+    assert cache.lengths().tolist() == [3]
+    assert cache.n_tokens == 5

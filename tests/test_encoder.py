@@ -1,0 +1,125 @@
+"""Encoder layer and stack against torch's, and what must not matter to them."""
+
+import pytest
+import torch
+from torch import nn
+
+from ttutor.encoder import Encoder, EncoderLayer
+from ttutor.masks import Mask
+
+D_MODEL, N_HEADS, D_FF = 12, 3, 20
+
+
+def torch_twin(ours: EncoderLayer, norm: str, activation: str) -> nn.TransformerEncoderLayer:
+    """Torch's layer with the weights of ours."""
+    theirs = nn.TransformerEncoderLayer(
+        D_MODEL, N_HEADS, D_FF, dropout=0.0, batch_first=True, norm_first=norm == "pre", activation=activation
+    ).double()
+    attention = ours.self_attention
+    projections = (attention.to_query, attention.to_key, attention.to_value)
+    theirs.load_state_dict(
+        {
+            "self_attn.in_proj_weight": torch.cat([p.weight for p in projections]),
+            "self_attn.in_proj_bias": torch.cat([p.bias for p in projections]),
+            "self_attn.out_proj.weight": attention.to_output.weight,
+            "self_attn.out_proj.bias": attention.to_output.bias,
+            "linear1.weight": ours.feed_forward.widen.weight,
+            "linear1.bias": ours.feed_forward.widen.bias,
+            "linear2.weight": ours.feed_forward.narrow.weight,
+            "linear2.bias": ours.feed_forward.narrow.bias,
+            "norm1.weight": ours.around_attention.norm.gain,
+            "norm1.bias": ours.around_attention.norm.bias,
+            "norm2.weight": ours.around_feed_forward.norm.gain,
+            "norm2.bias": ours.around_feed_forward.norm.bias,
+        }
+    )
+    return theirs
+
+
+def randomised(module: nn.Module) -> nn.Module:
+    """A module in float64 none of whose parameters is zero or one by design."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return module.double()
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("activation", ["relu", "gelu"])
+@pytest.mark.parametrize("padded", [False, True])
+def test_layer_equals_torch_in_values_and_gradients(norm, activation, padded):
+    ours = randomised(EncoderLayer(D_MODEL, N_HEADS, D_FF, norm=norm, activation=activation))
+    theirs = torch_twin(ours, norm, activation)
+    mine = torch.randn(2, 5, D_MODEL, dtype=torch.float64, requires_grad=True)
+    other = mine.detach().clone().requires_grad_()
+    real = (
+        torch.tensor([[True] * 5, [True, True, True, False, False]]) if padded else torch.ones(2, 5, dtype=torch.bool)
+    )
+    out = ours(mine, Mask(dense=real.reshape(2, 1, 1, 5)))[real]
+    expected = theirs(other, src_key_padding_mask=~real)[real]
+    torch.testing.assert_close(out, expected, rtol=0, atol=1e-12)
+    (gradient,) = torch.autograd.grad(out.square().sum(), mine)
+    (expected_gradient,) = torch.autograd.grad(expected.square().sum(), other)
+    torch.testing.assert_close(gradient, expected_gradient)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_stack_is_its_layers_in_order_and_a_last_norm_for_pre(norm):
+    stack = randomised(Encoder(D_MODEL, N_HEADS, D_FF, n_layers=3, norm=norm))
+    hidden = torch.randn(2, 5, D_MODEL, dtype=torch.float64)
+    expected = hidden
+    for layer in stack.layers:
+        expected = torch_twin(layer, norm, "relu")(expected)
+    if norm == "pre":
+        last = stack.final_norm
+        expected = nn.functional.layer_norm(expected, (D_MODEL,), last.gain, last.bias)
+    torch.testing.assert_close(stack(hidden), expected)
+
+
+def test_without_positions_it_is_permutation_equivariant():
+    stack = randomised(Encoder(D_MODEL, N_HEADS, D_FF, n_layers=2))
+    hidden, order = torch.randn(2, 7, D_MODEL, dtype=torch.float64), torch.randperm(7)
+    torch.testing.assert_close(stack(hidden[:, order]), stack(hidden)[:, order])
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_what_stands_in_the_padding_never_matters(norm):
+    stack = randomised(Encoder(D_MODEL, N_HEADS, D_FF, n_layers=2, norm=norm))
+    hidden = torch.randn(2, 5, D_MODEL, dtype=torch.float64)
+    real = torch.tensor([[True] * 5, [False, True, True, True, False]])
+    other = torch.where(real.unsqueeze(-1), hidden, 50 * torch.randn_like(hidden))
+    mask = real.reshape(2, 1, 1, 5)
+    assert torch.equal(stack(hidden, mask)[real], stack(other, mask)[real])
+    torch.testing.assert_close(stack(hidden, mask)[1, 1:4], stack(hidden[1:, 1:4])[0])
+
+
+def test_a_row_does_not_depend_on_the_rest_of_the_batch():
+    stack = randomised(Encoder(D_MODEL, N_HEADS, D_FF, n_layers=2))
+    hidden = torch.randn(4, 5, D_MODEL, dtype=torch.float64)
+    torch.testing.assert_close(stack(hidden)[2:3], stack(hidden[2:3]))
+
+
+def test_a_row_of_padding_only_stays_finite_forward_and_backward():
+    stack = randomised(Encoder(D_MODEL, N_HEADS, D_FF, n_layers=2))
+    hidden = torch.randn(2, 3, D_MODEL, dtype=torch.float64, requires_grad=True)
+    mask = torch.tensor([[True] * 3, [False] * 3]).reshape(2, 1, 1, 3)
+    out = stack(hidden, mask)
+    out.square().sum().backward()
+    assert out.isfinite().all()
+    assert hidden.grad.isfinite().all()
+    assert all(p.grad.isfinite().all() for p in stack.parameters())
+
+
+def test_every_position_reaches_every_other_in_one_layer():
+    layer = randomised(EncoderLayer(D_MODEL, N_HEADS, D_FF))
+    jacobian = torch.autograd.functional.jacobian(
+        lambda hidden: layer(hidden).sum(dim=-1), torch.randn(1, 4, D_MODEL, dtype=torch.float64)
+    )
+    assert jacobian[0, :, 0].abs().sum(dim=-1).gt(0).all()
+
+
+def test_dropout_acts_while_training_only():
+    layer = EncoderLayer(D_MODEL, N_HEADS, D_FF, dropout=0.3)
+    hidden = torch.randn(1, 5, D_MODEL)
+    assert not torch.equal(layer(hidden), layer(hidden))
+    layer.eval()
+    assert torch.equal(layer(hidden), layer(hidden))

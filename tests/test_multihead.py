@@ -1,0 +1,148 @@
+"""Multi-head attention against torch's module with copied weights, against a loop over heads, and with a cache."""
+
+import pytest
+import torch
+from torch import nn
+
+from ttutor.cache import KeyValueCache
+from ttutor.masks import CAUSAL, Mask
+from ttutor.multihead import AttentionHead, MultiHeadAttention
+from ttutor.shapes import ShapeError
+
+D_MODEL, N_HEADS = 12, 3
+
+
+def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
+    """Give torch's module the weights of ours."""
+    projections = (ours.to_query, ours.to_key, ours.to_value)
+    theirs.in_proj_weight.data = torch.cat([p.weight.data for p in projections])
+    theirs.in_proj_bias.data = torch.cat([p.bias.data for p in projections])
+    theirs.out_proj.load_state_dict(ours.to_output.state_dict())
+
+
+@pytest.fixture
+def ours():
+    attention = MultiHeadAttention(D_MODEL, N_HEADS).double().eval()
+    for name, parameter in attention.named_parameters():
+        if name.endswith("bias"):
+            nn.init.normal_(parameter)
+    return attention
+
+
+@pytest.fixture
+def query():
+    return torch.randn(2, 5, D_MODEL, dtype=torch.float64)
+
+
+@pytest.fixture
+def memory():
+    return torch.randn(2, 7, D_MODEL, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("kind", ["self", "cross", "value apart", "causal", "padded"])
+def test_equals_torch(ours, query, memory, kind):
+    theirs = nn.MultiheadAttention(D_MODEL, N_HEADS, batch_first=True).double().eval()
+    copy_weights(ours, theirs)
+    real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
+    if kind == "self":
+        mine, expected = ours(query), theirs(query, query, query)[0]
+    elif kind == "cross":
+        mine, expected = ours(query, memory), theirs(query, memory, memory)[0]
+    elif kind == "value apart":
+        value = torch.randn_like(memory)
+        mine, expected = ours(query, memory, value), theirs(query, memory, value)[0]
+    elif kind == "causal":
+        ahead = torch.ones(5, 5, dtype=torch.bool).triu(1)  # torch marks what may NOT be seen
+        mine, expected = ours(query, mask=CAUSAL), theirs(query, query, query, attn_mask=ahead)[0]
+    else:
+        mask = Mask(dense=real.reshape(2, 1, 1, 7))
+        mine, expected = ours(query, memory, mask=mask), theirs(query, memory, memory, key_padding_mask=~real)[0]
+    torch.testing.assert_close(mine, expected, rtol=0, atol=1e-12)
+
+
+def test_equals_a_loop_over_heads_whose_writes_add_up(ours, query):
+    d_head = D_MODEL // N_HEADS
+    written = ours.to_output.bias.expand_as(query).clone()
+    for h in range(N_HEADS):
+        rows = slice(h * d_head, (h + 1) * d_head)
+        head = AttentionHead(D_MODEL, d_head, bias=True).double()
+        for mine, whole in ((head.to_query, ours.to_query), (head.to_key, ours.to_key), (head.to_value, ours.to_value)):
+            mine.weight.data, mine.bias.data = whole.weight.data[rows], whole.bias.data[rows]
+        written += head(query) @ ours.to_output.weight[:, rows].T
+    torch.testing.assert_close(ours(query), written)
+
+
+@pytest.mark.parametrize("n_kv_heads", [1, 2])
+def test_grouped_heads_equal_full_heads_with_repeated_weights(n_kv_heads, query, memory):
+    grouped = MultiHeadAttention(D_MODEL, 4, n_kv_heads).double()
+    full = MultiHeadAttention(D_MODEL, 4).double()
+    full.load_state_dict(
+        {
+            name: tensor.reshape(n_kv_heads, 3, -1).repeat_interleave(4 // n_kv_heads, dim=0).reshape(full_tensor.shape)
+            if name.startswith(("to_key", "to_value"))
+            else tensor
+            for (name, tensor), full_tensor in zip(
+                grouped.state_dict().items(), full.state_dict().values(), strict=True
+            )
+        }
+    )
+    torch.testing.assert_close(grouped(query, memory), full(query, memory))
+
+
+@pytest.mark.parametrize("chunks", [[5], [1, 1, 1, 1, 1], [3, 2], [1, 4]])
+def test_cached_in_chunks_equals_all_at_once(ours, query, chunks):
+    cache = KeyValueCache()
+    parts = [ours(part, mask=CAUSAL, cache=cache) for part in query.split(chunks, dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), ours(query, mask=CAUSAL), rtol=0, atol=1e-12)
+    assert len(cache) == 5
+
+
+def test_a_fixed_cache_is_filled_once(ours, query, memory):
+    cache = KeyValueCache(is_fixed=True)
+    first = ours(query, memory, cache=cache)
+    again = ours(query, torch.full_like(memory, torch.nan), cache=cache)
+    torch.testing.assert_close(first, again)
+    assert len(cache) == 7
+
+
+def test_attention_function_is_an_argument(query):
+    seen = []
+
+    def attend(q, k, v, mask=None, *, dropout=0.0):
+        seen.append((q.shape, k.shape, dropout))
+        return q
+
+    layer = MultiHeadAttention(D_MODEL, N_HEADS, dropout=0.5, attend=attend).double()
+    layer(query)
+    layer.eval()(query)
+    shape = (2, N_HEADS, 5, 4)
+    assert seen == [(shape, shape, 0.5), (shape, shape, 0.0)]
+
+
+def test_a_head_sees_other_lengths_and_aligns_its_causal_mask(query):
+    head = AttentionHead(D_MODEL, 4).double()
+    assert head(query).shape == (2, 5, 4)
+    last = head(query[:, -1:], query, causal=True)  # one new query, five keys: it sees all of them
+    torch.testing.assert_close(last, head(query, causal=True)[:, -1:])
+    assert all(parameter.ndim == 2 for parameter in head.parameters())  # no biases unless asked for
+
+
+@pytest.mark.parametrize(
+    ("sizes", "message"),
+    [
+        ((10, 3), "d_model must be a multiple of n_heads, but d_model=10 and n_heads=3"),
+        ((12, 0), "n_heads=0"),
+        ((12, 4, 3), "n_heads must be a multiple of n_kv_heads, but 4 is none of 3"),
+    ],
+)
+def test_sizes_that_do_not_divide_are_refused(sizes, message):
+    with pytest.raises(ValueError, match=message):
+        MultiHeadAttention(*sizes)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_wrong_widths_and_batches_are_named(ours, query, memory):
+    with pytest.raises(ShapeError, match="axis 'd_model' is 6 in query but must be 12"):
+        ours(query[..., :6])
+    with pytest.raises(ShapeError, match="axis 'batch' is 2 in query but 1 in key"):
+        ours(query, memory[:1])

@@ -1,0 +1,235 @@
+"""The whole model against `nn.Transformer`, its properties, and its sizes."""
+
+import pytest
+import torch
+from torch import nn
+
+from ttutor.cache import DecoderCache
+from ttutor.masks import padding_mask
+from ttutor.shapes import ShapeError
+from ttutor.transformer import Transformer, TransformerConfig
+
+PAD = 0
+
+
+def small(**changes) -> TransformerConfig:
+    sizes = {"vocab_size": 23, "d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20, "max_len": 16}
+    return TransformerConfig(**{**sizes, **changes})
+
+
+def build(**changes) -> Transformer:
+    """A model in float64 and evaluation mode none of whose parameters is zero or one by design."""
+    model = Transformer(small(**changes)).double().eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return model
+
+
+@pytest.fixture
+def source_ids():
+    return torch.tensor([[5, 6, 7, 8, 9, 3, 0], [4, 5, 6, 3, 0, 0, 0]])
+
+
+@pytest.fixture
+def target_ids():
+    return torch.tensor([[2, 10, 11, 12, 13], [2, 14, 15, 0, 0]])
+
+
+def torch_twin(ours: Transformer) -> nn.Transformer:
+    """`nn.Transformer` with the weights of ours."""
+    config = ours.config
+    theirs = nn.Transformer(
+        config.d_model,
+        config.n_heads,
+        config.n_layers,
+        config.n_layers,
+        config.d_ff,
+        dropout=0.0,
+        batch_first=True,
+        norm_first=config.norm == "pre",
+    ).double()
+    renamed = {}
+    for name, tensor in ours.state_dict().items():
+        if "embeddings" in name or name.startswith("to_logits"):
+            continue
+        for old, new in [
+            (".cross_attention", ".multihead_attn"),
+            (".self_attention", ".self_attn"),
+            (".to_output", ".out_proj"),
+            ("feed_forward.widen", "linear1"),
+            ("feed_forward.narrow", "linear2"),
+            (".gain", ".weight"),
+            ("around_attention.norm", "norm1"),
+            ("around_self_attn.norm", "norm1"),
+            ("around_self_attention.norm", "norm1"),
+            ("around_cross_attention.norm", "norm2"),
+            ("around_multihead_attn.norm", "norm2"),
+            ("around_feed_forward.norm", "norm3" if name.startswith("decoder") else "norm2"),
+            ("final_norm", "norm"),
+        ]:
+            name = name.replace(old, new)
+        renamed[name] = tensor
+    for name in [name for name in renamed if ".to_query." in name]:
+        parts = [renamed.pop(name.replace("to_query", part)) for part in ("to_query", "to_key", "to_value")]
+        renamed[name.replace(".to_query.", ".in_proj_")] = torch.cat(parts)
+    missing, surplus = theirs.load_state_dict(renamed, strict=False)
+    assert not surplus
+    if config.norm == "post":  # torch puts a last norm there too, which the paper does not have
+        assert all(name.startswith(("encoder.norm", "decoder.norm")) for name in missing)
+        theirs.encoder.norm = theirs.decoder.norm = None
+    else:
+        assert not missing
+    return theirs
+
+
+@pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch remarks on its own fast path
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_equals_nn_transformer_in_values_and_gradients(source_ids, target_ids, norm):
+    ours = build(norm=norm)
+    theirs = torch_twin(ours)
+    memory_padding, target_padding = source_ids == PAD, target_ids == PAD
+    ahead = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    hidden = theirs(
+        ours.source_embeddings(source_ids),
+        ours.target_embeddings(target_ids),
+        tgt_mask=ahead,
+        src_key_padding_mask=memory_padding,
+        tgt_key_padding_mask=target_padding,
+        memory_key_padding_mask=memory_padding,
+    )
+    real = ~target_padding
+    mine, expected = ours(source_ids, target_ids)[real], ours.project(hidden)[real]
+    torch.testing.assert_close(mine, expected, rtol=0, atol=1e-11)
+    table = ours.source_embeddings.token.table.weight
+    (gradient,) = torch.autograd.grad(mine.logsumexp(-1).sum(), table)
+    (expected_gradient,) = torch.autograd.grad(expected.logsumexp(-1).sum(), table)
+    torch.testing.assert_close(gradient, expected_gradient)
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+@pytest.mark.parametrize("positions", ["sinusoidal", "learned"])
+def test_no_leak_from_the_future(source_ids, target_ids, norm, positions):
+    model = build(norm=norm, positions=positions)
+    before = model(source_ids, target_ids)
+    for t in range(1, 5):
+        changed = target_ids.clone()
+        changed[:, t] = 20
+        assert torch.equal(before[:, :t], model(source_ids, changed)[:, :t])
+
+
+@pytest.mark.parametrize("norm", ["post", "pre"])
+def test_padding_never_matters_neither_its_amount_nor_its_side(source_ids, target_ids, norm):
+    model = build(norm=norm)
+    alone = model(source_ids[1:, :4], target_ids[1:, :3])
+    torch.testing.assert_close(model(source_ids, target_ids)[1:, :3], alone)
+    left_source, left_target = torch.roll(source_ids, 3, dims=1), torch.roll(target_ids, 2, dims=1)
+    assert left_source[1].tolist() == [0, 0, 0, 4, 5, 6, 3]
+    assert left_target[1].tolist() == [0, 0, 2, 14, 15]
+    torch.testing.assert_close(model(left_source[1:], left_target[1:])[:, 2:], alone)
+
+
+@pytest.mark.parametrize("chunks", [[1] * 5, [2, 3], [4, 1]])
+@pytest.mark.parametrize("padding", ["right", "left", "both"])
+def test_cached_equals_uncached_for_ragged_batches(source_ids, chunks, padding):
+    model = build(norm="pre")
+    rows = {"right": [2, 14, 15, 0, 0], "left": [0, 0, 2, 14, 15], "both": [0, 2, 14, 15, 0]}
+    target_ids = torch.tensor([[2, 10, 11, 12, 13], rows[padding]])
+    memory, memory_mask = model.encode(source_ids), padding_mask(source_ids, PAD)
+    cache = DecoderCache(2)
+    parts = [model.decode(part, memory, memory_mask, cache) for part in target_ids.split(chunks, dim=1)]
+    expected = model.decode(target_ids, memory, memory_mask)
+    real = target_ids != PAD
+    torch.testing.assert_close(torch.cat(parts, dim=1)[real], expected[real], rtol=0, atol=1e-12)
+
+
+def test_a_ragged_batch_goes_on_after_its_padding(source_ids):
+    """A row that was padded on the right in the prefill gets its next token at its own next position."""
+    model = build()
+    memory, memory_mask = model.encode(source_ids), padding_mask(source_ids, PAD)
+    cache = DecoderCache(2)
+    model.decode(torch.tensor([[2, 10, 11, 12], [2, 14, 0, 0]]), memory, memory_mask, cache)
+    step = model.decode(torch.tensor([[13], [15]]), memory, memory_mask, cache)
+    short = model.decode(torch.tensor([[2, 14, 15]]), memory[1:], memory_mask[1:])
+    torch.testing.assert_close(step[1], short[0, -1:])
+
+
+def test_an_empty_source_gives_finite_logits_and_gradients(target_ids):
+    model = build()
+    logits = model(torch.zeros(2, 4, dtype=torch.long), target_ids)
+    logits.square().mean().backward()
+    assert logits.isfinite().all()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+def test_rows_do_not_depend_on_each_other(source_ids, target_ids):
+    model = build()
+    torch.testing.assert_close(model(source_ids, target_ids)[:1], model(source_ids[:1], target_ids[:1]))
+
+
+def test_the_base_model_has_the_papers_size():
+    with torch.device("meta"):
+        model = Transformer(TransformerConfig.base())
+    d_model, d_ff, vocab = 512, 2048, 37_000
+    attention = 4 * (d_model**2 + d_model)
+    feed_forward = 2 * d_model * d_ff + d_ff + d_model
+    encoder_layer = attention + feed_forward + 2 * 2 * d_model
+    decoder_layer = 2 * attention + feed_forward + 3 * 2 * d_model
+    assert model.n_parameters() == vocab * d_model + 6 * (encoder_layer + decoder_layer) == 63_082_496
+
+
+def test_the_tiny_model_has_the_sizes_of_its_paper():
+    config = TransformerConfig.tiny()
+    sizes = (config.n_layers, config.d_model, config.d_ff, config.n_heads, config.vocab_size)
+    assert sizes == (4, 128, 256, 4, 10_000)
+    assert Transformer(config).n_parameters() == pytest.approx(2.6e6, rel=0.01)
+
+
+def test_tying_saves_one_table():
+    tied, untied = Transformer(small()), Transformer(small(tie_embeddings=False))
+    assert tied.to_logits.weight is tied.source_embeddings.token.table.weight
+    assert untied.n_parameters() - tied.n_parameters() == 23 * 12
+
+
+def test_at_the_start_no_token_is_favoured():
+    model = Transformer(TransformerConfig(vocab_size=1000, d_model=64, n_heads=4, n_layers=2, d_ff=128)).eval()
+    logits = model(torch.randint(1, 1000, (8, 12)), torch.randint(1, 1000, (8, 12)))
+    targets = torch.randint(1, 1000, (96,))
+    loss = nn.functional.cross_entropy(logits.flatten(0, 1), targets)
+    assert loss.item() == pytest.approx(torch.tensor(1000.0).log().item(), rel=0.15)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_heads": 5}, r"d_model must be a multiple of n_heads \(d_model=12, n_heads=5\)"),
+        ({"d_ff": 0}, r"d_ff must be a positive integer \(d_ff=0\)"),
+        ({"n_layers": 2.0}, r"n_layers must be a positive integer \(n_layers=2.0\)"),
+        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1 \(dropout=1.0\)"),
+        ({"norm": "mid"}, r"norm must be \"post\" or \"pre\" \(norm='mid'\)"),
+        ({"positions": "rotating"}, r"positions must be one of .*\(positions='rotating'\)"),
+        ({"pad_id": 23}, r"pad_id must be a token id \(pad_id=23, vocab_size=23\)"),
+    ],
+)
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_impossible_configs_name_their_values(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+def test_a_config_survives_as_plain_values():
+    config = small(norm="pre")
+    assert TransformerConfig(**config.to_dict()) == config
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_wrong_inputs_are_named(source_ids, target_ids):
+    model = build()
+    with pytest.raises(ShapeError, match="axis 'batch' is 2 in source_ids but 1 in target_ids"):
+        model(source_ids, target_ids[:1])
+    with pytest.raises(ValueError, match="17 tokens are more than the 16 positions"):
+        model(torch.ones(1, 17, dtype=torch.long), torch.ones(1, 3, dtype=torch.long))
+    cache = DecoderCache(2)
+    memory = model.encode(source_ids)
+    model.decode(torch.ones(2, 10, dtype=torch.long), memory, cache=cache)
+    with pytest.raises(ValueError, match="17 tokens are more than the 16 positions"):
+        model.decode(torch.ones(2, 7, dtype=torch.long), memory, cache=cache)

@@ -1,0 +1,8 @@
+"""ttutor: the Transformer, taught by code that you can read, run, import and grade with.
+
+Each idea has one room: a chapter of the book, a module of the same name here and a test file beside it.
+Importing ``ttutor`` itself loads nothing heavy; import the room you need, as in
+``from ttutor.attention import scaled_dot_product_attention``.
+"""
+
+__version__ = "0.1.0"

@@ -1,0 +1,155 @@
+"""Caches for decoding: what need not be computed again when the next token arrives.
+
+A decoder's causal mask has a consequence worth a factor of the sequence length: an old token's keys and values never
+change when a new token is appended. So they are kept. A cache is an argument of the call, never a state of the model,
+and one model can serve many caches at once.
+"""
+
+import torch
+from einops import rearrange, reduce
+from jaxtyping import Bool, Float, Int
+from torch import Tensor
+
+__all__ = ["DecoderCache", "KeyValueCache", "LayerCache", "real_positions"]
+
+
+def real_positions(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch tokens"]:
+    """Number the real tokens of each row 0, 1, 2, ... wherever the padding stands.
+
+    A padding token gets the number of the real token before it (0 where there is none); nobody looks at it.
+
+    Example:
+        >>> real_positions(torch.tensor([[True, True, False], [False, True, True]]))
+        tensor([[0, 1, 1],
+                [0, 0, 1]])
+    """
+    return (is_real.cumsum(dim=-1) - 1).clamp(min=0)
+
+
+class KeyValueCache:
+    """The keys and values that one attention layer has seen, ``batch heads tokens d_head`` each.
+
+    Args:
+        is_fixed: filled once and then only read, as in cross-attention, where the memory stays the same for all steps.
+
+    Example:
+        >>> cache = KeyValueCache()
+        >>> key, value = cache.append(torch.zeros(1, 2, 3, 4), torch.zeros(1, 2, 3, 4))
+        >>> key, value = cache.append(torch.ones(1, 2, 1, 4), torch.ones(1, 2, 1, 4))
+        >>> len(cache), key.shape
+        (4, torch.Size([1, 2, 4, 4]))
+    """
+
+    def __init__(self, *, is_fixed: bool = False) -> None:
+        self.is_fixed = is_fixed
+        self._n_tokens = 0
+        self._key: Tensor | None = None  # with room for more tokens than there are
+        self._value: Tensor | None = None
+
+    def __len__(self) -> int:
+        return self._n_tokens
+
+    def append(
+        self, key: Float[Tensor, "batch heads tokens d_head"], value: Float[Tensor, "batch heads tokens d_value"]
+    ) -> tuple[Tensor, Tensor]:
+        """Take in the keys and values of new tokens; give those of all tokens so far.
+
+        The room is doubled when it runs out, so that appending ``n`` tokens copies about ``2n`` of them, not ``n^2/2``.
+        """
+        start, end = self._n_tokens, self._n_tokens + key.shape[-2]
+        self._key = _with_room(self._key, key, start, end)
+        self._value = _with_room(self._value, value, start, end)
+        self._key[..., start:end, :] = key
+        self._value[..., start:end, :] = value
+        self._n_tokens = end
+        return self.read()
+
+    def read(self) -> tuple[Tensor, Tensor]:
+        """The keys and values of all tokens so far.
+
+        Raises:
+            ValueError: nothing was appended yet.
+        """
+        if self._key is None or self._value is None:
+            raise ValueError("the cache is empty: append keys and values before reading it")
+        return self._key[..., : self._n_tokens, :], self._value[..., : self._n_tokens, :]
+
+    def select(self, rows: Int[Tensor, " rows"]) -> None:
+        """Keep these rows of the batch, in this order; a row may come more than once, as in beam search."""
+        if self._key is not None and self._value is not None:
+            self._key, self._value = self._key.index_select(0, rows), self._value.index_select(0, rows)
+
+
+def _with_room(
+    buffer: Float[Tensor, "batch heads room width"] | None,
+    new: Float[Tensor, "batch heads tokens width"],
+    start: int,
+    end: int,
+) -> Float[Tensor, "batch heads more_room width"]:
+    """A buffer like ``new`` with room for ``end`` tokens that holds the first ``start`` of the old one."""
+    if buffer is not None and buffer.shape[-2] >= end:
+        return buffer
+    batch, heads, _, width = new.shape
+    larger = new.new_empty(batch, heads, end if buffer is None else max(end, 2 * start), width)
+    if buffer is not None:
+        larger[..., :start, :] = buffer[..., :start, :]
+    return larger
+
+
+class LayerCache:
+    """The two caches of one decoder layer: its own tokens' keys and values, and those of the memory."""
+
+    def __init__(self) -> None:
+        self.self_attention = KeyValueCache()
+        self.cross_attention = KeyValueCache(is_fixed=True)
+
+
+class DecoderCache:
+    """All that a decoder keeps between calls: a `LayerCache` for each layer, and which cached tokens are real.
+
+    Args:
+        n_layers: number of the decoder's layers.
+
+    Example:
+        >>> cache = DecoderCache(n_layers=2)
+        >>> positions, keys = cache.extend(torch.tensor([[True, True], [False, True]]))  # second row padded on the left
+        >>> positions, keys = cache.extend(torch.tensor([[True], [True]]))
+        >>> positions.tolist(), keys.tolist()
+        ([[2], [1]], [[[[True, True, True]]], [[[False, True, True]]]])
+    """
+
+    def __init__(self, n_layers: int) -> None:
+        self.layers = [LayerCache() for _ in range(n_layers)]
+        self._is_real: Tensor | None = None
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens each row holds, padding included."""
+        return 0 if self._is_real is None else self._is_real.shape[-1]
+
+    def extend(
+        self, is_real: Bool[Tensor, "batch tokens"]
+    ) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 1 keys"]]:
+        """Announce new tokens; learn their positions and which of all keys, old and new, are real."""
+        n_new = is_real.shape[-1]
+        self._is_real = is_real if self._is_real is None else torch.cat([self._is_real, is_real], dim=-1)
+        positions = real_positions(self._is_real)[:, self._is_real.shape[-1] - n_new :]
+        return positions, rearrange(self._is_real, "batch keys -> batch 1 1 keys")
+
+    def lengths(self) -> Int[Tensor, " batch"]:
+        """How many real tokens each row holds.
+
+        Raises:
+            ValueError: the cache is empty.
+        """
+        if self._is_real is None:
+            raise ValueError("the cache is empty: decode something with it first")
+        return reduce(self._is_real.int(), "batch keys -> batch", "sum")
+
+    def select(self, rows: Int[Tensor, " rows"]) -> None:
+        """Keep these rows of the batch in every layer, in this order; a row may come more than once."""
+        if self._is_real is not None:
+            self._is_real = self._is_real.index_select(0, rows)
+        for layer in self.layers:
+            layer.self_attention.select(rows)
+            layer.cross_attention.select(rows)

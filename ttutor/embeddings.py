@@ -1,0 +1,74 @@
+"""Embeddings: from token ids to the vectors that the layers work on."""
+
+import math
+
+import torch
+from einops import rearrange
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+__all__ = ["Embeddings", "TokenEmbedding"]
+
+
+class TokenEmbedding(nn.Module):
+    r"""A row of a learned table for each token, times $\sqrt{d_\mathrm{model}}$.
+
+    Vaswani et al. (2017), section 3.4. The table starts with standard deviation $1/\sqrt{d_\mathrm{model}}$, which
+    suits its second use as the output projection; the factor gives the rows unit variance where they are inputs.
+
+    Args:
+        vocab_size: number of rows.
+        d_model: width of each row.
+
+    Raises:
+        IndexError: a token id lies outside the table (raised by the lookup).
+    """
+
+    def __init__(self, vocab_size: int, d_model: int) -> None:
+        super().__init__()
+        self.table = nn.Embedding(vocab_size, d_model)
+        self.factor = math.sqrt(d_model)
+        nn.init.normal_(self.table.weight, std=d_model**-0.5)
+
+    def forward(self, token_ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
+        """Look the tokens up."""
+        return self.table(token_ids) * self.factor
+
+
+class Embeddings(nn.Module):
+    """Token embedding plus position, then dropout: what enters the first layer.
+
+    Vaswani et al. (2017), sections 3.4, 3.5 and 5.4.
+
+    Args:
+        token: maps token ids to vectors; encoder and decoder may share one.
+        position: maps positions to vectors, and says by ``max_len`` how many it knows.
+        dropout: probability of setting a feature to zero while training.
+    """
+
+    def __init__(self, token: nn.Module, position: nn.Module, dropout: float = 0.0) -> None:
+        super().__init__()
+        self.token = token
+        self.position = position
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, token_ids: Int[Tensor, "batch tokens"], positions: Int[Tensor, "batch tokens"] | None = None
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Embed tokens that stand at these positions; at 0, 1, 2, ... when none are given."""
+        if positions is None:
+            self.check_length(token_ids.shape[-1])
+            positions = rearrange(torch.arange(token_ids.shape[-1], device=token_ids.device), "tokens -> 1 tokens")
+        return self.dropout(self.token(token_ids) + self.position(positions))
+
+    def check_length(self, n_tokens: int) -> None:
+        """Refuse more tokens than there are positions for.
+
+        Raises:
+            ValueError: the sequence is longer than the position module's ``max_len``.
+        """
+        if n_tokens > self.position.max_len:
+            raise ValueError(
+                f"{n_tokens} tokens are more than the {self.position.max_len} positions this model knows; "
+                f"shorten the sequence or build the model with max_len={n_tokens} or more"
+            )

@@ -1,0 +1,95 @@
+"""The encoder: every position looks at every other, layer after layer."""
+
+from collections.abc import Callable
+
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
+from ttutor.masks import Mask
+from ttutor.multihead import MultiHeadAttention
+
+__all__ = ["Encoder", "EncoderLayer"]
+
+
+class EncoderLayer(nn.Module):
+    """Self-attention, then the feed-forward network, each inside a residual connection; the shape stays the same.
+
+    Vaswani et al. (2017), section 3.1 and figure 1 (left).
+
+    Args:
+        d_model: width of the stream.
+        n_heads: number of attention heads.
+        d_ff: inner width of the feed-forward network.
+        dropout: probability for attention weights, inner features and each sublayer's output, while training.
+        norm: ``"post"`` (the paper) or ``"pre"``.
+        activation: ``"relu"`` (the paper) or ``"gelu"``.
+        attend: the attention function.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        *,
+        dropout: float = 0.0,
+        norm: str = "post",
+        activation: str = "relu",
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+    ) -> None:
+        super().__init__()
+        self.self_attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, attend=attend)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation, dropout=dropout)
+        self.around_attention = residual_sublayer(norm, d_model, dropout)
+        self.around_feed_forward = residual_sublayer(norm, d_model, dropout)
+
+    def forward(
+        self, hidden: Float[Tensor, "batch tokens d_model"], mask: Mask | Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Mix the positions, then transform each."""
+        hidden = self.around_attention(hidden, lambda stream: self.self_attention(stream, mask=mask))
+        return self.around_feed_forward(hidden, self.feed_forward)
+
+
+class Encoder(nn.Module):
+    """A stack of `EncoderLayer`; with pre-norm a last norm follows, since the stream itself was never normalised.
+
+    Args:
+        n_layers: number of layers.
+        d_model, n_heads, d_ff, dropout, norm, activation, attend: as for `EncoderLayer`.
+
+    Example:
+        >>> import torch
+        >>> encoder = Encoder(d_model=8, n_heads=2, d_ff=16, n_layers=3)
+        >>> encoder(torch.randn(2, 5, 8)).shape
+        torch.Size([2, 5, 8])
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        d_ff: int,
+        n_layers: int,
+        *,
+        dropout: float = 0.0,
+        norm: str = "post",
+        activation: str = "relu",
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+    ) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(
+            EncoderLayer(d_model, n_heads, d_ff, dropout=dropout, norm=norm, activation=activation, attend=attend)
+            for _ in range(n_layers)
+        )
+        self.final_norm = LayerNorm(d_model) if norm == "pre" else nn.Identity()
+
+    def forward(
+        self, hidden: Float[Tensor, "batch tokens d_model"], mask: Mask | Bool[Tensor, "..."] | None = None
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Send the stream through all layers; ``mask`` says which tokens are real (True = may attend)."""
+        for layer in self.layers:
+            hidden = layer(hidden, mask)
+        return self.final_norm(hidden)

@@ -1,0 +1,67 @@
+"""The one short training loop that chapters use for small models; the translator has a trainer of its own."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+__all__ = ["fit"]
+
+
+def fit(
+    model: nn.Module,
+    batches: Iterable[object],
+    loss: Callable[[nn.Module, object], Tensor],
+    *,
+    steps: int,
+    learning_rate: float | Callable[[int], float] = 1e-3,
+    clip_norm: float | None = 1.0,
+) -> list[float]:
+    """Train a model for some steps with Adam; give the loss of every step.
+
+    Args:
+        model: what is trained, in place. It is left in evaluation mode.
+        batches: where batches come from; begun again when it runs out, so a list of batches will do.
+        loss: maps the model and a batch to the number that shall become small.
+        steps: how many batches are used.
+        learning_rate: a number, or a function from the step (1, 2, 3, ...) to a number.
+        clip_norm: the gradient is scaled down to this norm where it is longer; None leaves it alone.
+
+    Raises:
+        ValueError: there are no batches.
+        FloatingPointError: the loss is not finite; the message names the step.
+
+    Example:
+        >>> _ = torch.manual_seed(0)
+        >>> inputs = torch.randn(64, 3)
+        >>> batch = (inputs, inputs.sum(dim=-1, keepdim=True))
+        >>> losses = fit(nn.Linear(3, 1), [batch], lambda model, b: (model(b[0]) - b[1]).square().mean(),
+        ...              steps=300, learning_rate=0.05)
+        >>> losses[0] > 0.5 and losses[-1] < 1e-3
+        True
+    """
+    rate = learning_rate if callable(learning_rate) else lambda step: learning_rate
+    optimizer = torch.optim.Adam(model.parameters(), lr=rate(1))
+    losses: list[float] = []
+    source = iter(batches)
+    model.train()
+    for step in range(1, steps + 1):
+        batch = next(source, None)
+        if batch is None:
+            source = iter(batches)
+            batch = next(source, None)
+            if batch is None:
+                raise ValueError("there are no batches to train on: `batches` gave nothing when it was begun again")
+        for group in optimizer.param_groups:
+            group["lr"] = rate(step)
+        optimizer.zero_grad()
+        value = loss(model, batch)
+        if not torch.isfinite(value):
+            raise FloatingPointError(f"the loss is {value.item()} at step {step}; a smaller learning rate may help")
+        value.backward()
+        if clip_norm is not None:
+            nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+        optimizer.step()
+        losses.append(value.item())
+    model.eval()
+    return losses

@@ -1,0 +1,166 @@
+r"""Multi-head attention: several lookups at once, each in a space of its own.
+
+$$\mathrm{MultiHead}(Q, K, V) = \mathrm{Concat}(\mathrm{head}_1, \dots, \mathrm{head}_h)\,W^O, \qquad
+  \mathrm{head}_i = \mathrm{Attention}(Q W_i^Q, K W_i^K, V W_i^V)$$
+
+Vaswani et al. (2017), section 3.2.2.
+"""
+
+from collections.abc import Callable
+
+from einops import rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor, nn
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.cache import KeyValueCache
+from ttutor.masks import Mask
+from ttutor.shapes import check_shapes
+
+__all__ = ["AttentionHead", "MultiHeadAttention"]
+
+
+class AttentionHead(nn.Module):
+    """One head of attention: project to queries, keys and values, and look up.
+
+    Args:
+        d_model: width of what comes in.
+        d_head: width of queries, keys and values.
+        bias: whether the projections add a constant.
+
+    Example:
+        >>> import torch
+        >>> head = AttentionHead(d_model=8, d_head=4)
+        >>> head(torch.randn(2, 5, 8), causal=True).shape
+        torch.Size([2, 5, 4])
+    """
+
+    def __init__(self, d_model: int, d_head: int, *, bias: bool = False) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.to_query = nn.Linear(d_model, d_head, bias=bias)
+        self.to_key = nn.Linear(d_model, d_head, bias=bias)
+        self.to_value = nn.Linear(d_model, d_head, bias=bias)
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch queries d_model"],
+        key: Float[Tensor, "batch keys d_model"] | None = None,
+        value: Float[Tensor, "batch keys d_model"] | None = None,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+        *,
+        causal: bool = False,
+    ) -> Float[Tensor, "batch queries d_head"]:
+        """Let each query look at the keys; without a key, at the queries' own sequence (self-attention)."""
+        key = query if key is None else key
+        value = key if value is None else value
+        check_shapes({"d_model": self.d_model}, query=(query, "batch queries d_model"), key=(key, "batch keys d_model"))
+        q, k, v = self.to_query(query), self.to_key(key), self.to_value(value)
+        return scaled_dot_product_attention(q, k, v, mask, causal=causal)
+
+
+class MultiHeadAttention(nn.Module):
+    """Several heads side by side, their results merged and projected back to the model's width.
+
+    Self-attention when only a query is given, cross-attention with a key. With fewer key/value heads than query heads
+    it is grouped-query attention (Ainslie et al. 2023), with a single one multi-query attention (Shazeer 2019).
+
+    Args:
+        d_model: width of what comes in and goes out.
+        n_heads: number of query heads; each has width ``d_model / n_heads``.
+        n_kv_heads: number of key/value heads, a divisor of ``n_heads``; as many as query heads when left out.
+        bias: whether the four projections add a constant.
+        dropout: probability of dropping an attention weight while training.
+        attend: the attention function, by the protocol of `ttutor.attention.scaled_dot_product_attention`.
+
+    Differs from the paper: its formula has no bias in the projections; we have one by default, as torch does.
+
+    Raises:
+        ValueError: the head counts do not divide.
+
+    Example:
+        >>> import torch
+        >>> attention = MultiHeadAttention(d_model=8, n_heads=2)
+        >>> words, memory = torch.randn(1, 5, 8), torch.randn(1, 7, 8)
+        >>> attention(words).shape, attention(words, memory).shape
+        (torch.Size([1, 5, 8]), torch.Size([1, 5, 8]))
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        n_heads: int,
+        n_kv_heads: int | None = None,
+        *,
+        bias: bool = True,
+        dropout: float = 0.0,
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+    ) -> None:
+        super().__init__()
+        n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+        if n_heads < 1 or d_model % n_heads:
+            raise ValueError(f"d_model must be a multiple of n_heads, but d_model={d_model} and n_heads={n_heads}")
+        if n_kv_heads < 1 or n_heads % n_kv_heads:
+            raise ValueError(f"n_heads must be a multiple of n_kv_heads, but {n_heads} is none of {n_kv_heads}")
+        d_head = d_model // n_heads
+        self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
+        self.dropout = dropout
+        self.attend = attend
+        self.to_query = nn.Linear(d_model, n_heads * d_head, bias=bias)
+        self.to_key = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
+        self.to_value = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
+        self.to_output = nn.Linear(n_heads * d_head, d_model, bias=bias)
+        for projection in (self.to_query, self.to_key, self.to_value, self.to_output):
+            nn.init.xavier_uniform_(projection.weight)
+            if bias:
+                nn.init.zeros_(projection.bias)
+
+    def forward(
+        self,
+        query: Float[Tensor, "batch queries d_model"],
+        key: Float[Tensor, "batch keys d_model"] | None = None,
+        value: Float[Tensor, "batch keys d_model"] | None = None,
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+        cache: KeyValueCache | None = None,
+    ) -> Float[Tensor, "batch queries d_model"]:
+        """Let each query look at the keys, in every head.
+
+        Args:
+            query: what looks.
+            key: what is looked at; the queries' own sequence when left out.
+            value: what is handed over, one for each key; the keys' own vectors when left out.
+            mask: bool tensor (True = may attend) or `Mask`, broadcastable to ``batch heads queries keys``.
+            cache: keys and values of earlier calls. They are extended by this call's, or, in a fixed cache that is
+                filled, used instead of them.
+
+        Raises:
+            ShapeError: the tensors' axes do not fit together or are not ``d_model`` wide.
+        """
+        key = query if key is None else key
+        value = key if value is None else value
+        check_shapes(
+            {"d_model": self.d_model},
+            query=(query, "batch queries d_model"),
+            key=(key, "batch keys d_model"),
+            value=(value, "batch keys d_model"),
+        )
+        q = rearrange(
+            self.to_query(query), "batch queries (heads d_head) -> batch heads queries d_head", heads=self.n_heads
+        )
+        k, v = self._keys_and_values(key, value, cache)
+        context = self.attend(q, k, v, mask, dropout=self.dropout if self.training else 0.0)
+        return self.to_output(rearrange(context, "batch heads queries d_head -> batch queries (heads d_head)"))
+
+    def _keys_and_values(
+        self,
+        key: Float[Tensor, "batch keys d_model"],
+        value: Float[Tensor, "batch keys d_model"],
+        cache: KeyValueCache | None,
+    ) -> tuple[Tensor, Tensor]:
+        """Keys and values by head, those in the cache included."""
+        if cache is not None and cache.is_fixed and len(cache):
+            return cache.read()
+        split = "batch keys (kv_heads d_head) -> batch kv_heads keys d_head"
+        k = rearrange(self.to_key(key), split, kv_heads=self.n_kv_heads)
+        v = rearrange(self.to_value(value), split, kv_heads=self.n_kv_heads)
+        return (k, v) if cache is None else cache.append(k, v)

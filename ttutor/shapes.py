@@ -1,0 +1,75 @@
+"""Shapes with names: one check whose message says which axis of which tensor is wrong.
+
+A tensor's shape is written as whole-word axes, as in einops: ``"batch heads queries d_head"``. The same word
+means the same size in every tensor of one call.
+"""
+
+import torch
+from torch import Tensor
+
+__all__ = ["ShapeError", "check_shapes"]
+
+
+class ShapeError(ValueError):
+    """Tensors whose axes do not fit together; the message names the axis, the tensors and the sizes."""
+
+
+def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor, str]) -> dict[str, int]:
+    """Check that tensors have the axes they should have, and that equal names mean equal sizes.
+
+    Args:
+        sizes: sizes that are fixed beforehand, by axis name, such as a layer's own ``{"d_model": 512}``.
+        **tensors: for each argument its tensor and its axes, separated by blanks. A leading ``...`` stands for any
+            number of axes, which are not compared; an axis called ``_`` or ``1`` has any size, or size one.
+
+    Returns:
+        The size of every named axis.
+
+    Raises:
+        ShapeError: a tensor has too few or too many axes, or one name has two sizes.
+
+    Example:
+        >>> key, value = torch.zeros(2, 7, 8), torch.zeros(2, 6, 8)
+        >>> check_shapes(key=(key, "batch keys d_head"), value=(value, "batch keys d_head"))
+        Traceback (most recent call last):
+        ...
+        ttutor.shapes.ShapeError: axis 'keys' is 7 in key but 6 in value
+        expected: key [batch keys d_head], value [batch keys d_head]
+        came:     key (2, 7, 8), value (2, 6, 8)
+    """
+    if torch.compiler.is_compiling():  # a compiled graph was checked when it first ran
+        return {}
+    fixed = {"1": 1, **(sizes or {})}
+    found: dict[str, tuple[int, str]] = {axis: (size, "") for axis, size in fixed.items()}
+    for name, (tensor, axes) in tensors.items():
+        for axis, size in zip(*_named_axes(name, tensor, axes), strict=True):
+            known, where = found.setdefault(axis, (size, name))
+            if axis == "_" or known == size:
+                continue
+            if not where:
+                message = f"axis {axis!r} is {size} in {name} but must be {known}"
+            else:
+                message = f"axis {axis!r} is {known} in {where} but {size} in {name}"
+            raise ShapeError(message + _both_sides(tensors))
+    return {axis: size for axis, (size, _) in found.items() if axis not in {"_", "1"}}
+
+
+def _named_axes(name: str, tensor: Tensor, axes: str) -> tuple[list[str], list[int]]:
+    """The axis names of one tensor and their sizes, the open leading axes left out."""
+    if not isinstance(tensor, Tensor):
+        raise TypeError(f"{name} must be a torch.Tensor with axes [{axes}], but came as {type(tensor).__name__}")
+    names, shape = axes.split(), list(tensor.shape)
+    is_open = bool(names) and names[0] == "..."
+    names = names[1:] if is_open else names
+    if len(shape) < len(names) or (len(shape) > len(names) and not is_open):
+        at_least = "at least " if is_open else ""
+        raise ShapeError(
+            f"{name} must have {at_least}{len(names)} axes [{axes}], but its shape {tuple(shape)} has {len(shape)}"
+        )
+    return names, shape[len(shape) - len(names) :]
+
+
+def _both_sides(tensors: dict[str, tuple[Tensor, str]]) -> str:
+    expected = ", ".join(f"{name} [{axes}]" for name, (_, axes) in tensors.items())
+    came = ", ".join(f"{name} {tuple(tensor.shape)}" for name, (tensor, _) in tensors.items())
+    return f"\nexpected: {expected}\ncame:     {came}"
