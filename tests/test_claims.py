@@ -1,0 +1,239 @@
+"""The claims ledger, and the callout that a chapter shows for a claim."""
+
+import html
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+
+from ttutor.claims import VERDICTS, Claim, ClaimContradicted, all_claims, below, chapters, claim
+from ttutor.measurement import format_number
+
+ROOT = Path(__file__).resolve().parents[1]
+BIBLIOGRAPHY = ROOT / "book" / "references.bib"
+CHAPTERS = {
+    "RNN": ("recurrence", 22),
+    "ATT": ("attention", 36),
+    "MH": ("multihead", 12),
+    "POS": ("positions", 20),
+    "ENC": ("encoder", 30),
+    "DEC": ("decoder", 14),
+    "FUL": ("transformer", 18),
+    "TRN": ("training", 12),
+    "VAR": ("variants", 18),
+    "VIT": ("vit", 8),
+    "EFF": ("efficient", 22),
+    "INS": ("inside", 10),
+}
+
+
+class Balance(HTMLParser):
+    """Collects text and attributes, and complains about tags that are not closed in order."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.text = ""
+        self.attributes: dict[str, str | None] = {}
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.open.append(tag)
+        self.attributes |= {name: value for name, value in attrs if name.startswith("data-") or name == "id"}
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def parse(markup: str) -> Balance:
+    parser = Balance()
+    parser.feed(markup)
+    assert parser.open == []
+    return parser
+
+
+# ---------------------------------------------------------------- the ledger
+
+
+def test_the_ledger_is_complete_and_numbered_without_gaps() -> None:
+    expected = [f"{prefix}-{number:02d}" for prefix, (_, count) in CHAPTERS.items() for number in range(1, count + 1)]
+    assert list(all_claims()) == expected
+
+
+def test_every_claim_belongs_to_the_chapter_of_its_prefix() -> None:
+    for name, listed in chapters().items():
+        assert {CHAPTERS[entry.id.split("-")[0]][0] for entry in listed} == {name}
+    assert sum(map(len, chapters().values())) == len(all_claims())
+
+
+@pytest.mark.parametrize("entry", all_claims().values(), ids=lambda entry: entry.id)
+def test_every_entry_is_whole_sentences_for_a_reader(entry: Claim) -> None:
+    for text in (entry.statement, entry.correct, entry.measure):
+        assert text == text.strip()
+        assert text.endswith(".")
+        # Readers have seen no other account, so nothing may point at one; and no markup, which would show as it is.
+        assert not re.search(r"\b(the|this|one|an) article|other accounts|our addition|\*\*|\$|<|\btodo\b", text, re.I)
+    assert not re.search(r"\b(simply|obviously|just)\b", entry.statement + entry.correct, re.I)
+
+
+def test_sources_stand_in_the_bibliography_which_has_no_entry_twice() -> None:
+    keys = re.findall(r"^@\w+\{([^,\s]+),", BIBLIOGRAPHY.read_text(encoding="utf-8"), re.MULTILINE)
+    assert len(keys) == len(set(keys))
+    named = {source for entry in all_claims().values() for source in entry.sources}
+    assert named <= set(keys), f"not in the bibliography: {sorted(named - set(keys))}"
+
+
+def test_a_verdict_that_does_not_exist_is_refused() -> None:
+    with pytest.raises(ValueError, match="verdict 'true'.*right"):
+        Claim(id="X-01", chapter="x", verdict="true", statement="s", correct="c", measure="m")
+
+
+# ---------------------------------------------------------------- the callout
+
+
+@pytest.mark.parametrize("verdict", VERDICTS)
+def test_the_callout_says_everything_in_words(verdict: str) -> None:
+    entry = next(entry for entry in all_claims().values() if entry.verdict == verdict)
+    shown = claim(entry.id, measured={"gap": 0.123456}, agrees=True, source="vaswani2017")
+    page = parse(shown._repr_html_())
+    for text in (page.text, repr(shown)):
+        for part in (entry.id, entry.statement, verdict, entry.correct, "gap", "0.123", "vaswani2017"):
+            assert part in text
+        assert "0.1234" not in text
+
+
+def test_the_callout_carries_its_record_for_the_ledger_page() -> None:
+    measured = {"rows": torch.tensor([0.25, 0.75]), "all": np.bool_(True), "n": np.int64(12345), "note": 'a "<b>" & b'}
+    record = parse(claim("ATT-10", measured=measured, agrees=True)._repr_html_()).attributes
+    assert record["id"] == "claim-ATT-10"
+    assert (record["data-claim"], record["data-chapter"]) == ("ATT-10", "attention")
+    assert (record["data-verdict"], record["data-agrees"], record["data-source"]) == ("wrong", "true", "")
+    expected = {"rows": [0.25, 0.75], "all": True, "n": 12345, "note": 'a "<b>" & b'}
+    assert json.loads(record["data-measured"]) == expected
+
+
+def test_a_cited_claim_needs_no_measurement_and_does_not_say_that_it_agrees() -> None:
+    shown = claim("ATT-24", source="ramapuram2024")
+    record = parse(shown._repr_html_()).attributes
+    assert (record["data-source"], record["data-agrees"], record["data-measured"]) == ("ramapuram2024", "", "")
+    assert "Measured" not in repr(shown) + shown._repr_html_()
+
+
+def test_what_is_measured_is_never_markup() -> None:
+    markup = claim("ATT-01", measured={"<img src=x>": "<script>alert(1)</script>"}, agrees=True)._repr_html_()
+    assert "<img" not in markup
+    assert "<script" not in markup
+    assert html.escape("<script>alert(1)</script>") in markup
+
+
+def test_noise_in_the_last_digits_of_another_processor_does_not_show() -> None:
+    def show(noise: float) -> str:
+        measured = {"a": 0.5 + noise, "b": [1 / 3 + noise, {"c": -0.0}], "t": torch.tensor([[2.0 + noise]])}
+        tiny = below(abs(noise), 1e-12)
+        return claim("ATT-03", measured={"x": measured, "y": tiny}, agrees=True)._repr_html_()
+
+    assert show(0.0) == show(1e-15) == show(-1e-15)
+    assert "0.333" in show(0.0)
+
+
+@pytest.mark.parametrize("false", [False, np.bool_(False), torch.tensor(False), np.array([False])])
+def test_a_measurement_that_contradicts_the_verdict_fails_the_cell(false: object) -> None:
+    with pytest.raises(ClaimContradicted, match=r"ATT-03[\s\S]*right[\s\S]*row sum: 0.9"):
+        claim("ATT-03", measured={"row sum": 0.9}, agrees=false)
+    assert issubclass(ClaimContradicted, AssertionError)
+
+
+@pytest.mark.parametrize("true", [True, np.bool_(True), torch.tensor(True), torch.tensor([True]), np.array(True)])
+def test_one_true_value_of_any_kind_agrees(true: object) -> None:
+    assert claim("ATT-03", measured=1.0, agrees=true).measured == 1.0
+
+
+@pytest.mark.parametrize(
+    "not_one_bool",
+    [None, 1, 0.3, "yes", torch.tensor([True, True]), np.array([True, False]), torch.tensor(1.0), [True], np.array([])],
+)
+def test_anything_else_than_one_bool_is_refused(not_one_bool: object) -> None:
+    with pytest.raises(TypeError, match="agrees of claim ATT-03 has to be one True or False"):
+        claim("ATT-03", measured=1.0, agrees=not_one_bool)
+
+
+def test_neither_measurement_nor_source_is_an_error() -> None:
+    with pytest.raises(ValueError, match="needs measured=.* or source="):
+        claim("ATT-03")
+
+
+def test_agreement_without_a_measurement_is_an_error() -> None:
+    with pytest.raises(TypeError, match="measured nothing"):
+        claim("ATT-03", source="vaswani2017", agrees=True)
+
+
+@pytest.mark.parametrize("blank", ["", "  "])
+def test_an_empty_source_is_an_error(blank: str) -> None:
+    with pytest.raises(TypeError, match="key of the bibliography"):
+        claim("ATT-03", source=blank)
+
+
+@pytest.mark.parametrize(("wrong", "near"), [("ATT-1", "ATT-1"), ("att-03", "ATT-03"), ("ATTN-03", "ATT-03")])
+def test_an_unknown_id_lists_near_matches(wrong: str, near: str) -> None:
+    with pytest.raises(KeyError, match=f"no claim '{wrong}'; near matches: .*{near}"):
+        claim(wrong, measured=1.0, agrees=True)
+
+
+def test_an_id_like_no_other_says_how_to_find_one() -> None:
+    with pytest.raises(KeyError, match="all_claims"):
+        claim("????", measured=1.0, agrees=True)
+
+
+@pytest.mark.parametrize("measured", [{}, [], torch.zeros(100), {"a": []}])
+def test_nothing_and_too_much_are_refused(measured: object) -> None:
+    with pytest.raises(ValueError, match="give between 1 and"):
+        claim("ATT-03", measured=measured, agrees=True)
+
+
+@pytest.mark.parametrize("measured", [object(), {"a": {1, 2}}, b"bytes", {"a": None}])
+def test_what_cannot_be_shown_is_refused(measured: object) -> None:
+    with pytest.raises(TypeError, match="cannot show a measured"):
+        claim("ATT-03", measured=measured, agrees=True)
+
+
+# ---------------------------------------------------------------- numbers
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (0.0, "0"), (-0.0, "0"), (0.5, "0.5"), (1 / 3, "0.333"), (-2 / 3, "-0.667"), (27.7128, "27.7"),
+        (999.6, "1,000"), (1234.5, "1,230"), (123456.0, "123,000"), (1e6, "1e6"), (1.25e7, "1.25e7"),
+        (1e-4, "0.0001"), (9.99e-5, "9.99e-5"), (3.6e-16, "3.6e-16"), (4096, "4096"), (63082496, "63,082,496"),
+        (-12345, "-12,345"), (True, "yes"), (np.False_, "no"), (np.float32(0.1), "0.1"), (np.int64(3), "3"),
+        (float("nan"), "not a number"), (float("inf"), "infinity"), (float("-inf"), "-infinity"),
+    ],
+)  # fmt: skip
+def test_numbers_are_written_for_a_reader(value: object, shown: str) -> None:
+    assert format_number(value) == shown
+
+
+def test_fewer_digits_on_request() -> None:
+    assert claim("TRN-07", measured={"loss": 0.0437}, agrees=True, digits=1).measured == {"loss": 0.04}
+
+
+def test_infinite_and_missing_numbers_keep_the_record_readable_json() -> None:
+    shown = claim("DEC-03", measured={"row": [float("nan"), float("-inf")]}, agrees=True)
+    record = parse(shown._repr_html_()).attributes
+    assert json.loads(record["data-measured"] or "") == {"row": ["not a number", "-infinity"]}
+
+
+@pytest.mark.parametrize("value", [1e-6, 1.0, float("nan")])
+def test_below_refuses_what_is_not_below(value: float) -> None:
+    with pytest.raises(ClaimContradicted, match="expected a value below 1e-6"):
+        below(value, 1e-6)
+
+
+def test_below_takes_tensors() -> None:
+    assert below(torch.tensor(1e-8), 1e-6) == "below 1e-6"

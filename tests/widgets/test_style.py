@@ -1,0 +1,125 @@
+"""The visual language: one palette for figures, explorers and diagrams, with the contrasts that it promises."""
+
+import json
+import subprocess
+import sys
+
+import matplotlib
+import numpy as np
+import pytest
+import torch
+from matplotlib import pyplot as plt
+from matplotlib.colors import to_hex
+
+from ttutor.widgets import heatmap, static, use_style, weights_cmap
+from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PALETTE, PALETTE_DARK
+
+matplotlib.use("agg")
+NAMES = {"query", "key", "value", "weights", "memory", "decoder", "loss", "masked"}
+LIGHT_PAGE, DARK_PAGE = "#ffffff", "#14181e"
+LIGHT_TEXT, DARK_TEXT = "#1f2328", "#e6edf3"
+
+
+@pytest.fixture
+def style() -> None:
+    with matplotlib.rc_context():
+        use_style()
+        yield
+        plt.close("all")
+
+
+def luminance(colour: str) -> float:
+    channels = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.04045 else ((c + 0.055) / 1.055) ** 2.4 for c in channels]
+    return float(np.dot([0.2126, 0.7152, 0.0722], linear))
+
+
+def contrast(one: str, other: str) -> float:
+    high, low = sorted((luminance(one), luminance(other)), reverse=True)
+    return (high + 0.05) / (low + 0.05)
+
+
+def test_every_palette_names_the_same_parts() -> None:
+    assert NAMES == set(PALETTE) == set(PALETTE_DARK) == set(OUTLINES) == set(OUTLINES_DARK)
+
+
+@pytest.mark.parametrize("name", sorted(NAMES))
+def test_outlines_stand_out_from_the_page(name: str) -> None:
+    assert contrast(OUTLINES[name], LIGHT_PAGE) >= 3
+    assert contrast(OUTLINES_DARK[name], DARK_PAGE) >= 3
+
+
+def test_text_on_full_weight_is_readable() -> None:
+    assert contrast(PALETTE["weights"], LIGHT_TEXT) >= 4.5
+    assert contrast(PALETTE_DARK["weights"], DARK_TEXT) >= 4.5
+
+
+def test_explorers_get_their_colours_from_the_palette() -> None:
+    source = static.module_source("attention")
+    start = source.index("const COLOURS = ") + len("const COLOURS = ")
+    colours = json.loads(source[start : source.index(";\n", start)])
+    assert colours["light"] == {**PALETTE, **{f"{name}-line": colour for name, colour in OUTLINES.items()}}
+    assert colours["dark"] == {**PALETTE_DARK, **{f"{name}-line": colour for name, colour in OUTLINES_DARK.items()}}
+
+
+@pytest.mark.usefixtures("style")
+def test_the_style_file_cycles_through_the_palette() -> None:
+    cycle = ["#" + entry["color"].upper().lstrip("#") for entry in matplotlib.rcParams["axes.prop_cycle"]]
+    assert set(cycle) == {PALETTE[name].upper() for name in NAMES - {"masked"}}
+    assert matplotlib.rcParams["figure.facecolor"] == "white"
+
+
+@pytest.mark.usefixtures("style")
+def test_the_same_figure_gives_the_same_svg(tmp_path) -> None:
+    def draw(name: str) -> bytes:
+        figure, ax = plt.subplots()
+        heatmap(ax, np.tril(np.full((4, 4), 0.25)), list("abcd"), mask=np.tril(np.ones((4, 4), bool)))
+        figure.savefig(tmp_path / name, metadata={"Date": None})
+        return (tmp_path / name).read_bytes()
+
+    assert draw("one.svg") == draw("two.svg")
+
+
+def test_weights_are_white_to_purple_and_masked_is_grey() -> None:
+    scale = weights_cmap()
+    assert [to_hex(scale(0.0)), to_hex(scale(1.0))] == ["#ffffff", PALETTE["weights"].lower()]
+    assert to_hex(scale(np.ma.masked)) == PALETTE["masked"].lower()
+
+
+@pytest.mark.usefixtures("style")
+def test_heatmap_has_queries_as_rows_and_hatches_what_is_masked() -> None:
+    _, ax = plt.subplots()
+    mask = torch.tensor([[True, False, True], [True, True, True]])
+    image = heatmap(ax, torch.tensor([[0.25, 0.0, 0.75], [0.1, 0.2, 0.7]]), ["q1", "q2"], ["k1", "k2", "k3"], mask=mask)
+    assert image.get_array().shape == (2, 3)
+    assert image.get_array().mask.tolist() == [[False, True, False], [False, False, False]]
+    assert [label.get_text() for label in ax.get_yticklabels()] == ["q1", "q2"]
+    assert [label.get_text() for label in ax.get_xticklabels()] == ["k1", "k2", "k3"]
+    assert sorted(text.get_text() for text in ax.texts) == ["0.10", "0.20", "0.25", "0.70", "0.75"]
+    assert len([patch for patch in ax.patches if patch.get_hatch()]) == 1
+
+
+@pytest.mark.parametrize(
+    ("weights", "mask", "message"),
+    [
+        (np.ones((2, 2)), None, r"weights has shape \(2, 2\), but there are 2 query tokens and 3 key tokens"),
+        (np.ones((1, 2, 3)), None, "one head of one sentence"),
+        (np.ones((2, 3)), np.ones((3, 3), bool), "mask has shape"),
+    ],
+)
+def test_heatmap_says_what_does_not_fit(weights: np.ndarray, mask: np.ndarray | None, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        heatmap(None, weights, ["a", "b"], ["x", "y", "z"], mask=mask)
+
+
+def test_a_colour_costs_neither_matplotlib_nor_ipywidgets() -> None:
+    code = "import sys; from ttutor.widgets import PALETTE; print({'matplotlib', 'ipywidgets'} & set(sys.modules))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
+
+
+def test_an_unknown_name_lists_the_known_ones() -> None:
+    from ttutor import widgets
+
+    with pytest.raises(AttributeError, match="no attribute 'nothing'; it has AttentionExplorer"):
+        _ = widgets.nothing
+    assert "AttentionExplorer" in dir(widgets)

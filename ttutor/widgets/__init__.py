@@ -1,0 +1,29 @@
+"""Figures that are alive: the course's visual language, its explorers, and its live cells.
+
+Everything is loaded on first use, so that importing a colour does not load ipywidgets or Matplotlib.
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "AttentionExplorer": "attention",
+    "Explorer": "base",
+    "LiveCell": "live_cell",
+    "live": "live_cell",
+    "PALETTE": "style",
+    "heatmap": "style",
+    "use_style": "style",
+    "weights_cmap": "style",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__

@@ -1,0 +1,173 @@
+"""The attention map: which query attends to which key, and what temperature, scale and mask do to it."""
+
+import html
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets as t
+
+from ttutor.attention import attention_weights
+from ttutor.masks import causal_mask
+from ttutor.widgets.base import Explorer, number_array, positive, rounded_matrix, token_list
+
+MAX_TOKENS = 48
+_FALLBACK_TOKENS = 16
+_DECIMALS = 3
+
+
+class AttentionExplorer(Explorer):
+    """A map of attention weights to explore: one row a query, one column a key, purple for weight.
+
+    Point at a cell for its weight, at a word for all that it attends to; change temperature, scale and mask. In
+    Jupyter the traits follow what the reader does, and setting one from Python redraws the figure.
+
+    Args:
+        tokens: the queries' tokens.
+        scores: ``queries keys``, the numbers that go into the softmax, before any mask (a tensor, an array or nested
+            lists). When ``d_head`` is given they are raw products of queries and keys, and the figure can divide them
+            by the square root of ``d_head`` or not. Rounded to three decimals. ``-inf`` is read as masked.
+        key_tokens: the keys' tokens; the same as ``tokens`` when left out (self-attention).
+        mask: ``queries keys``, bool, True = may attend.
+        d_head: the width of a head, when ``scores`` are raw products.
+        temperature: what the scores are divided by; below 1 sharpens, above 1 flattens.
+        scaled: whether raw products are divided by the square root of ``d_head``.
+        causal: whether a query may attend only to keys up to its own position (the last query is at the last key).
+
+    More than 48 queries or keys are cut to the first 48, with a warning and a label: weights are then shared among the
+    keys shown.
+
+    Raises:
+        TypeError: when tokens are not text, or the mask is not bool.
+        ValueError: when sizes do not fit together or a score is NaN.
+
+    >>> explorer = AttentionExplorer(["I", "sleep"], [[2.0, 0.0], [1.0, 1.0]], causal=True)
+    >>> explorer
+    AttentionExplorer(2 queries, 2 keys, temperature 1.0, causal)
+    >>> explorer.weights.round(2).tolist()
+    [[1.0, 0.0], [0.5, 0.5]]
+    """
+
+    _module = "attention"
+    _title = "Attention map"
+    _state_keys = (
+        "tokens", "key_tokens", "scores", "mask", "temperature", "scaled", "d_head", "causal", "selected", "total",
+    )  # fmt: skip
+
+    tokens = t.List(t.Unicode()).tag(sync=True)
+    key_tokens = t.List(t.Unicode()).tag(sync=True)
+    scores = t.List(t.List(t.Float())).tag(sync=True)
+    mask = t.List(t.List(t.Bool())).tag(sync=True)
+    temperature = t.Float(1.0).tag(sync=True)
+    scaled = t.Bool(True).tag(sync=True)
+    d_head = t.Int(None, allow_none=True).tag(sync=True)
+    causal = t.Bool(False).tag(sync=True)
+    selected = t.List(t.Int()).tag(sync=True)
+    total = t.List(t.Int()).tag(sync=True)
+
+    def __init__(
+        self,
+        tokens: Any,
+        scores: Any,
+        key_tokens: Any = None,
+        mask: Any = None,
+        *,
+        d_head: int | None = None,
+        temperature: float | int = 1.0,
+        scaled: bool = True,
+        causal: bool = False,
+    ) -> None:
+        queries = token_list("tokens", tokens)
+        keys = queries if key_tokens is None else token_list("key_tokens", key_tokens)
+        allowed, finite = _read_mask(mask, scores, (len(queries), len(keys)))
+        table = rounded_matrix("scores", finite, (len(queries), len(keys)), _DECIMALS)
+        if max(len(queries), len(keys)) > MAX_TOKENS:
+            warnings.warn(
+                f"{len(queries)} queries and {len(keys)} keys are more than fit a screen; showing the first "
+                f"{MAX_TOKENS} of each, with the weights shared among the keys shown",
+                stacklevel=2,
+            )
+        super().__init__(
+            tokens=queries[:MAX_TOKENS],
+            key_tokens=keys[:MAX_TOKENS],
+            scores=[row[:MAX_TOKENS] for row in table[:MAX_TOKENS]],
+            mask=[] if allowed is None else allowed[:MAX_TOKENS, :MAX_TOKENS].tolist(),
+            temperature=float(temperature),
+            scaled=scaled,
+            d_head=d_head,
+            causal=causal,
+            total=[len(queries), len(keys)],
+        )
+
+    @property
+    def weights(self) -> np.ndarray:
+        """The weights as the figure shows them now, ``queries keys`` in float64, by ``ttutor.attention``."""
+        scores = torch.tensor(self.scores, dtype=torch.float64)
+        n_queries, n_keys = scores.shape
+        scale = (self.d_head**-0.5 if self.d_head and self.scaled else 1.0) / self.temperature
+        # With the identity as keys, the product of query and key is the score itself.
+        weights = attention_weights(scores, torch.eye(n_keys, dtype=torch.float64), self._allowed(), scale=scale)
+        return weights.numpy()
+
+    def describe(self) -> str:
+        """The sizes and the settings."""
+        parts = [f"{len(self.tokens)} queries", f"{len(self.key_tokens)} keys", f"temperature {self.temperature}"]
+        return ", ".join(parts + (["causal"] if self.causal else []))
+
+    def fallback_html(self) -> str:
+        """The weights as a table; of many tokens, the first ones."""
+        n = _FALLBACK_TOKENS
+        allowed, weights = self._allowed().numpy()[:n, :n], self.weights[:n, :n]
+        head = "".join(f'<th scope="col">{html.escape(token)}</th>' for token in self.key_tokens[:n])
+        rows = []
+        for token, line, open_ in zip(self.tokens[:n], weights, allowed, strict=True):
+            cells = (f"<td>{weight:.2f}</td>" if may else "<td>–</td>" for weight, may in zip(line, open_, strict=True))
+            rows.append(f'<tr><th scope="row">{html.escape(token)}</th>{"".join(cells)}</tr>')
+        caption = f"<caption>{self._caption()}</caption>"
+        return f"<table>{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+
+    def _caption(self) -> str:
+        """What the fallback table shows, and what it leaves out."""
+        parts = [f"Attention weights at temperature {self.temperature}: each row is a query, each column a key."]
+        if not self._allowed().all():
+            parts.append("– means masked.")
+        if max(self.total) > _FALLBACK_TOKENS:
+            queries, keys = (min(count, _FALLBACK_TOKENS) for count in self.total)
+            parts.append(f"The first {queries} of {self.total[0]} queries and {keys} of {self.total[1]} keys.")
+        return " ".join(parts)
+
+    def _allowed(self) -> torch.Tensor:
+        """The given mask and the causal one together, ``queries keys``, True = may attend."""
+        shape = (len(self.tokens), len(self.key_tokens))
+        given = torch.tensor(self.mask, dtype=torch.bool) if self.mask else torch.ones(shape, dtype=torch.bool)
+        return given & causal_mask(*shape) if self.causal else given
+
+    @t.validate("temperature")
+    def _check_temperature(self, proposal: dict) -> float:
+        return positive("temperature", proposal["value"])
+
+    @t.validate("d_head")
+    def _check_d_head(self, proposal: dict) -> int | None:
+        return proposal["value"] if proposal["value"] is None else positive("d_head", proposal["value"])
+
+    @t.validate("scores")
+    def _check_scores(self, proposal: dict) -> list[list[float]]:
+        return rounded_matrix("scores", proposal["value"], (len(self.tokens), len(self.key_tokens)), _DECIMALS)
+
+
+def _read_mask(mask: Any, scores: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, np.ndarray]:
+    """The mask as an array (None when it forbids nothing), and the scores with minus infinities moved into it."""
+    values = number_array("scores", scores)
+    hidden = np.isneginf(values)
+    allowed = np.ones(shape, dtype=bool)
+    if mask is not None:
+        given = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
+        if given.dtype != bool:
+            raise TypeError(f"mask holds {given.dtype}, expected bool with True = may attend; write mask=(values > 0)")
+        if given.shape != shape:
+            raise ValueError(f"mask has shape {given.shape}, expected {shape} (queries, keys)")
+        allowed = given
+    if hidden.shape == shape:
+        allowed = allowed & ~hidden
+    return (None if allowed.all() else allowed), np.where(hidden, 0.0, values)

@@ -1,0 +1,154 @@
+"""The base of every explorer: a figure that is alive in Jupyter and in a page without a kernel, and a table elsewhere.
+
+An explorer is an anywidget (its traits are synced with Python while a kernel runs) whose output also carries a
+``text/html`` form: its state, and a readable fallback. The built book's script finds that form and mounts the same
+ES module over it; where scripts are off, on GitHub and in print the fallback is what the reader sees.
+"""
+
+import html
+import json
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import anywidget
+import numpy as np
+
+from ttutor.widgets.static import module_source, static_script
+
+_PAGE = """<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<title>{title}</title>
+<style>
+:root {{ color-scheme: light dark; }}
+body {{ background: Canvas; color: CanvasText; font-family: system-ui, sans-serif; margin: 1rem; }}
+</style>
+</head>
+<body>
+<main><h1>{title}</h1>
+{body}
+</main>
+<script>{script}</script>
+</body>
+</html>
+"""
+
+
+class Explorer(anywidget.AnyWidget):
+    """An interactive figure. A subclass names its ES module and the traits that make up its state.
+
+    A subclass sets ``_module`` (the stem of a file in ``js/``), ``_title`` and ``_state_keys``, and writes
+    ``fallback_html`` and ``describe``. Everything that a trait holds has to be rounded where it is set, because the
+    state is stored in notebooks and compared there: see ``rounded_matrix``.
+    """
+
+    _module = ""
+    _title = "Interactive figure"
+    _state_keys: tuple[str, ...] = ()
+
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "_module" in cls.__dict__:
+            cls._esm = module_source(cls._module)
+
+    def static_state(self) -> dict[str, Any]:
+        """The traits that a page without a kernel starts from."""
+        return {name: getattr(self, name) for name in self._state_keys}
+
+    def fallback_html(self) -> str:
+        """What readers without scripts see: the real content, as a table or a picture in words."""
+        raise NotImplementedError(f"{type(self).__name__} has no fallback_html; every explorer needs one")
+
+    def describe(self) -> str:
+        """What the figure shows, in a few words that are the same on every run."""
+        return ""
+
+    def to_html(self) -> str:
+        """The static form: a ``div`` with the state, on which the page's script mounts the explorer."""
+        state = json.dumps(self.static_state(), sort_keys=True, separators=(",", ":"), allow_nan=False)
+        return (
+            f'<div class="explorer" data-explorer="{html.escape(self._module)}" data-state="{html.escape(state)}">'
+            f"{self.fallback_html()}</div>"
+        )
+
+    def save(self, path: str | Path, title: str | None = None) -> Path:
+        """Write the explorer, as it stands, to one HTML file that opens anywhere: no kernel, no network.
+
+        Returns:
+            The path that was written.
+        """
+        title = html.escape(title or self._title)
+        page = _PAGE.format(title=title, body=self.to_html(), script=static_script([self._module]))
+        Path(path).write_text(page, encoding="utf-8")
+        return Path(path)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.describe()})"
+
+    def _repr_mimebundle_(self, **options: Any) -> tuple[dict, dict] | None:
+        bundle = super()._repr_mimebundle_(**options)
+        if bundle is None:
+            return None
+        data, metadata = bundle
+        return {**data, "text/plain": repr(self), "text/html": self.to_html()}, metadata
+
+
+def token_list(name: str, tokens: Any) -> list[str]:
+    """Tokens as plain text.
+
+    Raises:
+        TypeError: when they are one string, or not text.
+        ValueError: when there are none.
+    """
+    if isinstance(tokens, str):
+        raise TypeError(f"{name} has to be a list of tokens, not one string; for words write {name}=text.split()")
+    listed = list(tokens)
+    if not listed:
+        raise ValueError(f"{name} is empty; there has to be at least one token")
+    if not all(isinstance(token, str) for token in listed):
+        kinds = sorted({type(token).__name__ for token in listed if not isinstance(token, str)})
+        raise TypeError(f"{name} has to hold text, but holds {', '.join(kinds)}; decode token ids to text first")
+    return listed
+
+
+def number_array(name: str, values: Any) -> np.ndarray:
+    """Anything table-like (a tensor, an array, nested lists) as float64.
+
+    Raises:
+        ValueError: when rows differ in length, or something is not a number.
+    """
+    try:
+        return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"{name} is not a table of numbers with rows of equal length: {error}") from error
+
+
+def rounded_matrix(name: str, values: Any, shape: Sequence[int], decimals: int) -> list[list[float]]:
+    """Numbers of the expected size, rounded, as nested lists that JSON can hold.
+
+    Raises:
+        ValueError: when rows differ in length, the size is another, or a number is NaN or infinite.
+    """
+    array = number_array(name, values)
+    if array.shape != tuple(shape):
+        hint = f"; choose one sentence and one head, such as {name}[0, 0]" if array.ndim > len(shape) else ""
+        raise ValueError(f"{name} has shape {array.shape}, expected {tuple(shape)} (queries, keys){hint}")
+    if not np.isfinite(array).all():
+        row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        raise ValueError(f"{name}[{row}][{column}] is {array[row, column]}; every entry has to be a finite number")
+    return [[round(number, decimals) + 0.0 for number in row] for row in array.tolist()]
+
+
+def positive(name: str, value: float | int) -> float | int:
+    """A finite number above zero.
+
+    Raises:
+        ValueError: when it is not.
+    """
+    if not (math.isfinite(value) and value > 0):
+        raise ValueError(f"{name} has to be a finite number above 0, not {value}")
+    return value

@@ -1,0 +1,55 @@
+// Mounts every explorer of a page that has no kernel. A classic script: <script type="module" src> does not load from
+// disk, so the ES modules travel as text and are imported from data: addresses.
+(function () {
+  "use strict";
+  const CORE = /*CORE*/ "";
+  const MODULES = /*MODULES*/ {};
+  const loaded = {};
+
+  /** The part of a Jupyter widget model that explorers use, without a kernel behind it. */
+  function makeModel(state) {
+    const listeners = {};
+    return {
+      get: (name) => state[name],
+      set(name, value) {
+        if (Object.is(state[name], value)) return;
+        state[name] = value;
+        for (const event of [`change:${name}`, "change"]) for (const run of [...(listeners[event] || [])]) run();
+      },
+      on(event, run) {
+        (listeners[event] ||= []).push(run);
+      },
+      off(event, run) {
+        listeners[event] = (listeners[event] || []).filter((other) => other !== run);
+      },
+      save_changes() {},
+    };
+  }
+
+  function load(name) {
+    return (loaded[name] ||= import(`data:text/javascript;charset=utf-8,${encodeURIComponent(CORE + MODULES[name])}`));
+  }
+
+  /** Draw beside the fallback and take the fallback away only when that has worked. */
+  async function mount(place) {
+    const name = place.dataset.explorer;
+    if (!(name in MODULES) || place.dataset.mounting) return;
+    place.dataset.mounting = "1";
+    const el = document.createElement("div");
+    const fallback = [...place.childNodes];
+    try {
+      const module = (await load(name)).default;
+      place.append(el);
+      await module.render({ model: makeModel(JSON.parse(place.dataset.state)), el });
+      for (const node of fallback) node.remove();
+      place.dataset.ready = "1";
+    } catch (error) {
+      el.remove();
+      console.error(`explorer ${name} did not start`, error);
+    }
+  }
+
+  const mountAll = () => document.querySelectorAll("[data-explorer]").forEach(mount);
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", mountAll);
+  else mountAll();
+})();

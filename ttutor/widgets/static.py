@@ -1,0 +1,89 @@
+"""Turn the explorers' ES modules into text that a browser runs, in Jupyter and in a page without a kernel.
+
+``python -m ttutor.widgets.static book/_static/explorers.js`` writes the one script that the built book needs.
+"""
+
+import gzip
+import json
+import re
+import sys
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+
+from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PALETTE, PALETTE_DARK
+
+_SHARED = ("core", "mount")
+_IMPORT_CORE = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./core\.js";\n', re.MULTILINE)
+_EXPORT = re.compile(r"^export (?=(async )?function|const|class)", re.MULTILINE)
+
+
+def module_names() -> list[str]:
+    """The names of all explorers' modules, sorted.
+
+    >>> "attention" in module_names()
+    True
+    """
+    names = (Path(entry.name) for entry in (files("ttutor.widgets") / "js").iterdir())
+    return sorted(name.stem for name in names if name.suffix == ".js" and name.stem not in _SHARED)
+
+
+def module_source(name: str) -> str:
+    """One explorer as a single ES module: what all explorers share, then its own part.
+
+    Raises:
+        ValueError: when there is no explorer of that name.
+    """
+    return _core() + _part(name)
+
+
+def static_script(names: list[str] | None = None) -> str:
+    """A classic script that mounts the explorers of a page; all of them unless some are named."""
+    parts = {name: _part(name) for name in (module_names() if names is None else names)}
+    script = _read("mount").replace('/*CORE*/ ""', _literal(_core()))
+    return script.replace("/*MODULES*/ {}", _literal(parts))
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the script to the file that is named, and say how large it is."""
+    arguments = sys.argv[1:] if arguments is None else arguments
+    if len(arguments) != 1:
+        print("usage: python -m ttutor.widgets.static OUT.js", file=sys.stderr)
+        return 2
+    out, script = Path(arguments[0]), static_script().encode()
+    out.parent.mkdir(parents=True, exist_ok=True)
+    out.write_bytes(script)
+    gzipped = len(gzip.compress(script, mtime=0))
+    print(f"{out}: {', '.join(module_names())}; {len(script):,} bytes, {gzipped:,} gzipped")
+    return 0
+
+
+def _read(name: str) -> str:
+    return (files("ttutor.widgets") / "js" / f"{name}.js").read_text(encoding="utf-8")
+
+
+@cache
+def _core() -> str:
+    """The shared part, with the palette of ``style.py`` written in: the colours have one source."""
+    colours = {"light": _properties(PALETTE, OUTLINES), "dark": _properties(PALETTE_DARK, OUTLINES_DARK)}
+    return _EXPORT.sub("", _read("core").replace("/*COLOURS*/ { light: {}, dark: {} }", _literal(colours)))
+
+
+@cache
+def _part(name: str) -> str:
+    if name not in module_names():
+        raise ValueError(f"no explorer {name!r}; there are {', '.join(module_names())}")
+    return _IMPORT_CORE.sub("", _read(name))
+
+
+def _properties(fills: dict[str, str], outlines: dict[str, str]) -> dict[str, str]:
+    return {**fills, **{f"{name}-line": colour for name, colour in outlines.items()}}
+
+
+def _literal(value: object) -> str:
+    """JSON that may stand in an HTML script element: a closing tag in it would end the element."""
+    return json.dumps(value, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")
+
+
+if __name__ == "__main__":
+    sys.exit(main())
