@@ -1,0 +1,65 @@
+# ttutor: `make book` builds the book, `make test` runs every check. Both set up all they need.
+# On Windows without make, the README gives the plain commands.
+
+VENV   ?= .venv
+PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
+	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
+PORT   ?= 8000
+# Where PyTorch alone comes from, for example https://download.pytorch.org/whl/cpu
+TORCH_INDEX ?=
+
+PY      := $(VENV)/bin/python
+PIP     := $(PY) -m pip --disable-pip-version-check
+STAMP   := $(VENV)/.installed
+SECONDS := $(VENV)/.install-seconds
+TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
+
+.DEFAULT_GOAL := help
+.PHONY: help install book test notebooks experiments lab serve bench soak clean
+
+help:  ## list the commands
+	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@echo
+	@echo "  make TORCH_INDEX=https://download.pytorch.org/whl/cpu book"
+	@echo "                    take PyTorch's small CPU build (Linux; needed once, at the first install)"
+	@echo "  make LAX=1 test   execute the notebooks without comparing their outputs"
+
+$(STAMP): pyproject.toml constraints.txt
+	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found: install one, or name it with make PYTHON=..."; exit 1; }
+	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
+	@date +%s > $(VENV)/.install-started
+	@test -z "$(TORCH_INDEX)" || $(PIP) install --no-deps --index-url "$(TORCH_INDEX)" "$(TORCH)"
+	$(PIP) install --quiet --no-compile --progress-bar off -c constraints.txt -e ".[dev]"
+	@echo $$(( $$(date +%s) - $$(cat $(VENV)/.install-started) )) > $(SECONDS)
+	@touch $@
+
+install: $(STAMP)  ## set up .venv with the pinned packages and this project
+
+book: $(STAMP)  ## build the book and say where to open it
+	$(PY) book/_tools/build.py
+
+test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
+	$(PY) tests/run.py $(if $(LAX),--lax)
+
+notebooks: $(STAMP)  ## execute the notebooks in place and normalise them
+	$(PY) book/_tools/notebooks.py $(if $(REFRESH),--refresh) $(NOTEBOOKS)
+
+experiments: $(STAMP)  ## run the long experiments again (minutes each)
+	@set -e; for script in experiments/[!_]*.py; do echo "$$script"; $(PY) "$$script"; done
+
+lab: $(STAMP)  ## read and run the chapters in JupyterLab
+	$(PY) -m jupyter lab book
+
+serve: book  ## build the book and serve it on this machine
+	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)
+
+bench: $(STAMP)  ## measure speed and write benchmarks/results/
+	@set -e; for script in benchmarks/[!_]*.py; do echo "$$script"; $(PY) "$$script"; done
+
+soak: $(STAMP)  ## the exhaustive forms of the tests (long)
+	$(PY) book/_tools/build.py
+	$(PY) -m pytest -m soak
+
+clean:  ## remove what was built, the environment included
+	rm -rf $(VENV) _build book/_generated .pytest_cache .ruff_cache *.egg-info
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,0 +1,118 @@
+"""Write the result of an experiment together with where it came from.
+
+A script ``experiments/<stem>_<name>.py`` ends with::
+
+    import _record
+
+    started = _record.start()
+    ...
+    _record.write("<stem>_<name>", {"bleu": 39.6}, seeds=[1, 2, 3], started=started)
+
+which writes ``ttutor/assets/<stem>_<name>.json``. The tests hold script and result together: the recorded hash must be
+that of the script as it stands.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.metadata
+import json
+import os
+import platform
+import sys
+import time
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+EXPERIMENTS = Path(__file__).resolve().parent
+ASSETS = EXPERIMENTS.parent / "ttutor" / "assets"
+LARGEST_BYTES = 1_000_000
+PACKAGES = ("torch", "numpy", "tokenizers", "sacrebleu")
+
+
+def start() -> float:
+    """Return the moment an experiment starts, to be handed to `write` (seconds of a clock that never jumps)."""
+    return time.monotonic()
+
+
+def source_hash(script: Path) -> str:
+    """Return the sha256 of a script's text, the same whether the checkout has LF or CRLF line ends."""
+    return hashlib.sha256(script.read_text(encoding="utf-8").encode("utf-8")).hexdigest()
+
+
+def command_line(name: str, arguments: Sequence[str]) -> str:
+    """Return the command that was run, without the folders of the machine it ran on."""
+    short = [Path(argument).name if os.path.isabs(argument) else argument for argument in arguments]
+    return " ".join(["python", f"experiments/{name}.py", *short])
+
+
+def processor() -> str:
+    """Return the processor's name where the system tells it, else its architecture."""
+    cpuinfo = Path("/proc/cpuinfo")
+    if cpuinfo.exists():
+        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
+            if line.startswith("model name"):
+                return line.split(":", 1)[1].strip()
+    return platform.processor() or platform.machine()
+
+
+def machine() -> dict[str, Any]:
+    """Return what a reader needs to judge a timing: processor, cores, threads, system, accelerator."""
+    import torch
+
+    device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "cpu"
+    return {
+        "processor": processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "system": platform.system(),
+        "device": device,
+    }
+
+
+def versions() -> dict[str, str]:
+    """Return the versions of Python and of the packages a result may depend on, as far as installed."""
+    found = {"python": platform.python_version()}
+    for package in PACKAGES:
+        try:
+            found[package] = importlib.metadata.version(package)
+        except importlib.metadata.PackageNotFoundError:
+            continue
+    return found
+
+
+def write(name: str, results: Mapping[str, Any], *, seeds: Sequence[int], started: float) -> Path:
+    """Write ``results`` and their provenance to ``ttutor/assets/<name>.json``, whole or not at all.
+
+    Args:
+        name: the script's file name without ending.
+        results: figures that JSON can hold; floats are kept as they come, so round them where they are made.
+        seeds: every seed that was run.
+        started: what `start` returned when the script began.
+
+    Raises:
+        FileNotFoundError: no script has this name.
+        ValueError: ``results`` holds the key ``provenance``, holds a number that is not finite, or is too large.
+    """
+    script = EXPERIMENTS / f"{name}.py"
+    if not script.exists():
+        raise FileNotFoundError(f"a result is named after its script, but experiments/{name}.py does not exist")
+    if "provenance" in results:
+        raise ValueError("the key 'provenance' is written by this function; call the result something else")
+    provenance = {
+        "command": command_line(name, sys.argv[1:]),
+        "machine": machine(),
+        "minutes": round((time.monotonic() - started) / 60, 1),
+        "script_sha256": source_hash(script),
+        "seeds": list(seeds),
+        "versions": versions(),
+    }
+    text = json.dumps({"provenance": provenance, **results}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
+    if len(text.encode("utf-8")) > LARGEST_BYTES:
+        raise ValueError(f"{name}.json would hold {len(text):,} characters; store less than {LARGEST_BYTES:,} bytes")
+    target = ASSETS / f"{name}.json"
+    unfinished = target.with_suffix(".part")
+    unfinished.write_text(text, encoding="utf-8", newline="\n")
+    unfinished.replace(target)
+    return target

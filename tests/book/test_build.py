@@ -1,0 +1,83 @@
+"""Building the book: what is found missing, and what our Sphinx extension makes of docstrings and claims."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from book._tools import build
+from book._tools.ttutor_sphinx import chapter_page, covered_claims, math_to_rst, plain_signature, shorten_annotation
+from ttutor.attention import attention_weights
+from ttutor.claims import chapters
+from ttutor.masks import Mask
+
+TOC = {"root": "book/intro", "parts": [{"chapters": [{"file": "a", "sections": [{"file": "b"}]}, {"file": "c"}]}]}
+
+
+def test_every_page_of_a_table_of_contents_is_found() -> None:
+    assert list(build.toc_pages(TOC)) == ["book/intro", "a", "b", "c"]
+
+
+def test_pages_that_no_file_holds_are_named() -> None:
+    assert build.missing_sources(["book/claims", "book/99-nothing"]) == ["book/99-nothing"]
+
+
+def test_a_missing_page_stops_the_build(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr(build, "read_toc", lambda: ["book/99-nothing"])
+    assert build.main([]) == 1
+    assert "book/99-nothing" in capsys.readouterr().err
+
+
+def test_mathjax_is_one_file_of_an_installed_package() -> None:
+    assert build.find_mathjax().stat().st_size > 2_000_000
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("the width $d$ and $n$", "the width :math:`d` and :math:`n`"),
+        ("a $x\n  + y$ b", "a :math:`x + y` b"),
+        ("    $$a\n    = b$$", "    .. math::\n\n       a = b\n"),
+        ("costs ``$5`` or ``$6``", "costs ``$5`` or ``$6``"),
+        ("no formula", "no formula"),
+    ],
+)
+def test_formulas_become_what_docstrings_understand(text: str, expected: str) -> None:
+    assert math_to_rst(text) == expected
+
+
+def test_tensor_types_are_shortened_to_their_axes() -> None:
+    assert shorten_annotation("Bool[Tensor, 'batch 1 tokens'] | None") == "Bool['batch 1 tokens'] | None"
+
+
+def test_a_signature_stands_as_in_the_source() -> None:
+    arguments, result = plain_signature(attention_weights)
+    assert arguments.startswith(
+        "(query: Float['... queries d_head'], key: Float['... keys d_head'], mask: MaskLike=None, *"
+    )
+    assert result == "Float['... queries keys']"
+
+
+def test_what_has_no_source_keeps_its_signature() -> None:
+    assert plain_signature(Mask) is None
+    assert plain_signature(len) is None
+
+
+def test_claims_are_covered_where_a_chapter_stores_their_callout(tmp_path: Path) -> None:
+    output = {"output_type": "execute_result", "data": {"text/html": ['<div data-claim="ATT-01">', "</div>"]}}
+    cells = [{"cell_type": "code", "outputs": [output]}, {"cell_type": "markdown"}]
+    page = tmp_path / "02-attention.ipynb"
+    page.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    assert covered_claims(page) == {"ATT-01"}
+
+
+def test_a_page_in_preparation_covers_nothing() -> None:
+    assert covered_claims(None) == set()
+    assert covered_claims(build.ROOT / "book" / "claims.md") == set()
+
+
+@pytest.mark.parametrize("stem", chapters())
+def test_every_chapter_with_claims_has_a_page(stem: str) -> None:
+    assert chapter_page(build.ROOT, stem) is not None

@@ -1,0 +1,127 @@
+"""The built book as a reader meets it: from disk and from a server, with no network (build it with `make book`)."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from functools import cache
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from playwright.sync_api import Browser
+
+from book._tools.build import read_toc
+from tests.book.browser import HTML, find_browser, open_browser, picture, serve, visit
+from tests.require import missing
+
+pytestmark = pytest.mark.browser
+
+BUILT = sorted(path.relative_to(HTML).as_posix() for path in HTML.rglob("*.html") if "_static" not in path.parts)
+# index.html only sends the browser on. The listings of source code are alike, and looked at by `make soak`.
+PAGES = [page for page in BUILT if page != "index.html"]
+READ = [page for page in PAGES if not page.startswith("_modules/")]
+WRITTEN = [page for page in PAGES if page.startswith("book/")]
+
+
+class Anchors(HTMLParser):
+    """Collects what a page can be linked at, and what it links to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.ids: set[str] = set()
+        self.links: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        values = dict(attrs)
+        self.ids |= {values[key] for key in ("id", "name") if values.get(key)}
+        self.links += [values[key] for key in ("href", "src") if values.get(key)]
+
+
+@cache
+def anchors(path: Path) -> Anchors:
+    parser = Anchors()
+    parser.feed(path.read_text(encoding="utf-8"))
+    return parser
+
+
+def broken_links(path: Path) -> list[str]:
+    """Return the links within the book that lead nowhere."""
+    broken = []
+    for link in anchors(path).links:
+        parts = urlsplit(link)
+        if parts.scheme or parts.netloc:
+            continue
+        target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+        if target.is_dir():
+            target /= "index.html"
+        anchor = unquote(parts.fragment) if target.suffix == ".html" else ""
+        if not target.is_file() or (anchor and anchor not in anchors(target).ids):
+            broken.append(link)
+    return broken
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    if not PAGES:
+        missing("browser", "the book is not built: run `make book`")
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if find_browser() is None:
+        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def server() -> Iterator[str]:
+    with serve(HTML) as address:
+        yield address
+
+
+def test_every_page_of_the_table_of_contents_is_built() -> None:
+    assert [page for page in read_toc() if f"{page}.html" not in PAGES] == []
+
+
+def test_the_index_sends_readers_to_the_first_page() -> None:
+    assert f"url={read_toc()[0]}.html" in (HTML / "index.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_links_within_the_book_lead_somewhere(page: str) -> None:
+    assert broken_links(HTML / page) == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_nothing_comes_from_another_host(page: str) -> None:
+    text = (HTML / page).read_text(encoding="utf-8")
+    tags = re.findall(r"<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc=[\"'](?:https?:)?//[^>]*>", text)
+    links = re.findall(r"<link\b[^>]*href=[\"'](?:https?:)?//[^>]*>", text)
+    sheets = [link for link in links if "stylesheet" in link or "preload" in link]
+    assert tags + sheets == []
+
+
+@pytest.mark.parametrize("page", READ)
+def test_page_from_disk(browser: Browser, page: str) -> None:
+    result = visit(browser, (HTML / page).as_uri())
+    assert not result.findings, str(result)
+
+
+@pytest.mark.parametrize("page", [*WRITTEN, "search.html"])
+def test_page_from_a_server(browser: Browser, server: str, page: str) -> None:
+    result = visit(browser, f"{server}/{page}")
+    assert not result.findings, str(result)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("width", [320, 360, 768, 1400])
+@pytest.mark.parametrize("page", PAGES)
+def test_page_at_every_width_in_both_colours(
+    browser: Browser, tmp_path: Path, page: str, width: int, dark: bool
+) -> None:
+    result = picture(browser, (HTML / page).as_uri(), tmp_path / "page.png", width=width, dark=dark)
+    assert not result.findings, str(result)

@@ -1,0 +1,206 @@
+"""The normaliser on made-up notebooks, and the rules for every notebook of the book."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+
+from book._tools.notebooks import (
+    LARGEST_BYTES,
+    WIDGET_VIEW,
+    chapters,
+    check,
+    keep_ignored_outputs,
+    main,
+    normalise,
+    problems,
+    read,
+    refresh,
+    source_mark,
+    to_text,
+)
+
+VIEW = {"model_id": "5f2c", "version_major": 2, "version_minor": 0}
+PIXEL = "iVBORw0KGgo="
+
+
+def cell(
+    source: str, count: int | None = 1, outputs: list | None = None, name: str = "one", **metadata
+) -> NotebookNode:
+    made = new_code_cell(source, execution_count=count, outputs=outputs or [], metadata=metadata)
+    made.id = name
+    return made
+
+
+def notebook(*cells: NotebookNode) -> NotebookNode:
+    return new_notebook(cells=list(cells))
+
+
+def shown(**data: object) -> NotebookNode:
+    return new_output("display_data", data={key.replace("__", "/"): value for key, value in data.items()})
+
+
+def widget(with_html: bool) -> NotebookNode:
+    html = {"text/html": "<div data-explorer>seen</div>"} if with_html else {}
+    return new_output("display_data", data={WIDGET_VIEW: VIEW, "text/plain": "Explorer()", **html})
+
+
+def test_normalising_drops_what_differs_from_run_to_run() -> None:
+    made = notebook(cell("1", execution={"iopub.status.busy": "2026-01-01"}, scrolled=True, tags=["hide-input"]))
+    made.metadata["widgets"] = {"state": {}}
+    made.metadata["language_info"] = {"name": "python", "version": "3.11.7"}
+    made.metadata["kernelspec"] = {"display_name": "my environment", "language": "python", "name": "mine"}
+    clean = normalise(made, "made.ipynb")
+    assert clean.cells[0].metadata == {"tags": ["hide-input"]}
+    assert clean.metadata == {
+        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
+        "language_info": {"name": "python", "file_extension": ".py"},
+    }
+
+
+def test_normalising_twice_changes_nothing_more() -> None:
+    made = notebook(
+        new_markdown_cell("text"), cell("x", outputs=[widget(with_html=True)], tags=["nbval-ignore-output"])
+    )
+    once = normalise(made, "made.ipynb")
+    assert to_text(normalise(once, "made.ipynb")) == to_text(once)
+
+
+def test_normalising_leaves_its_argument_alone() -> None:
+    made = notebook(cell("x", outputs=[widget(with_html=True)]))
+    before = to_text(made)
+    normalise(made, "made.ipynb")
+    assert to_text(made) == before
+
+
+def test_a_widget_keeps_its_static_rendering_only() -> None:
+    data = normalise(notebook(cell("x", outputs=[widget(with_html=True)])), "made.ipynb").cells[0].outputs[0].data
+    assert set(data) == {"text/html", "text/plain"}
+
+
+def test_a_widget_without_static_rendering_is_an_error_that_names_the_cell() -> None:
+    with pytest.raises(ValueError, match=r"made\.ipynb, cell 0 \(slider\), shows a widget without a static rendering"):
+        normalise(notebook(cell("x", outputs=[widget(with_html=False)], name="slider")), "made.ipynb")
+
+
+def test_ids_stay_and_missing_or_doubled_ones_become_stable() -> None:
+    made = json.loads(to_text(notebook(cell("1", name="kept"), cell("2", name="lost"), cell("3", name="twin"))))
+    del made["cells"][1]["id"]
+    made["cells"][2]["id"] = "kept"
+    assert [c.id for c in read(json.dumps(made)).cells] == ["kept", "cell-001", "cell-002"]
+
+
+def test_doubled_ids_are_reported(tmp_path: Path) -> None:
+    made = json.loads(to_text(notebook(cell("1", 1, name="twin"), cell("2", 2, name="other"))))
+    made["cells"][1]["id"] = "twin"
+    path = tmp_path / "made.ipynb"
+    path.write_text(json.dumps(made), encoding="utf-8")
+    assert check(path) == ["made.ipynb: two cells have the same id, or one has none; run make notebooks"]
+
+
+@pytest.mark.parametrize("ignored", [{"tags": ["nbval-ignore-output"]}, {}], ids=["tag", "comment"])
+def test_the_output_of_an_uncompared_cell_is_kept(ignored: dict) -> None:
+    source = "time()" if ignored else "# NBVAL_IGNORE_OUTPUT\ntime()"
+    old = cell(source, outputs=[shown(text__plain="1.0 s")], **ignored)
+    old.metadata["output_of"] = source_mark(old)
+    new = notebook(cell(source, outputs=[shown(text__plain="1.1 s")], **ignored))
+    keep_ignored_outputs(new, notebook(old))
+    assert new.cells[0].outputs == [shown(text__plain="1.0 s")]
+
+
+def test_the_output_of_an_uncompared_cell_follows_its_code() -> None:
+    old = cell("time(1)", outputs=[shown(text__plain="1.0 s")], tags=["nbval-ignore-output"])
+    old.metadata["output_of"] = source_mark(old)
+    new = notebook(cell("time(2)", outputs=[shown(text__plain="2.0 s")], tags=["nbval-ignore-output"]))
+    keep_ignored_outputs(new, notebook(old))
+    assert new.cells[0].outputs == [shown(text__plain="2.0 s")]
+
+
+def test_a_compared_cell_never_keeps_its_output() -> None:
+    new = notebook(cell("x", outputs=[shown(text__plain="new")]))
+    keep_ignored_outputs(new, notebook(cell("x", outputs=[shown(text__plain="old")])))
+    assert new.cells[0].outputs == [shown(text__plain="new")]
+
+
+def test_execution_is_repeatable_and_keeps_timings(tmp_path: Path) -> None:
+    path = tmp_path / "made.ipynb"
+    timing = cell("import time; print(time.perf_counter())", name="timing", tags=["nbval-ignore-output"])
+    path.write_text(to_text(notebook(cell("1 + 1", name="sum", count=None), timing)), encoding="utf-8")
+    assert refresh(path) is True
+    first = path.read_text(encoding="utf-8")
+    assert check(path) == []
+    assert refresh(path) is False
+    assert path.read_text(encoding="utf-8") == first
+    assert refresh(path, refresh_ignored=True) is True
+
+
+def test_execution_uses_one_thread(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("OMP_NUM_THREADS", "2")
+    path = tmp_path / "made.ipynb"
+    source = "import os\nprint(os.environ['OMP_NUM_THREADS'])"
+    path.write_text(to_text(notebook(cell(source))), encoding="utf-8")
+    assert main([str(path)]) == 0
+    assert nbformat.read(path, as_version=4).cells[0].outputs[0].text == "1\n"
+
+
+GOOD = notebook(cell("1", 1), new_markdown_cell("text"), cell("2", 2, name="two"))
+ERROR = new_output("error", ename="ValueError", evalue="no", traceback=[])
+BAD = {
+    "never executed": (notebook(cell("1", None)), "has execution count None, expected 1"),
+    "executed out of order": (notebook(cell("1", 2)), "has execution count 2, expected 1"),
+    "empty": (notebook(cell(" ", None)), "is empty"),
+    "stored error": (notebook(cell("1", outputs=[ERROR])), "stores the error ValueError"),
+    "blank widget": (
+        notebook(cell("1", outputs=[widget(with_html=False)])),
+        "shows a widget without a static rendering",
+    ),
+    "live widget": (notebook(cell("1", outputs=[widget(with_html=True)])), "stores the view of a live widget"),
+    "picture": (notebook(cell("1", outputs=[shown(image__png=PIXEL)])), "has a picture without a description"),
+    "semicolon": (notebook(cell("plt.plot();")), "ends with ';'"),
+    "stale output": (
+        notebook(cell("1", outputs=[shown(text__plain="1")], tags=["nbval-ignore-output"], output_of="123")),
+        "keeps the output of an earlier version",
+    ),
+}
+
+
+@pytest.mark.parametrize(("made", "words"), BAD.values(), ids=BAD)
+def test_what_is_wrong_is_said(made: NotebookNode, words: str) -> None:
+    assert any(words in problem for problem in problems(made, 10))
+
+
+def test_too_large_a_notebook_is_reported() -> None:
+    assert "more than" in problems(GOOD, LARGEST_BYTES + 1)[0]
+
+
+def test_good_notebooks_have_no_problem() -> None:
+    picture = cell("1", outputs=[shown(image__png=PIXEL)], mystnb={"image": {"alt": "a dot"}})
+    raising = cell("1", outputs=[ERROR], tags=["raises-exception"])
+    assert [problems(made, 10) for made in (GOOD, notebook(picture), notebook(raising))] == [[], [], []]
+
+
+def test_check_says_all_that_is_wrong_and_fails(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    path = tmp_path / "made.ipynb"
+    path.write_text(to_text(notebook(cell("1;", None))), encoding="utf-8")
+    assert main(["--check", str(path)]) == 1
+    assert capsys.readouterr().out.count("made.ipynb: cell 0 (one)") == 2
+
+
+def test_the_book_has_notebooks() -> None:
+    assert chapters() != []
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_chapter_is_stored_in_order(path: Path) -> None:
+    assert check(path) == []
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_chapter_is_stored_normalised(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    assert to_text(normalise(read(text), path.name)) == text

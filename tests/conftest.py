@@ -1,0 +1,49 @@
+"""What all tests share: seeds, the real data where it exists, and honest skips."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import pytest
+import torch
+from jaxtyping import config as jaxtyping_config
+
+from tests.require import missing
+
+
+@pytest.fixture(autouse=True)
+def _seeded() -> None:
+    """Start every test from the same random state, whichever ran before it."""
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002  (libraries under test may use the old generator)
+    torch.manual_seed(0)
+
+
+@pytest.fixture
+def as_readers_run_it() -> Iterator[None]:
+    """Switch the annotation checks off, so that the package's own error messages are met, as they are by readers."""
+    jaxtyping_config.update("jaxtyping_disable", True)
+    yield
+    jaxtyping_config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture(scope="session")
+def multi30k() -> Path:
+    """The folder of the Multi30k files, ``$TTUTOR_DATA/multi30k``; tests that ask for it are skipped without it."""
+    root = os.environ.get("TTUTOR_DATA", "")
+    folder = Path(root) / "multi30k"
+    if not root:
+        missing("data", "TTUTOR_DATA is not set: it names the folder that holds multi30k")
+    if not folder.is_dir():
+        missing("data", f"there is no folder multi30k in TTUTOR_DATA ({root})")
+    return folder
+
+
+def pytest_runtest_setup(item: pytest.Item) -> None:
+    """Skip tests marked ``gpu`` where there is none."""
+    if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
+        missing("gpu", "needs a CUDA device, and PyTorch finds none")

@@ -1,0 +1,135 @@
+"""Run every check of `make test` and print what each stage cost against its budget.
+
+Needs the project installed with its ``dev`` extra in the Python that runs it; ``make test`` sees to that, and where
+there is no make, ``python tests/run.py`` is the same. All stages run even when one fails; the exit status is 0 only if
+all passed.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import re
+import subprocess
+import sys
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parent.parent
+INSTALL_BUDGET = 180
+COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
+CLOSING = re.compile(r"^=* ?(\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b.*) in [\d.]+s")
+PYTEST = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider")
+
+
+@dataclass(frozen=True)
+class Stage:
+    """One stage: the commands it runs in turn, and the seconds it should take on two cores."""
+
+    name: str
+    budget: int
+    commands: list[tuple[str, ...]]
+    one_thread: bool = True
+
+
+@dataclass
+class Outcome:
+    """What a stage came to."""
+
+    stage: Stage
+    seconds: float = 0.0
+    failed: list[str] = field(default_factory=list)
+    counts: dict[str, int] = field(default_factory=dict)
+
+
+def plan(lax: bool) -> list[Stage]:
+    """Return the stages in the order they run."""
+    notebooks = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "book").glob("*.ipynb"))
+    compare = "--nbval-lax" if lax else "--nbval"
+    nbval = (*PYTEST, compare, "--nbval-cell-timeout=120", "-n", "2", "--dist", "loadfile", *notebooks)
+    lint = [(sys.executable, "-m", "ruff", "check"), (sys.executable, "-m", "ruff", "format", "--check")]
+    build = (sys.executable, "book/_tools/build.py")
+    return [
+        Stage("unit", 240, [*lint, (*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")]),
+        Stage("notebooks", 360, [nbval]),
+        Stage("book", 180, [build, (*PYTEST, "-n", "2", "-m", "browser and not soak", "tests")]),
+        Stage("trainer", 120, [(*PYTEST, "-m", "trainer and not soak", "tests")], one_thread=False),
+    ]
+
+
+def run_command(command: tuple[str, ...], outcome: Outcome) -> None:
+    """Run one command, pass its output on as it comes, and add what pytest counted in its closing line."""
+    threads = {"OMP_NUM_THREADS": "1"} if outcome.stage.one_thread else {}
+    shown = " ".join(command).replace(sys.executable, "python")
+    print(f"\n$ {shown}", flush=True)
+    environment = os.environ | threads | {"PYTHONUTF8": "1"}
+    closing = ""
+    with subprocess.Popen(
+        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+        encoding="utf-8", errors="replace",
+    ) as process:  # fmt: skip
+        for line in process.stdout:
+            print(line, end="", flush=True)
+            closing = line if CLOSING.match(line) else closing
+    for count, kind in COUNT.findall(closing):
+        outcome.counts[kind] = outcome.counts.get(kind, 0) + int(count)
+    if process.returncode != 0:
+        outcome.failed.append(f"{shown} (exit status {process.returncode})")
+
+
+def run_stage(stage: Stage) -> Outcome:
+    """Run all commands of a stage, also those after a failed one."""
+    outcome, started = Outcome(stage), time.monotonic()
+    for command in stage.commands:
+        run_command(command, outcome)
+    outcome.seconds = time.monotonic() - started
+    return outcome
+
+
+def install_row() -> str:
+    """Return the table's row for the installation, as ``make`` measured it when it last installed."""
+    measured = Path(sys.prefix) / ".install-seconds"
+    if not measured.exists():
+        return f"  {'install':<12}{'?':>7} of {INSTALL_BUDGET:>4} s   (not set up by make)"
+    seconds = int(measured.read_text())
+    note = "over budget" if seconds > INSTALL_BUDGET else "when it was last done"
+    return f"  {'install':<12}{seconds:>7} of {INSTALL_BUDGET:>4} s   ({note})"
+
+
+def report(outcomes: list[Outcome]) -> None:
+    """Print the table of seconds against budgets, the commands that failed, and one closing line of counts."""
+    print("\nSeconds against the budget on two cores")
+    print(install_row())
+    totals = dict.fromkeys(("passed", "failed", "skipped"), 0)
+    for outcome in outcomes:
+        verdict = "FAILED" if outcome.failed else "passed"
+        over = ", over budget" if outcome.seconds > outcome.stage.budget else ""
+        counts = ", ".join(f"{count} {kind}" for kind, count in outcome.counts.items())
+        spent = f"{outcome.seconds:>7.0f} of {outcome.stage.budget:>4} s"
+        print(f"  {outcome.stage.name:<12}{spent}   {verdict}{over}: {counts}")
+        totals["passed"] += outcome.counts.get("passed", 0)
+        totals["skipped"] += outcome.counts.get("skipped", 0)
+        totals["failed"] += sum(outcome.counts.get(kind, 0) for kind in ("failed", "error", "errors"))
+    for outcome in outcomes:
+        for command in outcome.failed:
+            print(f"FAILED in {outcome.stage.name}: {command}")
+    print(f"\n{totals['passed']} passed, {totals['failed']} failed, {totals['skipped']} skipped")
+
+
+def main() -> int:
+    """Run the chosen stages, or all of them."""
+    names = [stage.name for stage in plan(lax=False)]
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("stages", nargs="*", metavar="stage", help=f"of {', '.join(names)}; all when left out")
+    parser.add_argument("--lax", action="store_true", help="execute notebooks without comparing their outputs")
+    arguments = parser.parse_args()
+    if unknown := set(arguments.stages) - set(names):
+        parser.error(f"no stage is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
+    outcomes = [run_stage(s) for s in plan(arguments.lax) if not arguments.stages or s.name in arguments.stages]
+    report(outcomes)
+    return 1 if any(outcome.failed for outcome in outcomes) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

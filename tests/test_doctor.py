@@ -1,0 +1,111 @@
+"""``ttutor doctor``: what it finds, what it advises, and that it works with the core alone."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+
+import pytest
+
+import ttutor
+from ttutor import doctor
+from ttutor.doctor import Group, examine, find_problems, meets, parse_requirement, render, version_key
+
+
+def test_report_names_what_is_running() -> None:
+    report = examine()
+    assert report.ttutor == ttutor.__version__
+    assert report.torch["version"].startswith(importlib.metadata.version("torch").split("+")[0])
+    assert report.torch["device"] in ("cpu", "cuda", "mps")
+    assert [group.name for group in report.groups] == ["core", "translation", "widgets", "book", "test"]
+    assert report.problems == []
+
+
+def test_every_requirement_of_the_metadata_is_looked_at() -> None:
+    declared = {
+        name for name, _, extra in map(parse_requirement, importlib.metadata.requires("ttutor")) if extra != "dev"
+    }
+    looked_at = {name for group in examine().groups for name in [*group.installed, *group.missing]}
+    assert looked_at == declared
+
+
+def test_a_missing_package_is_named_with_the_command_that_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    real = importlib.metadata.version
+
+    def version(name: str) -> str:
+        if name == "tokenizers":
+            raise importlib.metadata.PackageNotFoundError(name)
+        return real(name)
+
+    monkeypatch.setattr(importlib.metadata, "version", version)
+    report = examine()
+    text = render(report)
+    assert "translation (ttutor train, translate, evaluate): missing tokenizers>=" in text
+    assert 'pip install ".[translation]"' in text
+    assert report.problems == [], "an extra that is not installed is a choice, not a problem"
+
+
+def test_too_old_a_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.0.1")
+    report = examine()
+    assert "einops>=0.8 (found 0.0.1)" in report.problems[0]
+    assert doctor.run() == 1
+
+
+def test_broken_torch_is_a_problem_with_a_remedy() -> None:
+    problems = find_problems([Group("core", {}, [])], {"error": "OSError: libtorch_cpu.so"})
+    assert problems == ["PyTorch does not load (OSError: libtorch_cpu.so): pip install --force-reinstall torch"]
+
+
+def test_installed_as_a_wheel_it_advises_the_package_by_name(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doctor, "editable_checkout", lambda: None)
+    assert Group("widgets", {}, ["ipywidgets"]).remedy == 'pip install "ttutor[widgets]"'
+    assert Group("core", {}, ["einops"]).remedy == 'pip install "ttutor"'
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("torch>=2.9", ("torch", ">=2.9", "core")),
+        ("jupyter-book<2,>=1.0.4.post1; extra == 'book'", ("jupyter-book", "<2,>=1.0.4.post1", "book")),
+        ('ttutor[book,test]; extra == "dev"', ("ttutor", "", "dev")),
+        ("numpy", ("numpy", "", "core")),
+    ],
+)
+def test_requirements_are_read(text: str, expected: tuple[str, str, str]) -> None:
+    assert parse_requirement(text) == expected
+
+
+def test_what_is_no_requirement_is_refused() -> None:
+    with pytest.raises(ValueError, match="not a requirement"):
+        parse_requirement("!!")
+
+
+@pytest.mark.parametrize(
+    ("version", "bounds", "expected"),
+    [
+        ("2.13.0+cpu", ">=2.9", True),
+        ("2.8.1", ">=2.9", False),
+        ("1.0.4.post1", "<2,>=1.0.4.post1", True),
+        ("2.0", "<2,>=1.0.4.post1", False),
+        ("1.0", "", True),
+        ("3.0rc1", ">=3.0", True),
+    ],
+)
+def test_versions_are_compared_number_by_number(version: str, bounds: str, expected: bool) -> None:
+    assert meets(version, bounds) is expected
+
+
+def test_version_numbers_are_numbers() -> None:
+    assert version_key("10.2") > version_key("9.11")
+
+
+@pytest.mark.parametrize(("folder", "expected"), [("", "not set"), ("{tmp}", "not found there")])
+def test_the_data_folder_is_looked_at(folder: str, expected: str, tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TTUTOR_DATA", folder.replace("{tmp}", str(tmp_path)))
+    assert expected in " ".join(doctor.survey_data().values())
+
+
+def test_json_holds_the_same(capsys: pytest.CaptureFixture) -> None:
+    assert doctor.run(as_json=True) == 0
+    assert json.loads(capsys.readouterr().out)["ttutor"] == ttutor.__version__

@@ -1,0 +1,107 @@
+"""Results of long runs belong to the scripts that made them."""
+
+from __future__ import annotations
+
+import importlib
+import json
+import re
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+
+from experiments._record import ASSETS, EXPERIMENTS, LARGEST_BYTES, command_line, source_hash
+from ttutor import assets
+
+SCRIPTS = sorted(path for path in EXPERIMENTS.glob("*.py") if not path.name.startswith("_"))
+STEMS = {
+    "recurrence", "attention", "multihead", "positions", "encoder", "decoder", "transformer", "training", "variants",
+    "vit", "efficient", "inside",
+}  # fmt: skip
+
+
+@pytest.fixture
+def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> ModuleType:
+    """The recorder, writing to a folder of its own that holds one script."""
+    module = importlib.import_module("experiments._record")
+    monkeypatch.setattr(module, "ASSETS", tmp_path)
+    monkeypatch.setattr(module, "EXPERIMENTS", tmp_path)
+    monkeypatch.setattr("sys.argv", ["training_tiny.py", "--steps", "3"])
+    (tmp_path / "training_tiny.py").write_text("print(1)\n", encoding="utf-8")
+    return module
+
+
+def test_every_result_has_a_script_and_every_script_a_result() -> None:
+    assert assets.names() == [path.stem for path in SCRIPTS]
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_result_was_made_by_the_script_as_it_stands(script: Path) -> None:
+    provenance = assets.load(script.stem)["provenance"]
+    assert provenance["script_sha256"] == source_hash(script), f"{script.name} changed: run it again (make experiments)"
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_result_says_where_it_came_from(script: Path) -> None:
+    provenance = assets.load(script.stem)["provenance"]
+    assert set(provenance) == {"command", "machine", "minutes", "script_sha256", "seeds", "versions"}
+    assert provenance["command"].startswith(f"python experiments/{script.name}")
+    assert provenance["seeds"] != []
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_script_is_named_after_its_chapter(script: Path) -> None:
+    assert script.stem.split("_")[0] in STEMS
+    assert re.fullmatch(r"[a-z]+_[a-z0-9_]+", script.stem)
+
+
+def test_results_are_small() -> None:
+    sizes = {path.name: path.stat().st_size for path in ASSETS.iterdir() if path.suffix in (".json", ".safetensors")}
+    assert [name for name, size in sizes.items() if size > LARGEST_BYTES] == []
+    assert sum(sizes.values()) < 5_000_000
+
+
+def test_writing_stores_results_and_origin(record: ModuleType) -> None:
+    path = record.write("training_tiny", {"bleu": 1.5}, seeds=[1, 2], started=record.start())
+    stored = json.loads(path.read_text(encoding="utf-8"))
+    assert stored["bleu"] == 1.5
+    assert stored["provenance"]["command"] == "python experiments/training_tiny.py --steps 3"
+    assert stored["provenance"]["seeds"] == [1, 2]
+    assert stored["provenance"]["minutes"] == 0.0
+    assert stored["provenance"]["script_sha256"] == source_hash(record.EXPERIMENTS / "training_tiny.py")
+    assert {"python", "torch"} <= set(stored["provenance"]["versions"])
+    assert list(path.parent.glob("*.part")) == []
+
+
+@pytest.mark.parametrize(
+    ("name", "results", "error", "words"),
+    [
+        ("training_other", {}, FileNotFoundError, "experiments/training_other.py does not exist"),
+        ("training_tiny", {"provenance": 1}, ValueError, "is written by this function"),
+        ("training_tiny", {"loss": float("nan")}, ValueError, "Out of range float"),
+        ("training_tiny", {"text": "x" * LARGEST_BYTES}, ValueError, "store less"),
+    ],
+    ids=["no script", "provenance", "not finite", "too large"],
+)
+def test_what_cannot_be_recorded_is_refused_and_leaves_nothing(
+    record: ModuleType, name: str, results: dict, error: type[Exception], words: str
+) -> None:
+    with pytest.raises(error, match=words):
+        record.write(name, results, seeds=[1], started=record.start())
+    assert [path.name for path in record.ASSETS.iterdir()] == ["training_tiny.py"]
+
+
+def test_the_hash_does_not_depend_on_line_ends(tmp_path: Path) -> None:
+    (tmp_path / "lf.py").write_bytes(b"a = 1\nb = 2\n")
+    (tmp_path / "crlf.py").write_bytes(b"a = 1\r\nb = 2\r\n")
+    (tmp_path / "other.py").write_bytes(b"a = 1\nb = 3\n")
+    assert source_hash(tmp_path / "lf.py") == source_hash(tmp_path / "crlf.py") != source_hash(tmp_path / "other.py")
+
+
+def test_the_command_names_no_folder_of_the_machine(tmp_path: Path) -> None:
+    assert command_line("training_tiny", [str(tmp_path / "data.txt")]) == "python experiments/training_tiny.py data.txt"
+
+
+def test_an_unknown_result_is_refused_with_the_known_ones() -> None:
+    with pytest.raises(FileNotFoundError, match="no stored result is called 'nothing'"):
+        assets.load("nothing")

@@ -1,0 +1,91 @@
+"""The runner of `make test`: nothing that fails goes unseen, and every test is counted."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests import run
+from tests.run import Outcome, Stage, report, run_stage
+
+PASSES = "def test_one():\n    assert 1 == 1\n\n\ndef test_two():\n    assert 2 == 2\n"
+FAILS = """
+import pytest
+
+def test_one():
+    assert 1 == 2
+
+@pytest.mark.skip(reason="no")
+def test_two():
+    pass
+"""
+
+
+def stage_of(tmp_path: Path, *texts: str) -> Stage:
+    commands = []
+    for index, text in enumerate(texts):
+        path = tmp_path / f"test_made_{index}.py"
+        path.write_text(text, encoding="utf-8")
+        commands.append((*run.PYTEST, "-c", str(tmp_path / "none.ini"), "--rootdir", str(tmp_path), str(path)))
+    (tmp_path / "none.ini").write_text("[pytest]\n", encoding="utf-8")
+    return Stage("made", 100, commands)
+
+
+def test_all_commands_run_and_all_tests_count_when_the_first_fails(tmp_path: Path) -> None:
+    outcome = run_stage(stage_of(tmp_path, FAILS, PASSES))
+    assert outcome.counts == {"failed": 1, "skipped": 1, "passed": 2}
+    assert len(outcome.failed) == 1
+    assert "exit status 1" in outcome.failed[0]
+
+
+def test_a_run_without_tests_is_a_failure(tmp_path: Path) -> None:
+    assert "exit status 5" in run_stage(stage_of(tmp_path, "")).failed[0]
+
+
+def test_a_command_that_is_no_test_counts_by_its_status() -> None:
+    outcome = run_stage(Stage("made", 1, [(sys.executable, "-c", "import sys; sys.exit(3)")]))
+    assert (outcome.counts, len(outcome.failed)) == ({}, 1)
+
+
+def test_the_table_shows_seconds_budgets_failures_and_one_closing_line(capsys: pytest.CaptureFixture) -> None:
+    good = Outcome(Stage("unit", 240, []), 12.4, [], {"passed": 7, "skipped": 1})
+    slow = Outcome(Stage("book", 180, []), 200.0, ["python x (exit status 1)"], {"passed": 2, "failed": 1, "error": 1})
+    report([good, slow])
+    lines = capsys.readouterr().out.strip().splitlines()
+    assert any("unit" in line and "12 of  240 s   passed: 7 passed, 1 skipped" in line for line in lines)
+    assert any("book" in line and "FAILED, over budget" in line for line in lines)
+    assert "FAILED in book: python x (exit status 1)" in lines
+    assert lines[-1] == "9 passed, 2 failed, 1 skipped"
+
+
+@pytest.mark.parametrize(("failed", "status"), [([], 0), (["python x (exit status 1)"], 1)])
+def test_the_exit_status_tells_whether_all_passed(
+    failed: list[str], status: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "run_stage", lambda stage: Outcome(stage, 1.0, list(failed)))
+    monkeypatch.setattr("sys.argv", ["run.py", "unit"])
+    assert run.main() == status
+
+
+def test_an_unknown_stage_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    monkeypatch.setattr("sys.argv", ["run.py", "nothing"])
+    with pytest.raises(SystemExit) as stopped:
+        run.main()
+    assert stopped.value.code == 2
+    assert "no stage is called nothing" in capsys.readouterr().err
+
+
+def test_every_marker_has_its_stage() -> None:
+    commands = [" ".join(command) for stage in run.plan(lax=False) for command in stage.commands]
+    units = next(command for command in commands if "not trainer" in command)
+    for marker in ("browser", "trainer"):
+        assert f"not {marker}" in units
+        assert any(f"-m {marker} and not soak" in command for command in commands)
+
+
+def test_lax_executes_notebooks_without_comparing() -> None:
+    for lax, flag in ((False, "--nbval"), (True, "--nbval-lax")):
+        (command,) = next(stage for stage in run.plan(lax) if stage.name == "notebooks").commands
+        assert flag in command

@@ -1,0 +1,239 @@
+"""The commands as a user meets them: what they print, what they return, never a traceback."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ttutor import cli
+
+pytestmark = pytest.mark.trainer
+ROOT = Path(__file__).resolve().parents[2]
+TINY = """
+d_model = 16
+n_heads = 2
+n_layers = 1
+d_ff = 32
+vocab_size = 300
+max_tokens = 64
+tokens_per_batch = 400
+warmup = 4
+steps = 6
+validate_every = 3
+checkpoint_every = 2
+"""
+
+
+@pytest.fixture
+def ttutor(tmp_path, monkeypatch, as_readers_run_it):
+    """Run a command in an empty folder; returns its result."""
+    monkeypatch.chdir(tmp_path)
+    app = cli.build_app()
+
+    def run(*arguments: str, code: int = 0, **options):
+        result = CliRunner().invoke(app, list(arguments), **options)
+        assert result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
+
+    return run
+
+
+@pytest.fixture
+def text(tmp_path):
+    """Sixty aligned lines in two files, and a recipe for them; returns the options that name them."""
+    (tmp_path / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
+    (tmp_path / "a.fr").write_text("".join(f"Phrase numéro {number}.\n" for number in range(60)), encoding="utf-8")
+    (tmp_path / "tiny.toml").write_text(TINY)
+    return ("--source", "a.en", "--target", "a.fr", "--recipe", "tiny.toml", "--out", "run")
+
+
+def test_train_translate_evaluate_on_files(ttutor, text):
+    result = ttutor("train", *text)
+    assert "57 pairs to train on" in result.output
+    assert "3 training pairs are held out" in result.output
+    assert "Trained 6 steps" in result.output
+    assert len(ttutor("translate", "--run", "run", "Sentence number 3.", "Another one.").stdout.splitlines()) == 2
+    scores = ttutor("evaluate", "--run", "run", "--source", "a.en", "--reference", "a.fr", "--beam", "1")
+    assert "BLEU, cased" in scores.output
+    assert "tok:13a" in scores.output
+    as_json = ttutor("evaluate", "--run", "run", "--source", "a.en", "--reference", "a.fr", "--json")
+    assert json.loads(as_json.stdout)["n_sentences"] == 60
+
+
+def test_sentences_from_a_pipe_are_answered_line_by_line(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    result = ttutor("translate", "--run", "run", "--beam", "1", input="one\n\nthree\n" * 40)
+    assert result.stdout.count("\n") == 120
+    assert result.stdout.split("\n")[1] == ""
+
+
+def test_alternatives(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    lines = ttutor("translate", "--run", "run", "--alternatives", "2", "Sentence").stdout.splitlines()
+    assert len(lines) == 3
+
+
+def test_quiet_prints_nothing(ttutor, text):
+    assert ttutor("train", *text, "--quiet").output == ""
+
+
+def test_the_last_run_is_found_without_naming_it(ttutor, text):
+    ttutor("train", *text[:-2], "--quiet")
+    assert Path("ttutor-runs/tiny/run.json").is_file()
+    assert ttutor("translate", "Sentence number 3.").stdout.count("\n") == 1
+
+
+def test_validation_files(ttutor, text):
+    extra = ("--validation-source", "a.en", "--validation-target", "a.fr")
+    assert "60 pairs to train on" in ttutor("train", *text, *extra).output
+
+
+def test_a_second_training_needs_leave(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    before = Path("run/metrics.jsonl").read_bytes()
+    assert "--resume" in ttutor("train", *text, code=2).output
+    assert Path("run/metrics.jsonl").read_bytes() == before
+    Path("run/notes.txt").write_text("mine")
+    ttutor("train", *text, "--overwrite", "--seed", "5", "--quiet")
+    assert Path("run/metrics.jsonl").read_bytes() != before
+    assert Path("run/notes.txt").read_text() == "mine"
+
+
+def test_a_bad_text_does_not_cost_the_old_run(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    Path("a.fr").write_text("one line\n")
+    ttutor("train", *text, "--overwrite", code=2)
+    ttutor("translate", "--run", "run", "Sentence")
+
+
+BAD = {
+    "unequal line counts": (lambda: Path("a.fr").write_text("one line\n"), "60 lines and a.fr has 1"),
+    "an empty file": (lambda: Path("a.fr").write_text(""), "a.fr is empty"),
+    "not UTF-8": (lambda: Path("a.fr").write_bytes(b"caf\xe9\n" * 60), "not UTF-8: line 1, byte 4"),
+    "a missing file": (lambda: Path("a.fr").unlink(), "there is no file"),
+    "a bad recipe": (lambda: Path("tiny.toml").write_text("dropout = 2\nsteps = 1\n"), "dropout must be"),
+    "a missing recipe": (lambda: Path("tiny.toml").unlink(), "tiny.toml cannot be read"),
+    "a file where the run should go": (lambda: Path("run").write_text(""), "cannot write run"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_bad_input_is_one_message_and_code_2(ttutor, text, case):
+    spoil, message = BAD[case]
+    spoil()
+    result = ttutor("train", *text, code=2)
+    (error,) = [line for line in result.output.splitlines() if line.startswith("Error: ")]
+    assert message in error.replace(str(Path.cwd()) + os.sep, "")
+    assert not Path("run/run.json").exists()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("train", "--source", "a.en"), "--source and --target belong together"),
+        (("train", "--validation-source", "a.en", "--validation-target", "a.fr"), "validation files without"),
+        (("train", "--preset", "huge"), "no preset 'huge'"),
+        (("train", "--preset", "embedded", "--recipe", "x.toml"), "exclude each other"),
+        (("train", "--steps", "3", "--minutes", "1"), "exactly one of"),
+        (("train", "--minutes", "0"), "minutes must be a positive number"),
+        (("train", "--resume"), "there is no trained model in"),
+        (("translate", "x"), "there is no trained model under ttutor-runs"),
+        (("translate", "--run", "nowhere", "x"), "there is no trained model in nowhere"),
+        (("translate", "--beam", "0", "x"), "greater than or equal to 1"),
+        (("evaluate", "--run", "nowhere"), "there is no trained model in nowhere"),
+        (("evaluate", "--run", "nowhere", "--source", "x"), "--source and --reference belong together"),
+    ],
+)
+def test_wrong_use_is_one_message_and_code_2(ttutor, arguments, message):
+    assert message in " ".join(ttutor(*arguments, code=2).output.split())
+
+
+def test_evaluating_a_run_on_files_needs_files(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    assert "give --source and --reference" in ttutor("evaluate", "--run", "run", code=2).output
+
+
+def test_input_that_is_not_utf8_is_named(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    result = ttutor("translate", "--run", "run", input=b"good\nbad \xff\n", code=2)
+    assert "not UTF-8: line 2, byte 5" in result.output
+
+
+def test_resume_goes_on_by_the_same_command_and_refuses_another(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    assert "Resumed after step 6" in ttutor("train", *text, "--resume").output
+    assert "Resumed after step 6" in ttutor("train", "--resume", "--out", "run").output
+    for other in (("--steps", "9"), ("--seed", "1"), ("--source", "a.fr"), ("--preset", "embedded")):
+        assert f"differ from {other[0]}" in ttutor("train", "--resume", "--out", "run", *other, code=2).output
+
+
+def test_a_run_killed_before_its_first_checkpoint_begins_again(ttutor, text):
+    import shutil
+
+    ttutor("train", *text, "--quiet")
+    metrics = [json.loads(line)["validation_loss"] for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    shutil.rmtree("run/checkpoints")
+    Path("run/metrics.jsonl").write_text("")
+    assert "Resumed after step 0" in ttutor("train", "--resume", "--out", "run").output
+    again = [json.loads(line)["validation_loss"] for line in Path("run/metrics.jsonl").read_text().splitlines()]
+    assert again == metrics
+
+
+def test_resume_refuses_a_text_that_changed(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    Path("a.en").write_text(Path("a.en").read_text().replace("number 7", "number seven"))
+    assert "the text has changed" in ttutor("train", "--resume", "--out", "run", code=2).output
+
+
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    (max(Path("run/checkpoints").iterdir()) / "tensors.safetensors").write_bytes(b"")
+    assert "Warning: " in ttutor("translate", "--run", "run", "x").stderr
+
+
+@pytest.mark.skipif(os.name != "posix", reason="sends a signal the POSIX way")
+def test_ctrl_c_saves_and_says_how_to_go_on(tmp_path, text):
+    recipe = tmp_path / "tiny.toml"
+    recipe.write_text(recipe.read_text().replace("steps = 6", "steps = 100000"))
+    command = [sys.executable, "-m", "ttutor.cli", "train", *text]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    with subprocess.Popen(command, cwd=tmp_path, env=environment, stderr=subprocess.PIPE, text=True) as process:
+        metrics = tmp_path / "run" / "metrics.jsonl"
+        for _ in range(600):
+            if metrics.is_file() and metrics.stat().st_size:
+                break
+            time.sleep(0.1)
+        process.send_signal(signal.SIGINT)
+        errors = process.communicate(timeout=60)[1]
+    assert process.returncode == 130
+    assert "ttutor train --resume --out run" in errors
+    assert "Traceback" not in errors
+
+
+def test_the_full_disk_is_one_message(ttutor, text, monkeypatch):
+    import errno
+
+    def full_disk(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full_disk)
+    assert "No space left on device; make room" in ttutor("train", *text, code=2).output
+
+
+def test_multi30k_smoke(ttutor, multi30k, tmp_path):
+    """A few steps on the real files: they are read whole, and every sentence of the test set gets its translation."""
+    (tmp_path / "tiny.toml").write_text(TINY)
+    files = [str(multi30k / name) for name in ("train.en.gz", "train.de.gz", "val.en.gz", "val.de.gz")]
+    options = ("--source", "--target", "--validation-source", "--validation-target")
+    named = [word for pair in zip(options, files, strict=True) for word in pair]
+    assert "29,000 pairs to train on" in ttutor("train", *named, "--recipe", "tiny.toml", "--out", "run").output
+    tests = ("--source", str(multi30k / "val.en.gz"), "--reference", str(multi30k / "val.de.gz"))
+    assert json.loads(ttutor("evaluate", "--run", "run", *tests, "--beam", "1", "--json").stdout)["n_sentences"] == 1014

@@ -1,0 +1,55 @@
+"""Scores, against sacreBLEU called directly and against numbers worked out by hand."""
+
+import json
+import math
+
+import pytest
+import sacrebleu
+
+from ttutor.translation.errors import CorpusError
+from ttutor.translation.evaluation import evaluate, exact_match
+
+OUTPUT = ["The cat sits on the mat .", "A dog runs through the park", "two men talk"]
+REFERENCE = ["The cat sat on the mat .", "a dog runs through the park", "Two men are talking"]
+
+
+def test_equals_sacrebleu_called_directly():
+    scores = evaluate(OUTPUT, REFERENCE)
+    assert scores.bleu == pytest.approx(sacrebleu.corpus_bleu(OUTPUT, [REFERENCE]).score)
+    assert scores.bleu_lower_cased == pytest.approx(sacrebleu.corpus_bleu(OUTPUT, [REFERENCE], lowercase=True).score)
+    assert scores.chrf == pytest.approx(sacrebleu.corpus_chrf(OUTPUT, [REFERENCE]).score)
+    assert scores.bleu < scores.bleu_lower_cased
+    assert "case:mixed" in scores.bleu_signature
+    assert "tok:13a" in scores.bleu_signature
+    assert "case:lc" in scores.bleu_lower_cased_signature
+
+
+def test_bleu_by_hand():
+    """One of six words differs, the third: n-gram precisions 5/6, 3/5, 1/4 and, none matching, 1/2 of 1/3 smoothed."""
+    scores = evaluate(["a b x d e f"], ["a b c d e f"])
+    precisions = [5 / 6, 3 / 5, 1 / 4, 1 / (2 * 3)]
+    assert scores.bleu == pytest.approx(100 * math.exp(sum(map(math.log, precisions)) / 4))
+
+
+def test_perfect_is_a_hundred():
+    scores = evaluate(REFERENCE, REFERENCE)
+    assert (scores.bleu, scores.chrf, scores.exact_match) == pytest.approx((100.0, 100.0, 1.0))
+
+
+def test_exact_match_counts_letters_and_case():
+    assert exact_match(["Le chat", "le chat", "le chat."], ["le chat"] * 3) == pytest.approx(1 / 3)
+
+
+def test_the_report_shows_scores_with_signatures():
+    scores = evaluate(OUTPUT, REFERENCE)
+    text = str(scores)
+    assert scores.bleu_signature in text
+    assert scores.chrf_signature in text
+    assert f"{scores.bleu:.2f}" in text
+    assert json.loads(json.dumps(scores.as_dict()))["n_sentences"] == 3
+
+
+@pytest.mark.parametrize(("output", "reference"), [([], []), (["a"], ["a", "b"])])
+def test_lists_of_unequal_length_or_none_are_refused(output, reference):
+    with pytest.raises(CorpusError, match=f"got {len(output)} and {len(reference)}"):
+        evaluate(output, reference)

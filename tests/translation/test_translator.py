@@ -1,0 +1,137 @@
+"""The translator: order, batches, beams, and what stands in its folder."""
+
+import pytest
+import torch
+
+from tests.translation.tiny import tiny_recipe
+from ttutor.translation.batching import make_batch
+from ttutor.translation.checkpoint import TENSORS
+from ttutor.translation.corpus import embedded_corpus
+from ttutor.translation.errors import CheckpointError
+from ttutor.translation.tokenizer import PAD_ID
+from ttutor.translation.trainer import Trainer
+from ttutor.translation.translator import Translator
+
+pytestmark = pytest.mark.trainer
+
+
+CORPUS = embedded_corpus(0, {"train": 30, "validation": 5, "test": 5})
+SENTENCES = [source for source, _ in CORPUS.train[:9]]
+
+
+@pytest.fixture(scope="module")
+def trained():
+    """A model that knows its thirty sentences by heart: all that one so small can be sure to translate to an end."""
+    changes = {"steps": 200, "warmup": 30, "dropout": 0.0, "d_model": 64, "vocab_size": 600, "validate_every": 200}
+    trainer = Trainer(CORPUS, tiny_recipe(**changes), precision="fp32")
+    trainer.run()
+    return trainer
+
+
+@pytest.fixture
+def translator(trained):
+    return Translator.of(trained)
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_a_batch_answers_in_order_what_each_sentence_alone_answers(translator, beam_size):
+    together = translator.translate(SENTENCES, beam_size=beam_size)
+    alone = [translator(sentence, beam_size=beam_size) for sentence in SENTENCES]
+    assert [answer.source for answer in together] == SENTENCES
+    assert [answer.text for answer in together] == [answer.text for answer in alone]
+    assert [answer.text for answer in together] == [target for _, target in CORPUS.train[:9]]
+    assert [answer.score for answer in together] == pytest.approx([answer.score for answer in alone], abs=1e-4)
+
+
+def test_the_greedy_score_is_the_log_probability_of_the_answer(trained, translator):
+    sentence = SENTENCES[0]
+    answer = translator(sentence, beam_size=1)
+    pair = (trained.tokenizer.encode(sentence), trained.tokenizer.encode(answer.text))
+    batch = make_batch([pair])
+    with torch.no_grad():
+        log_probabilities = translator.model(batch.source, batch.target_in).log_softmax(dim=-1)
+    expected = sum(log_probabilities[0, position, token] for position, token in enumerate(batch.target_out[0]))
+    assert answer.score == pytest.approx(expected.item(), abs=1e-4)
+    assert PAD_ID not in batch.target_out
+
+
+def test_alternatives_are_ranked_and_different(translator):
+    answer = translator(SENTENCES[0], beam_size=4)
+    scores = [answer.score, *(score for _, score in answer.alternatives)]
+    assert scores == sorted(scores, reverse=True)
+    assert len({answer.text, *(text for text, _ in answer.alternatives)}) == 4
+
+
+def test_it_translates_with_the_averaged_weights(trained, translator):
+    for name, parameter in translator.model.named_parameters():
+        assert torch.equal(parameter.detach(), trained.average.tensors[name])
+
+
+def test_loaded_from_its_folder_it_answers_the_same(begin):
+    trainer = begin()
+    trainer.run()
+    loaded, direct = Translator.load(trainer.folder.path), Translator.of(trainer)
+    assert [one.text for one in loaded.translate(SENTENCES)] == [one.text for one in direct.translate(SENTENCES)]
+    assert loaded.messages == []
+
+
+def test_a_damaged_checkpoint_is_reported_and_the_one_before_is_used(begin):
+    trainer = begin()
+    trainer.run()
+    (max(trainer.folder.checkpoints.iterdir()) / TENSORS).write_bytes(b"damaged")
+    (message,) = Translator.load(trainer.folder.path).messages
+    assert "is damaged" in message
+
+
+@pytest.mark.parametrize("sentence", ["", "   ", "."])
+def test_nothing_to_translate_is_translated_to_nothing(translator, sentence):
+    answers = translator.translate([SENTENCES[0], sentence, SENTENCES[1]])
+    assert answers[1].text == ""
+    assert [answer.source for answer in answers] == [SENTENCES[0], sentence, SENTENCES[1]]
+
+
+@pytest.mark.parametrize("sentence", ["☆ 北京", "the " * 3000, "<pad> <eos>", "a\u2028b"])
+def test_strange_sentences_do_no_harm(translator, sentence):
+    assert isinstance(translator(sentence, beam_size=1).text, str)
+
+
+def test_an_answer_is_one_line_whatever_the_model_writes(translator, monkeypatch):
+    monkeypatch.setattr(translator.tokenizer, "decode", lambda _: "one\nanswer\x0bon \u2028 a line")
+    assert translator(SENTENCES[0]).text == "one answer on a line"
+
+
+def test_no_sentence_is_no_answer(translator):
+    assert translator.translate([]) == []
+
+
+def test_a_beam_below_one_is_named(translator):
+    with pytest.raises(ValueError, match="beam_size must be at least 1, got 0"):
+        translator("x", beam_size=0)
+
+
+def test_a_folder_that_holds_no_run_is_named(tmp_path, begin):
+    with pytest.raises(CheckpointError, match="there is no trained model in .*ttutor train"):
+        Translator.load(tmp_path / "nowhere")
+    folder = begin().folder
+    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+        Translator.load(folder.path)
+
+
+def test_a_run_of_another_format_or_a_damaged_one_is_named(begin):
+    path = begin().folder.path / "run.json"
+    whole = path.read_text()
+    path.write_text(whole.replace("translation-run-1", "translation-run-9"))
+    with pytest.raises(CheckpointError, match="'ttutor-translation-run-9', expected 'ttutor-translation-run-1'"):
+        Translator.load(path.parent)
+    path.write_text(whole[:50])
+    with pytest.raises(CheckpointError, match=r"run\.json is damaged"):
+        Translator.load(path.parent)
+
+
+def test_a_checkpoint_of_another_model_is_named(begin):
+    trainer = begin()
+    trainer.run()
+    recipe = trainer.folder.path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("d_ff = 32 ", "d_ff = 48 "))
+    with pytest.raises(CheckpointError, match=r"another model: .* of shape \(48, 16\), found \(32, 16\)"):
+        Translator.load(trainer.folder.path)

@@ -1,0 +1,41 @@
+"""Small results of long runs, shipped with the package so that every chapter can show them.
+
+Each file ``<stem>_<name>.json`` was written by ``experiments/<stem>_<name>.py`` and carries a ``provenance`` record:
+the command, the seeds, the versions, the machine, the minutes it took and the hash of the script. ``make experiments``
+makes them again.
+"""
+
+from __future__ import annotations
+
+import json
+from importlib.resources import files
+
+
+def names() -> list[str]:
+    """Return the names of all stored results, sorted.
+
+    >>> from ttutor import assets
+    >>> assets.names() == sorted(assets.names())
+    True
+    """
+    stored = (entry.name for entry in files(__name__).iterdir())
+    return sorted(name.removesuffix(".json") for name in stored if name.endswith(".json"))
+
+
+def load(name: str) -> dict:
+    """Return one stored result: its figures under their own names, its origin under ``provenance``.
+
+    Args:
+        name: the script's file name without ending, for example ``"training_multi30k"``.
+
+    Raises:
+        FileNotFoundError: no result has this name; the message lists those that exist.
+
+    >>> from ttutor import assets
+    >>> all("provenance" in assets.load(name) for name in assets.names())
+    True
+    """
+    if name not in names():
+        known = ", ".join(names()) or "none yet"
+        raise FileNotFoundError(f"no stored result is called {name!r} (found: {known}); `make experiments` writes them")
+    return json.loads((files(__name__) / f"{name}.json").read_text(encoding="utf-8"))

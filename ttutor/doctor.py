@@ -1,0 +1,208 @@
+"""What this machine has, what is missing, and the command that gets it: ``ttutor doctor``.
+
+Works with the core installed and nothing else, and when even PyTorch is broken: that is when it is needed.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import json
+import os
+import platform
+import re
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+
+import ttutor
+
+EXTRAS = ("translation", "widgets", "book", "test")
+PURPOSE = {
+    "core": "the package itself",
+    "translation": "ttutor train, translate, evaluate",
+    "widgets": "explorers and plots in notebooks",
+    "book": "building the book",
+    "test": "running the tests",
+}
+REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*?)\s*(?:;\s*(.*))?$")
+EXTRA_MARKER = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
+
+
+@dataclass(frozen=True)
+class Group:
+    """The packages of one extra: versions found, and requirements that nothing installed meets."""
+
+    name: str
+    installed: dict[str, str]
+    missing: list[str]
+
+    @property
+    def remedy(self) -> str:
+        """The command that installs what is missing."""
+        return f'pip install "{extra_target(self.name)}"'
+
+
+@dataclass(frozen=True)
+class Report:
+    """Everything ``ttutor doctor`` says."""
+
+    ttutor: str
+    python: str
+    system: str
+    processor: str
+    cores: int
+    torch: dict[str, str]
+    groups: list[Group]
+    data: dict[str, str]
+    problems: list[str] = field(default_factory=list)
+
+
+def editable_checkout() -> Path | None:
+    """Return the root of the checkout this package runs from, or None when it was installed as a wheel."""
+    root = Path(ttutor.__file__).resolve().parent.parent
+    return root if (root / "pyproject.toml").exists() else None
+
+
+def extra_target(name: str) -> str:
+    """Return what to hand to pip for an extra: the checkout when we run from one, else the package by name.
+
+    >>> extra_target("widgets").endswith("[widgets]")
+    True
+    """
+    package = "ttutor" if editable_checkout() is None else "."
+    return package if name == "core" else f"{package}[{name}]"
+
+
+def parse_requirement(text: str) -> tuple[str, str, str]:
+    """Return name, version bounds and extra (``core`` if none) of one line of the package's metadata.
+
+    >>> parse_requirement('jupyter-book<2,>=1.0.4; extra == "book"')
+    ('jupyter-book', '<2,>=1.0.4', 'book')
+    >>> parse_requirement("einops>=0.8")
+    ('einops', '>=0.8', 'core')
+    """
+    match = REQUIREMENT.match(text)
+    if match is None:
+        raise ValueError(f"not a requirement: {text!r}; expected a package name and perhaps versions and a marker")
+    name, bounds, marker = match.groups()
+    extra = EXTRA_MARKER.search(marker or "")
+    return name, bounds, extra.group(1) if extra else "core"
+
+
+def version_key(version: str) -> tuple[int, ...]:
+    """Return the numbers a release is ordered by; local and pre-release parts do not count.
+
+    >>> version_key("2.13.0+cpu") > version_key("2.9")
+    True
+    """
+    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[+abr]", version)[0]))
+
+
+def meets(version: str, bounds: str) -> bool:
+    """Return whether a version keeps the lower and upper bounds that our metadata uses (``>=`` and ``<``).
+
+    >>> meets("2.13.0", ">=2.9"), meets("2.1.7", "<2,>=1.0.4.post1")
+    (True, False)
+    """
+    found = version_key(version)
+    for bound in filter(None, (part.strip() for part in bounds.split(","))):
+        if bound.startswith(">=") and found < version_key(bound[2:].split(".post")[0]):
+            return False
+        if bound.startswith("<") and found >= version_key(bound[1:]):
+            return False
+    return True
+
+
+def survey_packages() -> list[Group]:
+    """Compare what is installed with what the package's own metadata asks for, extra by extra."""
+    groups = {name: Group(name, {}, []) for name in ("core", *EXTRAS)}
+    for line in importlib.metadata.requires("ttutor") or []:
+        name, bounds, extra = parse_requirement(line)
+        if extra not in groups:
+            continue
+        try:
+            version = importlib.metadata.version(name)
+        except importlib.metadata.PackageNotFoundError:
+            groups[extra].missing.append(f"{name}{bounds}")
+            continue
+        groups[extra].installed[name] = version
+        if not meets(version, bounds):
+            groups[extra].missing.append(f"{name}{bounds} (found {version})")
+    return list(groups.values())
+
+
+def survey_torch() -> dict[str, str]:
+    """Return PyTorch's version, the device it would use, CPU capability and threads; or why it does not load."""
+    try:
+        import torch
+    except (ImportError, OSError) as error:
+        return {"error": f"{type(error).__name__}: {error}"}
+    found = {
+        "version": torch.__version__,
+        "cpu_capability": torch.backends.cpu.get_cpu_capability(),
+        "threads": str(torch.get_num_threads()),
+    }
+    if torch.cuda.is_available():
+        memory = torch.cuda.get_device_properties(0).total_memory / 2**30
+        return found | {"device": "cuda", "gpu": f"{torch.cuda.get_device_name(0)}, {memory:.0f} GiB"}
+    return found | {"device": "mps" if torch.backends.mps.is_available() else "cpu"}
+
+
+def survey_data() -> dict[str, str]:
+    """Return where ``TTUTOR_DATA`` points and whether Multi30k lies there."""
+    folder = os.environ.get("TTUTOR_DATA", "")
+    if not folder:
+        return {"TTUTOR_DATA": "not set (only the Multi30k tests and examples need it)"}
+    present = (Path(folder) / "multi30k").is_dir()
+    return {"TTUTOR_DATA": folder, "multi30k": "found" if present else "not found there"}
+
+
+def find_problems(groups: list[Group], torch: dict[str, str]) -> list[str]:
+    """Return what keeps the core from working; a missing extra is a choice and no problem."""
+    problems = []
+    if "error" in torch:
+        problems.append(f"PyTorch does not load ({torch['error']}): pip install --force-reinstall torch")
+    problems += [f"{', '.join(g.missing)} missing: {g.remedy}" for g in groups if g.name == "core" and g.missing]
+    return problems
+
+
+def examine() -> Report:
+    """Look at this machine and return the report."""
+    torch, groups = survey_torch(), survey_packages()
+    return Report(
+        ttutor=ttutor.__version__,
+        python=f"{platform.python_version()} ({platform.python_implementation()})",
+        system=f"{platform.system()} {platform.release()} {platform.machine()}",
+        processor=platform.processor() or platform.machine(),
+        cores=os.cpu_count() or 1,
+        torch=torch,
+        groups=groups,
+        data=survey_data(),
+        problems=find_problems(groups, torch),
+    )
+
+
+def render(report: Report) -> str:
+    """Return the report as text for a person."""
+    lines = [
+        f"ttutor    {report.ttutor}",
+        f"Python    {report.python}",
+        f"system    {report.system}, {report.cores} cores",
+    ]
+    lines += [f"torch     {key.replace('_', ' ')}: {value}" for key, value in report.torch.items()]
+    lines += [f"data      {key}: {value}" for key, value in report.data.items()]
+    for group in report.groups:
+        state = "complete" if not group.missing else "missing " + ", ".join(group.missing)
+        lines.append(f"\n{group.name} ({PURPOSE[group.name]}): {state}")
+        lines += [f"  {name} {version}" for name, version in sorted(group.installed.items())]
+        if group.missing:
+            lines.append(f"  to get it: {group.remedy}")
+    lines.append("")
+    lines += [f"PROBLEM   {problem}" for problem in report.problems] or ["No problem found: the core works here."]
+    return "\n".join(lines)
+
+
+def run(as_json: bool = False) -> int:
+    """Print the report, as text or as JSON; return 1 if the core cannot work here, else 0."""
+    report = examine()
+    print(json.dumps(asdict(report), indent=1) if as_json else render(report))
+    return 1 if report.problems else 0

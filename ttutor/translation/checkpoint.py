@@ -1,0 +1,139 @@
+"""Checkpoints: everything a training needs to go on, in files that can be trusted.
+
+A checkpoint is a folder `step-00000200` with `tensors.safetensors` (weights, averages, optimizer, random state) and
+`state.json` (counters, and the checksums of both files). It appears whole or not at all. The last two are kept; one
+that is truncated or has a flipped bit is found out by its checksum, and the one before is used. Nothing is ever
+unpickled.
+"""
+
+import hashlib
+import json
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from ttutor.translation.errors import CheckpointError
+from ttutor.translation.files import make_folder, remove_leftovers, write_folder
+
+FORMAT = "ttutor-translation-checkpoint-1"
+KEPT = 2
+TENSORS, STATE = "tensors.safetensors", "state.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by name, and a JSON-able state that holds at least the number of the step."""
+
+    tensors: dict[str, Tensor]
+    state: dict
+
+    @property
+    def step(self) -> int:
+        return self.state["step"]
+
+    def group(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names begin with `prefix.`, without it."""
+        start = f"{prefix}."
+        return {name.removeprefix(start): tensor for name, tensor in self.tensors.items() if name.startswith(start)}
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint under `folder`, then remove all but the last two.
+
+    Raises:
+        CheckpointError: it cannot be written; the ones before stay as they were.
+    """
+    make_folder(folder)
+    tensors = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
+    body = {"format": FORMAT, "tensors_sha256": _sha256(tensors), "state": checkpoint.state}
+    state = json.dumps({"sha256": _sha256(_canonical(body)), **body}, indent=1)
+    path = folder / f"step-{checkpoint.step:08d}"
+    write_folder(path, {TENSORS: tensors, STATE: state.encode()})
+    for old in list(_newest_first(folder))[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+    remove_leftovers(folder)
+    return path
+
+
+def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
+    """The newest checkpoint under `folder` that is whole, with a message for each damaged one that was passed over.
+
+    Raises:
+        CheckpointError: there is none, or none is whole.
+    """
+    complaints: list[str] = []
+    for path in _newest_first(folder):
+        try:
+            return read_checkpoint(path), complaints
+        except CheckpointError as error:
+            complaints.append(str(error))
+    if not complaints:
+        raise CheckpointError(f"there is no checkpoint in {folder}; train first with `ttutor train`")
+    raise CheckpointError(
+        f"no checkpoint in {folder} is whole: {'; '.join(complaints)}; train anew with `ttutor train`"
+    )
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read one checkpoint's folder and hold it against its checksums.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or the checkpoint is of another format.
+    """
+    try:
+        tensors_bytes, state_bytes = (path / TENSORS).read_bytes(), (path / STATE).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
+    try:
+        body = json.loads(state_bytes)
+        checksum = body.pop("sha256")
+    except (ValueError, KeyError, AttributeError):
+        raise CheckpointError(f"{path / STATE} is damaged: it is not the JSON that was written") from None
+    if body.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has the format {body.get('format')!r}, expected {FORMAT!r}")
+    if checksum != _sha256(_canonical(body)):
+        raise CheckpointError(f"{path / STATE} is damaged: its checksum differs")
+    if body["tensors_sha256"] != _sha256(tensors_bytes):
+        raise CheckpointError(f"{path / TENSORS} is damaged: its checksum differs")
+    try:
+        return Checkpoint(safetensors.torch.load(tensors_bytes), body["state"])
+    except SafetensorError as error:
+        raise CheckpointError(f"{path / TENSORS} is no safetensors file ({error})") from None
+
+
+def copy_into(parameters: dict[str, Tensor], stored: dict[str, Tensor], what: str) -> None:
+    """Copy stored tensors into a model's, by name.
+
+    Raises:
+        CheckpointError: names or shapes differ: the checkpoint is of another model.
+    """
+    missing, extra = sorted(set(parameters) - set(stored)), sorted(set(stored) - set(parameters))
+    if missing or extra:
+        raise CheckpointError(
+            f"this checkpoint is of another model: {what} expected {len(parameters)} tensors, found {len(stored)}; "
+            f"missing: {', '.join(missing[:3]) or 'none'}; unexpected: {', '.join(extra[:3]) or 'none'}"
+        )
+    for name, parameter in parameters.items():
+        if parameter.shape != stored[name].shape:
+            raise CheckpointError(
+                f"this checkpoint is of another model: {what} expected {name} of shape "
+                f"{tuple(parameter.shape)}, found {tuple(stored[name].shape)}"
+            )
+        parameter.detach().copy_(stored[name])
+
+
+def _newest_first(folder: Path) -> Iterator[Path]:
+    yield from sorted(folder.glob("step-*"), reverse=True)
+
+
+def _canonical(body: dict) -> bytes:
+    return json.dumps(body, sort_keys=True).encode()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

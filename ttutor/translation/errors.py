@@ -1,0 +1,21 @@
+"""Errors that a reader can act on; the commands print their message alone and leave with code 2."""
+
+
+class TranslationError(Exception):
+    """Something about the files, the settings or the machine, said in one message: what was expected, what came."""
+
+
+class CorpusError(TranslationError):
+    """The text to learn from cannot be used as it is."""
+
+
+class RecipeError(TranslationError, ValueError):
+    """A setting of the training is impossible."""
+
+
+class CheckpointError(TranslationError):
+    """A checkpoint is missing, damaged, of another kind, or cannot be written."""
+
+
+class TrainingError(TranslationError):
+    """The training cannot go on."""

@@ -1,0 +1,202 @@
+"""A training recipe: every number that decides how a training goes, in one frozen, readable object."""
+
+import dataclasses
+import json
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import UnionType
+from typing import get_args
+
+from ttutor.translation.errors import RecipeError
+from ttutor.translation.tokenizer import SMALLEST_VOCABULARY
+
+PRECISIONS = ("auto", "fp32", "bf16")
+LENGTHS = ("steps", "epochs", "minutes")
+
+
+def _explained(text: str, **default):
+    return field(metadata={"explanation": text}, **default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecipe:
+    """All settings of a training; exactly one of steps, epochs and minutes says how long it is.
+
+    A recipe that counts steps or epochs gives the same weights, bit for bit, each time it runs on the same machine with
+    the same number of threads; one that counts minutes ends where the clock says.
+
+    Raises:
+        RecipeError: a value is impossible; the message names it.
+
+    >>> TrainingRecipe.preset("multi30k-tiny").d_model
+    128
+    >>> TrainingRecipe.preset("embedded").replace(dropout=1.5)
+    Traceback (most recent call last):
+    ...
+    ttutor.translation.errors.RecipeError: dropout must be at least 0 and below 1, got 1.5
+    """
+
+    name: str = _explained("what to call it")
+
+    d_model: int = _explained("width of the model", default=128)
+    n_heads: int = _explained("attention heads", default=4)
+    n_layers: int = _explained("layers of the encoder, and as many of the decoder", default=4)
+    d_ff: int = _explained("inner width of the feed-forward networks", default=256)
+    dropout: float = _explained("share of activations set to zero while training", default=0.1)
+    norm: str = _explained('LayerNorm before ("pre") or after ("post") each sublayer', default="pre")
+
+    vocab_size: int = _explained("subword tokens, shared by both languages (at most)", default=10_000)
+    max_tokens: int = _explained("training pairs with more tokens on a side are left out", default=128)
+
+    tokens_per_batch: int = _explained("computed tokens a batch, padding counted, on either side", default=4096)
+    learning_rate: float = _explained("its peak, at the end of the warm-up", default=5e-3)
+    warmup: int = _explained("steps until the peak; then the rate declines as 1 / sqrt(step)", default=1000)
+    decay_from: float = _explained("share of the training after which the rate goes linearly to zero", default=0.5)
+    weight_decay: float = _explained("pull of AdamW towards zero", default=0.0)
+    clip_norm: float = _explained("largest norm of the gradient; longer ones are shortened", default=1.0)
+    label_smoothing: float = _explained("probability spread over all tokens", default=0.1)
+    averaging: float = _explained("decay of the moving average of the weights (0: none)", default=0.997)
+
+    steps: int | None = _explained("length of the training in steps", default=None)
+    epochs: float | None = _explained("or in passes over the text", default=None)
+    minutes: float | None = _explained("or in minutes", default=None)
+
+    validate_every: int = _explained("steps from one validation loss to the next", default=200)
+    checkpoint_every: int = _explained("steps from one checkpoint to the next", default=200)
+    seed: int = _explained("of the initial weights, dropout and the order of the data", default=0)
+    precision: str = _explained(
+        'of matrix products: "fp32", "bf16", or "auto" (bf16 where the CPU has it)', default="auto"
+    )
+
+    def __post_init__(self) -> None:
+        for name in ("d_model", "n_heads", "n_layers", "d_ff", "tokens_per_batch", "warmup", "max_tokens"):
+            self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
+        for name in ("validate_every", "checkpoint_every"):
+            self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
+        for name in ("dropout", "label_smoothing", "averaging"):
+            self._require(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")
+        for name in ("learning_rate", "clip_norm"):
+            self._require(name, getattr(self, name) > 0, "above 0")
+        self._require("decay_from", 0 <= self.decay_from <= 1, "between 0 and 1")
+        self._require("weight_decay", self.weight_decay >= 0, "at least 0")
+        self._require("seed", self._is_int("seed") and self.seed >= 0, "a whole number, at least 0")
+        self._require("norm", self.norm in ("pre", "post"), 'either "pre" or "post"')
+        self._require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+        room = f"a whole number, at least {SMALLEST_VOCABULARY} (4 special tokens and 256 bytes)"
+        self._require("vocab_size", self._is_int("vocab_size") and self.vocab_size >= SMALLEST_VOCABULARY, room)
+        if self.d_model % self.n_heads:
+            raise RecipeError(
+                f"d_model must be a multiple of n_heads, got d_model={self.d_model}, n_heads={self.n_heads}"
+            )
+        if self.d_model % 2:
+            raise RecipeError(f"d_model must be even (sines and cosines come in pairs), got {self.d_model}")
+        if self.tokens_per_batch < self.max_tokens + 1:
+            raise RecipeError(
+                f"a batch of tokens_per_batch={self.tokens_per_batch} cannot hold one sentence of "
+                f"max_tokens={self.max_tokens} and its end mark"
+            )
+        self._check_length()
+
+    def _is_int(self, name: str) -> bool:
+        return isinstance(getattr(self, name), int) and not isinstance(getattr(self, name), bool)
+
+    def _require(self, name: str, condition: bool, expected: str) -> None:
+        if not condition:
+            raise RecipeError(f"{name} must be {expected}, got {getattr(self, name)!r}")
+
+    def _check_length(self) -> None:
+        given = {name: getattr(self, name) for name in LENGTHS if getattr(self, name) is not None}
+        if len(given) != 1:
+            found = ", ".join(f"{name}={value}" for name, value in given.items()) or "none"
+            raise RecipeError(f"exactly one of {', '.join(LENGTHS)} must say how long to train, got {found}")
+        ((name, value),) = given.items()
+        self._require(name, value > 0 and (name != "steps" or self._is_int("steps")), "a positive number")
+
+    def replace(self, **changes) -> "TrainingRecipe":
+        """The same recipe with some values changed; giving one of steps, epochs and minutes clears the others."""
+        unknown = sorted(set(changes) - {one.name for one in fields(self)})
+        if unknown:
+            known = ", ".join(one.name for one in fields(self))
+            raise RecipeError(f"a recipe has no setting {', '.join(unknown)}; it has {known}")
+        if any(name in changes for name in LENGTHS):
+            changes = dict.fromkeys(LENGTHS) | changes
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def preset(cls, name: str) -> "TrainingRecipe":
+        """A recipe by its name.
+
+        `embedded` learns the embedded English-French grammar in about a minute on two CPU cores. `multi30k-tiny` is the
+        Transformer-Tiny of Wu et al. (2021) for 29,000 captions, in about ten minutes.
+        """
+        if name not in PRESETS:
+            raise RecipeError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        return cls(name=name, **PRESETS[name])
+
+    def to_toml(self) -> str:
+        """The recipe as a file that a person can read: one setting a line, with what it means."""
+        lines = [f"{one.name} = {json.dumps(getattr(self, one.name))}" for one in self._given()]
+        width = max(map(len, lines))
+        meanings = [one.metadata["explanation"] for one in self._given()]
+        return "".join(f"{line:<{width}}  # {meaning}\n" for line, meaning in zip(lines, meanings, strict=True))
+
+    def _given(self) -> list[dataclasses.Field]:
+        return [one for one in fields(self) if getattr(self, one.name) is not None]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "TrainingRecipe":
+        """Read a recipe from a TOML file, or JSON where the name ends in .json; what is left out keeps its default.
+
+        Raises:
+            RecipeError: the file is missing, is not what its name says, or holds an unknown or impossible setting.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+            values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        except OSError as error:
+            raise RecipeError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
+        except ValueError as error:  # bad TOML, bad JSON, not UTF-8
+            raise RecipeError(f"the recipe {path} cannot be understood: {error}") from None
+        unknown = sorted(set(values) - {one.name for one in fields(cls)})
+        if unknown:
+            raise RecipeError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")
+        kinds = {one.name: one.type for one in fields(cls)}
+        given = {name: _of_kind(name, value, kinds[name]) for name, value in values.items()}
+        return cls(**({"name": path.stem} | given))
+
+
+def _of_kind(name: str, value: object, kind: type | UnionType) -> object:
+    """A value from a file as the setting wants it; a whole number will do where a fraction may stand.
+
+    Raises:
+        RecipeError: the value is of another kind.
+    """
+    wanted = next(one for one in (int, float, str) if one == kind or one in get_args(kind))
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not wanted:
+        words = {int: "a whole number", float: "a number", str: "text"}
+        raise RecipeError(f"{name} must be {words[wanted]}, got {value!r}")
+    return value
+
+
+PRESETS: dict[str, dict] = {
+    "embedded": {
+        "n_layers": 2,
+        "dropout": 0.0,
+        "vocab_size": 1500,
+        "max_tokens": 64,
+        "tokens_per_batch": 2048,
+        "warmup": 100,
+        "averaging": 0.98,
+        "steps": 400,
+        "validate_every": 50,
+        "checkpoint_every": 100,
+    },
+    "multi30k-tiny": {
+        "dropout": 0.2,
+        "steps": 1500,
+    },
+}

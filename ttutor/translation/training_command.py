@@ -1,0 +1,187 @@
+"""What `ttutor train` does: gather text and recipe, open or create the run's folder, train, and tell how it went."""
+
+import os
+import shutil
+import sys
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import torch
+import typer
+
+from ttutor.translation.corpus import Corpus, embedded_corpus, file_corpus
+from ttutor.translation.errors import CheckpointError, CorpusError, RecipeError
+from ttutor.translation.evaluation import exact_match
+from ttutor.translation.preparation import train_tokenizer
+from ttutor.translation.progress import Stopped
+from ttutor.translation.recipe import TrainingRecipe
+from ttutor.translation.run_folder import RunFacts, RunFolder
+from ttutor.translation.text_style import TextStyle
+from ttutor.translation.trainer import OnValidation, Trainer
+from ttutor.translation.translator import Translator
+
+
+@dataclass(frozen=True)
+class TrainingRequest:
+    """What the user asked for; None where they left it to us."""
+
+    files: dict[str, Path | None] = field(default_factory=dict)
+    preset: str | None = None
+    recipe: Path | None = None
+    changes: dict[str, float | None] = field(default_factory=dict)
+    out: Path | None = None
+    resume: bool = False
+    overwrite: bool = False
+    quiet: bool = False
+
+
+def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> Trainer:
+    """Train as asked, from the beginning or from the last checkpoint; `on_validation` as for `Trainer.run`.
+
+    Raises:
+        TranslationError: text, recipe, folder or training are not as they must be.
+    """
+    folder = RunFolder(request.out or Path("ttutor-runs") / _default_name(request))
+    trainer = _resumed(request, folder) if request.resume else _begun(request, folder)
+    tell = _teller(request.quiet)
+    tell(
+        f"{trainer.corpus.name}: {len(trainer.corpus.train):,} pairs to train on; {trainer.model.n_parameters():,} "
+        f"parameters, {trainer.precision}, {torch.get_num_threads()} threads; the run's folder is {folder.path}"
+    )
+    try:
+        trainer.run(quiet=request.quiet, on_validation=on_validation)
+    except Stopped:
+        again = f"ttutor train --resume --out {folder.path}"
+        print(f"\nStopped and saved after step {trainer.position.step:,}. Go on with: {again}", file=sys.stderr)
+        raise typer.Exit(130) from None
+    _tell_result(trainer, tell)
+    return trainer
+
+
+def _default_name(request: TrainingRequest) -> str:
+    if request.recipe:
+        return request.recipe.stem
+    return request.preset or ("from-files" if request.files.get("source") else "embedded")
+
+
+def _begun(request: TrainingRequest, folder: RunFolder) -> Trainer:
+    """A training at its beginning, with its folder on disk."""
+    recipe, tell = _recipe(request), _teller(request.quiet)
+    if folder.exists and not request.overwrite:
+        raise CheckpointError(
+            f"{folder.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "
+            "or choose another folder by --out"
+        )
+    files = {name: os.path.abspath(path) if path else None for name, path in request.files.items()}
+    corpus = _corpus(files, recipe.seed)
+    for note in corpus.notes:
+        tell(note)
+    tokenizer = train_tokenizer(corpus, recipe)
+    trainer = Trainer(corpus, recipe, folder, tokenizer=tokenizer)
+    if trainer.n_left_out:
+        tell(
+            f"Left out of training: {trainer.n_left_out:,} pairs with more than max_tokens={recipe.max_tokens} tokens."
+        )
+    if folder.exists:
+        _remove_run(folder)
+    facts = RunFacts(
+        corpus=corpus.name,
+        fingerprint=corpus.fingerprint(),
+        files=files,
+        style=TextStyle.of([source for source, _ in corpus.train]),
+        precision=trainer.precision,
+        threads=torch.get_num_threads(),
+    )
+    folder.create(recipe, tokenizer, facts)
+    return trainer
+
+
+def _resumed(request: TrainingRequest, folder: RunFolder) -> Trainer:
+    """A training where its last whole checkpoint stands, with the recipe and the text it began with."""
+    facts, recipe = folder.facts(), folder.recipe()
+    contradicting = _contradicting_options(request, facts, recipe)
+    if contradicting:
+        raise RecipeError(
+            f"--resume goes on with the recipe and the text of the run in {folder.path}, which differ from "
+            f"{', '.join(contradicting)}; leave those out"
+        )
+    tell = _teller(request.quiet)
+    corpus = _corpus(facts.files, recipe.seed)
+    if facts.threads != torch.get_num_threads():
+        tell(
+            f"This run began with {facts.threads} threads and goes on with {torch.get_num_threads()}: "
+            "its weights will differ from an uninterrupted run's in the last digits."
+        )
+    trainer = Trainer(corpus, recipe, folder, tokenizer=folder.tokenizer(), precision=facts.precision)
+    if folder.has_checkpoint:  # else it was killed before it wrote the first, and begins again
+        for message in trainer.resume():
+            print(f"Warning: {message}; the checkpoint before it is used.", file=sys.stderr)
+    tell(f"Resumed after step {trainer.position.step:,}.")
+    return trainer
+
+
+def _contradicting_options(request: TrainingRequest, facts: RunFacts, recipe: TrainingRecipe) -> list[str]:
+    """The options that ask for something else than the run has; the command that began it may be repeated."""
+    names = [name for name, path in request.files.items() if path and os.path.abspath(path) != facts.files.get(name)]
+    names += [name for name, value in request.changes.items() if value is not None and value != getattr(recipe, name)]
+    if not names and (request.preset or request.recipe) and _recipe(request) != recipe:
+        names.append("preset" if request.preset else "recipe")
+    return [f"--{name.replace('_', '-')}" for name in names]
+
+
+def _recipe(request: TrainingRequest) -> TrainingRecipe:
+    if request.preset and request.recipe:
+        raise RecipeError("--preset and --recipe exclude each other: give one")
+    if request.recipe:
+        recipe = TrainingRecipe.load(request.recipe)
+    else:
+        default = "multi30k-tiny" if request.files.get("source") else "embedded"
+        recipe = TrainingRecipe.preset(request.preset or default)
+    changes = {name: value for name, value in request.changes.items() if value is not None}
+    return recipe.replace(**changes)
+
+
+def _corpus(files: dict[str, str | None], seed: int) -> Corpus:
+    """The text of the files or, without any, the embedded grammar."""
+    for one, other in (("source", "target"), ("validation_source", "validation_target")):
+        if (files.get(one) is None) != (files.get(other) is None):
+            options = [f"--{name.replace('_', '-')}" for name in (one, other)]
+            raise CorpusError(f"{options[0]} and {options[1]} belong together: give both or neither")
+    if not files.get("source"):
+        if files.get("validation_source"):
+            raise CorpusError("validation files without training files: give --source and --target too")
+        return embedded_corpus()
+    validation = (files["validation_source"], files["validation_target"]) if files.get("validation_source") else None
+    return file_corpus(files["source"], files["target"], validation=validation, seed=seed)
+
+
+def _remove_run(folder: RunFolder) -> None:
+    """Remove the files of a run, and nothing else that may stand in the folder; `run.json` first, as its mark."""
+    try:
+        for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"):
+            (folder.path / name).unlink(missing_ok=True)
+        if folder.checkpoints.exists():
+            shutil.rmtree(folder.checkpoints)
+    except OSError as error:
+        raise CheckpointError(f"cannot remove the old run in {folder.path}: {error.strerror or error}") from None
+
+
+def _tell_result(trainer: Trainer, tell) -> None:
+    position, last = trainer.position, trainer.metrics[-1]
+    tell(
+        f"Trained {position.step:,} steps on {position.target_tokens:,} target tokens "
+        f"in {position.seconds:.0f} seconds; validation loss {last['validation_loss']:.3f} nats per token."
+    )
+    if trainer.corpus.test:
+        answers = Translator.of(trainer).translate([source for source, _ in trainer.corpus.test], beam_size=1)
+        share = exact_match([answer.text for answer in answers], [target for _, target in trainer.corpus.test])
+        right = round(share * len(answers))
+        tell(
+            f"Exact matches on test sentences with combinations never seen: {right:,} of {len(answers):,} "
+            f"({100 * share:.2f} %)."
+        )
+    tell(f'Try it: ttutor translate --run {trainer.folder.path} "..."')
+
+
+def _teller(quiet: bool):
+    return (lambda text: None) if quiet else print

@@ -1,0 +1,136 @@
+"""A trained model as a translator: sentences in, sentences out.
+
+translator = Translator.load("ttutor-runs/embedded")
+translator("The dog sleeps.").text
+"""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from ttutor.generation import Hypothesis, beam_search, greedy_search
+from ttutor.transformer import Transformer
+from ttutor.translation.batching import pad
+from ttutor.translation.checkpoint import copy_into, load_checkpoint
+from ttutor.translation.preparation import model_config
+from ttutor.translation.run_folder import RunFolder
+from ttutor.translation.text_style import TextStyle
+from ttutor.translation.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
+from ttutor.translation.trainer import Trainer
+
+ROWS = 320
+"""Decoder rows at one time: sentences times beam width."""
+
+SPARE_TOKENS = 50
+"""A translation may have twice the source's tokens and this many more (the paper, section 6.1, allows 50 more)."""
+
+
+@dataclass(frozen=True)
+class Translation:
+    """What came out.
+
+    Attributes:
+        source: the sentence as it was given.
+        text: its translation.
+        score: logarithm of the probability, by the length penalty where a beam was used; higher is surer.
+        alternatives: further translations of the beam, best first.
+    """
+
+    source: str
+    text: str
+    score: float
+    alternatives: tuple[tuple[str, float], ...] = ()
+
+
+class Translator:
+    """Translates with a trained model.
+
+    Args:
+        model: the weights.
+        tokenizer: the vocabulary that the model was trained with.
+        style: how the training text wrote its sentences.
+    """
+
+    def __init__(self, model: Transformer, tokenizer: SubwordTokenizer, style: TextStyle | None = None):
+        self.model = model.eval()
+        self.tokenizer = tokenizer
+        self.style = style or TextStyle()
+        self.messages: list[str] = []
+
+    @classmethod
+    def load(cls, folder: str | Path) -> "Translator":
+        """Read the averaged weights of the newest whole checkpoint in a run's folder.
+
+        `messages` of the result tells of damaged checkpoints that were passed over.
+
+        Raises:
+            CheckpointError: there is no run, no whole checkpoint, or one of another model.
+        """
+        run = RunFolder(folder)
+        facts, tokenizer = run.facts(), run.tokenizer()
+        checkpoint, messages = load_checkpoint(run.checkpoints)
+        model = Transformer(model_config(run.recipe(), tokenizer.vocab_size))
+        copy_into(dict(model.named_parameters()), checkpoint.group("averaged"), "the averaged weights")
+        translator = cls(model, tokenizer, facts.style)
+        translator.messages = messages
+        return translator
+
+    @classmethod
+    def of(cls, trainer: Trainer) -> "Translator":
+        """A translator with a copy of a trainer's averaged weights, for a training that lives in memory."""
+        model = Transformer(trainer.model.config)
+        copy_into(dict(model.named_parameters()), trainer.average.tensors, "the averaged weights")
+        return cls(model, trainer.tokenizer, TextStyle.of([source for source, _ in trainer.corpus.train]))
+
+    def __call__(self, sentence: str, **options) -> Translation:
+        """Translate one sentence; options as for `translate`."""
+        return self.translate([sentence], **options)[0]
+
+    def translate(
+        self, sentences: Sequence[str], *, beam_size: int = 5, length_penalty: float = 0.6
+    ) -> list[Translation]:
+        """Translate sentences, in batches of similar length; the answers come in the order of the questions.
+
+        An empty sentence has an empty translation. A sentence longer than the model has positions for is translated up
+        to there.
+
+        Args:
+            sentences: source sentences, one each.
+            beam_size: how many beginnings the search keeps; 1 is greedy search.
+            length_penalty: the exponent of Wu et al. (2016), equation 14; 0 favours short translations.
+
+        Raises:
+            ValueError: `beam_size` is below 1.
+        """
+        if beam_size < 1:
+            raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+        prepared = [self.style.prepare(sentence) for sentence in sentences]
+        token_ids = [
+            ids if text else [] for ids, text in zip(self.tokenizer.encode_all(prepared), prepared, strict=True)
+        ]
+        answers: dict[int, Translation] = {}
+        for rows in _batches_by_length(token_ids, max(1, ROWS // beam_size)):
+            found = self._search([token_ids[row] for row in rows], beam_size, length_penalty)
+            answers |= {row: self._answer(sentences[row], ranked) for row, ranked in zip(rows, found, strict=True)}
+        return [answers.get(row, Translation(sentence, "", 0.0)) for row, sentence in enumerate(sentences)]
+
+    def _search(self, batch: list[list[int]], beam_size: int, length_penalty: float) -> list[list[Hypothesis]]:
+        longest = self.model.config.max_len - 1
+        source = pad([[*ids[:longest], EOS_ID] for ids in batch])
+        limits = {"bos_id": BOS_ID, "eos_id": EOS_ID, "max_new_tokens": 2 * source.shape[1] + SPARE_TOKENS}
+        if beam_size == 1:
+            return [[hypothesis] for hypothesis in greedy_search(self.model, source, **limits)]
+        return beam_search(self.model, source, beam_size=beam_size, alpha=length_penalty, **limits)
+
+    def _answer(self, sentence: str, ranked: list[Hypothesis]) -> Translation:
+        """Hypotheses as text; a line break that a model may write becomes a blank, so that an answer is one line."""
+        lines = [" ".join(self.tokenizer.decode(one.token_ids).split()) for one in ranked]
+        texts = [(self.style.restore(line, sentence), one.score) for line, one in zip(lines, ranked, strict=True)]
+        return Translation(sentence, *texts[0], alternatives=tuple(texts[1:]))
+
+
+def _batches_by_length(token_ids: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:
+    """Row numbers of all sentences that have a token, sorted by length, `size` at a time."""
+    rows = sorted((row for row, ids in enumerate(token_ids) if ids), key=lambda row: len(token_ids[row]))
+    for start in range(0, len(rows), size):
+        yield rows[start : start + size]
