@@ -64,14 +64,21 @@ def run_command(command: tuple[str, ...], outcome: Outcome) -> None:
     shown = " ".join(command).replace(sys.executable, "python")
     print(f"\n$ {shown}", flush=True)
     environment = os.environ | threads | {"PYTHONUTF8": "1"}
-    closing = ""
+    output = bytearray()
     with subprocess.Popen(
-        command, cwd=ROOT, env=environment, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
-        encoding="utf-8", errors="replace",
-    ) as process:  # fmt: skip
-        for line in process.stdout:
-            print(line, end="", flush=True)
-            closing = line if CLOSING.match(line) else closing
+        command,
+        cwd=ROOT,
+        env=environment,
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+    ) as process:
+        while chunk := process.stdout.read1():
+            output += chunk
+            sys.stdout.buffer.write(chunk)
+            sys.stdout.buffer.flush()
+    lines = output.decode("utf-8", "replace").splitlines()
+    closing = next((line for line in reversed(lines) if CLOSING.match(line)), "")
     for count, kind in COUNT.findall(closing):
         outcome.counts[kind] = outcome.counts.get(kind, 0) + int(count)
     if process.returncode != 0:

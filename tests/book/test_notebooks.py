@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import io
 import json
 from pathlib import Path
 
@@ -9,6 +11,7 @@ import nbformat
 import pytest
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
+from PIL import Image
 
 from book._tools.notebooks import (
     LARGEST_BYTES,
@@ -21,6 +24,7 @@ from book._tools.notebooks import (
     problems,
     read,
     refresh,
+    small_picture,
     source_mark,
     to_text,
 )
@@ -48,6 +52,21 @@ def shown(**data: object) -> NotebookNode:
 def widget(with_html: bool) -> NotebookNode:
     html = {"text/html": "<div data-explorer>seen</div>"} if with_html else {}
     return new_output("display_data", data={WIDGET_VIEW: VIEW, "text/plain": "Explorer()", **html})
+
+
+def test_a_picture_gets_a_palette_once_and_looks_the_same() -> None:
+    buffer = io.BytesIO()
+    drawn = Image.linear_gradient("L").convert("RGBA")
+    drawn.save(buffer, "PNG")
+    small = small_picture(base64.b64encode(buffer.getvalue()).decode())
+    with Image.open(io.BytesIO(base64.b64decode(small))) as image:
+        assert image.mode == "P"
+        assert image.size == drawn.size
+        largest = max(
+            abs(a - b) for a, b in zip(image.convert("L").tobytes(), drawn.convert("L").tobytes(), strict=True)
+        )
+    assert largest <= 4
+    assert small_picture(small) == small
 
 
 def test_normalising_drops_what_differs_from_run_to_run() -> None:
