@@ -128,7 +128,7 @@ class TrainingRecipe:
         """A recipe by its name.
 
         `embedded` learns the embedded English-French grammar in about a minute on two CPU cores. `multi30k-tiny` is the
-        Transformer-Tiny of Wu et al. (2021) for 29,000 captions, in about ten minutes.
+        Transformer-Tiny of Wu et al. (2021) for 29,000 captions: 1,500 steps, about 24 minutes of one core's time.
         """
         if name not in PRESETS:
             raise RecipeError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
