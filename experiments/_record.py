@@ -9,7 +9,7 @@ A script ``experiments/<stem>_<name>.py`` ends with::
     _record.write("<stem>_<name>", {"bleu": 39.6}, seeds=[1, 2, 3], started=started)
 
 which writes ``ttutor/assets/<stem>_<name>.json``. The tests hold script and result together: the recorded hash must be
-that of the script as it stands.
+that of the script as it stands, and so must that of the embedded corpus where one was used.
 """
 
 from __future__ import annotations
@@ -39,6 +39,13 @@ def start() -> float:
 def source_hash(script: Path) -> str:
     """Return the sha256 of a script's text, the same whether the checkout has LF or CRLF line ends."""
     return hashlib.sha256(script.read_text(encoding="utf-8").encode("utf-8")).hexdigest()
+
+
+def corpus_hash() -> str:
+    """Return the sha256 of the code that generates the embedded corpus: a change of it changes what is learned."""
+    folder = EXPERIMENTS.parent / "ttutor" / "translation"
+    parts = [source_hash(folder / f"{room}.py") for room in ("lexicon", "morphology", "grammar", "embedded")]
+    return hashlib.sha256(" ".join(parts).encode("ascii")).hexdigest()
 
 
 def command_line(name: str, arguments: Sequence[str]) -> str:
@@ -82,7 +89,9 @@ def versions() -> dict[str, str]:
     return found
 
 
-def write(name: str, results: Mapping[str, Any], *, seeds: Sequence[int], started: float) -> Path:
+def write(
+    name: str, results: Mapping[str, Any], *, seeds: Sequence[int], started: float, embedded_corpus: bool = False
+) -> Path:
     """Write ``results`` and their provenance to ``ttutor/assets/<name>.json``, whole or not at all.
 
     Args:
@@ -90,6 +99,7 @@ def write(name: str, results: Mapping[str, Any], *, seeds: Sequence[int], starte
         results: figures that JSON can hold; floats are kept as they come, so round them where they are made.
         seeds: every seed that was run.
         started: what `start` returned when the script began.
+        embedded_corpus: whether the embedded corpus was used; the tests then ask for a new run when it changes.
 
     Raises:
         FileNotFoundError: no script has this name.
@@ -108,6 +118,8 @@ def write(name: str, results: Mapping[str, Any], *, seeds: Sequence[int], starte
         "seeds": list(seeds),
         "versions": versions(),
     }
+    if embedded_corpus:
+        provenance["corpus_sha256"] = corpus_hash()
     text = json.dumps({"provenance": provenance, **results}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if len(text.encode("utf-8")) > LARGEST_BYTES:
         raise ValueError(f"{name}.json would hold {len(text):,} characters; store less than {LARGEST_BYTES:,} bytes")

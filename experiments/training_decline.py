@@ -95,7 +95,9 @@ def main() -> None:
         for steps in LENGTHS
     ]
     settings = {"n_layers": 1, "d_model": D_MODEL, "n_heads": N_HEADS, "batch": BATCH, "warmup": WARMUP}
-    _record.write("training_decline", {"settings": settings, "runs": runs}, seeds=SEEDS, started=started)
+    _record.write(
+        "training_decline", {"settings": settings, "runs": runs}, seeds=SEEDS, started=started, embedded_corpus=True
+    )
 
 
 if __name__ == "__main__":

@@ -99,7 +99,9 @@ def main() -> None:
         for warmup in WARMUPS
     ]
     settings = {"n_layers": N_LAYERS, "d_model": D_MODEL, "n_heads": N_HEADS, "steps": STEPS, "batch": BATCH}
-    _record.write("training_warmup", {"settings": settings, "runs": runs}, seeds=SEEDS, started=started)
+    _record.write(
+        "training_warmup", {"settings": settings, "runs": runs}, seeds=SEEDS, started=started, embedded_corpus=True
+    )
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from types import ModuleType
 
 import pytest
 
-from experiments._record import ASSETS, EXPERIMENTS, LARGEST_BYTES, command_line, source_hash
+from experiments._record import ASSETS, EXPERIMENTS, LARGEST_BYTES, command_line, corpus_hash, source_hash
 from ttutor import assets
 
 SCRIPTS = sorted(path for path in EXPERIMENTS.glob("*.py") if not path.name.startswith("_"))
@@ -42,9 +42,19 @@ def test_a_result_was_made_by_the_script_as_it_stands(script: Path) -> None:
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
+def test_a_result_on_the_embedded_corpus_used_the_corpus_as_it_stands(script: Path) -> None:
+    provenance = assets.load(script.stem)["provenance"]
+    uses_corpus = "import embedded_corpus" in script.read_text(encoding="utf-8")
+    assert provenance.get("corpus_sha256") == (corpus_hash() if uses_corpus else None), (
+        f"{script.name} learned from a corpus that has changed: run it again (make experiments)"
+    )
+
+
+@pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
 def test_a_result_says_where_it_came_from(script: Path) -> None:
     provenance = assets.load(script.stem)["provenance"]
-    assert set(provenance) == {"command", "machine", "minutes", "script_sha256", "seeds", "versions"}
+    expected = {"command", "machine", "minutes", "script_sha256", "seeds", "versions"}
+    assert set(provenance) - {"corpus_sha256"} == expected
     assert provenance["command"].startswith(f"python experiments/{script.name}")
     assert provenance["seeds"] != []
 

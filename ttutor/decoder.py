@@ -25,7 +25,7 @@ class DecoderLayer(nn.Module):
         n_heads: number of attention heads.
         d_ff: inner width of the feed-forward network.
         cross_attention: whether there is a memory to look at.
-        dropout: probability for attention weights, inner features and each sublayer's output, while training.
+        dropout: probability of dropping a feature of what each sublayer writes, while training (section 5.4).
         norm: ``"post"`` (the paper) or ``"pre"``.
         activation: ``"relu"`` (the paper) or ``"gelu"``.
         attend: the attention function.
@@ -44,13 +44,13 @@ class DecoderLayer(nn.Module):
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, attend=attend)
+        self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
         self.around_self_attention = residual_sublayer(norm, d_model, dropout)
         self.cross_attention: MultiHeadAttention | None = None
         if cross_attention:
-            self.cross_attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, attend=attend)
+            self.cross_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
             self.around_cross_attention = residual_sublayer(norm, d_model, dropout)
-        self.feed_forward = FeedForward(d_model, d_ff, activation=activation, dropout=dropout)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
         self.around_feed_forward = residual_sublayer(norm, d_model, dropout)
 
     def forward(

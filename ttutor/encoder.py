@@ -22,7 +22,7 @@ class EncoderLayer(nn.Module):
         d_model: width of the stream.
         n_heads: number of attention heads.
         d_ff: inner width of the feed-forward network.
-        dropout: probability for attention weights, inner features and each sublayer's output, while training.
+        dropout: probability of dropping a feature of what each sublayer writes, while training (section 5.4).
         norm: ``"post"`` (the paper) or ``"pre"``.
         activation: ``"relu"`` (the paper) or ``"gelu"``.
         attend: the attention function.
@@ -40,8 +40,8 @@ class EncoderLayer(nn.Module):
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
-        self.self_attention = MultiHeadAttention(d_model, n_heads, dropout=dropout, attend=attend)
-        self.feed_forward = FeedForward(d_model, d_ff, activation=activation, dropout=dropout)
+        self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
+        self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
         self.around_attention = residual_sublayer(norm, d_model, dropout)
         self.around_feed_forward = residual_sublayer(norm, d_model, dropout)
 

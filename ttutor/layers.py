@@ -66,8 +66,8 @@ class FeedForward(nn.Module):
         activation: ``"relu"`` or ``"gelu"``.
         dropout: probability of dropping an inner feature while training.
 
-    Differs from the paper: section 5.4 names dropout on the sublayer's output only; here, as in torch, an inner feature
-    may be dropped as well.
+    Differs from the paper: section 5.4 drops features of the sublayer's output only, which `PreNorm` and `PostNorm` do;
+    the dropout here is for models that drop inner features as well.
 
     Raises:
         ValueError: the activation is unknown.

@@ -30,7 +30,8 @@ class TransformerConfig:
         n_heads: attention heads of each layer.
         n_layers: layers of the encoder, and as many of the decoder.
         d_ff: inner width of the feed-forward networks.
-        dropout: probability for embeddings, attention weights, inner features and sublayer outputs, while training.
+        dropout: probability of dropping a feature of the embeddings and of what each sublayer writes, while training
+            (the paper, section 5.4).
         norm: where the norm of a residual connection stands, ``"post"`` (the paper) or ``"pre"``.
         positions: ``"sinusoidal"`` or ``"learned"``.
         max_len: the longest sequence, in tokens.
