@@ -172,3 +172,38 @@ def test_huge_scores_do_not_overflow():
 def test_empty_and_single_sequences(length):
     tensor = torch.randn(2, 3, length, 4)
     assert scaled_dot_product_attention(tensor, tensor, tensor).shape == (2, 3, length, 4)
+
+
+@pytest.mark.parametrize("dtype", [torch.float64, torch.float32, torch.bfloat16, torch.float16])
+def test_a_bias_of_minus_infinity_never_lets_a_masked_key_in(dtype):
+    query, key = torch.randn(2, 4, dtype=dtype), torch.randn(3, 4, dtype=dtype)
+    bias = torch.tensor([-torch.inf, 0.0, 0.0], dtype=dtype)
+    assert attention_weights(query, key, torch.tensor([True, False, False]), bias=bias).eq(0).all()
+    lowest = torch.tensor([torch.finfo(dtype).min, 0.0, 0.0], dtype=dtype)
+    weights = attention_weights(query, key, torch.tensor([True, False, False]), bias=lowest)
+    assert weights[:, 1:].eq(0).all()
+    assert attention_weights(query, key, bias=torch.full((2, 3), -torch.inf, dtype=dtype)).eq(0).all()
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("words", ["mask", "bias"])
+@pytest.mark.parametrize("shape", [(4, 1, 5, 7), (2, 7), (1, 2, 3, 5, 7), (2, 5, 7), (5, 6)])
+def test_a_mask_or_bias_that_does_not_fit_is_refused(tensors, words, shape):
+    value = torch.ones(shape, dtype=torch.bool if words == "mask" else torch.float64)
+    with pytest.raises(ShapeError, match=rf"{words} has shape .* does not broadcast to `batch heads queries keys`"):
+        scaled_dot_product_attention(*tensors, **{words: value})
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_batches_and_heads_are_compared_by_name():
+    query, key = torch.randn(2, 3, 5, 8), torch.randn(3, 3, 7, 8)
+    with pytest.raises(ShapeError, match="axis 'batch' is 2 in query but 3 in key"):
+        scaled_dot_product_attention(query, key, key)
+    with pytest.raises(ShapeError, match="axis 'kv_heads' is 3 in key but 1 in value"):
+        scaled_dot_product_attention(query, key[:2], key[:2, :1])
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0, float("nan")])
+def test_a_dropout_that_is_no_probability_is_refused(tensors, dropout):
+    with pytest.raises(ValueError, match="dropout must be at least 0 and below 1"):
+        scaled_dot_product_attention(*tensors, dropout=dropout)

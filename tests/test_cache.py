@@ -4,6 +4,7 @@ import pytest
 import torch
 
 from ttutor.cache import DecoderCache, KeyValueCache, real_positions
+from ttutor.shapes import ShapeError
 
 
 @pytest.mark.parametrize("steps", [[1] * 9, [4, 1, 1, 7], [3]])
@@ -53,3 +54,19 @@ def test_a_decoder_cache_goes_on_counting_where_each_row_stopped():
     cache.select(torch.tensor([1]))
     assert cache.lengths().tolist() == [3]
     assert cache.n_tokens == 5
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_does_not_fit_the_cache_is_refused():
+    cache = KeyValueCache()
+    cache.append(torch.zeros(2, 3, 4, 5), torch.zeros(2, 3, 4, 5))
+    cache.append(torch.zeros(2, 3, 1, 5), torch.zeros(2, 3, 1, 5))  # now there is room left over
+    with pytest.raises(ShapeError, match="axis 'batch' is 1 in key but 2 in cached_key"):
+        cache.append(torch.zeros(1, 3, 1, 5), torch.zeros(1, 3, 1, 5))
+    with pytest.raises(ShapeError, match="axis 'heads' is 1 in key but 3 in cached_key"):
+        cache.append(torch.zeros(2, 1, 1, 5), torch.zeros(2, 1, 1, 5))
+    with pytest.raises(ShapeError, match="axis 'tokens' is 1 in key but 2 in value"):
+        cache.append(torch.zeros(2, 3, 1, 5), torch.zeros(2, 3, 2, 5))
+    with pytest.raises(TypeError, match="the cache holds torch.float32, but the new keys are torch.float64"):
+        cache.append(torch.zeros(2, 3, 1, 5).double(), torch.zeros(2, 3, 1, 5).double())
+    assert len(cache) == 5

@@ -65,5 +65,19 @@ def test_long_gradients_are_cut_to_the_given_norm(batches):
 def test_no_batches_and_a_loss_that_is_no_number(batches):
     with pytest.raises(ValueError, match="there are no batches"):
         fit(nn.Linear(4, 1), [], squared_error, steps=1)
-    with pytest.raises(FloatingPointError, match="the loss is nan at step 1"):
+    with pytest.raises(FloatingPointError, match="the loss is nan and the gradient.s norm nan at step 1"):
         fit(nn.Linear(4, 1), batches, lambda model, batch: squared_error(model, batch) * torch.nan, steps=1)
+
+
+def test_a_gradient_that_is_no_number_leaves_the_weights_alone(batches):
+    model = nn.Linear(4, 1)
+    before = model.weight.clone()
+
+    def loss(model, batch):
+        return (model(batch[0]) * 0).abs().sqrt().sum()  # zero, with an infinite slope
+
+    with pytest.raises(FloatingPointError, match="the gradient's norm nan at step 1"):
+        fit(model, batches, loss, steps=1)
+    assert torch.equal(model.weight, before)
+    with pytest.raises(ValueError, match="steps must not be negative, but is -3"):
+        fit(model, batches, squared_error, steps=-3)

@@ -109,7 +109,7 @@ def test_a_beam_that_misses_nothing_finds_the_best_of_all_sequences(alpha, seed)
     for tokens, is_finished in candidates:
         total = log_probability(model, source, tokens, is_finished)
         scores[tokens, is_finished] = total / length_penalty(len(tokens) + is_finished, alpha)
-    best = max(scores, key=scores.get)
+    best = max(scores, key=lambda candidate: (candidate[1], scores[candidate]))  # finished ones come first
     assert (found[0].token_ids, found[0].is_finished) == best
     assert found[0].score == pytest.approx(scores[best], abs=1e-4)
 
@@ -121,7 +121,7 @@ def test_beam_hypotheses_carry_their_true_probability_and_are_sorted(seed):
     for source, beam in zip(SOURCE, beams, strict=True):
         assert len(beam) == 3
         assert len({(h.token_ids, h.is_finished) for h in beam}) == 3
-        assert [h.score for h in beam] == sorted((h.score for h in beam), reverse=True)
+        assert list(beam) == sorted(beam, key=lambda h: (not h.is_finished, -h.score))
         for h in beam:
             expected = log_probability(model, source, h.token_ids, h.is_finished)
             assert h.log_probability == pytest.approx(expected, abs=1e-4)
@@ -167,3 +167,25 @@ def test_length_penalty_is_the_published_formula():
     assert length_penalty(1, 0.6) == 1.0
     assert length_penalty(13, 0.5) == pytest.approx(3**0.5)
     assert length_penalty(40, 0.0) == 1.0
+
+
+@pytest.mark.parametrize("search", [greedy_search, beam_search])
+def test_a_model_of_nans_says_so(search):
+    model = copy.deepcopy(build())
+    model.to_logits.weight.data.fill_(torch.nan)
+    with pytest.raises(FloatingPointError, match="probabilities are NaN"):
+        search(model, SOURCE, bos_id=BOS, eos_id=EOS, max_new_tokens=3)
+
+
+def test_parts_that_were_frozen_stay_frozen():
+    model = copy.deepcopy(build()).train()
+    model.encoder.eval()
+    greedy_search(model, SOURCE, bos_id=BOS, eos_id=EOS, max_new_tokens=2)
+    assert model.decoder.training
+    assert not model.encoder.training
+
+
+@pytest.mark.parametrize("alpha", [-0.1, 10.5, float("nan")])
+def test_impossible_length_penalties_are_refused(alpha):
+    with pytest.raises(ValueError, match="alpha must be between 0"):
+        beam_search(build(), SOURCE, bos_id=BOS, eos_id=EOS, max_new_tokens=3, alpha=alpha)

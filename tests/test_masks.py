@@ -74,3 +74,9 @@ def test_only_bool_tensors_are_masks(wrong):
 def test_other_things_are_no_masks():
     with pytest.raises(TypeError, match="came as str"):
         as_mask("causal")
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_a_description_takes_no_float_mask_either():
+    with pytest.raises(TypeError, match="bool tensor with True = may attend"):
+        Mask(dense=torch.zeros(2, 2))

@@ -146,3 +146,29 @@ def test_wrong_widths_and_batches_are_named(ours, query, memory):
         ours(query[..., :6])
     with pytest.raises(ShapeError, match="axis 'batch' is 2 in query but 1 in key"):
         ours(query, memory[:1])
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_a_mask_that_could_mean_the_batch_or_the_heads_is_refused(ours, query):
+    with pytest.raises(ShapeError, match="could mean the batch or the heads"):
+        ours(query, mask=torch.ones(2, 5, 5, dtype=torch.bool))
+
+
+def test_a_value_without_a_key_is_refused(ours, query, memory):
+    with pytest.raises(ValueError, match="a value needs a key"):
+        ours(query, value=query)
+
+
+def test_a_filled_cache_refuses_another_memory(ours, query, memory):
+    cache = KeyValueCache(is_fixed=True)
+    ours(query, memory, cache=cache)
+    with pytest.raises(ValueError, match=r"memory of 2 rows and 7 tokens, but the key has 2 rows and 6 tokens"):
+        ours(query, memory[:, :6], cache=cache)
+
+
+@pytest.mark.parametrize("dropout", [-0.1, 1.0])
+def test_impossible_dropout_and_widths_are_refused(dropout):
+    with pytest.raises(ValueError, match="dropout must be at least 0 and below 1"):
+        MultiHeadAttention(12, 3, dropout=dropout)
+    with pytest.raises(ValueError, match="d_model=0 and n_heads=3"):
+        MultiHeadAttention(0, 3)

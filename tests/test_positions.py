@@ -55,3 +55,10 @@ def test_modules_look_positions_up(kind):
 def test_only_the_table_has_parameters_and_the_waves_stay_out_of_checkpoints():
     assert list(SinusoidalPositions(6, 9).state_dict()) == []
     assert sum(p.numel() for p in LearnedPositions(6, 9).parameters()) == 54
+
+
+@pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])
+@pytest.mark.parametrize("position", [-1, 9])
+def test_positions_outside_are_refused(kind, position):
+    with pytest.raises(ValueError, match=rf"positions run from .*{position}.*, but this module knows 0 to 8"):
+        kind(d_model=6, max_len=9)(torch.tensor([[3, position]]))

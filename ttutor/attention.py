@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.masks import Mask, both
-from ttutor.shapes import ShapeError, check_shapes
+from ttutor.shapes import ShapeError, check_broadcasts, check_shapes
 
 __all__ = ["attention_weights", "scaled_dot_product_attention"]
 
@@ -48,7 +48,7 @@ def attention_weights(
         scale: the factor $s$; $1/\sqrt{d_\mathrm{head}}$ when left out.
 
     Raises:
-        ShapeError: the tensors' axes do not fit together.
+        ShapeError: the tensors' axes do not fit together, or mask or bias does not broadcast to the weights.
         TypeError: the mask is not bool.
 
     Example:
@@ -59,22 +59,24 @@ def attention_weights(
         >>> attention_weights(query, key, torch.tensor([True, False, False]))
         tensor([[1., 0., 0.]])
     """
-    check_shapes(query=(query, "... queries d_head"), key=(key, "... keys d_head"))
+    _check_heads(query=(query, "queries d_head"), key=(key, "keys d_head"))
     n_queries, n_keys, d_head = query.shape[-2], key.shape[-2], query.shape[-1]
     scale = 1 / math.sqrt(d_head) if scale is None else scale
 
     scores = einsum(
         query * scale, _for_each_head(key, query), "... queries d_head, ... keys d_head -> ... queries keys"
     )
-    if bias is not None:
-        scores = scores + bias
-
     allowed = both(mask, Mask(causal=causal, window=window)).materialise(n_queries, n_keys, device=query.device)
-    if allowed is None:
+    if bias is None and allowed is None:
         return scores.softmax(dim=-1)
-    # The lowest finite number rather than minus infinity: a row that sees nothing would be 0/0, forward and backward.
-    weights = scores.masked_fill(~allowed, torch.finfo(scores.dtype).min).softmax(dim=-1)
-    return weights.masked_fill(~allowed.any(dim=-1, keepdim=True), 0.0)
+    if bias is not None:
+        check_broadcasts("bias", bias, scores.shape)
+        scores = scores + bias
+    if allowed is not None:
+        check_broadcasts("mask", allowed, scores.shape)
+        scores = scores.masked_fill(~allowed, -math.inf)
+    sees_nothing = (scores == -math.inf).all(dim=-1, keepdim=True)  # its softmax would be 0/0, forward and backward
+    return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
 
 
 def scaled_dot_product_attention(
@@ -100,8 +102,9 @@ def scaled_dot_product_attention(
             while it trains and zero otherwise.
 
     Raises:
-        ShapeError: the tensors' axes do not fit together.
+        ShapeError: the tensors' axes do not fit together, or mask or bias does not broadcast to the weights.
         TypeError: the mask is not bool.
+        ValueError: the dropout is no probability below one.
 
     Example:
         >>> query = torch.zeros(1, 2)  # asks for nothing in particular, so it gets the mean
@@ -109,11 +112,23 @@ def scaled_dot_product_attention(
         >>> scaled_dot_product_attention(query, key, value)
         tensor([[1.5000]])
     """
-    check_shapes(query=(query, "... queries d_head"), key=(key, "... keys d_head"), value=(value, "... keys d_value"))
+    _check_heads(query=(query, "queries d_head"), key=(key, "keys d_head"), value=(value, "keys d_value"))
+    if not 0 <= dropout < 1:
+        raise ValueError(f"dropout must be at least 0 and below 1, but is {dropout}")
     weights = attention_weights(query, key, mask, causal=causal, window=window, bias=bias, scale=scale)
     if dropout > 0.0:
         weights = torch.nn.functional.dropout(weights, dropout)
     return einsum(weights, _for_each_head(value, query), "... queries keys, ... keys d_value -> ... queries d_value")
+
+
+def _check_heads(**tensors: tuple[Tensor, str]) -> None:
+    """Check the last two axes of each tensor, and batch and heads too where all tensors have both."""
+    has_heads = all(isinstance(tensor, Tensor) and tensor.ndim == 4 for tensor, _ in tensors.values())
+    named = {}
+    for name, (tensor, axes) in tensors.items():
+        heads = "heads" if name == "query" else "kv_heads"
+        named[name] = (tensor, f"batch {heads} {axes}" if has_heads else f"... {axes}")
+    check_shapes(**named)
 
 
 def _for_each_head(shared: Float[Tensor, "..."], query: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

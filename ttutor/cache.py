@@ -10,6 +10,8 @@ from einops import rearrange, reduce
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ttutor.shapes import check_shapes
+
 __all__ = ["DecoderCache", "KeyValueCache", "LayerCache", "real_positions"]
 
 
@@ -55,7 +57,13 @@ class KeyValueCache:
         """Take in the keys and values of new tokens; give those of all tokens so far.
 
         The room is doubled when it runs out, so that appending ``n`` tokens copies about ``2n`` of them, not ``n^2/2``.
+        A cache is for inference: no gradient flows through it from one call to an earlier one.
+
+        Raises:
+            ShapeError: key and value do not fit each other, or not what the cache holds already.
+            TypeError: their dtype is not that of what the cache holds already.
         """
+        self._check(key, value)
         start, end = self._n_tokens, self._n_tokens + key.shape[-2]
         self._key = _with_room(self._key, key, start, end)
         self._value = _with_room(self._value, value, start, end)
@@ -63,6 +71,15 @@ class KeyValueCache:
         self._value[..., start:end, :] = value
         self._n_tokens = end
         return self.read()
+
+    def _check(self, key: Tensor, value: Tensor) -> None:
+        tensors = {"key": (key, "batch heads tokens d_head"), "value": (value, "batch heads tokens d_value")}
+        if self._key is not None and self._value is not None:
+            tensors["cached_key"] = (self._key, "batch heads _ d_head")
+            tensors["cached_value"] = (self._value, "batch heads _ d_value")
+            if key.dtype != self._key.dtype:
+                raise TypeError(f"the cache holds {self._key.dtype}, but the new keys are {key.dtype}")
+        check_shapes(**tensors)
 
     def read(self) -> tuple[Tensor, Tensor]:
         """The keys and values of all tokens so far.

@@ -7,6 +7,8 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ttutor.shapes import check_shapes
+
 __all__ = ["Embeddings", "TokenEmbedding"]
 
 
@@ -55,7 +57,13 @@ class Embeddings(nn.Module):
     def forward(
         self, token_ids: Int[Tensor, "batch tokens"], positions: Int[Tensor, "batch tokens"] | None = None
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Embed tokens that stand at these positions; at 0, 1, 2, ... when none are given."""
+        """Embed tokens that stand at these positions; at 0, 1, 2, ... when none are given.
+
+        Raises:
+            ShapeError: the ids do not have the two axes batch and tokens.
+            ValueError: there are more tokens than positions.
+        """
+        check_shapes(token_ids=(token_ids, "batch tokens"))
         if positions is None:
             self.check_length(token_ids.shape[-1])
             positions = rearrange(torch.arange(token_ids.shape[-1], device=token_ids.device), "tokens -> 1 tokens")

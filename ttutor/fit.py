@@ -1,5 +1,6 @@
 """The one short training loop that chapters use for small models; the translator has a trainer of its own."""
 
+import math
 from collections.abc import Callable, Iterable
 
 import torch
@@ -28,8 +29,8 @@ def fit(
         clip_norm: the gradient is scaled down to this norm where it is longer; None leaves it alone.
 
     Raises:
-        ValueError: there are no batches.
-        FloatingPointError: the loss is not finite; the message names the step.
+        ValueError: there are no batches, or the number of steps is negative.
+        FloatingPointError: loss or gradient is not finite; the message names the step, the weights stay as before it.
 
     Example:
         >>> _ = torch.manual_seed(0)
@@ -40,6 +41,8 @@ def fit(
         >>> losses[0] > 0.5 and losses[-1] < 1e-3
         True
     """
+    if steps < 0:
+        raise ValueError(f"steps must not be negative, but is {steps}")
     rate = learning_rate if callable(learning_rate) else lambda step: learning_rate
     optimizer = torch.optim.Adam(model.parameters(), lr=rate(1))
     losses: list[float] = []
@@ -56,11 +59,13 @@ def fit(
             group["lr"] = rate(step)
         optimizer.zero_grad()
         value = loss(model, batch)
-        if not torch.isfinite(value):
-            raise FloatingPointError(f"the loss is {value.item()} at step {step}; a smaller learning rate may help")
         value.backward()
-        if clip_norm is not None:
-            nn.utils.clip_grad_norm_(model.parameters(), clip_norm)
+        norm = nn.utils.clip_grad_norm_(model.parameters(), math.inf if clip_norm is None else clip_norm)
+        if not (torch.isfinite(value) and torch.isfinite(norm)):
+            raise FloatingPointError(
+                f"the loss is {value.item()} and the gradient's norm {norm.item()} at step {step}; "
+                "a smaller learning rate may help"
+            )
         optimizer.step()
         losses.append(value.item())
     model.eval()

@@ -52,10 +52,17 @@ class TranslationState:
         self.memory_mask = repeat(mask, "batch 1 1 source -> (batch copies) 1 1 source", copies=copies)
 
     def next_log_probabilities(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab_size"]:
-        """Append one token to each row; give the distribution of the token after it."""
+        """Append one token to each row; give the distribution of the token after it.
+
+        Raises:
+            FloatingPointError: the distribution holds something that is no number.
+        """
         new = rearrange(token_ids, "rows -> rows 1")
         hidden = self.model.decode(new, self.memory, self.memory_mask, self.cache)
-        return self.model.project(hidden[:, -1]).float().log_softmax(dim=-1)
+        log_probabilities = self.model.project(hidden[:, -1]).float().log_softmax(dim=-1)
+        if log_probabilities.isnan().any():
+            raise FloatingPointError("the model's probabilities are NaN: its weights are damaged, or training diverged")
+        return log_probabilities
 
     def select(self, rows: Int[Tensor, " kept"]) -> None:
         """Keep these rows, in this order; a row may come more than once."""
@@ -82,7 +89,9 @@ def greedy_search(
         max_new_tokens: at most this many tokens, the end mark included; also no more than the model has positions for.
 
     Raises:
+        ShapeError: the ids do not have the two axes batch and source.
         ValueError: ``max_new_tokens`` is not positive.
+        FloatingPointError: the model's probabilities are not numbers.
     """
     limit = _token_limit(model, max_new_tokens)
     with _evaluation(model):
@@ -137,7 +146,8 @@ def beam_search(
     """Keep the best ``beam_size`` beginnings at every step; give each sentence's finished ones, best first.
 
     A sentence is done when ``beam_size`` hypotheses have finished, or at the limit, where the beginnings still open
-    fill the places that are left. Sentences that are done leave the batch.
+    fill the places that are left, after the finished ones. Sentences that are done leave the batch. With a small
+    vocabulary and a low limit there may be fewer than ``beam_size``.
 
     Args:
         model, source_ids, bos_id, eos_id, max_new_tokens: as for `greedy_search`.
@@ -145,9 +155,14 @@ def beam_search(
         alpha: strength of the length penalty; 0 ranks by probability alone.
 
     Raises:
-        ValueError: ``max_new_tokens`` or ``beam_size`` is not positive, or the beam is wider than half the vocabulary.
+        ShapeError: the ids do not have the two axes batch and source.
+        ValueError: ``max_new_tokens`` or ``beam_size`` is not positive, the beam is wider than half the vocabulary, or
+            ``alpha`` is not between 0 and 10.
+        FloatingPointError: the model's probabilities are not numbers.
     """
     limit = _token_limit(model, max_new_tokens)
+    if not 0 <= alpha <= 10:
+        raise ValueError(f"alpha must be between 0 (no length penalty) and 10, but is {alpha}")
     if not 1 <= beam_size <= model.config.vocab_size // 2:
         raise ValueError(
             f"beam_size must be between 1 and half the vocabulary ({model.config.vocab_size // 2}), but is {beam_size}"
@@ -222,14 +237,14 @@ class _Beams:
         return last
 
     def results(self) -> list[list[Hypothesis]]:
-        """Each sentence's hypotheses, best first; beginnings still open fill up what did not finish."""
+        """Each sentence's hypotheses: those that finished, best first, then beginnings still open, best first."""
         tokens = rearrange(self.tokens, "(group beam) tokens -> group beam tokens", beam=self.beam_size).tolist()
         for sentence, totals, beginnings in zip(self.sentence.tolist(), self.total.tolist(), tokens, strict=True):
             for total, ids in zip(totals, beginnings, strict=True):
                 if total > float("-inf") and len(self.finished[sentence]) < self.beam_size:
                     score = total / length_penalty(max(len(ids), 1), self.alpha)
                     self.finished[sentence].append(Hypothesis(tuple(ids), total, False, score))
-        return [sorted(found, key=lambda hypothesis: -hypothesis.score) for found in self.finished]
+        return [sorted(found, key=lambda found: (not found.is_finished, -found.score)) for found in self.finished]
 
 
 def _token_limit(model: Transformer, max_new_tokens: int) -> int:
@@ -242,10 +257,12 @@ class _evaluation:
     """Put a model into evaluation mode for a while."""
 
     def __init__(self, model: torch.nn.Module) -> None:
-        self.model, self.was_training = model, model.training
+        self.model = model
+        self.was_training = {module: module.training for module in model.modules()}
 
     def __enter__(self) -> None:
         self.model.eval()
 
     def __exit__(self, *_: object) -> None:
-        self.model.train(self.was_training)
+        for module, was_training in self.was_training.items():
+            module.training = was_training

@@ -23,7 +23,7 @@ def layer_norm(
 
     $$\mathrm{LayerNorm}(x) = \gamma \odot \frac{x - \bar{x}}{\sqrt{\mathrm{var}(x) + \epsilon}} + \beta$$
 
-    Ba et al. (2016), equation 4. Mean and (biased) variance run over the features of one token, so no token's result
+    Ba et al. (2016), section 3. Mean and (biased) variance run over the features of one token, so no token's result
     depends on any other token. Note that $\epsilon$ stands inside the root.
 
     Example:

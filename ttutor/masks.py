@@ -15,6 +15,8 @@ from einops import rearrange
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from ttutor.shapes import check_shapes
+
 __all__ = ["CAUSAL", "Mask", "as_mask", "both", "causal_mask", "lengths_mask", "padding_mask", "window_mask"]
 
 
@@ -51,6 +53,8 @@ def window_mask(
 
     The band of Beltagy et al. (2020), section 3.1. ``window=1`` leaves each position alone with itself.
 
+    Differs from the paper: there the window counts both sides together; here it bounds the distance on either side.
+
     Raises:
         ValueError: a count is negative or the window is smaller than one.
 
@@ -79,6 +83,9 @@ def _distance(n_queries: int, n_keys: int | None, device: torch.device | str | N
 def padding_mask(token_ids: Int[Tensor, "batch tokens"], pad_id: int) -> Bool[Tensor, "batch 1 1 tokens"]:
     """Nobody may look at padding: True where a key is a real token, wherever in the row the padding stands.
 
+    Raises:
+        ShapeError: the ids do not have the two axes batch and tokens.
+
     Example:
         >>> padding_mask(torch.tensor([[5, 7, 0], [0, 6, 9]]), pad_id=0).int()
         tensor([[[[1, 1, 0]]],
@@ -86,6 +93,7 @@ def padding_mask(token_ids: Int[Tensor, "batch tokens"], pad_id: int) -> Bool[Te
         <BLANKLINE>
                 [[[0, 1, 1]]]], dtype=torch.int32)
     """
+    check_shapes(token_ids=(token_ids, "batch tokens"))
     return rearrange(token_ids != pad_id, "batch tokens -> batch 1 1 tokens")
 
 
@@ -121,6 +129,10 @@ class Mask:
     window: int | None = None
     key_lengths: Int[Tensor, " batch"] | None = None
     dense: Bool[Tensor, "..."] | None = None
+
+    def __post_init__(self) -> None:
+        if self.dense is not None:
+            _check_bool(self.dense)
 
     def __and__(self, other: "Mask | Bool[Tensor, '...'] | None") -> "Mask":
         """Both masks at once: a key is seen where both allow it."""
@@ -184,6 +196,11 @@ def as_mask(mask: "Mask | Bool[Tensor, '...'] | None") -> Mask:
         return Mask()
     if isinstance(mask, Mask):
         return mask
+    return Mask(dense=mask)
+
+
+def _check_bool(mask: object) -> None:
+    """Refuse what is no bool tensor, most often a float mask of zeros and minus infinities."""
     if not isinstance(mask, Tensor):
         raise TypeError(f"a mask is a bool tensor, a ttutor.masks.Mask or None, but came as {type(mask).__name__}")
     if mask.dtype != torch.bool:
@@ -191,4 +208,3 @@ def as_mask(mask: "Mask | Bool[Tensor, '...'] | None") -> Mask:
             f"a mask is a bool tensor with True = may attend, but came with dtype {mask.dtype}; "
             "write `mask == 0` for a mask of 0 and -inf, `mask.bool()` for one of 1 and 0"
         )
-    return Mask(dense=mask)

@@ -14,8 +14,8 @@ from torch import Tensor, nn
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
-from ttutor.masks import Mask
-from ttutor.shapes import check_shapes
+from ttutor.masks import Mask, as_mask
+from ttutor.shapes import ShapeError, check_shapes
 
 __all__ = ["AttentionHead", "MultiHeadAttention"]
 
@@ -51,10 +51,19 @@ class AttentionHead(nn.Module):
         *,
         causal: bool = False,
     ) -> Float[Tensor, "batch queries d_head"]:
-        """Let each query look at the keys; without a key, at the queries' own sequence (self-attention)."""
+        """Let each query look at the keys; without a key, at the queries' own sequence (self-attention).
+
+        Raises:
+            ShapeError: the tensors' axes do not fit together or are not ``d_model`` wide.
+        """
         key = query if key is None else key
         value = key if value is None else value
-        check_shapes({"d_model": self.d_model}, query=(query, "batch queries d_model"), key=(key, "batch keys d_model"))
+        check_shapes(
+            {"d_model": self.d_model},
+            query=(query, "batch queries d_model"),
+            key=(key, "batch keys d_model"),
+            value=(value, "batch keys d_model"),
+        )
         q, k, v = self.to_query(query), self.to_key(key), self.to_value(value)
         return scaled_dot_product_attention(q, k, v, mask, causal=causal)
 
@@ -76,7 +85,7 @@ class MultiHeadAttention(nn.Module):
     Differs from the paper: its formula has no bias in the projections; we have one by default, as torch does.
 
     Raises:
-        ValueError: the head counts do not divide.
+        ValueError: the head counts do not divide, or the dropout is no probability below one.
 
     Example:
         >>> import torch
@@ -98,10 +107,12 @@ class MultiHeadAttention(nn.Module):
     ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        if n_heads < 1 or d_model % n_heads:
+        if n_heads < 1 or d_model < 1 or d_model % n_heads:
             raise ValueError(f"d_model must be a multiple of n_heads, but d_model={d_model} and n_heads={n_heads}")
         if n_kv_heads < 1 or n_heads % n_kv_heads:
             raise ValueError(f"n_heads must be a multiple of n_kv_heads, but {n_heads} is none of {n_kv_heads}")
+        if not 0 <= dropout < 1:
+            raise ValueError(f"dropout must be at least 0 and below 1, but is {dropout}")
         d_head = d_model // n_heads
         self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
         self.dropout = dropout
@@ -129,13 +140,24 @@ class MultiHeadAttention(nn.Module):
             query: what looks.
             key: what is looked at; the queries' own sequence when left out.
             value: what is handed over, one for each key; the keys' own vectors when left out.
-            mask: bool tensor (True = may attend) or `Mask`, broadcastable to ``batch heads queries keys``.
+            mask: bool tensor (True = may attend) or `Mask`, broadcastable to ``batch heads queries keys``: with the two
+                axes ``queries keys``, or with all four.
             cache: keys and values of earlier calls. They are extended by this call's, or, in a fixed cache that is
                 filled, used instead of them.
 
         Raises:
-            ShapeError: the tensors' axes do not fit together or are not ``d_model`` wide.
+            ShapeError: the tensors' axes do not fit together or are not ``d_model`` wide, or the mask has three axes,
+                which could mean the batch or the heads.
+            ValueError: a value came without a key, or a filled fixed cache holds another memory than the key.
         """
+        if key is None and value is not None:
+            raise ValueError("a value needs a key to be found by: give both, or the key alone")
+        dense = as_mask(mask).dense
+        if dense is not None and dense.ndim == 3:
+            raise ShapeError(
+                f"a mask of three axes, {tuple(dense.shape)}, could mean the batch or the heads; "
+                "write it as `batch 1 queries keys` or `1 heads queries keys`"
+            )
         key = query if key is None else key
         value = key if value is None else value
         check_shapes(
@@ -159,7 +181,13 @@ class MultiHeadAttention(nn.Module):
     ) -> tuple[Tensor, Tensor]:
         """Keys and values by head, those in the cache included."""
         if cache is not None and cache.is_fixed and len(cache):
-            return cache.read()
+            k, v = cache.read()
+            if (k.shape[0], k.shape[2]) != tuple(key.shape[:2]):
+                raise ValueError(
+                    f"this cache holds a memory of {k.shape[0]} rows and {k.shape[2]} tokens, but the key has "
+                    f"{key.shape[0]} rows and {key.shape[1]} tokens: begin a new cache for another memory"
+                )
+            return k, v
         split = "batch keys (kv_heads d_head) -> batch kv_heads keys d_head"
         k = rearrange(self.to_key(key), split, kv_heads=self.n_kv_heads)
         v = rearrange(self.to_value(value), split, kv_heads=self.n_kv_heads)

@@ -64,7 +64,12 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("encoding", sinusoidal_encoding(max_len, d_model), persistent=False)
 
     def forward(self, positions: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
-        """The vectors of these positions."""
+        """The vectors of these positions.
+
+        Raises:
+            ValueError: a position is negative or not below ``max_len``.
+        """
+        _check_range(positions, self.max_len)
         return self.encoding[positions]
 
 
@@ -85,5 +90,19 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table.weight, std=0.02)
 
     def forward(self, positions: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
-        """The vectors of these positions."""
+        """The vectors of these positions.
+
+        Raises:
+            ValueError: a position is negative or not below ``max_len``.
+        """
+        _check_range(positions, self.max_len)
         return self.table(positions)
+
+
+def _check_range(positions: Int[Tensor, "batch tokens"], max_len: int) -> None:
+    """Refuse positions outside the table; only on a CPU, since a GPU would have to be waited for."""
+    if torch.compiler.is_compiling() or positions.device.type != "cpu" or positions.numel() == 0:
+        return
+    low, high = (int(bound) for bound in positions.aminmax())
+    if low < 0 or high >= max_len:
+        raise ValueError(f"positions run from {low} to {high}, but this module knows 0 to {max_len - 1}")

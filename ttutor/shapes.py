@@ -7,7 +7,7 @@ means the same size in every tensor of one call.
 import torch
 from torch import Tensor
 
-__all__ = ["ShapeError", "check_shapes"]
+__all__ = ["ShapeError", "check_broadcasts", "check_shapes"]
 
 
 class ShapeError(ValueError):
@@ -52,6 +52,29 @@ def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor
                 message = f"axis {axis!r} is {known} in {where} but {size} in {name}"
             raise ShapeError(message + _both_sides(tensors))
     return {axis: size for axis, (size, _) in found.items() if axis not in {"_", "1"}}
+
+
+def check_broadcasts(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Check that a tensor can be broadcast to a shape whose axes are ``batch heads queries keys``, not enlarging it.
+
+    Raises:
+        ShapeError: it cannot, or the result would be larger than the shape.
+
+    Example:
+        >>> check_broadcasts("mask", torch.ones(2, 5), (2, 3, 4, 5))  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ttutor.shapes.ShapeError: mask has shape (2, 5), which does not broadcast to `batch heads queries keys` ...
+    """
+    if torch.compiler.is_compiling():
+        return
+    aligned = zip(reversed(tensor.shape), reversed(shape), strict=False)
+    if tensor.ndim > len(shape) or any(size not in (1, wanted) for size, wanted in aligned):
+        raise ShapeError(
+            f"{name} has shape {tuple(tensor.shape)}, which does not broadcast to `batch heads queries keys` = "
+            f"{tuple(shape)}; what differs from sentence to sentence needs the axes `batch 1 1 keys`, "
+            "as ttutor.masks.padding_mask gives them"
+        )
 
 
 def _named_axes(name: str, tensor: Tensor, axes: str) -> tuple[list[str], list[int]]:

@@ -67,17 +67,17 @@ class TransformerConfig:
         faults = [
             f"{name} must be a positive integer ({name}={getattr(self, name)!r})"
             for name in ("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
-            if not isinstance(getattr(self, name), int) or getattr(self, name) < 1
+            if type(getattr(self, name)) is not int or getattr(self, name) < 1
         ]
         if not faults and self.d_model % self.n_heads:
             faults.append(f"d_model must be a multiple of n_heads (d_model={self.d_model}, n_heads={self.n_heads})")
-        if not 0 <= self.dropout < 1:
+        if not isinstance(self.dropout, int | float) or not 0 <= self.dropout < 1:
             faults.append(f"dropout must be at least 0 and below 1 (dropout={self.dropout!r})")
         if self.norm not in ("post", "pre"):
             faults.append(f'norm must be "post" or "pre" (norm={self.norm!r})')
         if self.positions not in POSITIONS:
             faults.append(f"positions must be one of {sorted(POSITIONS)} (positions={self.positions!r})")
-        if not faults and not 0 <= self.pad_id < self.vocab_size:
+        if not faults and not (type(self.pad_id) is int and 0 <= self.pad_id < self.vocab_size):
             faults.append(f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})")
         if faults:
             raise ValueError(f"{type(self).__name__}: " + "; ".join(faults))
@@ -172,7 +172,13 @@ class Transformer(nn.Module):
         return self.project(self.decode(target_ids, memory, memory_mask))
 
     def encode(self, source_ids: Int[Tensor, "batch source"]) -> Float[Tensor, "batch source d_model"]:
-        """The memory: one vector for each source token, informed by all the others."""
+        """The memory: one vector for each source token, informed by all the others.
+
+        Raises:
+            ShapeError: the ids do not have the two axes batch and source.
+            ValueError: there are more tokens than ``max_len``.
+        """
+        check_shapes(source_ids=(source_ids, "batch source"))
         is_real = source_ids != self.config.pad_id
         self.source_embeddings.check_length(source_ids.shape[-1])
         hidden = self.source_embeddings(source_ids, real_positions(is_real))
@@ -194,8 +200,10 @@ class Transformer(nn.Module):
             cache: earlier tokens; it is extended by the new ones.
 
         Raises:
+            ShapeError: ids and memory differ in batch size, or do not have their two and three axes.
             ValueError: there are more tokens than ``max_len``.
         """
+        check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
         n_earlier = 0 if cache is None else cache.n_tokens
         self.target_embeddings.check_length(n_earlier + target_ids.shape[-1])
         is_real = target_ids != self.config.pad_id
