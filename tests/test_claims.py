@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from ttutor.claims import VERDICTS, Claim, ClaimContradicted, all_claims, below, chapters, claim
-from ttutor.measurement import format_number
+from ttutor.measurement import format_number, magnitude
 
 ROOT = Path(__file__).resolve().parents[1]
 BIBLIOGRAPHY = ROOT / "book" / "references.bib"
@@ -237,3 +237,14 @@ def test_below_refuses_what_is_not_below(value: float) -> None:
 
 def test_below_takes_tensors() -> None:
     assert below(torch.tensor(1e-8), 1e-6) == "below 1e-6"
+
+
+@pytest.mark.parametrize("value", [-0.5, 0.5, torch.tensor([[-0.5]], requires_grad=True), np.float32(-0.5)])
+def test_magnitude_is_the_distance_from_zero(value) -> None:
+    assert magnitude(value) == 0.5
+
+
+@pytest.mark.parametrize("value", [torch.zeros(2, 3), [], [1.0, 2.0]])
+def test_magnitude_refuses_several_numbers(value) -> None:
+    with pytest.raises(ValueError, match="expected one number, got"):
+        magnitude(value)

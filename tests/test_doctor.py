@@ -49,7 +49,7 @@ def test_too_old_a_package_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.metadata, "version", lambda name: "0.0.1")
     report = examine()
     assert "einops>=0.8 (found 0.0.1)" in report.problems[0]
-    assert doctor.run() == 1
+    assert doctor.run() == 2
 
 
 def test_broken_torch_is_a_problem_with_a_remedy() -> None:
@@ -89,6 +89,9 @@ def test_what_is_no_requirement_is_refused() -> None:
         ("1.0.4.post1", "<2,>=1.0.4.post1", True),
         ("2.0", "<2,>=1.0.4.post1", False),
         ("1.0", "", True),
+        ("26.0", ">=26.0.0", True),
+        ("26", ">=26.0.1", False),
+        ("2.0.0", "<2", False),
         ("3.0rc1", ">=3.0", True),
     ],
 )

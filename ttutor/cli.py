@@ -2,6 +2,9 @@
 
 ``ttutor doctor`` and ``ttutor --version`` work with the core alone; the other commands need the ``translation`` extra
 and say so when it is not there. Heavy packages load inside the command that uses them.
+
+Exit codes: 0 for success, 2 for anything that the user can mend (with one message that says how), 130 for Ctrl-C. A
+reader of our output who leaves early (`| head -1`) is no failure.
 """
 
 from __future__ import annotations
@@ -12,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import ttutor
 from ttutor import doctor
+from ttutor.translation.console import fail, plain_output, write_any_character
 
 if TYPE_CHECKING:
     import typer
@@ -20,12 +24,6 @@ CORE_USAGE = """\
 Usage: ttutor doctor [--json] | ttutor --version
 
 This installation has the core alone. {remedy}"""
-
-
-def missing_extra() -> str:
-    """Return the sentence that says how to get the commands that are not installed."""
-    target = doctor.extra_target("translation")
-    return f'For train, translate and evaluate, install the translation extra: pip install "{target}"'
 
 
 def run_core(arguments: Sequence[str]) -> int:
@@ -39,9 +37,9 @@ def run_core(arguments: Sequence[str]) -> int:
             print(f"ttutor {ttutor.__version__}")
             return 0
         case [] | ["--help"] | ["doctor", "--help"]:
-            print(CORE_USAGE.format(remedy=missing_extra()))
+            print(CORE_USAGE.format(remedy=doctor.missing_extra()))
             return 0
-    print(f"ttutor: {' '.join(arguments)}: not available here. {missing_extra()}", file=sys.stderr)
+    print(f"ttutor: {' '.join(arguments)}: not available here. {doctor.missing_extra()}", file=sys.stderr)
     return 2
 
 
@@ -75,20 +73,41 @@ def build_app() -> typer.Typer:
     @app.command("doctor")
     def show_doctor(as_json: bool = typer.Option(False, "--json", help="Print JSON, for programs.")) -> None:
         """Show versions and device, what is missing, and the command that gets it."""
-        raise typer.Exit(doctor.run(as_json))
+        with plain_output():
+            status = doctor.run(as_json)
+        raise typer.Exit(status)
 
     commands.register(app)
     return app
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return the exit status (0 success, 1 failure, 2 wrong use)."""
+    """Run the command line; return the exit status."""
     arguments = list(sys.argv[1:] if arguments is None else arguments)
+    write_any_character()
+    try:
+        with plain_output():
+            return run(arguments)
+    except SystemExit as leaving:  # plain_output has had its say
+        return leaving.code if isinstance(leaving.code, int) else 0
+
+
+def run(arguments: Sequence[str]) -> int:
+    """Run the whole command or, where its library is missing, what works without; return the exit status."""
     try:
         import typer  # noqa: F401  (only to see whether it is there)
     except ImportError:
         return run_core(arguments)
-    return build_app()(args=arguments, standalone_mode=True)
+    try:
+        return build_app()(args=list(arguments), standalone_mode=True)
+    except SystemExit as leaving:  # as typer always ends
+        if isinstance(leaving.__context__, BrokenPipeError):  # which click, where it prints help, calls a failure
+            return 0
+        return leaving.code if isinstance(leaving.code, int) else 0
+    except ImportError as error:
+        if (error.name or "ttutor").partition(".")[0] == "ttutor":  # our own mistake, which has to be seen
+            raise
+        fail(doctor.missing_package(error))
 
 
 if __name__ == "__main__":

@@ -72,6 +72,17 @@ def extra_target(name: str) -> str:
     return package if name == "core" else f"{package}[{name}]"
 
 
+def missing_extra() -> str:
+    """Return the sentence that says how to get the commands that are not installed."""
+    target = extra_target("translation")
+    return f'For train, translate and evaluate, install the translation extra: pip install "{target}"'
+
+
+def missing_package(error: ImportError) -> str:
+    """Return what to tell a person for whom a package of the translation extra does not load."""
+    return f"{error.name or 'a package'} does not load ({error}). {missing_extra()}; ttutor doctor shows what is there"
+
+
 def parse_requirement(text: str) -> tuple[str, str, str]:
     """Return name, version bounds and extra (``core`` if none) of one line of the package's metadata.
 
@@ -94,7 +105,10 @@ def version_key(version: str) -> tuple[int, ...]:
     >>> version_key("2.13.0+cpu") > version_key("2.9")
     True
     """
-    return tuple(int(part) for part in re.findall(r"\d+", re.split(r"[+abr]", version)[0]))
+    numbers = [int(part) for part in re.findall(r"\d+", re.split(r"[+abr]", version)[0])]
+    while numbers and numbers[-1] == 0:  # 26.0 is 26.0.0
+        numbers.pop()
+    return tuple(numbers)
 
 
 def meets(version: str, bounds: str) -> bool:
@@ -202,7 +216,7 @@ def render(report: Report) -> str:
 
 
 def run(as_json: bool = False) -> int:
-    """Print the report, as text or as JSON; return 1 if the core cannot work here, else 0."""
+    """Print the report, as text or as JSON; return 2 if the core cannot work here, which can be mended, else 0."""
     report = examine()
     print(json.dumps(asdict(report), indent=1) if as_json else render(report))
-    return 1 if report.problems else 0
+    return 2 if report.problems else 0

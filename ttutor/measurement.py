@@ -29,6 +29,24 @@ def format_number(value: Any, digits: int = 3) -> str:
     return f"{mantissa.rstrip('0').rstrip('.') if '.' in mantissa else mantissa}e{int(exponent)}"
 
 
+def magnitude(value: Any) -> float:
+    """The absolute value of one number: how far an error is from zero, whichever way it points.
+
+    Raises:
+        ValueError: `value` holds several numbers, or none.
+
+    >>> magnitude(np.array([-0.5]))
+    0.5
+    """
+    array = np.asarray(value.detach().cpu().tolist() if hasattr(value, "detach") else value)
+    if array.size != 1:
+        raise ValueError(
+            f"expected one number, got {array.size} of shape {array.shape}; reduce them first, "
+            "for instance with .abs().max()"
+        )
+    return abs(float(array.item()))
+
+
 def rounded(value: Any, digits: int = 3) -> Any:
     """Turn anything that was measured into plain JSON values, floats rounded to significant digits.
 

@@ -88,3 +88,8 @@ def test_a_pair_over_the_budget_is_named():
 def test_no_pair_is_an_error():
     with pytest.raises(CorpusError, match="no sentence pair"):
         BucketedBatches([], max_tokens=5)
+
+
+def test_nothing_to_pad_is_named():
+    with pytest.raises(ValueError, match="expected at least one sequence"):
+        pad([])

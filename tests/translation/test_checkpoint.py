@@ -37,6 +37,20 @@ def test_the_last_two_are_kept(tmp_path):
     assert sorted(path.name for path in tmp_path.iterdir()) == ["step-00000020", "step-00000300"]
 
 
+def test_checkpoints_of_later_steps_are_of_a_training_thrown_away(tmp_path):
+    for step in (300, 400, 3):
+        save_checkpoint(tmp_path, checkpoint(step))
+    assert [path.name for path in tmp_path.iterdir()] == ["step-00000003"]
+    assert load_checkpoint(tmp_path)[0].step == 3
+
+
+def test_the_newest_is_the_highest_number_and_other_names_are_not_looked_at(tmp_path):
+    for step in (99_999_999, 100_000_000):
+        save_checkpoint(tmp_path, checkpoint(step))
+    (tmp_path / "step-notes").mkdir()
+    assert load_checkpoint(tmp_path)[0].step == 100_000_000
+
+
 def test_a_missing_checkpoint_is_named(tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint in .*train first"):
         load_checkpoint(tmp_path / "nowhere")

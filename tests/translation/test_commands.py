@@ -12,6 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ttutor import cli
+from ttutor.translation import commands
+from ttutor.translation.errors import CorpusError
 
 pytestmark = pytest.mark.trainer
 ROOT = Path(__file__).resolve().parents[2]
@@ -105,6 +107,134 @@ def test_a_second_training_needs_leave(ttutor, text):
     ttutor("train", *text, "--overwrite", "--seed", "5", "--quiet")
     assert Path("run/metrics.jsonl").read_bytes() != before
     assert Path("run/notes.txt").read_text() == "mine"
+
+
+def test_checkpoints_of_a_run_thrown_away_never_translate(ttutor, text):
+    """A run whose run.json is lost, with checkpoints of later steps than the new training has."""
+    ttutor("train", *text, "--steps", "9", "--quiet")
+    Path("run/run.json").unlink()
+    assert "holds recipe.toml" in ttutor("train", *text, code=2).output
+    ttutor("train", *text, "--overwrite", "--quiet")
+    assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000004", "step-00000006"]
+    for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"):
+        Path("run", name).unlink()
+    assert "whose run.json is missing; replace them by --overwrite" in ttutor("train", *text, code=2).output
+
+
+def test_the_users_own_recipe_is_never_written_over(ttutor, text):
+    Path("own").mkdir()
+    Path("own/recipe.toml").write_text("# mine" + TINY)
+    own = (*text[:4], "--recipe", "own/recipe.toml", "--out", "own")
+    for more in ((), ("--overwrite",)):
+        assert "own holds recipe.toml but no training run" in ttutor("train", *own, *more, code=2).output
+    assert Path("own/recipe.toml").read_text() == "# mine" + TINY
+
+
+def test_every_pair_is_evaluated(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    Path("t.en").write_text("Sentence number 3.\n\nSentence number 4.\n" + "word " * 400 + "\n")
+    Path("t.fr").write_text("Phrase.\n\n\nmot\n")
+    arguments = ("evaluate", "--run", "run", "--source", "t.en", "--reference", "t.fr", "--beam", "1")
+    result = ttutor(*arguments, "--json")
+    scores = json.loads(result.stdout)
+    assert scores["n_sentences"] == 4
+    assert 1 <= scores["n_cut"] <= 3  # the long one, and what so weak a model does not end
+    assert f"Warning: {scores['n_cut']} of 4 sentences are cut, the first: " in result.stderr
+    assert "4, of which" in ttutor(*arguments).stdout
+
+
+def test_what_is_cut_is_told_by_the_sentences_number(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    result = ttutor("translate", "--run", "run", "--beam", "1", input="\n" * 70 + "word " * 400 + "\n")
+    assert "Warning: sentence 71 is cut: it has " in result.stderr
+    assert result.stdout.count("\n") == 71
+
+
+def test_validation_pairs_too_long_are_counted(ttutor, text):
+    Path("v.en").write_text("Sentence.\n" + "word " * 90 + "\n")
+    Path("v.fr").write_text("Phrase.\nmot\n")
+    extra = ("--validation-source", "v.en", "--validation-target", "v.fr")
+    assert "Left out of validation: 1 pairs with more than max_tokens=64" in ttutor("train", *text, *extra).output
+
+
+def test_evaluate_tells_of_a_damaged_checkpoint_and_a_training_cut_short(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    (max(Path("run/checkpoints").iterdir()) / "tensors.safetensors").write_bytes(b"")
+    errors = ttutor("evaluate", "--run", "run", "--source", "a.en", "--reference", "a.fr", "--beam", "1").stderr
+    assert "is damaged: its checksum differs; the checkpoint before it is used" in errors
+    assert "Note: this model has trained 4 of 6 steps; go on with: ttutor train --resume --out run" in errors
+
+
+def test_a_mark_at_the_head_of_the_input_is_no_text(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    plain, marked = (
+        ttutor("translate", "--run", "run", "--beam", "1", input=mark + b"Sentence number 3.\n").stdout
+        for mark in (b"", b"\xef\xbb\xbf")
+    )
+    assert plain == marked
+
+
+def test_without_input_or_with_bad_bytes_there_is_one_message(ttutor, text, monkeypatch):
+    ttutor("train", *text, "--quiet")
+    assert "sentence 1 is no text" in ttutor("translate", "--run", "run", "bad \udcff", code=2).output
+    monkeypatch.setattr(commands, "sys", type("NoInput", (), {"stdin": None}))
+    with pytest.raises(CorpusError, match="there is no input"):
+        next(commands.piped_lines())
+
+
+def test_a_resumed_run_without_metrics_tells_so(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    Path("run/metrics.jsonl").unlink()
+    assert "validation loss not on record" in ttutor("train", "--resume", "--out", "run").output
+
+
+def test_a_part_of_the_extra_that_is_missing_is_named(ttutor, text, monkeypatch, capsys):
+    ttutor("train", *text, "--quiet")
+    monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
+    monkeypatch.delitem(sys.modules, "ttutor.translation.evaluation")
+    assert cli.main(["evaluate", "--run", "run", "--source", "a.en", "--reference", "a.fr"]) == 2
+    told = capsys.readouterr().err
+    assert told.startswith("Error: sacrebleu.metrics does not load")
+    assert 'pip install ".[translation]"' in told
+
+
+def test_a_bad_beam_or_penalty_is_one_message(ttutor, text):
+    ttutor("train", *text, "--quiet")
+    assert "at most half the vocabulary" in ttutor("translate", "--run", "run", "--beam", "200", "x", code=2).output
+    for penalty in ("nan", "100000"):
+        assert "from 0 to 10" in ttutor("translate", "--run", "run", "--length-penalty", penalty, "x", code=2).output
+
+
+PIPES = {
+    "training goes on": ("train {text} | true", 0, "train"),
+    "translate": ("translate --run run {sentences} | head -1", 0, ""),
+    "doctor": ("doctor | true", 0, ""),
+    "help": ("--help | true", 0, ""),
+    "doctor, full": ("doctor > /dev/full", 2, "Error: cannot write the output: No space left on device"),
+    "translate, full": ("translate --run run x > /dev/full", 2, "Error: cannot write the output: No space left"),
+}
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a shell and the device /dev/full")
+@pytest.mark.parametrize("unbuffered", ["", "1"])
+@pytest.mark.parametrize("case", PIPES)
+def test_an_output_that_nobody_reads_or_that_is_full(ttutor, tmp_path, text, case, unbuffered):
+    line, code, told = PIPES[case]
+    if "--run run" in line:
+        ttutor("train", *text, "--quiet")
+    line = line.format(text=" ".join(text), sentences=" ".join(["Sentence"] * 300) + " --beam 1")
+    line = f"{sys.executable} -m ttutor.cli {line}"
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
+    done = subprocess.run(
+        ["bash", "-c", f"{line}; exit ${{PIPESTATUS[0]}}"], env=environment, capture_output=True, text=True
+    )
+    assert "Traceback" not in done.stderr
+    assert "BrokenPipe" not in done.stderr
+    assert done.returncode == code
+    if told == "train":
+        assert (tmp_path / "run/checkpoints/step-00000006").is_dir()
+    else:
+        assert told in done.stderr
 
 
 def test_a_bad_text_does_not_cost_the_old_run(ttutor, text):

@@ -8,7 +8,7 @@ import sys
 import pytest
 
 from ttutor.translation.errors import CheckpointError
-from ttutor.translation.files import PARTIAL, make_folder, remove_leftovers, write_file, write_folder
+from ttutor.translation.files import PARTIAL, cannot_write, make_folder, remove_leftovers, write_file, write_folder
 
 
 def full_disk(*_):
@@ -68,6 +68,33 @@ except CheckpointError as error:
     done = subprocess.run([sys.executable, "-c", program, str(tmp_path)], capture_output=True, text=True, check=True)
     assert "File too large" in done.stdout
     assert os.listdir(tmp_path) == []
+
+
+@pytest.mark.parametrize(
+    ("code", "advice"),
+    [
+        (errno.ENOSPC, "make room or choose another folder"),
+        (errno.ENOTDIR, "a file stands where a folder is needed"),
+        (errno.EROFS, "you may not write there"),
+        (errno.EACCES, "you may not write there"),
+        (errno.EIO, "choose another folder"),
+    ],
+)
+def test_the_advice_fits_what_went_wrong(tmp_path, code, advice):
+    told = cannot_write(tmp_path, OSError(code, os.strerror(code)))
+    assert told == f"cannot write {tmp_path}: {os.strerror(code)}; {advice}" + told.partition(advice)[2]
+    assert ("make room" in told) is (code == errno.ENOSPC)
+    assert "half-written" not in told
+
+
+def test_a_leftover_that_cannot_be_removed_does_no_harm(tmp_path, monkeypatch):
+    (tmp_path / f"{PARTIAL}x").write_bytes(b"2")
+
+    def read_only(*_, **__):
+        raise OSError(errno.EROFS, os.strerror(errno.EROFS))
+
+    monkeypatch.setattr(os, "unlink", read_only)
+    remove_leftovers(tmp_path)
 
 
 def test_a_file_in_the_place_of_a_folder_is_named(tmp_path):

@@ -113,3 +113,22 @@ def test_errors_name_what_came(random):
         projected_cross_entropy(hidden, weight, targets, smoothing=1.0)
     with pytest.raises((ShapeError, TypeError)):
         smoothed_cross_entropy(torch.zeros(2, 3), torch.tensor([1, 2, 1]))
+
+
+def test_no_position_has_no_loss():
+    with pytest.raises(ValueError, match="every one of the 0 targets is padding"):
+        projected_cross_entropy(torch.zeros(0, 4), torch.zeros(6, 4), torch.zeros(0, dtype=torch.long))
+
+
+@pytest.mark.parametrize("chunk", [0, -1])
+def test_a_chunk_below_one_is_named(chunk):
+    with pytest.raises(ValueError, match=f"chunk must be at least 1 position, got {chunk}"):
+        projected_cross_entropy(torch.zeros(2, 4), torch.zeros(6, 4), torch.tensor([1, 2]), chunk=chunk)
+
+
+def test_a_second_derivative_is_refused_and_not_wrong():
+    hidden = torch.randn(3, 4, requires_grad=True)
+    loss = projected_cross_entropy(hidden, torch.randn(6, 4), torch.tensor([1, 2, 3]))
+    (gradient,) = torch.autograd.grad(loss * loss, hidden, create_graph=True)
+    with pytest.raises(RuntimeError, match="once_differentiable"):
+        gradient.sum().backward()

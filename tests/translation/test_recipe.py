@@ -1,6 +1,7 @@
 """Recipes: presets, files, and messages that name what is wrong."""
 
 import json
+import math
 
 import pytest
 
@@ -46,9 +47,18 @@ def test_json_and_defaults(tmp_path):
         ({"minutes": -1.0}, r"minutes must be a positive number, got -1\.0"),
         ({"steps": 5, "minutes": 5.0}, "exactly one of .* got steps=5, minutes=5"),
         ({"d_modle": 5}, "no setting d_modle"),
+        ({"epochs": math.inf}, "epochs must be a finite number, got inf"),
+        ({"minutes": math.inf}, "minutes must be a finite number, got inf"),
+        ({"epochs": math.nan}, "epochs must be a finite number, got nan"),
+        ({"epochs": 1e300}, "epochs must be at most 1,000,000,000"),
+        ({"learning_rate": math.inf}, "learning_rate must be a finite number"),
+        ({"weight_decay": math.nan}, "weight_decay must be a finite number"),
+        ({"dropout": "a"}, "dropout must be a finite number, got 'a'"),
+        ({"seed": 2**63}, "seed must be a whole number from 0 to"),
+        ({"name": "bad \udcff"}, "name must be text that UTF-8 can write"),
     ],
 )
-def test_impossible_settings_are_named(changes, message):
+def test_impossible_settings_are_named(changes, message, as_readers_run_it):
     with pytest.raises(RecipeError, match=message):
         EMBEDDED.replace(**changes)
 
@@ -85,6 +95,20 @@ def test_a_whole_number_will_do_for_a_fraction(tmp_path):
     (tmp_path / "mine.toml").write_text("minutes = 2\ndropout = 0\n", encoding="utf-8")
     recipe = TrainingRecipe.load(tmp_path / "mine.toml")
     assert (recipe.minutes, recipe.dropout) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", "5", '"steps"'])
+def test_json_that_is_no_object_is_named(tmp_path, text):
+    (tmp_path / "mine.json").write_text(text, encoding="utf-8")
+    with pytest.raises(RecipeError, match="must be an object of settings"):
+        TrainingRecipe.load(tmp_path / "mine.json")
+
+
+@pytest.mark.parametrize("name", ["a \U0001f600", 'quote " and \\', "bell \x07, del \x7f, line\nbreak", "été"])
+def test_any_name_survives_its_file(name, tmp_path):
+    recipe = EMBEDDED.replace(name=name)
+    (tmp_path / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
+    assert TrainingRecipe.load(tmp_path / "recipe.toml") == recipe
 
 
 def test_a_missing_file_is_named(tmp_path):

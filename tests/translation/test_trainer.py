@@ -21,6 +21,7 @@ from ttutor.translation.progress import Stopped
 from ttutor.translation.run_folder import RunFolder
 from ttutor.translation.tokenizer import PAD_ID
 from ttutor.translation.trainer import Trainer
+from ttutor.translation.translator import Translator
 
 pytestmark = pytest.mark.trainer
 ROOT = Path(__file__).resolve().parents[2]
@@ -254,8 +255,57 @@ def test_pairs_too_long_for_the_recipe_are_left_out_and_counted():
     corpus.train.append(("the dog " * 100, "le chien " * 100))
     trainer = Trainer(corpus, tiny_recipe())
     assert trainer.n_left_out == 1
-    with pytest.raises(CorpusError, match="none of the 121 pairs has at most max_tokens=1 tokens"):
+    with pytest.raises(CorpusError, match="none of the 121 training pairs has at most max_tokens=1 tokens"):
         Trainer(corpus, tiny_recipe(max_tokens=1))
+
+
+def test_validation_pairs_too_long_are_counted_and_named():
+    long = ("the dog " * 100, "le chien " * 100)
+    corpus = tiny_corpus()
+    corpus.validation.append(long)
+    trainer = Trainer(corpus, tiny_recipe())
+    assert (trainer.n_left_out, trainer.n_validation_left_out) == (0, 1)
+    corpus.validation[:] = [long, long]
+    with pytest.raises(CorpusError, match="none of the 2 validation pairs has"):
+        Trainer(corpus, tiny_recipe())
+
+
+def test_a_trainer_with_a_new_folder_makes_a_run_that_loads(tmp_path):
+    trainer = Trainer(tiny_corpus(), tiny_recipe(steps=3), RunFolder(tmp_path / "my-run"))
+    trainer.run()
+    loaded = Translator.load(tmp_path / "my-run")
+    assert loaded("the dog sleeps", beam_size=1) == Translator.of(trainer)("the dog sleeps", beam_size=1)
+    again = reopened(trainer)
+    again.resume()
+    assert again.position.step == 3
+
+
+def test_a_trainer_does_not_write_over_a_run_that_it_did_not_resume(begin):
+    trainer = begin()
+    trainer.run()
+    with pytest.raises(CheckpointError, match=r"holds a training run already; go on with it by resume\(\)"):
+        reopened(trainer).run()
+    assert reopened(trainer).resume() == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\n", b'{"step": 5, "loss"\n[1]\n{"step": null}\n5\n'])
+def test_lost_or_damaged_metrics_do_not_keep_a_run_from_going_on(begin, content):
+    trainer = begin()
+    trainer.run()
+    if content is None:
+        trainer.folder.metrics.unlink()
+    else:
+        trainer.folder.metrics.write_bytes(content)
+    resumed = reopened(trainer)
+    assert resumed.resume() == []
+    assert resumed.run() == []
+
+
+def test_metrics_reach_the_disk(begin, monkeypatch):
+    folder, synced = begin().folder, []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    folder.add_metrics({"step": 1})
+    assert len(synced) == 1
 
 
 def test_a_run_is_never_overwritten_unasked(begin):

@@ -1,13 +1,17 @@
 """The translator: order, batches, beams, and what stands in its folder."""
 
+import shutil
+
 import pytest
 import torch
 
-from tests.translation.tiny import tiny_recipe
+from tests.translation.tiny import tiny_corpus, tiny_recipe
+from ttutor.generation import Hypothesis
+from ttutor.translation import translator as translator_module
 from ttutor.translation.batching import make_batch
 from ttutor.translation.checkpoint import TENSORS
 from ttutor.translation.corpus import embedded_corpus
-from ttutor.translation.errors import CheckpointError
+from ttutor.translation.errors import CheckpointError, CorpusError, SearchError
 from ttutor.translation.tokenizer import PAD_ID
 from ttutor.translation.trainer import Trainer
 from ttutor.translation.translator import Translator
@@ -109,6 +113,91 @@ def test_a_beam_below_one_is_named(translator):
         translator("x", beam_size=0)
 
 
+def test_heads_that_leave_every_shape_as_it_is_are_noticed(begin):
+    trainer = begin()
+    trainer.run()
+    recipe = trainer.folder.path / "recipe.toml"
+    recipe.write_text(recipe.read_text().replace("n_heads = 2 ", "n_heads = 4 "))
+    with pytest.raises(CheckpointError, match=r"another model than its recipe describes: n_heads=2"):
+        Translator.load(trainer.folder.path)
+
+
+def test_the_checkpoints_of_another_run_are_noticed(begin):
+    one, other = begin("one"), begin("other", corpus=tiny_corpus(seed=1))
+    one.run()
+    other.run()
+    shutil.rmtree(one.folder.checkpoints)
+    shutil.copytree(other.folder.checkpoints, one.folder.checkpoints)
+    with pytest.raises(CheckpointError, match="or the checkpoint is of another run"):
+        Translator.load(one.folder.path)
+
+
+def test_a_training_that_has_not_ended_is_told(begin):
+    trainer = begin()
+    trainer.run()
+    assert Translator.load(trainer.folder.path).unfinished == ""
+    (max(trainer.folder.checkpoints.iterdir()) / TENSORS).write_bytes(b"damaged")
+    assert Translator.load(trainer.folder.path).unfinished == "this model has trained 12 of 14 steps"
+
+
+def test_a_sentence_longer_than_the_model_reads_is_told(translator):
+    n_tokens = len(translator.tokenizer.encode(("the " * 3000).strip()))
+    answer = translator("the " * 3000, beam_size=1)
+    assert answer.is_cut
+    assert answer.cut == f"it has {n_tokens:,} tokens, of which the model read the first 255"
+    whole = translator(SENTENCES[0])
+    assert (whole.is_cut, whole.cut) == (False, "")
+
+
+@pytest.mark.parametrize(("n_tokens", "is_cut"), [(255, False), (256, True)])
+def test_the_longest_sentence_is_not_cut(translator, monkeypatch, n_tokens, is_cut):
+    monkeypatch.setattr(translator, "_search", lambda batch, *_: [[Hypothesis((5,), -1.0, True, -1.0)] for _ in batch])
+    monkeypatch.setattr(translator.tokenizer, "encode_all", lambda texts: [[7] * n_tokens for _ in texts])
+    assert translator("x").is_cut is is_cut
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_a_translation_without_an_end_is_told(begin, beam_size, monkeypatch):
+    untrained = Translator.of(begin())
+    monkeypatch.setattr(translator_module, "EOS_ID", 299)  # the search looks for an end that never comes
+    answer = untrained("the dog sleeps", beam_size=beam_size)
+    assert answer.cut.startswith("no end of the translation came within ")
+
+
+@pytest.mark.parametrize("beam_size", [1, 2])
+def test_weights_that_are_not_numbers_are_named(translator, monkeypatch, beam_size):
+    def refuse(*_, **__):
+        raise FloatingPointError("the logits are nan")
+
+    monkeypatch.setattr(translator_module, "greedy_search" if beam_size == 1 else "beam_search", refuse)
+    with pytest.raises(CheckpointError, match=r"weights give no probabilities \(the logits are nan\)"):
+        translator(SENTENCES[0], beam_size=beam_size)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"beam_size": 301}, "at most half the vocabulary, 300, got 301"),
+        ({"length_penalty": 1e5}, "length_penalty must be a number from 0 to 10, got 100000.0"),
+        ({"length_penalty": -0.1}, "length_penalty must be a number from 0 to 10, got -0.1"),
+        ({"length_penalty": float("nan")}, "length_penalty must be a number from 0 to 10, got nan"),
+    ],
+)
+def test_impossible_searches_are_named(translator, options, message):
+    with pytest.raises(SearchError, match=message):
+        translator("x", **options)
+
+
+def test_one_string_is_no_list_of_sentences(translator, as_readers_run_it):
+    with pytest.raises(TypeError, match="expects a list of sentences, got one string"):
+        translator.translate("bare string")
+
+
+def test_what_is_no_text_is_named(translator):
+    with pytest.raises(CorpusError, match=r"sentence 2 is no text .* character 4 is '\\udcff'"):
+        translator.translate(["good", "bad\udcff"])
+
+
 def test_a_folder_that_holds_no_run_is_named(tmp_path, begin):
     with pytest.raises(CheckpointError, match="there is no trained model in .*ttutor train"):
         Translator.load(tmp_path / "nowhere")
@@ -133,5 +222,5 @@ def test_a_checkpoint_of_another_model_is_named(begin):
     trainer.run()
     recipe = trainer.folder.path / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("d_ff = 32 ", "d_ff = 48 "))
-    with pytest.raises(CheckpointError, match=r"another model: .* of shape \(48, 16\), found \(32, 16\)"):
+    with pytest.raises(CheckpointError, match=r"another model than .*: d_ff=32 \(the recipe has 48\)"):
         Translator.load(trainer.folder.path)

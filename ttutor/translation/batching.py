@@ -35,9 +35,14 @@ class Batch:
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "batch tokens"]:
     """One row per sequence, filled up with the padding id on the right.
 
+    Raises:
+        ValueError: there is no sequence.
+
     >>> pad([[5, 6, 7], [8]]).tolist()
     [[5, 6, 7], [8, 0, 0]]
     """
+    if not sequences:
+        raise ValueError("expected at least one sequence of token ids to pad, got none; leave empty batches out")
     rectangle = np.full((len(sequences), max(map(len, sequences))), PAD_ID, dtype=np.int64)
     for row, sequence in enumerate(sequences):
         rectangle[row, : len(sequence)] = sequence

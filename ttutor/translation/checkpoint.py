@@ -9,7 +9,6 @@ unpickled.
 import hashlib
 import json
 import shutil
-from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -43,18 +42,24 @@ class Checkpoint:
 
 
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
-    """Write a checkpoint under `folder`, then remove all but the last two.
+    """Write a checkpoint under `folder`; of those before it one is kept.
+
+    Checkpoints of later steps are removed first: they are damaged, or of a training that was thrown away, and must not
+    pass for the newest.
 
     Raises:
         CheckpointError: it cannot be written; the ones before stay as they were.
     """
     make_folder(folder)
+    for later in checkpoint_paths(folder):
+        if step_of(later) > checkpoint.step:
+            shutil.rmtree(later, ignore_errors=True)
     tensors = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
     body = {"format": FORMAT, "tensors_sha256": _sha256(tensors), "state": checkpoint.state}
     state = json.dumps({"sha256": _sha256(_canonical(body)), **body}, indent=1)
     path = folder / f"step-{checkpoint.step:08d}"
     write_folder(path, {TENSORS: tensors, STATE: state.encode()})
-    for old in list(_newest_first(folder))[KEPT:]:
+    for old in checkpoint_paths(folder)[KEPT:]:
         shutil.rmtree(old, ignore_errors=True)
     remove_leftovers(folder)
     return path
@@ -67,7 +72,7 @@ def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
         CheckpointError: there is none, or none is whole.
     """
     complaints: list[str] = []
-    for path in _newest_first(folder):
+    for path in checkpoint_paths(folder):
         try:
             return read_checkpoint(path), complaints
         except CheckpointError as error:
@@ -127,8 +132,50 @@ def copy_into(parameters: dict[str, Tensor], stored: dict[str, Tensor], what: st
         parameter.detach().copy_(stored[name])
 
 
-def _newest_first(folder: Path) -> Iterator[Path]:
-    yield from sorted(folder.glob("step-*"), reverse=True)
+def check_belongs(checkpoint: Checkpoint, folder: Path, *, fingerprint: str, model: dict) -> None:
+    """Make sure that a checkpoint is of this text and of this model.
+
+    Args:
+        checkpoint: what was found.
+        folder: where, for the message.
+        fingerprint: the checksum of the text that it should have learned from.
+        model: the settings of the model that the recipe describes.
+
+    Raises:
+        CheckpointError: it is of another text or of another model.
+    """
+    if checkpoint.state.get("fingerprint") != fingerprint:
+        raise CheckpointError(
+            f"the text has changed since the checkpoint in {folder} was written, or the checkpoint is of another run; "
+            "restore the files as they were, or train anew in another folder"
+        )
+    found = checkpoint.state.get("model") or {}
+    if found != model:
+        names = [name for name in model | found if model.get(name) != found.get(name)]
+        different = ", ".join(f"{name}={found.get(name)} (the recipe has {model.get(name)})" for name in names)
+        raise CheckpointError(
+            f"the checkpoint in {folder} is of another model than its recipe describes: {different}; "
+            "restore recipe.toml as it was, or train anew in another folder"
+        )
+
+
+def checkpoint_paths(folder: Path) -> list[Path]:
+    """The folders of all checkpoints, newest first; a file or folder of another name is none of ours."""
+    return sorted((path for path in folder.glob("step-*") if path.name[5:].isdecimal()), key=step_of, reverse=True)
+
+
+def step_of(path: Path) -> int:
+    """The step that a checkpoint's folder is named after."""
+    return int(path.name.removeprefix("step-"))
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove all checkpoints under `folder`, then the folder too if nothing else stands in it."""
+    for path in checkpoint_paths(folder):
+        shutil.rmtree(path)
+    remove_leftovers(folder)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
 
 
 def _canonical(body: dict) -> bytes:

@@ -1,5 +1,7 @@
 """The commands `ttutor train`, `ttutor translate` and `ttutor evaluate`.
 
+Exit codes: 0 for success, 2 for anything that the user can mend, 130 for Ctrl-C.
+
 Heavy imports stand inside the functions, so that `ttutor --help` answers at once.
 """
 
@@ -7,9 +9,15 @@ import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
+
+from ttutor.translation.console import fail, plain_output, say
+
+if TYPE_CHECKING:
+    from ttutor.translation.corpus import Pair
+    from ttutor.translation.translator import Translation, Translator
 
 DEFAULT_RUNS = Path("ttutor-runs")
 Folder = Annotated[
@@ -30,13 +38,10 @@ def plain_errors() -> Iterator[None]:
     from ttutor.translation.errors import TranslationError
 
     try:
-        yield
+        with plain_output():
+            yield
     except TranslationError as error:
-        typer.echo(f"Error: {error}", err=True)
-        raise typer.Exit(2) from None
-    except BrokenPipeError:  # the reader of our output, `head` for instance, has seen enough
-        sys.stderr.close()
-        raise typer.Exit(0) from None
+        fail(str(error))
 
 
 def train(
@@ -87,18 +92,17 @@ def translate(
 ) -> None:
     """Translate sentences with a trained model: arguments, or lines from a pipe, answered in order."""
     with plain_errors():
-        from ttutor.translation.translator import Translator
-
-        translator = Translator.load(run or latest_run())
-        for message in translator.messages:
-            typer.echo(f"Warning: {message}; the checkpoint before it is used.", err=True)
-        if not sentences and sys.stdin.isatty():
-            typer.echo("One sentence a line; end with Ctrl-D.", err=True)
+        translator = load_translator(run or latest_run())
+        n_before = 0
         for group in [sentences] if sentences else piped_lines():
-            for answer in translator.translate(group, beam_size=beam, length_penalty=length_penalty):
-                typer.echo(answer.text)
+            answers = translator.translate(group, beam_size=beam, length_penalty=length_penalty)
+            for number, answer in enumerate(answers, start=n_before + 1):
+                warn_if_cut(number, answer)
+                print(answer.text)
                 for text, score in answer.alternatives[:alternatives]:
-                    typer.echo(f"    {score:8.3f}  {text}")
+                    print(f"    {score:8.3f}  {text}")
+            n_before += len(group)
+            sys.stdout.flush()
 
 
 def evaluate(
@@ -114,14 +118,35 @@ def evaluate(
         import json
 
         from ttutor.translation.evaluation import evaluate as score
-        from ttutor.translation.translator import Translator
 
         folder = run or latest_run()
         pairs = evaluation_pairs(folder, source, reference)
-        translator = Translator.load(folder)
+        translator = load_translator(folder)
         answers = translator.translate([one for one, _ in pairs], beam_size=beam, length_penalty=length_penalty)
-        evaluation = score([answer.text for answer in answers], [other for _, other in pairs])
-        typer.echo(json.dumps(evaluation.as_dict(), indent=1) if as_json else str(evaluation))
+        cut = [number for number, answer in enumerate(answers, start=1) if answer.is_cut]
+        if cut:
+            first = ", ".join(map(str, cut[:5]))
+            say(f"Warning: {len(cut):,} of {len(answers):,} sentences are cut, the first: {first}.", error=True)
+        evaluation = score([answer.text for answer in answers], [other for _, other in pairs], n_cut=len(cut))
+        print(json.dumps(evaluation.as_dict(), indent=1) if as_json else str(evaluation))
+
+
+def load_translator(run: Path) -> "Translator":
+    """The translator of a run; tells on the error stream of damaged checkpoints and of a training not at its end."""
+    from ttutor.translation.translator import Translator
+
+    translator = Translator.load(run)
+    for message in translator.messages:
+        say(f"Warning: {message}; the checkpoint before it is used.", error=True)
+    if translator.unfinished:
+        say(f"Note: {translator.unfinished}; go on with: ttutor train --resume --out {run}", error=True)
+    return translator
+
+
+def warn_if_cut(number: int, answer: "Translation") -> None:
+    """Tell on the error stream of a sentence that was not translated whole."""
+    if answer.is_cut:
+        say(f"Warning: sentence {number:,} is cut: {answer.cut}.", error=True)
 
 
 def latest_run() -> Path:
@@ -144,30 +169,46 @@ def piped_lines(at_once: int = 64) -> Iterator[list[str]]:
     """Lines of the standard input: one by one from a terminal, by the group from a pipe.
 
     Raises:
-        CorpusError: a line is not UTF-8.
+        CorpusError: there is no input, it cannot be read, or a line is not UTF-8.
     """
     from ttutor.translation.errors import CorpusError
 
+    if sys.stdin is None:
+        raise CorpusError("there is no input: give the sentences as arguments, or one a line through a pipe")
+    if sys.stdin.isatty():
+        say("One sentence a line; end with Ctrl-D.", error=True)
     group: list[str] = []
-    for number, line in enumerate(sys.stdin.buffer, start=1):
-        try:
-            group.append(line.decode("utf-8").rstrip("\r\n"))
-        except UnicodeDecodeError as error:
-            raise CorpusError(f"the input is not UTF-8: line {number}, byte {error.start + 1}") from None
-        if len(group) == at_once or sys.stdin.isatty():
-            yield group
-            group = []
+    try:
+        for number, line in enumerate(sys.stdin.buffer, start=1):
+            group.append(decoded(line, number))
+            if len(group) == at_once or sys.stdin.isatty():
+                yield group
+                group = []
+    except OSError as error:
+        raise CorpusError(f"the input cannot be read: {error.strerror or error}") from None
     if group:
         yield group
 
 
-def evaluation_pairs(folder: Path, source: Path | None, reference: Path | None) -> list[tuple[str, str]]:
-    """The pairs of two files or, without files, the unseen combinations of the embedded corpus.
+def decoded(line: bytes, number: int) -> str:
+    """A line of the input as text, without its end, and the first without the mark that some editors put in front."""
+    from ttutor.translation.errors import CorpusError
+
+    try:
+        return line.decode("utf-8-sig" if number == 1 else "utf-8").rstrip("\r\n")
+    except UnicodeDecodeError as error:
+        raise CorpusError(
+            f"the input is not UTF-8: line {number}, byte {error.start + 1}; convert it to UTF-8 (iconv does it)"
+        ) from None
+
+
+def evaluation_pairs(folder: Path, source: Path | None, reference: Path | None) -> "list[Pair]":
+    """All pairs of two files or, without files, the unseen combinations of the embedded corpus.
 
     Raises:
-        CorpusError: one file without the other, or none for a run on files.
+        CorpusError: one file without the other, or none for a run on another text than the embedded.
     """
-    from ttutor.translation.corpus import embedded_corpus, read_pairs
+    from ttutor.translation.corpus import embedded_corpus, read_aligned
     from ttutor.translation.errors import CorpusError
     from ttutor.translation.run_folder import RunFolder
 
@@ -176,9 +217,11 @@ def evaluation_pairs(folder: Path, source: Path | None, reference: Path | None) 
             "--source and --reference belong together: give both, or neither for the run's own test split"
         )
     if source is not None:
-        return read_pairs(source, reference)[0]
-    if any(RunFolder(folder).facts().files.values()):
+        return read_aligned(source, reference)
+    facts, corpus = RunFolder(folder).facts(), embedded_corpus()
+    if any(facts.files.values()) or facts.fingerprint != corpus.fingerprint():
         raise CorpusError(
-            f"the run {folder} was trained on files, which have no test split: give --source and --reference"
+            f"the run {folder} was trained on {facts.corpus}, of which there is no test split here: "
+            "give --source and --reference"
         )
-    return embedded_corpus().test
+    return corpus.test

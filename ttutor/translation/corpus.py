@@ -121,11 +121,11 @@ def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
     return kept, [pairs[index] for index in sorted(chosen)]
 
 
-def read_pairs(source: str | Path, target: str | Path) -> tuple[list[Pair], Skips]:
-    """Read two line-aligned files; pairs with an empty or an absurdly long line are skipped and counted.
+def read_aligned(source: str | Path, target: str | Path) -> list[Pair]:
+    """Read two line-aligned files, every pair of them, without the blanks around the sentences.
 
     Raises:
-        CorpusError: a file is missing, empty or not UTF-8; the line counts differ; no pair is left.
+        CorpusError: a file is missing, empty or not UTF-8; the line counts differ.
     """
     source_lines, target_lines = read_lines(source), read_lines(target)
     if len(source_lines) != len(target_lines):
@@ -134,14 +134,23 @@ def read_pairs(source: str | Path, target: str | Path) -> tuple[list[Pair], Skip
             f"{len(source_lines):,} lines and {target} has {len(target_lines):,}; "
             "find the line that is split or missing"
         )
+    return [(one.strip(), other.strip()) for one, other in zip(source_lines, target_lines, strict=True)]
+
+
+def read_pairs(source: str | Path, target: str | Path) -> tuple[list[Pair], Skips]:
+    """Read two line-aligned files to learn from; pairs with an empty or an absurdly long line are skipped and counted.
+
+    Raises:
+        CorpusError: a file is missing, empty or not UTF-8; the line counts differ; no pair is left.
+    """
     pairs, empty, too_long = [], 0, 0
-    for pair in zip(source_lines, target_lines, strict=True):
-        if not all(line.strip() for line in pair):
+    for pair in read_aligned(source, target):
+        if not all(pair):
             empty += 1
         elif any(len(line) > MAX_CHARACTERS or len(line.split()) > MAX_WORDS for line in pair):
             too_long += 1
         else:
-            pairs.append((pair[0].strip(), pair[1].strip()))
+            pairs.append(pair)
     skips = Skips(empty, too_long)
     if not pairs:
         raise CorpusError(f"no sentence pair is left of {source} and {target}; skipped: {skips}")

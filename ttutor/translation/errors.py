@@ -6,11 +6,15 @@ class TranslationError(Exception):
 
 
 class CorpusError(TranslationError):
-    """The text to learn from cannot be used as it is."""
+    """The text to learn from, or to translate, cannot be used as it is."""
 
 
 class RecipeError(TranslationError, ValueError):
     """A setting of the training is impossible."""
+
+
+class SearchError(TranslationError, ValueError):
+    """A setting of the search for a translation is impossible."""
 
 
 class CheckpointError(TranslationError):

@@ -21,6 +21,7 @@ class Evaluation:
         bleu_lower_cased, bleu_lower_cased_signature: the same in lower case, nearer to what older papers report.
         chrf, chrf_signature: F-score over character n-grams (Popović 2015).
         exact_match: share of translations equal to their reference, from 0 to 1.
+        n_cut: translations of sentences too long for the model, or without an end; they count in the scores.
     """
 
     n_sentences: int
@@ -31,14 +32,16 @@ class Evaluation:
     chrf: float
     chrf_signature: str
     exact_match: float
+    n_cut: int = 0
 
     def as_dict(self) -> dict:
         return asdict(self)
 
     def __str__(self) -> str:
+        cut = f", of which {self.n_cut:,} not translated whole" if self.n_cut else ""
         return "\n".join(
             [
-                f"sentences                {self.n_sentences:,}",
+                f"sentences                {self.n_sentences:,}{cut}",
                 f"BLEU, cased              {self.bleu:.2f}   {self.bleu_signature}",
                 f"BLEU, lower-cased        {self.bleu_lower_cased:.2f}   {self.bleu_lower_cased_signature}",
                 f"chrF                     {self.chrf:.2f}   {self.chrf_signature}",
@@ -47,8 +50,8 @@ class Evaluation:
         )
 
 
-def evaluate(translations: Sequence[str], references: Sequence[str]) -> Evaluation:
-    """Compare translations with references, in order.
+def evaluate(translations: Sequence[str], references: Sequence[str], n_cut: int = 0) -> Evaluation:
+    """Compare translations with references, in order; `n_cut` is passed on into the report.
 
     Raises:
         CorpusError: there are none, or not as many of one as of the other.
@@ -74,6 +77,7 @@ def evaluate(translations: Sequence[str], references: Sequence[str]) -> Evaluati
         chrf=chrf.score,
         chrf_signature=str(characters.get_signature()),
         exact_match=exact_match(translations, references),
+        n_cut=n_cut,
     )
 
 

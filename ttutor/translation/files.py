@@ -1,15 +1,31 @@
 """Writing files so that no reader, and no crash, ever meets half of one."""
 
+import errno
 import os
 import shutil
 import tempfile
 from collections.abc import Mapping
+from contextlib import suppress
 from pathlib import Path
 
 from ttutor.translation.errors import CheckpointError
 
 PARTIAL = ".partial-"
 """How the names of unfinished folders and files begin; whatever a killed process leaves is recognised by it."""
+
+NO_ROOM = "make room or choose another folder"
+IN_THE_WAY = "a file stands where a folder is needed, or a folder where a file is: move it or choose another folder"
+NOT_WRITABLE = "you may not write there: change the permissions or choose another folder"
+ADVICE = {
+    errno.ENOSPC: NO_ROOM,
+    errno.EDQUOT: NO_ROOM,
+    errno.EEXIST: IN_THE_WAY,
+    errno.ENOTDIR: IN_THE_WAY,
+    errno.EISDIR: IN_THE_WAY,
+    errno.EROFS: NOT_WRITABLE,
+    errno.EACCES: NOT_WRITABLE,
+    errno.EPERM: NOT_WRITABLE,
+}
 
 
 def make_folder(folder: Path) -> None:
@@ -70,8 +86,7 @@ def remove_leftovers(folder: Path) -> None:
 
 def cannot_write(path: Path, error: OSError) -> str:
     """What to tell a person whose disk said no."""
-    reason = error.strerror or error
-    return f"cannot write {path}: {reason}; make room or choose another folder. Nothing half-written was left"
+    return f"cannot write {path}: {error.strerror or error}; {ADVICE.get(error.errno, 'choose another folder')}"
 
 
 def _write_through(path: Path, data: bytes) -> None:
@@ -96,4 +111,5 @@ def _remove_quietly(path: Path) -> None:
     if path.is_dir():
         shutil.rmtree(path, ignore_errors=True)
     else:
-        path.unlink(missing_ok=True)
+        with suppress(OSError):
+            path.unlink()

@@ -15,6 +15,7 @@ import torch
 from einops import einsum, rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.autograd.function import once_differentiable
 
 from ttutor.shapes import check_shapes
 from ttutor.translation.tokenizer import PAD_ID
@@ -91,6 +92,10 @@ def projected_cross_entropy(
         smoothing: the mass spread over all tokens.
         chunk: positions projected at one time; changes speed and memory, and the result only by rounding.
 
+    Raises:
+        ShapeError: the tensors differ in positions or width.
+        ValueError: smoothing is not in [0, 1), there is no position, or `chunk` is below 1.
+
     Under autocast the products run in its lower precision and everything else in float32.
 
     >>> hidden, weight = torch.randn(5, 8), torch.randn(11, 8)
@@ -104,6 +109,10 @@ def projected_cross_entropy(
         targets=(targets, "positions"),
     )
     _check_smoothing(smoothing)
+    if chunk < 1:
+        raise ValueError(f"chunk must be at least 1 position, got {chunk}")
+    if len(targets) == 0:
+        raise ValueError(f"every one of the 0 targets is padding (id {PAD_ID}): there is no loss to average")
     return _ProjectedCrossEntropy.apply(hidden, output_weight, targets, smoothing, chunk)
 
 
@@ -130,6 +139,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         return total / len(hidden)
 
     @staticmethod
+    @once_differentiable
     def backward(ctx, grad_loss):
         grad_hidden, grad_weight = ctx.saved_tensors
         scale = grad_loss / ctx.n_positions

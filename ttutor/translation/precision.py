@@ -4,6 +4,9 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
+PRECISIONS = ("fp32", "bf16")
+"""What a training can run in, once "auto" is decided."""
+
 BF16_FEATURES = ("avx512_bf16", "amx_bf16")
 """Instructions that multiply bfloat16; without them a CPU converts back and forth and bf16 is slower than float32."""
 

@@ -18,8 +18,12 @@ def train_tokenizer(corpus: Corpus, recipe: TrainingRecipe) -> SubwordTokenizer:
     return SubwordTokenizer.train((sentence for pair in corpus.train for sentence in pair), recipe.vocab_size)
 
 
-def token_pairs(pairs: Sequence[Pair], tokenizer: SubwordTokenizer, max_tokens: int) -> tuple[list[TokenPair], int]:
+def token_pairs(
+    pairs: Sequence[Pair], tokenizer: SubwordTokenizer, max_tokens: int, purpose: str = "training"
+) -> tuple[list[TokenPair], int]:
     """Token ids of all pairs that are short enough, and the number of those that are not.
+
+    `purpose` says in messages what the pairs are for: "training" or "validation".
 
     Raises:
         CorpusError: none is short enough.
@@ -29,7 +33,10 @@ def token_pairs(pairs: Sequence[Pair], tokenizer: SubwordTokenizer, max_tokens: 
     encoded = list(zip(sources, targets, strict=True))
     kept = [pair for pair in encoded if max(map(len, pair)) <= max_tokens]
     if not kept:
-        raise CorpusError(f"none of the {len(pairs):,} pairs has at most max_tokens={max_tokens} tokens on each side")
+        raise CorpusError(
+            f"none of the {len(pairs):,} {purpose} pairs has at most max_tokens={max_tokens} tokens on each side; "
+            "raise max_tokens or give shorter sentences"
+        )
     return kept, len(encoded) - len(kept)
 
 

@@ -19,7 +19,7 @@ class ProgressBar:
         self._bar = tqdm(total=1.0, bar_format=LAYOUT, disable=hidden, file=sys.stderr, dynamic_ncols=True)
         self._validation = ""
 
-    def show(self, progress: float, *, step: int, loss: float, learning_rate: float, tokens_per_second: float) -> None:
+    def show(self, progress: float, step: int, loss: float, learning_rate: float, tokens_per_second: float) -> None:
         """Move the bar to this share of the training."""
         self._bar.set_postfix_str(
             f"step {step:,}, {tokens_per_second:,.0f} tokens/s, loss {loss:.3f}, rate {learning_rate:.1e}"

@@ -2,6 +2,7 @@
 
 import dataclasses
 import json
+import math
 import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
@@ -13,6 +14,8 @@ from ttutor.translation.tokenizer import SMALLEST_VOCABULARY
 
 PRECISIONS = ("auto", "fp32", "bf16")
 LENGTHS = ("steps", "epochs", "minutes")
+LONGEST = 10**9
+"""No training is longer, whatever it counts in."""
 
 
 def _explained(text: str, **default):
@@ -70,6 +73,10 @@ class TrainingRecipe:
     )
 
     def __post_init__(self) -> None:
+        self._require("name", _is_text(self.name), "text that UTF-8 can write")
+        for one in fields(self):
+            if float in (one.type, *get_args(one.type)) and getattr(self, one.name) is not None:
+                self._require(one.name, self._is_finite(one.name), "a finite number")
         for name in ("d_model", "n_heads", "n_layers", "d_ff", "tokens_per_batch", "warmup", "max_tokens"):
             self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
         for name in ("validate_every", "checkpoint_every"):
@@ -80,7 +87,7 @@ class TrainingRecipe:
             self._require(name, getattr(self, name) > 0, "above 0")
         self._require("decay_from", 0 <= self.decay_from <= 1, "between 0 and 1")
         self._require("weight_decay", self.weight_decay >= 0, "at least 0")
-        self._require("seed", self._is_int("seed") and self.seed >= 0, "a whole number, at least 0")
+        self._require("seed", self._is_int("seed") and 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
         self._require("norm", self.norm in ("pre", "post"), 'either "pre" or "post"')
         self._require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
         room = f"a whole number, at least {SMALLEST_VOCABULARY} (4 special tokens and 256 bytes)"
@@ -101,6 +108,10 @@ class TrainingRecipe:
     def _is_int(self, name: str) -> bool:
         return isinstance(getattr(self, name), int) and not isinstance(getattr(self, name), bool)
 
+    def _is_finite(self, name: str) -> bool:
+        value = getattr(self, name)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
     def _require(self, name: str, condition: bool, expected: str) -> None:
         if not condition:
             raise RecipeError(f"{name} must be {expected}, got {getattr(self, name)!r}")
@@ -112,6 +123,7 @@ class TrainingRecipe:
             raise RecipeError(f"exactly one of {', '.join(LENGTHS)} must say how long to train, got {found}")
         ((name, value),) = given.items()
         self._require(name, value > 0 and (name != "steps" or self._is_int("steps")), "a positive number")
+        self._require(name, value <= LONGEST, f"at most {LONGEST:,}")
 
     def replace(self, **changes) -> "TrainingRecipe":
         """The same recipe with some values changed; giving one of steps, epochs and minutes clears the others."""
@@ -136,7 +148,7 @@ class TrainingRecipe:
 
     def to_toml(self) -> str:
         """The recipe as a file that a person can read: one setting a line, with what it means."""
-        lines = [f"{one.name} = {json.dumps(getattr(self, one.name))}" for one in self._given()]
+        lines = [f"{one.name} = {_toml(getattr(self, one.name))}" for one in self._given()]
         width = max(map(len, lines))
         meanings = [one.metadata["explanation"] for one in self._given()]
         return "".join(f"{line:<{width}}  # {meaning}\n" for line, meaning in zip(lines, meanings, strict=True))
@@ -159,12 +171,26 @@ class TrainingRecipe:
             raise RecipeError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
         except ValueError as error:  # bad TOML, bad JSON, not UTF-8
             raise RecipeError(f"the recipe {path} cannot be understood: {error}") from None
+        if not isinstance(values, dict):
+            raise RecipeError(
+                f'the recipe {path} must be an object of settings like {{"steps": 100}}, got {type(values).__name__}'
+            )
         unknown = sorted(set(values) - {one.name for one in fields(cls)})
         if unknown:
             raise RecipeError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")
         kinds = {one.name: one.type for one in fields(cls)}
         given = {name: _of_kind(name, value, kinds[name]) for name, value in values.items()}
         return cls(**({"name": path.stem} | given))
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is text without halves of surrogate pairs, which bad bytes in a file's name become."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _toml(value: object) -> str:
+    """A value as TOML writes it: like JSON, but with every character whole, and without a bare DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
 
 
 def _of_kind(name: str, value: object, kind: type | UnionType) -> object:

@@ -1,17 +1,27 @@
 """A training run on disk: the recipe, the tokenizer, the facts about its text, the metrics and the checkpoints."""
 
 import json
-from collections.abc import Iterator
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
 
+import torch
+
+from ttutor.translation.checkpoint import checkpoint_paths, remove_checkpoints
+from ttutor.translation.corpus import Corpus
 from ttutor.translation.errors import CheckpointError
-from ttutor.translation.files import cannot_write, make_folder, remove_leftovers, write_file
+from ttutor.translation.files import PARTIAL, cannot_write, make_folder, remove_leftovers, write_file
+from ttutor.translation.precision import PRECISIONS
 from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.text_style import TextStyle
 from ttutor.translation.tokenizer import SubwordTokenizer
 
 FORMAT = "ttutor-translation-run-1"
+FACTS, RECIPE, TOKENIZER, METRICS = "run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"
+UNFINISHED = f"{PARTIAL}run"
+"""Stands in a folder while a run is made or removed, and tells what a kill left there from a person's own files."""
 
 
 @dataclass(frozen=True)
@@ -29,6 +39,34 @@ class RunFacts:
     precision: str
     threads: int
 
+    @classmethod
+    def of(cls, corpus: Corpus, precision: str, files: Mapping[str, str | None]) -> "RunFacts":
+        """The facts of a training that begins now, in this process."""
+        style = TextStyle.of([source for source, _ in corpus.train])
+        return cls(corpus.name, corpus.fingerprint(), dict(files), style, precision, torch.get_num_threads())
+
+    @classmethod
+    def from_dict(cls, body: Mapping) -> "RunFacts":
+        """Read what `asdict` made.
+
+        Raises:
+            KeyError, TypeError: a fact is missing, unknown or of another type.
+        """
+        facts = cls(**{**body, "style": TextStyle(**body["style"])})
+        paths = facts.files.values() if isinstance(facts.files, dict) else [0]
+        sound = {
+            "corpus": isinstance(facts.corpus, str),
+            "fingerprint": isinstance(facts.fingerprint, str),
+            "files": all(path is None or isinstance(path, str) for path in paths),
+            "style": all(isinstance(value, bool) for value in asdict(facts.style).values()),
+            "precision": facts.precision in PRECISIONS,
+            "threads": type(facts.threads) is int and facts.threads >= 1,
+        }
+        wrong = [name for name, is_sound in sound.items() if not is_sound]
+        if wrong:
+            raise TypeError(", ".join(f"{name} cannot be {body[name]!r}" for name in wrong))
+        return facts
+
 
 class RunFolder:
     """The files of one run.
@@ -45,35 +83,91 @@ class RunFolder:
     def __init__(self, path: str | Path):
         self.path = Path(path)
         self.checkpoints = self.path / "checkpoints"
-        self.metrics = self.path / "metrics.jsonl"
+        self.metrics = self.path / METRICS
 
     @property
     def exists(self) -> bool:
         """Whether a run was begun here: `run.json` is written last."""
-        return (self.path / "run.json").is_file()
+        return (self.path / FACTS).is_file()
 
     @property
     def has_checkpoint(self) -> bool:
-        return any(self.checkpoints.glob("step-*"))
+        return bool(checkpoint_paths(self.checkpoints))
+
+    @property
+    def has_remains(self) -> bool:
+        """Whether a run was begun or removed here and that was cut off; nobody's work is lost by clearing it away."""
+        return not self.exists and (self.path / UNFINISHED).is_file()
+
+    def check_free(self) -> None:
+        """Make sure that a run may begin here.
+
+        Raises:
+            CheckpointError: a run stands here, or files of the same names that belong to none.
+        """
+        if self.exists:
+            raise CheckpointError(
+                f"{self.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "
+                "or choose another folder by --out"
+            )
+        foreign = [name for name in (RECIPE, TOKENIZER, METRICS) if (self.path / name).exists()]
+        if foreign and not self.has_remains:
+            raise CheckpointError(
+                f"{self.path} holds {', '.join(foreign)} but no training run, and a run would write over them; "
+                "choose another folder by --out, or move them"
+            )
 
     def create(self, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, facts: RunFacts) -> None:
         """Write everything that stands before the first step.
 
+        Checkpoints that a former run left are removed first. If anything fails, what was written goes again.
+
         Raises:
-            CheckpointError: a run stands here already, or the folder cannot be written.
+            CheckpointError: a run or other people's files stand here, or the folder cannot be written.
         """
-        if self.exists:
-            raise CheckpointError(
-                f"{self.path} holds a training run already; go on with it by --resume, "
-                "or choose another folder by --out"
-            )
+        self.check_free()
+        was_there = self.path.is_dir()
         make_folder(self.path)
+        try:
+            write_file(self.path / UNFINISHED, b"")
+            self._remove_files()
+            write_file(self.path / RECIPE, recipe.to_toml().encode())
+            write_file(self.path / TOKENIZER, tokenizer.to_json().encode())
+            write_file(self.metrics, b"")
+            write_file(self.path / FACTS, json.dumps({"format": FORMAT, **asdict(facts)}, indent=1).encode())
+        except CheckpointError:
+            with suppress(CheckpointError, OSError):
+                self._remove_files()
+                remove_leftovers(self.path)
+                if not was_there:
+                    self.path.rmdir()
+            raise
         remove_leftovers(self.path)
-        write_file(self.path / "recipe.toml", recipe.to_toml().encode())
-        write_file(self.path / "tokenizer.json", tokenizer.to_json().encode())
-        write_file(self.metrics, b"")
-        body = {"format": FORMAT, **asdict(facts)}
-        write_file(self.path / "run.json", json.dumps(body, indent=1).encode())
+
+    def remove(self) -> None:
+        """Remove the files of a run, and nothing else that may stand in the folder.
+
+        Wherever this is cut off, what stays is known for the remains of a run: `run.json` turns into their mark.
+
+        Raises:
+            CheckpointError: something cannot be removed.
+        """
+        try:
+            if self.exists:
+                os.replace(self.path / FACTS, self.path / UNFINISHED)
+        except OSError as error:
+            raise CheckpointError(cannot_write(self.path / FACTS, error)) from None
+        self._remove_files()
+        remove_leftovers(self.path)
+
+    def _remove_files(self) -> None:
+        """Remove everything but the mark of an unfinished run."""
+        try:
+            remove_checkpoints(self.checkpoints)
+            for name in (FACTS, RECIPE, TOKENIZER, METRICS):
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"cannot remove the old run in {self.path}: {error.strerror or error}") from None
 
     def facts(self) -> RunFacts:
         """Read `run.json`.
@@ -81,31 +175,33 @@ class RunFolder:
         Raises:
             CheckpointError: there is no run here, or the file is of another format or damaged.
         """
-        path = self.path / "run.json"
+        path = self.path / FACTS
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
-        except OSError:
+        except (FileNotFoundError, NotADirectoryError):
             raise CheckpointError(
                 f"there is no trained model in {self.path}; train one with `ttutor train --out {self.path}`"
             ) from None
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from None
         except ValueError:
             raise CheckpointError(f"{path} is damaged: it is not JSON") from None
         found = body.pop("format", None) if isinstance(body, dict) else None
         if found != FORMAT:
             raise CheckpointError(f"{path} has the format {found!r}, expected {FORMAT!r}: another program wrote it")
         try:
-            return RunFacts(**(body | {"style": TextStyle(**body["style"])}))
+            return RunFacts.from_dict(body)
         except (KeyError, TypeError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}") from None
+            raise CheckpointError(f"{path} is damaged: {error}; copy the run's folder again or train anew") from None
 
     def recipe(self) -> TrainingRecipe:
-        return TrainingRecipe.load(self.path / "recipe.toml")
+        return TrainingRecipe.load(self.path / RECIPE)
 
     def tokenizer(self) -> SubwordTokenizer:
-        return SubwordTokenizer.load(self.path / "tokenizer.json")
+        return SubwordTokenizer.load(self.path / TOKENIZER)
 
     def add_metrics(self, record: dict) -> None:
-        """Append one line to `metrics.jsonl`.
+        """Append one line to `metrics.jsonl`, through to the disk.
 
         Raises:
             CheckpointError: the disk is full or the like.
@@ -113,16 +209,28 @@ class RunFolder:
         try:
             with self.metrics.open("a", encoding="utf-8") as file:
                 file.write(json.dumps(record) + "\n")
+                file.flush()
+                os.fsync(file.fileno())
         except OSError as error:
             raise CheckpointError(cannot_write(self.metrics, error)) from None
 
     def read_metrics(self) -> Iterator[dict]:
-        """The records so far; a last line that a crash cut off is left out."""
-        if not self.metrics.is_file():
+        """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them.
+
+        Raises:
+            CheckpointError: the file is there and cannot be read.
+        """
+        try:
+            lines = self.metrics.read_bytes().splitlines()
+        except FileNotFoundError:
             return
-        for line in self.metrics.read_text(encoding="utf-8").splitlines(keepends=True):
-            if line.endswith("}\n"):
-                yield json.loads(line)
+        except OSError as error:
+            raise CheckpointError(f"{self.metrics} cannot be read: {error.strerror or error}") from None
+        for line in lines:
+            with suppress(ValueError):
+                record = json.loads(line)
+                if isinstance(record, dict) and isinstance(record.get("step"), int):
+                    yield record
 
     def cut_metrics(self, step: int) -> None:
         """Forget what was recorded after this step, from where a resumed run goes on."""

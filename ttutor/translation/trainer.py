@@ -17,13 +17,13 @@ from ttutor.transformer import Transformer
 from ttutor.translation.averaging import AveragedWeights
 from ttutor.translation.batching import Batch, BucketedBatches
 from ttutor.translation.corpus import Corpus
-from ttutor.translation.errors import TrainingError
+from ttutor.translation.errors import CheckpointError, TrainingError
 from ttutor.translation.loss import projected_cross_entropy
 from ttutor.translation.precision import products_in, resolve_precision
 from ttutor.translation.preparation import model_config, token_pairs, train_tokenizer
 from ttutor.translation.progress import ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
 from ttutor.translation.recipe import TrainingRecipe
-from ttutor.translation.run_folder import RunFolder
+from ttutor.translation.run_folder import RunFacts, RunFolder
 from ttutor.translation.schedule import warmup_then_decline
 from ttutor.translation.tokenizer import PAD_ID, SubwordTokenizer
 from ttutor.translation.training_state import restore_training, save_training
@@ -67,7 +67,9 @@ class Trainer:
         self.precision = precision or resolve_precision(recipe.precision)
         self.tokenizer = tokenizer or train_tokenizer(corpus, recipe)
         training, self.n_left_out = token_pairs(corpus.train, self.tokenizer, recipe.max_tokens)
-        validation, _ = token_pairs(corpus.validation, self.tokenizer, recipe.max_tokens)
+        validation, self.n_validation_left_out = token_pairs(
+            corpus.validation, self.tokenizer, recipe.max_tokens, "validation"
+        )
         self.batches = BucketedBatches(training, recipe.tokens_per_batch, recipe.seed)
         self.validation = BucketedBatches(validation, recipe.tokens_per_batch)
 
@@ -82,10 +84,12 @@ class Trainer:
         self.position = Position()
         self.learning_rate = 0.0
         self.metrics: list[dict] = []
+        self._is_resumed = False
 
     def resume(self) -> list[str]:
         """Go back to the newest whole checkpoint of the folder; returns a message for each damaged one passed over."""
         messages = restore_training(self)
+        self._is_resumed = True
         self.folder.cut_metrics(self.position.step)
         self.metrics = list(self.folder.read_metrics())
         return messages
@@ -98,9 +102,12 @@ class Trainer:
             on_validation: called with this trainer after each validation, to look at the model as it learns.
 
         Raises:
+            CheckpointError: the folder cannot be written, or holds a run that this trainer did not resume.
             TrainingError: the loss became infinite or not a number.
             Stopped: on Ctrl-C, after a checkpoint was saved; a second Ctrl-C interrupts at once.
         """
+        if self.folder and not self._is_resumed and self.position.step == 0:
+            self._open_folder(self.folder)
         bar = ProgressBar(quiet)
         try:
             with stop_on_ctrl_c() as stop, torch.random.fork_rng(devices=[]):
@@ -109,6 +116,15 @@ class Trainer:
         finally:
             bar.close()
         return self.metrics
+
+    def _open_folder(self, folder: RunFolder) -> None:
+        """Write what stands in the folder before the first step, unless it stands there already."""
+        if not folder.exists:
+            folder.create(self.recipe, self.tokenizer, RunFacts.of(self.corpus, self.precision, {}))
+        elif folder.has_checkpoint:
+            raise CheckpointError(
+                f"{folder.path} holds a training run already; go on with it by resume(), or choose another folder"
+            )
 
     def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
         recipe, position = self.recipe, self.position
@@ -121,13 +137,8 @@ class Trainer:
             losses.append(self.training_step(batch))
             position.seconds = time.perf_counter() - started
             done = self.progress() >= 1
-            bar.show(
-                self.progress(),
-                step=position.step,
-                loss=losses[-1],
-                learning_rate=self.learning_rate,
-                tokens_per_second=position.target_tokens / position.seconds,
-            )
+            speed = position.target_tokens / position.seconds
+            bar.show(self.progress(), position.step, losses[-1], self.learning_rate, speed)
             if done or position.step % recipe.validate_every == 0:
                 self._record(sum(losses) / len(losses), bar)
                 losses = []

@@ -1,14 +1,14 @@
 """What `ttutor train` does: gather text and recipe, open or create the run's folder, train, and tell how it went."""
 
 import os
-import shutil
-import sys
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 
 import torch
 import typer
 
+from ttutor.translation.console import say, teller
 from ttutor.translation.corpus import Corpus, embedded_corpus, file_corpus
 from ttutor.translation.errors import CheckpointError, CorpusError, RecipeError
 from ttutor.translation.evaluation import exact_match
@@ -16,7 +16,6 @@ from ttutor.translation.preparation import train_tokenizer
 from ttutor.translation.progress import Stopped
 from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.run_folder import RunFacts, RunFolder
-from ttutor.translation.text_style import TextStyle
 from ttutor.translation.trainer import OnValidation, Trainer
 from ttutor.translation.translator import Translator
 
@@ -43,7 +42,7 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
     """
     folder = RunFolder(request.out or Path("ttutor-runs") / _default_name(request))
     trainer = _resumed(request, folder) if request.resume else _begun(request, folder)
-    tell = _teller(request.quiet)
+    tell = teller(request.quiet)
     tell(
         f"{trainer.corpus.name}: {len(trainer.corpus.train):,} pairs to train on; {trainer.model.n_parameters():,} "
         f"parameters, {trainer.precision}, {torch.get_num_threads()} threads; the run's folder is {folder.path}"
@@ -52,7 +51,7 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
         trainer.run(quiet=request.quiet, on_validation=on_validation)
     except Stopped:
         again = f"ttutor train --resume --out {folder.path}"
-        print(f"\nStopped and saved after step {trainer.position.step:,}. Go on with: {again}", file=sys.stderr)
+        say(f"\nStopped and saved after step {trainer.position.step:,}. Go on with: {again}", error=True)
         raise typer.Exit(130) from None
     _tell_result(trainer, tell)
     return trainer
@@ -66,34 +65,39 @@ def _default_name(request: TrainingRequest) -> str:
 
 def _begun(request: TrainingRequest, folder: RunFolder) -> Trainer:
     """A training at its beginning, with its folder on disk."""
-    recipe, tell = _recipe(request), _teller(request.quiet)
-    if folder.exists and not request.overwrite:
-        raise CheckpointError(
-            f"{folder.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "
-            "or choose another folder by --out"
-        )
+    recipe, tell = _recipe(request), teller(request.quiet)
+    _check_leave(folder, request.overwrite)
     files = {name: os.path.abspath(path) if path else None for name, path in request.files.items()}
     corpus = _corpus(files, recipe.seed)
     for note in corpus.notes:
         tell(note)
-    tokenizer = train_tokenizer(corpus, recipe)
-    trainer = Trainer(corpus, recipe, folder, tokenizer=tokenizer)
-    if trainer.n_left_out:
-        tell(
-            f"Left out of training: {trainer.n_left_out:,} pairs with more than max_tokens={recipe.max_tokens} tokens."
-        )
-    if folder.exists:
-        _remove_run(folder)
-    facts = RunFacts(
-        corpus=corpus.name,
-        fingerprint=corpus.fingerprint(),
-        files=files,
-        style=TextStyle.of([source for source, _ in corpus.train]),
-        precision=trainer.precision,
-        threads=torch.get_num_threads(),
-    )
-    folder.create(recipe, tokenizer, facts)
+    trainer = Trainer(corpus, recipe, folder, tokenizer=train_tokenizer(corpus, recipe))
+    _tell_left_out(trainer, tell)
+    if folder.exists or folder.has_checkpoint:
+        folder.remove()
+    folder.create(recipe, trainer.tokenizer, RunFacts.of(corpus, trainer.precision, files))
     return trainer
+
+
+def _check_leave(folder: RunFolder, overwrite: bool) -> None:
+    """Make sure that a training may begin in this folder, before anything is read or removed."""
+    if overwrite and (folder.exists or folder.has_checkpoint):
+        return
+    folder.check_free()
+    if folder.has_checkpoint and not folder.has_remains:
+        raise CheckpointError(
+            f"{folder.checkpoints} holds checkpoints of a training run whose run.json is missing; "
+            "replace them by --overwrite, or choose another folder by --out"
+        )
+
+
+def _tell_left_out(trainer: Trainer, tell: Callable[[str], None]) -> None:
+    counts = {"training": trainer.n_left_out, "validation": trainer.n_validation_left_out}
+    for purpose, count in counts.items():
+        if count:
+            tell(
+                f"Left out of {purpose}: {count:,} pairs with more than max_tokens={trainer.recipe.max_tokens} tokens."
+            )
 
 
 def _resumed(request: TrainingRequest, folder: RunFolder) -> Trainer:
@@ -105,8 +109,13 @@ def _resumed(request: TrainingRequest, folder: RunFolder) -> Trainer:
             f"--resume goes on with the recipe and the text of the run in {folder.path}, which differ from "
             f"{', '.join(contradicting)}; leave those out"
         )
-    tell = _teller(request.quiet)
+    tell = teller(request.quiet)
     corpus = _corpus(facts.files, recipe.seed)
+    if corpus.fingerprint() != facts.fingerprint:
+        raise CheckpointError(
+            f"the text has changed since the run in {folder.path} began, or was not read from files; "
+            "restore the files as they were, or train anew in another folder"
+        )
     if facts.threads != torch.get_num_threads():
         tell(
             f"This run began with {facts.threads} threads and goes on with {torch.get_num_threads()}: "
@@ -115,7 +124,7 @@ def _resumed(request: TrainingRequest, folder: RunFolder) -> Trainer:
     trainer = Trainer(corpus, recipe, folder, tokenizer=folder.tokenizer(), precision=facts.precision)
     if folder.has_checkpoint:  # else it was killed before it wrote the first, and begins again
         for message in trainer.resume():
-            print(f"Warning: {message}; the checkpoint before it is used.", file=sys.stderr)
+            say(f"Warning: {message}; the checkpoint before it is used.", error=True)
     tell(f"Resumed after step {trainer.position.step:,}.")
     return trainer
 
@@ -155,22 +164,13 @@ def _corpus(files: dict[str, str | None], seed: int) -> Corpus:
     return file_corpus(files["source"], files["target"], validation=validation, seed=seed)
 
 
-def _remove_run(folder: RunFolder) -> None:
-    """Remove the files of a run, and nothing else that may stand in the folder; `run.json` first, as its mark."""
-    try:
-        for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"):
-            (folder.path / name).unlink(missing_ok=True)
-        if folder.checkpoints.exists():
-            shutil.rmtree(folder.checkpoints)
-    except OSError as error:
-        raise CheckpointError(f"cannot remove the old run in {folder.path}: {error.strerror or error}") from None
-
-
-def _tell_result(trainer: Trainer, tell) -> None:
-    position, last = trainer.position, trainer.metrics[-1]
+def _tell_result(trainer: Trainer, tell: Callable[[str], None]) -> None:
+    position, last = trainer.position, trainer.metrics[-1] if trainer.metrics else {}
+    loss = last.get("validation_loss")
+    ended = "not on record (metrics.jsonl was lost)" if loss is None else f"{loss:.3f} nats per token"
     tell(
         f"Trained {position.step:,} steps on {position.target_tokens:,} target tokens "
-        f"in {position.seconds:.0f} seconds; validation loss {last['validation_loss']:.3f} nats per token."
+        f"in {position.seconds:.0f} seconds; validation loss {ended}."
     )
     if trainer.corpus.test:
         answers = Translator.of(trainer).translate([source for source, _ in trainer.corpus.test], beam_size=1)
@@ -181,7 +181,3 @@ def _tell_result(trainer: Trainer, tell) -> None:
             f"({100 * share:.2f} %)."
         )
     tell(f'Try it: ttutor translate --run {trainer.folder.path} "..."')
-
-
-def _teller(quiet: bool):
-    return (lambda text: None) if quiet else print

@@ -1,10 +1,9 @@
 """A training as a checkpoint, and back: weights, averages, optimizer, random numbers, position in the data."""
 
-from dataclasses import asdict
+from dataclasses import asdict, fields
 from typing import TYPE_CHECKING
 
-from ttutor.translation.checkpoint import Checkpoint, copy_into, load_checkpoint, save_checkpoint
-from ttutor.translation.errors import CheckpointError
+from ttutor.translation.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint, save_checkpoint
 
 if TYPE_CHECKING:
     from ttutor.translation.trainer import Trainer
@@ -29,6 +28,7 @@ def save_training(trainer: "Trainer") -> None:
     state = asdict(trainer.position) | {
         "fingerprint": trainer.corpus.fingerprint(),
         "model": trainer.model.config.to_dict(),
+        "progress": trainer.progress(),
     }
     save_checkpoint(trainer.folder.checkpoints, Checkpoint(tensors, state))
 
@@ -40,26 +40,21 @@ def restore_training(trainer: "Trainer") -> list[str]:
         CheckpointError: there is no whole checkpoint, or it is of another model or another text.
     """
     checkpoint, messages = load_checkpoint(trainer.folder.checkpoints)
-    state = dict(checkpoint.state)
-    if state.pop("fingerprint") != trainer.corpus.fingerprint():
-        raise CheckpointError(
-            f"the text has changed since the checkpoint in {trainer.folder.checkpoints} was written; "
-            "restore the files as they were, or train anew in another folder"
-        )
-    expected, found = trainer.model.config.to_dict(), state.pop("model")
-    if expected != found:
-        different = ", ".join(f"{name}={found.get(name)}" for name in expected if expected[name] != found.get(name))
-        raise CheckpointError(
-            f"the checkpoint in {trainer.folder.checkpoints} is of another model than its recipe describes: {different}"
-        )
+    check_belongs(
+        checkpoint,
+        trainer.folder.checkpoints,
+        fingerprint=trainer.corpus.fingerprint(),
+        model=trainer.model.config.to_dict(),
+    )
     parameters = dict(trainer.model.named_parameters())
     copy_into(parameters, checkpoint.group("model"), "the model")
     copy_into(trainer.average.tensors, checkpoint.group("averaged"), "the averaged weights")
-    if state["step"]:
+    if checkpoint.step:
         for moment in MOMENTS:
             stored = checkpoint.group(f"optimizer.{moment}")
             for name, parameter in parameters.items():
                 trainer.optimizer.state[parameter][moment] = stored[name].clone()
     trainer.rng_state = checkpoint.tensors["rng"]
-    trainer.position = type(trainer.position)(**state)
+    position = type(trainer.position)
+    trainer.position = position(**{one.name: checkpoint.state[one.name] for one in fields(position)})
     return messages

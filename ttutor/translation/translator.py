@@ -5,14 +5,16 @@ translator("The dog sleeps.").text
 """
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ttutor.generation import Hypothesis, beam_search, greedy_search
 from ttutor.transformer import Transformer
 from ttutor.translation.batching import pad
-from ttutor.translation.checkpoint import copy_into, load_checkpoint
+from ttutor.translation.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
+from ttutor.translation.errors import CheckpointError, CorpusError, SearchError
 from ttutor.translation.preparation import model_config
+from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.run_folder import RunFolder
 from ttutor.translation.text_style import TextStyle
 from ttutor.translation.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
@@ -34,12 +36,19 @@ class Translation:
         text: its translation.
         score: logarithm of the probability, by the length penalty where a beam was used; higher is surer.
         alternatives: further translations of the beam, best first.
+        cut: in words, what was cut off: of a sentence longer than the model reads, of a translation without an end.
     """
 
     source: str
     text: str
     score: float
     alternatives: tuple[tuple[str, float], ...] = ()
+    cut: str = ""
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether the sentence or its translation is not whole."""
+        return bool(self.cut)
 
 
 class Translator:
@@ -56,23 +65,28 @@ class Translator:
         self.tokenizer = tokenizer
         self.style = style or TextStyle()
         self.messages: list[str] = []
+        self.unfinished = ""
 
     @classmethod
     def load(cls, folder: str | Path) -> "Translator":
         """Read the averaged weights of the newest whole checkpoint in a run's folder.
 
-        `messages` of the result tells of damaged checkpoints that were passed over.
+        `messages` of the result tells of damaged checkpoints that were passed over, `unfinished` (empty if so) that
+        the training had not come to its end.
 
         Raises:
-            CheckpointError: there is no run, no whole checkpoint, or one of another model.
+            CheckpointError: there is no run, no whole checkpoint, or one of another model or another text.
         """
         run = RunFolder(folder)
         facts, tokenizer = run.facts(), run.tokenizer()
         checkpoint, messages = load_checkpoint(run.checkpoints)
-        model = Transformer(model_config(run.recipe(), tokenizer.vocab_size))
+        recipe = run.recipe()
+        config = model_config(recipe, tokenizer.vocab_size)
+        check_belongs(checkpoint, run.checkpoints, fingerprint=facts.fingerprint, model=config.to_dict())
+        model = Transformer(config)
         copy_into(dict(model.named_parameters()), checkpoint.group("averaged"), "the averaged weights")
         translator = cls(model, tokenizer, facts.style)
-        translator.messages = messages
+        translator.messages, translator.unfinished = messages, _unfinished(checkpoint, recipe)
         return translator
 
     @classmethod
@@ -92,18 +106,21 @@ class Translator:
         """Translate sentences, in batches of similar length; the answers come in the order of the questions.
 
         An empty sentence has an empty translation. A sentence longer than the model has positions for is translated up
-        to there.
+        to there; `cut` of its translation says so.
 
         Args:
             sentences: source sentences, one each.
             beam_size: how many beginnings the search keeps; 1 is greedy search.
-            length_penalty: the exponent of Wu et al. (2016), equation 14; 0 favours short translations.
+            length_penalty: the exponent of Wu et al. (2016), equation 14, from 0 (favours short translations) to 10.
 
         Raises:
-            ValueError: `beam_size` is below 1.
+            TypeError: `sentences` is one string.
+            CorpusError: a sentence cannot be written in UTF-8.
+            SearchError: (a ValueError) `beam_size` is below 1 or more than half the vocabulary, or the penalty is none.
+            CheckpointError: the model's weights give no probabilities.
         """
-        if beam_size < 1:
-            raise ValueError(f"beam_size must be at least 1, got {beam_size}")
+        self._check_search(beam_size, length_penalty)
+        _check_sentences(sentences)
         prepared = [self.style.prepare(sentence) for sentence in sentences]
         token_ids = [
             ids if text else [] for ids, text in zip(self.tokenizer.encode_all(prepared), prepared, strict=True)
@@ -111,22 +128,70 @@ class Translator:
         answers: dict[int, Translation] = {}
         for rows in _batches_by_length(token_ids, max(1, ROWS // beam_size)):
             found = self._search([token_ids[row] for row in rows], beam_size, length_penalty)
-            answers |= {row: self._answer(sentences[row], ranked) for row, ranked in zip(rows, found, strict=True)}
+            for row, ranked in zip(rows, found, strict=True):
+                answer = self._answer(sentences[row], ranked)
+                answers[row] = replace(answer, cut=self._cut(len(token_ids[row]), ranked[0]))
         return [answers.get(row, Translation(sentence, "", 0.0)) for row, sentence in enumerate(sentences)]
 
+    def _check_search(self, beam_size: int, length_penalty: float) -> None:
+        widest = self.model.config.vocab_size // 2
+        if beam_size < 1:
+            raise SearchError(f"beam_size must be at least 1, got {beam_size}")
+        if beam_size > widest:
+            raise SearchError(f"beam_size must be at most half the vocabulary, {widest}, got {beam_size}")
+        if not 0 <= length_penalty <= 10:
+            raise SearchError(f"length_penalty must be a number from 0 to 10, got {length_penalty}; 0.6 is usual")
+
+    @property
+    def _longest(self) -> int:
+        """How many tokens of a sentence the model can read, its end mark aside."""
+        return self.model.config.max_len - 1
+
+    def _cut(self, n_source: int, best: Hypothesis) -> str:
+        """What was cut off, in words; nothing if both ends were reached."""
+        if n_source > self._longest:
+            return f"it has {n_source:,} tokens, of which the model read the first {self._longest:,}"
+        return "" if best.is_finished else f"no end of the translation came within {len(best.token_ids):,} tokens"
+
     def _search(self, batch: list[list[int]], beam_size: int, length_penalty: float) -> list[list[Hypothesis]]:
-        longest = self.model.config.max_len - 1
-        source = pad([[*ids[:longest], EOS_ID] for ids in batch])
+        source = pad([[*ids[: self._longest], EOS_ID] for ids in batch])
         limits = {"bos_id": BOS_ID, "eos_id": EOS_ID, "max_new_tokens": 2 * source.shape[1] + SPARE_TOKENS}
-        if beam_size == 1:
-            return [[hypothesis] for hypothesis in greedy_search(self.model, source, **limits)]
-        return beam_search(self.model, source, beam_size=beam_size, alpha=length_penalty, **limits)
+        try:
+            if beam_size == 1:
+                return [[hypothesis] for hypothesis in greedy_search(self.model, source, **limits)]
+            return beam_search(self.model, source, beam_size=beam_size, alpha=length_penalty, **limits)
+        except FloatingPointError as error:
+            raise CheckpointError(
+                f"the model's weights give no probabilities ({error}); use an older checkpoint or train anew"
+            ) from None
 
     def _answer(self, sentence: str, ranked: list[Hypothesis]) -> Translation:
         """Hypotheses as text; a line break that a model may write becomes a blank, so that an answer is one line."""
         lines = [" ".join(self.tokenizer.decode(one.token_ids).split()) for one in ranked]
         texts = [(self.style.restore(line, sentence), one.score) for line, one in zip(lines, ranked, strict=True)]
         return Translation(sentence, *texts[0], alternatives=tuple(texts[1:]))
+
+
+def _check_sentences(sentences: Sequence[str]) -> None:
+    if isinstance(sentences, str):
+        raise TypeError("translate expects a list of sentences, got one string; call translator(sentence) for one")
+    for number, sentence in enumerate(sentences, start=1):
+        try:
+            sentence.encode()
+        except UnicodeEncodeError as error:
+            raise CorpusError(
+                f"sentence {number} is no text that UTF-8 can write: its character {error.start + 1} is "
+                f"{sentence[error.start]!a}, half of a pair or a byte that was not UTF-8; convert it to UTF-8"
+            ) from None
+
+
+def _unfinished(checkpoint: Checkpoint, recipe: TrainingRecipe) -> str:
+    """In words, how far the training has come; nothing if to its end (or if the checkpoint does not tell)."""
+    progress = checkpoint.state.get("progress", 1.0)
+    if progress >= 1:
+        return ""
+    length = f"of {recipe.steps:,} steps" if recipe.steps else f"steps, {100 * progress:.0f} % of its training"
+    return f"this model has trained {checkpoint.step:,} {length}"
 
 
 def _batches_by_length(token_ids: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:
