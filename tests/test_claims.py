@@ -248,3 +248,9 @@ def test_magnitude_is_the_distance_from_zero(value) -> None:
 def test_magnitude_refuses_several_numbers(value) -> None:
     with pytest.raises(ValueError, match="expected one number, got"):
         magnitude(value)
+
+
+def test_a_bound_holds_for_errors_of_either_sign() -> None:
+    assert below(-1e-9, 1e-6) == below(1e-9, 1e-6)
+    with pytest.raises(ClaimContradicted):
+        below(-1.0, 1e-6)

@@ -20,7 +20,7 @@ from typing import Any
 
 import numpy as np
 
-from ttutor.measurement import count_values, format_number, lines, one_line, rounded
+from ttutor.measurement import count_values, format_number, lines, magnitude, one_line, rounded
 
 VERDICTS: dict[str, str] = {
     "right": "right",
@@ -213,13 +213,16 @@ def claim(
 def below(value: Any, bound: float) -> str:
     """Words for a quantity that has to be tiny, the same on every machine: rounding errors differ in their digits.
 
+    What is compared is the absolute value.
+
     Raises:
-        ClaimContradicted: when the value is not below the bound (or is not a number).
+        ClaimContradicted: when it is not below the bound (or is not a number).
+        ValueError: the value holds several numbers, or none.
 
     >>> below(3.6e-7, 1e-6)
     'below 1e-6'
     """
-    number = float(value)
+    number = magnitude(value)
     if not number < bound:
         raise ClaimContradicted(f"expected a value below {format_number(bound)}, measured {format_number(number)}")
     return f"below {format_number(bound)}"
