@@ -95,6 +95,7 @@ def test_a_leftover_that_cannot_be_removed_does_no_harm(tmp_path, monkeypatch):
 
     monkeypatch.setattr(os, "unlink", read_only)
     remove_leftovers(tmp_path)
+    assert (tmp_path / f"{PARTIAL}x").exists()
 
 
 def test_a_file_in_the_place_of_a_folder_is_named(tmp_path):
