@@ -239,9 +239,10 @@ def test_an_output_that_nobody_reads_or_that_is_full(ttutor, tmp_path, text, cas
 
 def test_a_bad_text_does_not_cost_the_old_run(ttutor, text):
     ttutor("train", *text, "--quiet")
+    before = ttutor("translate", "--run", "run", "Sentence").stdout
     Path("a.fr").write_text("one line\n")
     ttutor("train", *text, "--overwrite", code=2)
-    ttutor("translate", "--run", "run", "Sentence")
+    assert ttutor("translate", "--run", "run", "Sentence").stdout == before
 
 
 BAD = {
