@@ -15,16 +15,19 @@ PACKAGE = Path(ttutor.__file__).parent
 
 # A room may import those on earlier lines, and itself.
 ORDER = (
-    ("assets", "shapes"),
+    ("assets", "configs", "device", "shapes"),
     ("masks",),
     ("attention",),
+    ("recurrence",),
     ("positions", "cache"),
     ("multihead",),
     ("layers",),
     ("encoder", "decoder"),
-    ("embeddings",),
+    ("tokenization", "embeddings"),
     ("transformer",),
+    ("variants",),
     ("generation", "fit"),
+    ("inside", "interop"),
     ("translation",),
     ("measurement",),
     ("claims", "widgets"),

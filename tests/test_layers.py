@@ -1,10 +1,24 @@
 """Normalisation, feed-forward network and residual connections."""
 
+import math
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
 
-from ttutor.layers import FeedForward, LayerNorm, PostNorm, PreNorm, layer_norm, residual_sublayer
+from ttutor.layers import (
+    ACTIVATIONS,
+    FeedForward,
+    GatedFeedForward,
+    LayerNorm,
+    PostNorm,
+    PreNorm,
+    RMSNorm,
+    layer_norm,
+    residual_sublayer,
+    rms_norm,
+)
 from ttutor.shapes import ShapeError
 
 
@@ -41,6 +55,27 @@ def test_layer_norm_leaves_other_tokens_alone(hidden):
     assert torch.equal(norm(hidden)[:, :3], norm(changed)[:, :3])
 
 
+def test_rms_norm_formula_module_and_torch_agree(hidden):
+    ours, theirs = RMSNorm(8, eps=0.1).double(), nn.RMSNorm(8, eps=0.1).double()
+    nn.init.normal_(theirs.weight)
+    ours.gain.data = theirs.weight.data
+    expected = theirs(hidden)
+    torch.testing.assert_close(ours(hidden), expected)
+    torch.testing.assert_close(rms_norm(hidden, ours.gain, eps=0.1), expected)
+
+
+def test_rms_norm_is_layer_norm_where_the_mean_is_zero(hidden):
+    ones, zeros = torch.ones(8, dtype=torch.float64), torch.zeros(8, dtype=torch.float64)
+    centred = hidden - hidden.mean(dim=-1, keepdim=True)
+    torch.testing.assert_close(rms_norm(centred, ones, eps=1e-5), layer_norm(centred, ones, zeros))
+    assert (rms_norm(hidden, ones) - layer_norm(hidden, ones, zeros)).abs().max() > 0.1
+
+
+def test_rms_norm_names_a_wrong_width(hidden):
+    with pytest.raises(ShapeError, match="axis 'd_model' is 8 in hidden but must be 9"):
+        RMSNorm(9)(hidden)
+
+
 def test_layer_norm_names_a_wrong_width(hidden):
     with pytest.raises(ShapeError, match="axis 'd_model' is 8 in hidden but must be 9"):
         LayerNorm(9)(hidden)
@@ -55,13 +90,50 @@ def test_feed_forward_is_its_formula_at_each_position(hidden, name, function):
     torch.testing.assert_close(network(hidden.flip(1)), expected.flip(1))
 
 
+@pytest.mark.parametrize(
+    ("name", "function"),
+    [
+        ("relu", lambda x: x.clamp(min=0)),
+        ("silu", lambda x: x / (1 + (-x).exp())),
+        ("gelu", lambda x: x * (1 + torch.erf(x / math.sqrt(2))) / 2),
+        ("gelu_tanh", lambda x: x / 2 * (1 + torch.tanh(math.sqrt(2 / math.pi) * (x + 0.044715 * x**3)))),
+    ],
+)
+def test_activations_are_their_formulas(hidden, name, function):
+    torch.testing.assert_close(ACTIVATIONS[name](hidden), function(hidden), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("activation", ["silu", "gelu"])
+@pytest.mark.parametrize("bias", [False, True])
+def test_gated_feed_forward_is_its_formula(hidden, activation, bias):
+    network = GatedFeedForward(8, 20, activation=activation, bias=bias).double()
+    for name, parameter in network.named_parameters():
+        assert bias or not name.endswith("bias")
+        nn.init.normal_(parameter)
+    maps = [nn.functional.linear(hidden, part.weight, part.bias) for part in (network.gate, network.widen)]
+    expected = nn.functional.linear(
+        ACTIVATIONS[activation](maps[0]) * maps[1], network.narrow.weight, network.narrow.bias
+    )
+    torch.testing.assert_close(network(hidden), expected)
+
+
+def test_two_thirds_of_the_width_make_up_for_the_gate():
+    plain, gated = FeedForward(12, 48, bias=False), GatedFeedForward(12, 32)
+    assert sum(p.numel() for p in plain.parameters()) == sum(p.numel() for p in gated.parameters()) == 8 * 12**2
+
+
 def test_an_unknown_activation_is_refused():
-    with pytest.raises(ValueError, match=r"one of \['gelu', 'relu'\], but is 'swish'"):
+    with pytest.raises(ValueError, match="but is 'swish'"):
+        GatedFeedForward(8, 20, activation="swish")
+    with pytest.raises(ValueError, match=r"one of \['gelu', 'gelu_tanh', 'relu', 'silu'\], but is 'swish'"):
         FeedForward(8, 20, activation="swish")
 
 
-def test_the_two_residual_connections(hidden):
-    pre, post = PreNorm(8).double(), PostNorm(8).double()
+@pytest.mark.parametrize("make_norm", [LayerNorm, RMSNorm, partial(LayerNorm, eps=1e-3)])
+def test_the_two_residual_connections(hidden, make_norm):
+    pre, post = PreNorm(8, make_norm=make_norm).double(), PostNorm(8, make_norm=make_norm).double()
+    assert repr(pre.norm) == repr(post.norm) == repr(make_norm(8))
+    assert pre.norm.eps == make_norm(8).eps
     torch.testing.assert_close(pre(hidden, torch.tanh), hidden + pre.norm(hidden).tanh())
     torch.testing.assert_close(post(hidden, torch.tanh), post.norm(hidden + hidden.tanh()))
 

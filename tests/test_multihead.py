@@ -108,7 +108,7 @@ def test_a_fixed_cache_is_filled_once(ours, query, memory):
 def test_attention_function_is_an_argument(query):
     seen = []
 
-    def attend(q, k, v, mask=None, *, dropout=0.0):
+    def attend(q, k, v, mask=None, *, bias=None, scale=None, dropout=0.0):
         seen.append((q.shape, k.shape, dropout))
         return q
 
@@ -172,3 +172,35 @@ def test_impossible_dropout_and_widths_are_refused(dropout):
         MultiHeadAttention(12, 3, dropout=dropout)
     with pytest.raises(ValueError, match="d_model=0 and n_heads=3"):
         MultiHeadAttention(0, 3)
+
+
+@pytest.mark.parametrize(("n_heads", "n_kv_heads", "d_head"), [(5, None, 2), (4, 2, 7), (3, 1, 4)])
+def test_heads_of_any_width(query, n_heads, n_kv_heads, d_head):
+    layer = MultiHeadAttention(D_MODEL, n_heads, n_kv_heads, d_head=d_head, bias=False).double()
+    assert layer.to_query.weight.shape == (n_heads * d_head, D_MODEL)
+    assert layer.to_key.weight.shape == ((n_kv_heads or n_heads) * d_head, D_MODEL)
+    groups = n_heads // (n_kv_heads or n_heads)
+    expected = torch.zeros_like(query)
+    for h in range(n_heads):
+        rows, kv_rows = slice(h * d_head, (h + 1) * d_head), slice(h // groups * d_head, (h // groups + 1) * d_head)
+        q, k = query @ layer.to_query.weight[rows].T, query @ layer.to_key.weight[kv_rows].T
+        v = query @ layer.to_value.weight[kv_rows].T
+        weights = (q @ k.mT / d_head**0.5).softmax(dim=-1)
+        expected += weights @ v @ layer.to_output.weight[:, rows].T
+    torch.testing.assert_close(layer(query), expected, rtol=0, atol=1e-12)
+    with pytest.raises(ValueError, match="d_head must be at least 1, but is 0"):
+        MultiHeadAttention(D_MODEL, n_heads, d_head=0)
+
+
+def test_scale_and_bias_reach_the_scores(query, memory):
+    layer = MultiHeadAttention(D_MODEL, N_HEADS, scale=0.3).double()
+    bias = torch.randn(2, N_HEADS, 5, 7, dtype=torch.float64)
+    by_hand = MultiHeadAttention(D_MODEL, N_HEADS).double()
+    by_hand.load_state_dict(layer.state_dict())
+    with torch.no_grad():  # a factor in the query's projection is the same
+        for tensor in (by_hand.to_query.weight, by_hand.to_query.bias):
+            tensor *= 0.3 * (D_MODEL / N_HEADS) ** 0.5
+    mask = torch.rand(2, 1, 5, 7) < 0.7
+    additive = torch.where(mask, bias, -torch.inf)
+    expected = by_hand(query, memory, bias=additive)
+    torch.testing.assert_close(layer(query, memory, mask=mask, bias=bias), expected, rtol=0, atol=1e-12)

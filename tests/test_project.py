@@ -82,6 +82,8 @@ def test_the_reference_describes_every_module_of_the_package() -> None:
     package = ROOT / "ttutor"
     modules = {f"ttutor.{path.stem}" for path in package.glob("*.py") if path.stem != "__init__"}
     assert modules - described == {"ttutor.cli", "ttutor.doctor"}, "commands are described in the README instead"
+    folders = {f"ttutor.{path.parent.name}" for path in package.glob("*/__init__.py")}
+    assert folders - {".".join(name.split(".")[:2]) for name in described} == set()
 
 
 def test_only_the_check_script_knows_where_data_lies() -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["DecoderCache", "KeyValueCache", "LayerCache", "real_positions"]
+__all__ = ["DecoderCache", "KeyValueCache", "LayerCache", "layer_caches", "real_positions"]
 
 
 def real_positions(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch tokens"]:
@@ -153,6 +153,16 @@ class DecoderCache:
         positions = real_positions(self._is_real)[:, self._is_real.shape[-1] - n_new :]
         return positions, rearrange(self._is_real, "batch keys -> batch 1 1 keys")
 
+    def positions(self) -> Int[Tensor, "batch keys"]:
+        """The position of every token so far, which biases by distance need.
+
+        Raises:
+            ValueError: the cache is empty.
+        """
+        if self._is_real is None:
+            raise ValueError("the cache is empty: decode something with it first")
+        return real_positions(self._is_real)
+
     def lengths(self) -> Int[Tensor, " batch"]:
         """How many real tokens each row holds.
 
@@ -170,3 +180,20 @@ class DecoderCache:
         for layer in self.layers:
             layer.self_attention.select(rows)
             layer.cross_attention.select(rows)
+
+
+def layer_caches(cache: DecoderCache | None, n_layers: int) -> list[LayerCache | None]:
+    """Each layer's share of a cache; nothing for each where there is no cache.
+
+    Raises:
+        ValueError: the cache was made for another number of layers.
+
+    Example:
+        >>> layer_caches(None, 2)
+        [None, None]
+    """
+    if cache is None:
+        return [None] * n_layers
+    if len(cache.layers) != n_layers:
+        raise ValueError(f"this decoder has {n_layers} layers, but the cache {len(cache.layers)}")
+    return list(cache.layers)

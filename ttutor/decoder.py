@@ -10,6 +10,7 @@ from ttutor.cache import DecoderCache, LayerCache
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
+from ttutor.positions import Rotation
 
 __all__ = ["Decoder", "DecoderLayer"]
 
@@ -27,7 +28,8 @@ class DecoderLayer(nn.Module):
         cross_attention: whether there is a memory to look at.
         dropout: probability of dropping a feature of what each sublayer writes, while training (section 5.4).
         norm: ``"post"`` (the paper) or ``"pre"``.
-        activation: ``"relu"`` (the paper) or ``"gelu"``.
+        activation: ``"relu"`` (the paper) or another of `ttutor.layers.ACTIVATIONS`.
+        make_norm: makes a norm from ``d_model``.
         attend: the attention function.
     """
 
@@ -41,17 +43,18 @@ class DecoderLayer(nn.Module):
         dropout: float = 0.0,
         norm: str = "post",
         activation: str = "relu",
+        make_norm: Callable[[int], nn.Module] = LayerNorm,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
-        self.around_self_attention = residual_sublayer(norm, d_model, dropout)
+        self.around_self_attention = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
         self.cross_attention: MultiHeadAttention | None = None
         if cross_attention:
             self.cross_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
-            self.around_cross_attention = residual_sublayer(norm, d_model, dropout)
+            self.around_cross_attention = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
-        self.around_feed_forward = residual_sublayer(norm, d_model, dropout)
+        self.around_feed_forward = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
 
     def forward(
         self,
@@ -60,6 +63,9 @@ class DecoderLayer(nn.Module):
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: LayerCache | None = None,
+        *,
+        bias: Float[Tensor, "..."] | None = None,
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
         """Look back, look over, transform.
 
@@ -69,6 +75,7 @@ class DecoderLayer(nn.Module):
             mask: which target tokens may be looked at, besides the causal mask that always holds.
             memory_mask: which tokens of the memory are real.
             cache: this layer's keys and values of earlier calls.
+            bias, rotation: of self-attention, as for `MultiHeadAttention.forward`.
 
         Raises:
             ValueError: a memory is missing, or came to a layer that cannot use it.
@@ -80,7 +87,10 @@ class DecoderLayer(nn.Module):
                 f"but cross_attention is {self.cross_attention is not None} and memory is {type(memory).__name__}"
             )
         hidden = self.around_self_attention(
-            hidden, lambda stream: self.self_attention(stream, mask=both(CAUSAL, mask), cache=own)
+            hidden,
+            lambda stream: self.self_attention(
+                stream, mask=both(CAUSAL, mask), cache=own, bias=bias, rotation=rotation
+            ),
         )
         if self.cross_attention is not None:
             hidden = self.around_cross_attention(
@@ -94,7 +104,7 @@ class Decoder(nn.Module):
 
     Args:
         n_layers: number of layers.
-        d_model, n_heads, d_ff, cross_attention, dropout, norm, activation, attend: as for `DecoderLayer`.
+        d_model, n_heads, d_ff, cross_attention, dropout, norm, activation, make_norm, attend: as for `DecoderLayer`.
 
     Example:
         >>> import torch
@@ -114,6 +124,7 @@ class Decoder(nn.Module):
         dropout: float = 0.0,
         norm: str = "post",
         activation: str = "relu",
+        make_norm: Callable[[int], nn.Module] = LayerNorm,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
@@ -126,11 +137,12 @@ class Decoder(nn.Module):
                 dropout=dropout,
                 norm=norm,
                 activation=activation,
+                make_norm=make_norm,
                 attend=attend,
             )
             for _ in range(n_layers)
         )
-        self.final_norm = LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.final_norm = make_norm(d_model) if norm == "pre" else nn.Identity()
 
     def forward(
         self,
@@ -139,6 +151,9 @@ class Decoder(nn.Module):
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,
+        *,
+        bias: Float[Tensor, "..."] | None = None,
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
         """Send the stream through all layers; arguments as for `DecoderLayer.forward`.
 
@@ -148,5 +163,6 @@ class Decoder(nn.Module):
         if cache is not None and len(cache.layers) != len(self.layers):
             raise ValueError(f"this decoder has {len(self.layers)} layers, but the cache {len(cache.layers)}")
         for i, layer in enumerate(self.layers):
-            hidden = layer(hidden, memory, mask, memory_mask, None if cache is None else cache.layers[i])
+            layer_cache = None if cache is None else cache.layers[i]
+            hidden = layer(hidden, memory, mask, memory_mask, layer_cache, bias=bias, rotation=rotation)
         return self.final_norm(hidden)

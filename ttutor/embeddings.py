@@ -21,20 +21,23 @@ class TokenEmbedding(nn.Module):
     Args:
         vocab_size: number of rows.
         d_model: width of each row.
+        factor: what the rows are multiplied by where they are inputs; $\sqrt{d_\mathrm{model}}$ when left out, 1 in
+            BERT and the GPTs.
 
     Raises:
         IndexError: a token id lies outside the table (raised by the lookup).
     """
 
-    def __init__(self, vocab_size: int, d_model: int) -> None:
+    def __init__(self, vocab_size: int, d_model: int, *, factor: float | None = None) -> None:
         super().__init__()
         self.table = nn.Embedding(vocab_size, d_model)
-        self.factor = math.sqrt(d_model)
+        self.factor = math.sqrt(d_model) if factor is None else factor
         nn.init.normal_(self.table.weight, std=d_model**-0.5)
 
     def forward(self, token_ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
         """Look the tokens up."""
-        return self.table(token_ids) * self.factor
+        vectors = self.table(token_ids)
+        return vectors if self.factor == 1 else vectors * self.factor
 
 
 class Embeddings(nn.Module):

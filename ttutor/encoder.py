@@ -9,6 +9,7 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import Mask
 from ttutor.multihead import MultiHeadAttention
+from ttutor.positions import Rotation
 
 __all__ = ["Encoder", "EncoderLayer"]
 
@@ -24,7 +25,8 @@ class EncoderLayer(nn.Module):
         d_ff: inner width of the feed-forward network.
         dropout: probability of dropping a feature of what each sublayer writes, while training (section 5.4).
         norm: ``"post"`` (the paper) or ``"pre"``.
-        activation: ``"relu"`` (the paper) or ``"gelu"``.
+        activation: ``"relu"`` (the paper) or another of `ttutor.layers.ACTIVATIONS`.
+        make_norm: makes a norm from ``d_model``.
         attend: the attention function.
     """
 
@@ -37,19 +39,27 @@ class EncoderLayer(nn.Module):
         dropout: float = 0.0,
         norm: str = "post",
         activation: str = "relu",
+        make_norm: Callable[[int], nn.Module] = LayerNorm,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
-        self.around_attention = residual_sublayer(norm, d_model, dropout)
-        self.around_feed_forward = residual_sublayer(norm, d_model, dropout)
+        self.around_attention = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
+        self.around_feed_forward = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
 
     def forward(
-        self, hidden: Float[Tensor, "batch tokens d_model"], mask: Mask | Bool[Tensor, "..."] | None = None
+        self,
+        hidden: Float[Tensor, "batch tokens d_model"],
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+        *,
+        bias: Float[Tensor, "..."] | None = None,
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Mix the positions, then transform each."""
-        hidden = self.around_attention(hidden, lambda stream: self.self_attention(stream, mask=mask))
+        """Mix the positions, then transform each; ``bias`` and ``rotation`` as for `MultiHeadAttention.forward`."""
+        hidden = self.around_attention(
+            hidden, lambda stream: self.self_attention(stream, mask=mask, bias=bias, rotation=rotation)
+        )
         return self.around_feed_forward(hidden, self.feed_forward)
 
 
@@ -58,7 +68,7 @@ class Encoder(nn.Module):
 
     Args:
         n_layers: number of layers.
-        d_model, n_heads, d_ff, dropout, norm, activation, attend: as for `EncoderLayer`.
+        d_model, n_heads, d_ff, dropout, norm, activation, make_norm, attend: as for `EncoderLayer`.
 
     Example:
         >>> import torch
@@ -77,19 +87,34 @@ class Encoder(nn.Module):
         dropout: float = 0.0,
         norm: str = "post",
         activation: str = "relu",
+        make_norm: Callable[[int], nn.Module] = LayerNorm,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            EncoderLayer(d_model, n_heads, d_ff, dropout=dropout, norm=norm, activation=activation, attend=attend)
+            EncoderLayer(
+                d_model,
+                n_heads,
+                d_ff,
+                dropout=dropout,
+                norm=norm,
+                activation=activation,
+                make_norm=make_norm,
+                attend=attend,
+            )
             for _ in range(n_layers)
         )
-        self.final_norm = LayerNorm(d_model) if norm == "pre" else nn.Identity()
+        self.final_norm = make_norm(d_model) if norm == "pre" else nn.Identity()
 
     def forward(
-        self, hidden: Float[Tensor, "batch tokens d_model"], mask: Mask | Bool[Tensor, "..."] | None = None
+        self,
+        hidden: Float[Tensor, "batch tokens d_model"],
+        mask: Mask | Bool[Tensor, "..."] | None = None,
+        *,
+        bias: Float[Tensor, "..."] | None = None,
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "batch tokens d_model"]:
         """Send the stream through all layers; ``mask`` says which tokens are real (True = may attend)."""
         for layer in self.layers:
-            hidden = layer(hidden, mask)
+            hidden = layer(hidden, mask, bias=bias, rotation=rotation)
         return self.final_norm(hidden)

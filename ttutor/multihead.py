@@ -15,6 +15,7 @@ from torch import Tensor, nn
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
 from ttutor.masks import Mask, as_mask
+from ttutor.positions import Rotation
 from ttutor.shapes import ShapeError, check_shapes
 
 __all__ = ["AttentionHead", "MultiHeadAttention"]
@@ -69,17 +70,19 @@ class AttentionHead(nn.Module):
 
 
 class MultiHeadAttention(nn.Module):
-    """Several heads side by side, their results merged and projected back to the model's width.
+    r"""Several heads side by side, their results merged and projected back to the model's width.
 
     Self-attention when only a query is given, cross-attention with a key. With fewer key/value heads than query heads
     it is grouped-query attention (Ainslie et al. 2023), with a single one multi-query attention (Shazeer 2019).
 
     Args:
         d_model: width of what comes in and goes out.
-        n_heads: number of query heads; each has width ``d_model / n_heads``.
+        n_heads: number of query heads.
         n_kv_heads: number of key/value heads, a divisor of ``n_heads``; as many as query heads when left out.
+        d_head: width of a head; ``d_model / n_heads`` when left out.
         bias: whether the four projections add a constant.
         dropout: probability of dropping an attention weight while training.
+        scale: the factor of the scores; $1/\sqrt{d_\mathrm{head}}$ when left out.
         attend: the attention function, by the protocol of `ttutor.attention.scaled_dot_product_attention`.
 
     Differs from the paper: its formula has no bias in the projections; we have one by default, as torch does.
@@ -101,21 +104,28 @@ class MultiHeadAttention(nn.Module):
         n_heads: int,
         n_kv_heads: int | None = None,
         *,
+        d_head: int | None = None,
         bias: bool = True,
         dropout: float = 0.0,
+        scale: float | None = None,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-        if n_heads < 1 or d_model < 1 or d_model % n_heads:
-            raise ValueError(f"d_model must be a multiple of n_heads, but d_model={d_model} and n_heads={n_heads}")
+        if n_heads < 1 or d_model < 1 or (d_head is None and d_model % n_heads):
+            raise ValueError(
+                f"d_model must be a multiple of n_heads, but d_model={d_model} and n_heads={n_heads}; "
+                "give d_head for heads of another width"
+            )
+        if d_head is not None and d_head < 1:
+            raise ValueError(f"d_head must be at least 1, but is {d_head}")
         if n_kv_heads < 1 or n_heads % n_kv_heads:
             raise ValueError(f"n_heads must be a multiple of n_kv_heads, but {n_heads} is none of {n_kv_heads}")
         if not 0 <= dropout < 1:
             raise ValueError(f"dropout must be at least 0 and below 1, but is {dropout}")
-        d_head = d_model // n_heads
-        self.d_model, self.n_heads, self.n_kv_heads = d_model, n_heads, n_kv_heads
-        self.dropout = dropout
+        d_head = d_model // n_heads if d_head is None else d_head
+        self.d_model, self.n_heads, self.n_kv_heads, self.d_head = d_model, n_heads, n_kv_heads, d_head
+        self.dropout, self.scale = dropout, scale
         self.attend = attend
         self.to_query = nn.Linear(d_model, n_heads * d_head, bias=bias)
         self.to_key = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
@@ -133,6 +143,9 @@ class MultiHeadAttention(nn.Module):
         value: Float[Tensor, "batch keys d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: KeyValueCache | None = None,
+        *,
+        bias: Float[Tensor, "..."] | None = None,
+        rotation: Rotation | None = None,
     ) -> Float[Tensor, "batch queries d_model"]:
         """Let each query look at the keys, in every head.
 
@@ -144,12 +157,18 @@ class MultiHeadAttention(nn.Module):
                 axes ``queries keys``, or with all four.
             cache: keys and values of earlier calls. They are extended by this call's, or, in a fixed cache that is
                 filled, used instead of them.
+            bias: added to the scores, as `ttutor.positions.AlibiPositions` gives it for all keys, cached ones included.
+            rotation: turns queries and new keys, as `ttutor.positions.RotaryPositions` gives it for the queries'
+                positions; for self-attention only.
 
         Raises:
             ShapeError: the tensors' axes do not fit together or are not ``d_model`` wide, or the mask has three axes,
                 which could mean the batch or the heads.
-            ValueError: a value came without a key, or a filled fixed cache holds another memory than the key.
+            ValueError: a value came without a key, a rotation with one, or a filled fixed cache holds another memory
+                than the key.
         """
+        if key is not None and rotation is not None:
+            raise ValueError("a rotation belongs to self-attention: the key's positions are not those of the query")
         if key is None and value is not None:
             raise ValueError("a value needs a key to be found by: give both, or the key alone")
         dense = as_mask(mask).dense
@@ -169,8 +188,10 @@ class MultiHeadAttention(nn.Module):
         q = rearrange(
             self.to_query(query), "batch queries (heads d_head) -> batch heads queries d_head", heads=self.n_heads
         )
-        k, v = self._keys_and_values(key, value, cache)
-        context = self.attend(q, k, v, mask, dropout=self.dropout if self.training else 0.0)
+        q = q if rotation is None else rotation(q)
+        k, v = self._keys_and_values(key, value, cache, rotation)
+        dropout = self.dropout if self.training else 0.0
+        context = self.attend(q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout)
         return self.to_output(rearrange(context, "batch heads queries d_head -> batch queries (heads d_head)"))
 
     def _keys_and_values(
@@ -178,6 +199,7 @@ class MultiHeadAttention(nn.Module):
         key: Float[Tensor, "batch keys d_model"],
         value: Float[Tensor, "batch keys d_model"],
         cache: KeyValueCache | None,
+        rotation: Rotation | None,
     ) -> tuple[Tensor, Tensor]:
         """Keys and values by head, those in the cache included."""
         if cache is not None and cache.is_fixed and len(cache):
@@ -191,4 +213,5 @@ class MultiHeadAttention(nn.Module):
         split = "batch keys (kv_heads d_head) -> batch kv_heads keys d_head"
         k = rearrange(self.to_key(key), split, kv_heads=self.n_kv_heads)
         v = rearrange(self.to_value(value), split, kv_heads=self.n_kv_heads)
+        k = k if rotation is None else rotation(k)
         return (k, v) if cache is None else cache.append(k, v)

@@ -1,15 +1,13 @@
-"""Positions: attention sees a set of tokens, so their order must be told.
-
-Two ways of telling it by adding a vector to each token's embedding: waves of many lengths (`sinusoidal_encoding`), and
-a table that is learned (`LearnedPositions`).
-"""
+"""Waves: a fixed vector for each position, made of sines and cosines whose lengths grow geometrically."""
 
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-__all__ = ["LearnedPositions", "SinusoidalPositions", "sinusoidal_encoding"]
+from ttutor.positions.learned import check_range
+
+__all__ = ["SinusoidalPositions", "shift_matrix", "sinusoidal_encoding"]
 
 
 def sinusoidal_encoding(
@@ -46,6 +44,37 @@ def sinusoidal_encoding(
     return waves[:, :d_model].float()
 
 
+def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
+    r"""The linear map that moves every sinusoidal position by the same offset: $M_k\,PE_p = PE_{p+k}$ for all $p$.
+
+    One rotation for each pair of features, by the angle addition formulas. Vaswani et al. (2017), section 3.5, give its
+    existence as the reason for choosing waves.
+
+    Args:
+        offset: how far to move, forwards or backwards.
+        d_model: width of the encoding, even: a sine without its cosine cannot be moved.
+
+    Raises:
+        ValueError: ``d_model`` is odd or not positive.
+
+    Example:
+        >>> moved = shift_matrix(2, 4) @ sinusoidal_encoding(4, 4)[1].double()
+        >>> torch.allclose(moved.float(), sinusoidal_encoding(4, 4)[3])
+        True
+    """
+    if d_model < 2 or d_model % 2:
+        raise ValueError(f"a shift needs whole pairs of sine and cosine, an even d_model, but d_model={d_model}")
+    even_feature = torch.arange(0, d_model, 2, dtype=torch.float64)
+    angle = offset * 10000.0 ** (-even_feature / d_model)
+    turn = rearrange(
+        [angle.cos(), angle.sin(), -angle.sin(), angle.cos()], "(row column) pairs -> pairs row column", row=2
+    )
+    n_pairs = d_model // 2
+    blocks = torch.zeros(n_pairs, n_pairs, 2, 2, dtype=torch.float64)
+    blocks[range(n_pairs), range(n_pairs)] = turn
+    return rearrange(blocks, "pairs other_pairs row column -> (pairs row) (other_pairs column)")
+
+
 class SinusoidalPositions(nn.Module):
     """`sinusoidal_encoding` as a module without parameters: give it positions, get their vectors.
 
@@ -69,40 +98,5 @@ class SinusoidalPositions(nn.Module):
         Raises:
             ValueError: a position is negative or not below ``max_len``.
         """
-        _check_range(positions, self.max_len)
+        check_range(positions, self.max_len)
         return self.encoding[positions]
-
-
-class LearnedPositions(nn.Module):
-    """A table with one learned vector for each position, as in BERT and GPT-2; it knows nothing beyond its last row.
-
-    Gehring et al. (2017); Vaswani et al. (2017), table 3, row E, found it as good as the waves within its length.
-
-    Args:
-        d_model: width of each vector.
-        max_len: number of rows of the table.
-    """
-
-    def __init__(self, d_model: int, max_len: int) -> None:
-        super().__init__()
-        self.max_len = max_len
-        self.table = nn.Embedding(max_len, d_model)
-        nn.init.normal_(self.table.weight, std=0.02)
-
-    def forward(self, positions: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
-        """The vectors of these positions.
-
-        Raises:
-            ValueError: a position is negative or not below ``max_len``.
-        """
-        _check_range(positions, self.max_len)
-        return self.table(positions)
-
-
-def _check_range(positions: Int[Tensor, "batch tokens"], max_len: int) -> None:
-    """Refuse positions outside the table; only on a CPU, since a GPU would have to be waited for."""
-    if torch.compiler.is_compiling() or positions.device.type != "cpu" or positions.numel() == 0:
-        return
-    low, high = (int(bound) for bound in positions.aminmax())
-    if low < 0 or high >= max_len:
-        raise ValueError(f"positions run from {low} to {high}, but this module knows 0 to {max_len - 1}")

@@ -1,11 +1,11 @@
-"""Sinusoidal and learned positions."""
+"""Positions that are added to embeddings: waves, a learned table, nothing."""
 
 import math
 
 import pytest
 import torch
 
-from ttutor.positions import LearnedPositions, SinusoidalPositions, sinusoidal_encoding
+from ttutor.positions import LearnedPositions, NoPositions, SinusoidalPositions, shift_matrix, sinusoidal_encoding
 
 
 @pytest.mark.parametrize("d_model", [1, 2, 7, 8, 128])
@@ -34,6 +34,32 @@ def test_a_shift_is_one_linear_map_for_all_positions():
     encoding, shift = sinusoidal_encoding(200, 16).double(), 7
     moves, *_ = torch.linalg.lstsq(encoding[:-shift], encoding[shift:])
     torch.testing.assert_close(encoding[:-shift] @ moves, encoding[shift:], rtol=0, atol=1e-5)
+
+
+@pytest.mark.parametrize("offset", [-3, 0, 1, 7, 100])
+def test_the_shift_is_known_and_is_a_rotation(offset):
+    encoding = sinusoidal_encoding(200, 16).double()
+    matrix = shift_matrix(offset, 16)
+    start = max(0, -offset)
+    moved = encoding[start : 200 - max(0, offset)] @ matrix.T
+    torch.testing.assert_close(moved, encoding[start + offset : 200 + min(0, offset)], rtol=0, atol=1e-6)
+    torch.testing.assert_close(matrix @ matrix.T, torch.eye(16, dtype=torch.float64), rtol=0, atol=1e-14)
+    torch.testing.assert_close(shift_matrix(-offset, 16), matrix.T)
+    torch.testing.assert_close(shift_matrix(offset, 16) @ shift_matrix(5, 16), shift_matrix(offset + 5, 16))
+
+
+@pytest.mark.parametrize("d_model", [0, 7])
+def test_an_odd_width_cannot_be_shifted(d_model):
+    with pytest.raises(ValueError, match=f"an even d_model, but d_model={d_model}"):
+        shift_matrix(1, d_model)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_no_positions_change_nothing_at_any_distance(dtype):
+    embedded = torch.randn(2, 3, 8, dtype=dtype)
+    added = embedded + NoPositions()(torch.tensor([[0, 1, 2], [10**9, 5, 0]]))
+    assert torch.equal(added, embedded)
+    assert added.dtype == dtype
 
 
 @pytest.mark.parametrize(("max_len", "d_model"), [(-1, 4), (3, 0)])

@@ -1,0 +1,149 @@
+"""Beam search of decoder-only models against enumeration, and against a beam written with lists and no cache."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+import torch
+
+from tests.generation.tiny import PROMPTS, all_sequences, gpt, padded, translator
+from ttutor.generation import beam_search, greedy_search, length_penalty
+
+
+def beam_by_hand(
+    model, prompt: Sequence[int], n_tokens: int, beam_size: int, alpha: float, eos_ids: Sequence[int]
+) -> list[tuple[tuple[int, ...], bool, float]]:
+    """Tokens, whether they ended, score; everything computed anew and every extension of every beginning ranked."""
+    beginnings, finished = [((), 0.0)], []
+    for step in range(1, n_tokens + 1):
+        with torch.no_grad():
+            table = model(torch.tensor([[*prompt, *new] for new, _ in beginnings]))[:, -1].log_softmax(dim=-1)
+        ranked = sorted(
+            (
+                ((*new, token), total + gain)
+                for (new, total), gains in zip(beginnings, table.tolist(), strict=True)
+                for token, gain in enumerate(gains)
+            ),
+            key=lambda candidate: -candidate[1],
+        )
+        for new, total in ranked[:beam_size]:
+            if new[-1] in eos_ids and len(finished) < beam_size:
+                finished.append((new[:-1], True, total / length_penalty(step, alpha)))
+        beginnings = [candidate for candidate in ranked if candidate[0][-1] not in eos_ids][:beam_size]
+        if len(finished) == beam_size:
+            break
+    else:
+        cut = [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in beginnings]
+        finished += cut[: beam_size - len(finished)]
+    return sorted(finished, key=lambda found: (not found[1], -found[2]))
+
+
+@pytest.mark.parametrize("eos_ids", [(), (3,), (3, 0, 8)])
+@pytest.mark.parametrize(("beam_size", "alpha"), [(1, 0.0), (2, 0.6), (2, 0.0)])
+def test_every_hypothesis_of_every_prompt_is_the_one_found_by_hand(beam_size, alpha, eos_ids):
+    model = gpt(seed=1)
+    token_ids, is_real = padded(PROMPTS, "strewn")
+    found = beam_search(
+        model, token_ids, is_real=is_real, eos_id=eos_ids, max_new_tokens=5, beam_size=beam_size, alpha=alpha
+    )
+    for beam, prompt in zip(found, PROMPTS, strict=True):
+        expected = beam_by_hand(model, prompt, 5, beam_size, alpha, eos_ids)
+        assert [(one.token_ids, one.is_finished) for one in beam] == [one[:2] for one in expected]
+        assert [one.score for one in beam] == pytest.approx([one[2] for one in expected], abs=1e-9)
+        assert {one.ended_by for one in beam} <= {"eos_id", "max_new_tokens"}
+        assert all((one.ended_by == "eos_id") == one.is_finished for one in beam)
+
+
+def test_a_wide_beam_by_hand_too():
+    model, endings = gpt(seed=1), set()
+    for prompt in PROMPTS:
+        (found,) = beam_search(model, torch.tensor([prompt]), eos_id=[2], max_new_tokens=4, beam_size=5, alpha=1.0)
+        expected = beam_by_hand(model, prompt, 4, 5, 1.0, [2])
+        assert [(one.token_ids, one.is_finished) for one in found] == [one[:2] for one in expected]
+        endings.add(tuple(one.is_finished for one in found))
+    assert any(True in ending and False in ending for ending in endings)
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_a_beam_as_wide_as_the_vocabulary_finds_the_best_of_all_pairs_in_order(seed):
+    model = gpt(seed=seed)
+    (found,) = beam_search(model, torch.tensor(PROMPTS[1:2]), max_new_tokens=2, beam_size=11, alpha=0.6)
+    exact = all_sequences(model, PROMPTS[1], 2)
+    best = sorted(exact, key=lambda new: -exact[new])[:11]
+    assert [one.token_ids for one in found] == best
+    assert [one.log_probability for one in found] == pytest.approx([exact[new] for new in best], abs=1e-9)
+    assert [one.score for one in found] == pytest.approx([exact[new] / (7 / 6) ** 0.6 for new in best], abs=1e-9)
+
+
+def test_a_beam_finds_what_greedy_search_misses():
+    better = 0
+    for seed in range(5):
+        model, prompt = gpt(seed=seed), torch.tensor(PROMPTS[1:2])
+        (greedy,) = greedy_search(model, prompt, max_new_tokens=6)
+        (beam,) = beam_search(model, prompt, max_new_tokens=6, beam_size=8, alpha=0.0)
+        assert beam[0].log_probability >= greedy.log_probability - 1e-9
+        better += beam[0].log_probability > greedy.log_probability + 1e-9
+    assert better > 0
+
+
+@pytest.mark.parametrize("size", [1, 2, 3])
+def test_no_run_of_tokens_comes_twice_where_that_is_forbidden(size):
+    model = gpt(seed=1)
+    token_ids, is_real = padded(PROMPTS, "right")
+    options = {"is_real": is_real, "max_new_tokens": 5, "beam_size": 3, "alpha": 0.0}
+    free = beam_search(model, token_ids, **options)
+    found = beam_search(model, token_ids, ngram_size=size, **options)
+
+    def repeats(prompt, new):
+        text = [*prompt, *new]
+        runs = [tuple(text[i : i + size]) for i in range(len(text) - size + 1)]
+        return any(run in runs[:i] for i, run in enumerate(runs) if i + size > len(prompt))
+
+    assert not any(repeats(prompt, one.token_ids) for prompt, beam in zip(PROMPTS, found, strict=True) for one in beam)
+    assert any(repeats(prompt, one.token_ids) for prompt, beam in zip(PROMPTS, free, strict=True) for one in beam)
+
+
+def test_where_every_token_is_forbidden_a_prompt_has_no_hypothesis():
+    model = gpt(seed=1, vocab_size=4)
+    prompts = torch.tensor([[0, 1, 2], [1, 1, 1]])
+    found = beam_search(model, prompts, max_new_tokens=3, beam_size=2, ngram_size=1)
+    assert found[0] == []  # 3 is left for the first step, nothing for the second
+    assert {frozenset(one.token_ids) for one in found[1]} == {frozenset({0, 2, 3})}
+
+
+def test_rows_that_end_early_change_nothing_for_the_others():
+    model = gpt(seed=1)
+    token_ids, is_real = padded(PROMPTS, "strewn")
+    options = {"eos_id": [3, 8], "max_new_tokens": 12, "beam_size": 3}
+    together = beam_search(model, token_ids, is_real=is_real, **options)
+    assert len({max(len(one.token_ids) for one in beam) for beam in together}) > 1  # they are done at different steps
+    for prompt, beam in zip(PROMPTS, together, strict=True):
+        (alone,) = beam_search(model, torch.tensor([prompt]), **options)
+        assert [one.token_ids for one in alone] == [one.token_ids for one in beam]
+        assert [one.score for one in alone] == pytest.approx([one.score for one in beam], abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("eos_id", "widest"),
+    [(None, r"the vocabulary \(11\)"), (3, r"half the vocabulary \(5\)"), ([3, 4], r"the vocabulary over 3 \(3\)")],
+)
+def test_the_widest_beam_leaves_room_for_every_way_to_end(eos_id, widest):
+    limit = {None: 11, 3: 5}.get(eos_id if not isinstance(eos_id, list) else 0, 3)
+    options = {"eos_id": eos_id, "max_new_tokens": 2}
+    beam_search(gpt(), torch.tensor([[5]]), beam_size=limit, **options)
+    with pytest.raises(ValueError, match=f"beam_size must be between 1 and {widest}, but is {limit + 1}"):
+        beam_search(gpt(), torch.tensor([[5]]), beam_size=limit + 1, **options)
+
+
+def test_an_ngram_without_tokens_is_refused():
+    with pytest.raises(ValueError, match="ngram_size must be at least 1, but is 0"):
+        beam_search(gpt(), torch.tensor([[5]]), max_new_tokens=2, ngram_size=0)
+
+
+def test_several_end_marks_serve_an_encoder_decoder_too():
+    source = torch.tensor([[5, 6, 7, 0], [8, 9, 0, 0]])
+    found = beam_search(translator(2), source, bos_id=2, eos_id=list(range(3, 8)), max_new_tokens=6, beam_size=1)
+    greedy = greedy_search(translator(2), source, bos_id=2, eos_id=list(range(3, 8)), max_new_tokens=6)
+    assert [beam[0].token_ids for beam in found] == [one.token_ids for one in greedy]
+    assert [beam[0].ended_by for beam in found] == [one.ended_by for one in greedy]

@@ -1,0 +1,212 @@
+"""Greedy search and the state of decoder-only models against decoding every prompt alone without a cache."""
+
+from __future__ import annotations
+
+import copy
+import math
+from types import SimpleNamespace
+
+import pytest
+import torch
+
+from tests.generation.tiny import (
+    EOS,
+    PROMPTS,
+    gpt,
+    greedy_by_hand,
+    log_probability,
+    next_distribution,
+    padded,
+    translator,
+)
+from ttutor.generation import ContinuationState, TranslationState, beam_search, greedy_search, sample, stream
+from ttutor.shapes import ShapeError
+
+SIDES = ("left", "right", "strewn")
+KINDS = ("alibi", "learned", "none", "rotary", "sinusoidal")
+
+
+@pytest.mark.parametrize(
+    ("positions", "side"), [("learned", "left"), ("learned", "right"), *((kind, "strewn") for kind in KINDS)]
+)
+def test_greedy_equals_decoding_each_prompt_alone_without_a_cache(positions, side):
+    model = gpt(seed=1, positions=positions)
+    token_ids, is_real = padded(PROMPTS, side)
+    found = greedy_search(model, token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=9)
+    for hypothesis, prompt in zip(found, PROMPTS, strict=True):
+        expected = greedy_by_hand(model, prompt, 9, [EOS])
+        assert list(hypothesis.token_ids) == [token for token in expected if token != EOS]
+        assert hypothesis.is_finished == (expected[-1] == EOS)
+        assert hypothesis.log_probability == pytest.approx(log_probability(model, prompt, expected), abs=1e-9)
+        assert hypothesis.score == hypothesis.log_probability
+
+
+def test_the_models_of_these_tests_end_some_sequences_and_not_others():
+    endings = set()
+    for positions in KINDS:
+        token_ids, is_real = padded(PROMPTS, "left")
+        found = greedy_search(gpt(1, positions), token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=9)
+        endings |= {(hypothesis.ended_by, hypothesis.is_finished) for hypothesis in found}
+    assert endings == {("eos_id", True), ("max_new_tokens", False)}
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_the_state_gives_the_distribution_of_an_uncached_pass_at_every_step(side):
+    model = gpt(seed=2)
+    token_ids, is_real = padded(PROMPTS, side)
+    with torch.no_grad():
+        state = ContinuationState(model, token_ids, is_real)
+        assert state.cache.n_tokens == 4  # the longest prompt but its last token, whatever the padding
+        texts, last = [list(prompt) for prompt in PROMPTS], state.first
+        for _ in range(5):
+            expected = torch.stack([next_distribution(model, text) for text in texts])
+            torch.testing.assert_close(state.next_log_probabilities(last), expected, rtol=0, atol=1e-10)
+            last = torch.randint(model.config.vocab_size, (len(texts),))
+            texts = [[*text, token] for text, token in zip(texts, last.tolist(), strict=True)]
+
+
+@pytest.mark.parametrize("side", SIDES)
+def test_rows_may_leave_and_double_and_take_their_padding_with_them(side):
+    model = gpt(seed=2)
+    token_ids, is_real = padded(PROMPTS, side)
+    with torch.no_grad():
+        state = ContinuationState(model, token_ids, is_real)
+        state.next_log_probabilities(state.first)
+        state.select(torch.tensor([2, 1, 2]))
+        assert state.cache.n_tokens == 3  # the longest of those that are left
+        assert state.history.tolist() == [[-1, -1, 10], [4, 3, 5], [-1, -1, 10]]
+        expected = torch.stack([next_distribution(model, text) for text in ([10, 8], [4, 3, 5, 9], [10, 3])])
+        found = state.next_log_probabilities(torch.tensor([8, 9, 3]))
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
+
+
+def test_copies_of_a_prompt_stand_side_by_side():
+    model = gpt(seed=2)
+    token_ids, is_real = padded(PROMPTS[:2], "right")
+    with torch.no_grad():
+        state = ContinuationState(model, token_ids, is_real, copies=3)
+        found = state.next_log_probabilities(state.first)
+    expected = [next_distribution(model, prompt) for prompt in PROMPTS[:2] for _ in range(3)]
+    torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-10)
+
+
+def test_what_stands_in_the_padding_never_matters():
+    model = gpt(seed=1)
+    results = []
+    for junk in (0, 9):
+        token_ids, is_real = padded(PROMPTS, "left", junk=junk)
+        results.append(greedy_search(model, token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=6))
+    assert results[0] == results[1]
+
+
+def test_without_is_real_every_token_counts():
+    found = greedy_search(gpt(seed=1), torch.tensor([[0, 0, 5, 6]]), max_new_tokens=4)
+    assert list(found[0].token_ids) == greedy_by_hand(gpt(seed=1), [0, 0, 5, 6], 4)
+
+
+@pytest.mark.parametrize("side", SIDES)
+@pytest.mark.parametrize("search", ["greedy", "beam", "sample"])
+def test_the_model_s_positions_limit_each_row_by_its_own_length(search, side):
+    """Eight positions: a prompt of n tokens may get 9 - n more, since the last one needs no position."""
+    model = gpt(seed=1, max_len=8)
+
+    def run(token_ids, is_real):
+        options = {"is_real": is_real, "max_new_tokens": 50}
+        if search == "greedy":
+            return greedy_search(model, token_ids, **options)
+        if search == "beam":
+            return [found[0] for found in beam_search(model, token_ids, beam_size=3, **options)]
+        return sample(model, token_ids, generator=torch.Generator().manual_seed(5), **options)
+
+    together = run(*padded(PROMPTS, side))
+    assert [len(found.token_ids) for found in together] == [9 - len(prompt) for prompt in PROMPTS]
+    assert {(found.ended_by, found.is_finished) for found in together} == {("max_len", False)}
+    (alone,) = run(torch.tensor(PROMPTS[:1]), None)
+    assert alone.token_ids == together[0].token_ids
+    if search != "sample":  # there only the first row draws the same numbers alone
+        for prompt, found in zip(PROMPTS, together, strict=True):
+            assert run(torch.tensor([prompt]), None)[0].token_ids == found.token_ids
+
+
+@pytest.mark.parametrize("max_len", [None, math.inf])
+def test_a_model_without_a_last_position_goes_on(max_len):
+    model = copy.deepcopy(gpt(seed=1, positions="rotary", max_len=8))
+    model.config = SimpleNamespace(vocab_size=11, n_layers=2, max_len=max_len)
+    (found,) = greedy_search(model, torch.tensor([[5, 6]]), max_new_tokens=20)
+    assert list(found.token_ids) == greedy_by_hand(model, [5, 6], 20)
+    assert found.ended_by == "max_new_tokens"
+
+
+def test_prompts_that_do_not_suit_are_refused(as_readers_run_it):
+    model = gpt(max_len=8)
+    with pytest.raises(ValueError, match="prompt 1 has no real token"):
+        greedy_search(model, torch.tensor([[5], [6]]), is_real=torch.tensor([[True], [False]]), max_new_tokens=2)
+    with pytest.raises(ValueError, match="prompt 0 has no real token"):
+        greedy_search(model, torch.empty(1, 0, dtype=torch.long), max_new_tokens=2)
+    with pytest.raises(ValueError, match="prompt 0 has 9 tokens, more than the 8 positions this model knows"):
+        greedy_search(model, torch.ones(1, 9, dtype=torch.long), max_new_tokens=2)
+    with pytest.raises(ShapeError, match="axis 'tokens' is 2 in token_ids but 3 in is_real"):
+        greedy_search(model, torch.tensor([[5, 6]]), is_real=torch.ones(1, 3, dtype=torch.bool), max_new_tokens=2)
+    with pytest.raises(ShapeError, match="must have 2 axes"):
+        greedy_search(model, torch.tensor([5, 6]), max_new_tokens=2)
+
+
+@pytest.mark.parametrize("search", [greedy_search, beam_search, lambda *a, **o: list(stream(*a, **o))])
+def test_each_kind_of_model_is_told_what_it_needs(search):
+    prompt = torch.tensor([[5, 6]])
+    with pytest.raises(ValueError, match="put the start token there, not in bos_id"):
+        search(gpt(), prompt, bos_id=2, max_new_tokens=2)
+    with pytest.raises(ValueError, match="give its id as bos_id"):
+        search(translator(), prompt, max_new_tokens=2)
+    with pytest.raises(ValueError, match="leave is_real out"):
+        search(translator(), prompt, bos_id=2, is_real=prompt > 0, max_new_tokens=2)
+
+
+@pytest.mark.parametrize("search", [greedy_search, beam_search, stream])
+@pytest.mark.parametrize("wrong", [-1, 11])
+def test_marks_outside_the_vocabulary_are_refused(search, wrong):
+    prompt = torch.tensor([[5, 6]])
+    with pytest.raises(ValueError, match=f"eos_id must be a token id .* from 0 to 10, but is {wrong}"):
+        search(gpt(), prompt, eos_id=[3, wrong], max_new_tokens=2)
+    with pytest.raises(ValueError, match=f"bos_id must be a token id .* from 0 to 10, but is {wrong}"):
+        list(search(translator(), prompt, bos_id=wrong, max_new_tokens=2))
+
+
+def test_a_model_that_cannot_decode_is_refused():
+    model = torch.nn.Linear(2, 2)
+    model.config = gpt().config
+    with pytest.raises(TypeError, match="Linear has no decode"):
+        greedy_search(model, torch.tensor([[5]]), max_new_tokens=2)
+
+
+def test_logits_of_low_precision_are_summed_in_float32_and_those_of_float64_stay():
+    for dtype, expected in ((torch.bfloat16, torch.float32), (torch.float32, torch.float32), (None, torch.float64)):
+        model = copy.deepcopy(gpt()) if dtype is None else copy.deepcopy(gpt()).to(dtype)
+        with torch.no_grad():
+            state = ContinuationState(model, torch.tensor([[5, 6]]))
+            found = state.next_log_probabilities(state.first)
+        assert found.dtype == expected
+        torch.testing.assert_close(found.exp().sum(), torch.ones((), dtype=expected), rtol=0, atol=1e-5)
+
+
+def test_generated_tokens_count_as_real_even_if_they_equal_the_padding():
+    """As in T5 and Marian, whose targets start with the padding token."""
+    model = translator(seed=3)
+    source, target = torch.tensor([[5, 6, 7, 0]]), [model.config.pad_id, 4, model.config.pad_id, 8]
+    with torch.no_grad():
+        state = TranslationState(model, source)
+        for i, token in enumerate(target):
+            so_far = torch.tensor([target[: i + 1]])
+            expected = model(source, so_far, is_real=torch.ones_like(so_far, dtype=torch.bool))[:, -1]
+            found = state.next_log_probabilities(torch.tensor([token]))
+            torch.testing.assert_close(found, expected.log_softmax(dim=-1), rtol=0, atol=1e-10)
+
+
+def test_a_translation_may_start_with_the_padding_token():
+    model, source, new = translator(seed=3), torch.tensor([[5, 6, 7, 0]]), []
+    for _ in range(6):
+        target = torch.tensor([[model.config.pad_id, *new]])
+        with torch.no_grad():
+            new.append(int(model(source, target, is_real=torch.ones_like(target, dtype=torch.bool))[0, -1].argmax()))
+    (found,) = greedy_search(model, source, bos_id=model.config.pad_id, max_new_tokens=6)
+    assert list(found.token_ids) == new

@@ -1,0 +1,232 @@
+"""Each filter against Hugging Face's of the same name, its formula, and the cases at its edges."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from ttutor.generation import (
+    min_p_only,
+    top_k_only,
+    top_p_only,
+    with_repetition_penalty,
+    with_temperature,
+    without_repeated_ngrams,
+    would_repeat_ngram,
+)
+from ttutor.shapes import ShapeError
+
+
+@pytest.fixture(scope="module")
+def theirs(transformers):
+    """The module of their processors."""
+    return transformers.generation.logits_process
+
+
+def table(*shape: int) -> torch.Tensor:
+    return (3 * torch.randn(*shape, dtype=torch.float64)).log_softmax(dim=-1)
+
+
+def probabilities(*p: float) -> torch.Tensor:
+    return torch.tensor([p], dtype=torch.float64).log()
+
+
+def kept(log_probabilities: torch.Tensor) -> list[int]:
+    return (log_probabilities[0] > -math.inf).nonzero().flatten().tolist()
+
+
+@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
+def test_temperature_equals_theirs(theirs, temperature):
+    p = table(7, 53)
+    expected = theirs.TemperatureLogitsWarper(temperature)(None, p).log_softmax(dim=-1)
+    torch.testing.assert_close(with_temperature(p, temperature), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("k", [1, 5, 52, 53, 80])
+def test_top_k_equals_theirs(theirs, k):
+    p = table(7, 53)
+    expected = theirs.TopKLogitsWarper(k)(None, p).log_softmax(dim=-1)
+    found = top_k_only(p, k)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    assert ((found > -math.inf).sum(dim=-1) == min(k, 53)).all()
+
+
+@pytest.mark.parametrize("top_p", [0.01, 0.5, 0.9, 0.999, 1.0])
+def test_top_p_equals_theirs(theirs, top_p):
+    p = table(7, 53)
+    expected = theirs.TopPLogitsWarper(top_p)(None, p).log_softmax(dim=-1)
+    torch.testing.assert_close(top_p_only(p, top_p), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("min_p", [0.001, 0.1, 1.0])
+def test_min_p_equals_theirs(theirs, min_p):
+    p = table(7, 53)
+    expected = theirs.MinPLogitsWarper(min_p)(None, p).log_softmax(dim=-1)
+    torch.testing.assert_close(min_p_only(p, min_p), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("penalty", [0.7, 1.0, 1.3])
+def test_the_repetition_penalty_equals_theirs_on_log_probabilities(theirs, penalty):
+    p, history = table(7, 53), torch.randint(53, (7, 11))
+    expected = theirs.RepetitionPenaltyLogitsProcessor(penalty)(history, p.clone()).log_softmax(dim=-1)
+    torch.testing.assert_close(with_repetition_penalty(p, history, penalty), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 5])
+def test_repeated_ngrams_are_those_that_theirs_forbids(theirs, size):
+    vocab_size = {1: 53, 2: 19, 3: 5, 5: 3}[size]  # so that some runs come twice, and no row is left without a token
+    p, history = table(7, vocab_size), torch.randint(vocab_size, (7, 30))
+    forbidden = theirs.NoRepeatNGramLogitsProcessor(size)(history, p) == -math.inf
+    assert torch.equal(would_repeat_ngram(history, size, p.shape[-1]), forbidden)
+    assert forbidden.any()
+    assert not forbidden.all(dim=-1).any()
+    expected = p.masked_fill(forbidden, -math.inf).log_softmax(dim=-1)
+    torch.testing.assert_close(without_repeated_ngrams(p, history, size), expected, rtol=0, atol=1e-12)
+
+
+def test_in_a_row_they_equal_theirs_in_a_row(theirs):
+    p, history = table(7, 53), torch.randint(53, (7, 11))
+    expected = p.clone()
+    for process in (
+        theirs.RepetitionPenaltyLogitsProcessor(1.3),
+        theirs.TemperatureLogitsWarper(0.7),
+        theirs.TopKLogitsWarper(20),
+        theirs.TopPLogitsWarper(0.9),
+    ):
+        expected = process(history, expected)
+    found = top_p_only(top_k_only(with_temperature(with_repetition_penalty(p, history, 1.3), 0.7), 20), 0.9)
+    torch.testing.assert_close(found, expected.log_softmax(dim=-1), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda p: with_temperature(p, 0.7),
+        lambda p: top_k_only(p, 3),
+        lambda p: top_p_only(p, 0.8),
+        lambda p: min_p_only(p, 0.2),
+    ],
+)
+def test_every_filter_gives_a_distribution_for_any_leading_axes_and_leaves_its_input_alone(change):
+    p = table(2, 3, 11)
+    before = p.clone()
+    found = change(p)
+    torch.testing.assert_close(found.exp().sum(dim=-1), torch.ones(2, 3, dtype=torch.float64))
+    torch.testing.assert_close(found[1, 2], change(p[1, 2]))
+    assert torch.equal(p, before)
+    ratio = (found - p).masked_fill(found == -math.inf, torch.nan)
+    order = p.argsort(dim=-1)
+    assert (found.gather(-1, order).diff(dim=-1).nan_to_num(0.0) >= 0).all()  # nothing overtakes anything
+    assert ratio.isfinite().any(dim=-1).all()
+
+
+def test_towards_temperature_zero_the_best_token_has_all_and_towards_infinity_all_have_the_same():
+    p = probabilities(0.5, 0.3, 0.2)
+    assert with_temperature(p, 0.01).exp()[0].tolist() == pytest.approx([1, 0, 0], abs=1e-9)
+    assert with_temperature(p, 1e9).exp()[0].tolist() == pytest.approx([1 / 3] * 3)
+    zero = probabilities(0.5, 0.5, 0.0)
+    assert with_temperature(zero, 1e9).exp()[0].tolist() == pytest.approx([0.5, 0.5, 0])
+
+
+def test_tokens_as_probable_as_the_k_th_are_all_kept():
+    p = probabilities(0.4, 0.2, 0.2, 0.2)
+    assert kept(top_k_only(p, 1)) == [0]
+    assert kept(top_k_only(p, 2)) == [0, 1, 2, 3]
+
+
+def test_the_token_that_crosses_the_threshold_is_in_the_nucleus_and_the_next_one_is_not():
+    p = probabilities(0.125, 0.5, 0.25, 0.125)
+    assert kept(top_p_only(p, 0.4)) == [1]
+    assert kept(top_p_only(p, 0.5)) == [1]  # met exactly
+    assert kept(top_p_only(p, 0.51)) == [1, 2]
+    assert kept(top_p_only(p, 0.75)) == [1, 2]
+    assert kept(top_p_only(p, 0.76)) == [0, 1, 2]  # of two that are alike, the lower id
+    assert kept(top_p_only(p, 0.9)) == [0, 1, 2, 3]
+    assert top_p_only(p, 0.75).exp()[0].tolist() == pytest.approx([0, 2 / 3, 1 / 3, 0])
+
+
+def test_the_whole_nucleus_keeps_the_rarest_token():
+    p = torch.tensor([[0.0, -40.0, -80.0]]).log_softmax(dim=-1)  # in float32 the first one alone sums to 1
+    assert kept(top_p_only(p, 1.0)) == [0, 1, 2]
+
+
+def test_a_token_at_the_bound_of_min_p_is_kept():
+    p = probabilities(0.5, 0.25, 0.125, 0.125)
+    assert kept(min_p_only(p, 0.5)) == [0, 1]
+    assert kept(min_p_only(p, 0.25)) == [0, 1, 2, 3]
+    assert kept(min_p_only(p, 1.0)) == [0]
+
+
+def test_what_has_no_probability_gets_none():
+    p = probabilities(0.6, 0.0, 0.4)
+    for found in (top_k_only(p, 3), top_p_only(p, 1.0), min_p_only(p, 1e-9), with_temperature(p, 2.0)):
+        assert kept(found) == [0, 2]
+
+
+def test_a_penalty_makes_every_seen_token_less_probable_beside_every_unseen_one():
+    """Whatever the signs of the logits are: dividing those, as the paper does, would fail here."""
+    p, history = table(7, 5), torch.randint(5, (7, 2))
+    found = with_repetition_penalty(p, history, 1.5)
+    for row, tokens in enumerate(history.tolist()):
+        for seen in set(tokens):
+            for unseen in set(range(5)) - set(tokens):
+                assert found[row, seen] - found[row, unseen] < p[row, seen] - p[row, unseen]
+
+
+def test_a_penalty_does_not_count_how_often_a_token_came_and_passes_over_missing_ones():
+    p = table(1, 5).expand(3, 5)
+    history = torch.tensor([[2, 2, 2], [-1, -1, 2], [-1, -1, -1]])
+    found = with_repetition_penalty(p, history, 1.5)
+    torch.testing.assert_close(found[0], found[1])
+    torch.testing.assert_close(found[2], p[2])
+
+
+def test_ngrams_pass_over_missing_tokens():
+    history = torch.tensor([[-1, -1, 4, 2, 4], [-1, -1, -1, -1, 4], [-1, -1, -1, -1, -1]])
+    assert would_repeat_ngram(history, 2, 5).nonzero().tolist() == [[0, 2]]
+    assert would_repeat_ngram(history, 3, 5).nonzero().tolist() == []
+    assert would_repeat_ngram(history, 1, 5).nonzero().tolist() == [[0, 2], [0, 4], [1, 4]]
+    assert would_repeat_ngram(history, 6, 5).nonzero().tolist() == []
+    assert not would_repeat_ngram(torch.tensor([[-1, 4, -1]]), 2, 5).any()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 4])
+def test_ngrams_against_looking_through_the_lists(size):
+    history = torch.randint(3, (40, 12))
+    n_missing = torch.randint(13, (40, 1))
+    history = history.masked_fill(torch.arange(12) < n_missing, -1)
+    found = would_repeat_ngram(history, size, 3)
+    for row, text in enumerate(history.tolist()):
+        text = [token for token in text if token >= 0]
+        runs = {tuple(text[i : i + size]) for i in range(len(text) - size + 1)}
+        for token in range(3):
+            run = (*text[len(text) - size + 1 :], token) if len(text) >= size - 1 else None
+            assert bool(found[row, token]) == (run in runs)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (lambda p: with_temperature(p, 0.0), "temperature 0 means .* use greedy_search"),
+        (lambda p: with_temperature(p, -0.5), "temperature must be positive and finite, but is -0.5"),
+        (lambda p: with_temperature(p, math.inf), "temperature must be positive and finite, but is inf"),
+        (lambda p: with_temperature(p, math.nan), "temperature must be positive and finite, but is nan"),
+        (lambda p: top_k_only(p, 0), "k must be at least 1"),
+        (lambda p: top_p_only(p, 0.0), "p must be above 0 and at most 1, but is 0.0"),
+        (lambda p: top_p_only(p, math.nan), "p must be above 0 and at most 1, but is nan"),
+        (lambda p: min_p_only(p, 1.1), "p must be above 0 and at most 1, but is 1.1"),
+        (lambda p: with_repetition_penalty(p, torch.tensor([[1]]), 0.0), "penalty must be positive"),
+        (lambda p: without_repeated_ngrams(p, torch.tensor([[1]]), 0), "an n-gram has at least 1 token"),
+    ],
+)
+def test_what_is_out_of_range_is_refused(change, message):
+    with pytest.raises(ValueError, match=message):
+        change(probabilities(0.5, 0.5))
+
+
+@pytest.mark.parametrize("change", [with_repetition_penalty, without_repeated_ngrams])
+def test_a_history_of_other_rows_is_refused(change, as_readers_run_it):
+    with pytest.raises(ShapeError, match="axis 'rows' is 2 in log_probabilities but 3 in history"):
+        change(table(2, 5), torch.zeros(3, 4, dtype=torch.long), 2)

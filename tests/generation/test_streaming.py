@@ -1,0 +1,229 @@
+"""Tokens as they come, what ends a sequence, and the mode of the model around it all."""
+
+from __future__ import annotations
+
+import copy
+import gc
+from functools import partial
+
+import pytest
+import torch
+
+from tests.generation.tiny import (
+    EOS,
+    PROMPTS,
+    gpt,
+    greedy_by_hand,
+    log_probability,
+    next_distribution,
+    padded,
+    translator,
+)
+from ttutor.generation import (
+    NewToken,
+    Sampler,
+    ends_with,
+    greedy_search,
+    most_probable,
+    sample,
+    stream,
+    without_repeated_ngrams,
+)
+
+PROMPT = torch.tensor([[5, 6]])
+
+
+def test_tokens_come_step_by_step_and_rows_that_are_over_leave():
+    model = gpt(seed=1)
+    token_ids, is_real = padded(PROMPTS, "left")
+    expected = [greedy_by_hand(model, prompt, 6, [EOS]) for prompt in PROMPTS]
+    assert len({len(new) for new in expected}) > 1  # they do end at different steps
+    found = list(stream(model, token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=6))
+    in_order = [(row, new[step]) for step in range(6) for row, new in enumerate(expected) if step < len(new)]
+    assert [(one.row, one.token_id) for one in found] == in_order
+    for row, (prompt, new) in enumerate(zip(PROMPTS, expected, strict=True)):
+        of_row = [one for one in found if one.row == row]
+        assert [one.ended_by for one in of_row[:-1]] == [""] * (len(new) - 1)
+        assert of_row[-1].ended_by == ("eos_id" if new[-1] == EOS else "max_new_tokens")
+        total = sum(one.log_probability for one in of_row)
+        assert total == pytest.approx(log_probability(model, prompt, new), abs=1e-9)
+
+
+def test_nothing_is_computed_before_it_is_asked_for():
+    model, calls = gpt(seed=1), []
+    handle = model.to_logits.register_forward_hook(lambda *_: calls.append(1))
+    tokens = stream(model, PROMPT, max_new_tokens=5)
+    assert len(calls) == 0
+    next(tokens)
+    next(tokens)
+    handle.remove()
+    assert len(calls) == 2
+
+
+def test_each_token_costs_one_token_of_work():
+    model, widths = translator(seed=1), []
+    reads = model.encoder.register_forward_hook(lambda *_: widths.append("encoder"))
+    writes = model.decoder.register_forward_hook(lambda _, __, hidden: widths.append(hidden.shape[1]))
+    list(stream(model, PROMPT, bos_id=2, max_new_tokens=4))
+    reads.remove()
+    writes.remove()
+    assert widths == ["encoder", 1, 1, 1, 1]
+
+
+def test_faults_are_told_before_the_first_token_is_asked_for():
+    with pytest.raises(ValueError, match="max_new_tokens must be at least 1, but is 0"):
+        stream(gpt(), PROMPT, max_new_tokens=0)
+
+
+@pytest.mark.parametrize("leave", ["close", "break", "exhaust", "drop"])
+def test_the_mode_of_every_part_comes_back_however_the_iterator_ends(leave):
+    model = copy.deepcopy(gpt(seed=1)).train()
+    model.decoder.layers[0].eval()
+    before = [module.training for module in model.modules()]
+    tokens = stream(model, PROMPT, max_new_tokens=3)
+    assert model.training  # nothing has begun
+    next(tokens)
+    assert not any(module.training for module in model.modules())
+    if leave == "close":
+        tokens.close()
+    elif leave == "break":
+        for _ in tokens:
+            break
+        del tokens
+    elif leave == "exhaust":
+        assert len(list(tokens)) == 2
+    else:
+        del tokens
+    gc.collect()
+    assert [module.training for module in model.modules()] == before
+
+
+def test_between_two_tokens_gradients_are_on_as_the_caller_has_them():
+    for _ in stream(gpt(seed=1), PROMPT, max_new_tokens=2):
+        assert torch.is_grad_enabled()
+        assert not torch.is_inference_mode_enabled()
+        assert (torch.ones(1, requires_grad=True) * 2).requires_grad
+
+
+def test_a_stream_can_draw():
+    model = gpt(seed=1)
+    drawn = stream(model, PROMPT, max_new_tokens=6, choose=Sampler(torch.Generator().manual_seed(3), temperature=2.0))
+    (found,) = sample(model, PROMPT, generator=torch.Generator().manual_seed(3), temperature=2.0, max_new_tokens=6)
+    assert tuple(one.token_id for one in drawn) == found.token_ids
+
+
+def test_any_choice_will_do():
+    """The second best token at every step, by a function of our own."""
+    model = gpt(seed=1)
+    found = stream(model, PROMPT, max_new_tokens=4, choose=lambda table, rows: table.topk(2).indices[:, 1])
+    text = PROMPT[0].tolist()
+    for one in found:
+        assert one.token_id == int(next_distribution(model, text).argsort()[-2])
+        text.append(one.token_id)
+
+
+def test_several_end_marks():
+    model = gpt(seed=1)
+    for eos_ids in ([3, 8], (2,), {6, 10}):
+        found = greedy_search(model, torch.tensor(PROMPTS[:1]), eos_id=eos_ids, max_new_tokens=9)
+        expected = greedy_by_hand(model, PROMPTS[0], 9, list(eos_ids))
+        assert list(found[0].token_ids) == [token for token in expected if token not in eos_ids]
+
+
+def test_a_stop_sequence_ends_a_row_and_is_kept():
+    model = gpt(seed=1)
+    new = greedy_by_hand(model, PROMPTS[1], 9)
+    token_ids, is_real = padded(PROMPTS, "right")
+    stop = [ends_with(99), ends_with(new[2], new[3], new[4])]
+    found = greedy_search(model, token_ids, is_real=is_real, stop=stop, max_new_tokens=9)
+    assert found[1].token_ids == tuple(new[:5])
+    assert (found[1].ended_by, found[1].is_finished) == ("stop", True)
+    for row in (0, 2, 3):
+        assert list(found[row].token_ids) == greedy_by_hand(model, PROMPTS[row], 9)
+        assert found[row].ended_by == "max_new_tokens"
+
+
+def test_a_stop_sequence_that_began_in_the_prompt_does_not_count():
+    model = gpt(seed=1)
+    first = greedy_by_hand(model, PROMPTS[0], 1)[0]
+    (found,) = greedy_search(model, torch.tensor(PROMPTS[:1]), stop=[ends_with(9, first)], max_new_tokens=2)
+    assert len(found.token_ids) == 2
+
+
+def test_a_condition_of_the_reader_s_own_sees_the_new_tokens_of_one_row():
+    seen = []
+
+    def is_over(token_ids):
+        seen.append(token_ids)
+        return len(set(token_ids)) >= 3
+
+    model = gpt(seed=1)
+    (found,) = greedy_search(model, torch.tensor(PROMPTS[1:2]), stop=[is_over], max_new_tokens=9)
+    new = tuple(greedy_by_hand(model, PROMPTS[1], 9))
+    assert len(set(found.token_ids)) == 3
+    assert seen == [new[: i + 1] for i in range(len(found.token_ids))]
+
+
+def test_the_end_mark_is_named_before_a_condition_and_a_condition_before_the_limit():
+    model = gpt(seed=1)
+    first = greedy_by_hand(model, PROMPTS[0], 1)[0]
+    options = {"max_new_tokens": 1, "stop": [lambda token_ids: True]}
+    (both,) = greedy_search(model, torch.tensor(PROMPTS[:1]), eos_id=first, **options)
+    (stopped,) = greedy_search(model, torch.tensor(PROMPTS[:1]), **options)
+    assert (both.ended_by, both.token_ids) == ("eos_id", ())
+    assert (stopped.ended_by, stopped.token_ids) == ("stop", (first,))
+
+
+def test_an_empty_stop_sequence_is_refused():
+    with pytest.raises(ValueError, match="needs at least one token"):
+        ends_with()
+
+
+def test_filters_change_the_choice_and_not_the_probability_that_is_told():
+    model = gpt(seed=1)
+    no_repeat = partial(without_repeated_ngrams, size=1)
+    (found,) = greedy_search(model, torch.tensor(PROMPTS[:1]), filters=[no_repeat], max_new_tokens=5)
+    text = list(PROMPTS[0])
+    for token in found.token_ids:
+        ranked = next_distribution(model, text).argsort(descending=True).tolist()
+        assert token == next(candidate for candidate in ranked if candidate not in text)
+        text.append(token)
+    assert found.log_probability == pytest.approx(log_probability(model, PROMPTS[0], found.token_ids), abs=1e-9)
+
+
+def test_filters_are_applied_in_turn_and_see_what_was_fed():
+    seen = []
+
+    def only(allowed, log_probabilities, history):
+        seen.append(history.tolist())
+        forbidden = [token for token in range(11) if token not in allowed]
+        return log_probabilities.index_fill(1, torch.tensor(forbidden), -torch.inf)
+
+    token_ids, is_real = padded([[5, 6, 7], [8]], "right")
+    filters = [partial(only, {1, 2, 4}), partial(only, {2, 9})]
+    found = greedy_search(gpt(seed=1), token_ids, is_real=is_real, filters=filters, max_new_tokens=2)
+    assert [one.token_ids for one in found] == [(2, 2), (2, 2)]
+    assert seen[::2] == [[[5, 6, 7], [-1, -1, 8]], [[5, 6, 7, 2], [-1, -1, 8, 2]]]
+    seen.clear()
+    greedy_search(translator(), torch.tensor([[5, 6]]), bos_id=2, filters=filters, max_new_tokens=2)
+    assert seen[::2] == [[[2]], [[2, 2]]]  # of an encoder-decoder, the target
+
+
+def test_filters_that_leave_nothing_are_told():
+    model = gpt(seed=1, vocab_size=4)
+    tokens = stream(
+        model, torch.tensor([[1, 1], [0, 1]]), filters=[partial(without_repeated_ngrams, size=1)], max_new_tokens=4
+    )
+    with pytest.raises(ValueError, match="the filters left no token for sequence 1: forbid less"):
+        list(tokens)
+
+
+def test_a_filter_that_forbids_everything_is_told_even_if_it_does_not_renormalise():
+    tokens = stream(gpt(), PROMPT, filters=[lambda table, _: torch.full_like(table, -torch.inf)], max_new_tokens=1)
+    with pytest.raises(ValueError, match="the filters left no token for sequence 0"):
+        list(tokens)
+
+
+def test_a_new_token_is_a_plain_value():
+    assert NewToken(0, 5, -1.0) == NewToken(row=0, token_id=5, log_probability=-1.0, ended_by="")
+    assert most_probable(torch.tensor([[0.1, 0.7, 0.2]]).log(), rows=[4]).tolist() == [1]

@@ -1,0 +1,1 @@
+"""Tests of `ttutor.inside`, one file for each of its modules."""

@@ -1,0 +1,122 @@
+"""Head scores against loops over pairs of tokens, and on heads whose score is known."""
+
+import math
+
+import pytest
+import torch
+
+from ttutor.inside import (
+    attention_distance,
+    attention_entropy,
+    first_token_score,
+    induction_score,
+    previous_token_score,
+    weight_on,
+)
+from ttutor.shapes import ShapeError
+
+IDS = torch.tensor([[4, 9, 4, 9, 9, 1, 4], [3, 5, 6, 3, 5, 0, 0]])
+IS_REAL = torch.tensor([[True] * 7, [True] * 5 + [False] * 2])
+LEFT = torch.tensor([[True] * 7, [False] * 2 + [True] * 5])
+
+
+@pytest.fixture
+def weights():
+    return torch.randn(2, 3, 7, 7, dtype=torch.float64).softmax(dim=-1)
+
+
+def mean_by_loop(weights, is_wanted, is_real):
+    """For each head, the mean over the queries with a wanted key of the weight on wanted keys."""
+    means = []
+    for head in range(weights.shape[1]):
+        landed = []
+        for row in range(weights.shape[0]):
+            for i in range(weights.shape[2]):
+                keys = [
+                    j for j in range(weights.shape[3]) if is_wanted(row, i, j) and is_real[row, i] and is_real[row, j]
+                ]
+                if keys:
+                    landed.append(sum(weights[row, head, i, j].item() for j in keys))
+        means.append(sum(landed) / len(landed))
+    return torch.tensor(means, dtype=weights.dtype)
+
+
+@pytest.mark.parametrize("is_real", [None, IS_REAL, LEFT], ids=["unpadded", "padded right", "padded left"])
+def test_scores_equal_loops_over_pairs(weights, is_real):
+    real = torch.ones_like(IS_REAL) if is_real is None else is_real
+    first = [min(j for j in range(7) if real[row, j]) for row in range(2)]
+    for score, is_wanted in [
+        (previous_token_score(weights, is_real), lambda row, i, j: j == i - 1),
+        (first_token_score(weights, is_real), lambda row, i, j: j == first[row]),
+        (induction_score(weights, IDS, is_real), lambda row, i, j: 0 < j <= i and IDS[row, j - 1] == IDS[row, i]),
+    ]:
+        torch.testing.assert_close(score, mean_by_loop(weights, is_wanted, real), rtol=0, atol=1e-12)
+
+
+def test_entropy_and_distance_equal_loops(weights):
+    for score, of_query in [
+        (attention_entropy, lambda i, row: -sum(p * math.log(p) for p in row)),
+        (attention_distance, lambda i, row: sum(p * abs(i - j) for j, p in enumerate(row))),
+    ]:
+        expected = [
+            sum(of_query(i, weights[row, head, i].tolist()) for row in range(2) for i in range(7) if IS_REAL[row, i])
+            / 12
+            for head in range(3)
+        ]
+        torch.testing.assert_close(score(weights, IS_REAL), torch.tensor(expected, dtype=torch.float64))
+
+
+def test_an_induction_head_on_a_repeated_text_scores_one():
+    period = 4
+    ids = torch.randperm(20)[:period].repeat(3)[None]
+    weights = torch.zeros(1, 1, 12, 12)
+    for i in range(12):
+        weights[0, 0, i, 0 if i < period else i - period + 1] = 1.0
+    assert induction_score(weights, ids) == 1.0
+    assert previous_token_score(weights) < 0.2
+
+
+def test_a_uniform_head_has_the_entropy_and_distance_of_its_length():
+    weights = torch.full((1, 2, 64, 64), 1 / 64, dtype=torch.float64)
+    torch.testing.assert_close(attention_entropy(weights), torch.full((2,), math.log(64), dtype=torch.float64))
+    torch.testing.assert_close(
+        attention_distance(weights), torch.full((2,), (64**2 - 1) / (3 * 64), dtype=torch.float64)
+    )
+
+
+def test_a_causal_uniform_head_rests_on_the_first_token_by_the_harmonic_mean():
+    weights = torch.ones(1, 1, 5, 5, dtype=torch.float64).tril()
+    weights = weights / weights.sum(-1, keepdim=True)
+    torch.testing.assert_close(first_token_score(weights).item(), (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5)
+
+
+def test_scores_take_leading_layers(weights):
+    layers = torch.stack([weights, weights.flip(1)])
+    for score in (previous_token_score, first_token_score, attention_distance, attention_entropy):
+        torch.testing.assert_close(score(layers), torch.stack([score(weights), score(weights).flip(0)]))
+    stacked = torch.stack([induction_score(weights, IDS), induction_score(weights, IDS).flip(0)])
+    torch.testing.assert_close(induction_score(layers, IDS), stacked)
+
+
+def test_entropy_is_for_cross_attention_too_and_a_blind_query_has_none():
+    weights = torch.full((2, 3, 5, 7), 1 / 7)
+    weights[:, :, 1:] = 0
+    torch.testing.assert_close(attention_entropy(weights), torch.full((3,), math.log(7) / 5))
+
+
+def test_weight_on_separators(weights):
+    is_separator = (IDS == 9)[:, None].expand(2, 7, 7)
+    expected = weights[0, :, :, [1, 3, 4]].sum(-1).mean(-1)  # only the first row has separators
+    torch.testing.assert_close(weight_on(weights, is_separator), expected)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_cannot_be_scored_is_refused(weights):
+    with pytest.raises(ValueError, match="nothing to average"):
+        induction_score(weights, torch.arange(14).reshape(2, 7))
+    with pytest.raises(ShapeError, match="axis 'tokens' is 7 in weights but 6"):
+        previous_token_score(weights[..., :6])
+    with pytest.raises(ShapeError, match="axis 'batch' is 2 in weights but 1 in token_ids"):
+        induction_score(weights, IDS[:1])
+    with pytest.raises(ShapeError, match="axis 'queries' is 7 in weights but 6 in is_real"):
+        attention_entropy(weights, IS_REAL[:, :6])

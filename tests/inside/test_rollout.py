@@ -1,0 +1,61 @@
+"""Rollout against explicit matrix products and a sum over paths."""
+
+import itertools
+
+import pytest
+import torch
+
+from tests.inside.models import SOURCE_IDS, translator
+from ttutor.inside import attention_rollout, capture
+from ttutor.shapes import ShapeError
+
+
+@pytest.fixture
+def weights():
+    return torch.randn(3, 2, 5, 4, 4, dtype=torch.float64).softmax(dim=-1)
+
+
+def test_rollout_is_the_sum_over_all_paths(weights):
+    rolled = attention_rollout(weights)
+    mixed = 0.5 * weights.mean(dim=2) + 0.5 * torch.eye(4, dtype=torch.float64)
+    expected = torch.zeros_like(rolled)
+    for row, out, b, a, into in itertools.product(range(2), *[range(4)] * 4):
+        expected[row, out, into] += mixed[2, row, out, b] * mixed[1, row, b, a] * mixed[0, row, a, into]
+    torch.testing.assert_close(rolled, expected, rtol=0, atol=1e-12)
+
+
+def test_rows_sum_to_one_and_a_causal_model_rolls_out_causally(weights):
+    causal = weights.tril()
+    causal = causal / causal.sum(dim=-1, keepdim=True)
+    rolled = attention_rollout(causal)
+    torch.testing.assert_close(rolled.sum(dim=-1), torch.ones(2, 4, dtype=torch.float64))
+    assert (rolled.triu(1) == 0).all()
+
+
+@pytest.mark.parametrize(("residual", "expected"), [(1.0, "identity"), (0.0, "product")])
+def test_the_extremes_are_the_identity_and_the_bare_product(weights, residual, expected):
+    rolled = attention_rollout(weights, residual=residual)
+    means = weights.mean(dim=2)
+    product = (
+        torch.eye(4, dtype=torch.float64).expand(2, 4, 4) if expected == "identity" else means[2] @ means[1] @ means[0]
+    )
+    torch.testing.assert_close(rolled, product, rtol=0, atol=1e-12)
+
+
+def test_it_takes_what_capture_stacks():
+    model = translator()
+    with capture(model, "encoder.layers.*.self_attention.weights") as seen:
+        model.encode(SOURCE_IDS)
+    rolled = attention_rollout(seen.stack())
+    assert rolled.shape == (2, 7, 7)
+    assert (rolled[1, :4, 4:] == 0).all()  # nothing comes from padding
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_other_axes_and_shares_are_refused(weights):
+    with pytest.raises(ShapeError, match="weights must have 5 axes"):
+        attention_rollout(weights[0])
+    with pytest.raises(ShapeError, match="axis 'tokens' is 4 in weights but 3"):
+        attention_rollout(weights[..., :3])
+    with pytest.raises(ValueError, match="residual must lie between 0 and 1, but is 1.5"):
+        attention_rollout(weights, residual=1.5)

@@ -1,0 +1,138 @@
+"""Rotary positions: against complex numbers, and by their properties."""
+
+import pytest
+import torch
+
+from ttutor.cache import DecoderCache, KeyValueCache
+from ttutor.decoder import Decoder
+from ttutor.masks import CAUSAL, Mask
+from ttutor.multihead import MultiHeadAttention
+from ttutor.positions import RotaryPositions, half_to_interleaved, interleaved_to_half, rotary_frequencies
+from ttutor.shapes import ShapeError
+
+LAYOUTS = ["half", "interleaved"]
+CLOSE = {"rtol": 0, "atol": 1e-12}
+
+
+def scores(q, k, query_positions, key_positions, layout="half", base=10_000.0):
+    """The products of turned queries and keys."""
+    rotary = RotaryPositions(q.shape[-1], layout=layout, base=base)
+    return rotary(query_positions)(q) @ rotary(key_positions)(k).mT
+
+
+@pytest.fixture
+def vectors():
+    return torch.randn(2, 3, 5, 8, dtype=torch.float64)
+
+
+@pytest.mark.parametrize("base", [10_000.0, 7.0])
+def test_interleaved_is_a_product_of_complex_numbers(vectors, base):
+    positions = torch.tensor([[0, 1, 2, 3, 4], [9, 8, 700, 0, 1]])
+    angles = positions[:, None, :, None] * base ** (-torch.arange(0, 8, 2, dtype=torch.float64) / 8)
+    turned = torch.view_as_complex(vectors.reshape(2, 3, 5, 4, 2)) * torch.polar(torch.ones_like(angles), angles)
+    mine = RotaryPositions(8, base=base, layout="interleaved")(positions)(vectors)
+    torch.testing.assert_close(mine, torch.view_as_real(turned).reshape(2, 3, 5, 8), **CLOSE)
+
+
+def test_the_layouts_are_one_scheme_with_features_renamed(vectors):
+    positions = torch.arange(5)[None]
+    renamed = vectors.reshape(2, 3, 5, 4, 2).mT.reshape(2, 3, 5, 8)
+    interleaved = RotaryPositions(8, layout="interleaved")(positions)(vectors)
+    half = RotaryPositions(8, layout="half")(positions)(renamed)
+    torch.testing.assert_close(half, interleaved.reshape(2, 3, 5, 4, 2).mT.reshape(2, 3, 5, 8), **CLOSE)
+
+
+def test_converting_the_weights_converts_the_layer():
+    hidden, positions = torch.randn(2, 5, 7, dtype=torch.float64), torch.arange(5)[None]
+    layer = MultiHeadAttention(7, 4, 2, d_head=6).double()
+    for parameter in layer.parameters():
+        torch.nn.init.normal_(parameter)
+    expected = layer(hidden, rotation=RotaryPositions(6, layout="interleaved")(positions))
+    with torch.no_grad():
+        for projection, n_heads in ((layer.to_query, 4), (layer.to_key, 2)):
+            for tensor in (projection.weight, projection.bias):
+                converted = interleaved_to_half(tensor, n_heads)
+                assert torch.equal(half_to_interleaved(converted, n_heads), tensor)
+                tensor.copy_(converted)
+    torch.testing.assert_close(layer(hidden, rotation=RotaryPositions(6, layout="half")(positions)), expected)
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_scores_depend_on_the_distance_alone(vectors, layout):
+    q, k = vectors, torch.randn_like(vectors)
+    positions = torch.tensor([[0, 1, 2, 3, 4], [4, 9, 11, 12, 40]])
+    near = scores(q, k, positions, positions, layout)
+    far = scores(q, k, positions + 1000, positions + 1000, layout)
+    torch.testing.assert_close(near, far, rtol=0, atol=1e-11)
+    other = scores(q, k, positions, positions + 1, layout)
+    assert (near - other).abs().max() > 0.1
+
+
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_lengths_are_kept_and_position_zero_changes_nothing(vectors, layout):
+    rotary = RotaryPositions(8, layout=layout)
+    turned = rotary(torch.arange(5)[None] * 37)(vectors)
+    torch.testing.assert_close(turned.norm(dim=-1), vectors.norm(dim=-1), **CLOSE)
+    assert torch.equal(rotary(torch.zeros(1, 5, dtype=torch.long))(vectors), vectors)
+
+
+def test_angles_stay_exact_in_low_precision_and_far_away():
+    # In bfloat16 the position 1001 itself is 1000; the angles must not be made of such numbers.
+    model = RotaryPositions(4).bfloat16()
+    rotation = model(torch.tensor([[1001, 1_000_001]]))
+    angle = torch.tensor([1001.0, 1_000_001.0], dtype=torch.float64)
+    torch.testing.assert_close(rotation.cos[0, 0, :, 0], angle.cos(), **CLOSE)
+    assert rotation(torch.ones(1, 1, 2, 4, dtype=torch.bfloat16)).dtype == torch.bfloat16
+
+
+def test_it_has_no_parameters_and_no_state():
+    assert list(RotaryPositions(8).state_dict()) == []
+
+
+def test_positions_may_be_fractions(vectors):
+    halves = scores(vectors, vectors, torch.arange(5.0)[None] / 2, torch.arange(5.0)[None] / 2)
+    rotary = RotaryPositions(8, frequencies=rotary_frequencies(8) / 2)
+    slower = rotary(torch.arange(5)[None])(vectors)
+    torch.testing.assert_close(halves, slower @ slower.mT, **CLOSE)
+
+
+def test_turned_keys_are_cached_turned():
+    hidden, rotary = torch.randn(2, 5, 8, dtype=torch.float64), RotaryPositions(4)
+    layer = MultiHeadAttention(8, 2).double()
+    whole = layer(hidden, mask=CAUSAL, rotation=rotary(torch.arange(5)[None]))
+    cache, parts = KeyValueCache(), []
+    for start, end in ((0, 2), (2, 3), (3, 5)):
+        rotation = rotary(torch.arange(start, end)[None])
+        parts.append(layer(hidden[:, start:end], mask=CAUSAL, cache=cache, rotation=rotation))
+    torch.testing.assert_close(torch.cat(parts, dim=1), whole, **CLOSE)
+
+
+def test_padding_on_the_left_moves_nothing():
+    hidden, rotary = torch.randn(1, 5, 8, dtype=torch.float64), RotaryPositions(4)
+    decoder = Decoder(8, 2, 16, 2, cross_attention=False, norm="pre").double()
+    padded = torch.cat([torch.randn(1, 3, 8, dtype=torch.float64), hidden], dim=1)
+    positions, real = DecoderCache(0).extend(torch.tensor([[False] * 3 + [True] * 5]))
+    with_padding = decoder(padded, mask=Mask(dense=real), rotation=rotary(positions))[:, 3:]
+    torch.testing.assert_close(with_padding, decoder(hidden, rotation=rotary(torch.arange(5)[None])), **CLOSE)
+
+
+@pytest.mark.parametrize("d_head", [0, 5])
+def test_an_odd_width_is_refused(d_head):
+    with pytest.raises(ValueError, match=f"d_head must be even, but is {d_head}"):
+        RotaryPositions(d_head)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_does_not_fit_is_refused(vectors):
+    with pytest.raises(ValueError, match=r"layout must be one of \['half', 'interleaved'\], but is 'gptj'"):
+        RotaryPositions(8, layout="gptj")
+    with pytest.raises(ValueError, match="base must be positive, but is 0"):
+        RotaryPositions(8, base=0)
+    rotation = RotaryPositions(8)(torch.arange(4)[None])
+    with pytest.raises(ShapeError, match="axis 'tokens' is 5 in vectors but must be 4"):
+        rotation(vectors)
+    with pytest.raises(ShapeError, match="axis 'd_head' is 4 in vectors but must be 8"):
+        rotation(vectors[..., :4, :4])
+    layer = MultiHeadAttention(8, 1).double()
+    with pytest.raises(ValueError, match="a rotation belongs to self-attention"):
+        layer(vectors[0], vectors[0], rotation=rotation)

@@ -1,0 +1,85 @@
+"""Additive attention against loops over pairs, with masks, and in its gradients."""
+
+import pytest
+import torch
+
+from ttutor.recurrence import AdditiveAttention, additive_weights
+from ttutor.shapes import ShapeError
+
+
+@pytest.fixture
+def attention():
+    return AdditiveAttention(d_query=4, d_memory=6, d_head=3).double()
+
+
+@pytest.fixture
+def query():
+    return torch.randn(2, 5, 4, dtype=torch.float64)
+
+
+@pytest.fixture
+def memory():
+    return torch.randn(2, 7, 6, dtype=torch.float64)
+
+
+def by_loops(attention, query, memory, is_real):
+    """The paper's equations 5 and 6 and its appendix A.1.2, one number at a time."""
+    weights = torch.zeros(2, 5, 7, dtype=torch.float64)
+    for b in range(2):
+        for i in range(5):
+            for j in range(7):
+                if is_real[b, j]:
+                    inner = attention.to_query.weight @ query[b, i] + attention.to_key.weight @ memory[b, j]
+                    weights[b, i, j] = torch.exp(torch.dot(attention.direction, torch.tanh(inner)))
+    return weights / weights.sum(dim=-1, keepdim=True)
+
+
+@pytest.mark.parametrize("padded", [False, True])
+def test_weights_and_context_equal_loops_over_pairs(attention, query, memory, is_real, padded):
+    is_real = is_real if padded else torch.ones_like(is_real)
+    expected = by_loops(attention, query, memory, is_real)
+    given = is_real if padded else None
+    torch.testing.assert_close(attention.weights(query, memory, given), expected, rtol=0, atol=1e-13)
+    torch.testing.assert_close(attention(query, memory, given), expected @ memory, rtol=0, atol=1e-13)
+
+
+def test_gradients_equal_those_of_the_loops(attention, query, memory, is_real):
+    tensors = [query.requires_grad_(), memory.requires_grad_(), *attention.parameters()]
+    slope = torch.randn(2, 5, 6, dtype=torch.float64)
+    mine = torch.autograd.grad((attention(query, memory, is_real) * slope).sum(), tensors)
+    expected = torch.autograd.grad(((by_loops(attention, query, memory, is_real) @ memory) * slope).sum(), tensors)
+    for gradient, other in zip(mine, expected, strict=True):
+        torch.testing.assert_close(gradient, other, rtol=0, atol=1e-12)
+
+
+def test_keys_at_hand_give_the_same(attention, query, memory, is_real):
+    k = attention.to_key(memory)
+    assert torch.equal(attention(query, memory, is_real, k), attention(query, memory, is_real))
+
+
+def test_padding_gets_no_weight_and_its_values_never_matter(attention, query, memory, is_real):
+    weights = attention.weights(query, memory, is_real)
+    assert (weights.movedim(1, 2)[~is_real] == 0).all()
+    other = memory.masked_fill(~is_real[..., None], 1e6)
+    assert torch.equal(attention.weights(query, other, is_real), weights)
+
+
+def test_a_memory_of_padding_gives_zeros_and_finite_gradients(attention, query, memory):
+    memory = memory.requires_grad_()
+    context = attention(query, memory, torch.zeros(2, 7, dtype=torch.bool))
+    assert torch.equal(context, torch.zeros_like(context))
+    context.sum().backward()
+    assert all(p.grad.isfinite().all() for p in [memory, *attention.parameters()])
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_does_not_fit_is_named(attention, query, memory, is_real):
+    with pytest.raises(ShapeError, match="axis 'd_query' is 3 in query but must be 4"):
+        attention(query[..., :3], memory)
+    with pytest.raises(ShapeError, match="axis 'batch' is 2 in query but 1 in memory"):
+        attention(query, memory[:1])
+    q, k = torch.zeros(2, 5, 3), torch.zeros(2, 7, 3)
+    with pytest.raises(ShapeError, match="axis 'keys' is 7 in k but 6 in is_real"):
+        additive_weights(q, k, torch.zeros(3), is_real[:, :6])
+    with pytest.raises(ShapeError, match="axis 'd_head' is 3 in q but 4 in direction"):
+        additive_weights(q, k, torch.zeros(4))

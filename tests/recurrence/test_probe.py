@@ -1,0 +1,106 @@
+"""The gradient through time against the product of step Jacobians, and what is known of it beforehand."""
+
+import pytest
+import torch
+from torch import nn
+
+from ttutor.recurrence import GRUCell, LSTMCell, RNNCell, depends_on, gradient_norms, hidden_of, jacobians_through_time
+from ttutor.recurrence import unroll as unroll_cell
+from ttutor.shapes import ShapeError
+
+
+def state_jacobian(cell, inputs, state):
+    """One row's Jacobian of the whole new state with respect to the whole old one, by torch's own function."""
+    d_model = cell.d_model
+
+    def step(flat):
+        return torch.cat(cell(inputs[None], tuple(flat.reshape(cell.n_parts, 1, d_model))), dim=-1)[0]
+
+    return torch.autograd.functional.jacobian(step, torch.cat(state))
+
+
+@pytest.mark.parametrize(("cell_type", "part"), [(RNNCell, 0), (LSTMCell, 0), (LSTMCell, 1), (GRUCell, 0)])
+def test_equals_the_product_of_the_steps_jacobians(cell_type, part, inputs):
+    cell = cell_type(3, 5).double()
+    states = unroll_cell(cell, inputs)
+    mine = jacobians_through_time(cell, inputs, part=part)
+    assert mine.shape == (8, 2, 5, 5)
+    block = slice(5 * part, 5 * part + 5)
+    for b in range(2):
+        product = torch.eye(5 * cell.n_parts, dtype=torch.float64)
+        for t in reversed(range(8)):
+            torch.testing.assert_close(mine[t, b], product[block, block], rtol=0, atol=1e-13)
+            if t > 0:
+                step = state_jacobian(cell, inputs[b, t - 1], [tensor[b] for tensor in states[t - 1]])
+                product = product @ step
+
+
+def test_a_tanh_recurrence_equals_the_closed_form():
+    """Each step's Jacobian is diag(1 - h^2) U, with U the matrix that multiplies the hidden vector from the left."""
+    cell, inputs = RNNCell(3, 5).double(), torch.randn(1, 20, 3, dtype=torch.float64)
+    hidden = hidden_of(unroll_cell(cell, inputs))[0]
+    product = torch.eye(5, dtype=torch.float64)
+    for t in reversed(range(20)):
+        product = product @ torch.diag(1 - hidden[t] ** 2) @ cell.from_hidden.weight
+        mine = jacobians_through_time(cell, inputs)[t, 0]
+        torch.testing.assert_close(mine, product, rtol=0, atol=1e-13)
+
+
+@pytest.mark.parametrize("gain", [0.9, 1.0, 1.1])
+def test_a_scaled_rotation_shrinks_keeps_or_blows_up_exponentially(gain):
+    cell = RNNCell(3, 8, activation="linear").double()
+    cell.from_hidden.weight.data = gain * nn.init.orthogonal_(torch.empty(8, 8, dtype=torch.float64))
+    inputs, steps_left = torch.randn(2, 100, 3, dtype=torch.float64), torch.arange(100, -1, -1)
+    expected = (gain ** steps_left.double())[:, None].expand(101, 2)
+    torch.testing.assert_close(gradient_norms(cell, inputs), expected)
+    torch.testing.assert_close(gradient_norms(cell, inputs, norm="frobenius"), expected * 8**0.5)
+
+
+def test_along_the_lstms_cell_the_derivative_is_the_product_of_forget_gates():
+    cell, forget = LSTMCell(3, 5).double(), torch.tensor(0.9, dtype=torch.float64)
+    with torch.no_grad():
+        cell.from_hidden.weight.zero_()
+        cell.from_input.weight.zero_()
+        cell.biases().forget.fill_(torch.logit(forget))
+    inputs = torch.randn(2, 100, 3, dtype=torch.float64)
+    jacobians = jacobians_through_time(cell, inputs, part=1)
+    torch.testing.assert_close(jacobians[0], (0.9**100 * torch.eye(5, dtype=torch.float64)).expand(2, 5, 5))
+
+
+def test_it_begins_where_it_is_told_and_rows_do_not_mix(inputs):
+    cell = RNNCell(3, 5).double()
+    states = unroll_cell(cell, inputs)
+    whole, rest = jacobians_through_time(cell, inputs), jacobians_through_time(cell, inputs[:, 4:], states[4])
+    torch.testing.assert_close(rest, whole[4:])
+    torch.testing.assert_close(jacobians_through_time(cell, inputs[1:])[:, 0], whole[:, 1])
+
+
+def test_it_works_where_gradients_are_off_and_leaves_none_behind(inputs):
+    cell = GRUCell(3, 5).double()
+    for parameter in cell.parameters():
+        parameter.requires_grad_(False)
+    with torch.no_grad():
+        frozen = gradient_norms(cell, inputs)
+    assert not frozen.requires_grad
+    assert all(parameter.grad is None for parameter in cell.parameters())
+    torch.testing.assert_close(frozen[-1], torch.ones(2, dtype=torch.float64))
+    assert (frozen > 0).all()
+
+
+def test_dependence_is_the_support_of_the_jacobian():
+    cell, inputs = RNNCell(3, 5).double(), torch.randn(7, 3, dtype=torch.float64)
+    lower = torch.ones(7, 7, dtype=torch.bool).tril()
+    assert torch.equal(depends_on(lambda x: hidden_of(unroll_cell(cell, x)), inputs), lower)
+    products = depends_on(lambda x: x[:, 2:4] * x[:, 5:6], inputs)
+    assert products.nonzero().tolist() == [[0, 2], [0, 5], [1, 3], [1, 5]]
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_does_not_fit_is_named(inputs):
+    cell = RNNCell(3, 5).double()
+    with pytest.raises(ValueError, match=r"norm must be one of \['frobenius', 'spectral'\], but is 'nuclear'"):
+        gradient_norms(cell, inputs, norm="nuclear")
+    with pytest.raises(ValueError, match="the state of RNNCell has parts 0 to 0, but part is 1"):
+        gradient_norms(cell, inputs, part=1)
+    with pytest.raises(ShapeError, match="axis 'd_input' is 2 in inputs but must be 3"):
+        gradient_norms(cell, inputs[..., :2])

@@ -1,0 +1,62 @@
+"""The parallel scan of a linear recurrence against the loop, its number of rounds, and its gradients."""
+
+import math
+
+import pytest
+import torch
+
+from ttutor.recurrence import RNNCell, hidden_of, linear_scan, unroll
+from ttutor.shapes import ShapeError
+
+
+def by_loop(factor, inputs):
+    hidden, seen = torch.zeros_like(inputs[:, 0]), []
+    for t in range(inputs.shape[1]):
+        hidden = factor[:, t] * hidden + inputs[:, t]
+        seen.append(hidden)
+    return torch.stack(seen, dim=1)
+
+
+@pytest.mark.parametrize("n_tokens", [1, 2, 3, 7, 8, 9, 64])
+def test_equals_the_loop_in_logarithmically_many_rounds(n_tokens):
+    factor, inputs = torch.randn(2, 2, n_tokens, 5, dtype=torch.float64)
+    hidden, n_rounds = linear_scan(factor, inputs)
+    torch.testing.assert_close(hidden, by_loop(factor, inputs), rtol=1e-12, atol=1e-12)
+    assert n_rounds == math.ceil(math.log2(n_tokens))
+
+
+def test_gradients_equal_those_of_the_loop():
+    factor, inputs = torch.randn(2, 2, 7, 5, dtype=torch.float64)
+    tensors = [factor.requires_grad_(), inputs.requires_grad_()]
+    slope = torch.randn(2, 7, 5, dtype=torch.float64)
+    mine = torch.autograd.grad((linear_scan(*tensors)[0] * slope).sum(), tensors)
+    expected = torch.autograd.grad((by_loop(*tensors) * slope).sum(), tensors)
+    for gradient, other in zip(mine, expected, strict=True):
+        torch.testing.assert_close(gradient, other)
+
+
+def test_a_factor_of_zero_forgets_and_a_factor_of_one_sums():
+    inputs = torch.randn(2, 7, 5, dtype=torch.float64)
+    assert torch.equal(linear_scan(torch.zeros_like(inputs), inputs)[0], inputs)
+    torch.testing.assert_close(linear_scan(torch.ones_like(inputs), inputs)[0], inputs.cumsum(dim=1))
+
+
+def test_it_solves_a_linear_cell_with_a_diagonal_recurrence_and_not_a_tanh_cell():
+    inputs, diagonal = torch.randn(2, 64, 3, dtype=torch.float64), torch.linspace(0.5, 1.0, 5, dtype=torch.float64)
+    for activation, solves in (("linear", True), ("tanh", False)):
+        cell = RNNCell(3, 5, activation=activation).double()
+        cell.from_hidden.weight.data = torch.diag(diagonal)
+        hidden, _ = linear_scan(diagonal.expand(2, 64, 5), cell.from_input(inputs))
+        error = (hidden - hidden_of(unroll(cell, inputs))).abs().max()
+        assert error < 1e-12 if solves else error > 0.1
+
+
+def test_no_tokens_take_no_rounds():
+    hidden, n_rounds = linear_scan(torch.ones(2, 0, 5), torch.ones(2, 0, 5))
+    assert (hidden.shape, n_rounds) == ((2, 0, 5), 0)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_does_not_fit_is_named():
+    with pytest.raises(ShapeError, match="axis 'tokens' is 6 in factor but 7 in inputs"):
+        linear_scan(torch.ones(2, 6, 5), torch.ones(2, 7, 5))

@@ -1,0 +1,244 @@
+"""Both sequence-to-sequence models against torch's modules, padding of either side, and greedy writing."""
+
+import pytest
+import torch
+from torch import nn
+
+from tests.recurrence.torch_twins import copy_weights, torch_twin
+from ttutor.recurrence import Seq2Seq, Seq2SeqConfig
+from ttutor.shapes import ShapeError
+
+PAD, BOS, EOS = 0, 2, 3
+
+
+def build(**changes) -> Seq2Seq:
+    model = Seq2Seq(Seq2SeqConfig(**{"vocab_size": 13, "d_model": 6, **changes})).double().eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.6)
+    return model
+
+
+@pytest.fixture(params=["rnn", "lstm", "gru"])
+def cell(request):
+    return request.param
+
+
+@pytest.fixture(params=["fixed vector", "attention", "attention, from both ends"])
+def model(request, cell):
+    return build(cell=cell, attention="attention" in request.param, bidirectional="both ends" in request.param)
+
+
+@pytest.fixture
+def source_ids():
+    return torch.tensor([[5, 6, 7, 8, 9, 3, 4], [4, 5, 6, 3, 0, 0, 0]])
+
+
+@pytest.fixture
+def target_ids():
+    return torch.tensor([[2, 10, 11, 12, 8], [2, 9, 11, 0, 0]])
+
+
+def test_the_fixed_vector_model_equals_two_of_torchs_modules(cell):
+    model = build(cell=cell)
+    source_ids, target_ids = torch.randint(1, 13, (2, 7)), torch.randint(1, 13, (2, 5))
+    _, last = torch_twin(model.encoder.cell)(model.source_embedding(source_ids))
+    hidden, _ = torch_twin(model.decoder_cell)(model.target_embedding(target_ids), last)
+    torch.testing.assert_close(model(source_ids, target_ids), model.to_logits(hidden), rtol=0, atol=1e-12)
+
+
+def test_reading_from_both_ends_equals_torch(cell):
+    model = build(cell=cell, bidirectional=True)
+    source_ids, target_ids = torch.randint(1, 13, (2, 7)), torch.randint(1, 13, (2, 5))
+    reader = torch_twin(model.encoder.cell, model.encoder.backward_cell)
+    _, last = reader(model.source_embedding(source_ids))
+    parts = last if cell == "lstm" else (last,)
+    state = tuple(torch.cat([part[:1], part[1:]], dim=-1) for part in parts)
+    hidden, _ = torch_twin(model.decoder_cell)(
+        model.target_embedding(target_ids), state if cell == "lstm" else state[0]
+    )
+    torch.testing.assert_close(model(source_ids, target_ids), model.to_logits(hidden), rtol=0, atol=1e-12)
+
+
+def test_the_model_with_attention_equals_the_papers_equations_step_by_step():
+    """Bahdanau et al. (2015), section 3.1: context from the state before, then torch's cell on token and context."""
+    model = build(attention=True)
+    source_ids, target_ids = torch.randint(1, 13, (2, 7)), torch.randint(1, 13, (2, 5))
+    memory, last = torch_twin(model.encoder.cell)(model.source_embedding(source_ids))
+    cell, state = nn.GRUCell(12, 6).double(), last[0]
+    copy_weights(model.decoder_cell, cell)
+    attention, logits, all_weights = model.attention, [], []
+    for t in range(5):
+        inner = (state @ attention.to_query.weight.T)[:, None] + memory @ attention.to_key.weight.T
+        weights = (inner.tanh() @ attention.direction).softmax(dim=-1)
+        context = (weights[:, :, None] * memory).sum(dim=1)
+        state = cell(torch.cat([model.target_embedding.weight[target_ids[:, t]], context], dim=-1), state)
+        logits.append(model.to_logits(state))
+        all_weights.append(weights)
+    torch.testing.assert_close(model(source_ids, target_ids), torch.stack(logits, 1), rtol=0, atol=1e-12)
+    mine = model.attention_weights(source_ids, target_ids)
+    torch.testing.assert_close(mine, torch.stack(all_weights, 1), rtol=0, atol=1e-12)
+
+
+def test_padding_never_matters_neither_its_amount_nor_its_side(model, source_ids, target_ids):
+    alone = model(source_ids[1:, :4], target_ids[1:, :3])
+    torch.testing.assert_close(model(source_ids, target_ids)[1:, :3], alone)
+    left_source, left_target = torch.roll(source_ids, 3, dims=1), torch.roll(target_ids, 2, dims=1)
+    torch.testing.assert_close(model(left_source[1:], left_target[1:])[:, 2:], alone)
+
+
+def test_no_leak_from_the_future(model, source_ids, target_ids):
+    before = model(source_ids, target_ids)
+    for t in range(1, 5):
+        changed = target_ids.clone()
+        changed[:, t] = 1
+        assert torch.equal(before[:, :t], model(source_ids, changed)[:, :t])
+
+
+def test_without_attention_the_memory_is_not_read_and_with_it_it_is(model, source_ids):
+    source, state = model.read(source_ids)
+    other = source._replace(memory=torch.randn_like(source.memory))
+    step = [model.step(torch.tensor([BOS, BOS]), state, seen)[0] for seen in (source, other)]
+    assert torch.equal(*step) == (model.attention is None)
+
+
+def test_the_decoder_takes_one_step_for_each_target_token(model, source_ids, target_ids):
+    calls = []
+    model.decoder_cell.register_forward_hook(lambda *_: calls.append(1))
+    model(source_ids, target_ids)
+    assert len(calls) == 5
+
+
+def test_attention_weights_are_distributions_over_real_tokens(cell, source_ids, target_ids):
+    weights = build(cell=cell, attention=True).attention_weights(source_ids, target_ids)
+    assert weights.shape == (2, 5, 7)
+    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 5, dtype=torch.float64))
+    assert (weights[1, :, 4:] == 0).all()
+    assert (weights[1, :, :4] > 0).all()
+
+
+def test_without_attention_there_are_no_weights_to_see(source_ids, target_ids):
+    with pytest.raises(ValueError, match=r"this model has no attention: build it with .*attention=True"):
+        build().attention_weights(source_ids, target_ids)
+
+
+def greedy_by_teacher_forcing(model, source_ids, max_new_tokens) -> list[int]:
+    """One row: append the most probable token to the target and run the whole model again."""
+    target = [BOS]
+    while len(target) <= max_new_tokens and target[-1] != EOS:
+        logits = model(source_ids, torch.tensor([target]))[0, -1]
+        target.append(max((token for token in range(13) if token != PAD), key=lambda token: logits[token].item()))
+    return target[1:]
+
+
+def test_greedy_equals_running_the_whole_model_for_each_token_and_row(model):
+    source_ids = torch.randint(1, 13, (6, 7))
+    source_ids[2:5, 4:] = PAD
+    model.to_logits.bias.data[EOS] += 1.0
+    written = model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=9)
+    expected = [greedy_by_teacher_forcing(model, row[None], 9) for row in source_ids]
+    width = max(len(row) for row in expected)
+    assert written.tolist() == [row + [PAD] * (width - len(row)) for row in expected]
+
+
+def test_rows_end_at_different_times_and_the_batch_ends_with_the_last():
+    """The cell is set by hand to count down: its hidden vector falls by one a step, and below zero the row ends."""
+    model = Seq2Seq(Seq2SeqConfig(vocab_size=13, d_model=1, cell="rnn")).double()
+    with torch.no_grad():
+        for parameter in model.parameters():
+            parameter.zero_()
+        for reader in (model.encoder.cell, model.decoder_cell):
+            reader.activation = nn.Identity()
+            reader.from_hidden.weight.fill_(1.0)
+            reader.from_input.weight.fill_(1.0)
+        model.source_embedding.weight.copy_(torch.arange(13.0).reshape(13, 1))  # a token counts as much as its id
+        model.target_embedding.weight.fill_(-1.0)
+        model.to_logits.weight[[EOS, PAD], 0] = torch.tensor([-1.0, 100.0], dtype=torch.float64)
+        model.to_logits.bias[[EOS, 7]] = torch.tensor([0.25, 0.75], dtype=torch.float64)
+    source_ids = torch.tensor([[4, 0], [1, 0], [1, 2]])
+    written = model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=10)
+    assert written.tolist() == [[7, 7, 7, 7, 3], [7, 3, 0, 0, 0], [7, 7, 7, 3, 0]]
+    cut_off = model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=3)
+    assert cut_off.tolist() == [[7, 7, 7], [7, 3, 0], [7, 7, 7]]
+
+
+def test_greedy_learns_nothing_and_leaves_the_mode_alone(model, source_ids):
+    model.train()
+    written = model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=2)
+    assert model.training
+    assert not written.requires_grad
+    assert all(parameter.grad is None for parameter in model.parameters())
+
+
+def test_every_parameter_learns(model, source_ids, target_ids):
+    model(source_ids, target_ids)[target_ids != PAD].logsumexp(-1).sum().backward()
+    for name, parameter in model.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.isfinite().all(), name
+        assert parameter.grad.abs().max() > 0, name
+
+
+@pytest.mark.parametrize("attention", [False, True])
+def test_an_empty_source_gives_finite_logits_and_gradients(attention, target_ids):
+    model = build(attention=attention)
+    logits = model(torch.zeros(2, 4, dtype=torch.long), target_ids)
+    logits.square().mean().backward()
+    assert logits.isfinite().all()
+    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"vocab_size": 0}, r"vocab_size must be a positive integer \(vocab_size=0\)"),
+        ({"d_model": 6.0}, r"d_model must be a positive integer \(d_model=6.0\)"),
+        ({"cell": "cnn"}, r"cell must be one of \['gru', 'lstm', 'rnn'\] \(cell='cnn'\)"),
+        ({"attention": "additive"}, r"attention must be True or False \(attention='additive'\)"),
+        ({"bidirectional": 2}, r"bidirectional must be True or False \(bidirectional=2\)"),
+        ({"bidirectional": True, "d_model": 7}, r"d_model must be even to be read into from both ends \(d_model=7\)"),
+        ({"pad_id": 13}, r"pad_id must be a token id \(pad_id=13, vocab_size=13\)"),
+    ],
+)
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_impossible_configs_name_their_values(changes, message):
+    with pytest.raises(ValueError, match=message):
+        build(**changes)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_wrong_inputs_are_named(source_ids, target_ids):
+    model = build()
+    with pytest.raises(ShapeError, match="axis 'batch' is 2 in source_ids but 1 in target_ids"):
+        model(source_ids, target_ids[:1])
+    with pytest.raises(ShapeError, match="source_ids must have 2 axes"):
+        model.greedy(source_ids[0], bos_id=BOS, eos_id=EOS, max_new_tokens=3)
+    with pytest.raises(ValueError, match="bos_id=2 and eos_id=13 must lie below the vocab_size of 13"):
+        model.greedy(source_ids, bos_id=BOS, eos_id=13, max_new_tokens=3)
+    with pytest.raises(ValueError, match="eos_id=0 must not be the padding"):
+        model.greedy(source_ids, bos_id=BOS, eos_id=PAD, max_new_tokens=3)
+    with pytest.raises(ValueError, match="max_new_tokens=0 must be at least 1"):
+        model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=0)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("seed", range(3))
+def test_the_look_back_learns_what_the_fixed_vector_does_not(seed):
+    """Reversal of 12 tokens in 500 steps: the model with attention learns it, the one without does not."""
+    accuracy = {}
+    for attention in (False, True):
+        torch.manual_seed(seed)
+        model = Seq2Seq(Seq2SeqConfig(vocab_size=14, attention=attention, bidirectional=True))
+        optimizer = torch.optim.Adam(model.parameters(), lr=3e-3)
+        for _ in range(500):
+            source_ids = torch.randint(4, 14, (64, 12))
+            reversed_ids = source_ids.flip(1)
+            target_ids = torch.cat([torch.full((64, 1), BOS), reversed_ids[:, :-1]], dim=1)
+            loss = nn.functional.cross_entropy(model(source_ids, target_ids).flatten(0, 1), reversed_ids.flatten())
+            optimizer.zero_grad()
+            loss.backward()
+            nn.utils.clip_grad_norm_(model.parameters(), 1.0)
+            optimizer.step()
+        source_ids = torch.randint(4, 14, (200, 12))
+        written = model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=12)
+        accuracy[attention] = (written == source_ids.flip(1)).float().mean().item()
+    assert accuracy[True] > 0.95
+    assert accuracy[False] < 0.8

@@ -1,0 +1,109 @@
+"""Choosing a device, its half precision, and moving batches there."""
+
+from typing import NamedTuple
+
+import pytest
+import torch
+
+from ttutor.device import choose_device, half_precision, products_in_tf32, run_in_half, to_device
+
+
+class Pair(NamedTuple):
+    """A batch as a named tuple."""
+
+    source: torch.Tensor
+    count: int
+
+
+def pretend(monkeypatch, *, cuda=0, mps=False, capability=(9, 0)):
+    """Make PyTorch say that it finds such GPUs."""
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: cuda > 0)
+    monkeypatch.setattr(torch.cuda, "device_count", lambda: cuda)
+    monkeypatch.setattr(torch.cuda, "get_device_name", lambda device=0: "a GPU")
+    monkeypatch.setattr(torch.cuda, "get_device_capability", lambda device=0: capability)
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: mps)
+
+
+@pytest.mark.parametrize(
+    ("machine", "expected"),
+    [({}, "cpu"), ({"cuda": 2}, "cuda"), ({"mps": True}, "mps"), ({"cuda": 1, "mps": True}, "cuda")],
+)
+def test_auto_takes_the_fastest_kind(monkeypatch, machine, expected):
+    pretend(monkeypatch, **machine)
+    choice = choose_device()
+    assert choice.device == torch.device(expected)
+    assert choice.reason
+
+
+@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:1"])
+def test_what_is_there_is_given(monkeypatch, name):
+    pretend(monkeypatch, cuda=2)
+    assert choose_device(name) == (torch.device(name), "asked for")
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("cuda:2", "there is no device 'cuda:2' here; there is cpu, cuda:0, cuda:1"),
+        ("mps", "there is no device 'mps' here"),
+        ("gpu", r"device must be \"auto\" or one of \['cpu', 'cuda:0', 'cuda:1'\], but is 'gpu'"),
+        ("", "device must be"),
+    ],
+)
+def test_what_is_not_there_is_refused(monkeypatch, name, message):
+    pretend(monkeypatch, cuda=2)
+    with pytest.raises(ValueError, match=message):
+        choose_device(name)
+
+
+@pytest.mark.parametrize(
+    ("device", "capability", "expected"),
+    [("cuda", (9, 0), torch.bfloat16), ("cuda", (7, 5), torch.float16), ("mps", None, torch.float16)],
+)
+def test_half_precision_of_gpus(monkeypatch, device, capability, expected):
+    pretend(monkeypatch, cuda=1, capability=capability)
+    dtype, reason = half_precision(device)
+    assert dtype == expected
+    assert reason
+
+
+@pytest.mark.parametrize("has_it", [True, False])
+def test_half_precision_of_cpus(monkeypatch, has_it):
+    monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has_it}, raising=False)
+    assert half_precision("cpu")[0] == (torch.bfloat16 if has_it else None)
+    product = torch.ones(2, 2)
+    with run_in_half("cpu"):
+        assert (product @ product).dtype == (torch.bfloat16 if has_it else torch.float32)
+    with run_in_half("cpu", wanted=False):
+        assert (product @ product).dtype == torch.float32
+
+
+def test_tf32_is_allowed_for_a_while():
+    before = torch.get_float32_matmul_precision()
+    with products_in_tf32():
+        assert torch.get_float32_matmul_precision() == "high"
+        with products_in_tf32(False):
+            assert torch.get_float32_matmul_precision() == "highest"
+    with pytest.raises(RuntimeError), products_in_tf32():
+        raise RuntimeError
+    assert torch.get_float32_matmul_precision() == before
+
+
+def test_batches_keep_their_form():
+    tensor = torch.arange(3)
+    batch = {"a": [tensor, "text"], "b": Pair(tensor, 2), "c": (tensor,)}
+    moved = to_device(batch, "meta")
+    assert moved["a"][0].is_meta
+    assert moved["a"][1] == "text"
+    assert isinstance(moved["b"], Pair)
+    assert moved["b"].source.is_meta
+    assert moved["b"].count == 2
+    assert moved["c"][0].is_meta
+    assert not tensor.is_meta
+
+
+@pytest.mark.gpu
+def test_a_batch_reaches_the_gpu():
+    moved = to_device([torch.arange(1000)], "cuda")[0]
+    assert moved.is_cuda
+    assert moved.sum().item() == 499_500

@@ -1,0 +1,255 @@
+"""BERT and what stands on encoders: counts, symmetries, pooling, heads; parity with published code is in interop."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from ttutor.fit import fit
+from ttutor.inside import capture
+from ttutor.shapes import ShapeError
+from ttutor.transformer.accounting import account
+from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
+from ttutor.variants.heads import (
+    MaskedTokenHead,
+    Pooler,
+    TransformerForSequenceClassification,
+    TransformerForTokenClassification,
+    first_token,
+    mean_over_tokens,
+    sentence_embedding,
+)
+from ttutor.variants.objectives import mask_tokens
+
+CONFIG = BERTConfig(vocab_size=19, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=11, n_segments=3)
+IS_REAL = torch.arange(7) < torch.tensor([[7], [4], [1]])
+
+
+def randomised(module: nn.Module) -> nn.Module:
+    """A module in float64 and evaluation mode none of whose parameters is zero or one by design."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return module.double().eval()
+
+
+@pytest.fixture
+def bert():
+    return randomised(BERT(CONFIG))
+
+
+@pytest.fixture
+def token_ids():
+    return torch.randint(19, (3, 7))
+
+
+@pytest.fixture
+def segment_ids():
+    return torch.randint(3, (3, 7))
+
+
+# The base model's count is that of the published checkpoint; the large one's is printed as 340 M.
+@pytest.mark.parametrize(("config", "published"), [(BERTConfig.base(), 109_482_240), (BERTConfig.large(), None)])
+def test_parameters_are_counted_from_the_config(config, published):
+    with torch.device("meta"):
+        model = BERT(config)
+    n_parameters = account(config).n_parameters
+    assert n_parameters == sum(parameter.numel() for parameter in model.parameters())
+    assert n_parameters == published if published else abs(n_parameters / 340e6 - 1) < 0.02
+
+
+def test_operations_are_counted_from_the_config(token_ids):
+    model = BERT(CONFIG).eval()
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        model.pool(model(token_ids))
+    assert account(CONFIG, n_tokens=7, batch=3).forward_flops == counter.get_total_flops()
+
+
+def test_what_enters_the_layers_is_the_normalised_sum_of_three_tables(bert, token_ids, segment_ids):
+    with capture(bert, "encoder.layers.0.input") as seen:
+        bert(token_ids, IS_REAL, segment_ids)
+    words, places, segments = bert.embeddings.token.table, bert.embeddings.position.table, bert.segments
+    for row, column in IS_REAL.nonzero().tolist():
+        total = words.weight[token_ids[row, column]] + places.weight[column] + segments.weight[segment_ids[row, column]]
+        expected = bert.norm.gain * (total - total.mean()) / total.std(correction=0) + bert.norm.bias
+        torch.testing.assert_close(seen["encoder.layers.0.input"][row, column], expected)
+
+
+def test_a_text_does_not_depend_on_its_batch_nor_on_its_padding(bert, token_ids, segment_ids):
+    together = bert(token_ids, IS_REAL, segment_ids)
+    for row, n_real in enumerate(IS_REAL.sum(dim=-1)):
+        alone = bert(token_ids[row : row + 1, :n_real], segment_ids=segment_ids[row : row + 1, :n_real])
+        torch.testing.assert_close(together[row, :n_real], alone[0])
+
+
+def test_padding_may_stand_anywhere(bert, token_ids):
+    on_the_right, on_the_left = bert(token_ids, IS_REAL), IS_REAL.flip(-1)
+    moved = torch.zeros_like(token_ids)
+    moved[on_the_left] = token_ids[IS_REAL]
+    hidden = bert(moved, on_the_left)
+    torch.testing.assert_close(hidden[on_the_left], on_the_right[IS_REAL])
+    torch.testing.assert_close(bert.pool(hidden, on_the_left), bert.pool(on_the_right, IS_REAL))
+
+
+def test_without_positions_a_text_is_a_bag_of_tokens(bert, token_ids, segment_ids):
+    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
+    hidden = bert(token_ids, segment_ids=segment_ids)
+    moved = bert(token_ids[:, order], segment_ids=segment_ids[:, order])
+    assert (moved - hidden[:, order]).abs().max() > 1e-3  # positions tell the two apart
+    nn.init.zeros_(bert.embeddings.position.table.weight)
+    hidden = bert(token_ids, segment_ids=segment_ids)
+    moved = bert(token_ids[:, order], segment_ids=segment_ids[:, order])
+    torch.testing.assert_close(moved, hidden[:, order])
+
+
+def test_every_token_reads_those_after_it(bert, token_ids):
+    other = token_ids.clone()
+    other[:, -1] = (token_ids[:, -1] + 1) % 19
+    assert (bert(other) - bert(token_ids)).abs().amax(dim=-1).gt(1e-6).all()
+
+
+def test_first_token_and_mean_take_real_tokens_alone():
+    hidden = torch.randn(4, 7, 5, dtype=torch.float64)
+    is_real = torch.tensor([[1] * 7, [0, 0, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0, 0], [0] * 7]).bool()
+    spoilt = hidden.masked_fill(~is_real[..., None], 1e6)
+    torch.testing.assert_close(first_token(spoilt, is_real)[:3], hidden[[0, 1, 2], [0, 2, 0]], rtol=0, atol=0)
+    for row in range(3):
+        torch.testing.assert_close(mean_over_tokens(spoilt, is_real)[row], hidden[row][is_real[row]].mean(dim=0))
+    assert torch.equal(mean_over_tokens(spoilt, is_real)[3], torch.zeros(5, dtype=torch.float64))
+    torch.testing.assert_close(mean_over_tokens(hidden), hidden.mean(dim=1))
+    assert torch.equal(first_token(hidden), hidden[:, 0])
+
+
+def test_a_sentence_embedding_is_the_mean_over_its_tokens(bert, token_ids, segment_ids):
+    found = sentence_embedding(bert, token_ids, IS_REAL, segment_ids)
+    for row, n_real in enumerate(IS_REAL.sum(dim=-1)):
+        alone = bert(token_ids[row : row + 1, :n_real], segment_ids=segment_ids[row : row + 1, :n_real])
+        torch.testing.assert_close(found[row], alone[0].mean(dim=0))
+
+
+def test_pooler_and_heads_by_their_formulas(bert):
+    hidden = torch.randn(3, 7, 12, dtype=torch.float64)
+    pooler = bert.pooler.map
+    torch.testing.assert_close(bert.pool(hidden), torch.tanh(hidden[:, 0] @ pooler.weight.T + pooler.bias))
+    head = MaskedTokenHead(bert.embeddings.token.table).double()
+    for parameter in (head.transform.bias, head.norm.gain, head.norm.bias, head.to_logits.bias):
+        nn.init.normal_(parameter)
+    mapped = nn.functional.gelu(hidden @ head.transform.weight.T + head.transform.bias)
+    centred = mapped - mapped.mean(dim=-1, keepdim=True)
+    normal = head.norm.gain * centred / centred.square().mean(dim=-1, keepdim=True).sqrt() + head.norm.bias
+    expected = normal @ bert.embeddings.token.table.weight.T + head.to_logits.bias
+    torch.testing.assert_close(head(hidden), expected)
+
+
+def test_both_tasks_share_one_encoder_and_one_table(bert, token_ids, segment_ids):
+    model = BERTForPreTraining(bert).double().eval()
+    answer = model(token_ids, IS_REAL, segment_ids)
+    hidden = bert(token_ids, IS_REAL, segment_ids)
+    assert torch.equal(answer.tokens, model.head(hidden))
+    assert torch.equal(answer.next_sentence, model.next_sentence(bert.pool(hidden, IS_REAL)))
+    assert model.head.to_logits.weight is bert.embeddings.token.table.weight
+    n_new = sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in bert.parameters())
+    assert n_new == (12 * 12 + 12) + 2 * 12 + 19 + (2 * 12 + 2)  # map, norm, a bias for each token; two classes
+
+
+def test_a_head_leaves_the_encoder_as_it_is(bert):
+    before = {name: tensor.clone() for name, tensor in bert.state_dict().items()}
+    BERTForPreTraining(bert)
+    TransformerForSequenceClassification(bert, 12, 3)
+    assert all(torch.equal(before[name], tensor) for name, tensor in bert.state_dict().items())
+
+
+class BagOfWords(nn.Module):
+    """An encoder that knows nothing of segments and has no way of its own to pool."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.table = nn.Embedding(19, 5)
+
+    def forward(self, token_ids: torch.Tensor, is_real: torch.Tensor | None = None) -> torch.Tensor:
+        return self.table(token_ids)
+
+
+def test_classifiers_stand_on_any_encoder(token_ids):
+    encoder = BagOfWords()
+    by_first = TransformerForSequenceClassification(encoder, 5, 4).eval()
+    by_mean = TransformerForSequenceClassification(encoder, 5, 4, pooling="mean").eval()
+    tagger = TransformerForTokenClassification(encoder, 5, 4).eval()
+    left = IS_REAL.flip(-1)
+    torch.testing.assert_close(by_first(token_ids), by_first.classifier(encoder(token_ids)[:, 0]))
+    torch.testing.assert_close(by_first(token_ids, left), by_first.classifier(encoder(token_ids)[range(3), [0, 3, 6]]))
+    torch.testing.assert_close(by_mean(token_ids), by_mean.classifier(encoder(token_ids).mean(dim=1)))
+    torch.testing.assert_close(tagger(token_ids, left), tagger.classifier(encoder(token_ids)))
+
+
+def test_a_classifier_by_the_class_token_asks_for_berts_pooler_and_one_by_the_mean_does_not(bert, token_ids):
+    by_class = TransformerForSequenceClassification(bert, 12, 4).double().eval()
+    by_mean = TransformerForSequenceClassification(bert, 12, 4, pooling="mean").double().eval()
+    before = by_class(token_ids), by_mean(token_ids)
+    nn.init.zeros_(bert.pooler.map.weight)
+    assert not torch.equal(before[0], by_class(token_ids))
+    assert torch.equal(before[1], by_mean(token_ids))
+
+
+def test_dropout_acts_while_training_only(token_ids):
+    model = TransformerForSequenceClassification(BERT(CONFIG), 12, 4, dropout=0.5)
+    assert not torch.equal(model(token_ids), model(token_ids))
+    model.eval()
+    assert torch.equal(model(token_ids), model(token_ids))
+
+
+def test_weights_start_small_and_biases_at_zero():
+    model = BERTForPreTraining(BERT(CONFIG.replace(d_model=60, d_ff=70)))
+    for name, parameter in model.named_parameters():
+        if parameter.ndim == 2:
+            assert abs(parameter.std() / 0.02 - 1) < 0.25, name
+        else:
+            assert torch.equal(parameter, torch.full_like(parameter, float(name.endswith("gain")))), name
+
+
+def test_without_a_pooler_there_is_none(token_ids):
+    model = BERT(CONFIG, pooler=False)
+    assert not any(isinstance(module, Pooler) for module in model.modules())
+    hidden = model.eval()(token_ids)
+    assert torch.equal(model.pool(hidden), hidden[:, 0])
+
+
+def test_a_small_model_learns_to_fill_in_what_was_masked():
+    # Each text says one of eleven words again and again: what is hidden can be known from what is not.
+    generator = torch.Generator().manual_seed(0)
+    config = CONFIG.replace(vocab_size=13, d_model=24, n_layers=1, d_ff=48, dropout=0.0)
+    model = BERTForMaskedLM(BERT(config, pooler=False))
+
+    def batches() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+        while True:
+            texts = torch.randint(2, 13, (32, 1), generator=generator).expand(-1, 10)
+            yield mask_tokens(texts, mask_id=1, vocab_size=13, special_ids=[0], generator=generator)
+
+    def loss(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
+        return nn.functional.cross_entropy(model(batch[0]).flatten(0, 1), batch[1].flatten())
+
+    losses = fit(model, batches(), loss, steps=60, learning_rate=1e-2)
+    unigram = math.log(11)  # the best that can be said without looking at the text: all words are equally frequent
+    assert losses[0] > unigram - 0.2
+    assert sum(losses[-20:]) / 20 < unigram / 2
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_does_not_fit_is_refused(bert, token_ids):
+    with pytest.raises(ValueError, match="12 tokens are more than the 11 positions"):
+        bert(torch.zeros(1, 12, dtype=torch.long))
+    with pytest.raises(ShapeError, match="axis 'tokens' is 7 in token_ids but 6 in segment_ids"):
+        bert(token_ids, segment_ids=token_ids[:, :6])
+    with pytest.raises(ShapeError, match="axis 'batch' is 3 in token_ids but 2 in is_real"):
+        bert(token_ids, IS_REAL[:2])
+    with pytest.raises(ValueError, match=r"pooling must be one of \['cls', 'mean'\], but is 'max'"):
+        TransformerForSequenceClassification(bert, 12, 3, pooling="max")
+
+
+def test_impossible_configs_are_refused_with_their_values():
+    with pytest.raises(ValueError, match=r"n_segments must be a positive .*; d_model must be a multiple of n_heads"):
+        BERTConfig(d_model=10, n_heads=3, n_segments=0)

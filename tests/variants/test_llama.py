@@ -1,0 +1,239 @@
+"""Llama's properties, its sizes, and the scaling of its rotary positions; parity stands in tests/interop."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from einops import repeat
+from torch import nn
+
+from ttutor.cache import DecoderCache
+from ttutor.inside import capture
+from ttutor.positions import RotaryPositions, RotaryScaling, rotary_frequencies
+from ttutor.shapes import ShapeError
+from ttutor.transformer import account
+from ttutor.variants.llama import Llama, LlamaConfig
+
+VOCAB = 23
+CLOSE = {"rtol": 0, "atol": 1e-11}
+
+
+def small(**changes) -> LlamaConfig:
+    sizes = {"vocab_size": VOCAB, "d_model": 12, "n_heads": 6, "n_kv_heads": 2, "d_head": 4, "n_layers": 2, "d_ff": 20}
+    return LlamaConfig(**{**sizes, **changes})
+
+
+def build(**changes) -> Llama:
+    """A model in float64 and evaluation mode none of whose parameters is zero or one by design."""
+    model = Llama(small(**changes)).double().eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return model
+
+
+@pytest.fixture(params=[None, 3], ids=["all", "window"])
+def model(request):
+    return build(window=request.param)
+
+
+@pytest.fixture
+def token_ids():
+    return torch.randint(VOCAB, (3, 8))
+
+
+def padded(side: str) -> torch.Tensor:
+    """Which tokens of three rows of eight are real."""
+    place, n_real = torch.arange(8), torch.tensor([[8], [5], [2]])
+    start = {"right": 0, "left": 8 - n_real, "both": (8 - n_real) // 2}[side]
+    return (place >= start) & (place < start + n_real)
+
+
+def test_no_leak_from_the_future(model, token_ids):
+    before = model(token_ids)
+    for t in range(1, 8):
+        changed = token_ids.clone()
+        changed[:, t] = (changed[:, t] + 1) % VOCAB
+        after = model(changed)
+        assert torch.equal(before[:, :t], after[:, :t])
+        assert not torch.isclose(before[:, t], after[:, t]).all(dim=-1).any()
+
+
+def test_a_window_is_seen_through_once_for_each_layer(token_ids):
+    model = build(window=3)
+    changed = token_ids.clone()
+    changed[:, 0] = (changed[:, 0] + 1) % VOCAB
+    before, after = model(token_ids), model(changed)
+    reach = 2 * (3 - 1)  # layers times steps back
+    assert torch.equal(before[:, reach + 1 :], after[:, reach + 1 :])
+    assert not torch.isclose(before[:, reach], after[:, reach]).all(dim=-1).any()
+
+
+@pytest.mark.parametrize("side", ["right", "left", "both"])
+def test_padding_never_matters(model, token_ids, side):
+    is_real = padded(side)
+    logits = model(token_ids, is_real)
+    other = torch.where(is_real, token_ids, (token_ids + 1) % VOCAB)
+    assert torch.equal(logits[is_real], model(other, is_real)[is_real])
+    for row in range(3):
+        alone = model(token_ids[row, is_real[row]][None])
+        torch.testing.assert_close(logits[row, is_real[row]], alone[0], **CLOSE)
+
+
+@pytest.mark.parametrize("side", ["right", "left", "both"])
+def test_cached_equals_uncached_for_ragged_batches(model, token_ids, side):
+    is_real, cache, chunks = padded(side), DecoderCache(2), [3, 1, 1, 3]
+    parts = [
+        model(ids, real, cache)
+        for ids, real in zip(token_ids.split(chunks, dim=1), is_real.split(chunks, dim=1), strict=True)
+    ]
+    torch.testing.assert_close(torch.cat(parts, dim=1)[is_real], model(token_ids, is_real)[is_real], **CLOSE)
+
+
+def test_a_ragged_batch_goes_on_after_its_padding(model, token_ids):
+    """A row that was padded on the right gets its next token at its own next place, in the window too."""
+    cache, is_real, new = DecoderCache(2), padded("right"), torch.tensor([[4], [5], [6]])
+    model(token_ids, is_real, cache)
+    step = model(new, cache=cache)
+    for row in range(3):
+        alone = model(torch.cat([token_ids[row, is_real[row]], new[row]])[None])
+        torch.testing.assert_close(step[row, -1], alone[0, -1], **CLOSE)
+
+
+def test_rows_do_not_depend_on_each_other(model, token_ids):
+    torch.testing.assert_close(model(token_ids)[1:2], model(token_ids[1:2]), **CLOSE)
+
+
+def test_only_distances_count(model, token_ids, monkeypatch):
+    before = model(token_ids)
+    rotary = model.rotary.forward
+    monkeypatch.setattr(model.rotary, "forward", lambda positions: rotary(positions + 1000))
+    torch.testing.assert_close(model(token_ids), before, rtol=0, atol=1e-9)
+    monkeypatch.setattr(model.rotary, "forward", lambda positions: rotary(2 * positions))
+    assert (model(token_ids) - before).abs().max() > 0.1
+
+
+def test_one_rotation_serves_all_layers(model, token_ids):
+    calls = []
+    model.rotary.register_forward_hook(lambda *_: calls.append(1))
+    model(token_ids)
+    assert len(calls) == 1
+
+
+def test_the_stream_is_what_each_layer_adds_to(model, token_ids):
+    with capture(model, "embedding", "layers.*", "layers.*.self_attention", "layers.*.feed_forward") as seen:
+        model(token_ids)
+    stream = seen["embedding"]
+    for i in range(2):
+        stream = stream + seen[f"layers.{i}.self_attention"] + seen[f"layers.{i}.feed_forward"]
+        torch.testing.assert_close(seen[f"layers.{i}"], stream, **CLOSE)
+
+
+def test_groups_share_keys_and_values(token_ids):
+    """Grouped-query attention is full attention in which the query heads of a group have equal keys and values."""
+    grouped, full = build(), build(n_kv_heads=None)
+    tensors = grouped.state_dict()
+    for name in tensors:
+        if "to_key" in name or "to_value" in name:
+            pattern = "(kv_heads d_head) d_model -> (kv_heads group d_head) d_model"
+            tensors[name] = repeat(tensors[name], pattern, kv_heads=2, group=3)
+    full.load_state_dict(tensors)
+    torch.testing.assert_close(full(token_ids), grouped(token_ids), **CLOSE)
+
+
+def test_at_the_start_no_token_is_favoured():
+    model = Llama(LlamaConfig(vocab_size=1000, d_model=64, n_heads=4, n_layers=2, d_ff=128)).eval()
+    logits = model(torch.randint(1000, (8, 12)))
+    loss = nn.functional.cross_entropy(logits.flatten(0, 1), torch.randint(1000, (96,)))
+    assert loss.item() == pytest.approx(torch.tensor(1000.0).log().item(), rel=0.05)
+
+
+@pytest.mark.parametrize(
+    ("preset", "published"),
+    [
+        ("llama_7b", 6_738_415_616),
+        ("llama2_70b", 68_976_648_192),
+        ("llama3_8b", 8_030_261_248),
+        ("mistral_7b", 7_241_732_096),
+    ],
+)
+def test_presets_have_the_published_sizes(preset, published):
+    assert account(getattr(LlamaConfig, preset)()).n_parameters == published
+
+
+def test_the_7b_model_built_has_the_size_that_its_config_tells():
+    with torch.device("meta"):
+        model = Llama(LlamaConfig.llama_7b())
+    assert sum(parameter.numel() for parameter in model.parameters()) == 6_738_415_616
+
+
+@pytest.mark.parametrize("tied", [True, False])
+def test_the_blueprint_counts_the_built_model(tied):
+    model = build(tie_embeddings=tied)
+    assert (model.to_logits.weight is model.embedding.table.weight) == tied
+    assert account(model.config).n_parameters == sum(parameter.numel() for parameter in model.parameters())
+
+
+def test_scaling_without_a_trained_length_interpolates_positions():
+    frequencies = rotary_frequencies(10)
+    scaled = RotaryPositions(10, frequencies=RotaryScaling(factor=4.0)(frequencies))
+    positions = torch.arange(23)[None]
+    plain = RotaryPositions(10)(positions / 4)
+    torch.testing.assert_close(scaled(positions).cos, plain.cos, **CLOSE)
+    torch.testing.assert_close(scaled(positions).sin, plain.sin, **CLOSE)
+
+
+def test_scaling_by_turns_spares_the_fast_pairs():
+    frequencies = rotary_frequencies(128, base=500_000.0)
+    slowed = RotaryScaling(factor=8.0, trained_len=8192)(frequencies) / frequencies
+    turns = 8192 * frequencies / (2 * torch.pi)
+    assert torch.equal(slowed[turns >= 4], torch.ones_like(slowed[turns >= 4]))
+    torch.testing.assert_close(slowed[turns <= 1], torch.full_like(slowed[turns <= 1], 1 / 8), **CLOSE)
+    between = slowed[(turns > 1) & (turns < 4)]
+    assert len(between) > 2
+    assert ((between > 1 / 8) & (between < 1)).all()
+    assert (slowed.diff() <= 0).all()
+    torch.testing.assert_close(RotaryScaling(factor=1.0, trained_len=8192)(frequencies), frequencies, **CLOSE)
+
+
+def test_a_config_survives_as_json():
+    config = small(rotary_scaling=RotaryScaling(factor=8.0, trained_len=16), window=3)
+    assert LlamaConfig(**json.loads(json.dumps(config.to_dict()))) == config
+    assert LlamaConfig(**json.loads(json.dumps(small().to_dict()))) == small()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"n_kv_heads": 4}, r"n_heads must be a multiple of n_kv_heads \(n_heads=6, n_kv_heads=4\)"),
+        ({"d_head": None, "n_heads": 5, "n_kv_heads": None}, r"d_model must be a multiple of n_heads \(.*n_heads=5\)"),
+        ({"window": 0}, r"window must be a positive integer \(window=0\)"),
+        ({"n_layers": 2.0, "d_ff": -1}, r"n_layers must be .*\(n_layers=2.0\); d_ff must be .*\(d_ff=-1\)"),
+        ({"norm_eps": 0.0}, r"norm_eps must be positive \(norm_eps=0.0\)"),
+        ({"rotary_base": -1.0}, r"rotary_base must be positive \(rotary_base=-1.0\)"),
+    ],
+)
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_impossible_configs_name_their_values(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_impossible_scalings_and_heads_are_named():
+    with pytest.raises(ValueError, match=r"factor must be at least 1 \(factor=0.5\); few_turns must be below"):
+        RotaryScaling(factor=0.5, few_turns=4.0)
+    with pytest.raises(ValueError, match="features in pairs, so d_head must be even, but is 3"):
+        Llama(small(d_head=3))
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_wrong_inputs_are_named(token_ids):
+    model = build()
+    with pytest.raises(ShapeError, match="axis 'tokens' is 8 in token_ids but 7 in is_real"):
+        model(token_ids, torch.ones(3, 7, dtype=torch.bool))
+    cache = DecoderCache(3)
+    with pytest.raises(ValueError, match="this decoder has 2 layers, but the cache 3"):
+        model(token_ids, cache=cache)
+    assert cache.n_tokens == 0

@@ -1,0 +1,581 @@
+"""Pre-training objectives: what they say of themselves counted, inverted, enumerated, or summed to one.
+
+Counts are held within five standard deviations of their binomial mean, which chance leaves once in two million.
+"""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import math
+from collections import Counter
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+from torch import nn
+from torch.nn.functional import cross_entropy
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.encoder import Encoder
+from ttutor.masks import causal_mask
+from ttutor.shapes import ShapeError
+from ttutor.variants.objectives import (
+    IGNORE_ID,
+    document_rotation,
+    factorisation_order,
+    join_sentences,
+    mask_tokens,
+    next_sentence_pairs,
+    next_tokens,
+    permutation_masks,
+    prefix_mask,
+    repeat_layer,
+    replace_tokens,
+    restore_spans,
+    sentence_order_pairs,
+    sentence_permutation,
+    span_corruption,
+    text_infilling,
+    token_deletion,
+    token_masking,
+)
+
+CLS, SEP, MASK = 2, 3, 4
+SPECIAL = (0, 1, CLS, SEP, MASK)
+SEEDS = st.integers(0, 2**32)
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def assert_binomial(count: int, n: int, probability: float) -> None:
+    """A count of n draws is what the probability lets expect."""
+    spread = math.sqrt(n * probability * (1 - probability))
+    assert abs(count - n * probability) <= 5 * spread, f"{count} of {n}, expected {n * probability:.1f} +- {spread:.1f}"
+
+
+# Masked language model.
+
+
+def bert(token_ids: torch.Tensor, vocab_size: int = 105, seed: int = 0, **shares: float):
+    return mask_tokens(
+        token_ids, mask_id=MASK, vocab_size=vocab_size, special_ids=SPECIAL, generator=seeded(seed), **shares
+    )
+
+
+def test_fifteen_per_cent_are_chosen_of_which_eighty_are_masked_ten_random_ten_kept():
+    token_ids = torch.randint(5, 105, (400, 250), generator=seeded(1))
+    n, n_ordinary = token_ids.numel(), 100
+    inputs, labels = bert(token_ids)
+    chosen = labels != IGNORE_ID
+    masked, kept = chosen & (inputs == MASK), chosen & (inputs == token_ids)
+    drawn = chosen & ~masked & ~kept  # a random token is the original once in 100 draws
+    assert_binomial(int(chosen.sum()), n, 0.15)
+    assert_binomial(int(masked.sum()), n, 0.15 * 0.8)
+    assert_binomial(int(drawn.sum()), n, 0.15 * 0.1 * (1 - 1 / n_ordinary))
+    assert_binomial(int(kept.sum()), n, 0.15 * (0.1 + 0.1 / n_ordinary))
+
+
+def test_every_position_is_chosen_alike_and_apart_from_its_neighbour():
+    chosen = bert(torch.full((20_000, 7), 50), rate=0.3).labels != IGNORE_ID
+    for count in chosen.sum(dim=0).tolist():
+        assert_binomial(count, 20_000, 0.3)
+    for count in (chosen[:, 1:] & chosen[:, :-1]).sum(dim=0).tolist():
+        assert_binomial(count, 20_000, 0.3**2)
+
+
+def test_random_tokens_are_all_ordinary_ones_alike():
+    inputs, _ = bert(torch.full((200, 200), 7), vocab_size=21, rate=1.0, mask_share=0.0, random_share=1.0)
+    counts = inputs.flatten().bincount(minlength=21).tolist()
+    assert counts[:5] == [0] * 5
+    for count in counts[5:]:
+        assert_binomial(count, 40_000, 1 / 16)
+
+
+@given(SEEDS, st.floats(0, 1), st.sampled_from([(0.8, 0.1), (1.0, 0.0), (0.0, 1.0), (0.0, 0.0), (0.3, 0.7)]))
+def test_labels_hold_the_originals_of_the_chosen_and_nothing_else_changes(seed, rate, shares):
+    token_ids = torch.randint(0, 12, (3, 8), generator=seeded(seed))
+    before = token_ids.clone()
+    inputs, labels = bert(token_ids, 12, seed, rate=rate, mask_share=shares[0], random_share=shares[1])
+    chosen = labels != IGNORE_ID
+    assert torch.equal(torch.where(chosen, labels, inputs), token_ids)
+    assert not (chosen & (token_ids < 5)).any()
+    assert torch.equal(token_ids, before)
+    assert inputs.dtype == labels.dtype == torch.long
+
+
+def test_a_rate_of_one_chooses_all_but_the_special_ones_and_a_rate_of_zero_none():
+    token_ids = torch.tensor([[CLS, 5, 6, SEP, 7, MASK, SEP, 0]])
+    inputs, labels = bert(token_ids, rate=1.0, mask_share=1.0, random_share=0.0)
+    assert inputs.tolist() == [[CLS, MASK, MASK, SEP, MASK, MASK, SEP, 0]]
+    assert labels.tolist() == [[-100, 5, 6, -100, 7, -100, -100, -100]]
+    assert torch.equal(bert(token_ids, rate=0.0).inputs, token_ids)
+
+
+def test_each_reading_masks_anew_and_each_seed_the_same():
+    token_ids, generator = torch.full((4, 50), 9), seeded()
+    arguments = {"mask_id": MASK, "vocab_size": 20, "special_ids": SPECIAL}
+    first, second = (mask_tokens(token_ids, generator=generator, **arguments).labels for _ in range(2))
+    assert not torch.equal(first, second)
+    assert torch.equal(first, mask_tokens(token_ids, generator=seeded(), **arguments).labels)
+
+
+def test_the_loss_counts_the_chosen_alone():
+    token_ids = torch.randint(5, 12, (3, 8), generator=seeded())
+    _, labels = bert(token_ids, 12, rate=0.5)
+    logits = torch.randn(3, 8, 12, dtype=torch.float64)
+    chosen = (labels != IGNORE_ID).nonzero().tolist()
+    by_hand = [-logits[b, t].log_softmax(dim=-1)[token_ids[b, t]] for b, t in chosen]
+    assert 0 < len(by_hand) < 24
+    torch.testing.assert_close(cross_entropy(logits.flatten(0, 1), labels.flatten()), torch.stack(by_hand).mean())
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"rate": 1.5}, "rate must be between 0 and 1, but is 1.5"),
+        ({"mask_share": 0.95}, r"mask_share \+ random_share must be between 0 and 1, but is 1.0"),
+        ({"random_share": -0.1}, "random_share must be between 0 and 1, but is -0.1"),
+        ({"vocab_size": 7}, r"between 0 and vocab_size - 1 = 6, but \[8, 9\] came"),
+        ({"special_ids": range(20)}, "all 20 tokens of the vocabulary are special"),
+        ({"mask_id": 20}, r"but \[20\] came"),
+    ],
+)
+def test_impossible_shares_and_ids_are_refused(changes, message):
+    arguments = {"mask_id": MASK, "vocab_size": 20, "special_ids": SPECIAL, "generator": seeded()} | changes
+    with pytest.raises(ValueError, match=message):
+        mask_tokens(torch.tensor([[5, 9, 8]]), **arguments)
+
+
+# Replaced-token detection.
+
+
+def test_guesses_follow_the_generators_distribution_and_a_right_guess_is_original():
+    logits = torch.randn(7, dtype=torch.float64)
+    token_ids = torch.full((100, 200), 3)
+    chosen = torch.rand(100, 200, generator=seeded()) < 0.5
+    inputs, is_replaced = replace_tokens(token_ids, chosen, logits.expand(100, 200, 7), generator=seeded(1))
+    n = int(chosen.sum())
+    for token_id, probability in enumerate(logits.softmax(dim=-1).tolist()):
+        assert_binomial(int((inputs[chosen] == token_id).sum()), n, probability)
+    assert torch.equal(is_replaced, inputs != token_ids)
+    assert torch.equal(inputs[~chosen], token_ids[~chosen])
+    assert 0 < int(is_replaced.sum()) < n
+
+
+def test_each_position_is_guessed_from_its_own_logits():
+    token_ids = torch.tensor([[5, 6, 7], [1, 2, 3]])
+    guesses = torch.tensor([[5, 0, 4], [1, 6, 5]])
+    sure = nn.functional.one_hot(guesses, 8).double().log()
+    chosen = torch.tensor([[True, True, False], [False, True, True]])
+    inputs, is_replaced = replace_tokens(token_ids, chosen, sure, generator=seeded())
+    assert inputs.tolist() == [[5, 0, 7], [1, 6, 5]]
+    assert is_replaced.tolist() == [[False, True, False], [False, True, True]]
+
+
+def test_from_masked_text_to_labels_as_electra_chains_them():
+    token_ids = torch.randint(5, 12, (3, 8), generator=seeded())
+    masked = bert(token_ids, 12, rate=0.5, mask_share=1.0, random_share=0.0)
+    logits = torch.randn(3, 8, 12, requires_grad=True)
+    inputs, is_replaced = replace_tokens(token_ids, masked.labels != IGNORE_ID, logits, generator=seeded())
+    assert not inputs.requires_grad
+    assert not (is_replaced & (masked.inputs != MASK)).any()
+    assert torch.equal(torch.where(is_replaced, token_ids, inputs), token_ids)
+
+
+def test_nothing_chosen_is_nothing_replaced():
+    token_ids = torch.tensor([[5, 6]])
+    inputs, is_replaced = replace_tokens(
+        token_ids, torch.zeros(1, 2, dtype=torch.bool), torch.randn(1, 2, 8), generator=seeded()
+    )
+    assert torch.equal(inputs, token_ids)
+    assert not is_replaced.any()
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_tensors_that_do_not_fit_are_named():
+    token_ids = torch.zeros(2, 3, dtype=torch.long)
+    with pytest.raises(ShapeError, match="axis 'tokens' is 3 in token_ids but 5 in logits"):
+        replace_tokens(token_ids, token_ids == 0, torch.zeros(2, 5, 7), generator=seeded())
+    with pytest.raises(ShapeError, match=r"token_ids must have 2 axes \[batch tokens\]"):
+        bert(token_ids[0])
+    with pytest.raises(ShapeError, match=r"token_ids must have 2 axes \[batch tokens\]"):
+        next_tokens(token_ids[0])
+    with pytest.raises(ShapeError, match=r"order must have 2 axes \[batch tokens\]"):
+        permutation_masks(token_ids[0])
+    with pytest.raises(ShapeError, match=r"prefix_lengths must have 1 axes \[batch\]"):
+        prefix_mask(token_ids, 3)
+
+
+# Pairs of sentences.
+
+# The sentence s of document d has the two tokens 1000 d + s and that plus 500, so that each can be told by its first.
+DOCUMENTS = [[[1000 * d + s, 1000 * d + s + 500] for s in range(300)] for d in (1, 2, 3)]
+
+
+def halves(token_ids: list[int]) -> tuple[list[int], list[int]]:
+    """The two sentences between [CLS] and the separators."""
+    assert token_ids[0] == CLS
+    assert token_ids[-1] == SEP
+    middle = token_ids.index(SEP)
+    return token_ids[1:middle], token_ids[middle + 1 : -1]
+
+
+def test_next_sentences_follow_half_of_the_time_and_else_come_from_another_document():
+    pairs = next_sentence_pairs(DOCUMENTS, cls_id=CLS, sep_id=SEP, generator=seeded())
+    assert len(pairs) == 3 * 299
+    sources = Counter()
+    for pair, (d, s) in zip(pairs, itertools.product((1, 2, 3), range(299)), strict=True):
+        first, second = halves(pair.token_ids)
+        assert first == [1000 * d + s, 1000 * d + s + 500]
+        assert second[1] == second[0] + 500
+        if pair.label:
+            assert second[0] == first[0] + 1
+        else:
+            assert second[0] // 1000 != d
+            sources[d, second[0] // 1000] += 1
+    assert_binomial(sum(pair.label for pair in pairs), len(pairs), 0.5)
+    assert len(sources) == 6  # each document lends to both others
+    for count in sources.values():
+        assert_binomial(count, sources.total(), 1 / 6)
+
+
+def test_sentence_order_swaps_half_of_the_pairs_of_neighbours():
+    pairs = sentence_order_pairs(DOCUMENTS, cls_id=CLS, sep_id=SEP, generator=seeded())
+    for pair, (d, s) in zip(pairs, itertools.product((1, 2, 3), range(299)), strict=True):
+        firsts = [sentence[0] for sentence in halves(pair.token_ids)]
+        in_order = [1000 * d + s, 1000 * d + s + 1]
+        assert firsts == (in_order if pair.label else in_order[::-1])
+    assert_binomial(sum(pair.label for pair in pairs), len(pairs), 0.5)
+
+
+@given(st.lists(st.integers(5, 9)), st.lists(st.integers(5, 9)), st.booleans())
+def test_segments_tell_the_sentences_apart(first, second, label):
+    pair = join_sentences(first, second, label, cls_id=CLS, sep_id=SEP)
+    assert pair.label is label
+    assert halves(pair.token_ids) == (first, second)
+    segments = list(zip(pair.token_ids, pair.segment_ids, strict=True))
+    assert [token for token, segment in segments if segment == 0] == [CLS, *first, SEP]
+    assert [token for token, segment in segments if segment == 1] == [*second, SEP]
+
+
+def test_documents_without_sentences_do_not_count():
+    with pytest.raises(ValueError, match="another document is needed to draw from, but 1 of them came"):
+        next_sentence_pairs([[[5], [6]], []], cls_id=CLS, sep_id=SEP, generator=seeded())
+    assert sentence_order_pairs([[], [[5]]], cls_id=CLS, sep_id=SEP, generator=seeded()) == []
+
+
+# Span corruption.
+
+SENTINELS = list(range(900, 1000))
+
+
+@given(st.lists(st.integers(0, 800), min_size=2, max_size=80), st.floats(0.01, 0.99), st.floats(1, 6), SEEDS)
+def test_inputs_and_targets_restore_the_text(token_ids, rate, mean_length, seed):
+    inputs, targets = span_corruption(
+        token_ids, sentinel_ids=SENTINELS, generator=seeded(seed), rate=rate, mean_length=mean_length
+    )
+    assert restore_spans(inputs, targets, sentinel_ids=SENTINELS) == token_ids
+    n_taken = min(max(round(rate * len(token_ids)), 1), len(token_ids) - 1)
+    used = [token_id for token_id in inputs if token_id >= 900]
+    assert used == SENTINELS[: len(used)]
+    assert [token_id for token_id in targets if token_id >= 900] == SENTINELS[: len(used) + 1]
+    assert targets[0] == SENTINELS[0]
+    assert targets[-1] == SENTINELS[len(used)]
+    assert len(inputs) == len(token_ids) - n_taken + len(used)
+    assert len(targets) == n_taken + len(used) + 1
+    assert all(a < 900 or b < 900 for a, b in itertools.pairwise(inputs)), "two spans touch"
+    assert all(a < 900 or b < 900 for a, b in itertools.pairwise(targets)), "a span is empty"
+
+
+def test_the_defaults_take_fifteen_per_cent_in_spans_of_three():
+    inputs, targets = span_corruption(range(400), sentinel_ids=SENTINELS, generator=seeded())
+    n_spans = sum(token_id >= 900 for token_id in inputs)
+    assert len(inputs) - n_spans == 340
+    assert n_spans == 20
+    assert len(targets) == 60 + 20 + 1
+
+
+@pytest.mark.parametrize(("n_tokens", "n_taken", "n_spans"), [(5, 2, 2), (6, 3, 2), (4, 3, 1), (5, 3, 3)])
+def test_every_way_to_take_spans_has_the_same_probability(n_tokens, n_taken, n_spans):
+    """The ways are enumerated: sets of positions whose runs are as many as there are spans."""
+    ways = [
+        positions
+        for positions in itertools.combinations(range(n_tokens), n_taken)
+        if sum(p - 1 not in positions for p in positions) == n_spans
+    ]
+    generator, seen = seeded(), Counter()
+    for _ in range(2000):
+        inputs, _ = span_corruption(
+            range(n_tokens),
+            sentinel_ids=SENTINELS,
+            generator=generator,
+            rate=n_taken / n_tokens,
+            mean_length=n_taken / n_spans,
+        )
+        seen[tuple(sorted(set(range(n_tokens)) - set(inputs)))] += 1
+    assert set(seen) <= set(ways)
+    for way in ways:
+        assert_binomial(seen[way], 2000, 1 / len(ways))
+
+
+@pytest.mark.parametrize(
+    ("inputs", "targets", "message"),
+    [
+        ([7, 900], [1, 900], "must start with a sentinel, but start with 1"),
+        ([7, 900], [900, 1, 900], "sentinel 900 comes twice in the targets"),
+        ([7, 900, 901], [900, 1, 902], r"no span for \[901\], no place for \[\]"),
+        ([7, 900], [900, 1, 901, 2], r"no span for \[\], no place for \[901\]"),
+        ([7, 900], [], r"no span for \[900\]"),
+    ],
+)
+def test_halves_that_do_not_belong_together_are_refused(inputs, targets, message):
+    with pytest.raises(ValueError, match=message):
+        restore_spans(inputs, targets, sentinel_ids=SENTINELS)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"token_ids": [5]}, "a text needs 2 tokens, one to take out and one to keep, but has 1"),
+        ({"token_ids": [5, 900, 6]}, r"the text contains \[900\], which are sentinels"),
+        ({"sentinel_ids": [900, 901]}, "40 tokens need 3 different sentinels, but 2 came"),
+        ({"sentinel_ids": [900, 901, 901]}, "40 tokens need 3 different sentinels, but 2 came"),
+        ({"rate": 0.0}, "rate=0.0 and mean_length=3.0"),
+        ({"rate": 1.0}, "rate=1.0 and mean_length=3.0"),
+        ({"mean_length": 0.5}, "mean_length be 1 or more, but rate=0.15 and mean_length=0.5"),
+    ],
+)
+def test_texts_and_sentinels_that_cannot_do_are_refused(changes, message):
+    with pytest.raises(ValueError, match=message):
+        span_corruption(**{"token_ids": range(40), "sentinel_ids": SENTINELS, "generator": seeded()} | changes)
+
+
+# The noises of BART.
+
+
+def test_masking_and_deletion_meet_each_token_with_the_same_probability():
+    token_ids = list(range(10, 50_010))
+    masked = token_masking(token_ids, mask_id=MASK, rate=0.2, generator=seeded())
+    assert all(new in (old, MASK) for old, new in zip(token_ids, masked, strict=True))
+    assert_binomial(masked.count(MASK), 50_000, 0.2)
+    left = token_deletion(token_ids, rate=0.2, generator=seeded())
+    assert left == [token_id for token_id in masked if token_id != MASK]  # the same draws, told and untold
+
+
+@given(st.integers(0, 60), st.floats(0, 1), st.floats(0.1, 6), SEEDS)
+def test_infilling_keeps_the_rest_in_order_and_marks_every_gap(n_tokens, rate, mean_length, seed):
+    token_ids = list(range(10, 10 + n_tokens))
+    damaged = text_infilling(token_ids, mask_id=MASK, generator=seeded(seed), rate=rate, mean_length=mean_length)
+    kept = [token_id for token_id in damaged if token_id != MASK]
+    assert kept == sorted(kept)
+    assert len(kept) == n_tokens - round(rate * n_tokens)
+    framed = [9, *damaged, 10 + n_tokens]
+    assert all(b == a + 1 for a, b in itertools.pairwise(framed) if MASK not in (a, b)), "a gap without a mask"
+
+
+def test_infilled_spans_have_poisson_lengths_and_some_are_empty():
+    n = 40_000
+    damaged = text_infilling(range(10, 10 + n), mask_id=MASK, generator=seeded())
+    triples = zip(damaged, damaged[1:], damaged[2:], strict=False)
+    # The length of a span can be read off where its mask stands alone; where it stands does not hang on its length.
+    lengths = Counter(
+        after - before - 1 for before, mask, after in triples if mask == MASK and MASK not in (before, after)
+    )
+    assert lengths.total() > 3000
+    for length in range(9):
+        assert_binomial(lengths[length], lengths.total(), math.exp(-3) * 3**length / math.factorial(length))
+
+
+def test_infilled_spans_stand_everywhere():
+    generator, first, last = seeded(), 0, 0
+    for _ in range(2000):  # two of five tokens go, as one span nearly always; it has four places
+        damaged = text_infilling(range(10, 15), mask_id=MASK, generator=generator, rate=0.4, mean_length=50.0)
+        first, last = first + (damaged[0] == MASK), last + (damaged[-1] == MASK)
+        assert damaged.count(MASK) == 1
+    assert_binomial(first, 2000, 1 / 4)
+    assert_binomial(last, 2000, 1 / 4)
+
+
+def test_sentences_come_in_every_order_alike():
+    generator, sentences = seeded(), [[5, 6], [7], [8, 9, 10]]
+    seen = Counter(tuple(map(tuple, sentence_permutation(sentences, generator=generator))) for _ in range(3000))
+    assert set(seen) == set(itertools.permutations(map(tuple, sentences)))
+    for count in seen.values():
+        assert_binomial(count, 3000, 1 / 6)
+
+
+def test_documents_begin_at_every_token_alike():
+    generator, token_ids = seeded(), [5, 6, 7, 8, 9]
+    seen = Counter(tuple(document_rotation(token_ids, generator=generator)) for _ in range(3000))
+    assert set(seen) == {(*token_ids[start:], *token_ids[:start]) for start in range(5)}
+    for count in seen.values():
+        assert_binomial(count, 3000, 1 / 5)
+
+
+def test_nothing_stays_nothing():
+    assert token_masking([], mask_id=MASK, rate=0.5, generator=seeded()) == []
+    assert token_deletion([], rate=0.5, generator=seeded()) == []
+    assert text_infilling([], mask_id=MASK, generator=seeded()) == []
+    assert sentence_permutation([], generator=seeded()) == []
+    assert document_rotation([], generator=seeded()) == []
+
+
+def test_impossible_noise_is_refused():
+    with pytest.raises(ValueError, match="rate must be between 0 and 1, but is 2"):
+        token_masking([5], mask_id=MASK, rate=2.0, generator=seeded())
+    with pytest.raises(ValueError, match="rate must be between 0 and 1, but is -1"):
+        token_deletion([5], rate=-1.0, generator=seeded())
+    with pytest.raises(ValueError, match="rate must be between 0 and 1, but is 1.1"):
+        text_infilling([5], mask_id=MASK, generator=seeded(), rate=1.1)
+    with pytest.raises(ValueError, match="mean_length must be positive, but is 0"):
+        text_infilling([5], mask_id=MASK, generator=seeded(), mean_length=0.0)
+
+
+# Orders of prediction.
+
+
+def test_each_token_is_the_label_of_the_one_before_it():
+    token_ids = torch.tensor([[2, 7, 8, 3], [2, 9, 3, 0]])
+    inputs, labels = next_tokens(token_ids, pad_id=0)
+    assert inputs.tolist() == [[2, 7, 8], [2, 9, 3]]
+    assert labels.tolist() == [[7, 8, 3], [9, 3, IGNORE_ID]]
+    assert next_tokens(token_ids).labels.tolist() == [[7, 8, 3], [9, 3, 0]]
+    with pytest.raises(ValueError, match="takes 2 tokens, but there are 1"):
+        next_tokens(token_ids[:, :1])
+
+
+def test_a_prefix_is_seen_whole_and_the_rest_looks_back():
+    lengths = torch.tensor([0, 2, 5])
+    mask = prefix_mask(lengths, 5)
+    assert mask.shape == (3, 1, 5, 5)
+    for b, i, j in itertools.product(range(3), range(5), range(5)):
+        assert mask[b, 0, i, j].item() == (j < lengths[b] or j <= i)
+    assert torch.equal(mask[0, 0], causal_mask(5))
+    assert mask[2].all()
+
+
+@pytest.mark.parametrize("length", [-1, 6])
+def test_a_prefix_longer_than_the_text_or_shorter_than_nothing_is_refused(length):
+    with pytest.raises(ValueError, match=rf"between 0 and 5 tokens, but are \[2, {length}\]"):
+        prefix_mask(torch.tensor([2, length]), 5)
+
+
+@given(st.lists(st.permutations(range(5)), min_size=1, max_size=3))
+def test_positions_see_what_comes_earlier_in_the_order(orders):
+    content, query = permutation_masks(torch.tensor(orders))
+    assert content.shape == query.shape == (len(orders), 1, 5, 5)
+    for b, order in enumerate(orders):
+        for i, j in itertools.product(range(5), range(5)):
+            assert query[b, 0, i, j].item() == (order.index(j) < order.index(i))
+            assert content[b, 0, i, j].item() == (order.index(j) <= order.index(i))
+
+
+def test_from_left_to_right_the_content_mask_is_causal():
+    content, query = permutation_masks(torch.arange(7).reshape(1, 7))
+    assert torch.equal(content[0, 0], causal_mask(7))
+    assert torch.equal(query[0, 0], causal_mask(7) & ~torch.eye(7, dtype=torch.bool))
+
+
+def test_every_order_is_drawn_alike():
+    seen = Counter(map(tuple, factorisation_order(3000, 3, generator=seeded()).tolist()))
+    assert set(seen) == set(itertools.permutations(range(3)))
+    for count in seen.values():
+        assert_binomial(count, 3000, 1 / 6)
+
+
+@pytest.mark.parametrize("order", [[[0, 1, 1]], [[0, 1, 2], [1, 2, 3]]])
+def test_an_order_that_leaves_a_position_out_is_refused(order):
+    with pytest.raises(ValueError, match="must hold each position from 0 to 2 once"):
+        permutation_masks(torch.tensor(order))
+
+
+def two_streams(token_ids: torch.Tensor, content_mask: torch.Tensor, query_mask: torch.Tensor) -> torch.Tensor:
+    """The log probability of each token by a small two-stream network of two layers with random weights."""
+    n_tokens, vocab_size, width, generator = token_ids.shape[1], 3, 8, seeded(5)
+
+    def draw(*shape: int) -> torch.Tensor:
+        return torch.randn(*shape, dtype=torch.float64, generator=generator)
+
+    tokens, positions = draw(vocab_size, width), draw(n_tokens, width)
+    content = (tokens[token_ids] + positions).unsqueeze(1)
+    query = positions.expand(len(token_ids), 1, n_tokens, width)
+    for _ in range(2):
+        q, k, v = draw(3, width, width) / width**0.5
+        seen = scaled_dot_product_attention(query @ q, content @ k, content @ v, query_mask)
+        content = content + scaled_dot_product_attention(content @ q, content @ k, content @ v, content_mask)
+        query = query + seen
+    log_probabilities = (query @ draw(width, vocab_size)).squeeze(1).log_softmax(dim=-1)
+    return log_probabilities.gather(-1, token_ids.unsqueeze(-1)).squeeze(-1)
+
+
+EVERY_TEXT = torch.tensor(list(itertools.product(range(3), repeat=4)))
+
+
+@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1), (1, 3, 0, 2)])
+def test_any_order_factorises_a_distribution_over_all_texts(order):
+    """If a position saw its own token or a later one, the probabilities of all texts would not add up to one."""
+    content, query = permutation_masks(torch.tensor([order]))
+    by_token = two_streams(EVERY_TEXT, content, query)
+    assert by_token.sum(dim=-1).exp().sum().item() == pytest.approx(1.0, abs=1e-12)
+    assert len(by_token.sum(dim=-1).unique()) == 81  # every text has a probability of its own
+    leaking = two_streams(EVERY_TEXT, content, content)
+    assert abs(leaking.sum(dim=-1).exp().sum().item() - 1) > 0.01
+
+
+def test_changing_a_token_leaves_all_that_come_before_it_in_the_order_as_they_were():
+    order = [2, 0, 3, 1]
+    masks = permutation_masks(torch.tensor([order]))
+    text = torch.tensor([[0, 1, 2, 1]])
+    before = two_streams(text, *masks)
+    for turn, position in enumerate(order):
+        changed = text.clone()
+        changed[0, position] = 0 if text[0, position] else 2
+        after = two_streams(changed, *masks)
+        assert torch.equal(after[0, order[:turn]], before[0, order[:turn]])
+        assert (after[0, order[turn + 1 :]] != before[0, order[turn + 1 :]]).all()
+
+
+# Layer sharing.
+
+
+def encoder(n_layers: int) -> Encoder:
+    return Encoder(d_model=12, n_heads=3, d_ff=20, n_layers=n_layers, norm="pre").double()
+
+
+def test_shared_layers_have_as_many_parameters_at_any_depth():
+    sizes = set()
+    for n_layers in (1, 3, 12):
+        model = encoder(1)
+        model.layers = repeat_layer(model.layers[0], n_layers)
+        assert len(model.layers) == n_layers
+        sizes.add(sum(parameter.numel() for parameter in model.parameters()))
+    assert sizes == {sum(parameter.numel() for parameter in encoder(1).parameters())}
+    unshared, norm = encoder(12), sum(parameter.numel() for parameter in encoder(1).final_norm.parameters())
+    assert sum(parameter.numel() for parameter in unshared.parameters()) - norm == 12 * (sizes.pop() - norm)
+
+
+def test_a_repeated_layer_computes_as_equal_layers_do_and_gathers_their_gradients():
+    shared, unshared = encoder(1), encoder(5)
+    shared.layers = repeat_layer(shared.layers[0], 5)
+    unshared.load_state_dict(shared.state_dict())  # every layer's weights are listed under every layer's name
+    hidden = torch.randn(2, 7, 12, dtype=torch.float64)
+    torch.testing.assert_close(shared(hidden), unshared(hidden), rtol=0, atol=0)
+    for model in (shared, unshared):
+        model(hidden).square().sum().backward()
+    for name, parameter in shared.layers[0].named_parameters():
+        gradients = [layer.get_parameter(name).grad for layer in unshared.layers]
+        torch.testing.assert_close(parameter.grad, torch.stack(gradients).sum(dim=0), rtol=1e-10, atol=1e-10)
+
+
+def test_a_copy_shares_among_its_own_layers():
+    layers = copy.deepcopy(repeat_layer(nn.Linear(2, 2), 3))
+    assert layers[0] is layers[2]
+
+
+def test_no_layers_are_refused():
+    with pytest.raises(ValueError, match="n_layers must be at least 1, but is 0"):
+        repeat_layer(nn.Linear(2, 2), 0)

@@ -1,0 +1,261 @@
+"""T5's properties and sizes, and that it learns from damaged text; parity stands in tests/interop."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+import torch
+from torch import nn
+
+from ttutor.cache import DecoderCache
+from ttutor.fit import fit
+from ttutor.inside import capture
+from ttutor.masks import padding_mask
+from ttutor.shapes import ShapeError
+from ttutor.transformer import account
+from ttutor.variants.objectives import span_corruption
+from ttutor.variants.t5 import T5, T5Block, T5Config
+
+VOCAB, PAD = 23, 0
+CLOSE = {"rtol": 0, "atol": 1e-11}
+
+
+def small(**changes) -> T5Config:
+    sizes = {"vocab_size": VOCAB, "d_model": 12, "d_head": 5, "n_heads": 3, "n_layers": 2, "d_ff": 20}
+    return T5Config(**{**sizes, "n_buckets": 8, "max_distance": 6, "dropout": 0.0, **changes})
+
+
+def build(**changes) -> T5:
+    """A model in float64 and evaluation mode none of whose parameters is zero or one by design."""
+    model = T5(small(**changes)).double().eval()
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return model
+
+
+@pytest.fixture(params=["relu", "geglu"])
+def model(request):
+    return build(feed_forward=request.param, tie_embeddings=request.param == "relu")
+
+
+@pytest.fixture
+def source_ids():
+    return torch.tensor([[5, 6, 7, 8, 9, 3, 1], [4, 5, 6, 1, PAD, PAD, PAD]])
+
+
+@pytest.fixture
+def target_ids():
+    return torch.tensor([[PAD, 10, 11, 12, 13], [PAD, 14, 15, 16, 17]])
+
+
+def test_no_leak_from_the_future(model, source_ids, target_ids):
+    before = model(source_ids, target_ids)
+    for t in range(1, 5):
+        changed = target_ids.clone()
+        changed[:, t] = 20
+        after = model(source_ids, changed)
+        assert torch.equal(before[:, :t], after[:, :t])
+        assert not torch.isclose(before[:, t], after[:, t]).all(dim=-1).any()
+
+
+def test_every_source_token_is_seen_from_everywhere(model, source_ids, target_ids):
+    before, memory = model(source_ids, target_ids), model.encode(source_ids)
+    for s in range(4):
+        changed = source_ids.clone()
+        changed[:, s] = 20
+        assert not torch.isclose(memory[:, :4], model.encode(changed)[:, :4]).all(dim=-1).any()
+        assert not torch.isclose(before, model(changed, target_ids)).all(dim=-1).any()
+
+
+def test_padding_never_matters_neither_its_amount_nor_its_side(model, source_ids, target_ids):
+    alone = model(source_ids[1:, :4], target_ids[1:, :3])
+    is_real = torch.tensor([[True] * 3 + [False] * 2])
+    torch.testing.assert_close(model(source_ids[1:], target_ids[1:], is_real=is_real)[:, :3], alone, **CLOSE)
+    left_source, left_target = torch.roll(source_ids[1:], 3, dims=1), torch.roll(target_ids[1:], 2, dims=1)
+    left_is_real = torch.roll(is_real, 2, dims=1)
+    torch.testing.assert_close(model(left_source, left_target, is_real=left_is_real)[:, 2:], alone, **CLOSE)
+
+
+def test_the_padding_token_is_a_token_where_it_is_said_to_be_one(model, source_ids, target_ids):
+    everything = torch.ones_like(source_ids, dtype=torch.bool)
+    other = source_ids.clone()
+    other[1, 5] = 20
+    with_pad = model(source_ids, target_ids, source_is_real=everything)
+    assert not torch.allclose(with_pad[1], model(source_ids, target_ids)[1])
+    assert not torch.allclose(with_pad[1], model(other, target_ids, source_is_real=everything)[1])
+    changed_start = target_ids.clone()
+    changed_start[:, 0] = 20  # the start token counts although its id is that of padding
+    assert not torch.allclose(model(source_ids, target_ids), model(source_ids, changed_start))
+
+
+@pytest.mark.parametrize("chunks", [[3, 2], [1, 1, 3]])
+def test_cached_equals_uncached(model, source_ids, target_ids, chunks):
+    memory, memory_mask = model.encode(source_ids), padding_mask(source_ids, PAD)
+    cache = DecoderCache(2)
+    parts = [model.decode(ids, memory, memory_mask, cache) for ids in target_ids.split(chunks, dim=1)]
+    torch.testing.assert_close(torch.cat(parts, dim=1), model.decode(target_ids, memory, memory_mask), **CLOSE)
+
+
+def test_a_ragged_batch_goes_on_after_its_padding(model, source_ids, target_ids):
+    memory, memory_mask = model.encode(source_ids), padding_mask(source_ids, PAD)
+    cache, is_real = DecoderCache(2), torch.tensor([[True] * 5, [True] * 2 + [False] * 3])
+    model.decode(target_ids, memory, memory_mask, cache, is_real=is_real)
+    step = model.decode(torch.tensor([[4], [5]]), memory, memory_mask, cache)
+    short = model.decode(torch.tensor([[PAD, 14, 5]]), memory[1:], memory_mask[1:])
+    torch.testing.assert_close(step[1], short[0, -1:], **CLOSE)
+
+
+def test_rows_do_not_depend_on_each_other(model, source_ids, target_ids):
+    alone = model(source_ids[:1], target_ids[:1])
+    torch.testing.assert_close(model(source_ids, target_ids)[:1], alone, **CLOSE)
+
+
+def test_only_distances_count_and_each_stack_has_one_table(model, source_ids, target_ids, monkeypatch):
+    before = model(source_ids, target_ids)
+    for stack in (model.encoder, model.decoder):
+        calls, forward = [], stack.positions.forward
+        monkeypatch.setattr(stack.positions, "forward", lambda q, k, f=forward, c=calls: c.append(1) or f(q + 9, k + 9))
+        assert torch.equal(model(source_ids, target_ids), before)
+        assert len(calls) == 1
+        monkeypatch.setattr(stack.positions, "forward", lambda q, k, f=forward: f(q, k) * 2)
+        assert not torch.allclose(model(source_ids, target_ids), before)
+        monkeypatch.setattr(stack.positions, "forward", forward)
+
+
+def test_without_its_biases_the_encoder_sees_a_set(model, source_ids):
+    nn.init.zeros_(model.encoder.positions.table.weight)
+    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
+    shuffled = model.encode(source_ids[:1, order])
+    torch.testing.assert_close(shuffled, model.encode(source_ids[:1])[:, order], **CLOSE)
+
+
+def test_the_stream_is_what_each_layer_adds_to(model, source_ids, target_ids):
+    parts = ["self_attention", "cross_attention", "feed_forward"]
+    with capture(model, "embedding", "decoder.layers.*", *(f"decoder.layers.*.{part}" for part in parts)) as seen:
+        model.decode(target_ids, torch.randn(2, 7, 12, dtype=torch.float64))
+    stream = seen["embedding"]
+    for i in range(2):
+        stream = stream + sum(seen[f"decoder.layers.{i}.{part}"] for part in parts)
+        torch.testing.assert_close(seen[f"decoder.layers.{i}"], stream, **CLOSE)
+
+
+def test_dropout_while_training_only(source_ids, target_ids):
+    model = build(dropout=0.3)
+    assert torch.equal(model(source_ids, target_ids), model(source_ids, target_ids))
+    model.train()
+    assert not torch.allclose(model(source_ids, target_ids), model(source_ids, target_ids))
+    without = build(dropout=0.0).train()
+    assert torch.equal(without(source_ids, target_ids), without(source_ids, target_ids))
+
+
+@pytest.mark.parametrize("preset", ["small", "v1_1_small"])
+def test_at_the_start_scores_are_of_order_one_and_no_token_is_favoured(preset):
+    sizes = {"vocab_size": 1000, "d_model": 96, "d_head": 32, "n_heads": 5, "n_layers": 2, "d_ff": 128}
+    config = getattr(T5Config, preset)(**sizes)
+    model = T5(config).eval()
+    with capture(model, "encoder.layers.0.self_attention.*") as seen:
+        logits = model(torch.randint(1, 1000, (8, 12)), torch.randint(1, 1000, (8, 12)))
+    attention = seen["encoder.layers.0.self_attention.q"] @ seen["encoder.layers.0.self_attention.k"].mT
+    assert attention.std().item() == pytest.approx(1.0, rel=0.1)
+    assert logits.std().item() == pytest.approx(1.0, rel=0.1)
+
+
+@pytest.mark.parametrize(
+    ("preset", "published"),
+    [
+        ("small", 60_506_624),
+        ("base", 222_903_552),
+        ("large", 737_668_096),
+        ("v1_1_small", 76_961_152),
+        ("v1_1_base", 247_577_856),
+        ("v1_1_large", 783_150_080),
+    ],
+)
+def test_presets_have_the_published_sizes(preset, published):
+    assert account(getattr(T5Config, preset)()).n_parameters == published
+
+
+@pytest.mark.parametrize("preset", ["small", "v1_1_small"])
+def test_a_model_built_has_the_size_that_its_config_tells(preset):
+    config = getattr(T5Config, preset)()
+    with torch.device("meta"):
+        model = T5(config)
+    assert sum(parameter.numel() for parameter in model.parameters()) == account(config).n_parameters
+
+
+def corrupted(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
+    """Rows with spans taken out, and the spans; sentinels are 20, 21 and 22. All rows get the same lengths."""
+    generator = torch.Generator().manual_seed(seed)
+    pairs = [
+        span_corruption(row, sentinel_ids=[20, 21, 22], generator=generator, rate=0.3, mean_length=2.0)
+        for row in rows.tolist()
+    ]
+    return torch.tensor([pair.inputs for pair in pairs]), torch.tensor([pair.targets for pair in pairs])
+
+
+def counting_rows() -> torch.Tensor:
+    """Rows that count upwards from a random number: what was taken out follows from what was left."""
+    return (torch.randint(1, 20, (16, 1)) + torch.arange(12) - 1) % 19 + 1
+
+
+def next_token_loss(model, batch):
+    source_ids, labels = batch
+    target_ids = torch.cat([torch.full_like(labels[:, :1], PAD), labels[:, :-1]], dim=1)
+    return nn.functional.cross_entropy(model(source_ids, target_ids).flatten(0, 1), labels.flatten())
+
+
+def test_damaged_text_lowers_its_loss():
+    rows = counting_rows()
+    model = T5(small(d_model=24, d_head=16, d_ff=40, n_layers=1))
+    losses = fit(model, [corrupted(rows, seed) for seed in range(20)], next_token_loss, steps=20, learning_rate=1e-2)
+    assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
+
+
+@pytest.mark.soak
+def test_it_learns_to_restore_damaged_text():
+    """With the source it knows what is missing; with the source of another row it can only guess where to count on."""
+    batches = [corrupted(counting_rows(), seed) for seed in range(600)]
+    model = T5(small(d_model=48, d_head=16, d_ff=96, max_distance=16))
+    fit(model, batches, next_token_loss, steps=600, learning_rate=lambda step: 5e-3 * min(1, (600 - step) / 300))
+    source_ids, labels = corrupted(counting_rows(), seed=1000)
+    own, another = (next_token_loss(model, (ids, labels)).item() for ids in (source_ids, source_ids.roll(1, dims=0)))
+    assert own < 0.2
+    assert another > 5 * own
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"d_head": 0}, r"d_head must be a positive integer \(d_head=0\)"),
+        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1 \(dropout=1.0\)"),
+        ({"feed_forward": "gelu"}, r"feed_forward must be one of .*'swiglu'\] \(feed_forward='gelu'\)"),
+        ({"pad_id": 23}, r"pad_id must be a token id \(pad_id=23, vocab_size=23\)"),
+    ],
+)
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_impossible_configs_name_their_values(changes, message):
+    with pytest.raises(ValueError, match=message):
+        small(**changes)
+
+
+def test_a_config_survives_as_json():
+    config = T5Config.v1_1_base()
+    assert T5Config(**json.loads(json.dumps(config.to_dict()))) == config
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_wrong_inputs_are_named(source_ids, target_ids):
+    model = build()
+    with pytest.raises(ShapeError, match="axis 'batch' is 2 in source_ids but 1 in target_ids"):
+        model(source_ids, target_ids[:1])
+    with pytest.raises(ShapeError, match="axis 'target' is 5 in target_ids but 7 in is_real"):
+        model(source_ids, target_ids, is_real=source_ids != PAD)
+    cache = DecoderCache(3)
+    with pytest.raises(ValueError, match="this decoder has 2 layers, but the cache 3"):
+        model.decode(target_ids, model.encode(source_ids), cache=cache)
+    assert cache.n_tokens == 0
+    with pytest.raises(ValueError, match="cross_attention is True and memory is NoneType"):
+        T5Block(12, 3, 20, cross_attention=True)(torch.zeros(2, 5, 12))
+    with pytest.raises(ValueError, match="feed_forward must be one of .*, but is 'gelu'"):
+        T5Block(12, 3, 20, feed_forward="gelu")

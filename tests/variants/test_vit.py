@@ -1,0 +1,277 @@
+"""ViT: patches, counts, symmetries, other image sizes, Grad-CAM; parity with published code is in interop."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from torch import nn
+from torch.utils.flop_counter import FlopCounterMode
+
+from ttutor.inside import capture
+from ttutor.shapes import ShapeError
+from ttutor.transformer.accounting import account
+from ttutor.variants.gradcam import grad_cam
+from ttutor.variants.patches import interpolate_positions, patchify, unpatchify
+from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig, with_image_size
+
+CONFIG = ViTConfig(
+    image_size=12, patch_size=4, n_channels=2, n_classes=5, d_model=15, n_heads=3, n_layers=2, d_ff=20, norm_eps=1e-5
+)
+ORDER = torch.tensor([3, 0, 8, 6, 2, 5, 7, 1, 4])
+
+
+def randomised(module: nn.Module) -> nn.Module:
+    """A module in float64 and evaluation mode none of whose parameters is zero or one by design."""
+    for parameter in module.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return module.double().eval()
+
+
+@pytest.fixture
+def vit():
+    return randomised(ViT(CONFIG))
+
+
+@pytest.fixture
+def images():
+    return torch.randn(3, 2, 12, 12, dtype=torch.float64)
+
+
+def test_patches_are_cut_row_by_row():
+    images = torch.randn(2, 3, 6, 10)
+    patches = patchify(images, 2)
+    assert patches.shape == (2, 15, 12)
+    for row in range(3):
+        for column in range(5):
+            square = images[:, :, 2 * row : 2 * row + 2, 2 * column : 2 * column + 2]
+            assert torch.equal(patches[:, 5 * row + column], square.flatten(1))
+
+
+@pytest.mark.parametrize("size", [(6, 10), (8, 8), (2, 4)])
+def test_unpatchify_undoes_patchify(size):
+    images = torch.randn(2, 3, *size)
+    assert torch.equal(unpatchify(patchify(images, 2), 2, n_rows=size[0] // 2), images)
+
+
+def test_a_square_image_needs_no_rows_to_be_put_together():
+    images = torch.randn(2, 3, 8, 8)
+    assert torch.equal(unpatchify(patchify(images, 2), 2), images)
+
+
+def test_embedding_patches_is_a_convolution_whose_stride_is_the_patch(vit, images):
+    found = vit.vision.embed_patches(patchify(images, 4))
+    kernel = vit.vision.embed_patches.weight.reshape(15, 2, 4, 4)
+    expected = nn.functional.conv2d(images, kernel, vit.vision.embed_patches.bias, stride=4)
+    torch.testing.assert_close(found, expected.flatten(2).transpose(1, 2), rtol=0, atol=1e-12)
+
+
+def test_what_enters_the_layers_is_the_class_token_and_the_patches_with_their_positions(vit, images):
+    found, vision = vit.vision.embed(images), vit.vision
+    place = vision.position.table.weight
+    torch.testing.assert_close(found[:, 0], (vision.class_token + place[0]).expand(3, -1))
+    torch.testing.assert_close(found[:, 1:], vision.embed_patches(patchify(images, 4)) + place[1:])
+
+
+# The base model's count is that of the published checkpoint with 1,000 classes; the others are printed as millions.
+@pytest.mark.parametrize(
+    ("config", "published"),
+    [
+        (ViTConfig.tiny(), 5e6),
+        (ViTConfig.small(), 22e6),
+        (ViTConfig.base(), 86_567_656),
+        (ViTConfig.large(), 307e6),
+        (CONFIG, None),
+    ],
+)
+def test_parameters_are_counted_from_the_config(config, published):
+    with torch.device("meta"):
+        model = ViT(config)
+    n_parameters = account(config).n_parameters
+    assert n_parameters == sum(parameter.numel() for parameter in model.parameters())
+    if isinstance(published, int):
+        assert n_parameters == published
+    elif published:
+        # Printed as 5, 22 and 307 M, rounded, and for L without classes.
+        assert abs((n_parameters - 1001 * config.d_model) / published - 1) < 0.12
+
+
+def test_operations_are_counted_from_the_config(vit, images):
+    with FlopCounterMode(display=False) as counter, torch.no_grad():
+        vit(images)
+    assert account(CONFIG, batch=3).forward_flops == counter.get_total_flops()
+
+
+def test_an_image_does_not_depend_on_its_batch(vit, images):
+    torch.testing.assert_close(vit(images)[1:2], vit(images[1:2]))
+
+
+def test_patches_may_change_places_together_with_their_positions(vit, images):
+    moved = unpatchify(patchify(images, 4)[:, ORDER], 4)
+    logits = vit(images)
+    assert (vit(moved) - logits).abs().max() > 1e-3  # places matter
+    table = vit.vision.position.table.weight
+    table.data[1:] = table.data[1:][ORDER]
+    torch.testing.assert_close(vit(moved), logits)
+
+
+def test_without_positions_an_image_is_a_bag_of_patches(vit, images):
+    vit.vision.position.table.weight.data[1:] = 0
+    moved = unpatchify(patchify(images, 4)[:, ORDER], 4)
+    torch.testing.assert_close(vit(moved), vit(images))
+    torch.testing.assert_close(vit.vision(moved)[:, 1:], vit.vision(images)[:, 1:][:, ORDER])
+
+
+def test_the_class_is_read_from_the_class_token_alone(vit, images):
+    hidden = vit.vision(images)
+    torch.testing.assert_close(vit(images), hidden[:, 0] @ vit.classifier.weight.T + vit.classifier.bias)
+    pooled = randomised(VisionEncoder(CONFIG, pooler=True))
+    hidden = pooled(images)
+    expected = torch.tanh(hidden[:, 0] @ pooled.pooler.map.weight.T + pooled.pooler.map.bias)
+    torch.testing.assert_close(pooled.pool(hidden), expected)
+
+
+def test_dropout_acts_while_training_only(images):
+    model = ViT(CONFIG.replace(dropout=0.5))
+    images = images.float()
+    assert not torch.equal(model(images), model(images))
+    model.eval()
+    assert torch.equal(model(images), model(images))
+
+
+def test_interpolated_positions_keep_the_class_token_and_what_is_smooth():
+    table = torch.randn(10, 5, dtype=torch.float64)
+    torch.testing.assert_close(interpolate_positions(table, 3, 3), table, rtol=0, atol=1e-15)
+    table[1:] = table[1]
+    larger = interpolate_positions(table, 4, 6)
+    torch.testing.assert_close(larger, table[[0] + [1] * 24])
+    rising = torch.cat([torch.zeros(1), torch.arange(8.0).repeat(8)])[:, None]  # from left to right
+    larger = interpolate_positions(rising, 8, 16)[1:].reshape(8, 16)
+    assert (larger.diff(dim=1) > 0).all()
+    torch.testing.assert_close(larger, larger[:1].expand(8, -1))
+
+
+def test_a_copy_for_larger_images_leaves_the_model_as_it_is(vit, images):
+    before, mode = vit(images), vit.train().training
+    larger = with_image_size(vit, 20)
+    assert larger.config == CONFIG.replace(image_size=20) == larger.vision.config
+    assert larger.training == mode
+    assert larger(torch.randn(2, 2, 20, 20, dtype=torch.float64)).shape == (2, 5)
+    assert torch.equal(vit.eval()(images), before)
+    assert vit.config == CONFIG
+    same = with_image_size(larger, 20).state_dict()
+    torch.testing.assert_close(same, larger.state_dict(), rtol=0, atol=1e-15)
+    with pytest.raises(ValueError, match="image_size must be a multiple of patch_size"):
+        with_image_size(vit, 18)
+
+
+def by_hand(model: ViT, image: torch.Tensor, class_id: int, layer: int) -> torch.Tensor:
+    """Grad-CAM of one image, written out: the rest of the model as a function of the tokens, and its Jacobian."""
+    layers, hidden = model.vision.encoder.layers, model.vision.embed(image[None])
+    for earlier in layers[:layer]:
+        hidden = earlier(hidden)
+    here = layers[layer]
+
+    def logit(tokens: torch.Tensor) -> torch.Tensor:
+        stream = hidden + here.self_attention(tokens)
+        stream = stream + here.feed_forward(here.around_feed_forward.norm(stream))
+        for later in layers[layer + 1 :]:
+            stream = later(stream)
+        return model.classifier(model.vision.encoder.final_norm(stream))[0, 0, class_id]
+
+    tokens = here.around_attention.norm(hidden).detach()
+    gradient = torch.autograd.functional.jacobian(logit, tokens)
+    side = model.config.image_size // model.config.patch_size
+    heat = torch.zeros(side, side, dtype=image.dtype)
+    for row in range(side):
+        for column in range(side):
+            for k in range(model.config.d_model):
+                heat[row, column] += gradient[0, 1:, k].mean() * tokens[0, 1 + side * row + column, k]
+    return heat.clamp(min=0)
+
+
+@pytest.mark.parametrize("layer", [0, 1])
+def test_grad_cam_equals_the_formula_written_out(vit, images, layer):
+    classes = torch.tensor([4, 0, 2])
+    found = grad_cam(vit, images, classes, layer=layer)
+    expected = torch.stack(
+        [by_hand(vit, image, class_id, layer) for image, class_id in zip(images, classes.tolist(), strict=True)]
+    )
+    assert expected.count_nonzero() > 5
+    torch.testing.assert_close(found, expected, rtol=1e-9, atol=1e-12)
+    torch.testing.assert_close(grad_cam(vit, images, 2, layer=layer - 2)[2], expected[2], rtol=1e-9, atol=1e-12)
+
+
+def model_of_bright_patches() -> ViT:
+    """A classifier made by hand: feature 0 is a patch's brightness, and class 1 is how much of it there is."""
+    config = ViTConfig(image_size=8, patch_size=2, n_channels=1, n_classes=2, d_model=4, n_heads=1, n_layers=1, d_ff=4)
+    model = ViT(config).double().eval()
+    for name, parameter in model.named_parameters():
+        nn.init.constant_(parameter, float(name.endswith("gain")))
+    attention = model.vision.encoder.layers[0].self_attention
+    model.vision.embed_patches.weight.data[0] = 1 / 4
+    model.vision.class_token.data[2] = 1
+    attention.to_value.weight.data[1, 0] = 1  # weights are uniform: each token is told of all brightness
+    attention.to_output.weight.data[1, 1] = 1
+    model.classifier.weight.data[:, 1] = torch.tensor([-1.0, 1.0])
+    return model
+
+
+@pytest.mark.parametrize("place", [(0, 0), (1, 2), (3, 1)])
+def test_grad_cam_lights_the_one_patch_that_matters(place):
+    row, column = place
+    image = torch.zeros(1, 1, 8, 8, dtype=torch.float64)
+    image[..., 2 * row : 2 * row + 2, 2 * column : 2 * column + 2] = 1
+    model = model_of_bright_patches()
+    heat = grad_cam(model, image, class_id=1)
+    assert heat[0].nonzero().tolist() == [list(place)]
+    assert torch.equal(grad_cam(model, image, class_id=0), torch.zeros(1, 4, 4))  # it speaks against the other class
+
+
+def test_grad_cam_leaves_modes_gradients_and_hooks_alone(vit, images):
+    vit.train()
+    vit.vision.encoder.layers[0].eval()
+    vit.vision.dropout.p = 0.5
+    modes = [module.training for module in vit.modules()]
+    vit.classifier.weight.grad = torch.ones_like(vit.classifier.weight)
+    first = grad_cam(vit, images, class_id=1)
+    assert torch.equal(first, grad_cam(vit, images, class_id=1))  # no dropout meanwhile
+    assert [module.training for module in vit.modules()] == modes
+    assert torch.equal(vit.classifier.weight.grad, torch.ones_like(vit.classifier.weight))
+    assert all(parameter.grad is None for name, parameter in vit.named_parameters() if name != "classifier.weight")
+    assert not first.requires_grad
+    assert not any(module._forward_pre_hooks for module in vit.modules())
+    vit.requires_grad_(False)
+    with torch.no_grad():
+        assert torch.equal(first, grad_cam(vit, images, class_id=1))
+
+
+def test_grad_cam_and_capture_may_be_used_together(vit, images):
+    with capture(vit, "vision.encoder.layers.1.self_attention.weights") as seen:
+        found = grad_cam(vit, images, class_id=1)
+    assert seen["vision.encoder.layers.1.self_attention.weights"].shape == (3, 3, 10, 10)
+    assert torch.equal(found, grad_cam(vit, images, class_id=1))
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_does_not_fit_is_refused(vit, images):
+    with pytest.raises(ShapeError, match=r"images are \(12, 8\) pixels, but .* for \(12, 12\); .*with_image_size"):
+        vit(images[..., :8])
+    with pytest.raises(ShapeError, match="axis 'channels' is 1 in images but must be 2"):
+        vit(images[:, :1])
+    with pytest.raises(ShapeError, match=r"images of \(12, 12\) pixels cannot be cut into squares of 5"):
+        patchify(images, 5)
+    with pytest.raises(ShapeError, match="6 patches of 8 numbers do not make up an image of 2 rows"):
+        unpatchify(torch.zeros(1, 6, 8), 2)
+    with pytest.raises(ShapeError, match="6 patches of 8 numbers do not make up an image of 4 rows"):
+        unpatchify(torch.zeros(1, 6, 8), 2, n_rows=4)
+    with pytest.raises(ShapeError, match="the table has 12 rows"):
+        interpolate_positions(torch.zeros(12, 3), 2, 2)
+    with pytest.raises(ValueError, match=r"class_id must be 0 to 4, but is \[5\]"):
+        grad_cam(vit, images, class_id=5)
+    with pytest.raises(ValueError, match="layer must be -2 to 1, but is 2"):
+        grad_cam(vit, images, class_id=0, layer=2)
+
+
+def test_impossible_configs_are_refused_with_their_values():
+    with pytest.raises(ValueError, match=r"image_size must be a multiple of patch_size \(image_size=9, patch_size=4\)"):
+        ViTConfig(image_size=9, patch_size=4)

@@ -1,0 +1,44 @@
+"""Generation: from next-token probabilities to sequences, by greedy choice, by sampling or by beam search.
+
+All of them feed a model one token of each sequence at a time and keep the decoder's cache, so that a step costs one
+token of work. What they feed is a state, the same for both kinds of model:
+
+- `TranslationState` for an encoder-decoder, which reads a source and begins its target with a start token;
+- `ContinuationState` for a decoder-only model, which goes on from a prompt.
+
+`greedy_search` and `sample` collect what `stream` yields token by token; `beam_search` keeps several beginnings at
+once. The filters (`top_p_only` and its like) are functions from distribution to distribution, the stop conditions
+functions from tokens to yes or no; both can be tried by hand, without a model.
+"""
+
+from ttutor.generation.beam import beam_search, length_penalty
+from ttutor.generation.filters import min_p_only, top_k_only, top_p_only, with_temperature
+from ttutor.generation.hypothesis import Hypothesis, NewToken
+from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
+from ttutor.generation.search import Sampler, greedy_search, sample
+from ttutor.generation.state import ContinuationState, DecodingState, TranslationState
+from ttutor.generation.stopping import ends_with
+from ttutor.generation.streaming import most_probable, stream
+
+__all__ = [
+    "ContinuationState",
+    "DecodingState",
+    "Hypothesis",
+    "NewToken",
+    "Sampler",
+    "TranslationState",
+    "beam_search",
+    "ends_with",
+    "greedy_search",
+    "length_penalty",
+    "min_p_only",
+    "most_probable",
+    "sample",
+    "stream",
+    "top_k_only",
+    "top_p_only",
+    "with_repetition_penalty",
+    "with_temperature",
+    "without_repeated_ngrams",
+    "would_repeat_ngram",
+]

@@ -1,0 +1,180 @@
+"""Beam search: several beginnings of each sequence at once, so that a token that looks poor now may pay off later."""
+
+from collections.abc import Iterable
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from ttutor.generation.hypothesis import Hypothesis
+from ttutor.generation.repetition import would_repeat_ngram
+from ttutor.generation.state import DecodingState, begin, evaluation
+from ttutor.generation.stopping import Endings, as_end_ids
+from ttutor.generation.streaming import check_max_new_tokens
+
+__all__ = ["beam_search", "length_penalty"]
+
+
+def length_penalty(n_tokens: int, alpha: float) -> float:
+    r"""What a log probability is divided by, so that long sentences are not punished for their length.
+
+    $$lp(Y) = \left(\frac{5 + |Y|}{6}\right)^\alpha$$
+
+    Wu et al. (2016), equation 14; the Transformer paper uses $\alpha = 0.6$ (section 6.1).
+
+    Example:
+        >>> length_penalty(1, 0.6), length_penalty(7, 1.0)
+        (1.0, 2.0)
+    """
+    return ((5 + n_tokens) / 6) ** alpha
+
+
+@torch.inference_mode()
+def beam_search(
+    model: nn.Module,
+    token_ids: Int[Tensor, "batch tokens"],
+    *,
+    max_new_tokens: int,
+    is_real: Bool[Tensor, "batch tokens"] | None = None,
+    bos_id: int | None = None,
+    eos_id: int | Iterable[int] | None = None,
+    beam_size: int = 4,
+    alpha: float = 0.6,
+    ngram_size: int | None = None,
+) -> list[list[Hypothesis]]:
+    """Keep the best ``beam_size`` beginnings at every step; give each sequence's finished ones, best first.
+
+    A sequence is done when ``beam_size`` hypotheses have finished, or at the limit, where the beginnings still open
+    fill the places that are left, after the finished ones. Sequences that are done leave the batch. With a small
+    vocabulary and a low limit there may be fewer than ``beam_size``.
+
+    Args:
+        model, token_ids, max_new_tokens, is_real, bos_id, eos_id: as for `greedy_search`.
+        beam_size: how many beginnings are kept; 1 gives the greedy search.
+        alpha: strength of the length penalty; 0 ranks by probability alone.
+        ngram_size: no run of so many tokens may come twice, the prompt included; no such rule when left out. It
+            forbids and does not renormalise: hypotheses are ranked by the model's own probability.
+
+    Raises:
+        ShapeError: the ids do not have the two axes batch and tokens.
+        TypeError: the model cannot decode.
+        ValueError: ``max_new_tokens``, ``beam_size`` or ``ngram_size`` is not positive, the beam is wider than half the
+            vocabulary (with several end marks, a third or less), ``alpha`` is not between 0 and 10, a token id is not
+            in the vocabulary, or ``bos_id``, ``is_real`` or the prompts do not suit the model.
+        FloatingPointError: the model's probabilities are not numbers.
+    """
+    check_max_new_tokens(max_new_tokens)
+    endings = Endings(as_end_ids(eos_id, model.config.vocab_size), (), max_new_tokens)
+    _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), model.config.vocab_size)
+    with evaluation(model):
+        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, copies=beam_size)
+        beams = _Beams(state, endings, beam_size, alpha, ngram_size)
+        while len(last) > 0:
+            last = beams.step(last)
+    return beams.results()
+
+
+class _Beams:
+    """The bookkeeping of `beam_search`: open beginnings as tensors, finished hypotheses as lists."""
+
+    def __init__(
+        self, state: DecodingState, endings: Endings, beam_size: int, alpha: float, ngram_size: int | None
+    ) -> None:
+        self.state, self.endings, self.beam_size = state, endings, beam_size
+        self.alpha, self.ngram_size = alpha, ngram_size
+        # A beginning can end in as many ways as there are end marks, so among this many candidates, and among this many
+        # extensions of one beginning, there are always enough that go on.
+        self.n_candidates = (1 + len(endings.eos_ids)) * beam_size
+        self.limits = state.limits(endings.max_new_tokens)
+        n_sentences, device = len(self.limits), state.history.device
+        self.eos_ids = torch.tensor(endings.eos_ids, dtype=torch.long, device=device)
+        self.sentence = list(range(n_sentences))  # which sentence each group of open rows belongs to
+        # All copies begin alike, so only the first may be extended at the first step.
+        self.total = torch.full((n_sentences, beam_size), float("-inf"), device=device)
+        self.total[:, 0] = 0.0
+        self.tokens = torch.empty(n_sentences * beam_size, 0, dtype=torch.long, device=device)
+        self.finished: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
+
+    def step(self, last: Int[Tensor, " rows"]) -> Int[Tensor, " new_rows"]:
+        """Extend every open beginning by its best tokens; give the last token of each that stays open."""
+        log_probabilities = self.state.next_log_probabilities(last)
+        if self.ngram_size is not None:
+            repeats = would_repeat_ngram(self.state.history, self.ngram_size, log_probabilities.shape[-1])
+            log_probabilities = log_probabilities.masked_fill(repeats, float("-inf"))
+        gains, choices = log_probabilities.topk(self.n_candidates, dim=-1)
+        gains = rearrange(gains, "(group beam) choices -> group beam choices", beam=self.beam_size)
+        totals = rearrange(
+            rearrange(self.total, "group beam -> group beam 1") + gains, "group beam choices -> group (beam choices)"
+        )
+        best, flat = totals.topk(self.n_candidates, dim=-1)
+        first_row = rearrange(torch.arange(len(totals), device=flat.device) * self.beam_size, "group -> group 1")
+        row = first_row + flat // self.n_candidates
+        token = rearrange(choices, "(group beam) choices -> group (beam choices)", beam=self.beam_size).gather(1, flat)
+        ends = torch.isin(token, self.eos_ids)
+        self._collect_finished(best, row, ends)
+        return self._go_on(best, row, token, ends)
+
+    def _collect_finished(
+        self, best: Float[Tensor, "group ranked"], row: Int[Tensor, "group ranked"], ends: Bool[Tensor, "group ranked"]
+    ) -> None:
+        """Store the candidates that end within the best ``beam_size``."""
+        n_tokens = self.tokens.shape[1] + 1  # the end mark counts
+        for group, rank in ends[:, : self.beam_size].nonzero().tolist():
+            ids = self.tokens[row[group, rank]].tolist()
+            self._store(self.sentence[group], ids, float(best[group, rank]), n_tokens, "eos_id")
+
+    def _go_on(
+        self,
+        best: Float[Tensor, "group ranked"],
+        row: Int[Tensor, "group ranked"],
+        token: Int[Tensor, "group ranked"],
+        ends: Bool[Tensor, "group ranked"],
+    ) -> Int[Tensor, " new_rows"]:
+        """Go on with the best ``beam_size`` candidates that did not end, in the sentences that are not done."""
+        order = ends.int().argsort(dim=-1, stable=True)[:, : self.beam_size]  # those that go on come first
+        total, row, token = best.gather(1, order), row.gather(1, order), token.gather(1, order)
+        is_possible = (total[:, 0] > float("-inf")).tolist()
+        open_groups = []
+        for group, sentence in enumerate(self.sentence):
+            if self.tokens.shape[1] + 1 == self.limits[sentence]:
+                self._collect_cut(sentence, total[group], row[group], token[group])
+            elif len(self.finished[sentence]) < self.beam_size and is_possible[group]:
+                open_groups.append(group)
+        kept = torch.tensor(open_groups, dtype=torch.long, device=best.device)
+        self.sentence, self.total = [self.sentence[group] for group in open_groups], total[kept]
+        rows, last = row[kept].flatten(), token[kept].flatten()
+        self.tokens = torch.cat([self.tokens[rows], rearrange(last, "rows -> rows 1")], dim=1)
+        if open_groups:
+            self.state.select(rows)
+        return last
+
+    def _collect_cut(
+        self, sentence: int, total: Float[Tensor, " beam"], row: Int[Tensor, " beam"], token: Int[Tensor, " beam"]
+    ) -> None:
+        """Store the open beginnings of a sentence that has come to its limit."""
+        limit = self.limits[sentence]
+        beginnings = torch.cat([self.tokens[row], rearrange(token, "beam -> beam 1")], dim=1)
+        for ids, one in zip(beginnings.tolist(), total.tolist(), strict=True):
+            self._store(sentence, ids, one, limit, self.endings.cut(limit))
+
+    def _store(self, sentence: int, ids: list[int], total: float, n_tokens: int, ended_by: str) -> None:
+        """Take in a hypothesis if there is a place left, and if it is one at all."""
+        if total > float("-inf") and len(self.finished[sentence]) < self.beam_size:
+            score = total / length_penalty(n_tokens, self.alpha)
+            self.finished[sentence].append(Hypothesis(tuple(ids), total, ended_by == "eos_id", score, ended_by))
+
+    def results(self) -> list[list[Hypothesis]]:
+        """Each sentence's hypotheses: those that finished, best first, then those that were cut off, best first."""
+        return [sorted(found, key=lambda found: (not found.is_finished, -found.score)) for found in self.finished]
+
+
+def _check_beam(beam_size: int, alpha: float, ngram_size: int | None, n_ends: int, vocab_size: int) -> None:
+    if not 0 <= alpha <= 10:
+        raise ValueError(f"alpha must be between 0 (no length penalty) and 10, but is {alpha}")
+    if ngram_size is not None and ngram_size < 1:
+        raise ValueError(f"ngram_size must be at least 1, but is {ngram_size}")
+    widest = vocab_size // (1 + n_ends)
+    if not 1 <= beam_size <= widest:
+        share = {0: "the vocabulary", 1: "half the vocabulary"}.get(n_ends, f"the vocabulary over {1 + n_ends}")
+        raise ValueError(f"beam_size must be between 1 and {share} ({widest}), but is {beam_size}")

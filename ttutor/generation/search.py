@@ -1,0 +1,161 @@
+"""Greedy search and sampling: one sequence for each row of the batch."""
+
+from collections.abc import Iterable, Sequence
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from ttutor.generation.filters import top_k_only, top_p_only, with_temperature
+from ttutor.generation.hypothesis import Hypothesis, collect
+from ttutor.generation.stopping import Stop
+from ttutor.generation.streaming import Filter, stream
+
+__all__ = ["Sampler", "greedy_search", "sample"]
+
+
+def greedy_search(
+    model: nn.Module,
+    token_ids: Int[Tensor, "batch tokens"],
+    *,
+    max_new_tokens: int,
+    is_real: Bool[Tensor, "batch tokens"] | None = None,
+    bos_id: int | None = None,
+    eos_id: int | Iterable[int] | None = None,
+    stop: Sequence[Stop] = (),
+    filters: Sequence[Filter] = (),
+) -> list[Hypothesis]:
+    """Take the most probable token at every step, until the end mark, a stop condition or the limit.
+
+    Args:
+        model: an encoder-decoder or a decoder-only model; it is put into evaluation mode for the call and back
+            afterwards.
+        token_ids: the sentences to read, padded anywhere, or the prompts to continue.
+        max_new_tokens, is_real, bos_id, eos_id, stop, filters: as for `stream`.
+
+    Raises:
+        ShapeError, TypeError, ValueError, FloatingPointError: as `stream`.
+    """
+    new_tokens = stream(
+        model,
+        token_ids,
+        max_new_tokens=max_new_tokens,
+        is_real=is_real,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        stop=stop,
+        filters=filters,
+    )
+    return collect(new_tokens, len(token_ids))
+
+
+def sample(
+    model: nn.Module,
+    token_ids: Int[Tensor, "batch tokens"],
+    *,
+    generator: torch.Generator,
+    max_new_tokens: int,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    is_real: Bool[Tensor, "batch tokens"] | None = None,
+    bos_id: int | None = None,
+    eos_id: int | Iterable[int] | None = None,
+    stop: Sequence[Stop] = (),
+    filters: Sequence[Filter] = (),
+) -> list[Hypothesis]:
+    """Draw every token at random, by its probability; for several samples of one prompt, repeat it in the batch.
+
+    What a row gets depends on the generator, on which row it is and on what it holds, never on the other rows.
+
+    Args:
+        model, token_ids: as for `greedy_search`.
+        generator, temperature, top_k, top_p: as for `Sampler`.
+        max_new_tokens, is_real, bos_id, eos_id, stop, filters: as for `stream`; the filters come before temperature.
+
+    Raises:
+        ShapeError, TypeError, ValueError, FloatingPointError: as `Sampler` and `stream`.
+    """
+    new_tokens = stream(
+        model,
+        token_ids,
+        max_new_tokens=max_new_tokens,
+        is_real=is_real,
+        bos_id=bos_id,
+        eos_id=eos_id,
+        stop=stop,
+        filters=filters,
+        choose=Sampler(generator, temperature=temperature, top_k=top_k, top_p=top_p),
+    )
+    return collect(new_tokens, len(token_ids))
+
+
+class Sampler:
+    """Draws a token from each distribution, after temperature, then top-k, then top-p.
+
+    Every sequence has a random generator of its own, seeded from the given one when the sequence first comes, so that
+    how long one sequence grows does not change what another gets. Make a new sampler for another batch.
+
+    Args:
+        generator: the source of randomness, on the model's device.
+        temperature: as for `ttutor.generation.with_temperature`.
+        top_k: as for `ttutor.generation.top_k_only`; no such limit when left out.
+        top_p: as for `ttutor.generation.top_p_only`; no such limit when left out.
+
+    Raises:
+        ValueError: one of them is out of range.
+
+    Example:
+        >>> draw = Sampler(torch.Generator().manual_seed(0), top_k=2)
+        >>> p = torch.tensor([[0.5, 0.1, 0.4], [0.0, 0.0, 1.0]])
+        >>> draw.distribution(p.log()).exp()
+        tensor([[0.5556, 0.0000, 0.4444],
+                [0.0000, 0.0000, 1.0000]])
+        >>> int(draw(p.log(), rows=[0, 1])[1])
+        2
+    """
+
+    def __init__(
+        self,
+        generator: torch.Generator,
+        *,
+        temperature: float = 1.0,
+        top_k: int | None = None,
+        top_p: float | None = None,
+    ) -> None:
+        self.generator = generator
+        self.temperature, self.top_k, self.top_p = temperature, top_k, top_p
+        self.generator_of: dict[int, torch.Generator] = {}
+        self.distribution(torch.zeros(1, 2))  # refuses what is out of range before a model runs
+
+    def distribution(self, log_probabilities: Float[Tensor, "rows vocab_size"]) -> Float[Tensor, "rows vocab_size"]:
+        """The log probabilities that tokens are drawn by."""
+        changed = with_temperature(log_probabilities, self.temperature)
+        changed = changed if self.top_k is None else top_k_only(changed, self.top_k)
+        return changed if self.top_p is None else top_p_only(changed, self.top_p)
+
+    def __call__(self, log_probabilities: Float[Tensor, "rows vocab_size"], rows: list[int]) -> Int[Tensor, " rows"]:
+        """Draw a token for each of these sequences.
+
+        Raises:
+            ValueError: the generator is on another device than the probabilities.
+        """
+        if self.generator.device.type != log_probabilities.device.type:
+            raise ValueError(
+                f"the generator is on {self.generator.device}, but the probabilities on {log_probabilities.device}: "
+                f"make it with torch.Generator({str(log_probabilities.device)!r})"
+            )
+        probabilities = self.distribution(log_probabilities).exp()
+        drawn = [
+            torch.multinomial(of_row, 1, generator=self._generator(row))
+            for row, of_row in zip(rows, probabilities, strict=True)
+        ]
+        return rearrange(drawn, "rows 1 -> rows")
+
+    def _generator(self, row: int) -> torch.Generator:
+        if row not in self.generator_of:
+            device = self.generator.device
+            seed = int(torch.randint(2**63 - 1, (), generator=self.generator, device=device))
+            self.generator_of[row] = torch.Generator(device).manual_seed(seed)
+        return self.generator_of[row]

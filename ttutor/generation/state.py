@@ -1,0 +1,235 @@
+"""Sequences under way: what a model must remember between one token and the next.
+
+Both states speak one language. `next_log_probabilities` feeds a token of each row and gives the distribution of the
+token after it; `select` keeps some rows. Generated tokens always count as real, also where a model uses its padding
+token to start a target, as T5 and Marian do.
+"""
+
+import math
+
+import torch
+from einops import rearrange, repeat
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from ttutor.cache import DecoderCache
+from ttutor.generation.stopping import check_token_id
+from ttutor.masks import padding_mask
+from ttutor.shapes import check_shapes
+
+__all__ = ["ContinuationState", "DecodingState", "TranslationState", "begin", "evaluation"]
+
+
+class DecodingState:
+    """What the two states share: the cache, and what was fed so far.
+
+    Args:
+        model: what predicts.
+        history: the tokens of each row that the cache holds, -1 where a row has none.
+        n_prompt: for each sequence how many of the model's positions are taken once the first token is fed.
+    """
+
+    def __init__(self, model: nn.Module, history: Int[Tensor, "rows tokens"], n_prompt: list[int]) -> None:
+        self.model = model
+        self.history = history
+        self.n_prompt = n_prompt
+        self.cache = DecoderCache(model.config.n_layers)
+
+    def next_log_probabilities(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab_size"]:
+        """Append one token to each row; give the distribution of the token after it.
+
+        Raises:
+            FloatingPointError: the distribution holds something that is no number.
+        """
+        new = rearrange(token_ids, "rows -> rows 1")
+        self.history = torch.cat([self.history, new], dim=1)
+        logits = self.model.project(self._decode(new, torch.ones_like(new, dtype=torch.bool))[:, -1])
+        precise = torch.promote_types(logits.dtype, torch.float32)  # a sum over a vocabulary is too much for bfloat16
+        log_probabilities = logits.to(precise).log_softmax(dim=-1)
+        if log_probabilities.isnan().any():
+            raise FloatingPointError("the model's probabilities are NaN: its weights are damaged, or training diverged")
+        return log_probabilities
+
+    def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
+        raise NotImplementedError("a state says how its model decodes")
+
+    def select(self, rows: Int[Tensor, " kept"]) -> None:
+        """Keep these rows, in this order; a row may come more than once."""
+        self.history = self.history.index_select(0, rows)
+        self.cache.select(rows)
+
+    def limits(self, max_new_tokens: int) -> list[int]:
+        """How many tokens each sequence may get: so many, or as many as the model has positions left for.
+
+        The last token needs no position, since nothing is asked after it.
+        """
+        max_len = _max_len(self.model)
+        return [int(min(max_new_tokens, max_len - n + 1)) for n in self.n_prompt]
+
+
+class TranslationState(DecodingState):
+    """A batch of translations under way: the memory, its mask, and the decoder's cache.
+
+    Args:
+        model: an encoder-decoder, with ``encode``, ``decode`` and ``project``.
+        source_ids: the sentences to translate; those equal to the config's ``pad_id`` count as nothing.
+        copies: rows for each sentence (the width of the beam).
+    """
+
+    def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"], copies: int = 1) -> None:
+        nothing = source_ids.new_zeros(len(source_ids) * copies, 0)
+        super().__init__(model, nothing, n_prompt=[1] * len(source_ids))
+        memory, mask = model.encode(source_ids), padding_mask(source_ids, model.config.pad_id)
+        self.memory = repeat(memory, "batch source d_model -> (batch copies) source d_model", copies=copies)
+        self.memory_mask = repeat(mask, "batch 1 1 source -> (batch copies) 1 1 source", copies=copies)
+
+    def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
+        return self.model.decode(token_ids, self.memory, self.memory_mask, self.cache, is_real=is_real)
+
+    def select(self, rows: Int[Tensor, " kept"]) -> None:
+        """Keep these rows, in this order; a row may come more than once."""
+        super().select(rows)
+        self.memory, self.memory_mask = self.memory.index_select(0, rows), self.memory_mask.index_select(0, rows)
+
+
+class ContinuationState(DecodingState):
+    """A batch of prompts being continued by a decoder-only model.
+
+    The cache is filled with the prompts but for their last tokens, which are to be fed first: `first`. For that every
+    prompt is pushed against the right edge, wherever its padding stood, so that the last tokens stand in one column,
+    and the cache is no longer than the longest prompt.
+
+    Args:
+        model: a decoder-only model, with ``decode`` and ``project``.
+        token_ids: the prompts.
+        is_real: which of their tokens count; all when left out.
+        copies: rows for each prompt.
+
+    Raises:
+        ShapeError: the ids do not have the two axes batch and tokens, or ``is_real`` other ones.
+        ValueError: a prompt has no token, or more than the model has positions for.
+    """
+
+    def __init__(
+        self,
+        model: nn.Module,
+        token_ids: Int[Tensor, "batch tokens"],
+        is_real: Bool[Tensor, "batch tokens"] | None = None,
+        copies: int = 1,
+    ) -> None:
+        is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
+        check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
+        n_prompt = is_real.sum(dim=-1).tolist()
+        _check_prompts(n_prompt, _max_len(model))
+        token_ids, is_real = _pushed_right(token_ids, is_real)
+        token_ids, self.first = token_ids[:, :-1], repeat(token_ids[:, -1], "batch -> (batch copies)", copies=copies)
+        is_real = is_real[:, :-1]
+        super().__init__(model, token_ids.masked_fill(~is_real, -1), n_prompt)
+        if token_ids.shape[-1] > 0:
+            self._decode(token_ids, is_real)
+        rows = torch.arange(len(token_ids), device=token_ids.device)
+        super().select(repeat(rows, "batch -> (batch copies)", copies=copies))
+
+    def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
+        return self.model.decode(token_ids, is_real, self.cache)
+
+    def select(self, rows: Int[Tensor, " kept"]) -> None:
+        """Keep these rows, in this order; a row may come more than once.
+
+        When the longest rows have left, the padding that they forced on the others goes too: a model that counts its
+        cache would otherwise run out of room for a row earlier in a batch than alone.
+        """
+        has_shrunk = len(rows) < len(self.history)
+        super().select(rows)
+        if has_shrunk and self.cache.n_tokens > 0:
+            n_tokens = int(self.cache.lengths().max())
+            self.history = self.history[:, self.history.shape[-1] - n_tokens :]
+            self.cache = _newest(self.cache, n_tokens)
+
+
+def begin(
+    model: nn.Module,
+    token_ids: Int[Tensor, "batch tokens"],
+    *,
+    is_real: Bool[Tensor, "batch tokens"] | None = None,
+    bos_id: int | None = None,
+    copies: int = 1,
+) -> tuple[DecodingState, Int[Tensor, " rows"]]:
+    """The state that suits the model, and the token to feed each row first.
+
+    A model with ``encode`` is an encoder-decoder: it reads the ids and starts with ``bos_id``. One without is
+    decoder-only: the ids are its prompt.
+
+    Raises:
+        TypeError: the model cannot decode.
+        ValueError: the start token is missing, or came to a model that has none; ``is_real`` came to an
+            encoder-decoder; the prompts do not suit, as for `ContinuationState`.
+    """
+    for method in ("decode", "project"):
+        if not hasattr(model, method):
+            raise TypeError(
+                f"generation needs a model with decode and project, but {type(model).__name__} has no {method}"
+            )
+    if not hasattr(model, "encode"):
+        if bos_id is not None:
+            raise ValueError("a decoder-only model goes on from its prompt: put the start token there, not in bos_id")
+        state = ContinuationState(model, token_ids, is_real, copies)
+        return state, state.first
+    if bos_id is None:
+        raise ValueError("an encoder-decoder begins its target with a start token: give its id as bos_id")
+    if is_real is not None:
+        raise ValueError("an encoder-decoder knows padding by its config's pad_id: use that id, and leave is_real out")
+    check_token_id("bos_id", bos_id, model.config.vocab_size)
+    return TranslationState(model, token_ids, copies), token_ids.new_full((len(token_ids) * copies,), bos_id)
+
+
+class evaluation:
+    """Put a model into evaluation mode for a while; afterwards each of its parts gets its own mode back."""
+
+    def __init__(self, model: nn.Module) -> None:
+        self.model = model
+        self.was_training = {module: module.training for module in model.modules()}
+
+    def __enter__(self) -> None:
+        self.model.eval()
+
+    def __exit__(self, *_: object) -> None:
+        for module, was_training in self.was_training.items():
+            module.training = was_training
+
+
+def _max_len(model: nn.Module) -> int | float:
+    """How many positions the model has; infinity for those that know no last one."""
+    max_len = getattr(model.config, "max_len", None)
+    return math.inf if max_len is None else max_len
+
+
+def _check_prompts(n_prompt: list[int], max_len: int | float) -> None:
+    for row, n_tokens in enumerate(n_prompt):
+        if n_tokens == 0:
+            raise ValueError(f"prompt {row} has no real token: a decoder-only model needs one to go on from")
+        if n_tokens > max_len:
+            raise ValueError(f"prompt {row} has {n_tokens} tokens, more than the {max_len} positions this model knows")
+
+
+def _pushed_right(
+    token_ids: Int[Tensor, "batch tokens"], is_real: Bool[Tensor, "batch tokens"]
+) -> tuple[Int[Tensor, "batch fewer"], Bool[Tensor, "batch fewer"]]:
+    """The same rows with all padding on the left, and no more of it than the longest row needs."""
+    order = is_real.int().argsort(dim=-1, stable=True)  # padding first; real tokens stay in their order
+    n_columns = int(is_real.sum(dim=-1).max()) if len(is_real) else 1
+    order = order[:, order.shape[-1] - n_columns :]
+    return token_ids.gather(1, order), is_real.gather(1, order)
+
+
+def _newest(cache: DecoderCache, n_tokens: int) -> DecoderCache:
+    """A cache of the last tokens of every row, where only padding comes before them."""
+    shorter, n_dropped = DecoderCache(len(cache.layers)), cache.n_tokens - n_tokens
+    if n_dropped == 0:
+        return cache
+    age = torch.arange(n_tokens, 0, -1, device=cache.lengths().device)  # the newest token has age 1
+    shorter.extend(age <= rearrange(cache.lengths(), "batch -> batch 1"))
+    for old, new in zip(cache.layers, shorter.layers, strict=True):
+        key, value = old.self_attention.read()
+        new.self_attention.append(key[..., n_dropped:, :], value[..., n_dropped:, :])
+    return shorter

@@ -1,0 +1,124 @@
+"""The loop: feed a token of each sequence, choose the next ones, hand them out as they come."""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Float, Int
+from torch import Tensor, nn
+
+from ttutor.generation.hypothesis import NewToken
+from ttutor.generation.state import begin, evaluation
+from ttutor.generation.stopping import Endings, Stop, as_end_ids
+
+__all__ = ["Choose", "Filter", "check_max_new_tokens", "most_probable", "stream"]
+
+Choose = Callable[[Tensor, list[int]], Tensor]
+"""Picks a token of each distribution; it is told which sequences of the batch they belong to."""
+
+Filter = Callable[[Tensor, Tensor], Tensor]
+"""Makes other log probabilities, in view of the history: ``partial(with_repetition_penalty, penalty=1.2)``, say."""
+
+
+def most_probable(log_probabilities: Float[Tensor, "rows vocab_size"], rows: list[int]) -> Int[Tensor, " rows"]:
+    """The greedy choice; it is the same in whatever batch a sequence stands."""
+    return log_probabilities.argmax(dim=-1)
+
+
+def stream(
+    model: nn.Module,
+    token_ids: Int[Tensor, "batch tokens"],
+    *,
+    max_new_tokens: int,
+    is_real: Bool[Tensor, "batch tokens"] | None = None,
+    bos_id: int | None = None,
+    eos_id: int | Iterable[int] | None = None,
+    stop: Sequence[Stop] = (),
+    filters: Sequence[Filter] = (),
+    choose: Choose = most_probable,
+) -> Iterator[NewToken]:
+    """Generate token by token: in every step, one `NewToken` for each sequence that is not over yet.
+
+    Sequences that are over leave the batch. The model is in evaluation mode from the first token asked for until the
+    last one, or until the iterator is closed, as a loop that is left early does.
+
+    Args:
+        model: an encoder-decoder or a decoder-only model.
+        token_ids: the sentences to read or the prompts to continue.
+        max_new_tokens: at most this many tokens each, the end mark included; also no more than the model has positions
+            for.
+        is_real: which tokens of the prompts count; all when left out. An encoder-decoder knows by its ``pad_id``.
+        bos_id: the token that starts every target, for an encoder-decoder.
+        eos_id: the token that ends a sequence, or several such tokens.
+        stop: conditions on the new tokens of one sequence; any of them ends it, as `ends_with` does.
+        filters: functions of the log probabilities and the history, applied in turn before the choice.
+        choose: picks the tokens; a `Sampler` draws them.
+
+    Raises:
+        ShapeError: the ids do not have the two axes batch and tokens.
+        TypeError: the model cannot decode.
+        ValueError: ``max_new_tokens`` is not positive, a token id is not in the vocabulary, ``bos_id``, ``is_real`` or
+            the prompts do not suit the model, or the filters left no token.
+        FloatingPointError: the model's probabilities are not numbers.
+    """
+    check_max_new_tokens(max_new_tokens)
+    endings = Endings(as_end_ids(eos_id, model.config.vocab_size), tuple(stop), max_new_tokens)
+    return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose)
+
+
+@torch.inference_mode()
+def _stream(
+    model: nn.Module,
+    token_ids: Int[Tensor, "batch tokens"],
+    is_real: Bool[Tensor, "batch tokens"] | None,
+    bos_id: int | None,
+    endings: Endings,
+    filters: tuple[Filter, ...],
+    choose: Choose,
+) -> Iterator[NewToken]:
+    with evaluation(model):
+        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id)
+        limits = state.limits(endings.max_new_tokens)
+        tokens: list[list[int]] = [[] for _ in limits]
+        rows = list(range(len(limits)))  # the sequences that are still in the batch
+        while rows:
+            log_probabilities = state.next_log_probabilities(last)
+            last = choose(_filtered(log_probabilities, filters, state.history, rows), rows)
+            gains = log_probabilities.gather(1, rearrange(last, "rows -> rows 1")).flatten()
+            going_on = []
+            for place, (row, token, gain) in enumerate(zip(rows, last.tolist(), gains.tolist(), strict=True)):
+                tokens[row].append(token)
+                ended_by = endings.reason(tokens[row], limits[row])
+                yield NewToken(row, token, gain, ended_by)
+                if not ended_by:
+                    going_on.append(place)
+            if 0 < len(going_on) < len(rows):
+                kept = torch.tensor(going_on, device=last.device)
+                state.select(kept)
+                last = last[kept]
+            rows = [rows[place] for place in going_on]
+
+
+def _filtered(
+    log_probabilities: Float[Tensor, "rows vocab_size"],
+    filters: tuple[Filter, ...],
+    history: Int[Tensor, "rows tokens"],
+    rows: list[int],
+) -> Float[Tensor, "rows vocab_size"]:
+    for change in filters:
+        log_probabilities = change(log_probabilities, history)
+    has_token = (log_probabilities > float("-inf")).any(dim=-1).tolist() if filters else []  # NaN is no token either
+    if not all(has_token):
+        row = rows[has_token.index(False)]
+        raise ValueError(f"the filters left no token for sequence {row}: forbid less, or generate less")
+    return log_probabilities
+
+
+def check_max_new_tokens(max_new_tokens: int) -> None:
+    """Refuse to generate nothing.
+
+    Raises:
+        ValueError: ``max_new_tokens`` is not positive.
+    """
+    if max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be at least 1, but is {max_new_tokens}")

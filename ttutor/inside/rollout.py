@@ -1,0 +1,45 @@
+"""Attention rollout: follow the weights through all layers, from the last tokens down to the input."""
+
+import torch
+from einops import einsum, reduce
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor.shapes import check_shapes
+
+__all__ = ["attention_rollout"]
+
+
+def attention_rollout(
+    weights: Float[Tensor, "layers batch heads tokens tokens"], *, residual: float = 0.5
+) -> Float[Tensor, "batch tokens tokens"]:
+    r"""How much of each input token reaches each output token, if layers did nothing but blend tokens.
+
+    $$\tilde A = \tilde A_L \cdots \tilde A_2 \tilde A_1, \qquad \tilde A_l = \tfrac12 \bar A_l + \tfrac12 I$$
+
+    with $\bar A_l$ the weights of layer $l$, averaged over its heads; the $I$ is the residual connection. Abnar and
+    Zuidema (2020), section 3. Rows are outputs, columns inputs; where the weights of every row sum to one, so do the
+    rows of the result. It is a heuristic: values, the feed-forward networks and the norms are left out.
+
+    Args:
+        weights: of all layers, the first layer first, as ``capture(...).stack()`` gives them.
+        residual: share of the residual connection; the paper takes one half.
+
+    Raises:
+        ShapeError: the weights do not have the five axes, or queries and keys differ in number.
+        ValueError: the share lies outside 0 to 1.
+
+    Example:
+        >>> uniform = torch.full((1, 1, 2, 4, 4), 0.25)
+        >>> attention_rollout(uniform)[0, 0]
+        tensor([0.6250, 0.1250, 0.1250, 0.1250])
+    """
+    check_shapes(weights=(weights, "layers batch heads tokens tokens"))
+    if not 0 <= residual <= 1:
+        raise ValueError(f"residual must lie between 0 and 1, but is {residual}")
+    stay = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
+    mixed = (1 - residual) * reduce(weights, "layers batch heads tokens keys -> layers batch tokens keys", "mean")
+    rolled = stay.expand_as(mixed[0])
+    for layer in mixed + residual * stay:
+        rolled = einsum(layer, rolled, "batch tokens between, batch between inputs -> batch tokens inputs")
+    return rolled

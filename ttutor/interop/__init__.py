@@ -1,0 +1,11 @@
+"""Weights of published models in our models, and of ours in theirs.
+
+``from_huggingface`` reads a folder that `transformers` saved, or a live model of it, and gives our model with the same
+weights; ``to_huggingface`` and ``save_huggingface`` go back. Folders need `safetensors` alone; no pickle is ever read.
+"""
+
+from ttutor.interop.families import ConfigError
+from ttutor.interop.huggingface import from_huggingface, save_huggingface, to_huggingface
+from ttutor.interop.rules import WeightsError
+
+__all__ = ["ConfigError", "WeightsError", "from_huggingface", "save_huggingface", "to_huggingface"]

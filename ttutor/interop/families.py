@@ -1,0 +1,69 @@
+"""What a family of published models is to us: how its config and its tensors are read and written."""
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torch import Tensor, nn
+
+from ttutor.interop.rules import Rule
+
+__all__ = ["ConfigError", "Family", "agree", "choose"]
+
+
+class ConfigError(ValueError):
+    """A published config that asks for something our models do not have; the message names it."""
+
+
+@dataclass(frozen=True)
+class Family:
+    """How to read and write one family.
+
+    Attributes:
+        model_type: what a config of theirs calls the family.
+        model: our class, or classes where the family has several heads.
+        build: makes our model, weights still random, from their config and the names of their tensors.
+        describe: makes their config from our model.
+        rules: the tensors, for a model of ours.
+        normalise: renames tensors of older or smaller checkpoints to the names that the rules use.
+    """
+
+    model_type: str
+    model: type[nn.Module] | tuple[type[nn.Module], ...]
+    build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], nn.Module]
+    describe: Callable[[nn.Module], dict[str, Any]]
+    rules: Callable[[nn.Module], Iterable[Rule]]
+    normalise: Callable[[dict[str, Tensor]], dict[str, Tensor]] = lambda tensors: tensors
+
+
+def agree(theirs: Mapping[str, Any], **demands: object) -> None:
+    """Check that a config has the values we can do; what it does not mention it has by default.
+
+    Raises:
+        ConfigError: a value is another; all such values are named.
+    """
+    others = [
+        f"{name}={theirs[name]!r} (only {value!r} is supported)"
+        for name, value in demands.items()
+        if name in theirs and theirs[name] != value
+    ]
+    if others:
+        raise ConfigError(f"this {theirs.get('model_type')} model has what ours has not: " + "; ".join(others))
+
+
+def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str], *, default: str | None = None) -> str:
+    """Translate one word of a config, such as the name of an activation, into ours.
+
+    Args:
+        theirs: the config.
+        name: which entry.
+        choices: our word for each of theirs.
+        default: their word where the config does not mention the entry.
+
+    Raises:
+        ConfigError: we know no such word.
+    """
+    word = theirs.get(name, default)
+    if word not in list(choices):
+        raise ConfigError(f"{name} must be one of {sorted(choices)}, but is {word!r}")
+    return choices[word]

@@ -1,0 +1,107 @@
+"""From a folder or a live model to ours, and back."""
+
+import importlib
+import json
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from ttutor.interop.families import ConfigError, Family
+from ttutor.interop.folder import read_folder, write_folder
+from ttutor.interop.rules import to_ours, to_theirs
+
+__all__ = ["from_huggingface", "save_huggingface", "to_huggingface"]
+
+FAMILIES = ("bert", "gpt2", "llama", "marian", "mistral", "t5", "vit")
+
+
+def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
+    """Our model with the weights of a published one, in evaluation mode and in the weights' dtype.
+
+    GPT-2, BERT, Llama, Mistral, T5, Marian and ViT, as `transformers` defines them.
+
+    Args:
+        source: a model of `transformers`, or a folder that its ``save_pretrained`` wrote: ``config.json`` and
+            ``model.safetensors``, in one file or several.
+
+    Raises:
+        FileNotFoundError: there is no such folder, or it has no config or no safetensors.
+        ConfigError: the family is unknown to us, or the config asks for what our model has not.
+        WeightsError: tensors are missing, too many or of another size; the message lists them.
+
+    Example:
+        >>> from_huggingface("a-folder-that-is-not-there")
+        Traceback (most recent call last):
+        ...
+        FileNotFoundError: there is no folder a-folder-that-is-not-there; ...
+    """
+    config, tensors = _live(source) if isinstance(source, nn.Module) else read_folder(Path(source))
+    family = _family(config.get("model_type"))
+    tensors = family.normalise(dict(tensors))
+    try:
+        model = family.build(config, tensors)
+    except KeyError as missing:
+        raise ConfigError(f"this {family.model_type} config has no {missing}, which our model needs to know") from None
+    model.to(next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32))
+    ours = to_ours(family.rules(model), tensors, model.state_dict())
+    model.load_state_dict(_with_ties(model.state_dict(), ours))
+    return model.eval()
+
+
+def to_huggingface(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]:
+    """The config and the tensors that `transformers` would have for one of our models.
+
+    Raises:
+        ConfigError: the model is of no family that they have, or has what theirs has not.
+    """
+    family, config = _describe(model)
+    return config, to_theirs(family.rules(model), model.state_dict())
+
+
+def save_huggingface(model: nn.Module, folder: str | Path) -> Path:
+    """Write one of our models as a folder that `transformers` reads with ``from_pretrained``.
+
+    Args:
+        model: what to write.
+        folder: where; made if need be, and refused if there is a model in it already.
+
+    Raises:
+        FileExistsError: the folder holds a model.
+        ConfigError: as for `to_huggingface`.
+    """
+    family, config = _describe(model)
+    return write_folder(Path(folder), config, to_theirs(family.rules(model), model.state_dict(), with_copies=False))
+
+
+def _live(model: nn.Module) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
+    """Config and tensors of a model of `transformers` that is in memory."""
+    config = getattr(model, "config", None)
+    if not hasattr(config, "to_dict") or not hasattr(config, "model_type"):
+        raise TypeError(f"expected a model of transformers or a folder, but came {type(model).__name__}")
+    described = config.to_dict()
+    return {**described, "architectures": [type(model).__name__]}, model.state_dict()
+
+
+def _with_ties(expected: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> dict[str, Tensor]:
+    """Give a tensor to each name under which the model knows it, since a tied one has two."""
+    by_storage = {expected[name].data_ptr(): tensor for name, tensor in ours.items()}
+    return {name: by_storage[storage.data_ptr()] for name, storage in expected.items()}
+
+
+def _family(model_type: object) -> Family:
+    if model_type not in list(FAMILIES):
+        raise ConfigError(f"model_type must be one of {list(FAMILIES)}, but is {model_type!r}")
+    return importlib.import_module(f"ttutor.interop.{model_type}").FAMILY
+
+
+def _describe(model: nn.Module) -> tuple[Family, dict[str, Any]]:
+    """The family of one of our models and its config in their words."""
+    for model_type in FAMILIES:
+        family = _family(model_type)
+        if isinstance(model, family.model):
+            dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
+            return family, {"model_type": model_type, "dtype": dtype, **json.loads(json.dumps(family.describe(model)))}
+    raise ConfigError(f"transformers has no counterpart of {type(model).__name__}; known are {list(FAMILIES)}")

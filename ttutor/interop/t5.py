@@ -1,0 +1,111 @@
+"""T5 in Hugging Face's form: blocks of numbered sublayers; the first block of a stack holds the biases for all."""
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from torch import Tensor
+
+from ttutor.interop.families import Family, agree, choose
+from ttutor.interop.rules import Rule, copied, linear, norm, same
+from ttutor.variants.t5 import T5, T5Config
+
+__all__ = ["FAMILY"]
+
+FEED_FORWARDS = {"relu": "relu", "gated-gelu": "geglu", "gated-silu": "swiglu"}
+UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
+
+
+def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> T5:
+    """Our model with the sizes of their config."""
+    n_decoder_layers = config.get("num_decoder_layers") or config["num_layers"]
+    agree(
+        {**config, "num_decoder_layers": n_decoder_layers},
+        layer_norm_epsilon=1e-6,
+        num_decoder_layers=config["num_layers"],
+    )
+    # Since transformers 5 tie_word_embeddings always holds, and another entry says whether the logits are T5 1.1's.
+    is_first_version = config.get("scale_decoder_outputs", config.get("tie_word_embeddings", True))
+    return T5(
+        T5Config(
+            vocab_size=config["vocab_size"],
+            d_model=config["d_model"],
+            d_head=config["d_kv"],
+            n_heads=config["num_heads"],
+            n_layers=config["num_layers"],
+            d_ff=config["d_ff"],
+            n_buckets=config["relative_attention_num_buckets"],
+            max_distance=config.get("relative_attention_max_distance", 128),
+            dropout=config["dropout_rate"],
+            feed_forward=choose({"feed_forward_proj": "relu", **config}, "feed_forward_proj", FEED_FORWARDS),
+            tie_embeddings=is_first_version,
+            pad_id=config["pad_token_id"],
+        )
+    )
+
+
+def describe(model: T5) -> dict[str, Any]:
+    """Their config of our model."""
+    config = model.config
+    return {
+        "architectures": ["T5ForConditionalGeneration"],
+        "vocab_size": config.vocab_size,
+        "d_model": config.d_model,
+        "d_kv": config.d_head,
+        "num_heads": config.n_heads,
+        "num_layers": config.n_layers,
+        "num_decoder_layers": config.n_layers,
+        "d_ff": config.d_ff,
+        "relative_attention_num_buckets": config.n_buckets,
+        "relative_attention_max_distance": config.max_distance,
+        "dropout_rate": config.dropout,
+        "feed_forward_proj": {ours: theirs for theirs, ours in FEED_FORWARDS.items()}[config.feed_forward],
+        "tie_word_embeddings": config.tie_embeddings,
+        "is_encoder_decoder": True,
+        "pad_token_id": config.pad_id,
+        "decoder_start_token_id": config.pad_id,
+    }
+
+
+def rules(model: T5) -> Iterator[Rule]:
+    """Which tensor is which."""
+    yield same("shared.weight", "embedding.table.weight")
+    kind = model.config.feed_forward
+    maps = {"wi": "widen", "wo": "narrow"} if kind == "relu" else {"wi_0": "gate", "wi_1": "widen", "wo": "narrow"}
+    for stack, sublayers in [
+        ("encoder", {"self_attention": "SelfAttention"}),
+        ("decoder", {"self_attention": "SelfAttention", "cross_attention": "EncDecAttention"}),
+    ]:
+        yield copied(f"{stack}.embed_tokens.weight", "embedding.table.weight")
+        yield same(
+            f"{stack}.block.0.layer.0.SelfAttention.relative_attention_bias.weight", f"{stack}.positions.table.weight"
+        )
+        for i in range(model.config.n_layers):
+            ours = f"{stack}.layers.{i}"
+            for place, (mine, other) in enumerate(sublayers.items()):
+                theirs = f"{stack}.block.{i}.layer.{place}"
+                yield from norm(f"{theirs}.layer_norm", f"{ours}.around_{mine}.norm", bias=False)
+                for letter, part in zip("qkvo", ("query", "key", "value", "output"), strict=True):
+                    yield from linear(f"{theirs}.{other}.{letter}", f"{ours}.{mine}.to_{part}", bias=False)
+            theirs = f"{stack}.block.{i}.layer.{len(sublayers)}"
+            yield from norm(f"{theirs}.layer_norm", f"{ours}.around_feed_forward.norm", bias=False)
+            for other, mine in maps.items():
+                yield from linear(f"{theirs}.DenseReluDense.{other}", f"{ours}.feed_forward.{mine}", bias=False)
+        yield from norm(f"{stack}.final_layer_norm", f"{stack}.final_norm", bias=False)
+    if model.config.tie_embeddings:
+        yield copied("lm_head.weight", "embedding.table.weight")
+    else:
+        yield same("lm_head.weight", "to_logits.weight")
+
+
+def normalise(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+    """Drop a table that the first checkpoints hold for nothing; a projection that is not there is the embedding table.
+
+    The latter is what `transformers` does, in both versions of T5.
+    """
+    kept = {name: tensor for name, tensor in tensors.items() if name != UNUSED}
+    if "shared.weight" in kept:
+        kept.setdefault("lm_head.weight", kept["shared.weight"])
+    return kept
+
+
+FAMILY = Family("t5", T5, build, describe, rules, normalise)

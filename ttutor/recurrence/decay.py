@@ -1,0 +1,178 @@
+r"""A recurrence in RWKV's manner: a running weighted mean whose weights fade with time.
+
+$$\mathrm{wkv}_t = \frac{\sum_{i<t} e^{-(t-1-i)w + k_i} \odot v_i + e^{u + k_t} \odot v_t}
+                        {\sum_{i<t} e^{-(t-1-i)w + k_i} + e^{u + k_t}}$$
+
+Peng et al. (2023), section 3. Each feature has its own decay $w \ge 0$ and its own bonus $u$ for the present token. The
+same numbers come out of two programs: a loop with a small state, and a softmax over all pairs of tokens.
+"""
+
+from typing import NamedTuple
+
+import torch
+from einops import einsum, rearrange
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ttutor.attention import attention_weights
+from ttutor.shapes import check_shapes
+
+__all__ = ["DecayMixing", "DecayState", "decay_parallel", "decay_recurrent", "decay_weights"]
+
+
+class DecayState(NamedTuple):
+    r"""What `decay_recurrent` remembers: both sums, divided by $e^m$, and $m$, the largest exponent met so far."""
+
+    weighted_sum: Float[Tensor, "batch d_model"]
+    sum_of_weights: Float[Tensor, "batch d_model"]
+    largest: Float[Tensor, "batch d_model"]
+
+
+def decay_recurrent(
+    key: Float[Tensor, "batch tokens d_model"],
+    value: Float[Tensor, "batch tokens d_model"],
+    decay: Float[Tensor, " d_model"],
+    bonus: Float[Tensor, " d_model"],
+    state: DecayState | None = None,
+) -> tuple[Float[Tensor, "batch tokens d_model"], DecayState]:
+    r"""The loop: constant memory, one step a token.
+
+    Each exponential is taken relative to the largest exponent so far, as in the softmax, so that none overflows.
+    Peng et al. (2023), the appendix on time mixing as an RNN cell.
+
+    Args:
+        key: $k$, how much each token's value counts, as a logarithm, feature by feature.
+        value: $v$.
+        decay: $w$, by how much the logarithm of every earlier weight falls at each step.
+        bonus: $u$, added to the present token's key in its own step.
+        state: of an earlier part of the same sequence; nothing came before when left out.
+
+    Returns:
+        The weighted mean at every token, and the state after the last.
+
+    Raises:
+        ShapeError: the tensors' axes do not fit together.
+
+    Example:
+        >>> key, value = torch.zeros(1, 4, 1), torch.tensor([0.0, 2.0, 4.0, 6.0]).reshape(1, 4, 1)
+        >>> mean, _ = decay_recurrent(key, value, torch.zeros(1), torch.zeros(1))  # no decay: the running mean
+        >>> mean.flatten()
+        tensor([0., 1., 2., 3.])
+    """
+    _check(key, value, decay, bonus)
+    if state is None:
+        nothing = torch.zeros_like(value[:, 0])
+        state = DecayState(nothing, nothing, torch.full_like(nothing, -torch.inf))
+    weighted_sum, sum_of_weights, largest = state
+    means = []
+    for t in range(key.shape[1]):
+        k, v = key[:, t], value[:, t]
+        shift = torch.maximum(largest, k + bonus)
+        past, present = torch.exp(largest - shift), torch.exp(k + bonus - shift)
+        means.append((past * weighted_sum + present * v) / (past * sum_of_weights + present))
+        shift = torch.maximum(largest - decay, k)
+        past, present = torch.exp(largest - decay - shift), torch.exp(k - shift)
+        weighted_sum, sum_of_weights = past * weighted_sum + present * v, past * sum_of_weights + present
+        largest = shift
+    return torch.stack(means, dim=1), DecayState(weighted_sum, sum_of_weights, largest)
+
+
+def decay_weights(
+    key: Float[Tensor, "batch tokens d_model"], decay: Float[Tensor, " d_model"], bonus: Float[Tensor, " d_model"]
+) -> Float[Tensor, "batch d_model queries keys"]:
+    r"""How much each token counts in the mean at each later one, feature by feature: a causal softmax without queries.
+
+    $$A_{ti} = \mathrm{softmax}_{i \le t}\big(k_i + [\,i = t\,]\,u - [\,i < t\,](t - 1 - i)\,w\big)$$
+
+    Args:
+        key, decay, bonus: as for `decay_recurrent`.
+
+    Raises:
+        ShapeError: the tensors' axes do not fit together.
+
+    Example:
+        >>> decay_weights(torch.zeros(1, 3, 1), torch.tensor([1.0]), torch.tensor([0.0]))[0, 0]
+        tensor([[1.0000, 0.0000, 0.0000],
+                [0.5000, 0.5000, 0.0000],
+                [0.1554, 0.4223, 0.4223]])
+    """
+    _check(key, key, decay, bonus)
+    position = torch.arange(key.shape[1], device=key.device)
+    distance = rearrange(position, "queries -> queries 1") - rearrange(position, "keys -> 1 keys")
+    faded = -einsum(decay, (distance - 1).clamp(min=0).to(decay), "d_model, queries keys -> d_model queries keys")
+    favoured = einsum(bonus, (distance == 0).to(bonus), "d_model, queries keys -> d_model queries keys")
+    scores = rearrange(key, "batch keys d_model -> batch d_model 1 keys") + faded + favoured
+    no_query = rearrange(key, "batch tokens d_model -> batch d_model tokens 1")[..., :0]  # its dot products are 0
+    return attention_weights(no_query, no_query, causal=True, bias=scores, scale=1.0)
+
+
+def decay_parallel(
+    key: Float[Tensor, "batch tokens d_model"],
+    value: Float[Tensor, "batch tokens d_model"],
+    decay: Float[Tensor, " d_model"],
+    bonus: Float[Tensor, " d_model"],
+) -> Float[Tensor, "batch tokens d_model"]:
+    """The closed form: all tokens at once, with memory for every pair of them; arguments as for `decay_recurrent`.
+
+    Raises:
+        ShapeError: the tensors' axes do not fit together.
+
+    Example:
+        >>> key, value, decay, bonus = torch.randn(2, 5, 3), torch.randn(2, 5, 3), torch.rand(3), torch.randn(3)
+        >>> mean, _ = decay_recurrent(key, value, decay, bonus)
+        >>> torch.allclose(decay_parallel(key, value, decay, bonus), mean, atol=1e-5)
+        True
+    """
+    _check(key, value, decay, bonus)
+    weights = decay_weights(key, decay, bonus)
+    return einsum(weights, value, "batch d_model queries keys, batch keys d_model -> batch queries d_model")
+
+
+class DecayMixing(nn.Module):
+    r"""RWKV's time mixing: a gated output of the decaying mean, with every token mixed with its predecessor first.
+
+    $$r_t, k_t, v_t = \big(\mu \odot x_t + (1 - \mu) \odot x_{t-1}\big) W_{r,k,v}, \qquad
+      y_t = \big(\sigma(r_t) \odot \mathrm{wkv}_t\big)\,W_o$$
+
+    Peng et al. (2023), section 3; each of $r, k, v$ has its own $\mu$. There are no positions: the decay tells order.
+
+    Args:
+        d_model: width of what comes in and goes out.
+
+    Differs from the paper: decays and $\mu$ start alike in every layer, the paper's starting values depend on depth.
+
+    Example:
+        >>> DecayMixing(d_model=4)(torch.randn(2, 5, 4)).shape
+        torch.Size([2, 5, 4])
+    """
+
+    def __init__(self, d_model: int) -> None:
+        super().__init__()
+        self.d_model = d_model
+        self.to_receptance = nn.Linear(d_model, d_model, bias=False)
+        self.to_key = nn.Linear(d_model, d_model, bias=False)
+        self.to_value = nn.Linear(d_model, d_model, bias=False)
+        self.to_output = nn.Linear(d_model, d_model, bias=False)
+        self.shares_of_now = nn.Parameter(torch.full((3, d_model), 0.5))
+        self.log_decay = nn.Parameter(torch.linspace(-5.0, 3.0, d_model))  # w = exp(log_decay) stays positive
+        self.bonus = nn.Parameter(torch.zeros(d_model))
+
+    def forward(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
+        """Mix each token with all that came before it.
+
+        Raises:
+            ShapeError: the hidden vectors are not ``d_model`` wide.
+        """
+        check_shapes({"d_model": self.d_model}, hidden=(hidden, "batch tokens d_model"))
+        previous = nn.functional.pad(hidden[:, :-1], (0, 0, 1, 0))  # torch counts axes from the last
+        receptance, key, value = (
+            project(share * hidden + (1 - share) * previous)
+            for project, share in zip((self.to_receptance, self.to_key, self.to_value), self.shares_of_now, strict=True)
+        )
+        mean, _ = decay_recurrent(key, value, self.log_decay.exp(), self.bonus)
+        return self.to_output(torch.sigmoid(receptance) * mean)
+
+
+def _check(key: Tensor, value: Tensor, decay: Tensor, bonus: Tensor) -> None:
+    axes = "batch tokens d_model"
+    check_shapes(key=(key, axes), value=(value, axes), decay=(decay, "d_model"), bonus=(bonus, "d_model"))

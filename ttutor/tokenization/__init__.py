@@ -1,0 +1,31 @@
+"""Tokenization: from text to the integers that a model reads, and back.
+
+Four ways of cutting a text, all with the same few methods (`Tokenizer`), written to be read:
+
+- `CharacterTokenizer`: short vocabulary, long sequences;
+- `WordTokenizer`: short sequences, and a word never seen is unknown;
+- `BytePairTokenizer`: frequent words whole, rare ones in pieces, any text at all (GPT-2, Llama);
+- `WordPieceTokenizer`: the same idea with another way to choose and to cut (BERT).
+
+Everywhere 0 is padding, 1 stands for what is unknown, 2 starts a sequence, 3 ends it. The translator trains its
+vocabulary with a compiled library instead (`ttutor.translation.tokenizer`); the tests compare that library with this.
+"""
+
+from ttutor.tokenization.base import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer
+from ttutor.tokenization.byte_pair import BytePairTokenizer
+from ttutor.tokenization.whole import CharacterTokenizer, WordTokenizer, split_words
+from ttutor.tokenization.word_piece import WordPieceTokenizer
+
+__all__ = [
+    "BOS_ID",
+    "EOS_ID",
+    "PAD_ID",
+    "SPECIAL_TOKENS",
+    "UNK_ID",
+    "BytePairTokenizer",
+    "CharacterTokenizer",
+    "Tokenizer",
+    "WordPieceTokenizer",
+    "WordTokenizer",
+    "split_words",
+]

@@ -1,0 +1,169 @@
+r"""What a training step must keep between the forward and the backward pass, in bytes.
+
+Korthikanti et al. (2022), section 4, count $34\,n\,d + 5\,h\,n^2$ bytes for each layer and sequence, in half precision,
+with dropout everywhere and $d_\mathrm{ff} = 4d$. Here it is the same sum with each term named, for the modules of this
+package. For a layer it holds to the byte in float32 and float64 on a CPU, which the tests make sure of by watching what
+autograd keeps.
+
+Differs from the paper: two numbers for each token and norm (mean and deviation) are counted too; and where a mask is
+given but no weights are dropped, ours keep the weights twice, once for the gradient of the softmax and once, with the
+rows of blind queries emptied, for that of the blend.
+"""
+
+from collections import Counter
+from dataclasses import dataclass
+
+import torch
+
+from ttutor.transformer.blueprint import Blueprint, Stack
+
+__all__ = ["Keeping", "activation_bytes", "layer_activations", "stack_activations"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Keeping:
+    """How values are kept.
+
+    Attributes:
+        dtype: of all values.
+        is_tiled: whether the attention function keeps no weights and makes them anew for the backward pass, as
+            FlashAttention does (Dao et al. 2022, section 3.1); it keeps a float32 for each head and query instead.
+        dropout_bytes: what dropout keeps for each value; as wide as the value when left out, which is so on a CPU. A
+            GPU keeps one byte, and the paper counts so.
+    """
+
+    dtype: torch.dtype = torch.float32
+    is_tiled: bool = False
+    dropout_bytes: int | None = None
+
+    @property
+    def per_value(self) -> int:
+        """Bytes of a value."""
+        return self.dtype.itemsize
+
+    @property
+    def per_dropped(self) -> int:
+        """Bytes that dropout keeps for a value."""
+        return self.per_value if self.dropout_bytes is None else self.dropout_bytes
+
+
+PLAIN = Keeping()
+
+
+def layer_activations(
+    stack: Stack, n_tokens: int, n_memory: int = 0, *, batch: int = 1, keeping: Keeping = PLAIN
+) -> dict[str, int]:
+    r"""The bytes that one layer keeps, by what they are.
+
+    For each token, in values: $2d$ for each norm and what follows it, $4\,h\,d_\mathrm{head}$ for each attention
+    (queries, keys, values, context), $d_\mathrm{ff}$ for each factor and function of the feed-forward network. For each
+    pair of tokens: a weight for each head, twice with a mask.
+
+    Args:
+        stack: the layer's sizes.
+        n_tokens: length of the sequence.
+        n_memory: length of the memory, where there is cross-attention.
+        batch: how many sequences.
+        keeping: how values are kept.
+
+    Left out: the angles of rotary positions, and float32 copies that RMSNorm makes of half-precision values.
+
+    Example:
+        >>> sizes = {"n_layers": 1, "d_model": 64, "n_heads": 4, "n_kv_heads": 4, "d_head": 16, "d_ff": 256}
+        >>> gpt = Stack(name="decoder", **sizes, activation="gelu", is_causal=True)
+        >>> layer_activations(gpt, 10, keeping=Keeping(dtype=torch.float16))["feed-forward"] == 16 * 10 * 64
+        True
+    """
+    n_sublayers = 3 if stack.cross_attention else 2
+    per_value, per_dropped = keeping.per_value, keeping.per_dropped
+    kept = Counter(
+        {
+            "norms": n_sublayers * n_tokens * (stack.d_model + _beside_its_input(stack)) * per_value,
+            "inputs of the sublayers": n_sublayers * n_tokens * stack.d_model * per_value,
+            "feed-forward": n_tokens * stack.d_ff * _inner_vectors(stack) * per_value,
+        }
+    )
+    if stack.dropout:
+        dropped = n_sublayers * stack.d_model + stack.drops_inside * stack.d_ff
+        kept["dropout"] = n_tokens * dropped * per_dropped
+    kept.update(_attention(stack, n_tokens, n_tokens, stack.is_causal, keeping))
+    if stack.cross_attention:
+        kept.update(_attention(stack, n_tokens, n_memory, False, keeping))
+    return {what: batch * count for what, count in kept.items()}
+
+
+def _beside_its_input(stack: Stack) -> int:
+    """What a norm keeps for each token besides its input: mean and deviation, or its result before the gain."""
+    return 1 + stack.d_model if stack.rms else 2
+
+
+def _inner_vectors(stack: Stack) -> int:
+    """How many vectors of width ``d_ff`` a feed-forward network keeps for each token."""
+    if stack.gated:
+        n_factors = 3  # the open gate, what passes it, and their product
+        return n_factors if stack.activation == "relu" else n_factors + 1
+    result_is_input_of_next = stack.activation == "relu" and not (stack.drops_inside and stack.dropout)
+    return 1 if result_is_input_of_next else 2  # ReLU's gradient follows from its result, others' from their argument
+
+
+def _attention(stack: Stack, n_queries: int, n_keys: int, is_causal: bool, keeping: Keeping) -> dict[str, int]:
+    """What one attention keeps for a sequence, besides its input."""
+    width, n_weights = stack.n_heads * stack.d_head, stack.n_heads * n_queries * n_keys
+    if keeping.is_tiled:
+        keys_and_values = 2 * n_keys * stack.n_kv_heads * stack.d_head
+        return {
+            "queries, keys, values, context": (2 * n_queries * width + keys_and_values) * keeping.per_value,
+            "weights": n_queries * stack.n_heads * torch.float32.itemsize,
+        }
+    drops_weights = stack.drops_inside and stack.dropout > 0
+    kept = {
+        "queries, keys, values, context": 2 * (n_queries + n_keys) * width * keeping.per_value,
+        "weights": n_weights * keeping.per_value * (2 if stack.is_masked or drops_weights else 1),
+    }
+    if drops_weights:
+        kept["dropout"] = n_weights * keeping.per_dropped
+    if stack.is_masked:
+        allowed = n_queries * n_keys if is_causal else n_keys
+        kept["masks"] = allowed + stack.n_heads * n_queries  # which queries are blind; a byte each
+    return kept
+
+
+def stack_activations(
+    stack: Stack, n_tokens: int, n_memory: int = 0, *, batch: int = 1, keeping: Keeping = PLAIN
+) -> int:
+    """The bytes that a stack keeps: all layers, the last norm, and once the memory, which all layers share.
+
+    Arguments as for `layer_activations`.
+    """
+    layer = layer_activations(stack, n_tokens, n_memory, batch=batch, keeping=keeping)
+    last_norm = stack.final_norm * n_tokens * (stack.d_model + _beside_its_input(stack))
+    memory = stack.cross_attention * n_memory * stack.d_model
+    return stack.n_layers * sum(layer.values()) + (last_norm + memory) * batch * keeping.per_value
+
+
+def activation_bytes(
+    blueprint: Blueprint, n_tokens: int, n_memory: int | None = None, *, batch: int = 1, keeping: Keeping = PLAIN
+) -> dict[str, int]:
+    """The bytes that a whole model keeps until the backward pass, by stack and in what stands around them.
+
+    Around them are the embeddings' dropout, the inputs of the projections, and for the output projection the
+    log-probabilities, which the cross-entropy keeps. Left out besides what `layer_activations` leaves out: token ids
+    and other integers, norms outside the stacks, and whatever a head does between two projections.
+
+    Args:
+        blueprint: the model.
+        n_tokens: length of the sequence; the target's, if there are two stacks.
+        n_memory: length of the source, if there are two; as long when left out.
+        batch, keeping: as for `layer_activations`.
+    """
+    n_memory = n_tokens if n_memory is None else n_memory
+    kept: Counter[str] = Counter()
+    for stack, length in zip(blueprint.stacks, blueprint.lengths(n_tokens, n_memory), strict=True):
+        kept[stack.name] += stack_activations(stack, length, n_memory, batch=batch, keeping=keeping)
+        if stack.dropout:
+            kept["embeddings"] += length * stack.d_model * batch * keeping.per_dropped
+    for projection in blueprint.projections:
+        is_output = projection.part == "output projection"
+        values = projection.n_rows(n_tokens) * (projection.d_in + is_output * projection.d_out)
+        kept[projection.part] += values * batch * keeping.per_value
+    return dict(kept)

@@ -1,0 +1,165 @@
+"""What a model is made of, in numbers: enough to say what it costs, and nothing about how it computes.
+
+Each family's config writes its own (`TransformerConfig.blueprint` and its sisters); `ttutor.transformer.account` reads
+them. The three kinds of piece are stacks of layers, single projections beside them, and numbers that are added or
+looked up but never multiplied with a matrix, such as embedding tables.
+"""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from ttutor.configs import Config
+from ttutor.layers import ACTIVATIONS
+
+__all__ = ["PARTS", "Blueprint", "Projection", "Stack"]
+
+PARTS = ("embeddings", "attention", "feed-forward", "norms", "output projection", "other")
+"""The parts that a model's parameters are counted by. Biases count with the matrix they belong to."""
+
+ACTS_ON = ("every token", "first token", "later tokens")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Stack(Config):
+    """Equal layers on top of one another: self-attention, perhaps cross-attention, and a feed-forward network.
+
+    Args:
+        name: ``"encoder"`` or ``"decoder"``.
+        n_layers: how many layers a token passes.
+        d_model: width of the stream.
+        n_heads: query heads of each attention.
+        n_kv_heads: key/value heads, a divisor of ``n_heads``; as many, unless queries share them in groups.
+        d_head: width of a head; not ``d_model / n_heads`` in every model (T5).
+        d_ff: inner width of the feed-forward network.
+        gated: whether it has a third matrix, the gate.
+        activation: one of `ttutor.layers.ACTIVATIONS`.
+        attention_bias: whether the four projections of each attention add a constant.
+        feed_forward_bias: whether the maps of the feed-forward network do.
+        norm: where the norm of a residual connection stands, ``"post"`` or ``"pre"``.
+        rms: whether the norms are `ttutor.layers.RMSNorm` (one parameter a feature) or `LayerNorm` (two).
+        final_norm: whether a norm follows the last layer, as it does with pre-norm.
+        is_causal: whether tokens look back only, so that keys and values can be cached.
+        is_masked: whether attention is told which tokens are real, as in all our models of text; matters to the memory
+            of a training step only.
+        cross_attention: whether each layer also looks at a memory, of the same width.
+        dropout: of what each sublayer writes, while training.
+        drops_inside: whether it also falls on attention weights and on the feed-forward network's inner features.
+        n_distinct_layers: how many layers have parameters of their own, where they are shared (1 in ALBERT); all when
+            left out.
+
+    Raises:
+        ValueError: a value is out of range; the message names each.
+
+    Example:
+        >>> Stack(name="decoder", n_layers=2, d_model=8, n_heads=2, n_kv_heads=2, d_head=4, d_ff=16).n_distinct_layers
+        2
+    """
+
+    name: str
+    n_layers: int
+    d_model: int
+    n_heads: int
+    n_kv_heads: int
+    d_head: int
+    d_ff: int
+    gated: bool = False
+    activation: str = "relu"
+    attention_bias: bool = True
+    feed_forward_bias: bool = True
+    norm: str = "pre"
+    rms: bool = False
+    final_norm: bool = True
+    is_causal: bool = False
+    is_masked: bool = True
+    cross_attention: bool = False
+    dropout: float = 0.0
+    drops_inside: bool = False
+    n_distinct_layers: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.n_distinct_layers is None:
+            object.__setattr__(self, "n_distinct_layers", self.n_layers)  # frozen for everybody else
+        super().__post_init__()
+
+    def faults(self) -> Iterable[str]:
+        """What is wrong with these values."""
+        yield from self.not_positive("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff")
+        yield from self.not_positive("n_distinct_layers")
+        yield from self.not_multiple("n_heads", "n_kv_heads")
+        yield from self.not_multiple("n_layers", "n_distinct_layers")
+        yield from self.not_among("activation", ACTIVATIONS)
+        yield from self.not_among("norm", ("post", "pre"))
+        yield from self.not_probability("dropout")
+
+
+@dataclass(frozen=True, kw_only=True)
+class Projection(Config):
+    """One matrix beside the stacks: output projection, pooler, classifier, the patches' embedding.
+
+    Args:
+        part: which of `PARTS` it counts as.
+        d_in, d_out: its two widths.
+        bias: whether it adds a constant.
+        is_tied: whether its matrix is another one (the embedding table) and so costs no parameters; its bias does.
+        acts_on: ``"every token"``; ``"first token"`` (BERT's pooler, a classifier on the class token); or ``"later
+            tokens"``, all but the first (a vision model's patches, which the class token is not). The tokens are those
+            of the last stack.
+
+    Raises:
+        ValueError: a value is out of range; the message names each.
+    """
+
+    part: str
+    d_in: int
+    d_out: int
+    bias: bool = True
+    is_tied: bool = False
+    acts_on: str = "every token"
+
+    def faults(self) -> Iterable[str]:
+        """What is wrong with these values."""
+        yield from self.not_among("part", PARTS)
+        yield from self.not_positive("d_in", "d_out")
+        yield from self.not_among("acts_on", ACTS_ON)
+
+    def n_rows(self, n_tokens: int) -> int:
+        """How many of a sequence's tokens it acts on."""
+        return {"every token": n_tokens, "first token": 1, "later tokens": n_tokens - 1}[self.acts_on]
+
+
+@dataclass(frozen=True, kw_only=True)
+class Blueprint(Config):
+    """A whole model: its stacks in the order in which they run, and what stands around them.
+
+    Args:
+        name: what tables call the model.
+        n_tokens: the length that costs are told for when no other is asked for; the longest sequence it was made for.
+        stacks: an encoder, a decoder, or both in this order.
+        projections: the matrices beside them, the output projection last.
+        further: parameters that no matrix product uses, by part: token, position and segment tables (``"embeddings"``),
+            norms outside the stacks (``"norms"``), T5's table of distances (``"attention"``).
+
+    Raises:
+        ValueError: a value is out of range; the message names each.
+    """
+
+    name: str
+    n_tokens: int
+    stacks: tuple[Stack, ...]
+    projections: tuple[Projection, ...] = ()
+    further: Mapping[str, int] = field(default_factory=dict)
+
+    def faults(self) -> Iterable[str]:
+        """What is wrong with these values."""
+        yield from self.not_positive("n_tokens")
+        with_memory = [stack.cross_attention for stack in self.stacks]
+        if with_memory not in ([False], [False, True]):
+            names = [stack.name for stack in self.stacks]
+            yield f"stacks must be one without cross-attention, and perhaps a second one with it (stacks={names})"
+        for part, count in self.further.items():
+            if part not in PARTS or type(count) is not int or count < 0:
+                yield f"further must give a count for each of {list(PARTS)} ({part!r}: {count!r})"
+
+    def lengths(self, n_tokens: int, n_memory: int) -> tuple[int, ...]:
+        """How many tokens each stack works on: the last ``n_tokens``, an encoder before it ``n_memory``."""
+        return (n_tokens,) if len(self.stacks) == 1 else (n_memory, n_tokens)

@@ -1,0 +1,226 @@
+r"""What each piece of a Transformer costs: parameters, floating-point operations, bytes.
+
+Every function here is one formula in whole numbers. A multiply-add counts as two operations, as hardware vendors count,
+so a product of an $m \times k$ and a $k \times n$ matrix costs $2mkn$. Matrix products are all that is counted. Norms,
+softmax, activations, biases, residual sums and lookups are left out: they cost a few operations for each value, where a
+matrix costs two for each value and row.
+"""
+
+import torch
+
+__all__ = [
+    "adam_bytes",
+    "approximate_training_flops",
+    "attention_flops",
+    "attention_parameters",
+    "attention_projection_flops",
+    "cache_bytes",
+    "crossover_length",
+    "feed_forward_flops",
+    "feed_forward_parameters",
+    "norm_parameters",
+    "projection_flops",
+    "projection_parameters",
+    "weights_bytes",
+]
+
+
+def projection_parameters(d_in: int, d_out: int, *, bias: bool = True) -> int:
+    r"""A linear map: $d_\mathrm{in} d_\mathrm{out}$, and $d_\mathrm{out}$ more for its bias.
+
+    Example:
+        >>> projection_parameters(3, 5)
+        20
+    """
+    return d_in * d_out + bias * d_out
+
+
+def norm_parameters(d_model: int, *, rms: bool = False) -> int:
+    """A norm's gain, and its bias unless it is an RMSNorm.
+
+    Example:
+        >>> norm_parameters(8), norm_parameters(8, rms=True)
+        (16, 8)
+    """
+    return d_model if rms else 2 * d_model
+
+
+def attention_parameters(
+    d_model: int, *, n_heads: int, d_head: int, n_kv_heads: int | None = None, bias: bool = True
+) -> int:
+    r"""The four projections of multi-head attention: $2 d\,(h + h_\mathrm{kv})\,d_\mathrm{head}$ and their biases.
+
+    With $h\,d_\mathrm{head} = d$ and as many key/value heads this is the well-known $4d^2$.
+
+    Args:
+        d_model: the width $d$.
+        n_heads: query heads $h$.
+        d_head: width of a head.
+        n_kv_heads: key/value heads; ``n_heads`` when left out.
+        bias: whether the projections add a constant.
+
+    Example:
+        >>> attention_parameters(512, n_heads=8, d_head=64, bias=False) == 4 * 512**2
+        True
+    """
+    n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+    queries, keys = n_heads * d_head, n_kv_heads * d_head
+    to_keys_and_values = 2 * projection_parameters(d_model, keys, bias=bias)
+    return (
+        projection_parameters(d_model, queries, bias=bias)
+        + to_keys_and_values
+        + projection_parameters(queries, d_model, bias=bias)
+    )
+
+
+def feed_forward_parameters(d_model: int, d_ff: int, *, gated: bool = False, bias: bool = True) -> int:
+    r"""A feed-forward network: $2\,d\,d_\mathrm{ff}$, or $3\,d\,d_\mathrm{ff}$ with a gate, and its biases.
+
+    With $d_\mathrm{ff} = 4d$ this is the well-known $8d^2$.
+
+    Example:
+        >>> feed_forward_parameters(512, 2048, bias=False) == 8 * 512**2
+        True
+    """
+    n_inward = 2 if gated else 1
+    return n_inward * projection_parameters(d_model, d_ff, bias=bias) + projection_parameters(d_ff, d_model, bias=bias)
+
+
+def projection_flops(n_tokens: int, d_in: int, d_out: int) -> int:
+    r"""A linear map of some tokens: $2\,n\,d_\mathrm{in} d_\mathrm{out}$, twice its parameters for each token.
+
+    Example:
+        >>> projection_flops(7, 3, 5)
+        210
+    """
+    return 2 * n_tokens * d_in * d_out
+
+
+def attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_head: int) -> int:
+    r"""Scores and blend of one attention layer: $4\,n_q\,n_k\,h\,d_\mathrm{head}$, half of it for each.
+
+    This is the only cost of a Transformer that grows with the square of the length. A causal mask changes nothing in
+    it: the plain implementation computes every score and hides half of them. A kernel that skips those needs half.
+
+    Args:
+        n_queries: tokens that look, $n_q$; 1 when the next token is generated with a cache.
+        n_keys: tokens that are looked at, $n_k$.
+        n_heads: query heads $h$.
+        d_head: width of a head.
+
+    Example:
+        >>> attention_flops(512, 512, n_heads=8, d_head=64)
+        536870912
+    """
+    return 4 * n_queries * n_keys * n_heads * d_head
+
+
+def attention_projection_flops(
+    n_queries: int, n_keys: int, *, d_model: int, n_heads: int, d_head: int, n_kv_heads: int | None = None
+) -> int:
+    r"""The four projections around it: $4\,d\,d_\mathrm{head}\,(n_q h + n_k h_\mathrm{kv})$.
+
+    In self-attention, $n_q = n_k = n$, with as many key/value heads this is $8\,n\,d^2$.
+
+    Example:
+        >>> attention_projection_flops(7, 7, d_model=512, n_heads=8, d_head=64) == 8 * 7 * 512**2
+        True
+    """
+    n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
+    queries_and_output = 2 * projection_flops(n_queries, d_model, n_heads * d_head)
+    return queries_and_output + 2 * projection_flops(n_keys, d_model, n_kv_heads * d_head)
+
+
+def feed_forward_flops(n_tokens: int, *, d_model: int, d_ff: int, gated: bool = False) -> int:
+    r"""A feed-forward network: $4\,n\,d\,d_\mathrm{ff}$, or $6\,n\,d\,d_\mathrm{ff}$ with a gate.
+
+    Example:
+        >>> feed_forward_flops(7, d_model=512, d_ff=2048) == 16 * 7 * 512**2
+        True
+    """
+    return (3 if gated else 2) * projection_flops(n_tokens, d_model, d_ff)
+
+
+def crossover_length(
+    *, d_model: int, n_heads: int, d_head: int, d_ff: int, n_kv_heads: int | None = None, gated: bool = False
+) -> float:
+    r"""The length at which scores and blend cost as much as all matrices of a layer; beyond it they cost more.
+
+    With $h\,d_\mathrm{head} = d$ and $d_\mathrm{ff} = 4d$ it is $24\,n\,d^2 = 4\,n^2 d$, so $n = 6d$.
+
+    Example:
+        >>> crossover_length(d_model=12_288, n_heads=96, d_head=128, d_ff=4 * 12_288)  # GPT-3
+        73728.0
+    """
+    heads = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head, "n_kv_heads": n_kv_heads}
+    per_token = attention_projection_flops(1, 1, **heads) + feed_forward_flops(
+        1, d_model=d_model, d_ff=d_ff, gated=gated
+    )
+    return per_token / attention_flops(1, 1, n_heads=n_heads, d_head=d_head)
+
+
+def approximate_training_flops(n_parameters: int, n_tokens: int) -> int:
+    r"""The rule of thumb $C \approx 6ND$ for training $N$ parameters on $D$ tokens.
+
+    Each parameter takes part in one multiply-add for each token going forward, and in two going backward (the gradient
+    of the input and that of the weight). Kaplan et al. (2020), section 2.1. It leaves the scores out, and counts tables
+    that are only looked up.
+
+    Example:
+        >>> f"{approximate_training_flops(174_604_259_328, 300_000_000_000):.2e}"  # GPT-3's paper: 3.14e23, table D.1
+        '3.14e+23'
+    """
+    return 6 * n_parameters * n_tokens
+
+
+def cache_bytes(
+    n_tokens: int,
+    *,
+    n_layers: int,
+    n_kv_heads: int,
+    d_head: int,
+    batch: int = 1,
+    dtype: torch.dtype = torch.float16,
+) -> int:
+    r"""Keys and values of all layers, kept for generation: $2\,L\,h_\mathrm{kv}\,d_\mathrm{head}\,n$ values a sequence.
+
+    The heads are those of keys and values, not of queries: fewer of them make the cache smaller. Ours
+    (`ttutor.cache.KeyValueCache`) reserves room for up to twice as many tokens as it holds.
+
+    Example:
+        >>> cache_bytes(4096, n_layers=80, n_kv_heads=8, d_head=128)  # Llama 3 70B: 1.34 GB
+        1342177280
+    """
+    return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * dtype.itemsize
+
+
+def weights_bytes(
+    n_queries: int,
+    n_keys: int,
+    *,
+    n_heads: int,
+    n_layers: int = 1,
+    batch: int = 1,
+    dtype: torch.dtype = torch.float32,
+) -> int:
+    r"""Attention weights, written out in full: $L\,h\,n_q\,n_k$ values a sequence.
+
+    Layers need not keep theirs at the same time, unless a gradient is wanted; tiled kernels never write them out.
+
+    Example:
+        >>> weights_bytes(4096, 4096, n_heads=1, dtype=torch.float16)  # 32 MiB, or 33.6 MB
+        33554432
+    """
+    return n_layers * n_heads * n_queries * n_keys * batch * dtype.itemsize
+
+
+def adam_bytes(n_parameters: int, *, dtype: torch.dtype = torch.float32) -> int:
+    """Adam's memory: two running means for each parameter, of the gradient and of its square, in the weights' dtype.
+
+    Kingma and Ba (2015), algorithm 1. Mixed-precision training keeps weights and both means in float32.
+
+    Example:
+        >>> adam_bytes(1_000_000)
+        8000000
+    """
+    return 2 * n_parameters * dtype.itemsize

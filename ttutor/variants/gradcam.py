@@ -1,0 +1,102 @@
+"""Grad-CAM: which patches of an image speak for a class, by the gradient of that class's logit."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import torch
+from einops import einsum, rearrange, reduce
+from jaxtyping import Float, Int
+from torch import Tensor, nn
+
+from ttutor.shapes import check_shapes
+from ttutor.variants.vit import ViT
+
+__all__ = ["grad_cam"]
+
+
+def grad_cam(
+    model: ViT,
+    images: Float[Tensor, "batch channels height width"],
+    class_id: int | Int[Tensor, " batch"],
+    *,
+    layer: int = -1,
+) -> Float[Tensor, "batch rows columns"]:
+    r"""How strongly each patch speaks for a class: features, weighted by what they do for the class's logit $y^c$.
+
+    $$\alpha_k = \frac{1}{n} \sum_p \frac{\partial y^c}{\partial A_{pk}}, \qquad
+      L_p = \mathrm{ReLU}\Big(\sum_k \alpha_k A_{pk}\Big)$$
+
+    with $A_{pk}$ the feature $k$ of the patch $p$ that a layer's attention reads, after the norm before it. Behind the
+    last layer there would be no gradient: the class token alone is read there, and the patches are not. Selvaraju et
+    al. (2017), equations 1 and 2. It is no rollout (`ttutor.inside.attention_rollout`): that one multiplies attention
+    weights, knows no class and sees no value.
+
+    Differs from the paper: $A$ are the feature maps of a convolution there, and here the tokens of the patches.
+
+    Args:
+        model: the classifier. It runs in evaluation mode, and afterwards is as it was; its gradients are not touched.
+        images: what to explain.
+        class_id: the class; one for all images, or one for each.
+        layer: whose tokens to take; -1 is the last layer.
+
+    Returns:
+        A number of at least 0 for each patch, as the patches stand in the image. Their scale has no meaning.
+
+    Raises:
+        ValueError: there is no such class or layer.
+
+    Example:
+        >>> from ttutor.variants.vit import ViTConfig
+        >>> model = ViT(ViTConfig.tiny(image_size=32, patch_size=8, n_layers=2))
+        >>> grad_cam(model, torch.randn(2, 3, 32, 32), class_id=7).shape
+        torch.Size([2, 4, 4])
+    """
+    classes = torch.as_tensor(class_id, device=images.device).expand(len(images))
+    _check(model, classes, layer)
+    with _in_evaluation(model), torch.enable_grad(), _attention_input(model, layer) as seen:
+        logits = model(images)
+        chosen = logits[torch.arange(len(images), device=images.device), classes]
+        (gradient,) = torch.autograd.grad(chosen.sum(), seen)
+    features, gradient = seen[0].detach()[:, 1:], gradient[:, 1:]  # the first token is the class token
+    importance = reduce(gradient, "batch patches d_model -> batch d_model", "mean")
+    evidence = einsum(importance, features, "batch d_model, batch patches d_model -> batch patches").relu()
+    n_rows = model.config.image_size // model.config.patch_size
+    return rearrange(evidence, "batch (rows columns) -> batch rows columns", rows=n_rows)
+
+
+@contextmanager
+def _attention_input(model: ViT, layer: int) -> Iterator[list[Tensor]]:
+    """Collect what a layer's attention reads, as the start of a graph, so that frozen models have gradients too."""
+    seen: list[Tensor] = []
+
+    def start_here(module: nn.Module, args: tuple[Tensor, ...]) -> tuple[Tensor, ...]:
+        seen.append(args[0].detach().requires_grad_())
+        return (seen[-1], *args[1:])
+
+    handle = model.vision.encoder.layers[layer].self_attention.register_forward_pre_hook(start_here)
+    try:
+        yield seen
+    finally:
+        handle.remove()
+
+
+@contextmanager
+def _in_evaluation(model: nn.Module) -> Iterator[None]:
+    """Evaluation mode for a while; then each module has the mode it had."""
+    was_training = {module: module.training for module in model.modules()}
+    model.eval()
+    try:
+        yield
+    finally:
+        for module, mode in was_training.items():
+            module.training = mode
+
+
+def _check(model: ViT, classes: Int[Tensor, " batch"], layer: int) -> None:
+    """Refuse classes and layers that the model has not."""
+    n_classes, n_layers = model.config.n_classes, model.config.n_layers
+    check_shapes(class_id=(classes, "batch"))
+    if len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < n_classes:
+        raise ValueError(f"class_id must be 0 to {n_classes - 1}, but is {classes.unique().tolist()}")
+    if not -n_layers <= layer < n_layers:
+        raise ValueError(f"layer must be {-n_layers} to {n_layers - 1}, but is {layer}")

@@ -1,0 +1,65 @@
+"""What the families are trained to do before they are given a task: text goes in, inputs and labels come out.
+
+Each objective is a transformation of data or a mask; no model is needed to make one. What keeps the length works on
+batches, tensors of `batch tokens`; what changes the length works on one sequence, a list of token ids, to be padded
+afterwards. Chance always comes from a generator that is given, on the device of the tensors.
+
+- One token after another: `next_tokens` (GPT), `prefix_mask` (T5, section 3.2.1), `permutation_masks` (XLNet).
+- Tokens hidden in place: `mask_tokens` (BERT); `replace_tokens` (ELECTRA).
+- Text damaged, to be written anew: `span_corruption` (T5); `text_infilling` and its companions (BART).
+- Two sentences: `next_sentence_pairs` (BERT), `sentence_order_pairs` (ALBERT).
+
+And one trick of ALBERT's that is no objective: `repeat_layer`, which shares the parameters of all layers.
+"""
+
+from ttutor.variants.objectives.masked import IGNORE_ID, MaskedTokens, ReplacedTokens, mask_tokens, replace_tokens
+from ttutor.variants.objectives.noise import (
+    document_rotation,
+    sentence_permutation,
+    text_infilling,
+    token_deletion,
+    token_masking,
+)
+from ttutor.variants.objectives.orders import (
+    NextTokens,
+    PermutationMasks,
+    factorisation_order,
+    next_tokens,
+    permutation_masks,
+    prefix_mask,
+)
+from ttutor.variants.objectives.pairs import (
+    SentencePair,
+    join_sentences,
+    next_sentence_pairs,
+    sentence_order_pairs,
+)
+from ttutor.variants.objectives.sharing import repeat_layer
+from ttutor.variants.objectives.spans import CorruptedSpans, restore_spans, span_corruption
+
+__all__ = [
+    "IGNORE_ID",
+    "CorruptedSpans",
+    "MaskedTokens",
+    "NextTokens",
+    "PermutationMasks",
+    "ReplacedTokens",
+    "SentencePair",
+    "document_rotation",
+    "factorisation_order",
+    "join_sentences",
+    "mask_tokens",
+    "next_sentence_pairs",
+    "next_tokens",
+    "permutation_masks",
+    "prefix_mask",
+    "repeat_layer",
+    "replace_tokens",
+    "restore_spans",
+    "sentence_order_pairs",
+    "sentence_permutation",
+    "span_corruption",
+    "text_infilling",
+    "token_deletion",
+    "token_masking",
+]

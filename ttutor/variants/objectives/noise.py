@@ -1,0 +1,121 @@
+"""Five ways to damage a text, which the model then writes as it was (BART).
+
+Lewis et al. (2020), section 2.2. Their large model was trained with 30 % of the tokens infilled and all sentences
+permuted (section 5.1).
+"""
+
+from collections.abc import Sequence
+
+import torch
+
+from ttutor.variants.objectives.chance import check_rate, coins, number_below
+
+__all__ = ["document_rotation", "sentence_permutation", "text_infilling", "token_deletion", "token_masking"]
+
+
+def token_masking(token_ids: Sequence[int], *, mask_id: int, rate: float, generator: torch.Generator) -> list[int]:
+    """Replace each token by the mask with probability ``rate``: how many are missing, and where, can be seen.
+
+    Raises:
+        ValueError: the rate is not between 0 and 1.
+
+    Example:
+        >>> token_masking([7, 8, 9], mask_id=4, rate=1.0, generator=torch.Generator())
+        [4, 4, 4]
+    """
+    check_rate("rate", rate)
+    hidden = coins(len(token_ids), rate, generator)
+    return [mask_id if hide else token_id for token_id, hide in zip(token_ids, hidden, strict=True)]
+
+
+def token_deletion(token_ids: Sequence[int], *, rate: float, generator: torch.Generator) -> list[int]:
+    """Leave each token out with probability ``rate``: where something is missing must be found out.
+
+    Raises:
+        ValueError: the rate is not between 0 and 1.
+
+    Example:
+        >>> token_deletion([7, 8, 9], rate=0.0, generator=torch.Generator())
+        [7, 8, 9]
+    """
+    check_rate("rate", rate)
+    gone = coins(len(token_ids), rate, generator)
+    return [token_id for token_id, is_gone in zip(token_ids, gone, strict=True) if not is_gone]
+
+
+def text_infilling(
+    token_ids: Sequence[int],
+    *,
+    mask_id: int,
+    generator: torch.Generator,
+    rate: float = 0.3,
+    mean_length: float = 3.0,
+) -> list[int]:
+    """Replace spans by one mask each, however long they are: how much is missing must be found out.
+
+    Lengths come from a Poisson distribution; a span of length 0 puts a mask where nothing is missing. Lengths are drawn
+    until the spans together hold the share of the text that ``rate`` says, rounded; the last is cut to fit. Each span
+    lies, independently, at one of the places between the tokens that stay; two may lie at the same, as two masks.
+
+    Args:
+        token_ids: one text.
+        mask_id: what replaces a span.
+        generator: where chance comes from.
+        rate: share of tokens that disappear.
+        mean_length: mean of the Poisson distribution.
+
+    Raises:
+        ValueError: the rate is not between 0 and 1, or the mean length is not positive.
+
+    Example:
+        >>> generator = torch.Generator().manual_seed(0)
+        >>> damaged = text_infilling(range(10, 20), mask_id=4, generator=generator)
+        >>> sum(token_id != 4 for token_id in damaged)
+        7
+    """
+    check_rate("rate", rate)
+    if mean_length <= 0:
+        raise ValueError(f"mean_length must be positive, but is {mean_length}")
+    n_hidden = round(len(token_ids) * rate)
+    lengths = _poisson_lengths(n_hidden, mean_length, generator)
+    places = sorted(number_below(len(token_ids) - n_hidden + 1, generator) for _ in lengths)
+    damaged: list[int] = []
+    start = n_gone = 0
+    for place, length in zip(places, lengths, strict=True):
+        damaged += [*token_ids[start : place + n_gone], mask_id]
+        n_gone += length
+        start = place + n_gone
+    return [*damaged, *token_ids[start:]]
+
+
+def _poisson_lengths(total: int, mean: float, generator: torch.Generator) -> list[int]:
+    """Draw lengths until they add up to a total, the last one cut to fit."""
+    lengths: list[int] = []
+    while total > 0:
+        drawn = torch.poisson(torch.tensor(mean, device=generator.device), generator=generator)
+        lengths.append(min(int(drawn), total))
+        total -= lengths[-1]
+    return lengths
+
+
+def sentence_permutation(sentences: Sequence[Sequence[int]], *, generator: torch.Generator) -> list[list[int]]:
+    """Put the sentences of a document into a random order.
+
+    Example:
+        >>> shuffled = sentence_permutation([[7, 8], [9], [5, 6]], generator=torch.Generator())
+        >>> sorted(shuffled)
+        [[5, 6], [7, 8], [9]]
+    """
+    order = torch.randperm(len(sentences), generator=generator, device=generator.device)
+    return [list(sentences[place]) for place in order.tolist()]
+
+
+def document_rotation(token_ids: Sequence[int], *, generator: torch.Generator) -> list[int]:
+    """Let the document begin at a random token, and put what came before at its end.
+
+    Example:
+        >>> document_rotation([7], generator=torch.Generator())
+        [7]
+    """
+    start = number_below(max(len(token_ids), 1), generator)
+    return [*token_ids[start:], *token_ids[:start]]

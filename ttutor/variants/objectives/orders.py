@@ -1,0 +1,151 @@
+"""One token after another: from left to right, after a prefix that is seen whole, or in any order at all."""
+
+from typing import NamedTuple
+
+import torch
+from einops import rearrange
+from jaxtyping import Bool, Int
+from torch import Tensor
+
+from ttutor.masks import causal_mask, lengths_mask
+from ttutor.shapes import check_shapes
+from ttutor.variants.objectives.masked import IGNORE_ID
+
+__all__ = [
+    "NextTokens",
+    "PermutationMasks",
+    "factorisation_order",
+    "next_tokens",
+    "permutation_masks",
+    "prefix_mask",
+]
+
+
+class NextTokens(NamedTuple):
+    """What a language model reads, and what it shall say at each position.
+
+    Attributes:
+        inputs: all tokens but the last.
+        labels: all tokens but the first; `IGNORE_ID` for padding.
+    """
+
+    inputs: Int[Tensor, "batch targets"]
+    labels: Int[Tensor, "batch targets"]
+
+
+def next_tokens(token_ids: Int[Tensor, "batch tokens"], *, pad_id: int | None = None) -> NextTokens:
+    r"""Every token is the label of the one before it: $T$ tokens give $T - 1$ predictions.
+
+    $$\log p(x) = \sum_t \log p(x_t \mid x_{<t})$$
+
+    Radford et al. (2018), equation 1. To predict the first token too, put a start token before it.
+
+    Args:
+        token_ids: the text.
+        pad_id: the token of padding, which is nobody's label; None if there is none.
+
+    Raises:
+        ShapeError: the ids do not have the two axes batch and tokens.
+        ValueError: there are fewer than two tokens.
+
+    Example:
+        >>> inputs, labels = next_tokens(torch.tensor([[2, 7, 8, 0]]), pad_id=0)
+        >>> inputs, labels
+        (tensor([[2, 7, 8]]), tensor([[   7,    8, -100]]))
+    """
+    check_shapes(token_ids=(token_ids, "batch tokens"))
+    if token_ids.shape[-1] < 2:
+        raise ValueError(f"to predict a token from another takes 2 tokens, but there are {token_ids.shape[-1]}")
+    labels = token_ids[:, 1:]
+    if pad_id is not None:
+        labels = torch.where(labels == pad_id, IGNORE_ID, labels)
+    return NextTokens(token_ids[:, :-1], labels)
+
+
+def prefix_mask(prefix_lengths: Int[Tensor, " batch"], n_tokens: int) -> Bool[Tensor, "batch 1 queries keys"]:
+    """Every position may look at the whole prefix, and at itself and what came before.
+
+    Between an encoder's mask (the prefix is everything) and a decoder's (it is nothing). Raffel et al. (2020), section
+    3.2.1 and figure 3 (right). The loss counts only what comes after the prefix.
+
+    Args:
+        prefix_lengths: how many tokens of each row belong to the prefix.
+        n_tokens: how many tokens there are.
+
+    Raises:
+        ShapeError: the lengths do not have the one axis batch.
+        ValueError: a length is negative or larger than the number of tokens.
+
+    Example:
+        >>> prefix_mask(torch.tensor([2]), 4).int()[0, 0]
+        tensor([[1, 1, 0, 0],
+                [1, 1, 0, 0],
+                [1, 1, 1, 0],
+                [1, 1, 1, 1]], dtype=torch.int32)
+    """
+    check_shapes(prefix_lengths=(prefix_lengths, "batch"))
+    if ((prefix_lengths < 0) | (prefix_lengths > n_tokens)).any():
+        raise ValueError(f"prefix_lengths must be between 0 and {n_tokens} tokens, but are {prefix_lengths.tolist()}")
+    return causal_mask(n_tokens, device=prefix_lengths.device) | lengths_mask(prefix_lengths, n_tokens)
+
+
+class PermutationMasks(NamedTuple):
+    """Who may look at whom when tokens are predicted in some other order; True = may attend.
+
+    Attributes:
+        content: at itself and at what came earlier in the order, for the stream that knows its own token.
+        query: only at what came earlier, for the stream that must predict its own token.
+    """
+
+    content: Bool[Tensor, "batch 1 queries keys"]
+    query: Bool[Tensor, "batch 1 queries keys"]
+
+
+def factorisation_order(n_rows: int, n_tokens: int, *, generator: torch.Generator) -> Int[Tensor, "batch tokens"]:
+    """A random order for each row: entry t is the position that comes as the t-th.
+
+    Example:
+        >>> order = factorisation_order(2, 5, generator=torch.Generator().manual_seed(0))
+        >>> order.sort(dim=-1).values.tolist()
+        [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4]]
+    """
+    return torch.rand(n_rows, n_tokens, generator=generator, device=generator.device).argsort(dim=-1)
+
+
+def permutation_masks(order: Int[Tensor, "batch tokens"]) -> PermutationMasks:
+    r"""Predict the tokens in a given order, without moving any: only what may be seen changes.
+
+    $$\log p_z(x) = \sum_t \log p(x_{z_t} \mid x_{z_{<t}})$$
+
+    Yang et al. (2019), equations 3 and 4 and figure 1. Two streams run side by side. The *query* stream of a position
+    knows the position but not its token, since that is what it must predict; the *content* stream knows both, for the
+    use of those that come later. Keys and values are the content stream's in both. The first position in the order may
+    look at nothing, and its query receives zeros.
+
+    Args:
+        order: for each row, its positions in the order of prediction, as `factorisation_order` gives them.
+
+    Raises:
+        ShapeError: the order does not have the two axes batch and tokens.
+        ValueError: a row does not hold every position once.
+
+    Example:
+        >>> content, query = permutation_masks(torch.tensor([[2, 0, 1]]))
+        >>> content.int()[0, 0]
+        tensor([[1, 0, 1],
+                [1, 1, 1],
+                [0, 0, 1]], dtype=torch.int32)
+        >>> query.int()[0, 0]
+        tensor([[0, 0, 1],
+                [1, 0, 1],
+                [0, 0, 0]], dtype=torch.int32)
+    """
+    check_shapes(order=(order, "batch tokens"))
+    in_place, step = order.sort(dim=-1)  # sorting a permutation gives its inverse: when each position's turn comes
+    if (in_place != torch.arange(order.shape[-1], device=order.device)).any():
+        raise ValueError(
+            f"every row must hold each position from 0 to {order.shape[-1] - 1} once, but came {order.tolist()}"
+        )
+    turn_of_query = rearrange(step, "batch queries -> batch 1 queries 1")
+    turn_of_key = rearrange(step, "batch keys -> batch 1 1 keys")
+    return PermutationMasks(turn_of_key <= turn_of_query, turn_of_key < turn_of_query)

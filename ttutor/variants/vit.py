@@ -1,0 +1,238 @@
+"""ViT: the encoder reads an image as a text of patches.
+
+Dosovitskiy et al. (2021). Cut the image into squares, map each to a vector, add what says where it was, and set a class
+token before them all: from there on nothing is new.
+"""
+
+import copy
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from functools import partial
+
+import torch
+from einops import pack, rearrange, repeat
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.configs import Config
+from ttutor.encoder import Encoder
+from ttutor.layers import LayerNorm
+from ttutor.positions import LearnedPositions
+from ttutor.shapes import ShapeError, check_shapes
+from ttutor.transformer.blueprint import Blueprint, Projection, Stack
+from ttutor.variants.heads import Pooler, first_token, initialise_normal
+from ttutor.variants.patches import interpolate_positions, patchify
+
+__all__ = ["ViT", "ViTConfig", "VisionEncoder", "with_image_size"]
+
+
+@dataclass(frozen=True, kw_only=True)
+class ViTConfig(Config):
+    """The sizes of a `ViT`; the defaults are those of ViT-B/16.
+
+    Args:
+        image_size: height and width of the images, in pixels.
+        patch_size: height and width of the patches, in pixels.
+        n_channels: values of a pixel.
+        n_classes: how many classes there are.
+        d_model: width of the stream.
+        n_heads: attention heads of each layer.
+        n_layers: number of layers.
+        d_ff: inner width of the feed-forward networks; four times ``d_model`` in all published sizes.
+        dropout: probability of dropping a feature of the embeddings and of what each sublayer writes, while training;
+            by table 3 of the paper 0.1 in pre-training on ImageNet-21k, 0 on the larger JFT and in fine-tuning.
+        norm_eps: added to the variance in the norms: 1e-6 in the authors' code, 1e-12 in Hugging Face's configs.
+
+    Raises:
+        ValueError: a value is out of range; the message names each.
+
+    Example:
+        >>> ViTConfig.base().n_patches
+        196
+    """
+
+    image_size: int = 224
+    patch_size: int = 16
+    n_channels: int = 3
+    n_classes: int = 1000
+    d_model: int = 768
+    n_heads: int = 12
+    n_layers: int = 12
+    d_ff: int = 3072
+    dropout: float = 0.0
+    norm_eps: float = 1e-6
+
+    def faults(self) -> Iterable[str]:
+        """What is wrong with these values."""
+        yield from self.not_positive("image_size", "patch_size", "n_channels", "n_classes")
+        yield from self.not_positive("d_model", "n_heads", "n_layers", "d_ff")
+        yield from self.not_multiple("image_size", "patch_size")
+        yield from self.not_multiple("d_model", "n_heads")
+        yield from self.not_probability("dropout", "norm_eps")
+
+    @property
+    def n_patches(self) -> int:
+        """How many patches an image is cut into."""
+        return (self.image_size // self.patch_size) ** 2
+
+    @classmethod
+    def tiny(cls, **changes: object) -> "ViTConfig":
+        """DeiT-Ti, 5 M parameters: Touvron et al. (2021), table 1, first row."""
+        return cls(**{"d_model": 192, "n_heads": 3, "d_ff": 768, **changes})
+
+    @classmethod
+    def small(cls, **changes: object) -> "ViTConfig":
+        """DeiT-S, 22 M parameters: Touvron et al. (2021), table 1, second row."""
+        return cls(**{"d_model": 384, "n_heads": 6, "d_ff": 1536, **changes})
+
+    @classmethod
+    def base(cls, **changes: object) -> "ViTConfig":
+        """ViT-B/16, 86 M parameters: Dosovitskiy et al. (2021), table 1, first row."""
+        return cls(**changes)
+
+    @classmethod
+    def large(cls, **changes: object) -> "ViTConfig":
+        """ViT-L/16, 307 M parameters: Dosovitskiy et al. (2021), table 1, second row."""
+        return cls(**{"d_model": 1024, "n_heads": 16, "n_layers": 24, "d_ff": 4096, **changes})
+
+    def blueprint(self) -> Blueprint:
+        """What a `ViT` is made of, for `ttutor.transformer.account`."""
+        stack = Stack(
+            name="encoder",
+            n_layers=self.n_layers,
+            d_model=self.d_model,
+            n_heads=self.n_heads,
+            n_kv_heads=self.n_heads,
+            d_head=self.d_model // self.n_heads,
+            d_ff=self.d_ff,
+            activation="gelu",
+            is_masked=False,
+            dropout=self.dropout,
+        )
+        d_patch = self.n_channels * self.patch_size**2
+        return Blueprint(
+            name="ViT",
+            n_tokens=self.n_patches + 1,
+            stacks=(stack,),
+            projections=(
+                Projection(part="embeddings", d_in=d_patch, d_out=self.d_model, acts_on="later tokens"),
+                Projection(part="output projection", d_in=self.d_model, d_out=self.n_classes, acts_on="first token"),
+            ),
+            further={"embeddings": (self.n_patches + 2) * self.d_model},  # the positions and the class token
+        )
+
+
+class VisionEncoder(nn.Module):
+    """Gives the class token and each patch of an image a hidden vector that is informed by all the others.
+
+    Dosovitskiy et al. (2021), equations 1 to 3. Tokens are the class token, then the patches row by row.
+
+    Args:
+        config: sizes and choices.
+        pooler: whether to have the `Pooler` that a classifier of pre-training has under it (section 3.1).
+        attend: the attention function of all layers.
+    """
+
+    def __init__(
+        self,
+        config: ViTConfig,
+        *,
+        pooler: bool = False,
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+    ) -> None:
+        super().__init__()
+        self.config = config
+        self.embed_patches = nn.Linear(config.n_channels * config.patch_size**2, config.d_model)
+        self.class_token = nn.Parameter(torch.zeros(config.d_model))
+        self.position = LearnedPositions(config.d_model, config.n_patches + 1)
+        self.dropout = nn.Dropout(config.dropout)
+        self.encoder = Encoder(
+            config.d_model,
+            config.n_heads,
+            config.d_ff,
+            config.n_layers,
+            dropout=config.dropout,
+            norm="pre",
+            activation="gelu",
+            make_norm=partial(LayerNorm, eps=config.norm_eps),
+            attend=attend,
+        )
+        self.pooler = Pooler(config.d_model) if pooler else nn.Identity()
+        initialise_normal(self.embed_patches)
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch tokens d_model"]:
+        """The last hidden vectors, normalised.
+
+        Raises:
+            ShapeError: the images have other axes, channels or sizes than the config says.
+        """
+        return self.encoder(self.embed(images))
+
+    def embed(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch tokens d_model"]:
+        """What enters the first layer: the class token and the patches, each with its position (equation 1)."""
+        size = self.config.image_size
+        check_shapes({"channels": self.config.n_channels}, images=(images, "batch channels height width"))
+        if tuple(images.shape[-2:]) != (size, size):
+            raise ShapeError(
+                f"images are {tuple(images.shape[-2:])} pixels, but this model's positions are for ({size}, {size}); "
+                "resize the images, or the positions by ttutor.variants.vit.with_image_size"
+            )
+        patches = self.embed_patches(patchify(images, self.config.patch_size))
+        class_tokens = repeat(self.class_token, "d_model -> batch 1 d_model", batch=len(images))
+        tokens, _ = pack([class_tokens, patches], "batch * d_model")
+        positions = torch.arange(self.config.n_patches + 1, device=images.device)
+        return self.dropout(tokens + self.position(rearrange(positions, "tokens -> 1 tokens")))
+
+    def pool(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch d_model"]:
+        """One vector for each image: that of the class token, through the pooler if there is one."""
+        return self.pooler(first_token(hidden))
+
+
+class ViT(nn.Module):
+    """Tells the class of an image: a `VisionEncoder`, and a linear map on what it made of the class token.
+
+    Dosovitskiy et al. (2021), figure 1 and equation 4.
+
+    Args:
+        config: sizes and choices.
+        attend: the attention function of all layers.
+
+    Example:
+        >>> config = ViTConfig.tiny(image_size=32, patch_size=8, n_channels=1, n_classes=10, n_layers=2)
+        >>> ViT(config)(torch.randn(2, 1, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+
+    def __init__(self, config: ViTConfig, *, attend: Callable[..., Tensor] = scaled_dot_product_attention) -> None:
+        super().__init__()
+        self.config = config
+        self.vision = VisionEncoder(config, attend=attend)
+        self.classifier = initialise_normal(nn.Linear(config.d_model, config.n_classes))
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n_classes"]:
+        """Logits of the classes for each image; Raises as `VisionEncoder.forward`."""
+        return self.classifier(self.vision.pool(self.vision(images)))
+
+
+def with_image_size(model: ViT, image_size: int) -> ViT:
+    """A copy of a model for images of another size, as one makes before fine-tuning it on larger ones.
+
+    The patches stay as large as they are, so there are more of them, and their positions are interpolated.
+    Dosovitskiy et al. (2021), section 3.2.
+
+    Raises:
+        ValueError: the size is no multiple of the patches'.
+
+    Example:
+        >>> model = ViT(ViTConfig.tiny(image_size=32, patch_size=8, n_layers=2))
+        >>> with_image_size(model, 48)(torch.randn(2, 3, 48, 48)).shape
+        torch.Size([2, 1000])
+    """
+    resized = copy.deepcopy(model)
+    resized.config = resized.vision.config = model.config.replace(image_size=image_size)
+    side = image_size // model.config.patch_size
+    table = interpolate_positions(model.vision.position.table.weight.detach(), side, side)
+    resized.vision.position = LearnedPositions(model.config.d_model, len(table)).to(table).train(model.training)
+    resized.vision.position.table.weight.data.copy_(table)
+    return resized
