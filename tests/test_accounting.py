@@ -15,6 +15,7 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 import ttutor.variants
+from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache
 from ttutor.configs import Config
 from ttutor.decoder import Decoder
@@ -61,8 +62,9 @@ def name_of(value: object) -> str | None:
 
 
 def build(config: Config, device: str = "meta") -> nn.Module:
+    """A model with plain attention, since that is what `account` tells the costs of."""
     with torch.device(device):
-        return MODELS[type(config)](config)
+        return MODELS[type(config)](config, attend=scaled_dot_product_attention)
 
 
 def count(module: nn.Module) -> int:
@@ -443,7 +445,7 @@ def test_a_training_step_keeps_what_was_reckoned(name, dtype):
 
 
 def test_an_attention_without_mask_keeps_its_weights_once():
-    layer = EncoderLayer(d_model=12, n_heads=3, d_ff=28)
+    layer = EncoderLayer(d_model=12, n_heads=3, d_ff=28, attend=scaled_dot_product_attention)
     hidden = torch.randn(BATCH, TOKENS, 12, requires_grad=True)
     stack = TransformerConfig(**STEM, dropout=0.0).blueprint().stacks[0]
     unmasked = layer_activations(stack.replace(is_masked=False), TOKENS, batch=BATCH)
@@ -487,7 +489,8 @@ def test_the_formula_is_that_of_korthikanti_and_others():
 
 
 def test_a_stack_keeps_its_layers_its_last_norm_and_the_memory_once():
-    decoder = Decoder(d_model=12, n_heads=3, d_ff=28, n_layers=2, norm="pre", dropout=0.1)
+    attend = scaled_dot_product_attention
+    decoder = Decoder(d_model=12, n_heads=3, d_ff=28, n_layers=2, norm="pre", dropout=0.1, attend=attend)
     hidden = torch.randn(BATCH, TOKENS, 12, requires_grad=True)
     memory = torch.randn(BATCH, SOURCE, 12, requires_grad=True)
     is_real, memory_mask = (torch.ones(BATCH, 1, 1, n, dtype=torch.bool) for n in (TOKENS, SOURCE))

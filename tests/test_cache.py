@@ -70,3 +70,16 @@ def test_what_does_not_fit_the_cache_is_refused():
     with pytest.raises(TypeError, match="the cache holds torch.float32, but the new keys are torch.float64"):
         cache.append(torch.zeros(2, 3, 1, 5).double(), torch.zeros(2, 3, 1, 5).double())
     assert len(cache) == 5
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_tokens_that_do_not_belong_are_refused_and_leave_the_cache_as_it_was():
+    cache = DecoderCache(1)
+    cache.extend(torch.ones(3, 2, dtype=torch.bool))
+    with pytest.raises(ShapeError, match="axis 'batch' is 3 in cached_tokens but 2 in new_tokens"):
+        cache.extend(torch.ones(2, 1, dtype=torch.bool))
+    with pytest.raises(TypeError, match=r"is_real is a bool tensor .* torch.int64; write `is_real.bool\(\)`"):
+        cache.extend(torch.ones(3, 1, dtype=torch.int64))
+    assert cache.n_tokens == 2
+    with pytest.raises(TypeError, match="is_real is a bool tensor"):
+        real_positions(torch.ones(3, 2))

@@ -9,7 +9,17 @@ import pytest
 
 import ttutor
 from ttutor import doctor
-from ttutor.doctor import Group, examine, find_problems, meets, parse_requirement, render, version_key
+from ttutor.doctor import (
+    Group,
+    examine,
+    find_problems,
+    is_for_this_platform,
+    meets,
+    parse_requirement,
+    render,
+    version_key,
+)
+from ttutor.efficient import BACKENDS
 
 
 def test_report_names_what_is_running() -> None:
@@ -17,16 +27,46 @@ def test_report_names_what_is_running() -> None:
     assert report.ttutor == ttutor.__version__
     assert report.torch["version"].startswith(importlib.metadata.version("torch").split("+")[0])
     assert report.torch["device"] in ("cpu", "cuda", "mps")
-    assert [group.name for group in report.groups] == ["core", "translation", "widgets", "book", "test"]
+    assert [group.name for group in report.groups] == ["core", "translation", "interop", "widgets", "book", "test"]
     assert report.problems == []
 
 
 def test_every_requirement_of_the_metadata_is_looked_at() -> None:
     declared = {
-        name for name, _, extra in map(parse_requirement, importlib.metadata.requires("ttutor")) if extra != "dev"
+        name
+        for line in importlib.metadata.requires("ttutor")
+        for name, _, extra in [parse_requirement(line)]
+        if extra != "dev" and is_for_this_platform(line)
     }
     looked_at = {name for group in examine().groups for name in [*group.installed, *group.missing]}
     assert looked_at == declared
+
+
+def test_each_attention_backend_says_whether_it_can_run_here() -> None:
+    report = examine()
+    assert set(report.attention) == set(BACKENDS)
+    assert report.attention["sdpa"] == "can run"
+    assert {state.split(":")[0] for state in report.attention.values()} <= {"can run", "cannot"}
+    if report.torch["device"] == "cpu":
+        assert report.attention["triton"] == "cannot: it compiles for NVIDIA GPUs, and these tensors are on cpu"
+    assert "attention sdpa: can run" in render(report)
+    assert doctor.survey_attention({"error": "OSError: libtorch_cpu.so"}) == {}
+
+
+@pytest.mark.parametrize(
+    ("marker", "expected"),
+    [
+        ("sys_platform == 'linux' and platform_machine == 'x86_64'", True),
+        ("sys_platform == 'darwin'", False),
+        ("sys_platform == 'linux' and platform_machine == 'arm64'", False),
+    ],
+)
+def test_requirements_of_other_platforms_are_not_missed(
+    monkeypatch: pytest.MonkeyPatch, marker: str, expected: bool
+) -> None:
+    monkeypatch.setattr(doctor.sys, "platform", "linux")
+    monkeypatch.setattr(doctor.platform, "machine", lambda: "x86_64")
+    assert is_for_this_platform(f'triton>=3.5; ({marker}) and extra == "test"') == expected
 
 
 def test_a_missing_package_is_named_with_the_command_that_gets_it(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -46,3 +46,15 @@ def test_dropout_only_while_training():
     token_ids = torch.tensor([[1, 2, 3]])
     assert embeddings(token_ids).eq(0).any()
     assert not embeddings.eval()(token_ids).eq(0).any()
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_ids_without_a_row_are_named():
+    embedding = TokenEmbedding(7, 8)
+    with pytest.raises(IndexError, match="token_ids run from 2 to 7, but this model knows 0 to 6"):
+        embedding(torch.tensor([[2, 7]]))
+    with pytest.raises(IndexError, match="token_ids run from -1 to 3"):
+        embedding(torch.tensor([[-1, 3]]))
+    with pytest.raises(TypeError, match=r"token_ids must be whole numbers, .* but came with dtype torch.float32"):
+        embedding(torch.tensor([[2.0, 3.0]]))
+    assert embedding(torch.empty(0, 3, dtype=torch.int32)).shape == (0, 3, 8)

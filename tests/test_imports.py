@@ -19,6 +19,7 @@ ORDER = (
     ("masks",),
     ("attention",),
     ("recurrence",),
+    ("efficient",),
     ("positions", "cache"),
     ("multihead",),
     ("layers",),

@@ -151,3 +151,22 @@ def test_dropout_falls_on_what_the_sublayer_writes_and_only_while_training(norm)
 def test_an_unknown_place_of_the_norm_is_refused():
     with pytest.raises(ValueError, match='norm must be "post" or "pre", but is \'middle\''):
         residual_sublayer("middle", 8)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_would_be_broadcast_is_refused():
+    hidden, wide = torch.randn(2, 3, 5), torch.ones(8)
+    with pytest.raises(ShapeError, match="axis 'd_model' is 1 in hidden but 8 in gain"):
+        layer_norm(hidden[..., :1], wide, wide)
+    with pytest.raises(ShapeError, match="axis 'd_model' is 5 in hidden but 1 in gain"):
+        rms_norm(hidden, wide[:1])
+    for around in (PreNorm(5), PostNorm(5)):
+        with pytest.raises(ShapeError, match=r"must give what it got, \(2, 3, 5\), but gave \(2, 1, 5\)"):
+            around(hidden, lambda stream: stream[:, :1])
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("network", [FeedForward(8, 7), GatedFeedForward(8, 7)])
+def test_feed_forward_names_the_wrong_width(network):
+    with pytest.raises(ShapeError, match="axis 'd_model' is 5 in hidden but must be 8"):
+        network(torch.randn(2, 3, 5))

@@ -12,7 +12,22 @@ from torch import Tensor
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["DecoderCache", "KeyValueCache", "LayerCache", "layer_caches", "real_positions"]
+__all__ = ["DecoderCache", "KeyValueCache", "LayerCache", "check_is_real", "layer_caches", "real_positions"]
+
+
+def check_is_real(is_real: Bool[Tensor, "batch tokens"]) -> None:
+    """Refuse what does not say of each token whether it is real, such as the attention masks of 0 and 1 elsewhere.
+
+    Raises:
+        ShapeError: it does not have the two axes batch and tokens.
+        TypeError: it is not bool.
+    """
+    check_shapes(is_real=(is_real, "batch tokens"))
+    if is_real.dtype != torch.bool:
+        raise TypeError(
+            f"is_real is a bool tensor with True = real token, but came with dtype {is_real.dtype}; "
+            "write `is_real.bool()` for one of 1 and 0"
+        )
 
 
 def real_positions(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch tokens"]:
@@ -20,11 +35,16 @@ def real_positions(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch 
 
     A padding token gets the number of the real token before it (0 where there is none); nobody looks at it.
 
+    Raises:
+        ShapeError: ``is_real`` does not have the two axes batch and tokens.
+        TypeError: it is not bool.
+
     Example:
         >>> real_positions(torch.tensor([[True, True, False], [False, True, True]]))
         tensor([[0, 1, 1],
                 [0, 0, 1]])
     """
+    check_is_real(is_real)
     return (is_real.cumsum(dim=-1) - 1).clamp(min=0)
 
 
@@ -57,7 +77,8 @@ class KeyValueCache:
         """Take in the keys and values of new tokens; give those of all tokens so far.
 
         The room is doubled when it runs out, so that appending ``n`` tokens copies about ``2n`` of them, not ``n^2/2``.
-        A cache is for inference: no gradient flows through it from one call to an earlier one.
+        A cache is for inference: a backward pass through several calls fails where one wrote into room that another
+        had read from.
 
         Raises:
             ShapeError: key and value do not fit each other, or not what the cache holds already.
@@ -147,7 +168,15 @@ class DecoderCache:
     def extend(
         self, is_real: Bool[Tensor, "batch tokens"]
     ) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 1 keys"]]:
-        """Announce new tokens; learn their positions and which of all keys, old and new, are real."""
+        """Announce new tokens; learn their positions and which of all keys, old and new, are real.
+
+        Raises:
+            ShapeError: the new tokens are of another batch than the cached ones.
+            TypeError: ``is_real`` is not bool.
+        """
+        check_is_real(is_real)
+        if self._is_real is not None:
+            check_shapes(cached_tokens=(self._is_real, "batch _"), new_tokens=(is_real, "batch _"))
         n_new = is_real.shape[-1]
         self._is_real = is_real if self._is_real is None else torch.cat([self._is_real, is_real], dim=-1)
         positions = real_positions(self._is_real)[:, self._is_real.shape[-1] - n_new :]

@@ -1,6 +1,7 @@
 """What the configs of all models share: checks whose message names every value that is out of range, and presets."""
 
 import dataclasses
+import math
 from collections.abc import Iterable
 
 __all__ = ["Config"]
@@ -67,6 +68,20 @@ class Config:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < 1:
                 yield f"{name} must be at least 0 and below 1 ({name}={value!r})"
+
+    def not_above_zero(self, *names: str) -> Iterable[str]:
+        """Faults of fields that must be numbers above 0, whole or not, and finite."""
+        for name in names:
+            value = getattr(self, name)
+            if type(value) not in (int, float) or not 0 < value < math.inf:
+                yield f"{name} must be a positive number ({name}={value!r})"
+
+    def not_bool(self, *names: str) -> Iterable[str]:
+        """Faults of fields that must be True or False; of other values many would silently count as True."""
+        for name in names:
+            value = getattr(self, name)
+            if type(value) is not bool:
+                yield f"{name} must be True or False ({name}={value!r})"
 
     def not_among(self, name: str, choices: Iterable[str]) -> Iterable[str]:
         """The fault of a field that must be one of some words."""

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache
+from ttutor.efficient import efficient_attention
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
@@ -44,7 +44,7 @@ class DecoderLayer(nn.Module):
         norm: str = "post",
         activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
@@ -125,7 +125,7 @@ class Decoder(nn.Module):
         norm: str = "post",
         activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(

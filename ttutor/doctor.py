@@ -10,20 +10,23 @@ import json
 import os
 import platform
 import re
+import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
 import ttutor
 
-EXTRAS = ("translation", "widgets", "book", "test")
+EXTRAS = ("translation", "interop", "widgets", "book", "test")
 PURPOSE = {
     "core": "the package itself",
     "translation": "ttutor train, translate, evaluate",
+    "interop": "published weights in our models",
     "widgets": "explorers and plots in notebooks",
     "book": "building the book",
     "test": "running the tests",
 }
 REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*?)\s*(?:;\s*(.*))?$")
+PLATFORM_MARKER = re.compile(r"(sys_platform|platform_machine)\s*==\s*['\"]([^'\"]+)['\"]")
 EXTRA_MARKER = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
@@ -51,6 +54,7 @@ class Report:
     processor: str
     cores: int
     torch: dict[str, str]
+    attention: dict[str, str]
     groups: list[Group]
     data: dict[str, str]
     problems: list[str] = field(default_factory=list)
@@ -99,6 +103,16 @@ def parse_requirement(text: str) -> tuple[str, str, str]:
     return name, bounds, extra.group(1) if extra else "core"
 
 
+def is_for_this_platform(requirement: str) -> bool:
+    """Return whether a requirement's marker allows this system and processor.
+
+    >>> is_for_this_platform("einops>=0.8"), is_for_this_platform("x>=1; sys_platform == 'amiga'")
+    (True, False)
+    """
+    here = {"sys_platform": sys.platform, "platform_machine": platform.machine()}
+    return all(here[name] == value for name, value in PLATFORM_MARKER.findall(requirement))
+
+
 def version_key(version: str) -> tuple[int, ...]:
     """Return the numbers a release is ordered by; local and pre-release parts do not count.
 
@@ -131,7 +145,7 @@ def survey_packages() -> list[Group]:
     groups = {name: Group(name, {}, []) for name in ("core", *EXTRAS)}
     for line in importlib.metadata.requires("ttutor") or []:
         name, bounds, extra = parse_requirement(line)
-        if extra not in groups:
+        if extra not in groups or not is_for_this_platform(line):
             continue
         try:
             version = importlib.metadata.version(name)
@@ -159,6 +173,34 @@ def survey_torch() -> dict[str, str]:
         memory = torch.cuda.get_device_properties(0).total_memory / 2**30
         return found | {"device": "cuda", "gpu": f"{torch.cuda.get_device_name(0)}, {memory:.0f} GiB"}
     return found | {"device": "mps" if torch.backends.mps.is_available() else "cpu"}
+
+
+def survey_attention(torch: dict[str, str]) -> dict[str, str]:
+    """Return for each backend of attention whether it can run on this machine's device, or why not.
+
+    Each is asked about the calls it is made for: a window, half precision on a GPU, no training.
+    """
+    if "device" not in torch:
+        return {}
+    import torch as pytorch
+
+    from ttutor.efficient import BACKENDS, Situation
+    from ttutor.efficient.choice import why_not
+    from ttutor.efficient.situation import HAS_TRITON
+
+    is_cuda = torch["device"] == "cuda"
+    call = Situation(
+        device=torch["device"],
+        capability=pytorch.cuda.get_device_capability() if is_cuda else None,
+        dtype=pytorch.bfloat16 if is_cuda else pytorch.float32,
+        n_queries=1024,
+        n_keys=1024,
+        causal=True,
+        window=64,
+        has_triton=HAS_TRITON,
+    )
+    reasons = {name: why_not(name, call) for name in BACKENDS}
+    return {name: "can run" if reason is None else f"cannot: {reason}" for name, reason in reasons.items()}
 
 
 def survey_data() -> dict[str, str]:
@@ -189,6 +231,7 @@ def examine() -> Report:
         processor=platform.processor() or platform.machine(),
         cores=os.cpu_count() or 1,
         torch=torch,
+        attention=survey_attention(torch),
         groups=groups,
         data=survey_data(),
         problems=find_problems(groups, torch),
@@ -203,6 +246,7 @@ def render(report: Report) -> str:
         f"system    {report.system}, {report.cores} cores",
     ]
     lines += [f"torch     {key.replace('_', ' ')}: {value}" for key, value in report.torch.items()]
+    lines += [f"attention {name}: {state}" for name, state in report.attention.items()]
     lines += [f"data      {key}: {value}" for key, value in report.data.items()]
     for group in report.groups:
         state = "complete" if not group.missing else "missing " + ", ".join(group.missing)

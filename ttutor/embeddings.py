@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["Embeddings", "TokenEmbedding"]
+__all__ = ["Embeddings", "TokenEmbedding", "check_ids"]
 
 
 class TokenEmbedding(nn.Module):
@@ -25,7 +25,8 @@ class TokenEmbedding(nn.Module):
             BERT and the GPTs.
 
     Raises:
-        IndexError: a token id lies outside the table (raised by the lookup).
+        IndexError: a token id lies outside the table (on a CPU; a GPU would have to be waited for).
+        TypeError: the ids are not whole numbers of 32 or 64 bits.
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, factor: float | None = None) -> None:
@@ -36,8 +37,28 @@ class TokenEmbedding(nn.Module):
 
     def forward(self, token_ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
         """Look the tokens up."""
+        check_ids("token_ids", token_ids, self.table.num_embeddings)
         vectors = self.table(token_ids)
         return vectors if self.factor == 1 else vectors * self.factor
+
+
+def check_ids(name: str, ids: Int[Tensor, "batch tokens"], n_rows: int) -> None:
+    """Refuse ids that a table has no row for; whether they are too large, only on a CPU.
+
+    Raises:
+        IndexError: an id is negative or not below the number of rows.
+        TypeError: the ids are not whole numbers of 32 or 64 bits.
+    """
+    if ids.dtype not in (torch.int64, torch.int32):
+        raise TypeError(f"{name} must be whole numbers, torch.int64 or torch.int32, but came with dtype {ids.dtype}")
+    if torch.compiler.is_compiling() or ids.device.type != "cpu" or ids.numel() == 0:
+        return
+    low, high = (int(bound) for bound in ids.aminmax())
+    if low < 0 or high >= n_rows:
+        raise IndexError(
+            f"{name} run from {low} to {high}, but this model knows 0 to {n_rows - 1}; do tokenizer and model "
+            "belong together?"
+        )
 
 
 class Embeddings(nn.Module):

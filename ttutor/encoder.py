@@ -5,7 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
+from ttutor.efficient import efficient_attention
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import Mask
 from ttutor.multihead import MultiHeadAttention
@@ -40,7 +40,7 @@ class EncoderLayer(nn.Module):
         norm: str = "post",
         activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
@@ -88,7 +88,7 @@ class Encoder(nn.Module):
         norm: str = "post",
         activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.shapes import check_shapes
+from ttutor.shapes import ShapeError, check_shapes
 
 __all__ = [
     "ACTIVATIONS",
@@ -48,10 +48,14 @@ def layer_norm(
     Ba et al. (2016), section 3. Mean and (biased) variance run over the features of one token, so no token's result
     depends on any other token. Note that $\epsilon$ stands inside the root.
 
+    Raises:
+        ShapeError: gain or bias is not as wide as the hidden vectors.
+
     Example:
         >>> layer_norm(torch.tensor([1.0, 2.0, 3.0]), torch.ones(3), torch.zeros(3))
         tensor([-1.2247,  0.0000,  1.2247])
     """
+    check_shapes(hidden=(hidden, "... d_model"), gain=(gain, "d_model"), bias=(bias, "d_model"))
     centred = hidden - hidden.mean(dim=-1, keepdim=True)
     variance = centred.square().mean(dim=-1, keepdim=True)
     return gain * centred * torch.rsqrt(variance + eps) + bias
@@ -86,10 +90,14 @@ def rms_norm(
 
     Zhang and Sennrich (2019), equation 4. On a vector whose mean is zero it is `layer_norm` without its bias.
 
+    Raises:
+        ShapeError: the gain is not as wide as the hidden vectors.
+
     Example:
         >>> rms_norm(torch.tensor([1.0, -1.0, 2.0, -2.0]), torch.ones(4))
         tensor([ 0.6325, -0.6325,  1.2649, -1.2649])
     """
+    check_shapes(hidden=(hidden, "... d_model"), gain=(gain, "d_model"))
     mean_square = hidden.square().mean(dim=-1, keepdim=True)
     return gain * hidden * torch.rsqrt(mean_square + eps)
 
@@ -144,6 +152,7 @@ class FeedForward(nn.Module):
 
     def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         """Transform each position by itself."""
+        check_shapes({"d_model": self.widen.in_features}, hidden=(hidden, "... d_model"))
         return self.narrow(self.dropout(self.activation(self.widen(hidden))))
 
 
@@ -179,6 +188,7 @@ class GatedFeedForward(nn.Module):
 
     def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         """Transform each position by itself."""
+        check_shapes({"d_model": self.widen.in_features}, hidden=(hidden, "... d_model"))
         return self.narrow(self.dropout(self.activation(self.gate(hidden)) * self.widen(hidden)))
 
 
@@ -218,7 +228,7 @@ class PostNorm(nn.Module):
         self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "batch tokens d_model"]:
         """Add what the sublayer makes of the stream, then normalise the stream."""
-        return self.norm(hidden + self.dropout(sublayer(hidden)))
+        return self.norm(_sum(hidden, self.dropout(sublayer(hidden))))
 
 
 class PreNorm(nn.Module):
@@ -243,7 +253,14 @@ class PreNorm(nn.Module):
         self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
     ) -> Float[Tensor, "batch tokens d_model"]:
         """Add what the sublayer makes of the normalised stream."""
-        return hidden + self.dropout(sublayer(self.norm(hidden)))
+        return _sum(hidden, self.dropout(sublayer(self.norm(hidden))))
+
+
+def _sum(hidden: Float[Tensor, "..."], written: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Stream and what a sublayer wrote, which must be of one shape: broadcasting would hide a sublayer's fault."""
+    if written.shape != hidden.shape:
+        raise ShapeError(f"a sublayer must give what it got, {tuple(hidden.shape)}, but gave {tuple(written.shape)}")
+    return hidden + written
 
 
 def residual_sublayer(

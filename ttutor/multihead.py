@@ -14,6 +14,7 @@ from torch import Tensor, nn
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
+from ttutor.efficient import efficient_attention
 from ttutor.masks import Mask, as_mask
 from ttutor.positions import Rotation
 from ttutor.shapes import ShapeError, check_shapes
@@ -108,7 +109,7 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         dropout: float = 0.0,
         scale: float | None = None,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
@@ -156,7 +157,7 @@ class MultiHeadAttention(nn.Module):
             mask: bool tensor (True = may attend) or `Mask`, broadcastable to ``batch heads queries keys``: with the two
                 axes ``queries keys``, or with all four.
             cache: keys and values of earlier calls. They are extended by this call's, or, in a fixed cache that is
-                filled, used instead of them.
+                filled, used instead of them: a new memory needs a new cache, and only its size is compared.
             bias: added to the scores, as `ttutor.positions.AlibiPositions` gives it for all keys, cached ones included.
             rotation: turns queries and new keys, as `ttutor.positions.RotaryPositions` gives it for the queries'
                 positions; for self-attention only.

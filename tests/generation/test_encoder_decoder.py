@@ -140,7 +140,7 @@ def test_a_sentence_gets_the_same_beam_alone_and_in_a_batch():
 @pytest.mark.parametrize("search", [greedy_search, beam_search])
 def test_limits(search):
     model = build()
-    with pytest.raises(ValueError, match="max_new_tokens must be at least 1, but is 0"):
+    with pytest.raises(ValueError, match="max_new_tokens must be a whole number of at least 1, but is 0"):
         search(model, SOURCE, bos_id=BOS, eos_id=EOS, max_new_tokens=0)
     found = search(model, SOURCE, bos_id=BOS, eos_id=EOS, max_new_tokens=500)  # the model knows 16 positions
     lengths = [len(h.token_ids) for group in found for h in (group if isinstance(group, list) else [group])]

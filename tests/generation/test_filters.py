@@ -230,3 +230,21 @@ def test_what_is_out_of_range_is_refused(change, message):
 def test_a_history_of_other_rows_is_refused(change, as_readers_run_it):
     with pytest.raises(ShapeError, match="axis 'rows' is 2 in log_probabilities but 3 in history"):
         change(table(2, 5), torch.zeros(3, 4, dtype=torch.long), 2)
+
+
+@pytest.mark.parametrize("temperature", [1e-320, 1e-50, 1e-40, 1e-30])
+def test_next_to_temperature_0_the_best_token_has_everything(temperature):
+    p = torch.tensor([[0.2, 0.5, 0.3, 0.0]]).log()
+    assert with_temperature(p, temperature).exp().tolist() == [[0.0, 1.0, 0.0, 0.0]]
+
+
+@pytest.mark.parametrize("temperature", [1e30, 1e39, 1e300])
+def test_at_vast_temperatures_what_had_no_probability_has_none_still(temperature):
+    p = torch.tensor([[0.25, 0.75, 0.0]]).log()
+    assert with_temperature(p, temperature).exp().tolist() == [[0.5, 0.5, 0.0]]
+
+
+def test_the_smallest_nucleus_is_the_best_token():
+    p = torch.tensor([[0.2, 0.5, 0.3]]).log()
+    for tiny in (1e-300, 1e-46, 1e-10):
+        assert top_p_only(p, tiny).exp().tolist() == [[0.0, 1.0, 0.0]]

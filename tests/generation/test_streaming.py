@@ -22,6 +22,7 @@ from tests.generation.tiny import (
 from ttutor.generation import (
     NewToken,
     Sampler,
+    beam_search,
     ends_with,
     greedy_search,
     most_probable,
@@ -71,7 +72,7 @@ def test_each_token_costs_one_token_of_work():
 
 
 def test_faults_are_told_before_the_first_token_is_asked_for():
-    with pytest.raises(ValueError, match="max_new_tokens must be at least 1, but is 0"):
+    with pytest.raises(ValueError, match="max_new_tokens must be a whole number of at least 1, but is 0"):
         stream(gpt(), PROMPT, max_new_tokens=0)
 
 
@@ -227,3 +228,38 @@ def test_a_filter_that_forbids_everything_is_told_even_if_it_does_not_renormalis
 def test_a_new_token_is_a_plain_value():
     assert NewToken(0, 5, -1.0) == NewToken(row=0, token_id=5, log_probability=-1.0, ended_by="")
     assert most_probable(torch.tensor([[0.1, 0.7, 0.2]]).log(), rows=[4]).tolist() == [1]
+
+
+def test_a_filter_that_gives_no_numbers_is_told():
+    def damaged(table, _):
+        return table.index_fill(1, torch.tensor([5]), torch.nan)  # an argmax would choose this token
+
+    with pytest.raises(ValueError, match="the filters left no token for sequence 0"):
+        list(stream(gpt(), PROMPT, filters=[damaged], max_new_tokens=1))
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize(
+    ("arguments", "error", "message"),
+    [
+        ({"max_new_tokens": 1.5}, ValueError, "max_new_tokens must be a whole number of at least 1, but is 1.5"),
+        ({"eos_id": 3.0}, ValueError, "eos_id must be a token id .* but is 3.0"),
+        ({"eos_id": [2, 3.7]}, ValueError, "eos_id must be a token id .* but is 3.7"),
+        ({"is_real": torch.tensor([[1, 1]])}, TypeError, r"is_real is a bool tensor .*; write `is_real.bool\(\)`"),
+    ],
+)
+def test_what_is_nearly_right_is_refused(arguments, error, message):
+    with pytest.raises(error, match=message):
+        greedy_search(gpt(), PROMPT, **{"max_new_tokens": 2, **arguments})
+
+
+@pytest.mark.parametrize("search", [greedy_search, beam_search])
+def test_a_module_that_is_no_language_model_is_refused(search):
+    with pytest.raises(TypeError, match="needs a model with decode and project, but Linear has no decode"):
+        search(torch.nn.Linear(2, 2), PROMPT, max_new_tokens=2)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_a_stop_sequence_in_a_list_is_refused():
+    with pytest.raises(TypeError, match=r"token by token, ends_with\(7, 8\), but \[7, 8\] is no token id"):
+        ends_with([7, 8])  # would never hold

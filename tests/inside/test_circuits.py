@@ -124,3 +124,12 @@ def test_heads_and_bases_that_do_not_exist_are_refused():
         head_writes(attention, torch.zeros(2, 3, 5, 2))
     with pytest.raises(ShapeError, match="axis 'between' is 3 in earlier but 4 in later"):
         composition_score(torch.zeros(2, 3), torch.zeros(4, 5))
+
+
+@pytest.mark.parametrize("which", ["query_key", "value_output"])
+def test_a_basis_without_an_inverse_leaves_the_layer_as_it_was(which):
+    attention = layer(6, None, None, bias=True)
+    before = {name: tensor.clone() for name, tensor in attention.state_dict().items()}
+    with pytest.raises(RuntimeError, match="singular"):
+        change_basis(attention, 0, **{which: torch.zeros(2, 2, dtype=torch.float64)})
+    assert all(torch.equal(tensor, before[name]) for name, tensor in attention.state_dict().items())

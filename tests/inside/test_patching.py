@@ -183,3 +183,12 @@ def test_ablation_effects_are_differences_to_the_whole_model():
     whole = loss()
     with ablate(model, "decoder.layers.0.self_attention.context", heads=[2]):
         assert table[0, 2] == loss() - whole
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_heads_may_come_as_a_tensor():
+    model, seen = language_model(), []
+    for heads in ([0, 2], torch.tensor([0, 2])):
+        with ablate(model, "**.context", heads=heads):
+            seen.append(model(TOKEN_IDS))
+    assert torch.equal(*seen)

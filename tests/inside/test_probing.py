@@ -114,3 +114,15 @@ def test_what_cannot_be_probed_is_refused(samples):
         probe(hidden, labels, torch.arange(40), some, generator)
     with pytest.raises(ShapeError, match="axis 'samples' is 40 in hidden but 5 in types"):
         probe(hidden, labels, types[:5], some, generator)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_what_would_give_an_accuracy_of_nothing_is_refused(samples):
+    hidden, labels = samples
+    is_train, generator = torch.arange(40) < 30, torch.Generator()
+    with pytest.raises(TypeError, match=r"is_train must be a bool tensor, .*; write is_train.bool\(\)"):
+        probe(hidden, labels, labels, is_train.long(), generator)  # would pick samples 0 and 1 over and over
+    with pytest.raises(ValueError, match="hidden holds NaN or infinite values"):
+        fit_probe(hidden.index_fill(0, torch.tensor([3]), torch.nan), labels, 3)
+    with pytest.raises(ValueError, match="ridge must be positive, but is nan"):
+        fit_probe(hidden, labels, 3, ridge=float("nan"))

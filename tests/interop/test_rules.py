@@ -186,3 +186,35 @@ def test_the_dtype_is_that_of_the_weights(model, tmp_path, dtype):
     folder = save_huggingface(model.to(dtype), tmp_path / "model")
     assert {parameter.dtype for parameter in from_huggingface(folder).parameters()} == {dtype}
     assert transformers.GPT2LMHeadModel.from_pretrained(folder).dtype == dtype
+
+
+def test_quantised_tensors_are_refused(ours, theirs):
+    theirs["a.weight"] = theirs["a.weight"].to(torch.int8)
+    with pytest.raises(WeightsError, match=r"quantised, which our model cannot hold: a.weight \(torch.int8\)"):
+        to_ours(RULES, theirs, ours)
+
+
+@pytest.fixture
+def folder_with(tmp_path):
+    """A function that writes a small GPT-2 and then changes its config."""
+
+    def changed(**values: object):
+        model = GPT(GPTConfig(vocab_size=7, d_model=8, n_heads=2, n_layers=1, d_ff=16, max_len=5))
+        saved = save_huggingface(model, tmp_path / "gpt2")
+        config = json.loads((saved / "config.json").read_text(encoding="utf-8"))
+        (saved / "config.json").write_text(json.dumps(config | values), encoding="utf-8")
+        return saved
+
+    return changed
+
+
+@pytest.mark.parametrize("name", ["vocab_size", "n_positions", "n_inner"])
+def test_absurd_sizes_are_refused_before_memory_is_taken(folder_with, name):
+    with pytest.raises(WeightsError, match="wrong size: .*1000000000000"):
+        from_huggingface(folder_with(**{name: 10**12}))
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_a_word_where_yes_or_no_is_meant_is_refused(folder_with):
+    with pytest.raises(ValueError, match=r"tie_embeddings must be True or False \(tie_embeddings='false'\)"):
+        from_huggingface(folder_with(tie_word_embeddings="false"))  # would count as true

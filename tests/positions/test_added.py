@@ -88,3 +88,12 @@ def test_only_the_table_has_parameters_and_the_waves_stay_out_of_checkpoints():
 def test_positions_outside_are_refused(kind, position):
     with pytest.raises(ValueError, match=rf"positions run from .*{position}.*, but this module knows 0 to 8"):
         kind(d_model=6, max_len=9)(torch.tensor([[3, position]]))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64])
+def test_waves_come_back_after_memory_was_taken_anew(dtype):
+    with torch.device("meta"):
+        positions = SinusoidalPositions(d_model=8, max_len=5)
+    positions = positions.to_empty(device="cpu").to(dtype)  # as a large model is built before its weights are loaded
+    assert torch.equal(positions.encoding, sinusoidal_encoding(5, 8).to(dtype))
+    assert SinusoidalPositions(d_model=8, max_len=5).to("meta").encoding.is_meta

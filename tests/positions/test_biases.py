@@ -111,3 +111,10 @@ def test_impossible_sizes_are_refused():
 def test_batches_that_differ_are_refused(scheme):
     with pytest.raises(ShapeError, match="axis 'batch' is 1 in query_positions but 2 in key_positions"):
         scheme(torch.arange(3)[None], torch.zeros(2, 3, dtype=torch.long))
+
+
+def test_slopes_come_back_after_memory_was_taken_anew():
+    with torch.device("meta"):
+        positions = AlibiPositions(n_heads=6)
+    assert torch.equal(positions.to_empty(device="cpu").slopes, alibi_slopes(6))
+    assert torch.equal(positions.double().slopes, alibi_slopes(6).double())

@@ -1,5 +1,7 @@
 """Rotary positions: against complex numbers, and by their properties."""
 
+import math
+
 import pytest
 import torch
 
@@ -7,7 +9,13 @@ from ttutor.cache import DecoderCache, KeyValueCache
 from ttutor.decoder import Decoder
 from ttutor.masks import CAUSAL, Mask
 from ttutor.multihead import MultiHeadAttention
-from ttutor.positions import RotaryPositions, half_to_interleaved, interleaved_to_half, rotary_frequencies
+from ttutor.positions import (
+    RotaryPositions,
+    RotaryScaling,
+    half_to_interleaved,
+    interleaved_to_half,
+    rotary_frequencies,
+)
 from ttutor.shapes import ShapeError
 
 LAYOUTS = ["half", "interleaved"]
@@ -126,7 +134,7 @@ def test_an_odd_width_is_refused(d_head):
 def test_what_does_not_fit_is_refused(vectors):
     with pytest.raises(ValueError, match=r"layout must be one of \['half', 'interleaved'\], but is 'gptj'"):
         RotaryPositions(8, layout="gptj")
-    with pytest.raises(ValueError, match="base must be positive, but is 0"):
+    with pytest.raises(ValueError, match="base must be positive and finite, but is 0"):
         RotaryPositions(8, base=0)
     rotation = RotaryPositions(8)(torch.arange(4)[None])
     with pytest.raises(ShapeError, match="axis 'tokens' is 5 in vectors but must be 4"):
@@ -136,3 +144,25 @@ def test_what_does_not_fit_is_refused(vectors):
     layer = MultiHeadAttention(8, 1).double()
     with pytest.raises(ValueError, match="a rotation belongs to self-attention"):
         layer(vectors[0], vectors[0], rotation=rotation)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_positions_of_another_batch_are_refused():
+    rotation = RotaryPositions(4)(torch.arange(6).reshape(2, 3))
+    with pytest.raises(ShapeError, match="axis 'batch' is 1 in vectors but must be 2"):
+        rotation(torch.randn(1, 5, 3, 4))  # would be enlarged to two rows
+    assert RotaryPositions(4)(torch.arange(3).reshape(1, 3))(torch.randn(2, 5, 3, 4)).shape == (2, 5, 3, 4)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize(
+    ("values", "message"),
+    [
+        ({"factor": "8"}, r"factor must be a positive number \(factor='8'\)"),
+        ({"factor": math.inf}, r"factor must be a positive number \(factor=inf\)"),
+        ({"factor": 8.0, "few_turns": None}, "few_turns and many_turns must be numbers"),
+    ],
+)
+def test_scalings_that_are_no_numbers_are_refused(values, message):
+    with pytest.raises(ValueError, match=message):
+        RotaryScaling(**values)

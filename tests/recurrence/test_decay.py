@@ -140,3 +140,10 @@ def test_what_does_not_fit_is_named(key, value, decay, bonus):
         decay_parallel(key, value, decay, bonus[:4])
     with pytest.raises(ShapeError, match="axis 'd_model' is 5 in hidden but must be 3"):
         DecayMixing(3)(key)
+
+
+def test_of_no_tokens_there_is_no_mean_and_the_state_goes_on(key, value, decay, bonus):
+    _, state = decay_recurrent(key, value, decay, bonus)
+    mean, same = decay_recurrent(key[:, :0], value[:, :0], decay, bonus, state)
+    assert mean.shape == value[:, :0].shape
+    assert all(torch.equal(before, after) for before, after in zip(state, same, strict=True))

@@ -242,3 +242,7 @@ def test_the_look_back_learns_what_the_fixed_vector_does_not(seed):
         accuracy[attention] = (written == source_ids.flip(1)).float().mean().item()
     assert accuracy[True] > 0.95
     assert accuracy[False] < 0.8
+
+
+def test_a_batch_without_rows_gives_no_tokens(model, source_ids):
+    assert model.greedy(source_ids[:0], bos_id=2, eos_id=3, max_new_tokens=4).shape == (0, 0)

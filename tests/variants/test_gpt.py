@@ -158,3 +158,31 @@ def test_shapes_that_do_not_fit_are_named(token_ids):
         model(token_ids[0])
     with pytest.raises(ShapeError, match="axis 'tokens' is 7 in token_ids but 6 in is_real"):
         model(token_ids, torch.ones(2, 6, dtype=torch.bool))
+
+
+@pytest.mark.parametrize("positions", POSITIONS)
+def test_built_without_memory_then_filled_is_the_same_model(token_ids, positions):
+    model = build(positions=positions)
+    with torch.device("meta"):
+        other = GPT(small(positions=positions))
+    other = other.to_empty(device="cpu").double().eval()
+    other.load_state_dict(model.state_dict())
+    assert torch.equal(other(token_ids), model(token_ids))
+
+
+def test_a_cache_for_another_number_of_layers_is_left_as_it_was(token_ids):
+    cache = DecoderCache(3)
+    with pytest.raises(ValueError, match="this decoder has 2 layers, but the cache 3"):
+        build()(token_ids, cache=cache)
+    assert cache.n_tokens == 0
+
+
+def test_a_refused_call_leaves_the_cache_as_it_was(token_ids):
+    model, cache = build(), DecoderCache(2)
+    first = model(token_ids[:, :3], cache=cache)
+    with pytest.raises(IndexError, match="token_ids run from"):
+        model(token_ids[:, 3:4] * 0 + VOCAB, cache=cache)
+    with pytest.raises(ValueError, match="17 tokens are more than the 16"):
+        model(torch.zeros(2, 14, dtype=torch.long), cache=cache)
+    rest = model(token_ids[:, 3:], cache=cache)
+    torch.testing.assert_close(torch.cat([first, rest], dim=1), model(token_ids), rtol=0, atol=1e-12)

@@ -210,8 +210,8 @@ def test_a_config_survives_as_json():
         ({"d_head": None, "n_heads": 5, "n_kv_heads": None}, r"d_model must be a multiple of n_heads \(.*n_heads=5\)"),
         ({"window": 0}, r"window must be a positive integer \(window=0\)"),
         ({"n_layers": 2.0, "d_ff": -1}, r"n_layers must be .*\(n_layers=2.0\); d_ff must be .*\(d_ff=-1\)"),
-        ({"norm_eps": 0.0}, r"norm_eps must be positive \(norm_eps=0.0\)"),
-        ({"rotary_base": -1.0}, r"rotary_base must be positive \(rotary_base=-1.0\)"),
+        ({"norm_eps": 0.0}, r"norm_eps must be a positive number \(norm_eps=0.0\)"),
+        ({"rotary_base": -1.0}, r"rotary_base must be a positive number \(rotary_base=-1.0\)"),
     ],
 )
 @pytest.mark.usefixtures("as_readers_run_it")

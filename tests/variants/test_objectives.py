@@ -431,7 +431,7 @@ def test_impossible_noise_is_refused():
         token_deletion([5], rate=-1.0, generator=seeded())
     with pytest.raises(ValueError, match="rate must be between 0 and 1, but is 1.1"):
         text_infilling([5], mask_id=MASK, generator=seeded(), rate=1.1)
-    with pytest.raises(ValueError, match="mean_length must be positive, but is 0"):
+    with pytest.raises(ValueError, match="mean_length must be between 0.01 and 1,000,000, but is 0"):
         text_infilling([5], mask_id=MASK, generator=seeded(), mean_length=0.0)
 
 
@@ -579,3 +579,38 @@ def test_a_copy_shares_among_its_own_layers():
 def test_no_layers_are_refused():
     with pytest.raises(ValueError, match="n_layers must be at least 1, but is 0"):
         repeat_layer(nn.Linear(2, 2), 0)
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_labels_keep_their_mark_whatever_integers_the_text_has():
+    small = torch.randint(5, 20, (3, 7), dtype=torch.uint8)  # where -100 would become 156
+    masked = mask_tokens(small, mask_id=4, vocab_size=20, special_ids=range(4), generator=seeded())
+    following = next_tokens(small, pad_id=int(small[0, 1]))
+    for labels in (masked.labels, following.labels):
+        assert labels.dtype == torch.int64
+        assert labels.min() == IGNORE_ID
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_spans_of_tensors_are_those_of_lists():
+    text, sentinels = torch.arange(20), torch.tensor([90, 91, 92])
+    corrupted = span_corruption(text, sentinel_ids=sentinels, generator=seeded())
+    assert corrupted == span_corruption(range(20), sentinel_ids=[90, 91, 92], generator=seeded())
+    inputs, targets = torch.tensor(corrupted.inputs), torch.tensor(corrupted.targets)
+    assert restore_spans(inputs, targets, sentinel_ids=sentinels) == list(range(20))
+    with pytest.raises(ValueError, match=r"the text contains \[90, 91, 92\], which are sentinels"):
+        span_corruption(text + 75, sentinel_ids=sentinels, generator=seeded())
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_shares_and_lengths_at_their_edges():
+    text = torch.randint(5, 20, (3, 7))
+    with pytest.raises(ValueError, match="mask_share must be between 0 and 1, but is -0.5"):
+        mask_tokens(
+            text, mask_id=4, vocab_size=20, special_ids=(), generator=seeded(), mask_share=-0.5, random_share=0.9
+        )
+    for endless in (1e-9, 1e30, math.nan, math.inf):
+        with pytest.raises(ValueError, match="mean_length must be between 0.01 and 1,000,000"):
+            text_infilling(range(5), mask_id=4, generator=seeded(), mean_length=endless)
+    whole = text_infilling(range(20), mask_id=30, generator=seeded(), mean_length=3)
+    assert whole == text_infilling(range(20), mask_id=30, generator=seeded(), mean_length=3.0)

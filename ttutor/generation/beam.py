@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ttutor.generation.hypothesis import Hypothesis
 from ttutor.generation.repetition import would_repeat_ngram
-from ttutor.generation.state import DecodingState, begin, evaluation
+from ttutor.generation.state import DecodingState, begin, check_decodes, evaluation
 from ttutor.generation.stopping import Endings, as_end_ids
 from ttutor.generation.streaming import check_max_new_tokens
 
@@ -65,6 +65,7 @@ def beam_search(
         FloatingPointError: the model's probabilities are not numbers.
     """
     check_max_new_tokens(max_new_tokens)
+    check_decodes(model)
     endings = Endings(as_end_ids(eos_id, model.config.vocab_size), (), max_new_tokens)
     _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), model.config.vocab_size)
     with evaluation(model):
@@ -175,6 +176,6 @@ def _check_beam(beam_size: int, alpha: float, ngram_size: int | None, n_ends: in
     if ngram_size is not None and ngram_size < 1:
         raise ValueError(f"ngram_size must be at least 1, but is {ngram_size}")
     widest = vocab_size // (1 + n_ends)
-    if not 1 <= beam_size <= widest:
+    if type(beam_size) is not int or not 1 <= beam_size <= widest:
         share = {0: "the vocabulary", 1: "half the vocabulary"}.get(n_ends, f"the vocabulary over {1 + n_ends}")
         raise ValueError(f"beam_size must be between 1 and {share} ({widest}), but is {beam_size}")

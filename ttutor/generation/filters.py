@@ -10,6 +10,7 @@ compose, and the order matters: top-p after a temperature cuts another distribut
 
 import math
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
@@ -47,7 +48,10 @@ def with_temperature(
         raise ValueError("temperature 0 means to take the best token always: use greedy_search, which draws nothing")
     if not 0 < temperature < math.inf:
         raise ValueError(f"temperature must be positive and finite, but is {temperature}")
-    return (log_probabilities / temperature).log_softmax(dim=-1)
+    # Relative to the best token, whose quotient stays 0 however small the temperature; a dtype's own limits bound both.
+    limits = torch.finfo(log_probabilities.dtype)
+    behind = log_probabilities - log_probabilities.amax(dim=-1, keepdim=True)
+    return (behind / min(max(temperature, limits.tiny), limits.max)).log_softmax(dim=-1)
 
 
 def top_k_only(log_probabilities: Float[Tensor, "... vocab_size"], k: int) -> Float[Tensor, "... vocab_size"]:
@@ -96,6 +100,7 @@ def top_p_only(log_probabilities: Float[Tensor, "... vocab_size"], p: float) -> 
         return log_probabilities.log_softmax(dim=-1)
     ranked, order = log_probabilities.sort(dim=-1, descending=True, stable=True)
     sum_before = functional.pad(ranked.softmax(dim=-1).cumsum(dim=-1)[..., :-1], (1, 0))
+    p = max(p, torch.finfo(sum_before.dtype).tiny)  # or the best token, before which the sum is 0, could go too
     is_dropped = (sum_before >= p).gather(-1, order.argsort(dim=-1))  # back to the order of ids
     return renormalised(log_probabilities, is_dropped)
 

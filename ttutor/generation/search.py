@@ -26,7 +26,11 @@ def greedy_search(
     stop: Sequence[Stop] = (),
     filters: Sequence[Filter] = (),
 ) -> list[Hypothesis]:
-    """Take the most probable token at every step, until the end mark, a stop condition or the limit.
+    r"""Take the most probable token at every step, until the end mark, a stop condition or the limit.
+
+    $$y_t = \arg\max_y\, p(y \mid y_{<t})$$
+
+    What comes out need not be the most probable sequence: a good token now may lead to bad ones later.
 
     Args:
         model: an encoder-decoder or a decoder-only model; it is put into evaluation mode for the call and back
@@ -36,6 +40,13 @@ def greedy_search(
 
     Raises:
         ShapeError, TypeError, ValueError, FloatingPointError: as `stream`.
+
+    Example:
+        >>> from ttutor.variants.gpt import GPT, GPTConfig
+        >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
+        >>> (hypothesis,) = greedy_search(model, torch.tensor([[7, 8, 9]]), max_new_tokens=4)
+        >>> len(hypothesis.token_ids), hypothesis.ended_by
+        (4, 'max_new_tokens')
     """
     new_tokens = stream(
         model,
@@ -65,8 +76,9 @@ def sample(
     stop: Sequence[Stop] = (),
     filters: Sequence[Filter] = (),
 ) -> list[Hypothesis]:
-    """Draw every token at random, by its probability; for several samples of one prompt, repeat it in the batch.
+    r"""Draw every token at random, by its probability: $y_t \sim p(y \mid y_{<t})$.
 
+    For several samples of one prompt, repeat it in the batch.
     What a row gets depends on the generator, on which row it is and on what it holds, never on the other rows.
 
     Args:
@@ -76,6 +88,14 @@ def sample(
 
     Raises:
         ShapeError, TypeError, ValueError, FloatingPointError: as `Sampler` and `stream`.
+
+    Example:
+        >>> from ttutor.variants.gpt import GPT, GPTConfig
+        >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
+        >>> prompts, generator = torch.tensor([[7, 8, 9], [7, 8, 9]]), torch.Generator().manual_seed(0)
+        >>> first, second = sample(model, prompts, generator=generator, max_new_tokens=4, top_k=20)
+        >>> len(first.token_ids), len(second.token_ids)
+        (4, 4)
     """
     new_tokens = stream(
         model,

@@ -12,12 +12,12 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache
+from ttutor.cache import DecoderCache, check_is_real
 from ttutor.generation.stopping import check_token_id
 from ttutor.masks import padding_mask
 from ttutor.shapes import check_shapes
 
-__all__ = ["ContinuationState", "DecodingState", "TranslationState", "begin", "evaluation"]
+__all__ = ["ContinuationState", "DecodingState", "TranslationState", "begin", "check_decodes", "evaluation"]
 
 
 class DecodingState:
@@ -106,7 +106,7 @@ class ContinuationState(DecodingState):
         copies: rows for each prompt.
 
     Raises:
-        ShapeError: the ids do not have the two axes batch and tokens, or ``is_real`` other ones.
+        ShapeError: the ids do not have the two axes batch and tokens, or ``is_real`` has others.
         ValueError: a prompt has no token, or more than the model has positions for.
     """
 
@@ -117,7 +117,9 @@ class ContinuationState(DecodingState):
         is_real: Bool[Tensor, "batch tokens"] | None = None,
         copies: int = 1,
     ) -> None:
+        check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
+        check_is_real(is_real)
         check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
         n_prompt = is_real.sum(dim=-1).tolist()
         _check_prompts(n_prompt, _max_len(model))
@@ -165,11 +167,7 @@ def begin(
         ValueError: the start token is missing, or came to a model that has none; ``is_real`` came to an
             encoder-decoder; the prompts do not suit, as for `ContinuationState`.
     """
-    for method in ("decode", "project"):
-        if not hasattr(model, method):
-            raise TypeError(
-                f"generation needs a model with decode and project, but {type(model).__name__} has no {method}"
-            )
+    check_decodes(model)
     if not hasattr(model, "encode"):
         if bos_id is not None:
             raise ValueError("a decoder-only model goes on from its prompt: put the start token there, not in bos_id")
@@ -181,6 +179,19 @@ def begin(
         raise ValueError("an encoder-decoder knows padding by its config's pad_id: use that id, and leave is_real out")
     check_token_id("bos_id", bos_id, model.config.vocab_size)
     return TranslationState(model, token_ids, copies), token_ids.new_full((len(token_ids) * copies,), bos_id)
+
+
+def check_decodes(model: nn.Module) -> None:
+    """Refuse a model that cannot write.
+
+    Raises:
+        TypeError: it lacks ``decode`` or ``project``.
+    """
+    for method in ("decode", "project"):
+        if not hasattr(model, method):
+            raise TypeError(
+                f"generation needs a model with decode and project, but {type(model).__name__} has no {method}"
+            )
 
 
 class evaluation:

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from typing import SupportsIndex
 
 __all__ = ["Endings", "Stop", "as_end_ids", "check_token_id", "ends_with"]
 
@@ -15,6 +16,7 @@ def ends_with(*sequence: int) -> Stop:
     Only new tokens count: a sequence that begins in the prompt is not found.
 
     Raises:
+        TypeError: a token is no number, such as a list of tokens.
         ValueError: there is no token to look for.
 
     Example:
@@ -24,6 +26,9 @@ def ends_with(*sequence: int) -> Stop:
     """
     if not sequence:
         raise ValueError("a stop sequence needs at least one token, but none was given")
+    others = [token for token in sequence if not isinstance(token, SupportsIndex)]
+    if others:
+        raise TypeError(f"a stop sequence is given token by token, ends_with(7, 8), but {others[0]!r} is no token id")
     return lambda token_ids: tuple(token_ids[-len(sequence) :]) == sequence
 
 
@@ -69,19 +74,19 @@ def as_end_ids(eos_id: int | Iterable[int] | None, vocab_size: int) -> tuple[int
         >>> as_end_ids(3, vocab_size=10), as_end_ids([5, 3, 5], vocab_size=10), as_end_ids(None, vocab_size=10)
         ((3,), (3, 5), ())
     """
-    ids = () if eos_id is None else (eos_id,) if isinstance(eos_id, int) else tuple(eos_id)
+    ids = () if eos_id is None else tuple(eos_id) if isinstance(eos_id, Iterable) else (eos_id,)
     for one in ids:
         check_token_id("eos_id", one, vocab_size)
-    return tuple(sorted(set(ids)))
+    return tuple(sorted({int(one) for one in ids}))
 
 
 def check_token_id(name: str, token_id: int, vocab_size: int) -> None:
     """Refuse an id that the model has no token for.
 
     Raises:
-        ValueError: it lies outside the vocabulary.
+        ValueError: it is no whole number, or lies outside the vocabulary.
     """
-    if not 0 <= token_id < vocab_size:
+    if not isinstance(token_id, SupportsIndex) or not 0 <= token_id < vocab_size:
         raise ValueError(
             f"{name} must be a token id of the model's vocabulary, from 0 to {vocab_size - 1}, but is {token_id}"
         )

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.generation.hypothesis import NewToken
-from ttutor.generation.state import begin, evaluation
+from ttutor.generation.state import begin, check_decodes, evaluation
 from ttutor.generation.stopping import Endings, Stop, as_end_ids
 
 __all__ = ["Choose", "Filter", "check_max_new_tokens", "most_probable", "stream"]
@@ -21,7 +21,7 @@ Filter = Callable[[Tensor, Tensor], Tensor]
 
 
 def most_probable(log_probabilities: Float[Tensor, "rows vocab_size"], rows: list[int]) -> Int[Tensor, " rows"]:
-    """The greedy choice; it is the same in whatever batch a sequence stands."""
+    """The greedy choice; it looks at each row alone, so the other sequences of the batch do not matter."""
     return log_probabilities.argmax(dim=-1)
 
 
@@ -60,8 +60,15 @@ def stream(
         ValueError: ``max_new_tokens`` is not positive, a token id is not in the vocabulary, ``bos_id``, ``is_real`` or
             the prompts do not suit the model, or the filters left no token.
         FloatingPointError: the model's probabilities are not numbers.
+
+    Example:
+        >>> from ttutor.variants.gpt import GPT, GPTConfig
+        >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
+        >>> [(new.row, new.ended_by) for new in stream(model, torch.tensor([[7, 8, 9]]), max_new_tokens=2)]
+        [(0, ''), (0, 'max_new_tokens')]
     """
     check_max_new_tokens(max_new_tokens)
+    check_decodes(model)
     endings = Endings(as_end_ids(eos_id, model.config.vocab_size), tuple(stop), max_new_tokens)
     return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose)
 
@@ -107,7 +114,8 @@ def _filtered(
 ) -> Float[Tensor, "rows vocab_size"]:
     for change in filters:
         log_probabilities = change(log_probabilities, history)
-    has_token = (log_probabilities > float("-inf")).any(dim=-1).tolist() if filters else []  # NaN is no token either
+    is_one = (log_probabilities > float("-inf")).any(dim=-1) & ~log_probabilities.isnan().any(dim=-1)
+    has_token = is_one.tolist() if filters else []  # where a NaN is, there is no distribution
     if not all(has_token):
         row = rows[has_token.index(False)]
         raise ValueError(f"the filters left no token for sequence {row}: forbid less, or generate less")
@@ -118,7 +126,7 @@ def check_max_new_tokens(max_new_tokens: int) -> None:
     """Refuse to generate nothing.
 
     Raises:
-        ValueError: ``max_new_tokens`` is not positive.
+        ValueError: ``max_new_tokens`` is no whole number above 0.
     """
-    if max_new_tokens < 1:
-        raise ValueError(f"max_new_tokens must be at least 1, but is {max_new_tokens}")
+    if type(max_new_tokens) is not int or max_new_tokens < 1:
+        raise ValueError(f"max_new_tokens must be a whole number of at least 1, but is {max_new_tokens!r}")

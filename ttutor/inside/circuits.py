@@ -124,14 +124,15 @@ def change_basis(
         if matrix is not None:
             check_shapes({"d_head": attention.d_head}, **{name: (matrix, "d_head d_head")})
     group = attention.n_heads // attention.n_kv_heads
+    inverses = [None if matrix is None else matrix.inverse() for matrix in (query_key, value_output)]  # or nothing
     for head in range(kv_head * group, (kv_head + 1) * group):
         if query_key is not None:
             _multiply(attention.to_query, head, query_key)
         if value_output is not None:
             read = attention.to_output.weight[:, head * attention.d_head : (head + 1) * attention.d_head]
-            read.copy_(einsum(read, value_output.inverse(), "d_model old, new old -> d_model new"))
+            read.copy_(einsum(read, inverses[1], "d_model old, new old -> d_model new"))
     if query_key is not None:
-        _multiply(attention.to_key, kv_head, rearrange(query_key.inverse(), "old new -> new old"))
+        _multiply(attention.to_key, kv_head, rearrange(inverses[0], "old new -> new old"))
     if value_output is not None:
         _multiply(attention.to_value, kv_head, value_output)
 

@@ -41,7 +41,7 @@ def residual_stream(
 
     Args:
         model: a model of ours.
-        *inputs, **options: what the model is called with.
+        inputs, options: what the model is called with.
         stack: name of the stack, such as ``"encoder"``; found by `stack_of` when left out.
 
     Raises:
@@ -86,7 +86,7 @@ def logit_lens(
 
     Args:
         model: a model of ours, in evaluation mode.
-        *inputs, **options: what the model is called with.
+        inputs, options: what the model is called with.
         stack, project: as for `read_out`.
 
     Raises:

@@ -138,7 +138,7 @@ def _without(
             kind = "heads" if axis == 1 else "tokens"
             raise IndexError(f"{name!r} has {size} {kind}, so {kind}={list(indices)} cannot be ablated")
         kept = torch.ones(size, dtype=torch.bool, device=value.device)
-        kept[list(indices)] = False
+        kept[[int(index) for index in indices]] = False
         gone.index_fill_(axis, kept.nonzero()[:, 0], False)
     return torch.where(gone, instead, value)
 

@@ -1,5 +1,6 @@
 """Probing: can a label be read off hidden vectors by a linear map, and does that say anything about the vectors?"""
 
+import math
 from dataclasses import dataclass
 
 import torch
@@ -51,7 +52,7 @@ def fit_probe(
 
     Raises:
         ShapeError: there are not as many labels as hidden vectors.
-        ValueError: a label is out of range, or the ridge is not positive.
+        ValueError: a label is out of range, the ridge is not positive, or a hidden vector is not finite.
 
     Example:
         >>> hidden = torch.tensor([[0.0, 1.0], [0.2, 0.0], [1.0, 1.0], [0.9, 0.0]])
@@ -61,8 +62,10 @@ def fit_probe(
     check_shapes(hidden=(hidden, "samples d_model"), labels=(labels, "samples"))
     if labels.min() < 0 or labels.max() >= n_labels:
         raise ValueError(f"labels must be 0 to {n_labels - 1}, but reach from {labels.min()} to {labels.max()}")
-    if ridge <= 0:
+    if not 0 < ridge < math.inf:
         raise ValueError(f"ridge must be positive, but is {ridge}")
+    if not hidden.isfinite().all():
+        raise ValueError("hidden holds NaN or infinite values, from which nothing can be fitted")
     targets = torch.nn.functional.one_hot(labels, n_labels).to(hidden.dtype)
     centre, mean_target = (reduce(rows, "samples features -> features", "mean") for rows in (hidden, targets))
     inputs, targets = hidden - centre, targets - mean_target
@@ -137,6 +140,7 @@ def probe(
 
     Raises:
         ShapeError: the samples differ in number.
+        TypeError: ``is_train`` is not bool.
         ValueError: no sample is held out, or none is trained on, or no held-out type occurs in training.
     """
     check_shapes(
@@ -145,6 +149,8 @@ def probe(
         types=(types, "samples"),
         is_train=(is_train, "samples"),
     )
+    if is_train.dtype != torch.bool:
+        raise TypeError(f"is_train must be a bool tensor, but came with dtype {is_train.dtype}; write is_train.bool()")
     if is_train.all() or not is_train.any():
         raise ValueError(
             f"training and held-out samples are needed, but {int(is_train.sum())} of {len(is_train)} are for training"

@@ -73,7 +73,7 @@ def _holds(tensors: Mapping[str, Tensor], prefix: str) -> bool:
 def _architecture(config: Mapping[str, Any]) -> type[nn.Module]:
     """Our class for what the config says that it is."""
     named = config.get("architectures") or [None]
-    if len(named) != 1 or named[0] not in ARCHITECTURES:
+    if not isinstance(named, list) or len(named) != 1 or named[0] not in ARCHITECTURES:
         raise ConfigError(f"architectures must hold one of {list(ARCHITECTURES)}, but is {config.get('architectures')}")
     return ARCHITECTURES[named[0]]
 

@@ -37,10 +37,20 @@ class Family:
 
 
 def agree(theirs: Mapping[str, Any], **demands: object) -> None:
-    """Check that a config has the values we can do; what it does not mention it has by default.
+    """Check that a config asks for nothing but what our model does; where it is silent, that is their default.
+
+    Args:
+        theirs: the config.
+        demands: the one value of each entry that our model supports.
 
     Raises:
-        ConfigError: a value is another; all such values are named.
+        ConfigError: an entry has another value; all such entries are named.
+
+    Example:
+        >>> agree({"model_type": "gpt2", "add_cross_attention": True}, add_cross_attention=False)
+        Traceback (most recent call last):
+        ...
+        ttutor.interop.families.ConfigError: this gpt2 model has what ours has not: add_cross_attention=True ...
     """
     others = [
         f"{name}={theirs[name]!r} (only {value!r} is supported)"
@@ -62,6 +72,10 @@ def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str], *, 
 
     Raises:
         ConfigError: we know no such word.
+
+    Example:
+        >>> choose({"activation_function": "gelu_new"}, "activation_function", {"gelu_new": "gelu_tanh"})
+        'gelu_tanh'
     """
     word = theirs.get(name, default)
     if word not in list(choices):

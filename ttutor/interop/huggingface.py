@@ -29,6 +29,7 @@ def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
 
     Raises:
         FileNotFoundError: there is no such folder, or it has no config or no safetensors.
+        TypeError: the source is a module, but not a model of `transformers`.
         ConfigError: the family is unknown to us, or the config asks for what our model has not.
         WeightsError: tensors are missing, too many or of another size; the message lists them.
 
@@ -42,11 +43,13 @@ def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
     family = _family(config.get("model_type"))
     tensors = family.normalise(dict(tensors))
     try:
-        model = family.build(config, tensors)
+        with torch.device("meta"):  # a model without numbers: a config with absurd sizes must not fill the memory
+            sketch = family.build(config, tensors)
     except KeyError as missing:
         raise ConfigError(f"this {family.model_type} config has no {missing}, which our model needs to know") from None
+    ours = to_ours(family.rules(sketch), tensors, sketch.state_dict())
+    model = family.build(config, tensors)
     model.to(next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32))
-    ours = to_ours(family.rules(model), tensors, model.state_dict())
     model.load_state_dict(_with_ties(model.state_dict(), ours))
     return model.eval()
 
@@ -56,6 +59,13 @@ def to_huggingface(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]
 
     Raises:
         ConfigError: the model is of no family that they have, or has what theirs has not.
+
+    Example:
+        >>> from ttutor.variants.gpt import GPT, GPTConfig
+        >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
+        >>> config, tensors = to_huggingface(model)
+        >>> config["n_embd"], tensors["transformer.h.0.attn.c_attn.weight"].shape
+        (12, torch.Size([12, 36]))
     """
     family, config = _describe(model)
     return config, to_theirs(family.rules(model), model.state_dict())

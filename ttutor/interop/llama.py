@@ -39,7 +39,9 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Llama:
 def _rotary(config: Mapping[str, Any]) -> tuple[float, RotaryScaling | None]:
     """Base and scaling: since transformers 5 in one entry, before in two."""
     theirs = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    base = float(theirs.get("rope_theta", config.get("rope_theta", 10_000.0)))
+    if not isinstance(theirs, Mapping):
+        raise ConfigError(f"rotary positions must be described by a JSON object, but by {theirs!r}")
+    base = theirs.get("rope_theta", config.get("rope_theta", 10_000.0))
     kind = theirs.get("rope_type", theirs.get("type", "default"))
     if kind == "default":
         return base, None

@@ -1,7 +1,7 @@
 """Marian's translation models (OPUS-MT) in Hugging Face's form: the Transformer of 2017, with three habits of its own.
 
-- Its sinusoidal encoding holds all sines, then all cosines, where the paper takes turns. No switch is needed for that:
-  a model does not know in which order its features come, so renaming them everywhere gives the same model.
+- Its sinusoidal encoding holds all sines, then all cosines, where the paper alternates them. No switch is needed for
+  that: a model does not know in which order its features come, so reordering them everywhere gives the same model.
 - A target starts with the padding token. Say ``is_real`` when you decode, as `ttutor.generation` does.
 - The logits have a bias.
 """
@@ -78,7 +78,7 @@ def describe(model: Transformer) -> dict[str, Any]:
 
 
 def rules(model: Transformer) -> Iterator[Rule]:
-    """Which tensor is which; every axis of the stream's width has its features renamed."""
+    """Which tensor is which; every axis of the stream's width has its features reordered."""
     table = "source_embeddings.token.table.weight"
     yield _columns("model.shared.weight", table)
     yield _columns("model.encoder.embed_tokens.weight", table, is_optional=True)
@@ -121,7 +121,7 @@ def _norm(theirs: str, ours: str) -> Iterator[Rule]:
 
 
 def _rows(theirs: str, ours: str) -> Rule:
-    """A tensor whose first axis is the stream's: sines and cosines apart on their side, in turns on ours."""
+    """A tensor whose first axis is the stream's: sines and cosines apart on their side, alternating on ours."""
     return rearranged(theirs, ours, "(two pairs) ... -> (pairs two) ...", "(pairs two) ... -> (two pairs) ...", two=2)
 
 

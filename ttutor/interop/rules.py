@@ -27,7 +27,7 @@ __all__ = [
 
 
 class WeightsError(ValueError):
-    """Weights that do not belong to the model: the message lists what is missing, what is too much, what has no fit."""
+    """Weights that do not belong to the model: the message lists what is missing, surplus or of another size."""
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Rule:
         theirs, ours: the names.
         forwards: makes our tensors from theirs.
         backwards: makes their tensors from ours.
-        is_optional: their tensors may be missing, since they repeat what is known otherwise.
+        is_optional: their tensors may be missing, since they only repeat what is known from elsewhere.
     """
 
     theirs: tuple[str, ...]
@@ -54,7 +54,13 @@ def same(theirs: str, ours: str) -> Rule:
 
 
 def rearranged(theirs: str, ours: str, forwards: str, backwards: str, **sizes: int) -> Rule:
-    """The same numbers in another order, by an einops pattern for each direction."""
+    """The same numbers in another order, by an einops pattern for each direction.
+
+    Example:
+        >>> rule = rearranged("map", "weight", "d_in d_out -> d_out d_in", "d_out d_in -> d_in d_out")
+        >>> [tensor.shape for tensor in rule.forwards(torch.zeros(2, 3))]
+        [torch.Size([3, 2])]
+    """
     return Rule(
         (theirs,),
         (ours,),
@@ -78,7 +84,15 @@ def norm(theirs: str, ours: str, *, bias: bool = True) -> Iterator[Rule]:
 
 
 def fused(theirs: str, ours: tuple[str, ...], forwards: str, backwards: str) -> Rule:
-    """One tensor of theirs that holds several of ours, by patterns whose axis ``parts`` runs over them."""
+    """One tensor of theirs that holds several of ours, by patterns whose axis ``parts`` runs over them.
+
+    Example:
+        >>> rule = fused("qk", ("q", "k"), "(parts d_out) -> parts d_out", "parts d_out -> (parts d_out)")
+        >>> rule.forwards(torch.tensor([1, 2, 3, 4]))
+        (tensor([1, 2]), tensor([3, 4]))
+        >>> rule.backwards(torch.tensor([1, 2]), torch.tensor([3, 4]))
+        (tensor([1, 2, 3, 4]),)
+    """
     return Rule(
         (theirs,),
         ours,
@@ -115,6 +129,16 @@ def to_ours(rules: Iterable[Rule], theirs: Mapping[str, Tensor], expected: Mappi
 
     Raises:
         WeightsError: tensors are missing, or belong nowhere, or have other sizes than the model; all are listed.
+
+    Example:
+        >>> theirs, ours = {"ln.weight": torch.ones(2)}, {"norm.gain": torch.zeros(2)}
+        >>> to_ours(norm("ln", "norm", bias=False), theirs, ours)
+        {'norm.gain': tensor([1., 1.])}
+        >>> to_ours(norm("ln", "norm"), theirs, ours)
+        Traceback (most recent call last):
+        ...
+        ttutor.interop.rules.WeightsError: these weights do not fit the model:
+          missing: ln.bias
     """
     rules, ours, used, faults = list(rules), {}, set(), []
     for rule in rules:
@@ -123,6 +147,10 @@ def to_ours(rules: Iterable[Rule], theirs: Mapping[str, Tensor], expected: Mappi
             faults += [] if rule.is_optional else [f"missing: {name}" for name in missing]
             continue
         used |= set(rule.theirs)
+        whole = [f"{name} ({theirs[name].dtype})" for name in rule.theirs if not theirs[name].is_floating_point()]
+        if whole:
+            faults.append(f"quantised, which our model cannot hold: {', '.join(whole)}")
+            continue
         try:
             made = rule.forwards(*(theirs[name] for name in rule.theirs))
         except WeightsError as fault:
@@ -151,7 +179,7 @@ def to_theirs(rules: Iterable[Rule], ours: Mapping[str, Tensor], *, with_copies:
     Args:
         rules: of the family.
         ours: our tensors by name.
-        with_copies: whether to give what they store only to repeat it, too.
+        with_copies: whether to give also the tensors that they store only as copies of others.
     """
     theirs: dict[str, Tensor] = {}
     for rule in rules:

@@ -32,7 +32,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     """Our model with the sizes of their config."""
     agree(config, hidden_act="gelu", qkv_bias=True, pooler_act="tanh", pooler_output_size=config["hidden_size"])
     named = config.get("architectures") or [None]
-    if len(named) != 1 or named[0] not in ARCHITECTURES:
+    if not isinstance(named, list) or len(named) != 1 or named[0] not in ARCHITECTURES:
         raise ConfigError(f"architectures must hold one of {list(ARCHITECTURES)}, but is {config.get('architectures')}")
     if type(config["image_size"]) is not int or type(config["patch_size"]) is not int:
         raise ConfigError(

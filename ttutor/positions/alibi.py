@@ -1,6 +1,7 @@
 """ALiBi: the farther a key, the lower its score, by a slope of each head's own."""
 
 import math
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -13,10 +14,13 @@ __all__ = ["AlibiPositions", "alibi_slopes"]
 
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
-    r"""The slope of each head, a geometric sequence: $m_i = 2^{-8i/h}$ for heads $i = 1, \dots, h$.
+    r"""The slope of each head, a geometric sequence: $m_h = 2^{-8h/n}$ for heads $h = 1, \dots, n$.
 
-    Press et al. (2022), section 3. Where $h$ is no power of two, the authors' code takes the sequence of the largest
-    power of two below $h$, and then every other slope of the sequence of twice as many heads; so do we.
+    Press et al. (2022), section 3. Where $n$ is no power of two, the authors' code takes the sequence of the largest
+    power of two below $n$, and then every other slope of the sequence of twice as many heads; so do we.
+
+    Args:
+        n_heads: $n$, the number of heads.
 
     Raises:
         ValueError: there is no head.
@@ -36,8 +40,9 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
 class AlibiPositions(nn.Module):
     r"""Attention with linear biases: $b_{hij} = -m_h \, |p_i - p_j|$, added to the scaled scores.
 
-    Press et al. (2022), equation in section 3. Nothing is learned, and distances never seen in training are punished by
-    the same rule, which is why it goes on to work beyond the trained length.
+    Here $p_i$ and $p_j$ are the positions of query and key, and $m_h$ is the slope of the head (`alibi_slopes`). Press
+    et al. (2022), section 3. Nothing is learned, and the same rule serves distances never seen in training: the paper's
+    aim is to run a model on longer texts than it was trained on.
 
     Differs from the paper: there the model is causal and no key lies ahead; we take the distance without its sign, so
     that it serves an encoder too.
@@ -71,3 +76,9 @@ class AlibiPositions(nn.Module):
             - rearrange(key_positions, "batch keys -> batch 1 1 keys")
         ).abs()
         return rearrange(self.slopes, "heads -> 1 heads 1 1") * -distance
+
+    def _apply(self, *args: Any, **options: Any) -> "AlibiPositions":
+        """Move or cast, then make the slopes anew: after ``to_empty`` no checkpoint would bring them back."""
+        super()._apply(*args, **options)
+        self.slopes = alibi_slopes(len(self.slopes)).to(self.slopes)
+        return self

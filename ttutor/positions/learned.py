@@ -15,6 +15,10 @@ class LearnedPositions(nn.Module):
     Args:
         d_model: width of each vector.
         max_len: number of rows of the table.
+
+    Example:
+        >>> LearnedPositions(d_model=8, max_len=16)(torch.tensor([[0, 1, 2]])).shape
+        torch.Size([1, 3, 8])
     """
 
     def __init__(self, d_model: int, max_len: int) -> None:
@@ -34,7 +38,11 @@ class LearnedPositions(nn.Module):
 
 
 def check_range(positions: Int[Tensor, "batch tokens"], max_len: int) -> None:
-    """Refuse positions outside the table; only on a CPU, since a GPU would have to be waited for."""
+    """Refuse positions outside the table; only on a CPU, since a GPU would have to be waited for.
+
+    Raises:
+        ValueError: a position is negative or not below ``max_len``.
+    """
     if torch.compiler.is_compiling() or positions.device.type != "cpu" or positions.numel() == 0:
         return
     low, high = (int(bound) for bound in positions.aminmax())

@@ -15,13 +15,22 @@ __all__ = ["RelativePositions", "relative_bucket"]
 def relative_bucket(
     offset: Int[Tensor, "..."], *, n_buckets: int = 32, max_distance: int = 128, is_bidirectional: bool = True
 ) -> Int[Tensor, "..."]:
-    """Sort offsets (key position minus query position) into buckets: near ones apart, far ones together.
+    r"""Sort offsets (key position minus query position) into buckets: near ones apart, far ones together.
 
-    The first half of the buckets holds one distance each; the others grow in width logarithmically up to
-    ``max_distance``, beyond which all distances share the last. With ``is_bidirectional`` keys ahead of the query have
-    half of the buckets for themselves; without it they fall into bucket 0, where a causal mask hides them.
+    $$\mathrm{bucket}(n) = \begin{cases} n & n < e \\
+      \min\!\Big(b - 1,\; e + \Big\lfloor (b - e)\, \frac{\ln(n/e)}{\ln(m/e)} \Big\rfloor\Big) & n \ge e \end{cases}$$
 
-    Raffel et al. (2020), section 2.1.
+    for a distance of $n$ tokens, with $b$ buckets on this side, $e = b/2$ of them exact, and $m$ the ``max_distance``:
+    the exact buckets hold one distance each, the others grow in width up to $m$, from which on all share the last.
+
+    Raffel et al. (2020), section 2.1, tell it in words; the formula is that of their code.
+
+    Args:
+        offset: key position minus query position.
+        n_buckets: how many buckets there are, both sides together.
+        max_distance: $m$.
+        is_bidirectional: whether keys ahead of the query have the second half of the buckets for themselves; otherwise
+            they fall into bucket 0, where a causal mask hides them.
 
     Raises:
         ValueError: there are too few buckets, or the logarithmic half has no room below ``max_distance``.

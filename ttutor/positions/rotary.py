@@ -41,10 +41,15 @@ MERGE = {
 def rotary_frequencies(d_head: int, base: float = 10_000.0) -> Float[Tensor, " pairs"]:
     r"""How far each pair of features turns per position, in radians: $\theta_i = b^{-2i/d_\mathrm{head}}$.
 
-    Su et al. (2021), equation 15, with $b = 10000$. In float64, since an angle's error grows with the position.
+    Su et al. (2021), equation 15, with $b = 10000$; there the pairs are counted from 1, here from 0. In float64, since
+    an angle's error grows with the position.
+
+    Args:
+        d_head: width of a head, even.
+        base: $b$.
 
     Raises:
-        ValueError: ``d_head`` is odd or not positive, or ``base`` is not positive.
+        ValueError: ``d_head`` is odd or not positive, or ``base`` is not positive and finite.
 
     Example:
         >>> rotary_frequencies(4)
@@ -52,11 +57,10 @@ def rotary_frequencies(d_head: int, base: float = 10_000.0) -> Float[Tensor, " p
     """
     if d_head < 2 or d_head % 2:
         raise ValueError(f"rotary positions take features in pairs, so d_head must be even, but is {d_head}")
-    if not base > 0:
-        raise ValueError(f"base must be positive, but is {base}")
-    even_feature = torch.arange(
-        0, d_head, 2, dtype=torch.float64, device="cpu"
-    )  # real even where a model is built on `meta`
+    if not 0 < base < math.inf:
+        raise ValueError(f"base must be positive and finite, but is {base}")
+    # On the CPU by name, so that the numbers are real even where a model is built on the device `meta`.
+    even_feature = torch.arange(0, d_head, 2, dtype=torch.float64, device="cpu")
     return base ** (-even_feature / d_head)
 
 
@@ -64,13 +68,16 @@ def rotary_frequencies(d_head: int, base: float = 10_000.0) -> Float[Tensor, " p
 class RotaryScaling(Config):
     r"""Slows the turning down, so that a trained model can read longer texts without meeting angles it never saw.
 
-    Without ``trained_len`` every pair turns ``factor`` times slower, so that position $p$ stands where $p / f$ stood
-    (position interpolation, Chen et al. 2023, equation 4). With it, only the pairs that are slow already: those that
-    make fewer than ``few_turns`` within that length. Pairs that make more than ``many_turns``, and so tell neighbours
-    apart, stay as they are; what lies between is blended. That is the scheme of Llama 3.1's released code (2024).
+    $$\theta'_i = \kappa_i\,\theta_i + (1 - \kappa_i)\,\theta_i / f$$
+
+    Without ``trained_len`` all $\kappa_i = 0$: every pair turns $f$ times slower, so that position $p$ stands where
+    $p / f$ stood (position interpolation, Chen et al. 2023, equation 4). With it, a pair's $\kappa_i$ depends on how
+    many turns it makes within that length: 0 up to ``few_turns``, 1 from ``many_turns`` on, and growing linearly
+    between. So the fast pairs, which tell neighbours apart, stay as they are. That is the scheme of Llama 3.1's
+    released code (2024).
 
     Args:
-        factor: how many times longer the texts become, at least 1.
+        factor: $f$, how many times longer the texts become, at least 1.
         trained_len: the longest text in training, in tokens.
         few_turns, many_turns: between which numbers of turns within ``trained_len`` the blending goes on.
 
@@ -91,11 +98,14 @@ class RotaryScaling(Config):
 
     def faults(self) -> Iterable[str]:
         """What is wrong with these values."""
-        if not self.factor >= 1:
+        yield from self.not_above_zero("factor")
+        if type(self.factor) in (int, float) and self.factor < 1:
             yield f"factor must be at least 1 (factor={self.factor!r})"
         if self.trained_len is not None:
             yield from self.not_positive("trained_len")
-        if not 0 <= self.few_turns < self.many_turns:
+        if any(type(turns) not in (int, float) for turns in (self.few_turns, self.many_turns)):
+            yield f"few_turns and many_turns must be numbers ({self.few_turns!r}, {self.many_turns!r})"
+        elif not 0 <= self.few_turns < self.many_turns:
             yield f"few_turns must be below many_turns ({self.few_turns!r}, {self.many_turns!r})"
 
     def __call__(self, frequencies: Float[Tensor, " pairs"]) -> Float[Tensor, " pairs"]:
@@ -109,7 +119,10 @@ class RotaryScaling(Config):
 
 @dataclass(frozen=True, eq=False)
 class Rotation:
-    """The turns that belong to certain positions, ready to be applied to queries and keys of every layer.
+    r"""The turns that belong to certain positions, ready to be applied to queries and keys of every layer.
+
+    A pair of features $(x, y)$ at position $p$, whose angle is $\alpha = p\,\theta_i$, becomes
+    $(x \cos\alpha - y \sin\alpha,\; x \sin\alpha + y \cos\alpha)$. Su et al. (2021), equations 14 and 15.
 
     Attributes:
         cos, sin: of each pair's angle.
@@ -128,8 +141,10 @@ class Rotation:
         Raises:
             ShapeError: the vectors are not those of as many tokens, or not twice as wide as there are pairs.
         """
-        d_head = 2 * self.cos.shape[-1]
-        check_shapes({"d_head": d_head, "tokens": self.cos.shape[-2]}, vectors=(vectors, "batch heads tokens d_head"))
+        sizes = {"tokens": self.cos.shape[-2], "d_head": 2 * self.cos.shape[-1]}
+        if len(self.cos) != 1:  # positions of one row serve every batch
+            sizes["batch"] = len(self.cos)
+        check_shapes(sizes, vectors=(vectors, "batch heads tokens d_head"))
         first, second = rearrange(vectors, SPLIT[self.layout], two=2)
         cos, sin = self.cos.to(vectors.dtype), self.sin.to(vectors.dtype)
         return rearrange([first * cos - second * sin, first * sin + second * cos], MERGE[self.layout])
@@ -137,6 +152,8 @@ class Rotation:
 
 class RotaryPositions(nn.Module):
     """Gives the rotation of each position; it has no parameters and no last position.
+
+    Su et al. (2021), section 3.2.2.
 
     Args:
         d_head: width of a head, even.

@@ -142,7 +142,7 @@ class LSTMCell(RecurrentCell):
         return LSTMGates(torch.sigmoid(i), torch.sigmoid(f), torch.tanh(g), torch.sigmoid(o))
 
     def biases(self) -> LSTMGates:
-        """Each gate's bias, as a view into the parameter: fill ``biases().forget`` and the cell forgets otherwise."""
+        """Each gate's bias, as a view into the parameter: a larger ``biases().forget`` makes the cell forget less."""
         return LSTMGates(*rearrange(self.from_input.bias, "(gates d_model) -> gates d_model", gates=4))
 
     def forward(self, inputs: Float[Tensor, "batch d_input"], state: State) -> State:
@@ -198,7 +198,7 @@ class GRUCell(RecurrentCell):
         return GRUGates(reset, update, torch.tanh(n + reset * (n_past + self.candidate_bias)))
 
     def biases(self) -> GRUGates:
-        """Each gate's bias, as a view into the parameter: fill ``biases().update`` and the cell keeps otherwise."""
+        """Each gate's bias, as a view into the parameter: a larger ``biases().update`` makes the cell keep more."""
         return GRUGates(*rearrange(self.from_input.bias, "(gates d_model) -> gates d_model", gates=3))
 
     def forward(self, inputs: Float[Tensor, "batch d_input"], state: State) -> State:

@@ -58,7 +58,12 @@ def receptive_field(kernel_size: int, dilations: Sequence[int]) -> int:
     r"""How many input tokens one output token can depend on: $1 + (k - 1) \sum_l \delta_l$.
 
     For $L$ contiguous layers ($\delta = 1$) that is $1 + L(k - 1)$, linear in depth; with $\delta = 1, k, k^2, \dots$
-    it is $k^L$, and nothing in between is missed (but near the ends of the sequence). Yu and Koltun (2016), section 3.
+    it is $k^L$, and nothing in between is missed (except near the ends of the sequence). Yu and Koltun (2016), section
+    2, double the dilation from layer to layer.
+
+    Args:
+        kernel_size: $k$, the number of taps of each layer.
+        dilations: $\delta_l$, one for each layer.
 
     Raises:
         ValueError: there are no taps, or a dilation is smaller than one.

@@ -38,7 +38,7 @@ def decay_recurrent(
     r"""The loop: constant memory, one step a token.
 
     Each exponential is taken relative to the largest exponent so far, as in the softmax, so that none overflows.
-    Peng et al. (2023), the appendix on time mixing as an RNN cell.
+    Peng et al. (2023), appendix D.
 
     Args:
         key: $k$, how much each token's value counts, as a logarithm, feature by feature.
@@ -74,7 +74,8 @@ def decay_recurrent(
         past, present = torch.exp(largest - decay - shift), torch.exp(k - shift)
         weighted_sum, sum_of_weights = past * weighted_sum + present * v, past * sum_of_weights + present
         largest = shift
-    return torch.stack(means, dim=1), DecayState(weighted_sum, sum_of_weights, largest)
+    mean = torch.stack(means, dim=1) if means else torch.zeros_like(value)  # of no tokens
+    return mean, DecayState(weighted_sum, sum_of_weights, largest)
 
 
 def decay_weights(
@@ -139,7 +140,7 @@ class DecayMixing(nn.Module):
     Args:
         d_model: width of what comes in and goes out.
 
-    Differs from the paper: decays and $\mu$ start alike in every layer, the paper's starting values depend on depth.
+    Differs from the paper: decays and $\mu$ start alike in every layer; the paper's starting values depend on depth.
 
     Example:
         >>> DecayMixing(d_model=4)(torch.randn(2, 5, 4)).shape

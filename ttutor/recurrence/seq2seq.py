@@ -176,7 +176,7 @@ class Seq2Seq(nn.Module):
             last = logits.argmax(dim=-1).masked_fill(~is_open, self.config.pad_id)
             is_open = is_open & (last != eos_id)
             written.append(last)
-        return torch.stack(written, dim=1)
+        return torch.stack(written, dim=1) if written else source_ids[:, :0]  # a batch without rows
 
     def read(self, source_ids: Int[Tensor, "batch source"]) -> tuple[Source, State]:
         """Run the encoder: what attention may look back at, and the state in which the decoder begins.

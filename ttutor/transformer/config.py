@@ -61,6 +61,7 @@ class TransformerConfig(Config):
 
     def faults(self) -> Iterable[str]:
         """What is wrong with these values."""
+        yield from self.not_bool("tie_embeddings", "logits_bias")
         yield from self.not_positive("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
         yield from self.not_multiple("d_model", "n_heads")
         yield from self.not_probability("dropout")

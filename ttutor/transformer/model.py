@@ -5,10 +5,10 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
-from ttutor.cache import DecoderCache, real_positions
+from ttutor.cache import DecoderCache, layer_caches, real_positions
 from ttutor.decoder import Decoder
-from ttutor.embeddings import Embeddings, TokenEmbedding
+from ttutor.efficient import efficient_attention
+from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
 from ttutor.encoder import Encoder
 from ttutor.masks import padding_mask
 from ttutor.positions import LearnedPositions, SinusoidalPositions
@@ -38,9 +38,7 @@ class Transformer(nn.Module):
         torch.Size([1, 3, 50])
     """
 
-    def __init__(
-        self, config: TransformerConfig, *, attend: Callable[..., Tensor] = scaled_dot_product_attention
-    ) -> None:
+    def __init__(self, config: TransformerConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
         self.config = config
         stack = {
@@ -124,13 +122,16 @@ class Transformer(nn.Module):
 
         Raises:
             ShapeError: ids and memory differ in batch size, or do not have their two and three axes.
-            ValueError: there are more tokens than ``max_len``.
+            ValueError: there are more tokens than ``max_len``, or the cache was made for another number of layers.
         """
         check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
         n_earlier = 0 if cache is None else cache.n_tokens
         self.target_embeddings.check_length(n_earlier + target_ids.shape[-1])
         is_real = target_ids != self.config.pad_id if is_real is None else is_real
         check_shapes(target_ids=(target_ids, "batch target"), is_real=(is_real, "batch target"))
+        # Both complain before the cache is extended: a refused call leaves it as it was.
+        layer_caches(cache, self.config.n_layers)
+        check_ids("target_ids", target_ids, self.config.vocab_size)
         positions, real_keys = (DecoderCache(0) if cache is None else cache).extend(is_real)
         hidden = self.target_embeddings(target_ids, positions)
         return self.decoder(hidden, memory, real_keys, memory_mask, cache)

@@ -1,8 +1,9 @@
 """BERT: an encoder alone, that reads a whole text at once and is trained to fill in what was masked.
 
-Devlin et al. (2019). What is left of the Transformer of 2017 when the decoder is taken away. `BERT` gives hidden
-vectors; what is made of them stands on top: here the two tasks of pre-training, in `ttutor.variants.heads` the
-classifiers of texts and of tokens.
+Devlin et al. (2019). What is left of the Transformer of 2017 when the decoder is taken away. Against its encoder:
+learned positions for the waves, an embedding of the segment, a norm on the sum of the embeddings, GELU for ReLU. `BERT`
+gives hidden vectors; what is made of them stands on top: here the two tasks of pre-training, in `ttutor.variants.heads`
+the classifiers of texts and of tokens.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,10 +16,10 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import real_positions
 from ttutor.configs import Config
-from ttutor.embeddings import Embeddings, TokenEmbedding
+from ttutor.efficient import efficient_attention
+from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
 from ttutor.encoder import Encoder
 from ttutor.layers import ACTIVATIONS, LayerNorm
 from ttutor.positions import LearnedPositions
@@ -28,7 +29,7 @@ from ttutor.variants.heads import MaskedTokenHead, Pooler, first_token, initiali
 
 __all__ = ["BERT", "BERTConfig", "BERTForMaskedLM", "BERTForPreTraining", "PreTrainingLogits"]
 
-make_norm = partial(LayerNorm, eps=1e-12)
+make_norm = partial(LayerNorm, eps=1e-12)  # the epsilon of the authors' code
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -130,7 +131,7 @@ class BERT(nn.Module):
         config: BERTConfig,
         *,
         pooler: bool = True,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         self.config = config
@@ -178,6 +179,7 @@ class BERT(nn.Module):
         axes = "batch tokens"
         check_shapes(token_ids=(token_ids, axes), is_real=(is_real, axes), segment_ids=(segment_ids, axes))
         self.embeddings.check_length(token_ids.shape[-1])
+        check_ids("segment_ids", segment_ids, self.config.n_segments)
         embedded = self.embeddings(token_ids, real_positions(is_real)) + self.segments(segment_ids)
         mask = rearrange(is_real, "batch tokens -> batch 1 1 tokens")
         return self.encoder(self.dropout(self.norm(embedded)), mask)
@@ -193,6 +195,7 @@ class BERTForMaskedLM(nn.Module):
     """Fills in masked tokens: a `BERT` and a `MaskedTokenHead`.
 
     A trainer that needs the logits of the masked tokens only calls ``model.bert`` and gives ``model.head`` those rows.
+    Devlin et al. (2019), section 3.1, task 1.
 
     Args:
         bert: the encoder; it is taken as it is, not copied.
@@ -227,6 +230,12 @@ class BERTForPreTraining(nn.Module):
 
     Args:
         bert: the encoder, with its pooler; it is taken as it is, not copied.
+
+    Example:
+        >>> bert = BERT(BERTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
+        >>> tokens, next_sentence = BERTForPreTraining(bert)(torch.tensor([[2, 7, 4, 3]]))
+        >>> tokens.shape, next_sentence.shape
+        (torch.Size([1, 4, 50]), torch.Size([1, 2]))
     """
 
     def __init__(self, bert: BERT) -> None:

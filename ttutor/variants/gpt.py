@@ -11,11 +11,11 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
-from ttutor.cache import DecoderCache
+from ttutor.cache import DecoderCache, layer_caches
 from ttutor.configs import Config
 from ttutor.decoder import Decoder
-from ttutor.embeddings import Embeddings, TokenEmbedding
+from ttutor.efficient import efficient_attention
+from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
 from ttutor.layers import ACTIVATIONS
 from ttutor.positions import AlibiPositions, LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
 from ttutor.shapes import check_shapes
@@ -70,6 +70,7 @@ class GPTConfig(Config):
         yield from self.not_probability("dropout")
         yield from self.not_among("activation", ACTIVATIONS)
         yield from self.not_among("positions", POSITIONS)
+        yield from self.not_bool("tie_embeddings")
 
     @classmethod
     def gpt2(cls, **changes: object) -> "GPTConfig":
@@ -144,7 +145,7 @@ class GPT(nn.Module):
         torch.Size([1, 3, 50])
     """
 
-    def __init__(self, config: GPTConfig, *, attend: Callable[..., Tensor] = scaled_dot_product_attention) -> None:
+    def __init__(self, config: GPTConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
         self.config = config
         token = TokenEmbedding(config.vocab_size, config.d_model, factor=1.0)
@@ -170,7 +171,8 @@ class GPT(nn.Module):
     def _initialise(self) -> None:
         """Weights of standard deviation 0.02; what writes to the stream is smaller the more layers write.
 
-        Radford et al. (2019), section 2.3: scaled by one over the root of the number of residual layers.
+        Radford et al. (2018), section 4.1, and (2019), section 2.3: the latter are scaled by one over the root of the
+        number of residual layers, two for each layer of ours.
         """
         for name, parameter in self.named_parameters():
             if name.endswith(("to_output.weight", "narrow.weight")):
@@ -202,10 +204,13 @@ class GPT(nn.Module):
 
         Raises:
             ShapeError: the ids do not have the two axes batch and tokens, or ``is_real`` has others.
-            ValueError: there are more tokens than ``max_len``.
+            ValueError: there are more tokens than ``max_len``, or the cache was made for another number of layers.
         """
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
         check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
+        # Both complain before the cache is extended: a refused call leaves it as it was.
+        layer_caches(cache, self.config.n_layers)
+        check_ids("token_ids", token_ids, self.config.vocab_size)
         seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
         self.embeddings.check_length(seen.n_tokens + token_ids.shape[-1])
         positions, real_keys = seen.extend(is_real)

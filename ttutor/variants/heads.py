@@ -68,8 +68,8 @@ def sentence_embedding(
 ) -> Float[Tensor, "batch d_model"]:
     """One vector for each text, to compare texts by: the mean of its tokens' hidden vectors.
 
-    Reimers and Gurevych (2019), section 3, where the mean was the best of three ways to pool. How well the angle
-    between two such vectors tells likeness depends on how the encoder was trained.
+    Reimers and Gurevych (2019), section 3; in their section 6 the mean is the best of three ways to pool. How well the
+    angle between two such vectors tells likeness depends on how the encoder was trained.
 
     Example:
         >>> from ttutor.variants.bert import BERT, BERTConfig

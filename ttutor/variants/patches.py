@@ -60,7 +60,13 @@ def unpatchify(
     check_shapes(patches=(patches, "batch patches d_patch"))
     n_patches, d_patch = patches.shape[1:]
     rows = round(n_patches**0.5) if n_rows is None else n_rows
-    if rows < 1 or n_patches % rows or (n_rows is None and rows**2 != n_patches) or d_patch % patch_size**2:
+    if (
+        patch_size < 1
+        or rows < 1
+        or n_patches % rows
+        or (n_rows is None and rows**2 != n_patches)
+        or d_patch % patch_size**2
+    ):
         raise ShapeError(
             f"{n_patches} patches of {d_patch} numbers do not make up an image of {rows} rows of patches of "
             f"{patch_size} x {patch_size} pixels; for one that is not square give n_rows"
@@ -79,7 +85,7 @@ def interpolate_positions(
 ) -> Float[Tensor, "new_positions d_model"]:
     """Positions for a grid of patches of another size: the class token's as it is, the others read off between the old.
 
-    Dosovitskiy et al. (2021), section 3.2. The interpolation is bicubic, as in Touvron et al. (2021), section 5; in the
+    Dosovitskiy et al. (2021), section 3.2. The interpolation is bicubic, as in Touvron et al. (2021), section 6; in the
     first paper's code it is linear.
 
     Args:

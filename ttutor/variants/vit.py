@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from functools import partial
 
 import torch
-from einops import pack, rearrange, repeat
+from einops import rearrange, repeat
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
 from ttutor.configs import Config
+from ttutor.efficient import efficient_attention
 from ttutor.encoder import Encoder
 from ttutor.layers import LayerNorm
 from ttutor.positions import LearnedPositions
@@ -124,14 +124,22 @@ class ViTConfig(Config):
 
 
 class VisionEncoder(nn.Module):
-    """Gives the class token and each patch of an image a hidden vector that is informed by all the others.
+    r"""Gives the class token and each patch of an image a hidden vector that is informed by all the others.
 
-    Dosovitskiy et al. (2021), equations 1 to 3. Tokens are the class token, then the patches row by row.
+    $$z_0 = [x_\mathrm{class};\; x_1 E;\; \dots;\; x_N E] + E_\mathrm{pos}$$
+
+    with $x_1, \dots, x_N$ the patches, row by row, each as one line of numbers. What follows is an encoder whose norms
+    stand before its sublayers. Dosovitskiy et al. (2021), equations 1 to 3.
 
     Args:
         config: sizes and choices.
         pooler: whether to have the `Pooler` that a classifier of pre-training has under it (section 3.1).
         attend: the attention function of all layers.
+
+    Example:
+        >>> config = ViTConfig.tiny(image_size=32, patch_size=8, n_layers=2)
+        >>> VisionEncoder(config)(torch.randn(2, 3, 32, 32)).shape  # 16 patches and the class token
+        torch.Size([2, 17, 192])
     """
 
     def __init__(
@@ -139,7 +147,7 @@ class VisionEncoder(nn.Module):
         config: ViTConfig,
         *,
         pooler: bool = False,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         self.config = config
@@ -170,7 +178,11 @@ class VisionEncoder(nn.Module):
         return self.encoder(self.embed(images))
 
     def embed(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch tokens d_model"]:
-        """What enters the first layer: the class token and the patches, each with its position (equation 1)."""
+        """What enters the first layer: the class token and the patches, each with its position (equation 1).
+
+        Raises:
+            ShapeError: the images have other axes, channels or sizes than the config says.
+        """
         size = self.config.image_size
         check_shapes({"channels": self.config.n_channels}, images=(images, "batch channels height width"))
         if tuple(images.shape[-2:]) != (size, size):
@@ -180,7 +192,7 @@ class VisionEncoder(nn.Module):
             )
         patches = self.embed_patches(patchify(images, self.config.patch_size))
         class_tokens = repeat(self.class_token, "d_model -> batch 1 d_model", batch=len(images))
-        tokens, _ = pack([class_tokens, patches], "batch * d_model")
+        tokens = torch.cat([class_tokens, patches], dim=1)
         positions = torch.arange(self.config.n_patches + 1, device=images.device)
         return self.dropout(tokens + self.position(rearrange(positions, "tokens -> 1 tokens")))
 
@@ -204,14 +216,14 @@ class ViT(nn.Module):
         torch.Size([2, 10])
     """
 
-    def __init__(self, config: ViTConfig, *, attend: Callable[..., Tensor] = scaled_dot_product_attention) -> None:
+    def __init__(self, config: ViTConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
         self.config = config
         self.vision = VisionEncoder(config, attend=attend)
         self.classifier = initialise_normal(nn.Linear(config.d_model, config.n_classes))
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n_classes"]:
-        """Logits of the classes for each image; Raises as `VisionEncoder.forward`."""
+        """Logits of the classes for each image; it complains as `VisionEncoder.forward` does."""
         return self.classifier(self.vision.pool(self.vision(images)))
 
 

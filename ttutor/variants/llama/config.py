@@ -18,7 +18,7 @@ class LlamaConfig(Config):
         vocab_size: number of tokens.
         d_model: width of the stream.
         n_heads: query heads of each layer.
-        n_kv_heads: key/value heads, a divisor of ``n_heads``; as many when left out.
+        n_kv_heads: key/value heads, a divisor of ``n_heads``; as many as those when left out.
         d_head: width of a head; ``d_model / n_heads`` when left out.
         n_layers: number of layers.
         d_ff: inner width of the feed-forward networks; 8/3 of ``d_model``, rounded up, in LLaMA.
@@ -67,9 +67,8 @@ class LlamaConfig(Config):
             yield from self.not_multiple("n_heads", "n_kv_heads")
         if self.d_head is None:
             yield from self.not_multiple("d_model", "n_heads")
-        for name in ("norm_eps", "rotary_base"):
-            if not getattr(self, name) > 0:
-                yield f"{name} must be positive ({name}={getattr(self, name)!r})"
+        yield from self.not_above_zero("norm_eps", "rotary_base")
+        yield from self.not_bool("tie_embeddings")
 
     def to_dict(self) -> dict[str, object]:
         """The config as plain values, for a checkpoint's JSON."""

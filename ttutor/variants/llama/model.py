@@ -8,9 +8,9 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
-from ttutor.embeddings import TokenEmbedding
+from ttutor.efficient import efficient_attention
+from ttutor.embeddings import TokenEmbedding, check_ids
 from ttutor.layers import GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
@@ -22,7 +22,11 @@ __all__ = ["Llama", "LlamaBlock"]
 
 
 class LlamaBlock(nn.Module):
-    """Causal self-attention with turned queries and keys, then SwiGLU, each in a residual connection.
+    r"""Causal self-attention with turned queries and keys, then SwiGLU, each in a residual connection.
+
+    $$y = x + \mathrm{MultiHead}(\mathrm{RMSNorm}(x)), \qquad z = y + \mathrm{SwiGLU}(\mathrm{RMSNorm}(y))$$
+
+    Touvron et al. (2023a), section 2.2; fewer key/value heads than query heads: Touvron et al. (2023b), section 2.2.
 
     Args:
         d_model: width of the stream.
@@ -32,6 +36,11 @@ class LlamaBlock(nn.Module):
         d_head: width of a head; ``d_model / n_heads`` when left out.
         make_norm: makes a norm from ``d_model``.
         attend: the attention function.
+
+    Example:
+        >>> rotation = RotaryPositions(d_head=4)(torch.tensor([[0, 1]]))
+        >>> LlamaBlock(d_model=12, n_heads=3, d_ff=32)(torch.randn(1, 2, 12), rotation=rotation).shape
+        torch.Size([1, 2, 12])
     """
 
     def __init__(
@@ -43,7 +52,7 @@ class LlamaBlock(nn.Module):
         n_kv_heads: int | None = None,
         d_head: int | None = None,
         make_norm: Callable[[int], nn.Module] = RMSNorm,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, d_head=d_head, bias=False, attend=attend)
@@ -59,7 +68,14 @@ class LlamaBlock(nn.Module):
         *,
         rotation: Rotation,
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Look back, then transform; ``mask`` holds besides the causal one, ``rotation`` is that of these tokens."""
+        """Look back, then transform each token.
+
+        Args:
+            hidden: the stream.
+            mask: what may be looked at, in addition to the causal mask.
+            cache: earlier tokens of this layer; it is extended by the new ones.
+            rotation: the turns of these tokens, from `ttutor.positions.RotaryPositions`.
+        """
         own = None if cache is None else cache.self_attention
         hidden = self.around_self_attention(
             hidden, lambda stream: self.self_attention(stream, mask=both(CAUSAL, mask), cache=own, rotation=rotation)
@@ -80,7 +96,7 @@ class Llama(nn.Module):
         torch.Size([1, 3, 50])
     """
 
-    def __init__(self, config: LlamaConfig, *, attend: Callable[..., Tensor] = scaled_dot_product_attention) -> None:
+    def __init__(self, config: LlamaConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
         self.config = config
         make_norm = partial(RMSNorm, eps=config.norm_eps)
@@ -138,6 +154,7 @@ class Llama(nn.Module):
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
         check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
         caches = layer_caches(cache, self.config.n_layers)
+        check_ids("token_ids", token_ids, self.config.vocab_size)  # before the cache is extended
         seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
         positions, mask = seen.extend(is_real)
         if self.config.window is not None:

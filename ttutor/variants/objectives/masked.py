@@ -74,6 +74,7 @@ def mask_tokens(
     """
     check_shapes(token_ids=(token_ids, "batch tokens"))
     check_rate("rate", rate)
+    check_rate("mask_share", mask_share)
     check_rate("random_share", random_share)
     check_rate("mask_share + random_share", mask_share + random_share)
     special = torch.tensor(sorted({mask_id, *special_ids}), device=token_ids.device)
@@ -83,7 +84,7 @@ def mask_tokens(
     draws = torch.randint(len(ordinary), token_ids.shape, generator=generator, device=token_ids.device)
     hidden = torch.where(fate < mask_share + random_share, ordinary[draws], token_ids)
     hidden = torch.where(fate < mask_share, mask_id, hidden)
-    return MaskedTokens(torch.where(chosen, hidden, token_ids), torch.where(chosen, token_ids, IGNORE_ID))
+    return MaskedTokens(torch.where(chosen, hidden, token_ids), torch.where(chosen, token_ids.long(), IGNORE_ID))
 
 
 def _ordinary_ids(token_ids: Tensor, special: Int[Tensor, " special"], vocab_size: int) -> Int[Tensor, " ordinary"]:

@@ -65,7 +65,7 @@ def text_infilling(
         mean_length: mean of the Poisson distribution.
 
     Raises:
-        ValueError: the rate is not between 0 and 1, or the mean length is not positive.
+        ValueError: the rate is not between 0 and 1, or the mean length not between 0.01 and a million.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -74,8 +74,8 @@ def text_infilling(
         7
     """
     check_rate("rate", rate)
-    if mean_length <= 0:
-        raise ValueError(f"mean_length must be positive, but is {mean_length}")
+    if not 0.01 <= mean_length <= 1e6:  # with far shorter spans the draws would hardly ever end
+        raise ValueError(f"mean_length must be between 0.01 and 1,000,000, but is {mean_length}")
     n_hidden = round(len(token_ids) * rate)
     lengths = _poisson_lengths(n_hidden, mean_length, generator)
     places = sorted(number_below(len(token_ids) - n_hidden + 1, generator) for _ in lengths)
@@ -92,7 +92,7 @@ def _poisson_lengths(total: int, mean: float, generator: torch.Generator) -> lis
     """Draw lengths until they add up to a total, the last one cut to fit."""
     lengths: list[int] = []
     while total > 0:
-        drawn = torch.poisson(torch.tensor(mean, device=generator.device), generator=generator)
+        drawn = torch.poisson(torch.tensor(float(mean), device=generator.device), generator=generator)
         lengths.append(min(int(drawn), total))
         total -= lengths[-1]
     return lengths

@@ -56,7 +56,7 @@ def next_tokens(token_ids: Int[Tensor, "batch tokens"], *, pad_id: int | None = 
     check_shapes(token_ids=(token_ids, "batch tokens"))
     if token_ids.shape[-1] < 2:
         raise ValueError(f"to predict a token from another takes 2 tokens, but there are {token_ids.shape[-1]}")
-    labels = token_ids[:, 1:]
+    labels = token_ids[:, 1:].long()
     if pad_id is not None:
         labels = torch.where(labels == pad_id, IGNORE_ID, labels)
     return NextTokens(token_ids[:, :-1], labels)

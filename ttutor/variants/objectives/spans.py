@@ -56,8 +56,8 @@ def span_corruption(
         >>> span_corruption(range(20), sentinel_ids=[90, 91, 92], generator=generator, rate=0.25)
         CorruptedSpans(inputs=[...], targets=[90, ...])
     """
-    token_ids = list(token_ids)
-    if not 0 < rate < 1 or mean_length < 1:
+    token_ids, sentinel_ids = _numbers(token_ids), _numbers(sentinel_ids)
+    if not 0 < rate < 1 or not mean_length >= 1:
         raise ValueError(
             f"rate must lie between 0 and 1 and mean_length be 1 or more, but rate={rate} and mean_length={mean_length}"
         )
@@ -95,6 +95,7 @@ def restore_spans(inputs: Sequence[int], targets: Sequence[int], *, sentinel_ids
         >>> restore_spans([7, 90, 8, 91], [90, 1, 2, 91, 3, 92], sentinel_ids=[90, 91, 92])
         [7, 1, 2, 8, 3]
     """
+    inputs, targets, sentinel_ids = _numbers(inputs), _numbers(targets), _numbers(sentinel_ids)
     spans: dict[int, list[int]] = {}
     for token_id in targets:
         if token_id in sentinel_ids:
@@ -110,6 +111,11 @@ def restore_spans(inputs: Sequence[int], targets: Sequence[int], *, sentinel_ids
     if missing or surplus:
         raise ValueError(f"inputs and targets do not belong together: no span for {missing}, no place for {surplus}")
     return [restored for token_id in inputs for restored in spans.get(token_id, [token_id])]
+
+
+def _numbers(token_ids: Sequence[int]) -> list[int]:
+    """Plain numbers, also of a tensor, whose elements are equal to none of another tensor in a set or dictionary."""
+    return [int(token_id) for token_id in token_ids]
 
 
 def _check_sentinels(token_ids: list[int], sentinel_ids: Sequence[int], n_needed: int) -> None:

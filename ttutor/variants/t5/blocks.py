@@ -6,8 +6,8 @@ from functools import partial
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
+from ttutor.efficient import efficient_attention
 from ttutor.layers import FeedForward, GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
@@ -18,9 +18,12 @@ __all__ = ["T5Block", "T5Stack"]
 
 
 class T5Block(nn.Module):
-    """Self-attention, in the decoder cross-attention, feed-forward network, each in a residual connection.
+    r"""Self-attention, in the decoder cross-attention, feed-forward network, each in a residual connection.
 
-    Raffel et al. (2020), section 2.1. No map has a bias, and scores are not scaled: the queries start smaller instead.
+    $$\mathrm{head}(x) = \mathrm{softmax}\big(Q K^\top + B\big)\,V$$
+
+    with $B$ the bias by distance, in self-attention only. Raffel et al. (2020), section 2.1. As in the authors' code,
+    no map has a bias, and scores are not divided by $\sqrt{d_\mathrm{head}}$: the queries start smaller instead.
 
     Args:
         d_model: width of the stream and of the memory.
@@ -34,6 +37,11 @@ class T5Block(nn.Module):
 
     Raises:
         ValueError: the feed-forward network is of no known kind.
+
+    Example:
+        >>> import torch
+        >>> T5Block(d_model=12, n_heads=3, d_ff=32)(torch.randn(2, 5, 12)).shape
+        torch.Size([2, 5, 12])
     """
 
     def __init__(
@@ -46,7 +54,7 @@ class T5Block(nn.Module):
         feed_forward: str = "relu",
         cross_attention: bool = False,
         dropout: float = 0.0,
-        attend: Callable[..., Tensor] = scaled_dot_product_attention,
+        attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
         make_attention = partial(
@@ -82,7 +90,14 @@ class T5Block(nn.Module):
         *,
         bias: Float[Tensor, "..."] | None = None,
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Look around, look over, transform; ``mask``, ``cache`` and ``bias`` as for `MultiHeadAttention.forward`.
+        """Look at the stream, then at the memory, then transform each token.
+
+        Args:
+            hidden: the stream.
+            memory: the encoder's output, for a block with cross-attention.
+            mask, bias: of the self-attention, as for `MultiHeadAttention.forward`.
+            memory_mask: which tokens of the memory are real.
+            cache: earlier tokens of this layer; it is extended by the new ones.
 
         Raises:
             ValueError: a memory is missing, or came to a block that cannot use it.
@@ -108,9 +123,15 @@ class T5Stack(nn.Module):
 
     Args:
         d_model: width of the stream.
-        positions: the biases; those for both directions make an encoder, those for one a decoder that looks back only.
+        positions: the biases. Bidirectional ones make an encoder, the others a decoder, which looks back only.
         blocks: the blocks, with cross-attention in a decoder.
         dropout: probability of dropping a feature of what enters and leaves, while training.
+
+    Example:
+        >>> import torch
+        >>> encoder = T5Stack(12, RelativePositions(n_heads=3), [T5Block(d_model=12, n_heads=3, d_ff=32)])
+        >>> encoder(torch.randn(1, 4, 12), positions=torch.tensor([[0, 1, 2, 3]])).shape
+        torch.Size([1, 4, 12])
     """
 
     def __init__(
@@ -137,9 +158,9 @@ class T5Stack(nn.Module):
             hidden: the embedded tokens.
             positions: where they stand in their rows.
             memory: the encoder's output, for a decoder.
-            mask: which tokens may be looked at; in a decoder besides the causal mask.
+            mask: which tokens may be looked at; in a decoder, in addition to the causal mask.
             memory_mask: which tokens of the memory are real.
-            cache: earlier tokens; these ones must have been announced to it.
+            cache: earlier tokens; its `extend` must have been called for these ones.
 
         Raises:
             ValueError: the cache was made for another number of layers.

@@ -61,6 +61,7 @@ class T5Config(Config):
         yield from self.not_positive("n_buckets", "max_distance")
         yield from self.not_probability("dropout")
         yield from self.not_among("feed_forward", FEED_FORWARDS)
+        yield from self.not_bool("tie_embeddings")
         if type(self.pad_id) is not int or (type(self.vocab_size) is int and not 0 <= self.pad_id < self.vocab_size):
             yield f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})"
 

@@ -7,9 +7,9 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, layer_caches, real_positions
-from ttutor.embeddings import TokenEmbedding
+from ttutor.efficient import efficient_attention
+from ttutor.embeddings import TokenEmbedding, check_ids
 from ttutor.masks import Mask
 from ttutor.positions import RelativePositions
 from ttutor.shapes import check_shapes
@@ -33,7 +33,7 @@ class T5(nn.Module):
         torch.Size([1, 3, 50])
     """
 
-    def __init__(self, config: T5Config, *, attend: Callable[..., Tensor] = scaled_dot_product_attention) -> None:
+    def __init__(self, config: T5Config, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
         self.config = config
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model, factor=1.0)
@@ -45,7 +45,10 @@ class T5(nn.Module):
             self.to_logits.weight = self.embedding.table.weight
 
     def _initialise(self) -> None:
-        """Each map keeps the size of what it reads; queries start small, since no score is divided by anything."""
+        """Start each map so that it keeps the size of what it reads, and queries smaller, since scores are not scaled.
+
+        In the sublayers as in the authors' code; the paper does not say how weights start.
+        """
         for name, module in self.named_modules():
             if isinstance(module, nn.Linear):
                 nn.init.normal_(module.weight, std=module.in_features**-0.5)
@@ -123,7 +126,9 @@ class T5(nn.Module):
             memory=(memory, "batch source d_model"),
             is_real=(is_real, "batch target"),
         )
-        layer_caches(cache, self.config.n_layers)  # complains before the cache is extended
+        # Both complain before the cache is extended: a refused call leaves it as it was.
+        layer_caches(cache, self.config.n_layers)
+        check_ids("target_ids", target_ids, self.config.vocab_size)
         positions, real_keys = (DecoderCache(0) if cache is None else cache).extend(is_real)
         return self.decoder(self.embedding(target_ids), positions, memory, real_keys, memory_mask, cache)
 

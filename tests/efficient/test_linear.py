@@ -1,0 +1,371 @@
+"""Linear attention: three programs for one function, and how far that function is from softmax attention."""
+
+from __future__ import annotations
+
+import math
+from functools import partial
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.efficient.cases import Case, inputs_of, mask_of
+from ttutor.attention import attention_weights, scaled_dot_product_attention
+from ttutor.efficient import linear
+from ttutor.efficient.errors import BackendError
+from ttutor.efficient.features import FavorFeatures, elu_features
+from ttutor.efficient.linear import linear_attention, linear_weights
+from ttutor.efficient.linear_state import LinearState, linear_attention_recurrent
+from ttutor.efficient.situation import situation_of
+from ttutor.masks import Mask, padding_mask
+from ttutor.multihead import MultiHeadAttention
+from ttutor.shapes import ShapeError
+
+
+def seeded(seed: int = 0) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def favor(n_features: int = 24, d_head: int = 8, seed: int = 0) -> FavorFeatures:
+    return FavorFeatures.draw(n_features, d_head=d_head, generator=seeded(seed))
+
+
+MAPS = {"elu": elu_features, "favor": favor()}
+MASKINGS = ("none", "causal", "lengths", "causal+lengths", "keys")
+SIZES = ((5, 7), (7, 5), (1, 1), (1, 9), (64, 65), (131, 131), (200, 330), (300, 140))
+
+
+def in_full(case: Case, inputs, feature_map):
+    """The oracle: exponentials of nothing, a table of dot products of features, masked and divided by its rows' sums.
+
+    Written with plain loops over heads, and without any care for numbers that are too large or too small.
+    """
+    query, key, value = inputs.tensors()
+    mask = mask_of(case)
+    drawn = None if mask is None else mask.materialise(case.n_queries, case.n_keys)
+    drawn = torch.ones(case.n_queries, case.n_keys, dtype=torch.bool) if drawn is None else drawn
+    drawn = drawn.expand(case.batch, case.n_heads, case.n_queries, case.n_keys)
+    group = case.n_heads // case.n_kv_heads
+    outputs = []
+    for head in range(case.n_heads):
+        q = feature_map(query[:, head : head + 1], None)
+        k = feature_map(key[:, head // group : head // group + 1], None)
+        phi_q, phi_k = (f.values if f.log_size is None else f.values * f.log_size[..., None].exp() for f in (q, k))
+        weights = (phi_q @ phi_k.mT) * drawn[:, head : head + 1]
+        total = weights.sum(-1, keepdim=True)
+        weights = torch.where(total > 0, weights / torch.where(total > 0, total, 1.0), 0.0)
+        outputs.append(weights @ value[:, head // group : head // group + 1])
+    return torch.cat(outputs, dim=1)
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("masking", MASKINGS)
+@pytest.mark.parametrize("sizes", SIZES, ids=str)
+def test_chunks_equal_the_table(name, masking, sizes):
+    n_queries, n_keys = sizes
+    case = Case(
+        n_queries=n_queries, n_keys=n_keys, masking=masking, n_heads=4, n_kv_heads=2, d_value=5, dtype=torch.float64
+    )
+    inputs, feature_map = inputs_of(case, requires_grad=True), MAPS[name]
+    expected = in_full(case, inputs, feature_map)
+    found = linear_attention(*inputs.tensors(), mask_of(case), feature_map=feature_map)
+    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+    weighting = torch.randn(expected.shape, generator=seeded(), dtype=torch.float64)
+    for mine, true in zip(
+        torch.autograd.grad(found, inputs.tensors(), weighting),
+        torch.autograd.grad(expected, inputs.tensors(), weighting),
+        strict=True,
+    ):
+        torch.testing.assert_close(mine, true, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("masking", ["none", "causal", "dense", "causal+dense", "everything", "nothing"])
+def test_weights_blend_values_as_the_table_does(name, masking):
+    case = Case(masking=masking, n_heads=4, n_kv_heads=2, dtype=torch.float64)
+    inputs, group = inputs_of(case), 2
+    weights = linear_weights(*inputs.tensors()[:2], mask_of(case), feature_map=MAPS[name])
+    found = weights @ inputs.value.repeat_interleave(group, dim=1)
+    torch.testing.assert_close(found, in_full(case, inputs, MAPS[name]), rtol=0, atol=1e-12)
+    sums = weights.sum(-1)
+    torch.testing.assert_close(sums, (sums > 0).double(), rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("chunk", [1, 3, 50, 1000])
+def test_the_recurrence_equals_chunks_of_every_size(name, chunk, monkeypatch):
+    monkeypatch.setattr(linear, "CHUNK", chunk)
+    case = Case(n_queries=41, n_keys=41, n_heads=4, n_kv_heads=2, d_value=5, dtype=torch.float64)
+    inputs, feature_map = inputs_of(case), MAPS[name]
+    lengths = torch.tensor([41, 17])
+    is_real = torch.arange(41) < lengths[:, None]
+    looped, _ = linear_attention_recurrent(*inputs.tensors(), is_real=is_real, feature_map=feature_map)
+    chunked = linear_attention(
+        *inputs.tensors(), Mask(key_lengths=lengths), causal=True, scale=None, feature_map=feature_map
+    )
+    torch.testing.assert_close(chunked, looped, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_decoding_token_by_token_continues_where_it_stopped_and_its_state_does_not_grow(name):
+    q, k, v = (torch.randn(2, 3, 20, 8, generator=seeded(i), dtype=torch.float64) for i in range(3))
+    whole = linear_attention(q, k, v, causal=True, feature_map=MAPS[name])
+    state, sizes = None, set()
+    for t in range(20):
+        now = slice(t, t + 1)
+        context, state = linear_attention_recurrent(
+            q[..., now, :], k[..., now, :], v[..., now, :], state, feature_map=MAPS[name]
+        )
+        torch.testing.assert_close(context, whole[..., now, :], rtol=0, atol=1e-12)
+        sizes.add(tuple(part.shape for part in state))
+    n_features = MAPS[name](q, None).values.shape[-1]
+    assert sizes == {((2, 3, n_features, 8), (2, 3, n_features), (2, 3))}
+    assert isinstance(state, LinearState)
+
+
+def test_no_tokens_leave_the_state_as_it_was():
+    q, k, v = torch.randn(3, 2, 3, 4, 8, generator=seeded())
+    _, state = linear_attention_recurrent(q, k, v)
+    nothing, same = linear_attention_recurrent(q[..., :0, :], k[..., :0, :], v[..., :0, :], state)
+    assert nothing.shape == (2, 3, 0, 8)
+    assert all(torch.equal(a, b) for a, b in zip(state, same, strict=True))
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_without_keys_there_is_nothing_to_see(causal):
+    q, k, v = torch.randn(3, 2, 3, 4, 8, generator=seeded())
+    nothing = linear_attention(q, k[..., :0, :], v[..., :0, :], causal=causal)
+    assert torch.equal(nothing, torch.zeros_like(q))
+    assert linear_attention(q[..., :0, :], k, v, causal=causal).shape == (2, 3, 0, 8)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_gradients_are_right(name):
+    tensors = [torch.randn(1, 2, 4, 3, generator=seeded(i), dtype=torch.float64).requires_grad_() for i in range(3)]
+    feature_map = elu_features if name == "elu" else favor(6, 3)
+    for causal in (False, True):
+        attend = partial(linear_attention, causal=causal, feature_map=feature_map)
+        assert torch.autograd.gradcheck(attend, tensors)
+
+
+@pytest.mark.parametrize("name", MAPS)
+def test_no_later_token_changes_a_bit_of_an_earlier_output(name):
+    tensors = list(torch.randn(3, 1, 2, 300, 8, generator=seeded()))
+    before = linear_attention(*tensors, causal=True, feature_map=MAPS[name])
+    for t in (1, 127, 128, 200):
+        changed = [tensor.clone() for tensor in tensors]
+        for tensor in changed:
+            tensor[..., t:, :] = 3 * torch.randn(1, 2, 300 - t, 8, generator=seeded(t))
+        after = linear_attention(*changed, causal=True, feature_map=MAPS[name])
+        assert torch.equal(after[..., :t, :], before[..., :t, :])
+        assert not torch.equal(after[..., t, :], before[..., t, :])
+
+
+@pytest.mark.parametrize("causal", [False, True])
+def test_padding_never_matters_and_comes_in_three_forms(causal):
+    q, k, v = torch.randn(3, 2, 3, 9, 8, generator=seeded())
+    token_ids = torch.tensor([[5, 6, 7, 8, 9, 5, 0, 0, 0], [4] * 9])
+    forms = (padding_mask(token_ids, 0), Mask(key_lengths=torch.tensor([6, 9])), Mask(dense=padding_mask(token_ids, 0)))
+    first = linear_attention(q, k, v, forms[0], causal=causal)
+    for form in forms[1:]:
+        assert torch.equal(linear_attention(q, k, v, form, causal=causal), first)
+    one_row = (token_ids > 0)[0]  # the same for all rows of the batch
+    same = linear_attention(q, k, v, Mask(key_lengths=torch.tensor([6, 6])), causal=causal)
+    assert torch.equal(linear_attention(q, k, v, one_row, causal=causal), same)
+    k[0, :, 6:], v[0, :, 6:] = 50.0, -70.0
+    assert torch.equal(linear_attention(q, k, v, forms[0], causal=causal), first)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(1, 270), st.integers(1, 270), st.booleans(), st.sampled_from(["elu", "favor"]), st.integers(0, 300))
+def test_any_lengths(n_queries, n_keys, causal, name, length):
+    inputs = inputs_of(Case(n_queries=n_queries, n_keys=n_keys, d_value=3, dtype=torch.float64))
+    mask = Mask(causal=causal, key_lengths=torch.tensor([min(length, n_keys), n_keys]))
+    weights = linear_weights(inputs.query, inputs.key, mask, feature_map=MAPS[name])
+    found = linear_attention(*inputs.tensors(), mask, feature_map=MAPS[name])
+    torch.testing.assert_close(found, weights @ inputs.value, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])
+@pytest.mark.parametrize("name", MAPS)
+def test_every_dtype_is_as_exact_as_its_own_rounding(dtype, name):
+    case = Case(n_queries=257, n_keys=257, masking="causal+lengths", dtype=dtype, strided=True)
+    inputs = inputs_of(case)
+    exact = linear_attention(*(t.double() for t in inputs.tensors()), mask_of(case), feature_map=MAPS[name])
+    found = linear_attention(*inputs.tensors(), mask_of(case), feature_map=MAPS[name])
+    assert found.dtype == dtype
+    assert (found.double() - exact).abs().max() <= 4 * torch.finfo(dtype).eps * exact.abs().max()
+
+
+def test_long_queries_and_keys_neither_overflow_nor_vanish():
+    q, k = (unit(20.0, seed, n=50, d_head=8).float() for seed in (0, 1))
+    v = torch.randn(1, 1, 50, 5, generator=seeded(2))
+    # Such keys have features of about exp(-20 ** 2 / 2), far below the smallest float32.
+    assert (-(k.square().sum(-1)) / 2).exp().max() == 0
+    for causal in (False, True):
+        attend = partial(linear_attention, causal=causal, scale=1.0, feature_map=favor(64))
+        found, exact = attend(q, k, v), attend(q.double(), k.double(), v.double())
+        assert found.isfinite().all()
+        assert found.abs().sum(-1).min() > 0
+        torch.testing.assert_close(found.double(), exact, rtol=0, atol=1e-3)
+
+
+def test_directions_are_orthogonal_in_groups_and_as_long_as_gaussian_ones():
+    drawn = FavorFeatures.draw(4096, d_head=8, generator=seeded()).directions
+    for group in drawn.unflatten(0, (-1, 8))[:5]:
+        gram = group @ group.T
+        torch.testing.assert_close(gram, torch.diag(gram.diagonal()), rtol=0, atol=1e-12)
+    squares = drawn.square().sum(-1)  # chi-squared with 8 degrees of freedom: mean 8, variance 16
+    assert abs(squares.mean() - 8) < 5 * 4 / math.sqrt(4096)
+    torch.testing.assert_close(drawn.T @ drawn / 4096, torch.eye(8, dtype=torch.float64), rtol=0, atol=0.12)
+    again = FavorFeatures.draw(4096, d_head=8, generator=seeded()).directions
+    assert torch.equal(drawn, again)
+    assert not torch.equal(drawn, FavorFeatures.draw(4096, d_head=8, generator=seeded(1)).directions)
+
+
+def unit(length: float, seed: int, n: int = 48, d_head: int = 16) -> torch.Tensor:
+    """Vectors of one length and random directions, ``1 1 tokens d_head``."""
+    drawn = torch.randn(1, 1, n, d_head, generator=seeded(seed), dtype=torch.float64)
+    return length * drawn / drawn.norm(dim=-1, keepdim=True)
+
+
+def favor_error(n_features: int, length: float, n_draws: int = 6) -> float:
+    """How far attention with so many features is from softmax attention, relative to its size."""
+    q, k, v = unit(length, 1), unit(length, 2), torch.randn(1, 1, 48, 16, generator=seeded(3), dtype=torch.float64)
+    exact = scaled_dot_product_attention(q, k, v)
+    squares = []
+    for seed in range(n_draws):
+        found = linear_attention(q, k, v, feature_map=favor(n_features, 16, seed))
+        squares.append(((found - exact).norm() / exact.norm()).square())
+    return math.sqrt(sum(squares) / n_draws)
+
+
+def test_the_features_products_are_exponentials_on_average():
+    q, k = unit(1.0, 1, n=4), unit(1.0, 2, n=4)
+    phi_q, phi_k = (f.values * f.log_size[..., None].exp() for f in (favor(200_000, 16)(x, 1.0) for x in (q, k)))
+    torch.testing.assert_close(phi_q @ phi_k.mT, (q @ k.mT).exp(), rtol=0.03, atol=0)
+
+
+def test_favors_error_falls_with_the_root_of_the_number_of_features():
+    counts = [16, 64, 256, 1024, 4096]
+    errors = [favor_error(n, 2.0) for n in counts]
+    log_n, log_error = (torch.tensor(x, dtype=torch.float64).log() for x in (counts, errors))
+    slope = ((log_n - log_n.mean()) * (log_error - log_error.mean())).sum() / (log_n - log_n.mean()).square().sum()
+    assert -0.6 < slope < -0.4, errors
+    assert errors[-1] < 0.1
+    assert favor_error(4096, 4.0) > 3 * errors[-1]  # and grows with the lengths of queries and keys
+
+
+def test_orthogonal_directions_lower_the_error_of_the_exponentials():
+    q, k = unit(0.7, 1), unit(0.7, 2)
+    generator, errors = seeded(), []
+    for orthogonal in (True, False):
+        total = 0.0
+        for _ in range(200):
+            feature_map = FavorFeatures.draw(16, d_head=16, generator=generator, orthogonal=orthogonal)
+            phi_q, phi_k = (f.values * f.log_size[..., None].exp() for f in (feature_map(q, 1.0), feature_map(k, 1.0)))
+            total += (phi_q @ phi_k.mT - (q @ k.mT).exp()).square().mean()
+        errors.append(total)
+    assert errors[0] < 0.9 * errors[1]
+
+
+def test_elu_features_make_another_function_than_the_softmax():
+    q, k = unit(2.0, 1), unit(2.0, 2)
+    soft, lin = attention_weights(q, k, scale=1.0), linear_weights(q, k)
+    assert (soft - lin).norm() / soft.norm() > 0.3
+    # Whatever the key's length, its weight grows no faster than that length; the softmax's grows exponentially.
+    longer = torch.cat([k[..., :1, :] * 20, k[..., 1:, :]], dim=-2)
+    query = k[..., :1, :]
+    assert linear_weights(query, longer)[..., 0, 0] < 0.5 < attention_weights(query, longer, scale=1.0)[..., 0, 0]
+
+
+def test_multi_head_attention_takes_it():
+    layer = MultiHeadAttention(16, 4, 2, attend=partial(linear_attention, feature_map=favor(12, 4))).double()
+    hidden = torch.randn(2, 5, 16, generator=seeded(), dtype=torch.float64)
+    whole = layer(hidden, mask=Mask(causal=True))
+    assert whole.shape == (2, 5, 16)
+    torch.testing.assert_close(layer(hidden[:, :3], mask=Mask(causal=True)), whole[:, :3], rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        {"window": 2},
+        {"mask": Mask(window=3)},
+        {"bias": torch.zeros(5, 7)},
+        {"dropout": 0.1},
+        {"mask": torch.ones(5, 7, dtype=torch.bool)},
+        {"mask": torch.ones(2, 3, 1, 7, dtype=torch.bool)},
+    ],
+    ids=str,
+)
+def test_what_has_no_sum_for_all_queries_is_refused_and_the_situation_says_so(call):
+    tensors = inputs_of(Case()).tensors()
+    with pytest.raises(BackendError, match="no window, bias, dropout or mask that differs"):
+        linear_attention(*tensors, **call)
+    structure = call["mask"] if isinstance(call.get("mask"), Mask) else Mask(dense=call.get("mask"))
+    structure = structure & Mask(window=call.get("window"))
+    situation = situation_of(*tensors, structure, bias=call.get("bias"), dropout=call.get("dropout", 0.0))
+    assert linear.why_not(situation) is not None
+    assert linear.why_not(situation_of(*tensors, Mask(causal=True))) is None
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_misfits_are_named():
+    q, k, v = torch.randn(3, 1, 2, 5, 8)
+    with pytest.raises(ShapeError, match="axis 'd_head' is 8 in query but 7 in key"):
+        linear_attention(q, k[..., :7], v)
+    with pytest.raises(ShapeError, match="axis 'd_head' is 8 in inputs but must be 16"):
+        linear_attention(q, k, v, feature_map=favor(4, 16))
+    with pytest.raises(ShapeError, match="axis 'tokens' is 5 in query but 4 in key"):
+        linear_attention_recurrent(q, k[..., :4, :], v[..., :4, :])
+    with pytest.raises(ValueError, match="scale of at least 0"):
+        linear_attention(q, k, v, scale=-1.0)
+    with pytest.raises(ValueError, match="must be at least 1"):
+        FavorFeatures.draw(0, d_head=4, generator=seeded())
+
+
+def test_what_is_kept_for_the_backward_pass_grows_with_the_length_not_its_square():
+    kept = []
+    for length in (512, 1024, 2048):
+        tensors = [torch.randn(1, 1, length, 8, generator=seeded(i)).requires_grad_() for i in range(3)]
+        storages = {}
+
+        def pack(tensor, storages=storages):
+            storages[tensor.untyped_storage().data_ptr()] = tensor
+            return tensor
+
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            linear_attention(*tensors, causal=True)
+        kept.append(sum(t.untyped_storage().nbytes() for t in storages.values()))
+    assert kept[2] / kept[1] == pytest.approx(2, rel=0.05)
+    assert kept[1] / kept[0] == pytest.approx(2, rel=0.05)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("name", MAPS)
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_the_whole_grid(name, masking):
+    lengths = (1, 2, 63, 64, 65, 257, 1000)
+    for n_queries in lengths:
+        for n_keys in lengths:
+            for d_head, n_kv_heads in ((8, 4), (16, 2), (64, 1)):
+                case = Case(
+                    n_queries=n_queries,
+                    n_keys=n_keys,
+                    masking=masking,
+                    n_heads=4,
+                    n_kv_heads=n_kv_heads,
+                    d_head=d_head,
+                    dtype=torch.float64,
+                    strided=n_queries % 2 == 0,
+                )
+                inputs = inputs_of(case)
+                feature_map = elu_features if name == "elu" else favor(24, d_head)
+                torch.testing.assert_close(
+                    linear_attention(*inputs.tensors(), mask_of(case), feature_map=feature_map),
+                    in_full(case, inputs, feature_map),
+                    rtol=0,
+                    atol=1e-11,
+                )

@@ -1,0 +1,190 @@
+"""The counter counts what is run, and the comparison table's columns come out of it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+import pytest
+import torch
+from torch.utils.flop_counter import FlopCounterMode
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.cache import DecoderCache
+from ttutor.decoder import Decoder
+from ttutor.efficient.explicit import explicit_attention
+from ttutor.efficient.features import FavorFeatures
+from ttutor.efficient.linear import linear_attention
+from ttutor.efficient.linear_state import linear_attention_recurrent
+from ttutor.efficient.mamba import SelectiveStateSpace
+from ttutor.efficient.operations import attention_operations, count_operations, decoding_cost
+from ttutor.efficient.sdpa import sdpa_attention
+from ttutor.efficient.sparse import sparse_attention
+from ttutor.efficient.sparse_masks import draw_random_blocks
+from ttutor.efficient.state_space import Selection, selective_loop
+from ttutor.efficient.tiled import tiled_attention
+
+
+def test_a_product_is_counted_by_its_shapes():
+    counted = count_operations(torch.matmul, torch.zeros(2, 3, 5, device="meta"), torch.zeros(2, 5, 7, device="meta"))
+    assert (counted.matrix_products, counted.multiply_adds, counted.largest) == (1, 2 * 3 * 5 * 7, 2 * 3 * 7)
+    assert counted.by_name["bmm"] == 1
+
+
+def test_attention_is_two_products_forward_and_four_backward():
+    n, m, d, v = 11, 13, 5, 3
+    forward = attention_operations(scaled_dot_product_attention, n, m, batch=2, n_heads=4, d_head=d, d_value=v)
+    assert forward.matrix_products == 2
+    assert forward.multiply_adds == 8 * n * m * (d + v)
+    assert forward.exponentials == forward.largest == 8 * n * m
+    assert forward.kept == 0
+    both = attention_operations(
+        scaled_dot_product_attention, n, m, batch=2, n_heads=4, d_head=d, d_value=v, backward=True
+    )
+    assert both.matrix_products == 6
+    assert both.multiply_adds == 3 * 8 * n * m * (d + v)
+    assert both.kept >= 8 * n * m
+
+
+@pytest.mark.parametrize("device", ["meta", "cpu"])
+def test_tiles_cost_seven_products_where_the_plain_version_costs_six(device):
+    options = {"n_queries": 600, "d_head": 8, "backward": True, "device": device}
+    tiled = attention_operations(tiled_attention, **options)
+    plain = attention_operations(explicit_attention, **options)
+    assert 6 * tiled.multiply_adds == 7 * plain.multiply_adds
+    n_tiles = 3 * 2  # blocks of 256 queries and 512 keys
+    assert tiled.matrix_products == 7 * n_tiles
+    # Each tile's weights are computed once each way; forward also the correction of every row, for each tile.
+    assert tiled.exponentials == 2 * 600**2 + 600 * 2
+    assert plain.exponentials == plain.largest == 600**2
+    assert tiled.largest < plain.largest / 2
+    assert tiled.kept < plain.kept / 10
+
+
+def test_the_tiled_memory_is_linear_though_its_work_is_not():
+    sizes = [attention_operations(tiled_attention, n, backward=True) for n in (1024, 2048)]
+    assert sizes[1].kept == 2 * sizes[0].kept
+    assert sizes[1].largest <= 2 * sizes[0].largest
+    assert sizes[1].multiply_adds == 4 * sizes[0].multiply_adds
+
+
+def test_pytorchs_own_counter_sees_the_same_products():
+    tensors = [torch.randn(2, 3, 9, 4, requires_grad=True) for _ in range(3)]
+    counted = count_operations(explicit_attention, *tensors, backward=True, causal=True)
+    with FlopCounterMode(display=False) as counter:
+        explicit_attention(*tensors, causal=True).sum().backward()
+    assert 2 * counted.multiply_adds == counter.get_total_flops()
+
+
+def test_a_fused_kernel_is_counted_by_its_definition():
+    options = {"n_queries": 64, "n_heads": 2, "d_head": 16, "device": "cpu"}
+    forward = attention_operations(sdpa_attention, **options)
+    assert forward.by_name["_scaled_dot_product_flash_attention_for_cpu"] == 1
+    assert (forward.matrix_products, forward.multiply_adds) == (2, 2 * 2 * 64**2 * 16)
+    assert forward.exponentials == 2 * 64**2
+    both = attention_operations(sdpa_attention, **options, backward=True)
+    assert (both.matrix_products, both.multiply_adds) == (7, 7 * 2 * 64**2 * 16)
+    assert both.exponentials == 2 * 2 * 64**2
+
+
+def test_linear_and_sparse_attention_double_where_full_attention_quadruples():
+    generator = torch.Generator().manual_seed(0)
+    blocks = draw_random_blocks(2048, block_size=64, n_random=2, generator=generator)
+    favor = FavorFeatures.draw(128, d_head=64, generator=generator)
+    linear_ones = {
+        "elu": partial(linear_attention, causal=True),
+        "favor": partial(linear_attention, causal=True, feature_map=favor),
+        "window": partial(sparse_attention, window=128, causal=True),
+        "sparse": partial(sparse_attention, window=64, n_global=2, random_blocks=blocks),
+    }
+    for name, attend in linear_ones.items():
+        short, long = (attention_operations(attend, n, backward=True) for n in (1024, 2048))
+        for count in ("multiply_adds", "exponentials", "pointwise", "kept", "largest"):
+            assert getattr(long, count) <= 2.05 * getattr(short, count), (name, count)
+        assert long.multiply_adds > 1.9 * short.multiply_adds, name
+    short, long = (attention_operations(explicit_attention, n, backward=True) for n in (1024, 2048))
+    assert (long.multiply_adds, long.exponentials) == (4 * short.multiply_adds, 4 * short.exponentials)
+    assert attention_operations(linear_ones["elu"], 2048, backward=True).multiply_adds < long.multiply_adds / 4
+
+
+def test_the_loops_work_is_linear_on_the_way_back_too():
+    def looped(n_tokens):
+        tokens = torch.zeros(1, 2, n_tokens, 4, device="meta", requires_grad=True)
+        return count_operations(linear_attention_recurrent, tokens, tokens, tokens, backward=True)
+
+    def selected(n_tokens):
+        features, states, rate = (
+            torch.zeros(*shape, device="meta", requires_grad=True)
+            for shape in ((1, n_tokens, 3), (1, n_tokens, 5), (3, 5))
+        )
+        return count_operations(selective_loop, features, Selection(features, rate, states, states), backward=True)
+
+    for program in (looped, selected):
+        short, long = program(64), program(128)
+        for count in ("multiply_adds", "exponentials", "pointwise", "kept", "largest"):
+            assert getattr(long, count) <= 2.05 * getattr(short, count), (program, count)
+        assert long.pointwise > 1.9 * short.pointwise
+
+
+def test_a_state_spaces_work_is_tokens_times_features_times_states():
+    def work(n_tokens, d_inner, d_state):
+        block = SelectiveStateSpace(8, d_inner=d_inner, d_state=d_state, d_step=1).to("meta")
+        return count_operations(block, torch.zeros(1, n_tokens, 8, device="meta"))
+
+    base = work(256, 64, 16)
+    # Exponentials: one for each number of state and step (and one more, for what is added), few for each feature.
+    assert 2 * 256 * 64 * 16 <= base.exponentials <= 1.1 * (2 * 256 * 64 * 16)
+    for wider in (work(512, 64, 16), work(256, 128, 16), work(256, 64, 32)):
+        assert 1.9 < wider.exponentials / base.exponentials <= 2
+        assert 1.9 < wider.pointwise / base.pointwise < 2.3  # the scan's rounds grow with the logarithm of the tokens
+
+
+@pytest.mark.parametrize("n", [1, 2, 30])
+def test_decoding_costs_a_sum_with_a_cache_and_a_sum_of_squares_without(n):
+    with_cache, without = (decoding_cost(n, with_cache=cached, n_heads=2, d_head=4) for cached in (True, False))
+    assert with_cache.exponentials == 2 * n * (n + 1) // 2
+    assert without.exponentials == 2 * n * (n + 1) * (2 * n + 1) // 6
+    # Two products for each score, each of width 4; but the first step blends a single value, which is no product.
+    for counted in (with_cache, without):
+        assert counted.multiply_adds == (counted.exponentials * 2 - 2) * 4
+
+
+def test_a_real_decoder_with_its_cache_does_the_same():
+    n, n_layers, n_heads = 9, 2, 3
+    decoder = Decoder(
+        d_model=6, n_heads=n_heads, d_ff=8, n_layers=n_layers, cross_attention=False, attend=explicit_attention
+    ).eval()
+    tokens = torch.randn(1, n, 6)
+
+    def decode(cache):
+        for t in range(1, n + 1):
+            decoder(tokens[:, :t] if cache is None else tokens[:, t - 1 : t], cache=cache)
+
+    with torch.no_grad():
+        cached, uncached = (count_operations(decode, cache) for cache in (DecoderCache(n_layers), None))
+    heads = n_layers * n_heads
+    assert cached.exponentials == heads * decoding_cost(n, with_cache=True).exponentials
+    assert uncached.exponentials == heads * decoding_cost(n, with_cache=False).exponentials
+
+
+def test_views_make_nothing_and_inputs_are_not_made():
+    table = torch.zeros(50, 50)
+    assert count_operations(lambda tensor: tensor.T[None].expand(9, 50, 50), table).largest == 0
+    assert count_operations(lambda tensor: (tensor[:2] + 1).expand(9, 2, 50), table).largest == 100
+    kept = count_operations(lambda tensor: tensor.T * tensor, table.clone().requires_grad_()).kept
+    assert kept == 2500  # twice the same memory
+
+
+def test_sums_and_changes_in_place_count_what_they_read():
+    counted = count_operations(lambda tensor: tensor.add_(1).sum(), torch.zeros(7, 3))
+    assert counted.pointwise == 2 * 21
+
+
+def test_a_backward_pass_without_gradients_is_refused():
+    with pytest.raises(ValueError, match="no input requires a gradient"):
+        count_operations(torch.exp, torch.zeros(3), backward=True)
+
+
+@pytest.mark.soak
+def test_a_thousand_tokens_cost_333_833_500_scores_without_a_cache_and_500_500_with():
+    assert decoding_cost(1000, with_cache=True, d_head=1).exponentials == 500_500
+    assert decoding_cost(1000, with_cache=False, d_head=1).exponentials == 333_833_500

@@ -1,0 +1,247 @@
+"""A selective state space: three programs for one function, and a block around it that decodes token by token."""
+
+from __future__ import annotations
+
+import copy
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from ttutor.efficient.mamba import SelectiveStateSpace, StateSpaceState
+from ttutor.efficient.state_space import Selection, discretise, selective_loop, selective_matrix, selective_scan
+from ttutor.shapes import ShapeError
+
+
+def drawn(batch=2, tokens=7, d_inner=3, d_state=5, seed=0):
+    """Inputs and a selection, in float64."""
+    generator = torch.Generator().manual_seed(seed)
+
+    def normal(*shape):
+        return torch.randn(*shape, generator=generator, dtype=torch.float64)
+
+    step = torch.nn.functional.softplus(normal(batch, tokens, d_inner))
+    rate = -normal(d_inner, d_state).exp()
+    return normal(batch, tokens, d_inner), Selection(
+        step, rate, normal(batch, tokens, d_state), normal(batch, tokens, d_state)
+    )
+
+
+def by_hand(inputs, selection):
+    """The definition, number by number, with Python's own floats."""
+    batch, n_tokens, d_inner = inputs.shape
+    d_state = selection.rate.shape[1]
+    outputs = torch.zeros_like(inputs)
+    for b in range(batch):
+        for d in range(d_inner):
+            for n in range(d_state):
+                state, rate = 0.0, float(selection.rate[d, n])
+                for t in range(n_tokens):
+                    remains = math.exp(float(selection.step[b, t, d]) * rate)
+                    added = (remains - 1) / rate * float(selection.write[b, t, n])
+                    state = remains * state + added * float(inputs[b, t, d])
+                    outputs[b, t, d] += float(selection.read[b, t, n]) * state
+    return outputs
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(st.integers(1, 3), st.integers(1, 70), st.integers(1, 4), st.integers(1, 6), st.integers(0, 99))
+def test_loop_scan_and_matrix_are_one_function(batch, tokens, d_inner, d_state, seed):
+    inputs, selection = drawn(batch, tokens, d_inner, d_state, seed)
+    looped, last = selective_loop(inputs, selection)
+    scanned, same = selective_scan(inputs, selection)
+    by_table = (selective_matrix(selection) @ inputs.mT.unsqueeze(-1)).squeeze(-1).mT
+    size = float(looped.abs().max())
+    for found in (scanned, by_table):
+        torch.testing.assert_close(found, looped, rtol=0, atol=1e-12 * max(1.0, size))
+    torch.testing.assert_close(same, last, rtol=0, atol=1e-12 * max(1.0, float(last.abs().max())))
+
+
+def test_all_three_are_what_the_definition_says_number_by_number():
+    inputs, selection = drawn()
+    expected = by_hand(inputs, selection)
+    for found in (
+        selective_loop(inputs, selection)[0],
+        selective_scan(inputs, selection)[0],
+        torch.einsum("bdqk,bkd->bqd", selective_matrix(selection), inputs),
+    ):
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
+
+
+def test_their_gradients_agree_too():
+    inputs, selection = drawn(tokens=9)
+    leaves = [tensor.requires_grad_() for tensor in (inputs, *selection)]
+    weighting = torch.randn(inputs.shape, dtype=torch.float64)
+    programs = (
+        lambda: selective_loop(inputs, selection)[0],
+        lambda: selective_scan(inputs, selection)[0],
+        lambda: torch.einsum("bdqk,bkd->bqd", selective_matrix(selection), inputs),
+    )
+    first, *others = [torch.autograd.grad(program(), leaves, weighting) for program in programs]
+    for other in others:
+        for mine, expected in zip(other, first, strict=True):
+            torch.testing.assert_close(mine, expected, rtol=0, atol=1e-11)
+
+
+@pytest.mark.parametrize("program", [selective_loop, selective_scan])
+@pytest.mark.parametrize("cut", [0, 1, 4, 7])
+def test_a_state_continues_where_it_was_left(program, cut):
+    inputs, selection = drawn()
+    whole, last = selective_loop(inputs, selection)
+
+    def part(tokens):
+        return inputs[:, tokens], Selection(
+            selection.step[:, tokens], selection.rate, selection.write[:, tokens], selection.read[:, tokens]
+        )
+
+    first, state = program(*part(slice(0, cut)))
+    second, end = program(*part(slice(cut, None)), state)
+    torch.testing.assert_close(torch.cat([first, second], dim=1), whole, rtol=0, atol=1e-12)
+    torch.testing.assert_close(end, last, rtol=0, atol=1e-12)
+
+
+def test_the_discretisation_solves_the_differential_equation():
+    # h' = A h + B with a steady input of 1, by ten thousand tiny steps of the midpoint rule.
+    step, rate, write = (torch.tensor(number, dtype=torch.float64) for number in ([[[0.7]]], [[-1.3]], [[[0.4]]]))
+    remains, added = (tensor.item() for tensor in discretise(step, rate, write))
+    state, tiny = 2.0, 0.7 / 10_000
+    for _ in range(10_000):
+        middle = state + tiny / 2 * (-1.3 * state + 0.4)
+        state += tiny * (-1.3 * middle + 0.4)
+    assert remains * 2.0 + added == pytest.approx(state, abs=1e-8)
+
+
+def test_short_steps_add_in_proportion_and_long_ones_forget():
+    _, selection = drawn()
+    ones = torch.ones_like(selection.step)
+    _, added = discretise(1e-7 * ones, selection.rate, selection.write)
+    expected = (1e-7 * selection.write)[:, :, None, :].expand_as(added)  # Euler's rule, the first-order part
+    torch.testing.assert_close(added, expected, rtol=1e-5, atol=0)
+    remains, added = discretise(1e4 * ones, selection.rate, selection.write)
+    assert remains.max() < 1e-12
+    torch.testing.assert_close(added, -selection.write[:, :, None, :] / selection.rate, rtol=1e-12, atol=0)
+
+
+def test_the_step_selects():
+    """A step of zero passes a token over: nothing is written, nothing fades."""
+    inputs, selection = drawn(tokens=6)
+    selection.step[:, 3] = 0.0
+    _, before = selective_loop(inputs[:, :3], Selection(*cut(selection, 3)))
+    _, after = selective_loop(inputs[:, :4], Selection(*cut(selection, 4)))
+    assert torch.equal(before, after)
+
+
+def cut(selection, end):
+    return selection.step[:, :end], selection.rate, selection.write[:, :end], selection.read[:, :end]
+
+
+def test_the_matrix_is_lower_triangular_and_no_softmax():
+    _, selection = drawn()
+    table = selective_matrix(selection)
+    assert torch.equal(table, table.tril())
+    assert table.min() < 0
+    assert (table.sum(-1) - 1).abs().max() > 0.1
+
+
+def test_a_fixed_selection_is_a_convolution():
+    """Where the steps do not depend on the token, the table's weight depends only on the distance."""
+    _, selection = drawn(batch=1)
+    fixed = Selection(*(t if t is selection.rate else t[:, :1].expand_as(t) for t in selection))
+    table = selective_matrix(fixed)[0]
+    for distance in range(7):
+        diagonal = table.diagonal(-distance, dim1=-2, dim2=-1)
+        torch.testing.assert_close(diagonal, diagonal[:, :1].expand_as(diagonal), rtol=0, atol=1e-12)
+    assert (selective_matrix(selection)[0].diagonal(-1, dim1=-2, dim2=-1).diff(dim=-1).abs() > 1e-3).any()
+
+
+def test_long_sequences_neither_overflow_nor_lose_exactness():
+    inputs, selection = drawn(batch=1, tokens=1500, d_inner=2, d_state=3)
+    looped, scanned = (program(inputs, selection)[0] for program in (selective_loop, selective_scan))
+    assert looped.isfinite().all()
+    torch.testing.assert_close(scanned, looped, rtol=0, atol=1e-12 * float(looped.abs().max()))
+
+
+def block(**keywords):
+    torch.manual_seed(1)
+    return SelectiveStateSpace(**{"d_model": 5, "d_inner": 6, "d_state": 3, "d_step": 2, **keywords}).double()
+
+
+def test_the_block_is_the_papers_drawing():
+    """Convolution, selection, state space and gate, written out with other calls."""
+    mixer, hidden = block(), torch.randn(2, 8, 5, dtype=torch.float64)
+    inner, gate = hidden @ mixer.to_inner.weight.T, hidden @ mixer.to_gate.weight.T
+    depthwise = torch.nn.Conv1d(6, 6, 4, groups=6, padding=3).double()
+    depthwise.weight.data = mixer.taps.data.T.unsqueeze(1)
+    depthwise.bias.data = mixer.tap_bias.data.normal_()
+    inner = torch.nn.functional.silu(depthwise(inner.mT)[..., :8].mT)
+    step = (1 + (inner @ mixer.to_waist.weight.T @ mixer.to_step.weight.T + mixer.to_step.bias).exp()).log()
+    selection = Selection(step, -mixer.log_rate.exp(), inner @ mixer.to_write.weight.T, inner @ mixer.to_read.weight.T)
+    out = by_hand(inner.detach(), Selection(*(tensor.detach() for tensor in selection))) + mixer.skip * inner
+    expected = (out * gate * gate.sigmoid()) @ mixer.to_output.weight.T
+    torch.testing.assert_close(mixer(hidden), expected, rtol=0, atol=1e-12)
+
+
+@pytest.mark.parametrize("n_taps", [1, 2, 4])
+def test_decoding_token_by_token_equals_reading_at_once_and_the_state_does_not_grow(n_taps):
+    mixer, hidden = block(n_taps=n_taps), torch.randn(2, 11, 5, dtype=torch.float64)
+    whole, end = mixer.read(hidden)
+    assert torch.equal(whole, mixer(hidden))
+    prefix, state = mixer.read(hidden[:, :4])
+    outputs, sizes = [prefix], set()
+    for t in range(4, 11):
+        output, state = mixer.read(hidden[:, t : t + 1], state)
+        outputs.append(output)
+        sizes.add(tuple(part.shape for part in state))
+    torch.testing.assert_close(torch.cat(outputs, dim=1), whole, rtol=0, atol=1e-12)
+    assert sizes == {((2, n_taps - 1, 6), (2, 6, 3))}
+    assert isinstance(state, StateSpaceState)
+    for mine, expected in zip(state, end, strict=True):
+        torch.testing.assert_close(mine, expected, rtol=0, atol=1e-12)
+
+
+def test_no_later_token_changes_a_bit_of_an_earlier_output():
+    mixer, hidden = block(), torch.randn(1, 12, 5, dtype=torch.float64)
+    before = mixer(hidden)
+    for t in (1, 6, 11):
+        changed = hidden.clone()
+        changed[:, t:] = torch.randn(1, 12 - t, 5, dtype=torch.float64)
+        after = mixer(changed)
+        assert torch.equal(after[:, :t], before[:, :t])
+        assert not torch.equal(after[:, t], before[:, t])
+
+
+def test_every_parameter_learns_and_the_module_keeps_no_state():
+    mixer, hidden = block(), torch.randn(2, 8, 5, dtype=torch.float64)
+    before = copy.deepcopy(mixer.state_dict())
+    mixer(hidden).square().sum().backward()
+    for name, parameter in mixer.named_parameters():
+        assert parameter.grad is not None, name
+        assert parameter.grad.abs().sum() > 0, name
+    assert all(torch.equal(before[name], tensor) for name, tensor in mixer.state_dict().items())
+    assert list(mixer.buffers()) == []
+
+
+def test_first_steps_lie_in_the_papers_range():
+    bias = SelectiveStateSpace(d_model=64).to_step.bias
+    steps = torch.nn.functional.softplus(bias)
+    assert 0.999e-3 <= steps.min() < 2e-3
+    assert 0.05 < steps.max() <= 0.1001
+    assert SelectiveStateSpace(d_model=33).to_step.in_features == 3  # 33 / 16, rounded up
+
+
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_misfits_are_named():
+    inputs, selection = drawn()
+    with pytest.raises(ShapeError, match="axis 'tokens' is 6 in inputs but 7 in step"):
+        selective_scan(inputs[:, :6], selection)
+    with pytest.raises(ShapeError, match="axis 'd_state' is 5 in rate but 4 in write"):
+        discretise(selection.step, selection.rate, selection.write[..., :4])
+    with pytest.raises(ShapeError, match="axis 'd_model' is 4 in hidden but must be 5"):
+        block()(torch.zeros(1, 3, 4, dtype=torch.float64))
+    state = block(d_state=4).initial_state(torch.zeros(1, 3, 5))
+    with pytest.raises(ShapeError, match="axis 'd_state' is 4 in memory but must be 3"):
+        block().read(torch.zeros(1, 3, 5, dtype=torch.float64), state)
+    with pytest.raises(ValueError, match="all widths must be at least 1"):
+        SelectiveStateSpace(d_model=8, d_state=0)

@@ -1,0 +1,131 @@
+"""The tiled backend: exact, with gradients, in memory that grows with the length alone."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from tests.efficient.cases import MASKINGS, Case, assert_as_good_as_plain, inputs_of, large_cases, run, small_cases
+from ttutor.efficient import tiled
+from ttutor.efficient.errors import BackendError
+from ttutor.efficient.tiled import tiled_attention
+from ttutor.masks import Mask
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
+
+
+@pytest.fixture(params=[(256, 512), (8, 4)], ids=["one tile", "many tiles"])
+def _tiles(request, monkeypatch):
+    monkeypatch.setattr(tiled, "QUERY_BLOCK", request.param[0])
+    monkeypatch.setattr(tiled, "KEY_BLOCK", request.param[1])
+
+
+@pytest.mark.usefixtures("_tiles")
+@pytest.mark.parametrize("case", small_cases(), ids=str)
+@pytest.mark.parametrize("gradients", [False, True], ids=["forward", "gradients"])
+def test_as_good_as_plain(case, gradients):
+    assert_as_good_as_plain(tiled_attention, case, gradients=gradients)
+
+
+@pytest.mark.usefixtures("_tiles")
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("masking", ["none", "causal", "everything"])
+def test_in_every_dtype(dtype, masking):
+    case = Case(n_queries=33, n_keys=65, masking=masking, dtype=dtype, strided=True)
+    assert_as_good_as_plain(tiled_attention, case, gradients=True)
+
+
+@pytest.mark.usefixtures("_tiles")
+@pytest.mark.parametrize("masking", MASKINGS)
+def test_with_a_bias(masking):
+    case = Case(masking=masking, bias=True, scale=0.7, n_heads=4, n_kv_heads=2, n_queries=19, n_keys=23)
+    assert_as_good_as_plain(tiled_attention, case)
+
+
+@settings(max_examples=40, deadline=None, derandomize=True)
+@given(
+    st.builds(
+        Case,
+        n_queries=st.integers(1, 40),
+        n_keys=st.integers(1, 40),
+        n_heads=st.sampled_from([2, 4]),
+        n_kv_heads=st.sampled_from([1, 2]),
+        masking=st.sampled_from(MASKINGS),
+        seed=st.integers(0, 1000),
+    ),
+    st.sampled_from([1, 3, 16]),
+    st.sampled_from([1, 5, 16]),
+)
+def test_any_tiles_will_do(case, query_block, key_block):
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(tiled, "QUERY_BLOCK", query_block)
+        patch.setattr(tiled, "KEY_BLOCK", key_block)
+        assert_as_good_as_plain(tiled_attention, case, gradients=True)
+
+
+def test_gradients_by_finite_differences(monkeypatch):
+    monkeypatch.setattr(tiled, "QUERY_BLOCK", 2)
+    monkeypatch.setattr(tiled, "KEY_BLOCK", 2)
+    inputs = inputs_of(Case(n_queries=3, n_keys=5, batch=1, d_head=2, d_value=3, dtype=torch.float64))
+    tensors = [tensor.requires_grad_() for tensor in inputs.tensors()]
+    assert torch.autograd.gradcheck(lambda q, k, v: tiled_attention(q, k, v, causal=True, window=4), tensors)
+
+
+@pytest.mark.parametrize(
+    ("mask", "expected"),
+    [
+        (Mask(), 64),
+        (Mask(causal=True), 36),
+        (Mask(window=1), 8),
+        (Mask(causal=True, window=17), 21),
+        (Mask(key_lengths=torch.tensor([9, 16])), 16),
+    ],
+)
+def test_hidden_tiles_are_not_computed(monkeypatch, mask, expected):
+    monkeypatch.setattr(tiled, "QUERY_BLOCK", 8)
+    monkeypatch.setattr(tiled, "KEY_BLOCK", 8)
+    seen = []
+    original = tiled._Tiles.scores
+    monkeypatch.setattr(tiled._Tiles, "scores", lambda self, *tile: seen.append(tile) or original(self, *tile))
+    inputs = inputs_of(Case(n_queries=64, n_keys=64))
+    inputs.keywords["mask"] = mask
+    run(tiled_attention, inputs)
+    assert len(seen) == expected
+
+
+def test_saved_for_the_backward_pass_is_linear_in_the_length():
+    def saved(length):
+        total = 0
+
+        def pack(tensor):
+            nonlocal total
+            total += tensor.numel()
+            return tensor
+
+        inputs = inputs_of(Case(n_queries=length, n_keys=length, batch=1), requires_grad=True)
+        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+            tiled_attention(*inputs.tensors())
+        return total
+
+    assert saved(400) == 2 * saved(200) == 4 * saved(100)
+    assert saved(100) == 3 * 100 * (4 * 8 + 1)  # query, key, value, context, and one number for each query
+
+
+def test_what_it_cannot_do_is_refused():
+    inputs = inputs_of(Case())
+    with pytest.raises(BackendError, match="has no dropout, but dropout is 0.5"):
+        tiled_attention(*inputs.tensors(), dropout=0.5)
+    with pytest.raises(BackendError, match="gives no gradient to a bias"):
+        tiled_attention(*inputs.tensors(), bias=torch.zeros(5, 7, requires_grad=True))
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_the_whole_grid(dtype):
+    # Where a query sees one key its gradient vanishes: exactly so for the plain version, while the tiled one subtracts
+    # two sums of rounded products (Dao et al. 2022, appendix B.4).
+    for case in large_cases(dtype=dtype):
+        gradients = case.n_queries * case.n_keys <= 257**2
+        assert_as_good_as_plain(tiled_attention, case, gradients=gradients, gradient_factor=4.0)

@@ -1,0 +1,114 @@
+"""Plain products: the scores are written down in full, with as few passes over them as can be.
+
+At short lengths nothing is faster on a CPU, since a fused kernel has more to set up than to save; at long lengths the
+table of scores, ``queries x keys`` numbers for every head, is what the other backends avoid.
+"""
+
+import math
+
+import torch
+from einops import einsum, rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ttutor.efficient.situation import Situation
+from ttutor.masks import Mask, both
+from ttutor.shapes import check_broadcasts
+
+__all__ = ["explicit_attention", "why_not"]
+
+
+def why_not(situation: Situation) -> str | None:
+    """Why this backend cannot run such a call: it always can."""
+    return None
+
+
+def explicit_attention(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch kv_heads keys d_head"],
+    value: Float[Tensor, "batch kv_heads keys d_value"],
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "batch heads queries d_value"]:
+    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, and by its arithmetic.
+
+    What it saves against the reference: heads that share keys multiply with them together, so that no key is copied;
+    mask and bias become one small table, added in one pass that has nothing to do backwards; queries that see nothing
+    are looked for in that table instead of the scores, and only where the mask's structure does not rule them out.
+
+    Example:
+        >>> explicit_attention(torch.zeros(1, 4, 1, 2), torch.randn(1, 2, 3, 2), torch.ones(1, 2, 3, 5)).shape
+        torch.Size([1, 4, 1, 5])
+    """
+    n_queries, n_keys, n_kv_heads = query.shape[-2], key.shape[-2], key.shape[-3]
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    allowed = both(mask, Mask(causal=causal, window=window))
+    grouped = rearrange(
+        query * scale,
+        "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head",
+        kv_heads=n_kv_heads,
+    )
+    scores = einsum(
+        grouped,
+        key,
+        "batch kv_heads group queries d_head, batch kv_heads keys d_head -> batch kv_heads group queries keys",
+    )
+    scores = rearrange(scores, "batch kv_heads group queries keys -> batch (kv_heads group) queries keys")
+    table = _table(allowed, bias, scores)
+    sees_nothing = None
+    if table is not None:
+        if bias is not None or not sees_something(allowed, n_queries, n_keys):
+            sees_nothing = (table == -math.inf).all(dim=-1, keepdim=True)
+            table = table.masked_fill(sees_nothing, 0.0)  # any weights will do: their blend is dropped below
+        scores = scores + table
+    weights = scores.softmax(dim=-1)
+    if dropout > 0.0:
+        weights = torch.nn.functional.dropout(weights, dropout)
+    weights = rearrange(
+        weights, "batch (kv_heads group) queries keys -> batch kv_heads group queries keys", kv_heads=n_kv_heads
+    )
+    context = einsum(
+        weights,
+        value,
+        "batch kv_heads group queries keys, batch kv_heads keys d_value -> batch kv_heads group queries d_value",
+    )
+    context = rearrange(context, "batch kv_heads group queries d_value -> batch (kv_heads group) queries d_value")
+    return context if sees_nothing is None else context.masked_fill(sees_nothing, 0.0)
+
+
+def _table(allowed: Mask, bias: Tensor | None, scores: Float[Tensor, "batch heads queries keys"]) -> Tensor | None:
+    """What is added to the scores: the bias, and minus infinity where a query may not look."""
+    drawn = allowed.materialise(*scores.shape[-2:], device=scores.device)
+    if bias is not None:
+        check_broadcasts("bias", bias, scores.shape)
+        bias = bias.to(scores.dtype)
+    if drawn is None:
+        return bias
+    check_broadcasts("mask", drawn, scores.shape)
+    if bias is not None:
+        return bias.masked_fill(~drawn, -math.inf)
+    return torch.zeros_like(drawn, dtype=scores.dtype).masked_fill(~drawn, -math.inf)
+
+
+def sees_something(mask: Mask, n_queries: int, n_keys: int) -> bool:
+    """Whether the structure alone guarantees that every query sees a key.
+
+    A causal mask or a window lets a query see the key at its own place, if it has one: not when there are more queries
+    than keys, since the first of them then stand before all keys.
+
+    Example:
+        >>> sees_something(Mask(causal=True), 3, 5), sees_something(Mask(causal=True), 5, 3)
+        (True, False)
+    """
+    if n_keys == 0 or mask.dense is not None:
+        return False
+    if mask.key_lengths is not None:  # the first key is real, and seen by all unless a window ends before it
+        can_look = mask.key_lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+        if mask.window is not None or not can_look or int(mask.key_lengths.min()) < 1:
+            return False
+    return n_queries <= n_keys or not (mask.causal or mask.window is not None)

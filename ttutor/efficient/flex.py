@@ -1,0 +1,115 @@
+"""PyTorch's FlexAttention: a mask written as a function, compiled into a kernel of its own.
+
+Dong et al. (2024). Whole blocks that the function hides are skipped, so windows and lengths cost what they show. The
+first call for new sizes compiles, which takes seconds on a GPU and up to a minute on a CPU; so `auto` never takes it
+and it is there by name alone.
+"""
+
+import shutil
+from collections.abc import Callable
+from functools import cache
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ttutor.efficient.errors import BackendError
+from ttutor.efficient.situation import Situation
+from ttutor.masks import Mask, both
+from ttutor.shapes import check_broadcasts
+
+__all__ = ["flex_attention", "why_not"]
+
+
+def why_not(situation: Situation) -> str | None:
+    """Why this backend cannot run such a call; None if it can."""
+    if situation.dropout > 0:
+        return "FlexAttention has no dropout"
+    if situation.device == "mps":
+        return "FlexAttention does not compile for mps"
+    if situation.device == "cpu" and situation.needs_gradient:
+        return "FlexAttention has no backward pass on a CPU"
+    if situation.has_bias and situation.needs_gradient:
+        return "the gradient of a bias is not supported here"
+    if situation.device == "cpu" and not (shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")):
+        return "compiling for a CPU needs a C++ compiler, and none was found"
+    return None
+
+
+def flex_attention(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch kv_heads keys d_head"],
+    value: Float[Tensor, "batch kv_heads keys d_value"],
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "batch heads queries d_value"]:
+    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, compiled by FlexAttention.
+
+    Raises:
+        BackendError: there is dropout.
+    """
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    if dropout > 0:
+        raise BackendError(f"FlexAttention has no dropout, but dropout is {dropout}")
+    structure = both(mask, Mask(causal=causal, window=window))
+    batch, n_heads, n_queries, _ = query.shape
+    n_keys = key.shape[-2]
+    for name, table in (("mask", structure.dense), ("bias", bias)):
+        if table is not None:
+            check_broadcasts(name, table, (batch, n_heads, n_queries, n_keys))
+    rule, blocks = _rule(structure, (batch, n_heads, n_queries, n_keys)), None
+    if rule is not None:
+        blocks = create_block_mask(rule, batch, n_heads, n_queries, n_keys, device=query.device)
+    return _compiled()(
+        query,
+        key,
+        value,
+        score_mod=None if bias is None else _adding(bias.expand(batch, n_heads, n_queries, n_keys)),
+        block_mask=blocks,
+        scale=scale,
+        enable_gqa=query.shape[-3] != key.shape[-3],
+    )
+
+
+@cache
+def _compiled() -> Callable[..., Tensor]:
+    """FlexAttention, to be compiled at its first call for each kind of tensors."""
+    from torch.nn.attention.flex_attention import flex_attention as of_torch
+
+    return torch.compile(of_torch, dynamic=False)
+
+
+def _rule(structure: Mask, shape: tuple[int, int, int, int]) -> Callable[..., Tensor] | None:
+    """The mask as a function of batch, head, query and key; None where everything may be seen."""
+    offset = shape[3] - shape[2]
+    conditions: list[Callable[..., Tensor]] = []
+    if structure.causal:
+        conditions.append(lambda row, head, query, key: key <= query + offset)
+    if structure.window is not None:
+        conditions.append(lambda row, head, query, key: (query + offset - key).abs() < structure.window)
+    if structure.key_lengths is not None:
+        conditions.append(lambda row, head, query, key: key < structure.key_lengths[row])
+    if structure.dense is not None:
+        dense = structure.dense.expand(shape)
+        conditions.append(lambda row, head, query, key: dense[row, head, query, key])
+    if not conditions:
+        return None
+
+    def rule(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        allowed = conditions[0](row, head, query, key)
+        for condition in conditions[1:]:
+            allowed = allowed & condition(row, head, query, key)
+        return allowed
+
+    return rule
+
+
+def _adding(bias: Tensor) -> Callable[..., Tensor]:
+    """What adds the bias to a score."""
+    return lambda score, row, head, query, key: score + bias[row, head, query, key]

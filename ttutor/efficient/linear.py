@@ -1,0 +1,175 @@
+r"""Linear attention: weights that are dot products of features, so that the keys can be summed before any query comes.
+
+$$y_i = \frac{\phi(q_i)^\top \sum_j \phi(k_j)\,v_j^\top}{\phi(q_i)^\top \sum_j \phi(k_j)}$$
+
+Katharopoulos et al. (2020), equations 4 to 6. **This is another function than softmax attention**: the exponential of
+$q^\top k$ has no finite feature map. With `ttutor.efficient.FavorFeatures` it approximates it; with the default map,
+$\mathrm{elu} + 1$, it does not, and a model must have been trained with it.
+
+One function, three programs. `linear_weights` writes the table of weights down: quadratic, the oracle.
+`linear_attention_recurrent` keeps both sums and adds one token at a time: a state of fixed size, for decoding.
+`linear_attention` goes chunk by chunk, a small table within each and the sums between them: for training, with work and
+memory linear in the length. It follows the protocol of attention functions, `MultiHeadAttention(attend=...)` takes it.
+"""
+
+import torch
+from einops import einsum, rearrange, reduce, repeat
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ttutor.efficient.errors import BackendError
+from ttutor.efficient.features import FeatureMap, elu_features
+from ttutor.efficient.linear_state import SPREAD, LinearState, absorb, divide, empty_state, look_up, prepare, relative
+from ttutor.efficient.padding import is_same_for_all_queries, real_keys
+from ttutor.efficient.situation import Situation
+from ttutor.masks import Mask, both, causal_mask
+from ttutor.shapes import check_broadcasts
+
+__all__ = ["linear_attention", "linear_weights", "why_not"]
+
+CHUNK = 128
+
+SCORES = "batch kv_heads group queries features, batch kv_heads keys features -> batch kv_heads group queries keys"
+BLEND = "batch kv_heads group queries keys, batch kv_heads keys d_value -> batch kv_heads group queries d_value"
+FOR_EACH_QUERY = "batch kv_heads queries -> batch kv_heads 1 queries"
+
+
+def why_not(situation: Situation) -> str | None:
+    """Why linear attention cannot run such a call; None if it can. Where it can, it computes another function."""
+    if situation.window is not None:
+        return "its sums run over all keys and cannot forget those outside a window"
+    if situation.has_bias:
+        return "a bias is added to the scores, and linear attention has none"
+    if situation.has_dense:
+        return "a mask that differs from query to query is a table, and its sums are the same for all"
+    if situation.dropout > 0:
+        return "it has no weights that could be dropped"
+    return None
+
+
+def linear_attention(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch kv_heads keys d_head"],
+    value: Float[Tensor, "batch kv_heads keys d_value"],
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+    feature_map: FeatureMap = elu_features,
+) -> Float[Tensor, "batch heads queries d_value"]:
+    """Linear attention for all queries at once, in time and memory linear in the length. Not softmax attention.
+
+    Katharopoulos et al. (2020), section 3.2 to 3.4. The causal sums are taken in chunks, so that a backward pass keeps
+    one state for each chunk rather than for each token. Half precision is summed in float32.
+
+    Args:
+        query, key, value, causal: as for `ttutor.attention.scaled_dot_product_attention`.
+        mask: `Mask` with causal and key lengths, or a bool tensor that is the same for all queries and heads, as
+            `ttutor.masks.padding_mask` gives it.
+        window, bias, dropout: part of the protocol; must be left out.
+        scale: handed to the feature map.
+        feature_map: makes features of queries and of keys.
+
+    Raises:
+        BackendError: there is a window, a bias, dropout, or a mask that differs between queries or heads.
+        ShapeError: the tensors' axes do not fit together.
+
+    Example:
+        >>> query = torch.zeros(1, 1, 1, 2)  # equally near to all keys that are alike
+        >>> linear_attention(query, torch.ones(1, 1, 4, 2), torch.arange(4.0).reshape(1, 1, 4, 1))
+        tensor([[[[1.5000]]]])
+    """
+    structure = both(mask, Mask(causal=causal, window=window))
+    if structure.window is not None or bias is not None or dropout > 0 or not is_same_for_all_queries(structure.dense):
+        raise BackendError(
+            "linear attention sums over the keys once for all queries: it takes causal masks and padding, but no "
+            "window, bias, dropout or mask that differs between queries or heads; explicit_attention takes all of "
+            f"them, as another function. Came: window={structure.window}, bias: {bias is not None}, {dropout=}, "
+            f"mask: {None if structure.dense is None else tuple(structure.dense.shape)}"
+        )
+    is_real = real_keys(structure, key)
+    q, k, log_size, v = prepare(query, key, value, is_real, scale, feature_map)
+    if structure.causal:
+        context = _chunk_by_chunk(q, k, log_size, v)
+    else:
+        context = divide(*look_up(absorb(empty_state(k, v), k, log_size, v), q))
+    context = rearrange(context, "batch kv_heads group queries d_value -> batch (kv_heads group) queries d_value")
+    return context.to(value.dtype)
+
+
+def linear_weights(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch kv_heads keys d_head"],
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    scale: float | None = None,
+    feature_map: FeatureMap = elu_features,
+) -> Float[Tensor, "batch heads queries keys"]:
+    r"""The table of weights that linear attention never writes down: $A_{ij} \propto \phi(q_i)^\top \phi(k_j)$.
+
+    Each row sums to one, but for a query that may see no key. As a table it takes a mask of any kind.
+
+    Args:
+        query, key, mask, causal, window: as for `ttutor.attention.attention_weights`.
+        scale, feature_map: as for `linear_attention`.
+
+    Raises:
+        ShapeError: the tensors' axes do not fit together, or the mask does not broadcast to the weights.
+
+    Example:
+        >>> linear_weights(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3), causal=True)
+        tensor([[[[1.0000, 0.0000],
+                  [0.5000, 0.5000]]]])
+    """
+    q, k, log_size, _ = prepare(query, key, key, None, scale, feature_map)
+    scores = rearrange(einsum(q, k, SCORES), "batch kv_heads group queries keys -> batch (kv_heads group) queries keys")
+    exponents = repeat(log_size, "batch kv_heads keys -> batch (kv_heads group) 1 keys", group=q.shape[2])
+    allowed = both(mask, Mask(causal=causal, window=window)).materialise(*scores.shape[-2:], device=query.device)
+    if allowed is not None:
+        check_broadcasts("mask", allowed, scores.shape)
+        exponents = exponents.masked_fill(~allowed, -torch.inf)
+    scores = scores * relative(exponents, reduce(exponents, "... queries keys -> ... queries 1", "max"))
+    total = reduce(scores, "... queries keys -> ... queries 1", "sum")
+    return (scores / total.masked_fill(total == 0, 1.0)).to(query.dtype)
+
+
+def _chunk_by_chunk(q: Tensor, k: Tensor, log_size: Tensor, v: Tensor) -> Tensor:
+    """What each query receives from the keys up to its own place: a state for what lies before its chunk."""
+    offset = k.shape[-2] - q.shape[-2]  # query i stands at key position i + offset
+    seen_by_all, blind = max(0, offset), max(0, -offset)
+    state = absorb(empty_state(k, v), k[..., :seen_by_all, :], log_size[..., :seen_by_all], v[..., :seen_by_all, :])
+    contexts = [v.new_zeros(*q.shape[:-2], blind, v.shape[-1])]  # queries that stand before all keys
+    # Cut all chunks at once: the gradient of a slice is as long as what it was cut from, that of a split is not.
+    chunks = (
+        q[..., blind:, :].split(CHUNK, dim=-2),
+        k[..., seen_by_all:, :].split(CHUNK, dim=-2),
+        log_size[..., seen_by_all:].split(CHUNK, dim=-1),
+        v[..., seen_by_all:, :].split(CHUNK, dim=-2),
+    )
+    for queries, *tokens in zip(*chunks, strict=True):
+        contexts.append(_within_chunk(state, queries, *tokens))
+        state = absorb(state, *tokens)
+    return torch.cat(contexts, dim=-2)
+
+
+def _within_chunk(state: LinearState, q: Tensor, k: Tensor, log_size: Tensor, v: Tensor) -> Tensor:
+    """What each query of a chunk receives from the keys before the chunk and, causally, from those in it.
+
+    Sizes are taken as shares of the largest *so far*, query by query, so that no later key can change a rounding.
+    """
+    before = rearrange(state.largest, SPREAD)
+    largest = torch.maximum(log_size.cummax(dim=-1).values, before)
+    exponents = rearrange(log_size, "... keys -> ... 1 keys").masked_fill(
+        ~causal_mask(k.shape[-2], device=k.device), -torch.inf
+    )
+    shares = relative(exponents, rearrange(largest, SPREAD))
+    scores = einsum(q, k, SCORES) * rearrange(shares, "batch kv_heads queries keys -> batch kv_heads 1 queries keys")
+    summed, total = look_up(state, q)
+    old = rearrange(relative(before, largest), FOR_EACH_QUERY)
+    summed = rearrange(old, SPREAD) * summed + einsum(scores, v, BLEND)
+    return divide(summed, old * total + reduce(scores, "... queries keys -> ... queries", "sum"))

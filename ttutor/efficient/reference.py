@@ -1,0 +1,13 @@
+"""The reference as a backend: the arithmetic that the book shows, on any device and for any call."""
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.efficient.situation import Situation
+
+__all__ = ["reference_attention", "why_not"]
+
+reference_attention = scaled_dot_product_attention
+
+
+def why_not(situation: Situation) -> str | None:
+    """Why this backend cannot run such a call: it always can."""
+    return None

@@ -1,0 +1,91 @@
+"""What a choice of backend depends on: the facts of one call, without its tensors.
+
+A situation can be written by hand, so that what would be chosen on another machine can be asked, and tested, on this.
+"""
+
+from dataclasses import dataclass
+from importlib.util import find_spec
+
+import torch
+from torch import Tensor
+
+from ttutor.masks import Mask
+
+__all__ = ["Situation", "situation_of"]
+
+HAS_TRITON = find_spec("triton") is not None  # looked for, not loaded
+
+
+@dataclass(frozen=True, kw_only=True)
+class Situation:
+    """The facts of one call of an attention function.
+
+    Attributes:
+        device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
+        capability: of an NVIDIA GPU, such as ``(9, 0)``; None elsewhere.
+        dtype: of the queries.
+        batch, n_heads, n_kv_heads, n_queries, n_keys, d_head, d_value: sizes.
+        causal: whether keys after the query are hidden.
+        window: keys as far away as this are hidden; None where there is no window.
+        has_key_lengths: whether the rows have different numbers of real keys, and say so.
+        has_dense: whether some further mask comes as a tensor.
+        has_bias: whether something is added to the scores.
+        dropout: probability of dropping a weight.
+        needs_gradient: whether a backward pass may follow.
+        is_compiling: whether `torch.compile` is tracing the call.
+        has_triton: whether the compiler of GPU kernels is installed.
+    """
+
+    device: str = "cpu"
+    capability: tuple[int, int] | None = None
+    dtype: torch.dtype = torch.float32
+    batch: int = 1
+    n_heads: int = 1
+    n_kv_heads: int = 1
+    n_queries: int
+    n_keys: int
+    d_head: int = 64
+    d_value: int = 64
+    causal: bool = False
+    window: int | None = None
+    has_key_lengths: bool = False
+    has_dense: bool = False
+    has_bias: bool = False
+    dropout: float = 0.0
+    needs_gradient: bool = False
+    is_compiling: bool = False
+    has_triton: bool = False
+
+
+def situation_of(
+    query: Tensor, key: Tensor, value: Tensor, mask: Mask, *, bias: Tensor | None = None, dropout: float = 0.0
+) -> Situation:
+    """The facts of a call with these tensors, ``batch heads tokens d_head``.
+
+    Example:
+        >>> tensor = torch.zeros(2, 3, 5, 8)
+        >>> situation_of(tensor, tensor, tensor, Mask(causal=True)).n_keys
+        5
+    """
+    is_cuda = query.is_cuda
+    return Situation(
+        device=query.device.type,
+        capability=torch.cuda.get_device_capability(query.device) if is_cuda else None,
+        dtype=query.dtype,
+        batch=query.shape[0],
+        n_heads=query.shape[-3],
+        n_kv_heads=key.shape[-3],
+        n_queries=query.shape[-2],
+        n_keys=key.shape[-2],
+        d_head=query.shape[-1],
+        d_value=value.shape[-1],
+        causal=mask.causal,
+        window=mask.window,
+        has_key_lengths=mask.key_lengths is not None,
+        has_dense=mask.dense is not None,
+        has_bias=bias is not None,
+        dropout=dropout,
+        needs_gradient=torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad),
+        is_compiling=torch.compiler.is_compiling(),
+        has_triton=HAS_TRITON,
+    )

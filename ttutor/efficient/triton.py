@@ -1,0 +1,134 @@
+"""Our own fused kernel for NVIDIA GPUs: FlashAttention-2 (Dao 2023), forward and backward, in Triton.
+
+Here stands what leads to the kernel: the public function, and what it refuses. `ttutor.efficient.triton_launch` has the
+operators by which PyTorch differentiates and compiles the call, `ttutor.efficient.triton_kernels` the kernels. Nothing
+imports Triton before one is launched.
+"""
+
+import math
+import os
+from dataclasses import replace
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ttutor.efficient.errors import BackendError
+from ttutor.efficient.situation import Situation, situation_of
+from ttutor.efficient.triton_launch import forward
+from ttutor.masks import Mask, both
+from ttutor.shapes import ShapeError, check_shapes
+
+__all__ = ["triton_attention", "why_not"]
+
+LARGEST_HEAD = 128
+DTYPES = (torch.float16, torch.bfloat16, torch.float32)
+
+
+def why_not(situation: Situation) -> str | None:
+    """Why this backend cannot run such a call; None if it can.
+
+    Example:
+        >>> why_not(Situation(n_queries=512, n_keys=512))
+        'it compiles for NVIDIA GPUs, and these tensors are on cpu'
+        >>> why_not(Situation(n_queries=512, n_keys=512, device="cuda", capability=(9, 0), has_bias=True))
+        'it adds no bias to the scores'
+    """
+    widest = max(situation.d_head, situation.d_value)
+    if situation.device != "cuda":
+        return f"it compiles for NVIDIA GPUs, and these tensors are on {situation.device}"
+    if situation.capability is None or situation.capability < (8, 0):
+        return f"it needs compute capability 8.0 or more, and this GPU's is {situation.capability}"
+    if situation.dtype not in DTYPES:
+        return f"it computes in float16, bfloat16 and float32, and the queries are {situation.dtype}"
+    if widest > LARGEST_HEAD:
+        return f"its tiles hold heads of up to {LARGEST_HEAD} numbers, and these have {widest}"
+    if situation.has_dense:
+        return "it reads no mask tensor, only causal, window and key lengths"
+    if situation.has_bias:
+        return "it adds no bias to the scores"
+    if situation.dropout > 0:
+        return "it has no dropout"
+    if not situation.has_triton:
+        return "Triton is not installed"
+    return None
+
+
+def triton_attention(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch kv_heads keys d_head"],
+    value: Float[Tensor, "batch kv_heads keys d_value"],
+    mask: Mask | Bool[Tensor, "..."] | None = None,
+    *,
+    causal: bool = False,
+    window: int | None = None,
+    bias: Float[Tensor, "..."] | None = None,
+    scale: float | None = None,
+    dropout: float = 0.0,
+) -> Float[Tensor, "batch heads queries d_value"]:
+    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, in our own GPU kernel.
+
+    Dao (2023), algorithms 1 and 2. Blocks of keys that the mask hides from a whole block of queries are never touched:
+    half of them where it is causal, all but a band where it has a window, and the padding. Memory grows with the
+    length, and time with the number of scores that are not hidden.
+
+    Differs from the paper: the backward pass is two kernels, so that its results are the same bits every time.
+
+    Raises:
+        ShapeError: the tensors' axes do not fit together.
+        TypeError: the mask is not bool, or the tensors differ in dtype.
+        BackendError: the kernel cannot run this call; the message says why, and what can.
+
+    Example:
+        >>> tensor = torch.zeros(1, 2, 3, 4, device="meta")
+        >>> triton_attention(tensor, tensor, tensor)  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ttutor.efficient.errors.BackendError: the backend 'triton' cannot run this call: it compiles for NVIDIA ...
+    """
+    structure = both(mask, Mask(causal=causal, window=window))
+    _check(query, key, value, structure)
+    situation = situation_of(query, key, value, structure, bias=bias, dropout=dropout)
+    reason = _why_not_interpreted(situation) if _is_interpreted() else why_not(situation)
+    if reason is not None:
+        raise BackendError(f"the backend 'triton' cannot run this call: {reason}; 'sdpa' and 'tiled' can")
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
+    output, _ = forward(query, key, value, structure.key_lengths, structure.causal, structure.window, scale)
+    return output
+
+
+def _is_interpreted() -> bool:
+    """Whether Triton runs kernels in Python on a CPU, statement by statement: slow, but it needs no GPU."""
+    return os.environ.get("TRITON_INTERPRET") == "1"
+
+
+def _why_not_interpreted(situation: Situation) -> str | None:
+    """Why the interpreter cannot run such a call."""
+    if situation.dtype == torch.bfloat16:
+        return "Triton's interpreter multiplies the bit patterns of bfloat16 numbers, not the numbers"
+    return why_not(replace(situation, device="cuda", capability=(8, 0)))
+
+
+def _check(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> None:
+    """Check what would otherwise make the kernels read beside the tensors, or read them wrongly."""
+    tensors = {
+        "query": (query, "batch heads queries d_head"),
+        "key": (key, "batch kv_heads keys d_head"),
+        "value": (value, "batch kv_heads keys d_value"),
+    }
+    check_shapes(**tensors)
+    if mask.key_lengths is not None:
+        check_shapes(query=tensors["query"], key_lengths=(mask.key_lengths, "batch"))
+    n_heads, n_kv_heads = query.shape[1], key.shape[1]
+    if n_heads % n_kv_heads:
+        raise ShapeError(
+            f"{n_heads} query heads cannot share {n_kv_heads} key/value heads evenly: "
+            "the first number must be a multiple of the second"
+        )
+    if not query.dtype == key.dtype == value.dtype:
+        raise TypeError(
+            f"query, key and value must have one dtype, but came as {query.dtype}, {key.dtype} and {value.dtype}"
+        )
+    devices = [tensor.device for tensor in (query, key, value, mask.key_lengths) if tensor is not None]
+    if len(set(devices)) > 1:
+        raise ValueError(f"all tensors must be on one device, but came on {', '.join(map(str, devices))}")
