@@ -338,20 +338,28 @@ def decoding(rounds: int, quick: bool) -> list[dict]:
 
 
 MEMORY_SCRIPT = """
-import resource, sys, threading
+import sys
 import torch
+from pathlib import Path
 from ttutor.efficient import efficient_attention
+def resident(name):
+    lines = Path("/proc/self/status").read_text().splitlines()
+    return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
 backend, length, training = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "training"
 window = 256 if backend == "window" else None
 make = lambda: torch.randn(1, 8, length, 64, requires_grad=training)
 query, key, value = make(), make(), make()
-efficient_attention(*(t[:, :, :64] for t in (query, key, value)), causal=True, window=window, backend=backend).sum()
-before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+warm = efficient_attention(*(t[:, :, :64] for t in (query, key, value)), causal=True, window=window, backend=backend)
+if training:
+    warm.sum().backward()
+    query.grad = key.grad = value.grad = None
+Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
+before = resident("VmRSS:")
 with torch.set_grad_enabled(training):
     output = efficient_attention(query, key, value, causal=True, window=window, backend=backend)
     if training:
         output.sum().backward()
-print((resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before) * 1024)
+print(resident("VmHWM:") - before)
 """
 
 

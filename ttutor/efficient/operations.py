@@ -66,7 +66,8 @@ def count_operations(function: Callable[..., Any], *args: Any, backward: bool = 
 
     Args:
         function: what to run; parameters of a module count as inputs.
-        *args, **kwargs: its arguments.
+        *args: its arguments.
+        **kwargs: its keyword arguments.
         backward: also run the way back, to all inputs that require a gradient, and count both together.
 
     Raises:
