@@ -34,7 +34,7 @@ sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
 
 from ttutor.attention import scaled_dot_product_attention  # noqa: E402
 from ttutor.cache import KeyValueCache  # noqa: E402
-from ttutor.efficient import Situation, choose_backend, efficient_attention  # noqa: E402
+from ttutor.efficient import choose_backend, efficient_attention  # noqa: E402
 from ttutor.efficient.choice import MOST_SCORES, why_not  # noqa: E402
 from ttutor.efficient.situation import situation_of  # noqa: E402
 from ttutor.masks import CAUSAL, Mask, lengths_mask  # noqa: E402
@@ -159,7 +159,7 @@ def cells(rounds: int, quick: bool) -> list[dict]:
 def cell(tensors: tuple[Tensor, ...], mask: Mask, is_training: bool, make: Callable, rounds: int) -> dict:
     """One cell: times of all backends that can run it in the memory there is, and `auto` against the best of them."""
     facts = situation_of(*tensors, mask)
-    facts = Situation(**{**vars(facts), "needs_gradient": is_training})
+    facts = facts._replace(needs_gradient=is_training)
     n_scores = facts.batch * facts.n_heads * facts.n_queries * facts.n_keys
     able = [name for name in TIMED if why_not(name, facts) is None and (name != "explicit" or n_scores <= MOST_SCORES)]
     runs = {name: make(partial(efficient_attention, backend=name), tensors, mask=mask) for name in able}

@@ -134,6 +134,11 @@ class Mask:
         if self.dense is not None:
             _check_bool(self.dense)
 
+    @property
+    def hides_nothing(self) -> bool:
+        """Whether there is no condition at all."""
+        return not self.causal and self.window is None and self.key_lengths is None and self.dense is None
+
     def __and__(self, other: "Mask | Bool[Tensor, '...'] | None") -> "Mask":
         """Both masks at once: a key is seen where both allow it."""
         return both(self, other)
@@ -167,6 +172,10 @@ def both(first: "Mask | Bool[Tensor, '...'] | None", second: "Mask | Bool[Tensor
                 [1, 1, 0]], dtype=torch.int32)
     """
     first, second = as_mask(first), as_mask(second)
+    if second.hides_nothing:
+        return first
+    if first.hides_nothing:
+        return second
     windows = [mask.window for mask in (first, second) if mask.window is not None]
     dense = [mask.dense for mask in (first, second) if mask.dense is not None]
     lengths = [mask.key_lengths for mask in (first, second) if mask.key_lengths is not None]

@@ -3,8 +3,8 @@
 A situation can be written by hand, so that what would be chosen on another machine can be asked, and tested, on this.
 """
 
-from dataclasses import dataclass
 from importlib.util import find_spec
+from typing import NamedTuple
 
 import torch
 from torch import Tensor
@@ -16,15 +16,15 @@ __all__ = ["Situation", "situation_of"]
 HAS_TRITON = find_spec("triton") is not None  # looked for, not loaded
 
 
-@dataclass(frozen=True, kw_only=True)
-class Situation:
+class Situation(NamedTuple):
     """The facts of one call of an attention function.
 
     Attributes:
+        n_queries, n_keys: how many there are.
         device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
         capability: of an NVIDIA GPU, such as ``(9, 0)``; None elsewhere.
         dtype: of the queries.
-        batch, n_heads, n_kv_heads, n_queries, n_keys, d_head, d_value: sizes.
+        batch, n_heads, n_kv_heads, d_head, d_value: further sizes.
         causal: whether keys after the query are hidden.
         window: keys as far away as this are hidden; None where there is no window.
         has_key_lengths: whether the rows have different numbers of real keys, and say so.
@@ -36,14 +36,14 @@ class Situation:
         has_triton: whether the compiler of GPU kernels is installed.
     """
 
+    n_queries: int
+    n_keys: int
     device: str = "cpu"
     capability: tuple[int, int] | None = None
     dtype: torch.dtype = torch.float32
     batch: int = 1
     n_heads: int = 1
     n_kv_heads: int = 1
-    n_queries: int
-    n_keys: int
     d_head: int = 64
     d_value: int = 64
     causal: bool = False

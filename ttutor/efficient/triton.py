@@ -7,7 +7,6 @@ imports Triton before one is launched.
 
 import math
 import os
-from dataclasses import replace
 
 import torch
 from jaxtyping import Bool, Float
@@ -106,7 +105,7 @@ def _why_not_interpreted(situation: Situation) -> str | None:
     """Why the interpreter cannot run such a call."""
     if situation.dtype == torch.bfloat16:
         return "Triton's interpreter multiplies the bit patterns of bfloat16 numbers, not the numbers"
-    return why_not(replace(situation, device="cuda", capability=(8, 0)))
+    return why_not(situation._replace(device="cuda", capability=(8, 0)))
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> None:

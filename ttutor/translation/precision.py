@@ -4,11 +4,10 @@ from contextlib import AbstractContextManager, nullcontext
 
 import torch
 
+from ttutor.device import half_precision
+
 PRECISIONS = ("fp32", "bf16")
 """What a training can run in, once "auto" is decided."""
-
-BF16_FEATURES = ("avx512_bf16", "amx_bf16")
-"""Instructions that multiply bfloat16; without them a CPU converts back and forth and bf16 is slower than float32."""
 
 
 def resolve_precision(wanted: str) -> str:
@@ -19,8 +18,7 @@ def resolve_precision(wanted: str) -> str:
     """
     if wanted != "auto":
         return wanted
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # older releases of torch cannot tell
-    return "bf16" if any(capabilities.get(feature) for feature in BF16_FEATURES) else "fp32"
+    return "fp32" if half_precision("cpu")[0] is None else "bf16"
 
 
 def products_in(precision: str) -> AbstractContextManager:

@@ -1,0 +1,109 @@
+"""The feed-forward network, plain and gated: what a block does to each position by itself."""
+
+from collections.abc import Callable
+from functools import partial
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ttutor.shapes import check_shapes
+
+__all__ = ["ACTIVATIONS", "FeedForward", "GatedFeedForward"]
+
+ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
+    "relu": nn.functional.relu,
+    "gelu": nn.functional.gelu,
+    "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"),
+    "silu": nn.functional.silu,
+}
+"""Elementwise functions between the two maps of a feed-forward network, by name.
+
+GELU is $x\\,\\Phi(x)$ (Hendrycks and Gimpel 2016); ``gelu_tanh`` is their approximation of it, which GPT-2 and T5 1.1
+compute. SiLU, or Swish, is $x\\,\\sigma(x)$.
+"""
+
+
+class FeedForward(nn.Module):
+    r"""A two-layer network applied to every position alike: $\mathrm{FFN}(x) = \phi(x W_1 + b_1)\,W_2 + b_2$.
+
+    Vaswani et al. (2017), equation 2, where $\phi$ is ReLU; BERT and GPT-2 use GELU.
+
+    Args:
+        d_model: width of what comes in and goes out.
+        d_ff: width between the two maps.
+        activation: one of `ACTIVATIONS`.
+        dropout: probability of dropping an inner feature while training.
+        bias: whether the two maps add a constant.
+
+    Differs from the paper: section 5.4 drops features of the sublayer's output only, which `PreNorm` and `PostNorm` do;
+    the dropout here is for models that drop inner features as well.
+
+    Raises:
+        ValueError: the activation is unknown.
+    """
+
+    def __init__(
+        self, d_model: int, d_ff: int, *, activation: str = "relu", dropout: float = 0.0, bias: bool = True
+    ) -> None:
+        super().__init__()
+        self.activation = _activation(activation)
+        self.widen = nn.Linear(d_model, d_ff, bias=bias)
+        self.narrow = nn.Linear(d_ff, d_model, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+        _initialise(self.widen, self.narrow)
+
+    def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        """Transform each position by itself."""
+        check_shapes({"d_model": self.widen.in_features}, hidden=(hidden, "... d_model"))
+        return self.narrow(self.dropout(self.activation(self.widen(hidden))))
+
+
+class GatedFeedForward(nn.Module):
+    r"""A feed-forward network in which one map opens and closes the other: $(\phi(x W_g) \odot x W_1)\,W_2$.
+
+    Shazeer (2020), section 2: with SiLU it is SwiGLU, with GELU it is GeGLU. Its three matrices have as many parameters
+    as the two of `FeedForward` when ``d_ff`` is two thirds as wide.
+
+    Args:
+        d_model, d_ff, dropout: as for `FeedForward`.
+        activation: of the gate, one of `ACTIVATIONS`.
+        bias: whether the three maps add a constant; the paper leaves it out.
+
+    Raises:
+        ValueError: the activation is unknown.
+
+    Example:
+        >>> import torch
+        >>> GatedFeedForward(d_model=8, d_ff=16, activation="silu")(torch.randn(2, 5, 8)).shape
+        torch.Size([2, 5, 8])
+    """
+
+    def __init__(
+        self, d_model: int, d_ff: int, *, activation: str = "silu", dropout: float = 0.0, bias: bool = False
+    ) -> None:
+        super().__init__()
+        self.activation = _activation(activation)
+        self.gate = nn.Linear(d_model, d_ff, bias=bias)
+        self.widen = nn.Linear(d_model, d_ff, bias=bias)
+        self.narrow = nn.Linear(d_ff, d_model, bias=bias)
+        self.dropout = nn.Dropout(dropout)
+        _initialise(self.gate, self.widen, self.narrow)
+
+    def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        """Transform each position by itself."""
+        check_shapes({"d_model": self.widen.in_features}, hidden=(hidden, "... d_model"))
+        return self.narrow(self.dropout(self.activation(self.gate(hidden)) * self.widen(hidden)))
+
+
+def _activation(name: str) -> Callable[[Tensor], Tensor]:
+    if name not in ACTIVATIONS:
+        raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, but is {name!r}")
+    return ACTIVATIONS[name]
+
+
+def _initialise(*projections: nn.Linear) -> None:
+    """Start weights by Glorot and Bengio (2010), biases at zero."""
+    for projection in projections:
+        nn.init.xavier_uniform_(projection.weight)
+        if projection.bias is not None:
+            nn.init.zeros_(projection.bias)

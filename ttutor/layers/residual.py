@@ -1,0 +1,86 @@
+"""The residual connection around each sublayer, with the norm before it or after the sum."""
+
+from collections.abc import Callable
+
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ttutor.layers.norms import LayerNorm
+from ttutor.shapes import ShapeError
+
+__all__ = ["PostNorm", "PreNorm", "residual_sublayer"]
+
+
+class PostNorm(nn.Module):
+    r"""Residual connection with the norm after the sum: $\mathrm{LayerNorm}(x + f(x))$.
+
+    Vaswani et al. (2017), section 3.1; dropout on the sublayer's output by section 5.4.
+
+    Args:
+        d_model: number of features of a token.
+        dropout: probability of dropping a feature of what the sublayer writes, while training.
+        make_norm: makes the norm from ``d_model``.
+    """
+
+    def __init__(
+        self, d_model: int, dropout: float = 0.0, *, make_norm: Callable[[int], nn.Module] = LayerNorm
+    ) -> None:
+        super().__init__()
+        self.norm = make_norm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Add what the sublayer makes of the stream, then normalise the stream."""
+        return self.norm(_sum(hidden, self.dropout(sublayer(hidden))))
+
+
+class PreNorm(nn.Module):
+    r"""Residual connection with the norm inside the branch: $x + f(\mathrm{LayerNorm}(x))$.
+
+    Xiong et al. (2020), figure 1 (b). The stream itself is never normalised, so a stack ends with a norm of its own.
+
+    Args:
+        d_model: number of features of a token.
+        dropout: probability of dropping a feature of what the sublayer writes, while training.
+        make_norm: makes the norm from ``d_model``.
+    """
+
+    def __init__(
+        self, d_model: int, dropout: float = 0.0, *, make_norm: Callable[[int], nn.Module] = LayerNorm
+    ) -> None:
+        super().__init__()
+        self.norm = make_norm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Add what the sublayer makes of the normalised stream."""
+        return _sum(hidden, self.dropout(sublayer(self.norm(hidden))))
+
+
+def _sum(hidden: Float[Tensor, "..."], written: Float[Tensor, "..."]) -> Float[Tensor, "..."]:
+    """Stream and what a sublayer wrote, which must be of one shape: broadcasting would hide a sublayer's fault."""
+    if written.shape != hidden.shape:
+        raise ShapeError(f"a sublayer must give what it got, {tuple(hidden.shape)}, but gave {tuple(written.shape)}")
+    return hidden + written
+
+
+def residual_sublayer(
+    norm: str, d_model: int, dropout: float = 0.0, *, make_norm: Callable[[int], nn.Module] = LayerNorm
+) -> PreNorm | PostNorm:
+    """Pick the residual connection by the place of its norm, ``"post"`` (2017) or ``"pre"`` (most models since 2019).
+
+    Raises:
+        ValueError: the place is neither.
+
+    Example:
+        >>> residual_sublayer("pre", 8)  # doctest: +ELLIPSIS
+        PreNorm(...
+    """
+    kinds = {"post": PostNorm, "pre": PreNorm}
+    if norm not in kinds:
+        raise ValueError(f'norm must be "post" or "pre", but is {norm!r}')
+    return kinds[norm](d_model, dropout, make_norm=make_norm)
