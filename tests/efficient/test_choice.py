@@ -231,4 +231,4 @@ def test_wrong_calls_are_named():
 def test_auto_over_the_whole_grid(dtype):
     for case in large_cases(dtype=dtype):
         gradients = case.n_queries * case.n_keys <= 257**2
-        assert_as_good_as_plain(efficient_attention, case, gradients=gradients, gradient_factor=4.0)
+        assert_as_good_as_plain(efficient_attention, case, gradients=gradients)

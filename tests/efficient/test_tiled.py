@@ -124,8 +124,6 @@ def test_what_it_cannot_do_is_refused():
 @pytest.mark.soak
 @pytest.mark.parametrize("dtype", DTYPES)
 def test_the_whole_grid(dtype):
-    # Where a query sees one key its gradient vanishes: exactly so for the plain version, while the tiled one subtracts
-    # two sums of rounded products (Dao et al. 2022, appendix B.4).
     for case in large_cases(dtype=dtype):
         gradients = case.n_queries * case.n_keys <= 257**2
-        assert_as_good_as_plain(tiled_attention, case, gradients=gradients, gradient_factor=4.0)
+        assert_as_good_as_plain(tiled_attention, case, gradients=gradients)
