@@ -136,11 +136,13 @@ def masks_of(batch: int, length: int) -> dict[str, Mask]:
 # Sections ------------------------------------------------------------------------------------------------------------
 
 
-def cells(rounds: int, quick: bool) -> list[dict]:
+def cells(rounds: int, quick: bool, only: list[int] | None = None) -> list[dict]:
     """For each length, mask, dtype and direction: every backend that can, and how far `auto` is from the best."""
     rows = []
     for dtype_name, dtype in DTYPES.items():
         for length in (15, 64, 256, 1024) if quick else (15, 32, 64, 128, 256, 512, 1024, 2048, 4096, 8192, 16384):
+            if only and length not in only:
+                continue
             tensors = tokens_of(length, dtype)
             for mask_name, mask in masks_of(tensors[0].shape[0], length).items():
                 if mask_name == "window" and length < 512:
@@ -422,6 +424,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--sections", nargs="+", default=SECTIONS, choices=SECTIONS)
+    parser.add_argument("--lengths", nargs="+", type=int, help="measure these cells again, and keep the others")
     parser.add_argument("--quick", action="store_true", help="few sizes, nothing written: to see whether it runs")
     options = parser.parse_args()
     torch.set_num_threads(1)
@@ -431,9 +434,15 @@ def main() -> None:
     for name in options.sections:
         print(f"# {name}", flush=True)
         started = time.monotonic()
-        figures = globals()[name](options.rounds, options.quick)
+        command = f"python benchmarks/attention.py --sections {name} --rounds {options.rounds}"
+        if name == "cells" and options.lengths:
+            command = f"{found[name]['command']}; then --lengths {' '.join(map(str, options.lengths))}"
+            kept = [row for row in found[name]["figures"] if row["length"] not in options.lengths]
+            figures = kept + cells(options.rounds, options.quick, options.lengths)
+        else:
+            figures = globals()[name](options.rounds, options.quick)
         found[name] = {
-            "command": f"python benchmarks/attention.py --sections {name} --rounds {options.rounds}",
+            "command": command,
             "minutes": round((time.monotonic() - started) / 60, 1),
             "machine": _record.machine(),
             "versions": versions(),

@@ -65,8 +65,7 @@ def window_mask(
                 [0, 1, 1, 1],
                 [0, 0, 1, 1]], dtype=torch.int32)
     """
-    if window < 1:
-        raise ValueError(f"window must be at least 1 (a position sees itself), but is {window}")
+    _check_window(window)
     return _distance(n_queries, n_keys, device).abs() < window
 
 
@@ -119,6 +118,10 @@ class Mask:
         key_lengths: how many keys of each row are real, for batches padded on the right.
         dense: any further condition as a bool tensor, broadcastable to ``batch heads queries keys``.
 
+    Raises:
+        ValueError: the window is smaller than one.
+        TypeError: the lengths are no whole numbers, or the dense mask is not bool.
+
     Example:
         >>> mask = Mask(causal=True) & Mask(key_lengths=torch.tensor([2, 3]))
         >>> mask.materialise(3, 3).shape
@@ -131,6 +134,10 @@ class Mask:
     dense: Bool[Tensor, "..."] | None = None
 
     def __post_init__(self) -> None:
+        if self.window is not None:
+            _check_window(self.window)
+        if self.key_lengths is not None and self.key_lengths.is_floating_point():
+            raise TypeError(f"key_lengths must be whole numbers, but came with dtype {self.key_lengths.dtype}")
         if self.dense is not None:
             _check_bool(self.dense)
 
@@ -206,6 +213,12 @@ def as_mask(mask: "Mask | Bool[Tensor, '...'] | None") -> Mask:
     if isinstance(mask, Mask):
         return mask
     return Mask(dense=mask)
+
+
+def _check_window(window: int) -> None:
+    """Refuse a window in which a position would not even see itself."""
+    if window < 1:
+        raise ValueError(f"window must be at least 1 (a position sees itself), but is {window}")
 
 
 def _check_bool(mask: object) -> None:

@@ -185,11 +185,14 @@ def assert_as_good_as_plain(attend: Attend, case: Case, *, gradients: bool = Fal
 
 
 def rounding_of_what_cancels(inputs: Inputs, output: Tensor) -> float:
-    """How far rounding alone may move a query's gradient: one ulp of the largest products it is made of."""
+    """How far rounding alone may move a gradient: one ulp of the largest sums, signs aside, that it is made of."""
     query, key, value = (tensor.detach().double().abs() for tensor in inputs.tensors())
-    by_weight = weighting_of(output).double().abs() @ value.repeat_interleave(query.shape[1] // value.shape[1], 1).mT
+    weighting = weighting_of(output).double().abs()
+    by_weight = weighting @ value.repeat_interleave(query.shape[1] // value.shape[1], 1).mT
     scale = query.shape[-1] ** -0.5 if inputs.keywords.get("scale") is None else inputs.keywords["scale"]
-    return torch.finfo(inputs.query.dtype).eps * float(by_weight.max() * key.max()) * abs(scale)
+    of_query = float(by_weight.max() * key.max()) * abs(scale)
+    of_value = float(weighting.sum(dim=-2).max())
+    return torch.finfo(inputs.query.dtype).eps * max(of_query, of_value)
 
 
 def sees(case: Case, inputs: Inputs) -> Tensor:

@@ -37,7 +37,7 @@ def efficient_attention(
     Raises:
         ShapeError: the tensors' axes do not fit together, or mask or bias does not broadcast to the weights.
         TypeError: the mask is not bool, or the tensors have different dtypes.
-        ValueError: the dropout is no probability below one.
+        ValueError: the dropout is no probability below one, or the window is smaller than one.
         BackendError: the named backend does not exist or cannot run this call; the message says why, and what can.
 
     Example:
@@ -60,6 +60,8 @@ def efficient_attention(
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, but is {dropout}")
     structure = structured(both(mask, Mask(causal=causal, window=window)), key)
+    if structure.key_lengths is not None:
+        check_shapes(query=(query, "batch heads queries d_head"), key_lengths=(structure.key_lengths, "batch"))
     situation = situation_of(query, key, value, structure, bias=bias, dropout=dropout)
     if backend == "auto":
         backend = choose(situation).name

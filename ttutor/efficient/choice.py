@@ -90,6 +90,8 @@ def _on_a_cpu(call: Situation) -> Choice:
         return Choice("tiled", "the table of scores would not fit, and the tiles take a bias as it is")
     if call.dtype in HALF and n_scores >= FEW_SCORES and fits and _is_short_in_half(call):
         return Choice("explicit", "in half precision, plain products beat PyTorch's fused CPU kernel at these lengths")
+    if call.needs_gradient and not call.has_dense and 24**2 <= call.n_queries * call.n_keys <= 48**2:
+        return Choice("explicit", "at these lengths the way back through plain products is a little faster")
     if call.has_key_lengths and n_scores >= FEW_SCORES:
         short = "rows of different lengths, too short to be worth a kernel call each"
         if call.needs_gradient and call.n_queries * call.n_keys <= 32**2:
@@ -103,7 +105,8 @@ def _on_a_cpu(call: Situation) -> Choice:
 
 def _is_long_for_its_window(call: Situation) -> bool:
     """Whether a band of blocks is so much less than the whole that it pays to compute the band alone."""
-    shortest = 1024 if call.device == "cpu" and call.dtype in HALF else 512  # where plain products are fast
+    is_half_training = call.device == "cpu" and call.dtype in HALF and call.needs_gradient
+    shortest = 1024 if is_half_training else 512  # plain products are fast there
     return call.n_queries >= 256 and call.n_keys >= max(shortest, 2 * call.window)
 
 
@@ -111,7 +114,10 @@ def _is_short_in_half(call: Situation) -> bool:
     """Whether lengths are below those at which the fused kernel's saving of memory outweighs its slow products."""
     if call.n_queries == 1:
         return True
-    longest = 1024 if call.needs_gradient and not (call.causal or call.has_key_lengths) else 512
+    if call.needs_gradient:
+        longest = 512 if call.causal or call.has_key_lengths else 1024
+    else:
+        longest = 256 if call.has_key_lengths else 512
     return call.n_queries * call.n_keys <= longest**2
 
 

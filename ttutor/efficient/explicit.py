@@ -109,6 +109,7 @@ def sees_something(mask: Mask, n_queries: int, n_keys: int) -> bool:
         return False
     if mask.key_lengths is not None:  # the first key is real, and seen by all unless a window ends before it
         can_look = mask.key_lengths.device.type == "cpu" and not torch.compiler.is_compiling()
-        if mask.window is not None or not can_look or int(mask.key_lengths.min()) < 1:
+        is_empty = mask.key_lengths.shape[0] == 0
+        if mask.window is not None or not can_look or is_empty or int(mask.key_lengths.min()) < 1:
             return False
     return n_queries <= n_keys or not (mask.causal or mask.window is not None)

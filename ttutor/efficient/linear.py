@@ -128,6 +128,8 @@ def linear_weights(
     """
     q, k, log_size, _ = prepare(query, key, key, None, scale, feature_map)
     scores = rearrange(einsum(q, k, SCORES), "batch kv_heads group queries keys -> batch (kv_heads group) queries keys")
+    if key.shape[-2] == 0:  # no key is the largest
+        return scores.to(query.dtype)
     exponents = repeat(log_size, "batch kv_heads keys -> batch (kv_heads group) 1 keys", group=q.shape[2])
     allowed = both(mask, Mask(causal=causal, window=window)).materialise(*scores.shape[-2:], device=query.device)
     if allowed is not None:

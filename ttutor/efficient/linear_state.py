@@ -116,7 +116,10 @@ def prepare(
     k, log_size = feature_map(key.to(precise), scale)
     log_size = torch.zeros_like(k[..., 0]) if log_size is None else log_size
     if is_real is not None:
-        log_size = log_size.masked_fill(~rearrange(is_real, "batch keys -> batch 1 keys"), -torch.inf)
+        is_padding = rearrange(~is_real, "batch keys -> batch 1 keys 1")
+        # A share of zero would not be enough: zero times infinity is no number.
+        k, value = k.masked_fill(is_padding, 0.0), value.masked_fill(is_padding, 0.0)
+        log_size = log_size.masked_fill(rearrange(is_padding, "batch 1 keys 1 -> batch 1 keys"), -torch.inf)
     q = rearrange(
         q, "batch (kv_heads group) queries features -> batch kv_heads group queries features", kv_heads=key.shape[1]
     )

@@ -94,6 +94,7 @@ def _can_cut(structure: Mask, query: Tensor, key: Tensor) -> bool:
         and structure.window is None
         and query.device.type == "cpu"
         and not torch.compiler.is_compiling()
+        and query.shape[0] > 0
         and query.shape[-2] * key.shape[-2] >= WORTH_A_CALL
         and (not structure.causal or query.shape[-2] == key.shape[-2])
     )
@@ -114,7 +115,7 @@ def _row_by_row(
     themselves: two calls, neither of which needs a mask.
     """
     rows = []
-    stretches = _stretches(structure.key_lengths.clamp(max=key.shape[-2]))
+    stretches = _stretches(structure.key_lengths.clamp(0, key.shape[-2]))
     counts = [count for count, _ in stretches]  # one split, not many slices: each of those would have a whole gradient
     for (_, length), q, k, v in zip(
         stretches, query.split(counts), key.split(counts), value.split(counts), strict=True

@@ -68,6 +68,8 @@ def situation_of(
         5
     """
     is_cuda = query.is_cuda
+    wants_gradient = query.requires_grad or key.requires_grad or value.requires_grad
+    wants_gradient = wants_gradient or (bias is not None and bias.requires_grad)
     return Situation(
         device=query.device.type,
         capability=torch.cuda.get_device_capability(query.device) if is_cuda else None,
@@ -85,7 +87,7 @@ def situation_of(
         has_dense=mask.dense is not None,
         has_bias=bias is not None,
         dropout=dropout,
-        needs_gradient=torch.is_grad_enabled() and (query.requires_grad or key.requires_grad or value.requires_grad),
+        needs_gradient=torch.is_grad_enabled() and wants_gradient,
         is_compiling=torch.compiler.is_compiling(),
         has_triton=HAS_TRITON,
     )

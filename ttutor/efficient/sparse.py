@@ -96,7 +96,7 @@ def sparse_attention(
     )
     n_queries, n_keys = query.shape[-2], key.shape[-2]
     check_sizes(n_keys, window, n_global, random_blocks, block_size)
-    if n_keys == 0:
+    if 0 in (len(query), n_queries, n_keys):  # nothing to be cut into blocks
         return explicit_attention(query, key, value)
     is_real = real_keys(structure, key)
     pattern = _Pattern(query, key, is_real, structure.causal, window, n_global, random_blocks, block_size)

@@ -80,11 +80,25 @@ def tiled_attention(
             check_broadcasts(name, tensor, scores_shape)
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
     n_kv_heads = key.shape[-3]
+    query, key, value = _in_autocast_dtype(query), _in_autocast_dtype(key), _in_autocast_dtype(value)
     q = rearrange(
         query, "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head", kv_heads=n_kv_heads
     )
     context = _Tiled.apply(q, key, value, structure, bias, scale)
     return rearrange(context, "batch kv_heads group queries d_value -> batch (kv_heads group) queries d_value")
+
+
+def _in_autocast_dtype(tensor: Tensor) -> Tensor:
+    """The tensor in the dtype of its products where autocast is on, and as it is elsewhere.
+
+    Both passes must compute the same scores, and autocast is on in the forward pass alone.
+    """
+    device = tensor.device.type
+    if tensor.is_meta or tensor.dtype == torch.float64:  # autocast knows no meta tensors and leaves float64 alone
+        return tensor
+    if not torch.is_autocast_enabled(device):
+        return tensor
+    return tensor.to(torch.get_autocast_dtype(device))
 
 
 class _Tiled(torch.autograd.Function):
@@ -146,7 +160,8 @@ class _Tiles:
         self.offset = self.n_keys - self.n_queries  # query i stands at key position i + offset
         self.precise = torch.float64 if q.dtype == torch.float64 else torch.float32
         self.last_key = self.n_keys
-        if mask.key_lengths is not None and q.device.type == "cpu":  # elsewhere it would have to be waited for
+        can_look = q.device.type == "cpu"  # elsewhere it would have to be waited for
+        if can_look and mask.key_lengths is not None and len(mask.key_lengths):
             self.last_key = min(self.n_keys, int(mask.key_lengths.max()))
 
     def _by_group(self, table: Tensor) -> Tensor:

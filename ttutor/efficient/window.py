@@ -64,6 +64,8 @@ def window_attention(
             "window attention needs a window, and takes neither a dense mask nor a bias, but "
             f"window={structure.window}, dense mask: {structure.dense is not None}, bias: {bias is not None}"
         )
+    if query.shape[0] == 0 or query.shape[-2] == 0:  # nothing to be cut into blocks
+        return explicit_attention(query, key, value)
     band = _Band(query.shape[-2], key.shape[-2], structure)
     attend = _kernel(query)
     if structure.key_lengths is None:
