@@ -5,6 +5,7 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from tests.recurrence.torch_twins import our_gradients, torch_twin, twin_gradients
+from ttutor.efficient import count_operations
 from ttutor.recurrence import GRUCell, LSTMCell, RecurrentEncoder, RNNCell, hidden_of, keep_where, unroll
 from ttutor.shapes import ShapeError
 
@@ -126,3 +127,13 @@ def test_what_does_not_fit_is_named(cell, inputs, is_real):
         unroll(cell, inputs[..., :2])
     with pytest.raises(ShapeError, match="inputs must have 3 axes"):
         unroll(cell, inputs[0])
+
+
+def test_the_way_back_costs_twice_as_much_for_twice_the_length():
+    cell = RNNCell(16, 4)
+
+    def work(length: int) -> int:
+        inputs = torch.randn(2, length, 16, requires_grad=True)
+        return count_operations(lambda inputs: hidden_of(unroll(cell, inputs)), inputs, backward=True).pointwise
+
+    assert work(80) < 2.1 * work(40)  # slices of the inputs would each have a gradient of the whole length: four times

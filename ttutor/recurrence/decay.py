@@ -65,8 +65,7 @@ def decay_recurrent(
         state = DecayState(nothing, nothing, torch.full_like(nothing, -torch.inf))
     weighted_sum, sum_of_weights, largest = state
     means = []
-    for t in range(key.shape[1]):
-        k, v = key[:, t], value[:, t]
+    for k, v in zip(key.unbind(dim=1), value.unbind(dim=1), strict=True):
         shift = torch.maximum(largest, k + bonus)
         past, present = torch.exp(largest - shift), torch.exp(k + bonus - shift)
         means.append((past * weighted_sum + present * v) / (past * sum_of_weights + present))

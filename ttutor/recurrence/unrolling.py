@@ -42,8 +42,9 @@ def unroll(
         named["is_real"] = (is_real, "batch tokens")
     check_shapes({"d_input": cell.d_input}, **named)
     states = [cell.initial_state(inputs) if state is None else state]
-    for t in range(inputs.shape[1]):
-        new = cell(inputs[:, t], states[-1])
+    # Taken apart at once: each slice inputs[:, t] would have a gradient of the whole length.
+    for t, token in enumerate(inputs.unbind(dim=1)):
+        new = cell(token, states[-1])
         states.append(new if is_real is None else keep_where(is_real[:, t], new, states[-1]))
     return states
 
