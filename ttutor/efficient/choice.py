@@ -7,13 +7,12 @@ of speeds was measured by ``benchmarks/attention.py``; where nothing was measure
 
 from typing import NamedTuple
 
-import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.efficient import explicit, flex, reference, sdpa, tiled, triton, window
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.situation import Situation, situation_of
+from ttutor.efficient.situation import HALF, Situation, situation_of
 from ttutor.masks import Mask, both
 
 __all__ = ["BACKENDS", "Choice", "check_backend", "choose", "choose_backend", "why_not"]
@@ -31,7 +30,6 @@ BACKENDS = {
 
 MOST_SCORES = 2**28  # scores that may stand in memory at once: 1 GiB of float32
 FEW_SCORES = 2**12  # below this a call costs what starting it costs, and a fused kernel starts fastest
-HALF = (torch.bfloat16, torch.float16)
 
 
 class Choice(NamedTuple):
@@ -55,6 +53,7 @@ def choose_backend(
     """What `ttutor.efficient.efficient_attention` would run for these tensors, and why.
 
     Example:
+        >>> import torch
         >>> tensor = torch.zeros(1, 8, 4096, 64)
         >>> choose_backend(tensor, tensor, tensor, causal=True, window=256).name
         'window'

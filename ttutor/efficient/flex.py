@@ -102,6 +102,7 @@ def _rule(structure: Mask, shape: tuple[int, int, int, int]) -> Callable[..., Te
         return None
 
     def rule(row: Tensor, head: Tensor, query: Tensor, key: Tensor) -> Tensor:
+        """All conditions at once."""
         allowed = conditions[0](row, head, query, key)
         for condition in conditions[1:]:
             allowed = allowed & condition(row, head, query, key)

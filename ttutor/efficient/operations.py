@@ -167,6 +167,7 @@ def decoding_cost(
     """
 
     def decode(tokens: Tensor) -> None:
+        """Write the tokens one by one."""
         for t in range(1, n_tokens + 1):
             known = tokens[:, :, :t]
             attend(known[:, :, -1:] if with_cache else known, known, known, causal=True)

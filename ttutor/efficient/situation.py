@@ -11,7 +11,10 @@ from torch import Tensor
 
 from ttutor.masks import Mask
 
-__all__ = ["Situation", "situation_of"]
+__all__ = ["HALF", "Situation", "situation_of"]
+
+HALF = (torch.bfloat16, torch.float16)
+"""The half-precision number formats, in which kernels differ most."""
 
 HAS_TRITON = find_spec("triton") is not None  # looked for, not loaded
 

@@ -24,12 +24,11 @@ from ttutor.efficient.padding import is_same_for_all_queries, real_keys
 from ttutor.efficient.sdpa import sdpa_attention
 from ttutor.efficient.situation import Situation
 from ttutor.efficient.sparse_masks import NO_BLOCK, check_sizes
+from ttutor.efficient.window import block_kernel
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_shapes
 
 __all__ = ["sparse_attention", "why_not"]
-
-HALF = (torch.bfloat16, torch.float16)
 
 
 def why_not(situation: Situation) -> str | None:
@@ -100,7 +99,7 @@ def sparse_attention(
         return explicit_attention(query, key, value)
     is_real = real_keys(structure, key)
     pattern = _Pattern(query, key, is_real, structure.causal, window, n_global, random_blocks, block_size)
-    attend = explicit_attention if query.dtype in HALF and query.device.type == "cpu" else sdpa_attention
+    attend = block_kernel(query)
     context = pattern.run(attend, query, key, value, scale=scale, dropout=dropout)
     first = min(n_queries, max(0, n_queries - n_keys))  # the query at key position 0
     last = min(n_queries, max(first, n_global + n_queries - n_keys))

@@ -106,6 +106,7 @@ class _Tiled(torch.autograd.Function):
 
     @staticmethod
     def forward(ctx: Any, q: Tensor, k: Tensor, v: Tensor, mask: Mask, bias: Tensor | None, scale: float) -> Tensor:
+        """Blend the values tile by tile; keep the logarithm of each query's sum of exponentials."""
         tiles = _Tiles(q, k, mask, bias, scale)
         context = q.new_zeros(*q.shape[:-1], v.shape[-1])
         log_sums = torch.full_like(q[..., :1], math.inf, dtype=tiles.precise)  # of a query that sees nothing
@@ -132,6 +133,7 @@ class _Tiled(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, d_context: Tensor) -> tuple[Tensor | None, ...]:
+        """Compute each tile of weights again, and what it contributes to the three gradients."""
         q, k, v, context, log_sums = ctx.saved_tensors
         tiles = _Tiles(q, k, ctx.mask, ctx.bias, ctx.scale)
         d_q, d_k, d_v = (torch.zeros_like(tensor, dtype=tiles.precise) for tensor in (q, k, v))

@@ -17,12 +17,10 @@ from torch import Tensor
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.explicit import explicit_attention
 from ttutor.efficient.sdpa import sdpa_attention
-from ttutor.efficient.situation import Situation
+from ttutor.efficient.situation import HALF, Situation
 from ttutor.masks import Mask, both
 
-__all__ = ["why_not", "window_attention"]
-
-HALF = (torch.bfloat16, torch.float16)
+__all__ = ["block_kernel", "why_not", "window_attention"]
 
 
 def why_not(situation: Situation) -> str | None:
@@ -67,7 +65,7 @@ def window_attention(
     if query.shape[0] == 0 or query.shape[-2] == 0:  # nothing to be cut into blocks
         return explicit_attention(query, key, value)
     band = _Band(query.shape[-2], key.shape[-2], structure)
-    attend = _kernel(query)
+    attend = block_kernel(query)
     if structure.key_lengths is None:
         return band.run(attend, query, key, value, band.allowed(None, query.device), scale=scale, dropout=dropout)
     rows = []
@@ -77,7 +75,7 @@ def window_attention(
     return torch.cat(rows)
 
 
-def _kernel(query: Tensor) -> Callable[..., Tensor]:
+def block_kernel(query: Tensor) -> Callable[..., Tensor]:
     """What runs the blocks: PyTorch's kernel, but plain products where its backward pass is slow."""
     is_slow = query.device.type == "cpu" and query.dtype in HALF and query.requires_grad and torch.is_grad_enabled()
     return explicit_attention if is_slow else sdpa_attention
