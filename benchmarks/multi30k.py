@@ -1,125 +1,99 @@
-"""Train English-German Multi30k from nothing and score it on test_2016_flickr: one command, one JSON file.
+"""Train Multi30k from nothing and score it on test_2016_flickr: one command a seed, all in one JSON file.
 
-    TTUTOR_DATA=path/to/data python benchmarks/multi30k.py [--steps 1500 | --minutes 12] [--seed 0] [--out FOLDER]
+    ttutor fetch multi30k
+    python benchmarks/multi30k.py [--preset multi30k-tiny] [--languages en-de] [--seed 0] [--out FOLDER]
 
-The data folder holds multi30k/train.en.gz and so on. Writes benchmarks/results/multi30k.json: command, machine,
-versions, seed, minutes, tokens, BLEU with its signature, and BLEU on the way; no sentence of the corpus.
+Adds the run to benchmarks/results/multi30k.json, in place of an earlier one of the same preset, languages and seed:
+recipe, command, machine, versions, minutes, tokens, BLEU with its signatures, and BLEU on the way, with the mean and
+the spread over the seeds. Runs of a recipe that has changed since are dropped. No sentence of the corpus is stored.
 """
 
 import argparse
 import json
 import os
+import statistics
 import sys
 import tempfile
 import time
+import tomllib
 from pathlib import Path
 
 BENCHMARKS = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
 
 from ttutor.translation.checkpoint import copy_into  # noqa: E402
-from ttutor.translation.corpus import read_lines, read_pairs  # noqa: E402
+from ttutor.translation.corpus import read_aligned  # noqa: E402
+from ttutor.translation.datasets import find_dataset  # noqa: E402
 from ttutor.translation.evaluation import Evaluation, evaluate  # noqa: E402
+from ttutor.translation.recipe import PRESETS  # noqa: E402
 from ttutor.translation.trainer import Trainer  # noqa: E402
 from ttutor.translation.training_command import TrainingRequest, run  # noqa: E402
 from ttutor.translation.translator import Translator  # noqa: E402
 
 import _record  # noqa: E402
 
+RESULTS = BENCHMARKS / "results" / "multi30k.json"
+TEST_SET = "test_2016_flickr"
+SUMMARISED = ("bleu", "bleu_lower_cased", "bleu_as_words", "chrf")
+
 
 def arguments() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--language", default="de", choices=("de", "fr"), help="target language")
-    parser.add_argument("--steps", type=int, help="train this many steps instead of the preset's number")
-    parser.add_argument("--minutes", type=float, help="train this long instead of the preset's number of steps")
+    parser.add_argument("--preset", default="multi30k-tiny", choices=[name for name in PRESETS if "multi30k" in name])
+    parser.add_argument("--languages", default="en-de", choices=("en-de", "en-fr"), help="from and to")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--steps", type=int, help="another length than the preset's, to try something out")
     parser.add_argument("--beam", type=int, default=5)
+    parser.add_argument("--data-dir", type=Path, help="the folder that holds multi30k/; default as for ttutor fetch")
     parser.add_argument("--out", type=Path, help="keep the trained model in this folder")
     return parser.parse_args()
 
 
-def data_files(language: str) -> dict[str, tuple[Path, Path]]:
-    """Source and target file of each split.
-
-    Raises:
-        SystemExit: TTUTOR_DATA is not set, or a file is missing.
-    """
-    if "TTUTOR_DATA" not in os.environ:
-        raise SystemExit("set TTUTOR_DATA to the folder that holds multi30k/train.en.gz and so on")
-    folder = Path(os.environ["TTUTOR_DATA"]) / "multi30k"
-    splits = ("train", "val", "test_2016_flickr")
-    files = {split: (folder / f"{split}.en.gz", folder / f"{split}.{language}.gz") for split in splits}
-    missing = [str(path) for pair in files.values() for path in pair if not path.is_file()]
-    if missing:
-        raise SystemExit(f"missing: {', '.join(missing)}")
-    return files
-
-
-def train(options: argparse.Namespace, files: dict, folder: Path) -> tuple[Trainer, list[dict]]:
+def train(options: argparse.Namespace, folder: Path) -> tuple[Trainer, list[dict]]:
     """Train; returns the trainer and its averaged weights as they stood at each validation."""
     snapshots: list[dict] = []
 
     def remember(trainer: Trainer) -> None:
         snapshots.append({name: tensor.clone() for name, tensor in trainer.average.tensors.items()})
 
-    request = TrainingRequest(
-        files={
-            "source": files["train"][0],
-            "target": files["train"][1],
-            "validation_source": files["val"][0],
-            "validation_target": files["val"][1],
-        },
-        preset="multi30k-tiny",
-        changes={"steps": options.steps, "minutes": options.minutes, "seed": options.seed},
-        out=folder,
-    )
+    changes = {"seed": options.seed, "languages": options.languages, "steps": options.steps}
+    request = TrainingRequest(preset=options.preset, changes=changes, data_dir=options.data_dir, out=folder)
     return run(request, on_validation=remember), snapshots
 
 
-def score(translator: Translator, files: tuple[Path, Path], beam: int) -> Evaluation:
-    """Translate a test set with a beam and score it.
-
-    Raises:
-        SystemExit: a line of the test set was skipped, so that the score would not be comparable.
-    """
-    pairs, skips = read_pairs(*files)
-    if skips or len(pairs) != len(read_lines(files[0])):
-        raise SystemExit(f"the test set must be scored whole, but pairs were skipped: {skips}")
-    answers = translator.translate([source for source, _ in pairs], beam_size=beam)
-    return evaluate([answer.text for answer in answers], [target for _, target in pairs])
+def score(translator: Translator, pairs: list[tuple[str, str]], options: argparse.Namespace) -> Evaluation:
+    """Translate a test set with a beam and score it, every sentence of it."""
+    answers = translator.translate([source for source, _ in pairs], beam_size=options.beam)
+    references = [target for _, target in pairs]
+    return evaluate([answer.text for answer in answers], references, language=options.languages.split("-")[1])
 
 
-def curve(trainer: Trainer, snapshots: list[dict], files: tuple[Path, Path], beam: int) -> list[dict]:
-    """The metrics of the training, each with the BLEU of the weights at that moment."""
-    translator, points = Translator.of(trainer), []
-    for record, weights in zip(trainer.metrics, snapshots, strict=True):
-        copy_into(dict(translator.model.named_parameters()), weights, "the snapshot")
-        bleu = score(translator, files, beam).bleu
-        point = {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in record.items()}
-        points.append(point | {"test_bleu": round(bleu, 2)})
-    return points
+def rounded(values: dict) -> dict:
+    """Floats with five digits, the rest as it is."""
+    return {name: float(f"{value:.5g}") if isinstance(value, float) else value for name, value in values.items()}
 
 
 def measure(options: argparse.Namespace) -> dict:
     """Train, score, and gather what a reader needs to judge the figure."""
-    cpu, files = time.process_time(), data_files(options.language)
+    pairs = read_aligned(*find_dataset("multi30k", options.languages, options.data_dir)["test"])
+    cpu = time.process_time()
     with tempfile.TemporaryDirectory() as temporary:
-        trainer, snapshots = train(options, files, options.out or Path(temporary) / "run")
-    cpu_seconds = time.process_time() - cpu
-    load = [round(value, 1) for value in os.getloadavg()]
+        trainer, snapshots = train(options, options.out or Path(temporary) / "run")
+    cpu_seconds, load = time.process_time() - cpu, [round(value, 1) for value in os.getloadavg()]
+    translator = Translator.of(trainer)
     started, cpu = time.perf_counter(), time.process_time()
-    final = score(Translator.of(trainer), files["test_2016_flickr"], options.beam)
-    decoding = {
-        "beam_size": options.beam,
-        "length_penalty": 0.6,
-        "seconds": round(time.perf_counter() - started, 1),
-        "cpu_seconds": round(time.process_time() - cpu, 1),
-    }
+    final = score(translator, pairs, options)
+    decoding = {"seconds": time.perf_counter() - started, "cpu_seconds": time.process_time() - cpu}
+    curve = []
+    for record, weights in zip(trainer.metrics, snapshots, strict=True):
+        copy_into(dict(translator.model.named_parameters()), weights, "the snapshot")
+        curve.append(rounded(record | {"test_bleu": score(translator, pairs, options).bleu}))
     position = trainer.position
     return {
-        "languages": f"en-{options.language}",
-        "test_set": "test_2016_flickr",
-        "preset": "multi30k-tiny",
+        "seed": options.seed,
+        "command": command(),
+        "machine": _record.machine(),
+        "versions": _record.versions(),
         "parameters": trainer.model.n_parameters(),
         "precision": trainer.precision,
         "training_minutes": round(position.seconds / 60, 1),
@@ -127,35 +101,59 @@ def measure(options: argparse.Namespace) -> dict:
         "load_average": load,
         "steps": position.step,
         "target_tokens": position.target_tokens,
+        "target_tokens_per_second": round(position.target_tokens / position.seconds),
         "target_tokens_per_cpu_second": round(position.target_tokens / cpu_seconds),
         "real_share_of_target_tokens": round(trainer.batches.real_share(), 4),
-        "test": {
-            name: round(value, 4) if isinstance(value, float) else value for name, value in final.as_dict().items()
-        },
-        "decoding": decoding,
-        "curve": curve(trainer, snapshots, files["test_2016_flickr"], options.beam),
+        "test_set": TEST_SET,
+        "test": rounded(final.as_dict()),
+        "decoding": {"beam_size": options.beam} | rounded(decoding),
+        "curve": curve,
     }
 
 
-def write(result: dict, seed: int) -> Path:
-    """Write the result beside this script, with command, machine and versions."""
+def command() -> str:
+    """The command that was run, without the folders of the machine it ran on."""
     short = [Path(argument).name if os.path.isabs(argument) else argument for argument in sys.argv[1:]]
-    provenance = {
-        "command": " ".join([f"python {Path(sys.argv[0]).parent.name}/{Path(sys.argv[0]).name}", *short]),
-        "machine": _record.machine(),
-        "versions": _record.versions(),
-        "seeds": [seed],
-    }
-    name = "multi30k.json" if result["languages"] == "en-de" else f"multi30k_{result['languages']}.json"
-    path = BENCHMARKS / "results" / name
-    path.parent.mkdir(exist_ok=True)
-    path.write_text(json.dumps(provenance | result, indent=1) + "\n", encoding="utf-8")
-    print(
-        f"BLEU {result['test']['bleu']:.2f} ({result['test']['bleu_signature']}) after {result['training_minutes']} min"
-    )
-    return path
+    return " ".join([f"python {Path(sys.argv[0]).parent.name}/{Path(sys.argv[0]).name}", *short])
+
+
+def add(series: list[dict], options: argparse.Namespace, run: dict) -> list[dict]:
+    """The stored series with one more run in its place, and the summary of its series made anew."""
+    recipe = tomllib.loads(PRESETS[options.preset].read_text(encoding="utf-8"))
+    recipe |= {"languages": options.languages} | ({"steps": options.steps} if options.steps else {})
+    same = {"preset": options.preset, "languages": options.languages}
+    others = [one for one in series if not same.items() <= one.items()]
+    earlier = [one for one in series if same.items() <= one.items() and one["recipe"] == recipe]
+    runs = [run, *(other for one in earlier for other in one["runs"] if other["seed"] != run["seed"])]
+    runs.sort(key=lambda one: one["seed"])
+    found = [*others, same | {"recipe": recipe, "summary": summary(runs), "runs": runs}]
+    return sorted(found, key=lambda one: (one["preset"], one["languages"]))
+
+
+def summary(runs: list[dict]) -> dict:
+    """Mean and sample standard deviation over the seeds."""
+    found: dict = {"seeds": [run["seed"] for run in runs]}
+    scores = {name: [run["test"][name] for run in runs] for name in SUMMARISED}
+    scores["training_minutes"] = [run["training_minutes"] for run in runs]
+    for name, values in scores.items():
+        found[name] = {"mean": round(statistics.mean(values), 2)}
+        if len(values) > 1:
+            found[name]["standard_deviation"] = round(statistics.stdev(values), 2)
+    return found
+
+
+def write(options: argparse.Namespace, run: dict) -> list[dict]:
+    """Put the run into the result file; returns all series."""
+    series = json.loads(RESULTS.read_text(encoding="utf-8"))["series"] if RESULTS.exists() else []
+    series = add(series, options, run)
+    RESULTS.parent.mkdir(exist_ok=True)
+    RESULTS.write_text(json.dumps({"series": series}, indent=1) + "\n", encoding="utf-8")
+    test = run["test"]
+    print(f"BLEU {test['bleu']:.2f} ({test['bleu_signature']}) after {run['training_minutes']} min")
+    return series
 
 
 if __name__ == "__main__":
     given = arguments()
-    print(f"written: {write(measure(given), given.seed).name}")
+    write(given, measure(given))
+    print(f"written: {RESULTS.name}")

@@ -80,7 +80,7 @@ def test_a_missing_package_is_named_with_the_command_that_gets_it(monkeypatch: p
     monkeypatch.setattr(importlib.metadata, "version", version)
     report = examine()
     text = render(report)
-    assert "translation (ttutor train, translate, evaluate): missing tokenizers>=" in text
+    assert "translation (ttutor fetch, train, translate, evaluate): missing tokenizers>=" in text
     assert 'pip install ".[translation]"' in text
     assert report.problems == [], "an extra that is not installed is a choice, not a problem"
 

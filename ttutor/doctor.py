@@ -19,7 +19,7 @@ import ttutor
 EXTRAS = ("translation", "interop", "widgets", "book", "test")
 PURPOSE = {
     "core": "the package itself",
-    "translation": "ttutor train, translate, evaluate",
+    "translation": "ttutor fetch, train, translate, evaluate",
     "interop": "published weights in our models",
     "widgets": "explorers and plots in notebooks",
     "book": "building the book",
@@ -79,7 +79,7 @@ def extra_target(name: str) -> str:
 def missing_extra() -> str:
     """Return the sentence that says how to get the commands that are not installed."""
     target = extra_target("translation")
-    return f'For train, translate and evaluate, install the translation extra: pip install "{target}"'
+    return f'For fetch, train, translate and evaluate, install the translation extra: pip install "{target}"'
 
 
 def missing_package(error: ImportError) -> str:

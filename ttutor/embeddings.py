@@ -7,6 +7,7 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ttutor.layers import Dropout
 from ttutor.shapes import check_shapes
 
 __all__ = ["Embeddings", "TokenEmbedding", "check_ids"]
@@ -76,7 +77,7 @@ class Embeddings(nn.Module):
         super().__init__()
         self.token = token
         self.position = position
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self, token_ids: Int[Tensor, "batch tokens"], positions: Int[Tensor, "batch tokens"] | None = None

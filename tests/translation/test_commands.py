@@ -12,7 +12,7 @@ import pytest
 from typer.testing import CliRunner
 
 from ttutor import cli
-from ttutor.translation import commands
+from ttutor.translation.commands import translate
 from ttutor.translation.errors import CorpusError
 
 pytestmark = pytest.mark.trainer
@@ -116,8 +116,8 @@ def test_checkpoints_of_a_run_thrown_away_never_translate(ttutor, text):
     assert "holds recipe.toml" in ttutor("train", *text, code=2).output
     ttutor("train", *text, "--overwrite", "--quiet")
     assert sorted(path.name for path in Path("run/checkpoints").iterdir()) == ["step-00000004", "step-00000006"]
-    for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"):
-        Path("run", name).unlink()
+    for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl", "samples.jsonl", "curve.svg"):
+        Path("run", name).unlink(missing_ok=True)
     assert "whose run.json is missing; replace them by --overwrite" in ttutor("train", *text, code=2).output
 
 
@@ -177,9 +177,9 @@ def test_a_mark_at_the_head_of_the_input_is_no_text(ttutor, text):
 def test_without_input_or_with_bad_bytes_there_is_one_message(ttutor, text, monkeypatch):
     ttutor("train", *text, "--quiet")
     assert "sentence 1 is no text" in ttutor("translate", "--run", "run", "bad \udcff", code=2).output
-    monkeypatch.setattr(commands, "sys", type("NoInput", (), {"stdin": None}))
+    monkeypatch.setattr(translate, "sys", type("NoInput", (), {"stdin": None}))
     with pytest.raises(CorpusError, match="there is no input"):
-        next(commands.piped_lines())
+        next(translate.lines_of(None))
 
 
 def test_a_resumed_run_without_metrics_tells_so(ttutor, text):

@@ -7,7 +7,7 @@ import pytest
 import sacrebleu
 
 from ttutor.translation.errors import CorpusError
-from ttutor.translation.evaluation import evaluate, exact_match
+from ttutor.translation.evaluation import evaluate, exact_match, sentence_chrf
 
 OUTPUT = ["The cat sits on the mat .", "A dog runs through the park", "two men talk"]
 REFERENCE = ["The cat sat on the mat .", "a dog runs through the park", "Two men are talking"]
@@ -53,3 +53,19 @@ def test_the_report_shows_scores_with_signatures():
 def test_lists_of_unequal_length_or_none_are_refused(output, reference):
     with pytest.raises(CorpusError, match=f"got {len(output)} and {len(reference)}"):
         evaluate(output, reference)
+
+
+def test_bleu_of_spaced_words_is_sacrebleus_on_text_cut_by_hand():
+    """Lower case, and in French the apostrophe ends a word, which 13a does not know."""
+    scores = evaluate(["L'homme voit l'oiseau noir."], ["L'homme voit l'oiseau blanc."], language="fr")
+    cut = "l' homme voit l' oiseau noir .", "l' homme voit l' oiseau blanc ."
+    assert scores.bleu_as_words == pytest.approx(sacrebleu.corpus_bleu([cut[0]], [[cut[1]]], tokenize="none").score)
+    assert scores.bleu_as_words > scores.bleu_lower_cased
+    assert "tok:none" in scores.bleu_as_words_signature
+
+
+def test_sentence_scores_equal_sacrebleu_called_directly():
+    expected = [sacrebleu.sentence_chrf(one, [other]).score for one, other in zip(OUTPUT, REFERENCE, strict=True)]
+    assert sentence_chrf(OUTPUT, REFERENCE) == pytest.approx(expected)
+    with pytest.raises(CorpusError, match="got 0 and 0"):
+        sentence_chrf([], [])

@@ -55,6 +55,12 @@ def test_json_and_defaults(tmp_path):
         ({"weight_decay": math.nan}, "weight_decay must be a finite number"),
         ({"dropout": "a"}, "dropout must be a finite number, got 'a'"),
         ({"seed": 2**63}, "seed must be a whole number from 0 to"),
+        ({"batches_per_step": 0}, "batches_per_step must be a whole number, at least 1, got 0"),
+        ({"patience": -1}, "patience must be a whole number, at least 0, got -1"),
+        ({"languages": "english"}, "languages must be two languages, like \"en-de\", got 'english'"),
+        ({"languages": "en-../x"}, "languages must be two languages"),
+        ({"languages": "en-en"}, "languages must be two languages"),
+        ({"corpus": ""}, "corpus must be"),
         ({"name": "bad \udcff"}, "name must be text that UTF-8 can write"),
     ],
 )
@@ -69,7 +75,7 @@ def test_giving_another_length_replaces_the_old_one():
 
 
 def test_an_unknown_preset_lists_those_there_are():
-    with pytest.raises(RecipeError, match="no preset 'big'; there are embedded, multi30k-tiny"):
+    with pytest.raises(RecipeError, match="no preset 'big'; there are embedded, multi30k-short, multi30k-tiny"):
         TrainingRecipe.preset("big")
 
 

@@ -20,6 +20,8 @@ FACTS = RunFacts("a text", "abc", {"source": "a.en"}, TextStyle(), "fp32", 1)
 def trained(begin):
     trainer = begin(steps=3, precision="fp32")
     trainer.run()
+    for path in (trainer.folder.samples, trainer.folder.curve):
+        path.write_text("")
     return trainer
 
 
@@ -33,7 +35,7 @@ def test_facts_are_read_back(begin, tmp_path):
     assert create(begin("one"), tmp_path / "other").facts() == FACTS
 
 
-@pytest.mark.parametrize("name", ["recipe.toml", "tokenizer.json", "metrics.jsonl"])
+@pytest.mark.parametrize("name", ["recipe.toml", "tokenizer.json", "metrics.jsonl", "samples.jsonl", "curve.svg"])
 def test_files_of_a_folder_that_is_no_run_are_not_written_over(begin, tmp_path, name):
     own = tmp_path / "own"
     own.mkdir()
@@ -45,14 +47,14 @@ def test_files_of_a_folder_that_is_no_run_are_not_written_over(begin, tmp_path, 
 
 
 def test_checkpoints_of_a_former_run_are_gone_before_the_new_one_is_there(trained):
-    for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"):
+    for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl", "samples.jsonl", "curve.svg"):
         (trained.folder.path / name).unlink()
     (trained.folder.checkpoints / "notes").write_text("mine")
     assert not create(trained, trained.folder.path).has_checkpoint
     assert os.listdir(trained.folder.checkpoints) == ["notes"]
 
 
-@pytest.mark.parametrize("n_removed", range(7))
+@pytest.mark.parametrize("n_removed", range(9))
 def test_a_removal_cut_off_anywhere_leaves_no_model_and_makes_room_for_a_run(trained, monkeypatch, n_removed):
     """One removal fails, as if the process were killed there; the marked remains are cleared without asking."""
     path, real, calls = trained.folder.path, os.unlink, []

@@ -48,8 +48,8 @@ def stop_after(trainer: Trainer, step: int) -> None:
     """Press Ctrl-C while the training takes this step."""
     take = trainer.training_step
 
-    def step_and_signal(batch):
-        loss = take(batch)
+    def step_and_signal(batches):
+        loss = take(batches)
         if trainer.position.step == step:
             os.kill(os.getpid(), signal.SIGINT)
         return loss
@@ -152,11 +152,10 @@ def test_a_checkpoint_of_another_model_is_refused(begin):
 
 def test_nan_stops_with_the_last_checkpoint_intact(begin):
     trainer = begin()
-    take, seen = trainer.loss, []
+    take = trainer.loss
 
     def poisoned(batch, smoothing):
-        seen.append(1)
-        return take(batch, smoothing) * (float("nan") if len(seen) == 8 else 1.0)
+        return take(batch, smoothing) * (float("nan") if trainer.position.step == 7 else 1.0)
 
     trainer.loss = poisoned
     with pytest.raises(TrainingError, match=r"the loss became nan .* at step \d+ .* is intact.*smaller learning_rate"):
@@ -164,7 +163,7 @@ def test_nan_stops_with_the_last_checkpoint_intact(begin):
     assert all(tensor.isfinite().all() for tensor in weights(trainer).values())
     resumed = reopened(trainer)
     resumed.resume()
-    assert resumed.position.step == 6  # one validation counts among the eight losses
+    assert resumed.position.step == 6
     assert all(tensor.isfinite().all() for tensor in weights(resumed).values())
 
 
@@ -204,6 +203,85 @@ def test_the_step_s_loss_is_torch_s_on_all_logits():
     torch.testing.assert_close(trainer.loss(batch, smoothing=0.1), expected)
 
 
+def test_a_step_s_gradient_is_that_of_the_mean_over_all_its_tokens():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(dropout=0.0), precision="fp32")
+    batches = [make_batch(trainer.batches.pairs[start:end]) for start, end in ((0, 3), (3, 11))]
+    loss = trainer.backward(batches)
+    gradients = [parameter.grad.clone() for parameter in trainer.model.parameters()]
+    counts = torch.tensor([batch.n_target_tokens for batch in batches])
+    expected = (
+        sum(trainer.loss(batch, smoothing=0.1) * n for batch, n in zip(batches, counts, strict=True)) / counts.sum()
+    )
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for found, wanted in zip(gradients, torch.autograd.grad(expected, list(trainer.model.parameters())), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+@pytest.mark.parametrize("batches_per_step", [1, 3])
+def test_every_pair_is_learned_from_once_an_epoch_whatever_the_batches_a_step(batches_per_step):
+    trainer = Trainer(tiny_corpus(), tiny_recipe(batches_per_step=batches_per_step))
+    taken = [batch for _ in range(20) for batch in trainer.next_batches()]
+    expected = [batch for epoch in range(20) for batch in trainer.batches.epoch(epoch)][: len(taken)]
+    assert len(taken) == 20 * batches_per_step > 2 * trainer.batches.per_epoch()
+    for one, other in zip(taken, expected, strict=True):
+        assert torch.equal(one.source, other.source)
+        assert torch.equal(one.target_out, other.target_out)
+
+
+def test_the_number_of_threads_does_not_change_the_weights():
+    former, trainers = torch.get_num_threads(), []
+    try:
+        for n_threads in (1, 2):
+            torch.set_num_threads(n_threads)
+            trainers.append(Trainer(tiny_corpus(), tiny_recipe()))
+            trainers[-1].run()
+    finally:
+        torch.set_num_threads(former)
+    assert_bit_identical(*trainers)
+
+
+def worsening(trainer: Trainer, losses: list[float]) -> None:
+    """Let the validations give these losses."""
+    given = iter(losses)
+    trainer.validation_loss = lambda: next(given)
+
+
+def test_patience_ends_the_training_and_keeps_the_best_weights(begin):
+    trainer, kept = begin(patience=2, validate_every=2, steps=40), []
+    worsening(trainer, [5.0, 4.0, 4.5, 4.2])
+    trainer.run(on_validation=lambda one: kept.append({name: t.clone() for name, t in one.average.tensors.items()}))
+    assert [record["validation_loss"] for record in trainer.metrics] == [5.0, 4.0, 4.5, 4.2]
+    assert (trainer.position.step, trainer.position.best_step, trainer.position.best_loss) == (8, 4, 4.0)
+    assert all(torch.equal(tensor, kept[1][name]) for name, tensor in trainer.result().items())
+    loaded = dict(Translator.load(trainer.folder.path).model.named_parameters())
+    assert all(torch.equal(tensor, kept[1][name]) for name, tensor in loaded.items())
+    again = reopened(trainer)
+    again.resume()
+    assert again.run() == trainer.metrics  # it does not go on
+    assert all(torch.equal(tensor, kept[1][name]) for name, tensor in again.result().items())
+
+
+def test_a_better_validation_renews_the_patience_and_a_kill_does_not(begin):
+    trainer = begin(patience=2, validate_every=2, checkpoint_every=2, steps=40)
+    worsening(trainer, [5.0, 5.5, 4.0, 4.5])
+    stop_after(trainer, 8)
+    with pytest.raises(Stopped):
+        trainer.run()
+    resumed = reopened(trainer)
+    resumed.resume()
+    worsening(resumed, [4.4, 3.0])
+    resumed.run()
+    assert (resumed.position.step, resumed.position.best_step) == (10, 6)
+
+
+def test_without_patience_the_last_weights_are_the_result():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(validate_every=2, steps=10))
+    worsening(trainer, [1.0, 2.0, 3.0, 4.0, 5.0])
+    trainer.run()
+    assert trainer.position.step == 10
+    assert trainer.result() is trainer.average.tensors
+
+
 def test_the_average_follows_the_weights():
     trainer = Trainer(tiny_corpus(), tiny_recipe(averaging=0.9, steps=1))
     before = {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}
@@ -232,7 +310,7 @@ def test_without_averaging_the_average_is_the_weights():
 def test_the_training_is_as_long_as_the_recipe_says(length, steps):
     trainer = Trainer(tiny_corpus(), tiny_recipe(**length))
     trainer.run()
-    assert trainer.position.step == (steps or 2 * trainer.batches.per_epoch())
+    assert trainer.position.step == (steps or trainer.batches.per_epoch())  # two batches a step
     assert 0 < trainer.learning_rate <= 0.5 * trainer.recipe.learning_rate
 
 

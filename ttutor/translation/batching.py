@@ -121,8 +121,12 @@ class BucketedBatches:
 
     def epoch(self, number: int, start: int = 0) -> Iterator[Batch]:
         """The batches of an epoch, from batch `start` on."""
-        for indices in self.plan(number)[start:]:
-            yield make_batch([self.pairs[index] for index in indices])
+        for position in range(start, self.per_epoch(number)):
+            yield self.batch(number, position)
+
+    def batch(self, epoch: int, position: int) -> Batch:
+        """One batch of an epoch."""
+        return make_batch([self.pairs[index] for index in self.plan(epoch)[position]])
 
     def per_epoch(self, epoch: int = 0) -> int:
         """How many batches the epoch has."""

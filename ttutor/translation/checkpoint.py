@@ -19,7 +19,7 @@ from torch import Tensor
 from ttutor.translation.errors import CheckpointError
 from ttutor.translation.files import make_folder, remove_leftovers, write_folder
 
-FORMAT = "ttutor-translation-checkpoint-1"
+FORMAT = "ttutor-translation-checkpoint-2"
 KEPT = 2
 TENSORS, STATE = "tensors.safetensors", "state.json"
 

@@ -23,3 +23,11 @@ class CheckpointError(TranslationError):
 
 class TrainingError(TranslationError):
     """The training cannot go on."""
+
+
+class CurveError(TranslationError):
+    """A picture of a training cannot be drawn."""
+
+
+class FetchError(TranslationError):
+    """A file cannot be got from where it is published, or not be kept here."""

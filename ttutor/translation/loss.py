@@ -14,14 +14,17 @@ import math
 import torch
 from einops import einsum, rearrange
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ttutor.shapes import check_shapes
 from ttutor.translation.tokenizer import PAD_ID
 
-CHUNK = 256
-"""Positions whose logits stand in memory at one time; 256 rows of 10,000 words stay in a processor's cache."""
+CHUNK = 128
+"""Positions whose logits stand in memory at one time; 128 rows of 10,000 words stay in a processor's cache."""
+
+BLOCK = 4
+"""Chunks whose probabilities are gathered before they are multiplied with the hidden states, in one large product."""
 
 
 def smoothed_cross_entropy(
@@ -117,53 +120,66 @@ def projected_cross_entropy(
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):
-    r"""Loss and gradients in one sweep; the gradient of the loss by the logits is $\mathrm{softmax}(z) - q$."""
+    r"""Loss and gradients in one sweep.
+
+    The gradient of the loss by the logits is $p - q$. The three parts of $q$ are the same for every position, or touch
+    one token of it, so only $p$ has to pass through the large products:
+
+    $$\frac{\partial L}{\partial h} = p\,W - \epsilon\,\overline{W} - (1 - \epsilon)\,W_y$$
+    """
 
     @staticmethod
     def forward(ctx, hidden, output_weight, targets, smoothing, chunk):
         device = hidden.device.type
         product_dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         with torch.autocast(device, enabled=False):
-            hidden_low, weight_low = hidden.to(product_dtype), output_weight.to(product_dtype)
-            grad_hidden = torch.empty_like(hidden_low)
-            grad_weight = torch.zeros_like(output_weight)
-            total = torch.zeros((), dtype=output_weight.dtype, device=hidden.device)
-            for start in range(0, len(hidden), chunk):
-                rows = slice(start, start + chunk)
-                total += _chunk_loss(
-                    hidden_low[rows], weight_low, targets[rows], smoothing, grad_hidden[rows], grad_weight
-                )
+            loss, grad_hidden, grad_weight = _loss_and_gradients(
+                hidden.to(product_dtype), output_weight.to(product_dtype), targets, smoothing, chunk
+            )
         ctx.save_for_backward(grad_hidden, grad_weight)
-        ctx.hidden_dtype = hidden.dtype
+        ctx.dtypes = hidden.dtype, output_weight.dtype
         ctx.n_positions = len(hidden)
-        return total / len(hidden)
+        return (loss / len(hidden)).to(output_weight.dtype)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad_loss):
+        hidden_dtype, weight_dtype = ctx.dtypes
         grad_hidden, grad_weight = ctx.saved_tensors
         scale = grad_loss / ctx.n_positions
-        return (grad_hidden * scale).to(ctx.hidden_dtype), grad_weight * scale, None, None, None
+        return (grad_hidden * scale).to(hidden_dtype), (grad_weight * scale).to(weight_dtype), None, None, None
 
 
-def _chunk_loss(
-    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, grad_hidden: Tensor, grad_weight: Tensor
-) -> Tensor:
-    """Summed loss of some positions; writes their gradient into `grad_hidden` and adds to `grad_weight`.
+def _loss_and_gradients(
+    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, chunk: int
+) -> tuple[Tensor, Tensor, Tensor]:
+    """The summed loss, and its gradients by hidden states and weight, in float32 or wider."""
+    exact = torch.promote_types(hidden.dtype, torch.float32)
+    (n_positions, d_model), vocab_size = hidden.shape, len(weight)
+    log_normaliser = torch.empty(n_positions, dtype=exact, device=hidden.device)
+    grad_hidden = torch.empty(n_positions, d_model, dtype=exact, device=hidden.device)
+    grad_weight = torch.zeros(vocab_size, d_model, dtype=exact, device=hidden.device)
+    block = BLOCK * chunk
+    logits = hidden.new_empty(min(chunk, n_positions), vocab_size)
+    probabilities = hidden.new_empty(min(block, n_positions), vocab_size)
+    transposed = rearrange(weight, "vocab_size d_model -> d_model vocab_size")
+    for start in range(0, n_positions, block):
+        end = min(start + block, n_positions)
+        for first in range(start, end, chunk):
+            rows = slice(first, min(first + chunk, end))
+            z = torch.mm(hidden[rows], transposed, out=logits[: rows.stop - first])
+            p = torch.softmax(z, dim=-1, out=probabilities[first - start : rows.stop - start])
+            grad_hidden[rows] = p @ weight
+            log_normaliser[rows] = z.amax(dim=-1).to(exact) - p.amax(dim=-1).to(exact).log()
+        p = rearrange(probabilities[: end - start], "positions vocab_size -> vocab_size positions")
+        grad_weight += p @ hidden[start:end]
 
-    The logits of one chunk are overwritten step by step: shifted logits, their exponentials, probabilities, gradient.
-    """
-    vocab_size, every = weight.shape[0], torch.arange(len(targets), device=targets.device)
-    logits = nn.functional.linear(hidden, weight).to(grad_weight.dtype)
-    expected = (1 - smoothing) * logits[every, targets] + smoothing * logits.mean(dim=-1)
-    largest = logits.amax(dim=-1, keepdim=True)
-    exponentials = logits.sub_(largest).exp_()
-    normaliser = exponentials.sum(dim=-1, keepdim=True)
-    loss = (normaliser.log() + largest).sum() - expected.sum()
-
-    grad_logits = exponentials.mul_(1 / normaliser).sub_(smoothing / vocab_size)
-    grad_logits[every, targets] -= 1 - smoothing
-    grad_logits = grad_logits.to(hidden.dtype)
-    grad_hidden.copy_(grad_logits @ weight)
-    grad_weight += rearrange(grad_logits, "positions vocab_size -> vocab_size positions") @ hidden
-    return loss
+    hidden, weight = hidden.to(exact), weight.to(exact)
+    mean_weight, right_weight = weight.mean(dim=0), weight[targets]
+    grad_hidden -= smoothing * mean_weight + (1 - smoothing) * right_weight
+    grad_weight -= smoothing / vocab_size * hidden.sum(dim=0)
+    grad_weight.index_add_(0, targets, hidden, alpha=smoothing - 1)
+    expected = einsum(
+        hidden, smoothing * mean_weight + (1 - smoothing) * right_weight, "positions d_model, positions d_model ->"
+    )
+    return log_normaliser.sum() - expected, grad_hidden, grad_weight

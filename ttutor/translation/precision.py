@@ -22,5 +22,8 @@ def resolve_precision(wanted: str) -> str:
 
 
 def products_in(precision: str) -> AbstractContextManager:
-    """A context in which matrix products run in that format; weights, norms and softmax stay in float32."""
-    return torch.autocast("cpu", torch.bfloat16) if precision == "bf16" else nullcontext()
+    """A context in which matrix products run in that format; weights, norms and softmax stay in float32.
+
+    Weights are converted anew at each use: each is used once, and a store of converted ones is shared by all threads.
+    """
+    return torch.autocast("cpu", torch.bfloat16, cache_enabled=False) if precision == "bf16" else nullcontext()

@@ -15,11 +15,13 @@ from ttutor.translation.errors import CheckpointError
 from ttutor.translation.files import PARTIAL, cannot_write, make_folder, remove_leftovers, write_file
 from ttutor.translation.precision import PRECISIONS
 from ttutor.translation.recipe import TrainingRecipe
+from ttutor.translation.records import add_record, cut_records, read_records
 from ttutor.translation.text_style import TextStyle
 from ttutor.translation.tokenizer import SubwordTokenizer
 
 FORMAT = "ttutor-translation-run-1"
 FACTS, RECIPE, TOKENIZER, METRICS = "run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"
+SAMPLES, CURVE = "samples.jsonl", "curve.svg"
 UNFINISHED = f"{PARTIAL}run"
 """Stands in a folder while a run is made or removed, and tells what a kill left there from a person's own files."""
 
@@ -77,6 +79,8 @@ class RunFolder:
     | `tokenizer.json` | the subword vocabulary |
     | `run.json` | `RunFacts` |
     | `metrics.jsonl` | one line of JSON for each validation |
+    | `samples.jsonl` | what the model made of a few validation sentences, a line for each validation |
+    | `curve.svg` | the metrics, drawn at the end |
     | `checkpoints/` | the last two checkpoints |
     """
 
@@ -84,6 +88,8 @@ class RunFolder:
         self.path = Path(path)
         self.checkpoints = self.path / "checkpoints"
         self.metrics = self.path / METRICS
+        self.samples = self.path / SAMPLES
+        self.curve = self.path / CURVE
 
     @property
     def exists(self) -> bool:
@@ -110,7 +116,7 @@ class RunFolder:
                 f"{self.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "
                 "or choose another folder by --out"
             )
-        foreign = [name for name in (RECIPE, TOKENIZER, METRICS) if (self.path / name).exists()]
+        foreign = [name for name in (RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE) if (self.path / name).exists()]
         if foreign and not self.has_remains:
             raise CheckpointError(
                 f"{self.path} holds {', '.join(foreign)} but no training run, and a run would write over them; "
@@ -164,7 +170,7 @@ class RunFolder:
         """Remove everything but the mark of an unfinished run."""
         try:
             remove_checkpoints(self.checkpoints)
-            for name in (FACTS, RECIPE, TOKENIZER, METRICS):
+            for name in (FACTS, RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE):
                 (self.path / name).unlink(missing_ok=True)
         except OSError as error:
             raise CheckpointError(f"cannot remove the old run in {self.path}: {error.strerror or error}") from None
@@ -206,13 +212,7 @@ class RunFolder:
         Raises:
             CheckpointError: the disk is full or the like.
         """
-        try:
-            with self.metrics.open("a", encoding="utf-8") as file:
-                file.write(json.dumps(record) + "\n")
-                file.flush()
-                os.fsync(file.fileno())
-        except OSError as error:
-            raise CheckpointError(cannot_write(self.metrics, error)) from None
+        add_record(self.metrics, record)
 
     def read_metrics(self) -> Iterator[dict]:
         """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them.
@@ -220,19 +220,9 @@ class RunFolder:
         Raises:
             CheckpointError: the file is there and cannot be read.
         """
-        try:
-            lines = self.metrics.read_bytes().splitlines()
-        except FileNotFoundError:
-            return
-        except OSError as error:
-            raise CheckpointError(f"{self.metrics} cannot be read: {error.strerror or error}") from None
-        for line in lines:
-            with suppress(ValueError):
-                record = json.loads(line)
-                if isinstance(record, dict) and isinstance(record.get("step"), int):
-                    yield record
+        return read_records(self.metrics)
 
     def cut_metrics(self, step: int) -> None:
-        """Forget what was recorded after this step, from where a resumed run goes on."""
-        kept = [json.dumps(record) + "\n" for record in self.read_metrics() if record["step"] <= step]
-        write_file(self.metrics, "".join(kept).encode())
+        """Forget what was recorded after this step, from where a resumed run goes on: metrics and samples."""
+        for path in (self.metrics, self.samples):
+            cut_records(path, step)

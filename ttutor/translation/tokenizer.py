@@ -90,6 +90,24 @@ class SubwordTokenizer:
         """Each token as text that can be shown, a leading blank as "▁"."""
         return [self._tokenizer.decode([index], skip_special_tokens=False).replace(" ", "▁") for index in token_ids]
 
+    def pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """The same, but so that all together are the whole text: a character of several tokens stands with the last.
+
+        >>> tokenizer = SubwordTokenizer.train(["the red car"], vocab_size=270)
+        >>> tokenizer.pieces(tokenizer.encode("é"))
+        ['▁', '', 'é']
+        """
+        pieces, held = [], []
+        for index in token_ids:
+            held.append(index)
+            text = self._tokenizer.decode(held, skip_special_tokens=False)
+            if text.endswith("�") and len(pieces) + 1 < len(token_ids):  # what is missing may come
+                pieces.append("")
+            else:
+                pieces.append(text.replace(" ", "▁"))
+                held = []
+        return pieces
+
     def to_json(self) -> str:
         return self._tokenizer.to_str(pretty=False)
 

@@ -1,43 +1,32 @@
-"""The training loop: forward, loss, backward, clip, step, average; now and then validate and save.
+"""The training loop: forward, loss, backward, add up, clip, step, average; now and then validate and save.
 
 trainer = Trainer(embedded_corpus(), TrainingRecipe.preset("embedded"), RunFolder("my-run"))
 trainer.run()
 """
 
 import math
+import operator
 import time
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable
 
 import torch
-from torch import nn
+from torch import Tensor, nn
 
-from ttutor.masks import padding_mask
 from ttutor.transformer import Transformer
 from ttutor.translation.averaging import AveragedWeights
 from ttutor.translation.batching import Batch, BucketedBatches
 from ttutor.translation.corpus import Corpus
 from ttutor.translation.errors import CheckpointError, TrainingError
-from ttutor.translation.loss import projected_cross_entropy
+from ttutor.translation.objective import batch_loss
 from ttutor.translation.precision import products_in, resolve_precision
 from ttutor.translation.preparation import model_config, token_pairs, train_tokenizer
-from ttutor.translation.progress import ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
+from ttutor.translation.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
 from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.run_folder import RunFacts, RunFolder
 from ttutor.translation.schedule import warmup_then_decline
-from ttutor.translation.tokenizer import PAD_ID, SubwordTokenizer
-from ttutor.translation.training_state import restore_training, save_training
-
-
-@dataclass
-class Position:
-    """How far a training has come."""
-
-    step: int = 0
-    epoch: int = 0
-    batch: int = 0
-    seconds: float = 0.0
-    target_tokens: int = 0
+from ttutor.translation.side_by_side import SideBySide
+from ttutor.translation.tokenizer import SubwordTokenizer
+from ttutor.translation.training_state import Position, restore_training, save_training
 
 
 class Trainer:
@@ -76,12 +65,13 @@ class Trainer:
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
             self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size))
-            self.rng_state = torch.get_rng_state()
+        self.places = SideBySide(recipe.batches_per_step, recipe.seed)
         self.average = AveragedWeights(self.model, recipe.averaging)
         self.optimizer = torch.optim.AdamW(
             self.model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=recipe.weight_decay, fused=True
         )
         self.position = Position()
+        self.best: dict[str, Tensor] = {}
         self.learning_rate = 0.0
         self.metrics: list[dict] = []
         self._is_resumed = False
@@ -110,8 +100,7 @@ class Trainer:
             self._open_folder(self.folder)
         bar = ProgressBar(quiet)
         try:
-            with stop_on_ctrl_c() as stop, torch.random.fork_rng(devices=[]):
-                torch.set_rng_state(self.rng_state)
+            with stop_on_ctrl_c() as stop:
                 self._loop(stop, bar, on_validation)
         finally:
             bar.close()
@@ -128,44 +117,52 @@ class Trainer:
 
     def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
         recipe, position = self.recipe, self.position
-        started, losses = time.perf_counter() - position.seconds, []
+        started, losses, pace = time.perf_counter() - position.seconds, [], Pace(window=15.0)
+        pace(float(position.target_tokens))
         if position.step == 0:
             self.save()
-        for batch in self._batches():
-            if self.progress() >= 1:
-                break
-            losses.append(self.training_step(batch))
+        while self.progress() < 1 and not self.is_overfitting():
+            losses.append(self.training_step(self.next_batches()))
             position.seconds = time.perf_counter() - started
-            done = self.progress() >= 1
-            speed = position.target_tokens / position.seconds
+            ends = self.progress() >= 1
+            speed = pace(float(position.target_tokens))
             bar.show(self.progress(), position.step, losses[-1], self.learning_rate, speed)
-            if done or position.step % recipe.validate_every == 0:
+            if ends or position.step % recipe.validate_every == 0:
                 self._record(sum(losses) / len(losses), bar)
                 losses = []
                 if on_validation:
                     on_validation(self)
-            if done or stop.requested or position.step % recipe.checkpoint_every == 0:
+                ends = ends or self.is_overfitting()
+            if ends or stop.requested or position.step % recipe.checkpoint_every == 0:
                 self.save()
-            if stop.requested and not done:
+            if stop.requested and not ends:
                 raise Stopped
 
-    def _batches(self) -> Iterator[Batch]:
-        """Batches from where the training stands, epoch after epoch, moving its position along."""
-        while True:
-            yield from self.batches.epoch(self.position.epoch, self.position.batch)
-            self.position.epoch += 1
-            self.position.batch = 0
+    def next_batches(self) -> list[Batch]:
+        """The batches of the next step, on into the next epoch where one ends; moves the position along."""
+        position, taken = self.position, []
+        while len(taken) < self.recipe.batches_per_step:
+            if position.batch == self.batches.per_epoch(position.epoch):
+                position.epoch, position.batch = position.epoch + 1, 0
+            taken.append(self.batches.batch(position.epoch, position.batch))
+            position.batch += 1
+        return taken
+
+    def is_overfitting(self) -> bool:
+        """Whether so many validations as the recipe's `patience` have passed without a better one."""
+        patience = self.recipe.patience * self.recipe.validate_every
+        return 0 < patience <= self.position.step - self.position.best_step
 
     def progress(self) -> float:
         """The share of the training that is done, from 0 to 1, by steps, epochs or minutes as the recipe counts."""
         recipe, position = self.recipe, self.position
         if recipe.minutes is not None:
             return min(1.0, position.seconds / 60 / recipe.minutes)
-        total = recipe.steps or math.ceil(recipe.epochs * self.batches.per_epoch())
+        total = recipe.steps or math.ceil(recipe.epochs * self.batches.per_epoch() / recipe.batches_per_step)
         return min(1.0, position.step / total)
 
-    def training_step(self, batch: Batch) -> float:
-        """One update of the weights; returns the loss before it, in nats per real target token.
+    def training_step(self, batches: list[Batch]) -> float:
+        """One update of the weights; returns the loss before it, in nats per real target token of all batches.
 
         Raises:
             TrainingError: loss or gradient is infinite or not a number; the weights stay as they were.
@@ -179,42 +176,59 @@ class Trainer:
             decay_from=self.recipe.decay_from,
         )
         self.model.train()
-        self.optimizer.zero_grad(set_to_none=True)
-        loss = self.loss(batch, self.recipe.label_smoothing)
-        loss.backward()
+        loss = self.backward(batches)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm, foreach=True)
-        if not math.isfinite(loss.item()) or not math.isfinite(norm.item()):
-            raise TrainingError(self._diverged(step, loss.item(), norm.item()))
+        if not math.isfinite(loss) or not math.isfinite(norm.item()):
+            raise TrainingError(self._diverged(step, loss, norm.item()))
         self.optimizer.param_groups[0]["lr"] = self.learning_rate
         self.optimizer.step()
         self.average.update(self.model, step)
         self.position.step = step
-        self.position.batch += 1
-        self.position.target_tokens += batch.n_target_tokens
-        return loss.item()
+        self.position.target_tokens += sum(batch.n_target_tokens for batch in batches)
+        return loss
+
+    def backward(self, batches: list[Batch]) -> float:
+        """Put the gradient of the mean loss over all real target tokens into the parameters; returns that loss."""
+        parameters = list(self.model.parameters())
+        n_tokens = sum(batch.n_target_tokens for batch in batches)
+
+        def share(batch: Batch) -> tuple[float, tuple[Tensor, ...]]:
+            loss = self.loss(batch, self.recipe.label_smoothing) * (batch.n_target_tokens / n_tokens)
+            return loss.item(), torch.autograd.grad(loss, parameters)
+
+        (loss, total), *others = self.places.map(share, batches)
+        for more, gradients in others:
+            loss += more
+            torch._foreach_add_(total, gradients)
+        for parameter, gradient in zip(parameters, total, strict=True):
+            parameter.grad = gradient
+        return loss
 
     def loss(self, batch: Batch, smoothing: float) -> torch.Tensor:
-        """Mean loss per real target token; only real positions are projected to the vocabulary."""
+        """Mean loss per real target token of a batch, its products in the precision of this training."""
         with products_in(self.precision):
-            memory = self.model.encode(batch.source)
-            hidden = self.model.decode(batch.target_in, memory, padding_mask(batch.source, PAD_ID))
-            real = batch.target_out != PAD_ID
-            weight = self.model.to_logits.weight
-            return projected_cross_entropy(hidden[real], weight, batch.target_out[real], smoothing=smoothing)
+            return batch_loss(self.model, batch, smoothing)
 
-    @torch.no_grad()
     def validation_loss(self) -> float:
         """Cross-entropy per target token of the validation pairs, without smoothing, under the averaged weights."""
+        batches = list(self.validation.epoch(0))
+        counts = [batch.n_target_tokens for batch in batches]
+
+        @torch.no_grad()  # holds for one thread
+        def without_gradient(batch: Batch) -> float:
+            return self.loss(batch, smoothing=0.0).item()
+
         self.model.eval()
-        total, count = 0.0, 0
         with self.average.applied_to(self.model):
-            for batch in self.validation.epoch(0):
-                total += self.loss(batch, smoothing=0.0).item() * batch.n_target_tokens
-                count += batch.n_target_tokens
-        return total / count
+            losses = self.places.map(without_gradient, batches)
+        return sum(map(operator.mul, losses, counts)) / sum(counts)
 
     def _record(self, training_loss: float, bar: ProgressBar) -> None:
-        position = self.position
+        position, validation_loss = self.position, self.validation_loss()
+        if position.best_loss is None or validation_loss < position.best_loss:
+            position.best_loss, position.best_step = validation_loss, position.step
+            if self.recipe.patience:
+                self.best = {name: tensor.clone() for name, tensor in self.average.tensors.items()}
         record = {
             "step": position.step,
             "epoch": round(position.epoch + position.batch / self.batches.per_epoch(position.epoch), 3),
@@ -222,18 +236,21 @@ class Trainer:
             "target_tokens": position.target_tokens,
             "learning_rate": self.learning_rate,
             "training_loss": training_loss,
-            "validation_loss": self.validation_loss(),
+            "validation_loss": validation_loss,
         }
         self.metrics.append(record)
         if self.folder:
             self.folder.add_metrics(record)
-        bar.show_validation(record["validation_loss"])
+        bar.show_validation(validation_loss)
 
     def save(self) -> None:
         """Write a checkpoint, if the training has a folder."""
         if self.folder:
-            self.rng_state = torch.get_rng_state()
             save_training(self)
+
+    def result(self) -> dict[str, Tensor]:
+        """The weights to translate with: the averaged ones as they stand, with patience as they were at their best."""
+        return self.best or self.average.tensors
 
     def _diverged(self, step: int, loss: float, norm: float) -> str:
         kept = f"; the last checkpoint in {self.folder.checkpoints} is intact" if self.folder else ""

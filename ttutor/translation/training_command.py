@@ -3,20 +3,23 @@
 import os
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 import typer
 
 from ttutor.translation.console import say, teller
-from ttutor.translation.corpus import Corpus, embedded_corpus, file_corpus
-from ttutor.translation.errors import CheckpointError, CorpusError, RecipeError
+from ttutor.translation.curve import write_curve
+from ttutor.translation.errors import CheckpointError, RecipeError, TranslationError
 from ttutor.translation.evaluation import exact_match
 from ttutor.translation.preparation import train_tokenizer
 from ttutor.translation.progress import Stopped
 from ttutor.translation.recipe import TrainingRecipe
+from ttutor.translation.report import Report
 from ttutor.translation.run_folder import RunFacts, RunFolder
 from ttutor.translation.trainer import OnValidation, Trainer
+from ttutor.translation.training_text import files_for, read_corpus, recipe_for
 from ttutor.translation.translator import Translator
 
 
@@ -27,15 +30,19 @@ class TrainingRequest:
     files: dict[str, Path | None] = field(default_factory=dict)
     preset: str | None = None
     recipe: Path | None = None
-    changes: dict[str, float | None] = field(default_factory=dict)
+    changes: dict[str, float | str | None] = field(default_factory=dict)
+    data_dir: Path | None = None
     out: Path | None = None
     resume: bool = False
     overwrite: bool = False
+    samples: int = 0
     quiet: bool = False
 
 
 def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> Trainer:
-    """Train as asked, from the beginning or from the last checkpoint; `on_validation` as for `Trainer.run`.
+    """Train as asked, from the beginning or from the last checkpoint.
+
+    `on_validation` as for `Trainer.run`; it is called after the report on the validation.
 
     Raises:
         TranslationError: text, recipe, folder or training are not as they must be.
@@ -47,28 +54,56 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
         f"{trainer.corpus.name}: {len(trainer.corpus.train):,} pairs to train on; {trainer.model.n_parameters():,} "
         f"parameters, {trainer.precision}, {torch.get_num_threads()} threads; the run's folder is {folder.path}"
     )
+    report = Report(trainer, request.samples, request.quiet)
+
+    def look(trainer: Trainer) -> None:
+        report(trainer)
+        if on_validation:
+            on_validation(trainer)
+
     try:
-        trainer.run(quiet=request.quiet, on_validation=on_validation)
+        trainer.run(quiet=request.quiet, on_validation=look)
     except Stopped:
         again = f"ttutor train --resume --out {folder.path}"
         say(f"\nStopped and saved after step {trainer.position.step:,}. Go on with: {again}", error=True)
         raise typer.Exit(130) from None
     _tell_result(trainer, tell)
+    draw_curve(trainer, tell)
     return trainer
 
 
+def draw_curve(trainer: Trainer, tell: Callable[[str], None]) -> None:
+    """The curve, where Matplotlib is there to draw it; a finished training does not fail for the lack of a picture."""
+    if not trainer.metrics or find_spec("matplotlib") is None:
+        return
+    try:
+        write_curve([trainer.folder], trainer.folder.curve)
+    except TranslationError as error:
+        say(f"Warning: the training is saved, but not its curve: {error}", error=True)
+    else:
+        tell(f"Losses and learning rate, drawn: {trainer.folder.curve}")
+
+
 def _default_name(request: TrainingRequest) -> str:
+    """What to call the run's folder: after the recipe, and the languages where they are not the recipe's own."""
+    languages = f"-{request.changes['languages']}" if request.changes.get("languages") else ""
     if request.recipe:
-        return request.recipe.stem
-    return request.preset or ("from-files" if request.files.get("source") else "embedded")
+        return request.recipe.stem + languages
+    return (request.preset or ("from-files" if request.files.get("source") else _default_preset(request))) + languages
+
+
+def _default_preset(request: TrainingRequest) -> str:
+    """The recipe of one who names none: for text of their own, or of a data set, the one for real text."""
+    real = request.files.get("source") or request.changes.get("languages") or request.data_dir
+    return "multi30k-tiny" if real else "embedded"
 
 
 def _begun(request: TrainingRequest, folder: RunFolder) -> Trainer:
     """A training at its beginning, with its folder on disk."""
     recipe, tell = _recipe(request), teller(request.quiet)
     _check_leave(folder, request.overwrite)
-    files = {name: os.path.abspath(path) if path else None for name, path in request.files.items()}
-    corpus = _corpus(files, recipe.seed)
+    files = files_for(recipe, request.files, request.data_dir)
+    corpus = read_corpus(files, recipe.seed)
     for note in corpus.notes:
         tell(note)
     trainer = Trainer(corpus, recipe, folder, tokenizer=train_tokenizer(corpus, recipe))
@@ -110,7 +145,8 @@ def _resumed(request: TrainingRequest, folder: RunFolder) -> Trainer:
             f"{', '.join(contradicting)}; leave those out"
         )
     tell = teller(request.quiet)
-    corpus = _corpus(facts.files, recipe.seed)
+    moved = request.data_dir is not None  # the data set, since the training began
+    corpus = read_corpus(files_for(recipe, {}, request.data_dir) if moved else facts.files, recipe.seed)
     if corpus.fingerprint() != facts.fingerprint:
         raise CheckpointError(
             f"the text has changed since the run in {folder.path} began, or was not read from files; "
@@ -144,24 +180,9 @@ def _recipe(request: TrainingRequest) -> TrainingRecipe:
     if request.recipe:
         recipe = TrainingRecipe.load(request.recipe)
     else:
-        default = "multi30k-tiny" if request.files.get("source") else "embedded"
-        recipe = TrainingRecipe.preset(request.preset or default)
+        recipe = TrainingRecipe.preset(request.preset or _default_preset(request))
     changes = {name: value for name, value in request.changes.items() if value is not None}
-    return recipe.replace(**changes)
-
-
-def _corpus(files: dict[str, str | None], seed: int) -> Corpus:
-    """The text of the files or, without any, the embedded grammar."""
-    for one, other in (("source", "target"), ("validation_source", "validation_target")):
-        if (files.get(one) is None) != (files.get(other) is None):
-            options = [f"--{name.replace('_', '-')}" for name in (one, other)]
-            raise CorpusError(f"{options[0]} and {options[1]} belong together: give both or neither")
-    if not files.get("source"):
-        if files.get("validation_source"):
-            raise CorpusError("validation files without training files: give --source and --target too")
-        return embedded_corpus()
-    validation = (files["validation_source"], files["validation_target"]) if files.get("validation_source") else None
-    return file_corpus(files["source"], files["target"], validation=validation, seed=seed)
+    return recipe_for(recipe, request.files).replace(**changes)
 
 
 def _tell_result(trainer: Trainer, tell: Callable[[str], None]) -> None:

@@ -1,6 +1,6 @@
 """A training as a checkpoint, and back: weights, averages, optimizer, random numbers, position in the data."""
 
-from dataclasses import asdict, fields
+from dataclasses import asdict, dataclass, fields
 from typing import TYPE_CHECKING
 
 from ttutor.translation.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint, save_checkpoint
@@ -10,6 +10,19 @@ if TYPE_CHECKING:
 
 MOMENTS = ("step", "exp_avg", "exp_avg_sq")
 """What Adam remembers of each parameter."""
+
+
+@dataclass
+class Position:
+    """How far a training has come, and the best validation on the way."""
+
+    step: int = 0
+    epoch: int = 0
+    batch: int = 0
+    seconds: float = 0.0
+    target_tokens: int = 0
+    best_step: int = 0
+    best_loss: float | None = None
 
 
 def save_training(trainer: "Trainer") -> None:
@@ -24,7 +37,8 @@ def save_training(trainer: "Trainer") -> None:
     for name, parameter in parameters.items():
         moments = trainer.optimizer.state.get(parameter, {})
         tensors |= {f"optimizer.{moment}.{name}": tensor for moment, tensor in moments.items()}
-    tensors["rng"] = trainer.rng_state
+    tensors |= {f"best.{name}": tensor for name, tensor in trainer.best.items()}
+    tensors |= {f"random.{place}": state for place, state in enumerate(trainer.places.states())}
     state = asdict(trainer.position) | {
         "fingerprint": trainer.corpus.fingerprint(),
         "model": trainer.model.config.to_dict(),
@@ -54,7 +68,8 @@ def restore_training(trainer: "Trainer") -> list[str]:
             stored = checkpoint.group(f"optimizer.{moment}")
             for name, parameter in parameters.items():
                 trainer.optimizer.state[parameter][moment] = stored[name].clone()
-    trainer.rng_state = checkpoint.tensors["rng"]
-    position = type(trainer.position)
-    trainer.position = position(**{one.name: checkpoint.state[one.name] for one in fields(position)})
+    random = checkpoint.group("random")
+    trainer.best = checkpoint.group("best")
+    trainer.places.restore([random[str(place)] for place in range(len(random))])
+    trainer.position = Position(**{one.name: checkpoint.state[one.name] for one in fields(Position)})
     return messages

@@ -12,7 +12,7 @@ from ttutor.cache import real_positions
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
 from ttutor.encoder import Encoder
-from ttutor.layers import LayerNorm
+from ttutor.layers import Dropout, LayerNorm
 from ttutor.positions import LearnedPositions
 from ttutor.shapes import check_shapes
 from ttutor.variants.bert.config import BERTConfig
@@ -51,7 +51,7 @@ class BERT(nn.Module):
         self.embeddings = Embeddings(token, LearnedPositions(config.d_model, config.max_len))
         self.segments = nn.Embedding(config.n_segments, config.d_model)
         self.norm = make_norm(config.d_model)
-        self.dropout = nn.Dropout(config.dropout)
+        self.dropout = Dropout(config.dropout)
         self.encoder = Encoder(
             config.d_model,
             config.n_heads,

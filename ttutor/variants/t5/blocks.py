@@ -8,7 +8,7 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.efficient import efficient_attention
-from ttutor.layers import FeedForward, GatedFeedForward, PreNorm, RMSNorm
+from ttutor.layers import Dropout, FeedForward, GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RelativePositions
@@ -141,7 +141,7 @@ class T5Stack(nn.Module):
         self.positions = positions
         self.layers = nn.ModuleList(blocks)
         self.final_norm = RMSNorm(d_model)
-        self.dropout = nn.Dropout(dropout)
+        self.dropout = Dropout(dropout)
 
     def forward(
         self,

@@ -1,0 +1,91 @@
+"""Work at several places: the order of the results, random numbers that depend on the place alone, and errors."""
+
+import subprocess
+import sys
+import threading
+import time
+
+import pytest
+import torch
+
+from ttutor.layers import Dropout
+from ttutor.translation.side_by_side import SideBySide
+
+ONES = torch.ones(64)
+
+
+def drop(_) -> torch.Tensor:
+    return Dropout(0.5)(ONES)
+
+
+@pytest.fixture
+def threads():
+    """Set the number of PyTorch's threads, for this test alone."""
+    former = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(former)
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3, 7])
+@pytest.mark.parametrize("n_places", [1, 2, 3])
+def test_results_come_in_the_order_of_the_items(n_places, n_items):
+    def slow_at_first(number: int) -> int:
+        time.sleep(0.01 / (1 + number))
+        return 10 * number
+
+    assert SideBySide(n_places, seed=0).map(slow_at_first, range(n_items)) == [10 * item for item in range(n_items)]
+
+
+def test_two_threads_work_at_the_same_time(threads):
+    threads(2)
+    both = threading.Barrier(2, timeout=20)
+    SideBySide(2, seed=0).map(lambda _: both.wait(), [1, 2])  # a barrier that one alone would never pass
+
+
+@pytest.mark.parametrize("n_places", [2, 3])
+def test_what_is_dropped_does_not_depend_on_the_number_of_threads(threads, n_places):
+    found = []
+    for n_threads in (1, 2, 4):
+        threads(n_threads)
+        places = SideBySide(n_places, seed=5)
+        found.append([torch.stack(places.map(drop, range(n_places))) for _ in range(20)])
+    one, *others = found
+    for other in others:
+        assert all(torch.equal(mine, theirs) for mine, theirs in zip(one, other, strict=True))
+
+
+def test_places_and_seeds_have_random_numbers_of_their_own():
+    drawn = [drawn for seed in (0, 1) for drawn in SideBySide(2, seed=seed).map(drop, [1, 2])]
+    assert len({tuple(mask.tolist()) for mask in drawn}) == 4
+
+
+def test_the_states_of_the_random_numbers_can_be_gone_back_to():
+    places = SideBySide(2, seed=0)
+    states = places.states()
+    first = places.map(drop, [1, 2])
+    places.map(drop, [1, 2])
+    places.restore(states)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(places.map(drop, [1, 2]), first, strict=True))
+
+
+def test_the_callers_random_numbers_are_left_alone():
+    state = torch.get_rng_state()
+    SideBySide(2, seed=0).map(drop, [1, 2])
+    assert torch.equal(torch.get_rng_state(), state)
+
+
+def test_an_error_comes_through():
+    def fails(number: int) -> int:
+        if number == 2:
+            raise FloatingPointError("item 2")
+        return number
+
+    places = SideBySide(2, seed=0)
+    with pytest.raises(FloatingPointError, match="item 2"):
+        places.map(fails, [1, 2, 3])
+    assert places.map(fails, [1, 3]) == [1, 3]
+
+
+def test_a_process_that_is_done_with_its_places_ends():
+    program = "from ttutor.translation.side_by_side import SideBySide as S; S(2, seed=0).map(print, [1, 2])"
+    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)

@@ -1,0 +1,190 @@
+"""The text of a training: files, a data set by its name, or the grammar; a run remembers which."""
+
+import gzip
+import hashlib
+import shutil
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from ttutor import cli
+from ttutor.translation.datasets import DATASETS, DataFile, DataSet
+from ttutor.translation.errors import CorpusError, RecipeError
+from ttutor.translation.recipe import TrainingRecipe
+from ttutor.translation.run_folder import RunFolder
+from ttutor.translation.training_text import files_for, read_corpus, recipe_for
+
+LANGUAGES = {"en": "sentence", "de": "Satz", "fr": "phrase"}
+LINES = {"train": 60, "val": 8, "test": 5}
+TINY = """
+corpus = "tiny"
+languages = "en-de"
+d_model = 16
+n_heads = 2
+n_layers = 1
+d_ff = 32
+vocab_size = 300
+max_tokens = 64
+tokens_per_batch = 400
+warmup = 4
+steps = 4
+validate_every = 2
+checkpoint_every = 2
+"""
+
+
+@pytest.fixture
+def data(tmp_path, monkeypatch):
+    """A data set `tiny` in three languages, whole, in the folder that is returned; nothing else is found."""
+    folder = tmp_path / "data" / "tiny"
+    folder.mkdir(parents=True)
+    files = []
+    for split, count in LINES.items():
+        for language, word in LANGUAGES.items():
+            packed = gzip.compress("".join(f"{split} {word} {n}.\n" for n in range(count)).encode(), mtime=0)
+            (folder / f"{split}.{language}.gz").write_bytes(packed)
+            files.append(DataFile(f"{split}.{language}.gz", len(packed), hashlib.sha256(packed).hexdigest()))
+    tiny = DataSet(
+        name="tiny",
+        languages=tuple(LANGUAGES),
+        splits={"train": "train.{language}.gz", "validation": "val.{language}.gz", "test": "test.{language}.gz"},
+        files=tuple(files),
+        base_url="http://127.0.0.1:9/tiny",
+        papers={},
+        terms="Made up.",
+    )
+    monkeypatch.setitem(DATASETS, "tiny", tiny)
+    monkeypatch.delenv("TTUTOR_DATA", raising=False)
+    monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path / "nothing"))
+    return folder.parent
+
+
+@pytest.fixture
+def train(tmp_path, monkeypatch, as_readers_run_it):
+    """Run `ttutor train` in an empty folder that holds tiny.toml, and a.en and a.fr of thirty lines."""
+    monkeypatch.chdir(tmp_path)
+    Path("tiny.toml").write_text(TINY)
+    for name in ("a.en", "a.fr"):
+        Path(name).write_text("".join(f"Line {number}.\n" for number in range(30)))
+    app = cli.build_app()
+
+    def run(*arguments: object, code: int = 0) -> str:
+        result = CliRunner().invoke(app, ["train", *map(str, arguments)])
+        assert result.exit_code == code, result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return " ".join(result.output.split())
+
+    return run
+
+
+def test_the_files_of_a_data_set_are_found_by_its_name(data):
+    recipe = TrainingRecipe(name="x", corpus="tiny", languages="fr-en", steps=1)
+    files = files_for(recipe, {}, data)
+    names = {"source": "train.fr.gz", "target": "train.en.gz"}
+    names |= {"validation_source": "val.fr.gz", "validation_target": "val.en.gz"}
+    assert files == {option: str(data / "tiny" / name) for option, name in names.items()}
+    corpus = read_corpus(files, seed=0)
+    assert (len(corpus.train), len(corpus.validation)) == (60, 8)
+    assert corpus.train[3] == ("train phrase 3.", "train sentence 3.")
+
+
+def test_files_of_the_user_win_over_the_data_set(data):
+    given = {"source": Path("a.en"), "target": Path("a.fr"), "validation_source": None, "validation_target": None}
+    recipe = recipe_for(TrainingRecipe(name="x", corpus="tiny", languages="en-de", steps=1), given)
+    assert (recipe.corpus, recipe.languages) == ("files", None)
+    assert files_for(recipe, given)["source"] == str(Path("a.en").absolute())
+
+
+def test_the_grammar_needs_no_files():
+    assert not any(files_for(TrainingRecipe.preset("embedded"), {"source": None}).values())
+
+
+@pytest.mark.parametrize(
+    ("corpus", "languages", "data_dir", "error", "message"),
+    [
+        (
+            "embedded",
+            "en-fr",
+            None,
+            RecipeError,
+            "only a data set takes --languages, and this training is on the embedded",
+        ),
+        ("embedded", None, Path("x"), RecipeError, "only a data set takes --data-dir"),
+        ("files", "en-fr", None, RecipeError, "this training is on files"),
+        ("files", None, None, CorpusError, "learns from files: give --source and --target"),
+        ("tiny", None, None, RecipeError, "tiny has several languages: choose two by --languages, out of en-de, en-fr"),
+        ("tiny", "en-it", None, CorpusError, "tiny has no languages 'en-it'"),
+        ("tiny", "en-de", None, CorpusError, "ttutor fetch tiny"),
+        ("wmt", "en-de", None, CorpusError, "no data set 'wmt'"),
+        ("wmt", None, None, CorpusError, "no data set 'wmt'"),
+    ],
+)
+def test_what_is_no_text_is_named(data, as_readers_run_it, corpus, languages, data_dir, error, message):
+    recipe = TrainingRecipe(name="x", corpus=corpus, languages=languages, steps=1)
+    with pytest.raises(error, match=message):
+        files_for(recipe, {}, data_dir)
+
+
+@pytest.mark.trainer
+def test_a_run_on_a_data_set_goes_on_by_its_folder_alone(data, train):
+    told = train("--recipe", "tiny.toml", "--data-dir", data)
+    assert "60 pairs to train on" in told
+    folder = RunFolder("ttutor-runs/tiny")
+    assert (folder.recipe().corpus, folder.recipe().languages) == ("tiny", "en-de")
+    assert folder.facts().files["validation_target"] == str(data / "tiny" / "val.de.gz")
+    assert "Resumed after step 4" in train("--resume", "--out", folder.path)
+    assert "Resumed after step 4" in train("--resume", "--recipe", "tiny.toml", "--data-dir", data)
+    other = ("--resume", "--out", folder.path, "--languages", "en-fr")
+    assert "differ from --languages; leave" in train(*other, code=2)
+
+
+@pytest.mark.trainer
+def test_a_data_set_that_moved_is_found_again(data, train, tmp_path):
+    train("--recipe", "tiny.toml", "--data-dir", data, "--quiet")
+    shutil.move(data, tmp_path / "elsewhere")
+    resume = ("--resume", "--out", "ttutor-runs/tiny")
+    assert "there is no file" in train(*resume, code=2)
+    assert "Resumed after step 4" in train(*resume, "--data-dir", tmp_path / "elsewhere")
+
+
+@pytest.mark.trainer
+def test_other_languages_have_a_folder_of_their_own(data, train, monkeypatch):
+    monkeypatch.setenv("TTUTOR_DATA", str(data))
+    train("--recipe", "tiny.toml", "--languages", "fr-de", "--quiet")
+    assert RunFolder("ttutor-runs/tiny-fr-de").recipe().languages == "fr-de"
+    assert not RunFolder("ttutor-runs/tiny").exists
+
+
+@pytest.mark.trainer
+def test_a_run_on_files_says_so_in_its_recipe(data, train):
+    train("--recipe", "tiny.toml", "--source", "a.en", "--target", "a.fr", "--quiet")
+    assert RunFolder("ttutor-runs/tiny").recipe().corpus == "files"
+    again = ("--resume", "--recipe", "tiny.toml", "--source", "a.en", "--target", "a.fr")
+    assert "Resumed after step 4" in train(*again)
+
+
+def test_a_data_set_that_is_not_there_leaves_no_folder_and_says_how_to_get_it(data, train):
+    assert "ttutor fetch tiny" in train("--recipe", "tiny.toml", code=2)
+    assert "without a connection copy" in train("--recipe", "tiny.toml", code=2)
+    (data / "tiny" / "val.de.gz").write_bytes(b"")
+    assert "val.de.gz is 0 bytes long" in train("--recipe", "tiny.toml", "--data-dir", data, code=2)
+    assert not Path("ttutor-runs").exists()
+
+
+def test_wrong_options_are_one_message(data, train):
+    assert "no data set" not in train("--languages", "en-it", code=2)
+    assert "'en-it'" in train("--languages", "en-it", code=2)
+    assert "must be two languages" in train("--languages", "german", code=2)
+    files = ("--source", "a.en", "--target", "a.fr")
+    assert "only a data set takes --languages, and this training is on files" in train(
+        *files, "--languages", "en-fr", code=2
+    )
+    assert "only a data set takes --data-dir" in train(*files, "--data-dir", data, code=2)
+    assert "embedded grammar" in train("--preset", "embedded", "--data-dir", data, code=2)
+
+
+def test_the_preset_takes_the_published_files(multi30k, tmp_path):
+    recipe = TrainingRecipe.preset("multi30k-tiny").replace(languages="en-fr")
+    corpus = read_corpus(files_for(recipe, {}, multi30k.parent), recipe.seed)
+    assert (len(corpus.train), len(corpus.validation)) == (29_000, 1_014)

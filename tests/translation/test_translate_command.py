@@ -1,0 +1,299 @@
+"""`ttutor translate` and `ttutor evaluate`, what they read, write and show; their failures stand in test_commands."""
+
+import gzip
+import io
+import json
+import os
+import subprocess
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.translation.tiny import tiny_recipe
+from ttutor import cli
+from ttutor.translation.corpus import embedded_corpus
+from ttutor.translation.errors import CorpusError
+from ttutor.translation.evaluation import evaluate, sentence_chrf
+from ttutor.translation.evaluation_text import evaluation_text
+from ttutor.translation.run_folder import RunFacts, RunFolder
+from ttutor.translation.text_files import read_groups
+from ttutor.translation.trainer import Trainer
+from ttutor.translation.translator import Translator
+
+pytestmark = pytest.mark.trainer
+ROOT = Path(__file__).resolve().parents[2]
+CORPUS = embedded_corpus(0, {"train": 30, "validation": 5, "test": 5})
+SENTENCES = [CORPUS.train[0][0], "", CORPUS.train[1][0], CORPUS.train[2][0]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    """The folder of a model that has learned its thirty sentences, so that its translations have words and an end."""
+    folder = RunFolder(tmp_path_factory.mktemp("translate") / "run")
+    changes = {"steps": 150, "warmup": 30, "dropout": 0.0, "d_model": 64, "vocab_size": 600, "validate_every": 150}
+    trainer = Trainer(CORPUS, tiny_recipe(**changes), folder, precision="fp32")
+    folder.create(trainer.recipe, trainer.tokenizer, RunFacts.of(CORPUS, trainer.precision, {}))
+    trainer.run(quiet=True)
+    return str(folder.path)
+
+
+@pytest.fixture
+def ttutor(run, tmp_path, monkeypatch, as_readers_run_it):
+    """Run a command with the tiny model in an empty folder; returns its result."""
+    monkeypatch.chdir(tmp_path)
+    app = cli.build_app()
+
+    def call(command: str, *arguments: str, code: int = 0, **options):
+        result = CliRunner().invoke(app, [command, "--run", run, "--beam", "2", *arguments], **options)
+        assert result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
+
+    return call
+
+
+@pytest.fixture
+def expected(run):
+    answers = Translator.load(run).translate(SENTENCES, beam_size=2)
+    assert all(answer.text for answer in answers if answer.source)
+    return [answer.text for answer in answers]
+
+
+def test_arguments_a_pipe_and_files_give_the_same(ttutor, expected):
+    text = "".join(sentence + "\n" for sentence in SENTENCES)
+    Path("in.txt").write_text(text)
+    Path("in.txt.gz").write_bytes(gzip.compress(text.encode()))
+    wanted = "".join(line + "\n" for line in expected)
+    assert ttutor("translate", *SENTENCES).stdout == wanted
+    assert ttutor("translate", input=text).stdout == wanted
+    assert ttutor("translate", input=text.replace("\n", "\r\n")).stdout == wanted
+    assert ttutor("translate", input=text.removesuffix("\n")).stdout == wanted
+    for name in ("in.txt", "in.txt.gz"):
+        assert ttutor("translate", "--input", name).stdout == wanted
+        assert ttutor("translate", "--input", name, "--output", "out.txt").stdout == ""
+        assert Path("out.txt").read_text(encoding="utf-8") == wanted
+    ttutor("translate", *SENTENCES, "--output", "out.gz")
+    assert gzip.decompress(Path("out.gz").read_bytes()).decode() == wanted
+    assert sorted(path.name for path in Path().iterdir()) == ["in.txt", "in.txt.gz", "out.gz", "out.txt"]
+
+
+def test_json_lines_hold_everything(ttutor, expected):
+    lines = ttutor("translate", "--json", "--alignment", *SENTENCES).stdout.splitlines()
+    answers = [json.loads(line) for line in lines]
+    assert [answer["source"] for answer in answers] == SENTENCES
+    assert [answer["translation"] for answer in answers] == expected
+    assert [len(answer["alternatives"]) for answer in answers] == [1, 0, 1, 1]
+    assert answers[1]["attention"] is None
+    assert len(answers[0]["attention"]["weights"][0]) == len(answers[0]["attention"]["source_tokens"])
+    (line,) = ttutor("translate", "--json", "--alternatives", "0", SENTENCES[0]).stdout.splitlines()
+    assert (json.loads(line)["alternatives"], json.loads(line)["attention"]) == ([], None)
+
+
+def test_the_alignment_stands_indented_below_its_translation(ttutor, expected, run):
+    output = ttutor("translate", "--alignment", "--alternatives", "1", *SENTENCES, env={"COLUMNS": "200"}).stdout
+    lines = output.removesuffix("\n").split("\n")
+    assert [line for line in lines if not line.startswith("    ")] == expected
+    attention = Translator.load(run)(SENTENCES[0], beam_size=2).attention
+    assert lines[1:4] == [f"    {line}" for line in attention.lines(width=196)]
+    assert len(lines) == 3 * 5 + 1  # one word line, three lines of alignment and one alternative; or an empty line
+
+
+BAD = {
+    "both": (("x", "--input", "in.txt"), "both as arguments and by --input"),
+    "no file": (("--input", "none.txt"), "there is no file none.txt"),
+    "a folder": (("--input", "."), "cannot be read"),
+    "no gzip": (("--input", "bad.gz"), "cannot be decompressed"),
+    "half a gzip": (("--input", "half.gz"), "cannot be decompressed"),
+    "not UTF-8": (("--input", "bytes.txt"), "bytes.txt is not UTF-8: line 2, byte 5"),
+    "into a folder": (("x", "--output", "."), "is no file but a folder or a device"),
+    "into nowhere": (("x", "--output", "no/out.txt"), "there is no folder"),
+}
+
+
+@pytest.mark.parametrize("case", BAD)
+def test_what_cannot_be_read_or_written_is_one_message(ttutor, case):
+    arguments, message = BAD[case]
+    Path("bad.gz").write_bytes(b"no gzip")
+    Path("half.gz").write_bytes(gzip.compress(os.urandom(2000).hex().encode())[:1500])
+    Path("bytes.txt").write_bytes(b"good\nbad \xff\n")
+    Path("old.txt").write_text("old")
+    output = () if "--output" in arguments else ("--output", "old.txt")
+    result = ttutor("translate", *arguments, *output, code=2)
+    (error,) = [line for line in result.output.splitlines() if line.startswith("Error: ")]
+    assert message in error
+    assert Path("old.txt").read_text() == "old"
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device /dev/full")
+def test_a_device_is_never_replaced_by_a_file(ttutor):
+    assert "a device; leave it out" in ttutor("translate", "x", "--output", "/dev/full", code=2).output
+    assert not os.path.isfile("/dev/full")
+
+
+def test_a_link_stays_a_link(ttutor, expected):
+    Path("real.txt").write_text("old")
+    Path("link.txt").symlink_to("real.txt")
+    ttutor("translate", SENTENCES[0], "--output", "link.txt")
+    assert Path("link.txt").is_symlink()
+    assert Path("real.txt").read_text(encoding="utf-8") == expected[0] + "\n"
+
+
+def test_a_full_disk_leaves_the_old_file(ttutor, monkeypatch):
+    import errno
+
+    def full_disk(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    Path("out.txt").write_text("old")
+    monkeypatch.setattr(os, "fsync", full_disk)
+    assert "No space left on device; make room" in ttutor("translate", "x", "--output", "out.txt", code=2).output
+    assert [path.name for path in Path().iterdir()] == ["out.txt"]
+    assert Path("out.txt").read_text() == "old"
+
+
+def _process(run: str, *arguments: str, **options) -> subprocess.Popen:
+    command = [sys.executable, "-m", "ttutor.cli", "translate", "--run", run, "--beam", "1", *arguments]
+    environment = os.environ | {"PYTHONPATH": str(ROOT)}
+    return subprocess.Popen(command, env=environment, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **options)
+
+
+def test_a_pipe_that_waits_for_its_answer_gets_it(run):
+    """A program that writes one line and reads one, in turns, is never kept waiting for a group to fill."""
+    with _process(run) as process:
+        for sentence in SENTENCES:
+            process.stdin.write(sentence.encode() + b"\n")
+            process.stdin.flush()
+            assert process.stdout.readline().endswith(b"\n")
+        rest, _ = process.communicate(timeout=60)
+    assert (rest, process.returncode) == (b"", 0)
+
+
+def test_a_reader_who_leaves_early_is_no_failure(run):
+    with _process(run, "--alignment", stderr=subprocess.PIPE) as process:
+        process.stdin.write(b"the dog sleeps\n")
+        process.stdin.flush()
+        assert process.stdout.readline()
+        process.stdout.close()
+        try:
+            process.stdin.write(b"the dog sleeps\n" * 3000)
+            process.stdin.close()
+        except BrokenPipeError:
+            pass  # it has left already
+        errors = process.stderr.read()
+        assert process.wait(timeout=60) == 0
+    assert b"Traceback" not in errors
+    assert b"BrokenPipe" not in errors
+
+
+class Slow(io.RawIOBase):
+    """A stream that gives its chunks one by one, as a pipe does."""
+
+    def __init__(self, *chunks: bytes):
+        self.chunks = list(chunks)
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer) -> int:
+        chunk = self.chunks.pop(0) if self.chunks else b""
+        buffer[: len(chunk)] = chunk
+        return len(chunk)
+
+
+def test_lines_are_put_together_from_whatever_comes():
+    stream = io.BufferedReader(Slow(b"\xef\xbb\xbfon", b"e\ntw", b"o\r\n\nth", b"r\xc3", b"\xa9e\nlast"))
+    assert list(read_groups(stream, "the input")) == [["one"], ["two", ""], ["thrée"], ["last"]]
+
+
+def test_a_bad_byte_is_named_by_its_line_in_later_groups_too():
+    groups = read_groups(io.BytesIO(b"a\n" * 5 + b"\xff\n"), "it", at_once=2)
+    assert [next(groups), next(groups)] == [["a", "a"], ["a", "a"]]
+    with pytest.raises(CorpusError, match="it is not UTF-8: line 6, byte 1"):
+        next(groups)
+
+
+@pytest.fixture
+def files(run):
+    """The test split of the tiny corpus, as two files; returns the options that name them, and the pairs."""
+
+    def write():
+        pairs = CORPUS.test
+        Path("t.en").write_text("".join(one + "\n" for one, _ in pairs), encoding="utf-8")
+        Path("t.fr").write_text("".join(other + "\n" for _, other in pairs), encoding="utf-8")
+        return ("--source", "t.en", "--reference", "t.fr"), pairs
+
+    return write
+
+
+def test_evaluate_shows_the_worst_with_their_alignments(ttutor, files, run):
+    options, pairs = files()
+    body = json.loads(ttutor("evaluate", *options, "--worst", "4", "--output", "out.fr", "--json").stdout)
+    translations = Path("out.fr").read_text(encoding="utf-8").splitlines()
+    scores = sentence_chrf(translations, [other for _, other in pairs])
+    assert [one["chrf"] for one in body["worst"]] == pytest.approx(sorted(scores)[:4])
+    for one in body["worst"]:
+        assert (one["source"], one["reference"]) == pairs[one["number"] - 1]
+        assert one["translation"] == translations[one["number"] - 1]
+        assert one["attention"]["source_tokens"][-1] == "<eos>"
+    wanted = evaluate(translations, [other for _, other in pairs], body["n_cut"], language="fr").as_dict()
+    assert {name: value for name, value in body.items() if name != "worst"} == wanted
+    text = ttutor("evaluate", *options, "--worst", "2").stdout
+    first = body["worst"][0]
+    assert f"sentence {first['number']}: chrF {first['chrf']:.1f}" in text
+    assert first["reference"] in text
+    assert text.count("  source  ") == 2
+    assert "The worst" not in ttutor("evaluate", *options, "--worst", "0").stdout
+
+
+def test_evaluate_tells_a_bad_output_before_it_begins(ttutor, files):
+    options, _ = files()
+    assert "there is no folder" in ttutor("evaluate", *options, "--output", "no/x", code=2).output
+
+
+def test_the_language_is_the_files_or_the_one_named(ttutor, files):
+    options, _ = files()
+    assert "BLEU, spaced words, fr" in ttutor("evaluate", *options).stdout
+    assert "BLEU, spaced words, de" in ttutor("evaluate", *options, "--language", "de").stdout
+
+
+def test_every_empty_pair_is_scored(ttutor):
+    Path("t.en").write_text("\nthe dog sleeps\n")
+    Path("t.fr").write_text("le chien dort\n\n")
+    body = json.loads(ttutor("evaluate", "--source", "t.en", "--reference", "t.fr", "--json").stdout)
+    assert [one["chrf"] for one in body["worst"]] == [0.0, 0.0]
+
+
+def test_what_is_right_is_not_among_the_worst(ttutor):
+    Path("t.en").write_text("".join(source + "\n" for source, _ in CORPUS.train[:5]))
+    Path("t.fr").write_text(
+        "".join(target + "\n" for _, target in CORPUS.train[:4]) + "autre chose\n", encoding="utf-8"
+    )
+    body = json.loads(ttutor("evaluate", "--source", "t.en", "--reference", "t.fr", "--json").stdout)
+    assert body["exact_match"] == pytest.approx(0.8)
+    assert [one["number"] for one in body["worst"]] == [5]
+
+
+def test_a_run_on_a_data_set_is_scored_on_its_test_split(run, tmp_path, monkeypatch):
+    """Found where the training files lie, unless another folder is named."""
+    asked = []
+    recipe, facts = RunFolder(run).recipe().replace(corpus="multi30k", languages="en-de"), RunFolder(run).facts()
+    data = tmp_path / "data" / "multi30k"
+    data.mkdir(parents=True)
+    for name, line in {"train.en": "x", "t.en": "a dog", "t.de": "ein Hund"}.items():
+        (data / name).write_text(line + "\n")
+
+    def found(dataset, languages, data_dir):
+        asked.append((dataset, languages, data_dir))
+        return {"test": (data / "t.en", data / "t.de")}
+
+    monkeypatch.setattr(RunFolder, "recipe", lambda self: recipe)
+    monkeypatch.setattr(RunFolder, "facts", lambda self: replace(facts, files={"source": str(data / "train.en")}))
+    monkeypatch.setattr("ttutor.translation.evaluation_text.find_dataset", found)
+    text = evaluation_text(Path(run), None, None)
+    assert (text.pairs, text.language) == ([("a dog", "ein Hund")], "de")
+    evaluation_text(Path(run), None, None, tmp_path)
+    assert asked == [("multi30k", "en-de", tmp_path / "data"), ("multi30k", "en-de", tmp_path)]

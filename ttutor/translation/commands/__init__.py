@@ -1,0 +1,19 @@
+"""The commands `ttutor train`, `ttutor translate` and `ttutor evaluate`, one module each.
+
+Exit codes: 0 for success, 2 for anything that the user can mend, 130 for Ctrl-C.
+
+Heavy imports stand inside the functions, so that `ttutor --help` answers at once.
+"""
+
+import typer
+
+from ttutor.translation.commands import curve, evaluate, fetch, train, translate
+
+
+def register(app: typer.Typer) -> None:
+    """Add the translator's commands to the `ttutor` command."""
+    app.command("train")(train.train)
+    app.command("translate")(translate.translate)
+    app.command("evaluate")(evaluate.evaluate)
+    app.command("curve")(curve.curve)
+    app.command("fetch")(fetch.fetch)

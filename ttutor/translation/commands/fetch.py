@@ -1,0 +1,47 @@
+"""`ttutor fetch`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ttutor.translation.commands.shared import plain_errors
+from ttutor.translation.console import say, teller
+
+
+def fetch(
+    name: Annotated[str, typer.Argument(help="The data set: multi30k.")],
+    data_dir: Annotated[
+        Path | None,
+        typer.Option(help="Folder of all data sets; default: TTUTOR_DATA, else your data folder."),
+    ] = None,
+    languages: Annotated[
+        list[str] | None, typer.Option(help="Source and target, as en-de; may be repeated; default: all.")
+    ] = None,
+    base_url: Annotated[str | None, typer.Option("--from", help="Another address that has the files.")] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace files that are not the published ones.")
+    ] = False,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Download a data set, checked by its checksums; goes on where an earlier download broke off."""
+    with plain_errors():
+        from ttutor.translation.datasets import data_root, fetch_command, known_dataset
+        from ttutor.translation.download_bar import DownloadBar
+        from ttutor.translation.fetch import fetch_dataset
+
+        dataset, pairs, tell = known_dataset(name), languages or [], teller(quiet)
+        folder = data_root(data_dir) / dataset.name
+        bar = DownloadBar(dataset.files_of(pairs), quiet)
+        try:
+            came = fetch_dataset(dataset, folder, pairs, base_url=base_url, overwrite=overwrite, watcher=bar)
+        except KeyboardInterrupt:
+            again = fetch_command(dataset, languages=pairs, data_dir=data_dir, base_url=base_url, overwrite=overwrite)
+            say(f"\nStopped; what has come is kept. Go on with: {again}", error=True)
+            raise typer.Exit(130) from None
+        finally:
+            bar.close()
+        for file in dataset.files_of(pairs):
+            tell(f"{file.name}: {file.size:,} bytes, {'fetched' if file.name in came else 'was already there'}")
+        tell(f"{dataset.name} is in {folder}. {dataset.terms}")
+        tell(f"Please cite: {'; '.join(dataset.papers.values())}.")

@@ -1,0 +1,58 @@
+"""What several commands share: how they fail, and how they find and load the model of a run."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ttutor.translation.console import fail, plain_output, say
+
+if TYPE_CHECKING:
+    from ttutor.translation.translator import Translator
+
+DEFAULT_RUNS = Path("ttutor-runs")
+Folder = Annotated[
+    Path | None, typer.Option(help="Folder of the run; default: the last one trained under ttutor-runs.")
+]
+
+
+@contextmanager
+def plain_errors() -> Iterator[None]:
+    """Say what is wrong in one message and leave with code 2; a traceback helps nobody who mistyped a path."""
+    from ttutor.translation.errors import TranslationError
+
+    try:
+        with plain_output():
+            yield
+    except TranslationError as error:
+        fail(str(error))
+
+
+def load_translator(run: Path) -> "Translator":
+    """The translator of a run; tells on the error stream of damaged checkpoints and of a training not at its end."""
+    from ttutor.translation.translator import Translator
+
+    translator = Translator.load(run)
+    for message in translator.messages:
+        say(f"Warning: {message}; the checkpoint before it is used.", error=True)
+    if translator.unfinished:
+        say(f"Note: {translator.unfinished}; go on with: ttutor train --resume --out {run}", error=True)
+    return translator
+
+
+def latest_run() -> Path:
+    """The run under ttutor-runs that was begun last.
+
+    Raises:
+        CheckpointError: there is none.
+    """
+    from ttutor.translation.errors import CheckpointError
+
+    runs = sorted(DEFAULT_RUNS.glob("*/run.json"), key=lambda path: path.stat().st_mtime)
+    if not runs:
+        raise CheckpointError(
+            f"there is no trained model under {DEFAULT_RUNS}; train one first with `ttutor train`, or name it by --run"
+        )
+    return runs[-1].parent

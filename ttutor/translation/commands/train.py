@@ -1,0 +1,60 @@
+"""`ttutor train`."""
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ttutor.translation.commands.shared import plain_errors
+
+
+def train(
+    source: Annotated[Path | None, typer.Option(help="Sentences to translate from, one a line (.gz too).")] = None,
+    target: Annotated[Path | None, typer.Option(help="Their translations, line by line.")] = None,
+    validation_source: Annotated[Path | None, typer.Option(help="Sentences to validate on.")] = None,
+    validation_target: Annotated[Path | None, typer.Option(help="Their translations.")] = None,
+    preset: Annotated[str | None, typer.Option(help="embedded or multi30k-tiny.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A recipe of your own, TOML or JSON.")] = None,
+    languages: Annotated[str | None, typer.Option(help="Of a data set: from and to, as en-fr.")] = None,
+    data_dir: Annotated[
+        Path | None, typer.Option(help="Folder of all data sets; default: TTUTOR_DATA, else your data folder.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Train for this many steps.")] = None,
+    epochs: Annotated[float | None, typer.Option(help="Train for this many passes over the text.")] = None,
+    minutes: Annotated[float | None, typer.Option(help="Train for this long.")] = None,
+    seed: Annotated[int | None, typer.Option(help="Another seed, other random choices.")] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder of the run; default: ttutor-runs/<name>.")] = None,
+    resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
+    overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw away a run that stands in the folder.")] = False,
+    samples: Annotated[int, typer.Option(help="Show so many validation sentences as it learns.", min=0)] = 3,
+    quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
+) -> None:
+    """Train a translator; without options on the embedded English-French grammar, in about a minute."""
+    with plain_errors():
+        from ttutor.translation import training_command
+
+        training_command.run(
+            training_command.TrainingRequest(
+                files={
+                    "source": source,
+                    "target": target,
+                    "validation_source": validation_source,
+                    "validation_target": validation_target,
+                },
+                preset=preset,
+                recipe=recipe,
+                changes={
+                    "languages": languages,
+                    "steps": steps,
+                    "epochs": epochs,
+                    "minutes": minutes,
+                    "seed": seed,
+                },
+                data_dir=data_dir,
+                out=out,
+                resume=resume,
+                overwrite=overwrite,
+                samples=samples,
+                quiet=quiet,
+            )
+        )

@@ -1,0 +1,123 @@
+"""`ttutor translate`."""
+
+import json
+import shutil
+import sys
+from collections.abc import Iterator
+from contextlib import nullcontext
+from functools import partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from ttutor.translation.commands.shared import Folder, latest_run, load_translator, plain_errors
+from ttutor.translation.console import say
+
+if TYPE_CHECKING:
+    from ttutor.translation.translator import Translation
+
+INDENT = "    "
+Sentences = Annotated[list[str] | None, typer.Argument(help="Sentences; none: one a line from the input.")]
+
+
+def translate(
+    sentences: Sentences = None,
+    run: Folder = None,
+    input_file: Annotated[Path | None, typer.Option("--input", help="Sentences, one a line (.gz too).")] = None,
+    output: Annotated[Path | None, typer.Option(help="Write here, whole or not at all (.gz too).")] = None,
+    beam: Annotated[int, typer.Option(help="Width of the beam; 1 is greedy search.", min=1)] = 5,
+    length_penalty: Annotated[
+        float, typer.Option(help="Exponent of the length penalty; higher makes longer translations.")
+    ] = 1.0,
+    alternatives: Annotated[
+        int | None, typer.Option(help="Up to this many further translations below each.", min=0, show_default="0")
+    ] = None,
+    alignment: Annotated[bool, typer.Option("--alignment", help="The source words that it looked at.")] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="One JSON object a sentence, for programs.")] = False,
+) -> None:
+    """Translate sentences with a trained model: arguments, a file, or lines from a pipe, answered in order.
+
+    Every line in is a line out, an empty one too. What --alternatives and --alignment add stands indented below; a
+    program reads it better by --json.
+    """
+    with plain_errors():
+        from ttutor.translation.text_files import check_output, write_text
+
+        if output is not None:
+            check_output(output)
+        groups = sentence_groups(sentences, input_file)
+        translator = load_translator(run or latest_run())
+        show = partial(json_lines if as_json else text_lines, n_alternatives=alternatives)
+        lines: list[str] = []
+        hand_out = print_at_once if output is None else lines.extend
+        n_before = 0
+        for group in groups:
+            options = {"beam_size": beam, "length_penalty": length_penalty, "attention": alignment}
+            answers = translator.translate(group, **options)
+            for number, answer in enumerate(answers, start=n_before + 1):
+                warn_if_cut(number, answer)
+            hand_out([line for answer in answers for line in show(answer)])
+            n_before += len(group)
+        if output is not None:
+            write_text(output, lines)
+
+
+def print_at_once(lines: list[str]) -> None:
+    """Print lines so that whoever waits at the other end of a pipe has them."""
+    for line in lines:
+        print(line)
+    sys.stdout.flush()
+
+
+def text_lines(answer: "Translation", n_alternatives: int | None) -> Iterator[str]:
+    """A translation for people: its line, then indented what else was asked for."""
+    yield answer.text
+    if answer.attention is not None:
+        width = shutil.get_terminal_size((100, 24)).columns - len(INDENT)
+        for line in answer.attention.lines(width=max(20, width)):
+            yield (INDENT + line).rstrip()
+    for text, score in answer.alternatives[: n_alternatives or 0]:
+        yield f"{INDENT}{score:8.3f}  {text}"
+
+
+def json_lines(answer: "Translation", n_alternatives: int | None) -> Iterator[str]:
+    """A translation for programs: one line with all there is, every alternative too unless a number was asked for."""
+    yield json.dumps(answer.as_dict(n_alternatives), ensure_ascii=False, allow_nan=False)
+
+
+def warn_if_cut(number: int, answer: "Translation") -> None:
+    """Tell on the error stream of a sentence that was not translated whole."""
+    if answer.is_cut:
+        say(f"Warning: sentence {number:,} is cut: {answer.cut}.", error=True)
+
+
+def sentence_groups(sentences: list[str] | None, input_file: Path | None) -> Iterator[list[str]]:
+    """What to translate, in groups: the arguments, the lines of the file or those of the standard input.
+
+    Raises:
+        CorpusError: there are arguments and a file, there is no input, or it cannot be read.
+    """
+    from ttutor.translation.errors import CorpusError
+
+    if sentences and input_file is not None:
+        raise CorpusError("sentences were given both as arguments and by --input: give one or the other")
+    return iter([sentences]) if sentences else lines_of(input_file)
+
+
+def lines_of(input_file: Path | None) -> Iterator[list[str]]:
+    """The lines of a file or, without one, of the standard input.
+
+    Raises:
+        CorpusError: there is no input, it cannot be read, or a line is not UTF-8.
+    """
+    from ttutor.translation.errors import CorpusError
+    from ttutor.translation.text_files import open_text, read_groups
+
+    if input_file is None and sys.stdin is None:
+        raise CorpusError("there is no input: give the sentences as arguments, or one a line through a pipe")
+    if input_file is None and sys.stdin.isatty():
+        say("One sentence a line; end with Ctrl-D.", error=True)
+    name = "the input" if input_file is None else str(input_file)
+    with nullcontext(sys.stdin.buffer) if input_file is None else open_text(input_file) as stream:
+        yield from read_groups(stream, name)
