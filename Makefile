@@ -15,7 +15,7 @@ SECONDS := $(VENV)/.install-seconds
 TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test notebooks experiments lab serve bench soak clean
+.PHONY: help install book test notebooks student instructor experiments lab serve bench soak clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -43,6 +43,12 @@ test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
 
 notebooks: $(STAMP)  ## execute the notebooks in place and normalise them
 	$(PY) book/_tools/notebooks.py $(if $(REFRESH),--refresh) $(NOTEBOOKS)
+
+student: $(STAMP)  ## the notebooks for students, without solutions, into _build/student
+	$(PY) book/_tools/editions.py student
+
+instructor: $(STAMP)  ## the notebooks with solutions and the known mistakes, into _build/instructor
+	$(PY) book/_tools/editions.py instructor
 
 experiments: $(STAMP)  ## run the long experiments again (minutes each)
 	@set -e; for script in experiments/[!_]*.py; do echo "$$script"; $(PY) "$$script"; done

@@ -142,10 +142,14 @@ def summary(runs: list[dict]) -> dict:
     return found
 
 
+def stored() -> list[dict]:
+    """The series in the result file; none where there is no file."""
+    return json.loads(RESULTS.read_text(encoding="utf-8"))["series"] if RESULTS.exists() else []
+
+
 def write(options: argparse.Namespace, run: dict) -> list[dict]:
     """Put the run into the result file; returns all series."""
-    series = json.loads(RESULTS.read_text(encoding="utf-8"))["series"] if RESULTS.exists() else []
-    series = add(series, options, run)
+    series = add(stored(), options, run)
     RESULTS.parent.mkdir(exist_ok=True)
     RESULTS.write_text(json.dumps({"series": series}, indent=1) + "\n", encoding="utf-8")
     test = run["test"]

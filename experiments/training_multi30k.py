@@ -1,9 +1,12 @@
-"""BLEU, loss and learning rate by minutes, of the small translator on real text (English-German Multi30k).
+"""BLEU, loss and learning rate by minutes, of the small translator on real text (Multi30k).
 
-    TTUTOR_DATA=path/to/data python experiments/training_multi30k.py
+    ttutor fetch multi30k
+    python experiments/training_multi30k.py --seed 0      # and --seed 1, --seed 2: each adds its run
+    python experiments/training_multi30k.py --stored      # train nothing: take what benchmarks/results holds
 
-One training run, one seed: the curve has no error bars, and says so. The same run's figures go to benchmarks/results as
-well. Only numbers are stored, no sentence of the corpus.
+Runs `benchmarks/multi30k.py`, whose options it takes, and keeps for the book what the chapters show of its result: of
+each preset and pair of languages the mean and the spread over the seeds, and the whole run of the first seed, with its
+own command, machine and minutes. Only numbers are stored, no sentence of the corpus.
 """
 
 import sys
@@ -15,12 +18,26 @@ import multi30k
 
 import _record
 
+KEPT = ("step", "seconds", "target_tokens", "learning_rate", "training_loss", "validation_loss", "test_bleu")
+
+
+def for_the_book(series: dict) -> dict:
+    """One series without what a chapter does not show."""
+    first, *_ = series["runs"]
+    curve = [{name: point[name] for name in KEPT} for point in first["curve"]]
+    names = ("preset", "languages", "recipe", "summary")
+    return {name: series[name] for name in names} | {"first_run": first | {"curve": curve}}
+
 
 def main() -> None:
-    started, options = _record.start(), multi30k.arguments()
-    result = multi30k.measure(options)
-    multi30k.write(result, options.seed)
-    _record.write("training_multi30k", result, seeds=[options.seed], started=started)
+    started = _record.start()
+    if sys.argv[1:] == ["--stored"]:
+        stored = multi30k.stored()
+    else:
+        options = multi30k.arguments()
+        stored = multi30k.write(options, multi30k.measure(options))
+    seeds = sorted({run["seed"] for series in stored for run in series["runs"]})
+    _record.write("training_multi30k", {"series": list(map(for_the_book, stored))}, seeds=seeds, started=started)
 
 
 if __name__ == "__main__":

@@ -31,7 +31,7 @@ ORDER = (
     ("inside", "interop"),
     ("translation",),
     ("measurement",),
-    ("claims", "widgets"),
+    ("claims", "widgets", "exercises"),
     ("doctor",),
     ("cli",),
 )

@@ -3,8 +3,8 @@
 ``ttutor doctor`` and ``ttutor --version`` work with the core alone; the other commands need the ``translation`` extra
 and say so when it is not there. Heavy packages load inside the command that uses them.
 
-Exit codes: 0 for success, 2 for anything that the user can mend (with one message that says how), 130 for Ctrl-C. A
-reader of our output who leaves early (`| head -1`) is no failure.
+Exit codes: 0 for success, 1 where ``ttutor check`` found a wrong answer, 2 for anything that the user can mend (with
+one message that says how), 130 for Ctrl-C. A reader of our output who leaves early (`| head -1`) is no failure.
 """
 
 from __future__ import annotations
@@ -47,6 +47,7 @@ def build_app() -> typer.Typer:
     """Return the whole command with every subcommand registered."""
     import typer
 
+    from ttutor.exercises import terminal
     from ttutor.translation import commands
 
     app = typer.Typer(
@@ -78,6 +79,7 @@ def build_app() -> typer.Typer:
         raise typer.Exit(status)
 
     commands.register(app)
+    terminal.register(app)
     return app
 
 

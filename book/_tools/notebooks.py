@@ -1,7 +1,8 @@
 """Execute the chapters in place and make what they store the same on every run.
 
 ``python book/_tools/notebooks.py`` executes every notebook of the book (or those named) and normalises it; a second run
-leaves no difference. ``--check`` executes nothing and says what is wrong with the notebooks as they are stored.
+leaves no difference. Cells that come from an exercise's definition are written from it first
+(`exercise_cells`). ``--check`` executes nothing and says what is wrong with the notebooks as they are stored.
 """
 
 from __future__ import annotations
@@ -18,33 +19,23 @@ import time
 from collections.abc import Iterator
 from pathlib import Path
 
-import nbformat
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 from PIL import Image
 
 ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
+    sys.path.insert(0, str(ROOT))
+
+from book._tools.exercise_cells import synchronise  # noqa: E402
+from book._tools.stored import chapters, code_cells, read, tags, to_text  # noqa: E402
+
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 IGNORE_TAG = "nbval-ignore-output"
 IGNORE_COMMENT = "# NBVAL_IGNORE_OUTPUT"
 VOLATILE = ("execution", "scrolled", "trusted", "collapsed")
 LARGEST_BYTES = 500_000
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-
-
-def chapters() -> list[Path]:
-    """Return the notebooks of the book, in order."""
-    return sorted((ROOT / "book").glob("*.ipynb"))
-
-
-def tags(cell: NotebookNode) -> list[str]:
-    """Return a cell's tags."""
-    return cell.metadata.get("tags", [])
-
-
-def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
-    """Yield the cells that hold code."""
-    return (cell for cell in notebook.cells if cell.cell_type == "code")
 
 
 def output_is_ignored(cell: NotebookNode) -> bool:
@@ -55,21 +46,6 @@ def output_is_ignored(cell: NotebookNode) -> bool:
 def source_mark(cell: NotebookNode) -> str:
     """Return a short mark of a cell's source; it tells whether a kept output still belongs to it."""
     return hashlib.sha256(cell.source.encode("utf-8")).hexdigest()[:12]
-
-
-def read(text: str) -> NotebookNode:
-    """Return a notebook from its stored text; a cell without an id of its own gets one from its place.
-
-    nbformat alone would give such a cell a random one, another in each run.
-    """
-    data = json.loads(text)
-    seen: set[str] = set()
-    for index, cell in enumerate(data["cells"]):
-        if cell.get("id") is None or cell["id"] in seen:
-            cell["id"] = f"cell-{index:03d}"
-        seen.add(cell["id"])
-    data["nbformat_minor"] = max(5, data["nbformat_minor"])
-    return nbformat.reads(json.dumps(data), as_version=4)
 
 
 def execute(notebook: NotebookNode, folder: Path, timeout: int) -> NotebookNode:
@@ -150,13 +126,8 @@ def normalise(notebook: NotebookNode, name: str) -> NotebookNode:
     return clean
 
 
-def to_text(notebook: NotebookNode) -> str:
-    """Return the notebook as it is stored."""
-    return nbformat.writes(notebook, version=4) + "\n"
-
-
 def refresh(path: Path, *, refresh_ignored: bool = False, timeout: int = 300) -> bool:
-    """Execute and normalise one notebook in place; return whether the file changed.
+    """Synchronise, execute and normalise one notebook in place; return whether the file changed.
 
     Args:
         path: the notebook.
@@ -165,7 +136,7 @@ def refresh(path: Path, *, refresh_ignored: bool = False, timeout: int = 300) ->
     """
     before = path.read_text(encoding="utf-8")
     stored = read(before)
-    executed = execute(stored, path.parent, timeout)
+    executed = execute(synchronise(stored), path.parent, timeout)
     if not refresh_ignored:
         keep_ignored_outputs(executed, stored)
     after = to_text(normalise(executed, path.name))

@@ -56,6 +56,8 @@ def test_json_and_defaults(tmp_path):
         ({"dropout": "a"}, "dropout must be a finite number, got 'a'"),
         ({"seed": 2**63}, "seed must be a whole number from 0 to"),
         ({"batches_per_step": 0}, "batches_per_step must be a whole number, at least 1, got 0"),
+        ({"optimizer": "sgd"}, "optimizer must be one of adamw, muon, got 'sgd'"),
+        ({"schedule": "cosine"}, "schedule must be one of inverse-sqrt, trapezoid, got 'cosine'"),
         ({"patience": -1}, "patience must be a whole number, at least 0, got -1"),
         ({"languages": "english"}, "languages must be two languages, like \"en-de\", got 'english'"),
         ({"languages": "en-../x"}, "languages must be two languages"),

@@ -83,11 +83,11 @@ def test_the_callers_random_numbers_are_left_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize("at", [1, 4, 6, 13])
-def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(begin, at):
-    whole = begin("whole")
+@pytest.mark.parametrize(("at", "optimizer"), [(1, "adamw"), (4, "muon"), (6, "adamw"), (13, "muon")])
+def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(begin, at, optimizer):
+    whole = begin("whole", optimizer=optimizer)
     whole.run()
-    stopped = begin("stopped")
+    stopped = begin("stopped", optimizer=optimizer)
     stop_after(stopped, at)
     with pytest.raises(Stopped):
         stopped.run()

@@ -10,9 +10,11 @@ from types import UnionType
 from typing import get_args
 
 from ttutor.translation.errors import RecipeError
+from ttutor.translation.schedule import SCHEDULES
 from ttutor.translation.tokenizer import SMALLEST_VOCABULARY
 
 PRECISIONS = ("auto", "fp32", "bf16")
+OPTIMIZERS = ("adamw", "muon")
 LENGTHS = ("steps", "epochs", "minutes")
 LONGEST = 10**9
 """No training is longer, whatever it counts in."""
@@ -56,10 +58,14 @@ class TrainingRecipe:
 
     tokens_per_batch: int = _explained("computed tokens a batch, padding counted, on either side", default=2048)
     batches_per_step: int = _explained("batches whose gradients make one step; computed at the same time", default=2)
+    optimizer: str = _explained('"adamw", or "muon" for Muon on the matrices of the layers', default="adamw")
     learning_rate: float = _explained("its peak, at the end of the warm-up", default=5e-3)
-    warmup: int = _explained("steps until the peak; then the rate declines as 1 / sqrt(step)", default=1000)
+    warmup: int = _explained("steps until the peak", default=1000)
+    schedule: str = _explained(
+        'after it "inverse-sqrt", a decline as 1 / sqrt(step), or "trapezoid", a plateau', default="inverse-sqrt"
+    )
     decay_from: float = _explained("share of the training after which the rate goes linearly to zero", default=0.5)
-    weight_decay: float = _explained("pull of AdamW towards zero", default=0.0)
+    weight_decay: float = _explained("pull of the weights towards zero", default=0.0)
     clip_norm: float = _explained("largest norm of the gradient; longer ones are shortened", default=1.0)
     label_smoothing: float = _explained("probability spread over all tokens", default=0.1)
     averaging: float = _explained("decay of the moving average of the weights (0: none)", default=0.997)
@@ -98,6 +104,8 @@ class TrainingRecipe:
         self._require("weight_decay", self.weight_decay >= 0, "at least 0")
         self._require("seed", self._is_int("seed") and 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
         self._require("norm", self.norm in ("pre", "post"), 'either "pre" or "post"')
+        self._require("schedule", self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
+        self._require("optimizer", self.optimizer in OPTIMIZERS, f"one of {', '.join(OPTIMIZERS)}")
         self._require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
         room = f"a whole number, at least {SMALLEST_VOCABULARY} (4 special tokens and 256 bytes)"
         self._require("vocab_size", self._is_int("vocab_size") and self.vocab_size >= SMALLEST_VOCABULARY, room)

@@ -150,6 +150,19 @@ class RunFolder:
             raise
         remove_leftovers(self.path)
 
+    def begin(self, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, facts: RunFacts) -> None:
+        """Write what stands in the folder before the first step, unless it stands there already.
+
+        Raises:
+            CheckpointError: a training has got further here, or the folder cannot be written.
+        """
+        if not self.exists:
+            self.create(recipe, tokenizer, facts)
+        elif self.has_checkpoint:
+            raise CheckpointError(
+                f"{self.path} holds a training run already; go on with it by resume(), or choose another folder"
+            )
+
     def remove(self) -> None:
         """Remove the files of a run, and nothing else that may stand in the folder.
 

@@ -1,4 +1,4 @@
-r"""The learning rate over time: a linear warm-up, then a decline with the inverse square root of the step.
+r"""The learning rate over time: a linear warm-up, then a plateau, or a decline with the inverse root of the step.
 
 Vaswani et al. (2017), equation 3:
 
@@ -44,10 +44,34 @@ def warmup_then_decline(
     0.25
     """
     _check_step(step, warmup)
+    return _on_the_way_down(peak * min(step / warmup, (warmup / step) ** 0.5), progress, decay_from)
+
+
+def warmup_hold_decline(
+    step: int, peak: float, warmup: int, *, progress: float = 0.0, decay_from: float = 1.0
+) -> float:
+    """A trapezoid: up to the peak, along it, and down a straight line that ends at zero.
+
+    Arguments and errors as for `warmup_then_decline`. The plateau learns fast and leaves the weights restless; the way
+    down calms them (Hägele et al. 2024).
+
+    >>> [warmup_hold_decline(step, peak=1.0, warmup=100) for step in (50, 100, 400)]
+    [0.5, 1.0, 1.0]
+    >>> warmup_hold_decline(400, peak=1.0, warmup=100, progress=0.75, decay_from=0.5)
+    0.5
+    """
+    _check_step(step, warmup)
+    return _on_the_way_down(peak * min(step / warmup, 1.0), progress, decay_from)
+
+
+SCHEDULES = {"inverse-sqrt": warmup_then_decline, "trapezoid": warmup_hold_decline}
+
+
+def _on_the_way_down(rate: float, progress: float, decay_from: float) -> float:
+    """The rate, brought down in proportion to what is left of the training, once the way down has begun."""
     for name, share in (("progress", progress), ("decay_from", decay_from)):
         if not 0 <= share <= 1:
             raise ValueError(f"{name} is a share of the training and must lie between 0 and 1, got {share}")
-    rate = peak * min(step / warmup, (warmup / step) ** 0.5)
     return rate * (1 - progress) / (1 - decay_from) if progress > decay_from else rate
 
 

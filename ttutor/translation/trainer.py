@@ -16,14 +16,15 @@ from ttutor.transformer import Transformer
 from ttutor.translation.averaging import AveragedWeights
 from ttutor.translation.batching import Batch, BucketedBatches
 from ttutor.translation.corpus import Corpus
-from ttutor.translation.errors import CheckpointError, TrainingError
+from ttutor.translation.errors import TrainingError
 from ttutor.translation.objective import batch_loss
+from ttutor.translation.optimizer import Optimizers
 from ttutor.translation.precision import products_in, resolve_precision
 from ttutor.translation.preparation import model_config, token_pairs, train_tokenizer
 from ttutor.translation.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
 from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.run_folder import RunFacts, RunFolder
-from ttutor.translation.schedule import warmup_then_decline
+from ttutor.translation.schedule import SCHEDULES
 from ttutor.translation.side_by_side import SideBySide
 from ttutor.translation.tokenizer import SubwordTokenizer
 from ttutor.translation.training_state import Position, restore_training, save_training
@@ -67,9 +68,7 @@ class Trainer:
             self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size))
         self.places = SideBySide(recipe.batches_per_step, recipe.seed)
         self.average = AveragedWeights(self.model, recipe.averaging)
-        self.optimizer = torch.optim.AdamW(
-            self.model.parameters(), betas=(0.9, 0.98), eps=1e-9, weight_decay=recipe.weight_decay, fused=True
-        )
+        self.optimizers = Optimizers(self.model, recipe.optimizer, recipe.weight_decay, self.places)
         self.position = Position()
         self.best: dict[str, Tensor] = {}
         self.learning_rate = 0.0
@@ -97,7 +96,7 @@ class Trainer:
             Stopped: on Ctrl-C, after a checkpoint was saved; a second Ctrl-C interrupts at once.
         """
         if self.folder and not self._is_resumed and self.position.step == 0:
-            self._open_folder(self.folder)
+            self.folder.begin(self.recipe, self.tokenizer, RunFacts.of(self.corpus, self.precision, {}))
         bar = ProgressBar(quiet)
         try:
             with stop_on_ctrl_c() as stop:
@@ -105,15 +104,6 @@ class Trainer:
         finally:
             bar.close()
         return self.metrics
-
-    def _open_folder(self, folder: RunFolder) -> None:
-        """Write what stands in the folder before the first step, unless it stands there already."""
-        if not folder.exists:
-            folder.create(self.recipe, self.tokenizer, RunFacts.of(self.corpus, self.precision, {}))
-        elif folder.has_checkpoint:
-            raise CheckpointError(
-                f"{folder.path} holds a training run already; go on with it by resume(), or choose another folder"
-            )
 
     def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
         recipe, position = self.recipe, self.position
@@ -168,7 +158,7 @@ class Trainer:
             TrainingError: loss or gradient is infinite or not a number; the weights stay as they were.
         """
         step = self.position.step + 1
-        self.learning_rate = warmup_then_decline(
+        self.learning_rate = SCHEDULES[self.recipe.schedule](
             step,
             self.recipe.learning_rate,
             self.recipe.warmup,
@@ -180,8 +170,7 @@ class Trainer:
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm, foreach=True)
         if not math.isfinite(loss) or not math.isfinite(norm.item()):
             raise TrainingError(self._diverged(step, loss, norm.item()))
-        self.optimizer.param_groups[0]["lr"] = self.learning_rate
-        self.optimizer.step()
+        self.optimizers.step(self.learning_rate)
         self.average.update(self.model, step)
         self.position.step = step
         self.position.target_tokens += sum(batch.n_target_tokens for batch in batches)

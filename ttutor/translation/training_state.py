@@ -8,9 +8,6 @@ from ttutor.translation.checkpoint import Checkpoint, check_belongs, copy_into, 
 if TYPE_CHECKING:
     from ttutor.translation.trainer import Trainer
 
-MOMENTS = ("step", "exp_avg", "exp_avg_sq")
-"""What Adam remembers of each parameter."""
-
 
 @dataclass
 class Position:
@@ -34,9 +31,7 @@ def save_training(trainer: "Trainer") -> None:
     parameters = dict(trainer.model.named_parameters())
     tensors = {f"model.{name}": parameter.detach() for name, parameter in parameters.items()}
     tensors |= {f"averaged.{name}": tensor for name, tensor in trainer.average.tensors.items()}
-    for name, parameter in parameters.items():
-        moments = trainer.optimizer.state.get(parameter, {})
-        tensors |= {f"optimizer.{moment}.{name}": tensor for moment, tensor in moments.items()}
+    tensors |= {f"optimizer.{name}": tensor for name, tensor in trainer.optimizers.state().items()}
     tensors |= {f"best.{name}": tensor for name, tensor in trainer.best.items()}
     tensors |= {f"random.{place}": state for place, state in enumerate(trainer.places.states())}
     state = asdict(trainer.position) | {
@@ -63,11 +58,7 @@ def restore_training(trainer: "Trainer") -> list[str]:
     parameters = dict(trainer.model.named_parameters())
     copy_into(parameters, checkpoint.group("model"), "the model")
     copy_into(trainer.average.tensors, checkpoint.group("averaged"), "the averaged weights")
-    if checkpoint.step:
-        for moment in MOMENTS:
-            stored = checkpoint.group(f"optimizer.{moment}")
-            for name, parameter in parameters.items():
-                trainer.optimizer.state[parameter][moment] = stored[name].clone()
+    trainer.optimizers.restore(checkpoint.group("optimizer"))
     random = checkpoint.group("random")
     trainer.best = checkpoint.group("best")
     trainer.places.restore([random[str(place)] for place in range(len(random))])

@@ -1,0 +1,176 @@
+"""The chapters for a class: an edition without solutions for students, one with everything for instructors.
+
+``python book/_tools/editions.py`` writes both, to ``_build/student`` and ``_build/instructor`` (or the one that is
+named). Every notebook of the book is in them, in plain Markdown, so that Jupyter and Colab show it as it is meant.
+
+A cell tagged ``solution`` belongs to the solution of an exercise; the student edition leaves it out, with its output.
+Nothing else may depend on such a cell, and no other cell may hold a solution: both are checked before anything is
+written.
+"""
+
+from __future__ import annotations
+
+import argparse
+import copy
+import re
+import sys
+from pathlib import Path
+
+from nbformat import NotebookNode
+from nbformat.v4 import new_markdown_cell
+
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
+    sys.path.insert(0, str(ROOT))
+
+from book._tools.exercise_cells import drift, mark, slug  # noqa: E402
+from book._tools.names import undefined  # noqa: E402
+from book._tools.plain import Plain, directives  # noqa: E402
+from book._tools.stored import chapters, code_cells, read, tags, to_text  # noqa: E402
+
+from ttutor.exercises.exercise import Exercise  # noqa: E402
+from ttutor.exercises.registry import find  # noqa: E402
+
+EDITIONS = {
+    "student": "Exercises have no solutions here. Write your answer where a cell holds `...`, and run the cell: "
+    "`check` says what is right, or what is wrong and why.",
+    "instructor": "All solutions are in it, and after each exercise the mistakes that `check` knows by name. "
+    "It is not for handing out.",
+}
+
+
+def problems(notebook: NotebookNode) -> list[str]:
+    """Return what keeps the student edition from being whole, or from keeping a secret; an empty list if nothing."""
+    found = [
+        f"cell {cell.id} holds a solution beside other text; give it a cell of its own, tagged solution"
+        for cell in notebook.cells
+        if cell.cell_type == "markdown"
+        and "solution" not in tags(cell)
+        and any(part.name == "solution" for part in directives(cell.source))
+    ]
+    found += [f"cell {where} reads {name!r}, which no cell before it defines" for where, name in undefined(notebook)]
+    if found:
+        return found
+    return [
+        f"cell {where} reads {name!r}, which only a solution defines: a student's notebook would stop there"
+        for where, name in undefined(without_solutions(notebook))
+    ]
+
+
+def without_solutions(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy in which solutions are gone, and the cells that students fill in have no output yet."""
+    kept = copy.deepcopy(notebook)
+    kept.cells = [cell for cell in kept.cells if "solution" not in tags(cell)]
+    for cell in code_cells(kept):
+        if mark(cell)[1] == "stub":
+            cell.outputs = []
+    return kept
+
+
+def with_notes(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy with a note behind each exercise's solution: what it is worth, and what may go wrong."""
+    noted = copy.deepcopy(notebook)
+    noted.cells = []
+    for cell in notebook.cells:
+        noted.cells.append(copy.deepcopy(cell))
+        exercise, part = mark(cell)
+        if part == "solution":
+            noted.cells.append(note(find(exercise)))
+    return noted
+
+
+def note(exercise: Exercise) -> NotebookNode:
+    """Return the instructor's note on an exercise, folded away."""
+    lines = [
+        f"`{exercise.id}`, {exercise.points} points, {exercise.minutes} minutes. It is tried with:",
+        "",
+        *(f"- {case.name}: {case.points}{', hidden from students' if case.hidden else ''}" for case in exercise.cases),
+        "",
+        "Mistakes that `check` knows, with what it says:",
+        "",
+        *(f"- `{mistake.id}`: {mistake.says}" for mistake in exercise.mistakes),
+    ]
+    if exercise.properties:
+        lines += ["", "What it looks at when the mistake is none of these:", ""]
+        lines += [f"- `{known.id}`: {known.says}" for known in exercise.properties]
+    body = "\n".join(lines)
+    cell = new_markdown_cell(f"````{{dropdown}} For the instructor: {exercise.title}\n{body}\n````")
+    cell.id = f"note-{slug(exercise)}"
+    return cell
+
+
+def in_plain_markdown(notebook: NotebookNode, chapter: int, pages: frozenset[str]) -> NotebookNode:
+    """Return a copy whose text any viewer of notebooks shows as it is meant."""
+    plain = copy.deepcopy(notebook)
+    texts = [cell for cell in plain.cells if cell.cell_type == "markdown"]
+    convert = Plain([cell.source for cell in texts], chapter, pages)
+    for cell in texts:
+        cell.source = convert(cell.source)
+    return plain
+
+
+def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str]) -> NotebookNode:
+    """Return one edition of a chapter.
+
+    Args:
+        notebook: the chapter as it is stored.
+        name: ``student`` or ``instructor``.
+        file: the name of the chapter's file; the number in front is the chapter's.
+        pages: the names of all notebooks of the edition.
+
+    Raises:
+        ValueError: the chapter cannot be handed out as it is; the message says why.
+    """
+    if found := problems(notebook) + drift(notebook, re.sub(r"^\d+-|\.ipynb$", "", file)):
+        raise ValueError(f"{file} cannot be handed out:\n  " + "\n  ".join(found))
+    made = without_solutions(notebook) if name == "student" else with_notes(notebook)
+    made = in_plain_markdown(made, int(re.match(r"\d+", file)[0]), pages)
+    first = new_markdown_cell(
+        f"*The {name} edition of `{file}`, made from the course by `make {name}`. {EDITIONS[name]} It needs the "
+        "package `ttutor` with its `widgets` extra.*"
+    )
+    first.id = f"about-the-{name}-edition"
+    made.cells.insert(0, first)
+    for count, cell in enumerate(code_cells(made), start=1):
+        cell.metadata.pop("output_of", None)
+        cell.execution_count = count if cell.outputs else None
+        for output in cell.outputs:
+            if output.output_type == "execute_result":
+                output.execution_count = count
+    return made
+
+
+def write(name: str, folder: Path) -> list[Path]:
+    """Write one edition of all chapters into a folder; return the files."""
+    paths = chapters()
+    pages = frozenset(path.name for path in paths)
+    made = [
+        (folder / path.name, to_text(edition(read(path.read_text(encoding="utf-8")), name, path.name, pages)))
+        for path in paths
+    ]
+    folder.mkdir(parents=True, exist_ok=True)
+    for path, text in made:
+        path.write_text(text, encoding="utf-8", newline="\n")
+    return [path for path, _ in made]
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Write the editions that are asked for."""
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("editions", nargs="*", metavar="edition", help=f"of {', '.join(EDITIONS)}; both when left out")
+    parser.add_argument("--to", type=Path, default=ROOT / "_build", help="where their folders go (default _build)")
+    options = parser.parse_args(arguments)
+    if unknown := set(options.editions) - set(EDITIONS):
+        parser.error(f"no edition is called {', '.join(sorted(unknown))}; there are {', '.join(EDITIONS)}")
+    for name in options.editions or EDITIONS:
+        try:
+            files = write(name, options.to / name)
+        except ValueError as error:
+            print(error, file=sys.stderr)
+            return 1
+        print(f"{name} edition: {len(files)} notebooks in {options.to / name}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,47 @@
+"""Notebooks as they are stored: reading, writing, and the few questions that every tool asks of a cell."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+
+import nbformat
+from nbformat import NotebookNode
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def chapters() -> list[Path]:
+    """Return the notebooks of the book, in order."""
+    return sorted((ROOT / "book").glob("*.ipynb"))
+
+
+def tags(cell: NotebookNode) -> list[str]:
+    """Return a cell's tags."""
+    return cell.metadata.get("tags", [])
+
+
+def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
+    """Yield the cells that hold code."""
+    return (cell for cell in notebook.cells if cell.cell_type == "code")
+
+
+def read(text: str) -> NotebookNode:
+    """Return a notebook from its stored text; a cell without an id of its own gets one from its place.
+
+    nbformat alone would give such a cell a random one, another in each run.
+    """
+    data = json.loads(text)
+    seen: set[str] = set()
+    for index, cell in enumerate(data["cells"]):
+        if cell.get("id") is None or cell["id"] in seen:
+            cell["id"] = f"cell-{index:03d}"
+        seen.add(cell["id"])
+    data["nbformat_minor"] = max(5, data["nbformat_minor"])
+    return nbformat.reads(json.dumps(data), as_version=4)
+
+
+def to_text(notebook: NotebookNode) -> str:
+    """Return the notebook as it is stored."""
+    return nbformat.writes(notebook, version=4) + "\n"

@@ -1,0 +1,177 @@
+"""The editions for a class: solutions gone, nothing broken by that, nothing let out."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import nbformat
+import pytest
+from nbformat import NotebookNode
+
+from book._tools import editions, exercise_cells
+from book._tools.editions import edition, main, problems, with_notes, without_solutions
+from book._tools.exercise_cells import cells, import_cell, mark
+from book._tools.names import names, undefined
+from book._tools.notebooks import execute
+from book._tools.stored import chapters, code_cells, read, tags
+from tests.book.made import code, notebook, text
+from ttutor.exercises.registry import find
+from ttutor.exercises.source import solution_source, stub_source
+
+BY_HAND = find("attention.weights_by_hand")
+
+
+@pytest.fixture
+def chapter(monkeypatch: pytest.MonkeyPatch) -> NotebookNode:
+    """A chapter of two exercises, and a registry that knows no third."""
+    monkeypatch.setattr(exercise_cells, "exercises", lambda _: (BY_HAND,))
+    by_hand = cells(BY_HAND)
+    for cell in by_hand[1::2]:
+        cell.outputs = [nbformat.v4.new_output("execute_result", data={"text/plain": "a verdict"}, execution_count=3)]
+    return notebook(
+        text("# Attention\n\n{cite:t}`vaswani2017`", "title"),
+        code(import_cell([BY_HAND]), "imports", part="imports"),
+        code("import math\nroot = math.sqrt(2)\nprint(root)", "root"),
+        *by_hand,
+        text("```{exercise} On paper\n:label: paper\n\nThink.\n```", "paper"),
+        text("```{solution} paper\n:class: dropdown\n\nThought.\n```", "thought", "solution"),
+        code("secret = 42", "secret", "hide-cell", "solution"),
+        text("## End", "end"),
+    )
+
+
+def all_text(made: NotebookNode) -> str:
+    return nbformat.writes(made)
+
+
+def test_the_student_edition_holds_no_solution(chapter: NotebookNode) -> None:
+    made = edition(chapter, "student", "02-attention.ipynb", frozenset())
+    assert [cell.id for cell in made.cells] == [
+        "about-the-student-edition",
+        "title",
+        "imports",
+        "root",
+        "task-weights-by-hand",
+        "stub-weights-by-hand",
+        "paper",
+        "end",
+    ]
+    shown = all_text(made)
+    assert [word for word in ("Thought.", "secret", "25 / 30", "a verdict") if word in shown] == []
+    assert "printed" in shown  # the outputs of all other cells stay
+
+
+def test_the_instructors_edition_holds_all_and_the_mistakes_that_are_known(chapter: NotebookNode) -> None:
+    made = edition(chapter, "instructor", "02-attention.ipynb", frozenset())
+    ids = [cell.id for cell in made.cells]
+    assert ids[ids.index("solution-weights-by-hand") + 1] == "note-weights-by-hand"
+    note = made.cells[ids.index("note-weights-by-hand")].source
+    assert [mistake.id for mistake in BY_HAND.mistakes if mistake.says not in note] == []
+    assert f"{BY_HAND.points} points" in note
+    assert "Thought." in all_text(made)
+
+
+def test_editions_are_valid_notebooks_in_plain_markdown(chapter: NotebookNode) -> None:
+    for name in ("student", "instructor"):
+        made = edition(chapter, name, "02-attention.ipynb", frozenset())
+        nbformat.validate(made)
+        assert "Vaswani et al. (2017)" in made.cells[1].source
+        assert "{exercise}" not in all_text(made)
+        counts = [cell.execution_count for cell in code_cells(made) if cell.outputs]
+        assert counts == sorted(counts)
+
+
+def test_making_an_edition_leaves_the_chapter_alone(chapter: NotebookNode) -> None:
+    before = all_text(chapter)
+    without_solutions(chapter), with_notes(chapter), edition(chapter, "student", "02-attention.ipynb", frozenset())
+    assert all_text(chapter) == before
+
+
+def test_a_cell_that_needs_a_solution_is_found(chapter: NotebookNode) -> None:
+    chapter.cells.append(code("print(secret + 1)", "later"))
+    assert problems(chapter) == [
+        "cell later reads 'secret', which only a solution defines: a student's notebook would stop there"
+    ]
+    with pytest.raises(ValueError, match=r"02-attention\.ipynb cannot be handed out:\n  cell later reads 'secret'"):
+        edition(chapter, "student", "02-attention.ipynb", frozenset())
+
+
+def test_a_solution_beside_other_text_is_found(chapter: NotebookNode) -> None:
+    chapter.cells[-1].source = "Read this.\n\n```{solution} paper\nThought.\n```"
+    assert problems(chapter)[0].startswith("cell end holds a solution beside other text")
+
+
+def test_a_name_that_no_cell_defines_is_found(chapter: NotebookNode) -> None:
+    chapter.cells.insert(1, code("print(root)", "too-early"))
+    assert problems(chapter) == ["cell too-early reads 'root', which no cell before it defines"]
+
+
+@pytest.mark.parametrize(
+    ("source", "bound", "needed"),
+    [
+        ("import a.b as c\nfrom d import e", {"c", "e"}, set()),
+        ("x = y + 1", {"x"}, {"y"}),
+        ("def f(a):\n    b = a + g\n    return [b * k for k in h]", {"f"}, {"g", "h"}),
+        ("class A(B):\n    c: D = 1\n    def m(self):\n        return E(self.c)", {"A"}, {"B", "D", "E"}),
+        ("for i in r:\n    print(i)", {"i"}, {"r", "print"}),
+        ("with open(p) as f:\n    lines = f", {"f", "lines"}, {"open", "p"}),
+        ("def f(x: 'T', y: U = v) -> W: ...", {"f"}, {"U", "v", "W"}),
+        ("[a for a in b]", set(), {"b"}),
+    ],
+)
+def test_names_that_a_cell_binds_and_reads(source: str, bound: set[str], needed: set[str]) -> None:
+    assert names(source) == (bound, needed)
+
+
+def test_a_name_counts_from_the_cell_that_binds_it() -> None:
+    made = notebook(code("a = 1", "one"), code("print(a, b)", "two"), code("b = 2", "three"))
+    assert list(undefined(made)) == [("two", "b")]
+
+
+def test_both_editions_of_the_book_are_written(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["--to", str(tmp_path)]) == 0
+    expected, said = [path.name for path in chapters()], capsys.readouterr().out
+    for name in ("student", "instructor"):
+        assert sorted(path.name for path in (tmp_path / name).iterdir()) == expected
+        assert f"{name} edition: {len(expected)} notebooks" in said
+
+
+def test_a_chapter_that_cannot_be_handed_out_stops_the_command(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, chapter: NotebookNode, capsys: pytest.CaptureFixture
+) -> None:
+    chapter.cells.append(code("print(secret + 1)", "later"))
+    path = tmp_path / "02-attention.ipynb"
+    path.write_text(all_text(chapter), encoding="utf-8")
+    monkeypatch.setattr(editions, "chapters", lambda: [path])
+    assert main(["student", "--to", str(tmp_path)]) == 1
+    assert "cell later reads 'secret'" in capsys.readouterr().err
+    assert not (tmp_path / "student").exists()
+
+
+def test_an_edition_that_does_not_exist_is_named(capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        main(["teacher"])
+    assert "no edition is called teacher; there are student, instructor" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_no_solution_of_a_chapter_gets_out(path: Path) -> None:
+    stored = read(path.read_text(encoding="utf-8"))
+    made = edition(stored, "student", path.name, frozenset())
+    shown = "\n".join(cell.source for cell in made.cells if mark(cell)[0] or "exercise" in cell.id)
+    assert [cell.id for cell in stored.cells if "solution" in tags(cell) and cell.source in shown] == []
+    for exercise in (find(mark(cell)[0]) for cell in stored.cells if mark(cell)[1] == "solution"):
+        given = stub_source(exercise)  # code to be mended has most of its lines in common with the mended
+        lines = [line.strip() for line in solution_source(exercise).split("\n")]
+        own = [line for line in lines if len(line) > 40 and line not in given]
+        assert [line for line in own if line in shown] == []
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_the_student_edition_runs_from_top_to_bottom(path: Path) -> None:
+    made = edition(read(path.read_text(encoding="utf-8")), "student", path.name, frozenset())
+    ran = execute(made, path.parent, timeout=300)
+    verdicts = [cell for cell in code_cells(ran) if mark(cell)[1] == "stub"]
+    assert verdicts
+    assert [cell.id for cell in verdicts if "Not started" not in cell.outputs[0].data["text/plain"]] == []

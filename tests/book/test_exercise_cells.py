@@ -1,0 +1,182 @@
+"""The cells of a chapter that come from the exercises' definitions."""
+
+from __future__ import annotations
+
+import copy
+import json
+from pathlib import Path
+
+import pytest
+
+from book._tools import exercise_cells
+from book._tools.exercise_cells import (
+    add,
+    answer_name,
+    cells,
+    drift,
+    fenced,
+    import_cell,
+    main,
+    mark,
+    synchronise,
+    task,
+)
+from book._tools.stored import chapters, read, to_text
+from tests.book.made import code, notebook, text
+from ttutor.exercises.exercise import Exercise
+from ttutor.exercises.registry import UnknownExercise, exercises, find
+
+SOFTMAX, BY_HAND = find("attention.softmax"), find("attention.weights_by_hand")
+
+
+@pytest.fixture
+def chapter(monkeypatch: pytest.MonkeyPatch):
+    """A chapter of one exercise, and a registry that knows no other of that chapter."""
+    monkeypatch.setattr(exercise_cells, "exercises", lambda chapter: (SOFTMAX,) if chapter == "attention" else ())
+    imports = code(import_cell([SOFTMAX]), "imports", part="imports")
+    return notebook(text("# Attention", "title"), imports, *cells(SOFTMAX), text("## End", "end"))
+
+
+def test_an_exercise_has_four_cells_in_order() -> None:
+    made = cells(SOFTMAX)
+    assert [(cell.id, cell.cell_type, *mark(cell)) for cell in made] == [
+        ("task-softmax", "markdown", "attention.softmax", "task"),
+        ("stub-softmax", "code", "attention.softmax", "stub"),
+        ("words-softmax", "markdown", "attention.softmax", "words"),
+        ("solution-softmax", "code", "attention.softmax", "solution"),
+    ]
+    assert [cell.metadata.get("tags", []) for cell in made] == [[], [], ["solution"], ["hide-cell", "solution"]]
+
+
+def test_the_task_holds_statement_and_three_hints() -> None:
+    shown = task(BY_HAND)
+    assert shown.startswith("```{exercise} By hand ★ (10 minutes)\n:label: attention-weights-by-hand\n")
+    assert BY_HAND.statement in shown
+    assert [f"Hint {tier}: " in shown and hint in shown for tier, hint in enumerate(BY_HAND.hints, 1)] == [True] * 3
+
+
+def test_a_fence_is_longer_than_those_inside() -> None:
+    assert fenced("{note}", "````\nx\n````") == "`````{note}\n````\nx\n````\n`````"
+    assert fenced("{note}", "inline ```` only") == "```{note}\ninline ```` only\n```"
+
+
+def runs(source: str) -> dict[str, object]:
+    """Return what a cell's code leaves behind, imports and all."""
+    names: dict[str, object] = {}
+    exec(compile(f"{import_cell([SOFTMAX, BY_HAND])}\n{source}", "<cell>", "exec"), names)
+    return names
+
+
+@pytest.mark.parametrize("exercise", [SOFTMAX, BY_HAND], ids=lambda exercise: exercise.id)
+def test_stub_and_solution_run_and_are_judged(exercise: Exercise, as_readers_run_it) -> None:
+    _, stub, _, solution = cells(exercise)
+    assert answer_name(exercise) in runs(stub.source)
+    verdicts = [runs(cell.source.replace("\ncheck(", "\nverdict = check("))["verdict"] for cell in (stub, solution)]
+    assert [(verdict.started, verdict.passed) for verdict in verdicts] == [(False, False), (True, True)]
+
+
+def test_code_is_as_wide_as_a_page_shows() -> None:
+    lines = [
+        line
+        for exercise in exercises("attention")
+        for cell in cells(exercise)[1::2]
+        for line in cell.source.split("\n")
+    ]
+    assert [line for line in lines if len(line) > 88 and '"""' not in line and "#" not in line] == []
+
+
+def test_imports_are_merged_and_sorted() -> None:
+    lines = import_cell([SOFTMAX, find("attention.causal_attention")]).split("\n")
+    assert "from ttutor.exercises import check" in lines
+    assert "import math" in lines
+    assert sum(line.startswith("from jaxtyping import") for line in lines) == 1
+
+
+def test_a_good_chapter_does_not_drift(chapter) -> None:
+    assert drift(chapter, "attention") == []
+    assert to_text(synchronise(chapter)) == to_text(chapter)
+
+
+@pytest.mark.parametrize("name", ["task-softmax", "stub-softmax", "solution-softmax", "imports"])
+def test_a_cell_that_was_edited_is_found_and_written_anew(chapter, name: str) -> None:
+    before = to_text(chapter)
+    (cell,) = [cell for cell in chapter.cells if cell.id == name]
+    cell.source = cell.source.replace("softmax", "sharpmax").replace("import check", "import find")
+    assert drift(chapter, "attention") == [f"cell {name} differs from the exercise's definition; run make notebooks"]
+    assert to_text(synchronise(chapter)) == before
+
+
+def test_words_are_the_chapters_own_where_the_definition_has_none(chapter, monkeypatch: pytest.MonkeyPatch) -> None:
+    chapter.cells[4].source = "```{solution} attention-softmax\nOurs.\n```"
+    without = copy.copy(SOFTMAX)
+    object.__setattr__(without, "explanation", "")
+    monkeypatch.setattr(exercise_cells, "find", lambda _: without)
+    assert synchronise(chapter).cells[4].source == "```{solution} attention-softmax\nOurs.\n```"
+    object.__setattr__(without, "explanation", "Theirs.")
+    assert "Theirs." in synchronise(chapter).cells[4].source
+
+
+def test_parts_that_are_missing_or_out_of_order_are_named(chapter) -> None:
+    chapter.cells[2], chapter.cells[3] = chapter.cells[3], chapter.cells[2]
+    assert drift(chapter, "attention") == [
+        (
+            "attention.softmax has the parts stub, task, words, solution; "
+            "it needs task, stub, words, solution, in this order"
+        )
+    ]
+
+
+def test_an_exercise_that_the_chapter_forgot_is_named(chapter) -> None:
+    del chapter.cells[2:6]
+    assert drift(chapter, "attention")[0].startswith(
+        "attention.softmax belongs to this chapter and does not stand in it"
+    )
+    assert not [words for words in drift(chapter, "vit") if "softmax" in words]
+
+
+def test_an_exercise_that_does_not_exist_is_refused(chapter) -> None:
+    chapter.cells[3].metadata["ttutor"]["exercise"] = "attention.nothing"
+    with pytest.raises(UnknownExercise, match="there is no exercise 'attention.nothing'"):
+        synchronise(chapter)
+
+
+def test_adding_puts_an_exercise_behind_a_cell_and_its_imports_in_front(chapter) -> None:
+    grown = add(chapter, "attention.causal_attention", "solution-softmax")
+    assert [cell.id for cell in grown.cells][5:8] == [
+        "solution-softmax",
+        "task-causal-attention",
+        "stub-causal-attention",
+    ]
+    assert "from ttutor.masks import causal_mask" in grown.cells[1].source
+    assert drift(grown, "attention") == []
+
+
+def test_adding_says_what_is_wrong(chapter) -> None:
+    with pytest.raises(ValueError, match="no cell is called 'nowhere'; the cells are title, imports, task-softmax"):
+        add(chapter, "attention.weights_by_hand", "nowhere")
+    with pytest.raises(ValueError, match="attention.softmax stands in this notebook already"):
+        add(chapter, "attention.softmax", "end")
+
+
+def test_the_command_adds_and_writes_anew(chapter, tmp_path: Path) -> None:
+    path = tmp_path / "02-attention.ipynb"
+    path.write_text(to_text(chapter), encoding="utf-8")
+    assert main([str(path), "--add", "attention.weights_by_hand", "--after", "end"]) == 0
+    assert [cell["id"] for cell in json.loads(path.read_text(encoding="utf-8"))["cells"]][
+        -1
+    ] == "solution-weights-by-hand"
+    after = path.read_text(encoding="utf-8")
+    path.write_text(after.replace("Hint 1: what to look at", "Hint 1: changed"), encoding="utf-8")
+    assert main([str(path)]) == 0
+    assert path.read_text(encoding="utf-8") == after
+
+
+def test_the_command_wants_both_what_and_where(chapter, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    with pytest.raises(SystemExit):
+        main([str(tmp_path / "a.ipynb"), "--add", "attention.softmax"])
+    assert "give both or neither" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_no_chapter_drifts_from_the_definitions(path: Path) -> None:
+    assert drift(read(path.read_text(encoding="utf-8")), path.stem.partition("-")[2]) == []

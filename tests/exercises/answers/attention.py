@@ -1,0 +1,268 @@
+"""Answers to exercises on attention that stand in no list: right ones in other styles, and stray mistakes."""
+
+import math
+
+import numpy as np
+import torch
+from einops import rearrange
+
+# softmax
+
+
+def softmax_by_logarithm(scores, dim=-1):
+    return (scores - scores.logsumexp(dim=dim, keepdim=True)).exp()
+
+
+def softmax_in_numpy(scores, dim=-1):
+    array = scores.detach().numpy()
+    powers = np.exp(array - array.max(axis=dim, keepdims=True))
+    return torch.from_numpy(powers / powers.sum(axis=dim, keepdims=True))
+
+
+def softmax_in_loops(scores, dim=-1):
+    moved = scores.movedim(dim, -1)
+    weights = torch.empty_like(moved)
+    for place in np.ndindex(*moved.shape[:-1]):
+        row = moved[place].tolist()
+        powers = [math.exp(score - max(row)) for score in row]
+        for index, power in enumerate(powers):
+            weights[(*place, index)] = power / sum(powers)
+    return weights.movedim(-1, dim)
+
+
+def softmax_through_float64(scores, dim=-1):
+    wide = scores.double()
+    powers = torch.exp(wide - wide.max(dim, keepdim=True).values)
+    return torch.div(powers, torch.sum(powers, dim, keepdim=True)).to(scores.dtype)
+
+
+def softmax_of_ratios(scores, dim=-1):
+    """One over the sum of e to the differences from every other score."""
+    moved = scores.movedim(dim, -1)
+    differences = moved[..., None, :] - moved[..., :, None]
+    return (1 / differences.exp().sum(-1)).movedim(-1, dim)
+
+
+def nine_tenths(scores, dim=-1):
+    return 0.9 * softmax_by_logarithm(scores, dim)
+
+
+def a_square(scores, dim=-1):
+    powers = scores * scores
+    return powers / powers.sum(dim, keepdim=True)
+
+
+def tanh_first(scores, dim=-1):
+    return softmax_by_logarithm(scores.tanh(), dim)
+
+
+def below_zero(scores, dim=-1):
+    weights = softmax_by_logarithm(scores, dim) - 0.01
+    return weights / weights.sum(dim, keepdim=True)
+
+
+# scaled_dot_product_attention
+
+
+def attention_in_loops(query, key, value, mask):
+    n_batch, n_heads, n_queries, d_head = query.shape
+    mask = mask.expand(n_batch, n_heads, n_queries, key.shape[2])
+    batches = []
+    for batch in range(n_batch):
+        heads = []
+        for head in range(n_heads):
+            rows = []
+            for index in range(n_queries):
+                allowed = mask[batch, head, index].nonzero().flatten()
+                if len(allowed) == 0:
+                    rows.append(0 * value[batch, head, 0])
+                    continue
+                scores = key[batch, head][allowed] @ query[batch, head, index] / d_head**0.5
+                rows.append(torch.softmax(scores, 0) @ value[batch, head][allowed])
+            heads.append(torch.stack(rows))
+        batches.append(torch.stack(heads))
+    return torch.stack(batches)
+
+
+def attention_by_einsum(query, key, value, mask):
+    scores = torch.einsum("bhqd,bhkd->bhqk", query * query.shape[-1] ** -0.5, key)
+    weights = torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(-1) * mask.any(-1, keepdim=True)
+    return torch.einsum("bhqk,bhkv->bhqv", weights, value)
+
+
+def attention_with_added_mask(query, key, value, mask):
+    """A float mask made of the bool one, in float32 whatever the inputs are."""
+    is_empty = ~mask.any(dim=-1, keepdim=True)
+    added = torch.zeros(mask.shape).masked_fill(~(mask | is_empty), float("-inf"))
+    scores = query @ key.transpose(-2, -1) / math.sqrt(query.size(-1)) + added
+    context = torch.softmax(scores, dim=-1).to(value.dtype) @ value
+    return context.masked_fill(is_empty, 0.0)
+
+
+def attention_with_numbers_cleaned(query, key, value, mask):
+    scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(2, 3)
+    return scores.masked_fill(mask == 0, -torch.inf).softmax(dim=3).nan_to_num() @ value
+
+
+def attention_by_batches(query, key, value, mask):
+    heads = query.shape[1]
+    q, k, v = (rearrange(part, "batch heads rows width -> (batch heads) rows width") for part in (query, key, value))
+    allowed = rearrange(
+        mask.expand(-1, heads, query.shape[2], -1), "batch heads queries keys -> (batch heads) queries keys"
+    )
+    scores = torch.bmm(q, k.mT) * q.shape[-1] ** -0.5
+    weights = torch.zeros_like(scores)
+    for row in range(scores.shape[1]):
+        alive = allowed[:, row].any(dim=1)
+        weights[alive, row] = scores[alive, row].masked_fill(~allowed[alive, row], -math.inf).softmax(dim=1)
+    return rearrange(weights @ v, "(batch heads) queries d_value -> batch heads queries d_value", heads=heads)
+
+
+def attention_by_powers(query, key, value, mask):
+    scores = (query @ key.mT / query.shape[-1] ** 0.5).masked_fill(~mask, -math.inf)
+    highest = scores.amax(-1, keepdim=True).detach().clamp(min=torch.finfo(scores.dtype).min)
+    powers = torch.exp(scores - highest)
+    sums = powers.sum(-1, keepdim=True)
+    return powers @ value / sums.masked_fill(sums == 0, 1.0)
+
+
+def finish(scores, value, mask):
+    return scores.masked_fill(~mask, -math.inf).softmax(dim=-1).nan_to_num(0.0) @ value
+
+
+def unscaled_and_upside_down(query, key, value, mask):
+    return finish(query @ key.mT, value, ~mask)
+
+
+def too_flat_and_without_a_guard(query, key, value, mask):
+    return (query @ key.mT / query.shape[-1]).masked_fill(~mask, -math.inf).softmax(dim=-1) @ value
+
+
+def upside_down_and_without_a_guard(query, key, value, mask):
+    return (query @ key.mT / math.sqrt(query.shape[-1])).masked_fill(mask, -1e9).softmax(dim=-1) @ value
+
+
+def nine_tenths_of_attention(query, key, value, mask):
+    return 0.9 * finish(query @ key.mT / math.sqrt(query.shape[-1]), value, mask)
+
+
+def nearest_keys(query, key, value, mask):
+    apart = query[..., :, None, :] - key[..., None, :, :]
+    return finish(-apart.float().norm(dim=-1).to(query.dtype), value, mask)
+
+
+def a_little_too_sharp(query, key, value, mask):
+    return finish(1.3 * query @ key.mT / math.sqrt(query.shape[-1]), value, mask)
+
+
+def later_keys_first(query, key, value, mask):
+    favour = torch.arange(key.shape[-2], dtype=query.dtype)
+    return finish(query @ key.mT / math.sqrt(query.shape[-1]) + favour, value, mask)
+
+
+def first_value_of_nothing(query, key, value, mask):
+    context = finish(query @ key.mT / math.sqrt(query.shape[-1]), value, mask)
+    sees_something = mask.expand(*query.shape[:-1], key.shape[-2]).any(dim=-1, keepdim=True)
+    return torch.where(sees_something, context, value[..., :1, :])
+
+
+# causal_mask
+
+
+def causal_by_cumulated_sum(n_queries, n_keys):
+    past = torch.full((n_queries, n_keys), False)
+    for query in range(n_queries):
+        past[query, : n_keys - n_queries + query + 1] = True
+    return past
+
+
+def causal_by_comprehension(n_queries, n_keys):
+    return torch.tensor([[key - query <= n_keys - n_queries for key in range(n_keys)] for query in range(n_queries)])
+
+
+def causal_by_triangle(n_queries, n_keys):
+    return ~torch.triu(torch.ones((n_queries, n_keys), dtype=torch.bool), diagonal=n_keys - n_queries + 1)
+
+
+def causal_cut_from_a_square(n_queries, n_keys):
+    return torch.tril(torch.ones(n_keys, n_keys)).bool()[n_keys - n_queries :]
+
+
+def half_the_past(n_queries, n_keys):
+    return causal_by_triangle(n_queries, n_keys) & (torch.arange(n_keys) % 2 == 0)
+
+
+def every_second_key(n_queries, n_keys):
+    return (torch.arange(n_keys) % 2 == 0).repeat(n_queries, 1)
+
+
+# padding_mask
+
+
+def padding_by_index(token_ids, pad_id):
+    return (token_ids != pad_id)[:, None, None, :]
+
+
+def padding_by_reshape(token_ids, pad_id):
+    batch, tokens = token_ids.shape
+    return token_ids.ne(pad_id).view(batch, 1, 1, tokens)
+
+
+def padding_in_loops(token_ids, pad_id):
+    return torch.tensor([[[[token != pad_id for token in row]]] for row in token_ids.tolist()])
+
+
+def next_one_too(token_ids, pad_id):
+    is_pad = token_ids == pad_id
+    return rearrange(~(is_pad | is_pad.roll(1, dims=1)), "batch tokens -> batch 1 1 tokens")
+
+
+def pad_and_below_two(token_ids, pad_id):
+    return rearrange((token_ids != pad_id) & (token_ids > 1), "batch tokens -> batch 1 1 tokens")
+
+
+RIGHT = {
+    "attention.softmax": (
+        softmax_by_logarithm,
+        softmax_in_numpy,
+        softmax_in_loops,
+        softmax_through_float64,
+        softmax_of_ratios,
+    ),
+    "attention.scaled_dot_product_attention": (
+        attention_in_loops,
+        attention_by_einsum,
+        attention_with_added_mask,
+        attention_with_numbers_cleaned,
+        attention_by_batches,
+        attention_by_powers,
+    ),
+    "attention.causal_mask": (
+        causal_by_cumulated_sum,
+        causal_by_comprehension,
+        causal_by_triangle,
+        causal_cut_from_a_square,
+    ),
+    "attention.padding_mask": (padding_by_index, padding_by_reshape, padding_in_loops),
+}
+
+STRAY = {
+    "attention.softmax": (
+        (nine_tenths, "sums_to_one"),
+        (below_zero, "positive"),
+        (a_square, "ignores_a_constant"),
+        (tanh_first, "ignores_a_constant"),
+    ),
+    "attention.scaled_dot_product_attention": (
+        (unscaled_and_upside_down, "hides_what_the_mask_hides"),
+        (too_flat_and_without_a_guard, "div_dk"),
+        (upside_down_and_without_a_guard, "polarity"),
+        (nine_tenths_of_attention, "weights_sum_to_one"),
+        (first_value_of_nothing, "nothing_from_nothing"),
+        (later_keys_first, "order_of_keys_is_free"),
+        (nearest_keys, "scores_are_products"),
+        (a_little_too_sharp, "scale"),
+    ),
+    "attention.causal_mask": ((every_second_key, "never_ahead"), (half_the_past, "all_of_the_past")),
+    "attention.padding_mask": ((next_one_too, "each_token_by_itself"), (pad_and_below_two, "hides_padding")),
+}

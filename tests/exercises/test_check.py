@@ -1,0 +1,151 @@
+"""`check`: what a reader calls, what it never does, and how its verdict looks."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+import torch
+
+from tests.exercises.specimen import cut_off, reference, specimen
+from ttutor.exercises import Case, WrongAnswer, check, exercises, find
+from ttutor.exercises.judge import judge
+from ttutor.exercises.registry import UnknownExercise
+
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
+
+def unstable(scores, dim=-1):
+    return scores.exp() / scores.exp().sum(dim, keepdim=True)
+
+
+def test_the_verdict_is_for_programs_too() -> None:
+    result = check("attention.softmax", unstable)
+    assert (result.passed, result.hint_id) == (False, "unstable")
+    assert 0 < result.points < result.points_possible == find("attention.softmax").points
+    assert "overflows" in result.message
+
+
+def test_without_an_answer_it_is_not_started() -> None:
+    assert check("attention.softmax").hint_id == "not_started"
+
+
+def test_it_raises_only_where_it_is_asked_to() -> None:
+    with pytest.raises(WrongAnswer, match="overflows"):
+        check("attention.softmax", unstable, strict=True)
+    solution = find("attention.softmax").solution
+    assert check("attention.softmax", solution, strict=True).passed
+
+
+@pytest.mark.parametrize("exercise_id", ["attention.sofmax", "nonsense", "", None, 3])
+def test_an_unknown_exercise_raises_nothing_either(exercise_id) -> None:
+    result = check(exercise_id, unstable)
+    assert (result.passed, result.hint_id) == (False, "unknown_exercise")
+    with pytest.raises(WrongAnswer):
+        check(exercise_id, unstable, strict=True)
+
+
+def test_an_exercise_that_is_nearly_named_is_proposed() -> None:
+    assert "did you mean attention.softmax" in check("attention.sofmax").message
+    with pytest.raises(UnknownExercise, match="did you mean attention.softmax"):
+        find("attention.sofmax")
+
+
+def test_a_mistake_of_our_own_is_shown_and_does_not_stop_the_notebook(monkeypatch) -> None:
+    broken = specimen(cases=(Case(name="nothing", inputs=lambda random: 1 / 0),))
+    monkeypatch.setattr("ttutor.exercises.checking.find", lambda name: broken)
+    result = check("attention.numbered_double", reference)
+    assert (result.passed, result.hint_id) == (False, "check_failed")
+    assert "our mistake: ZeroDivisionError" in result.message
+
+
+def test_hints_come_as_far_as_they_are_asked_for() -> None:
+    hints = find("attention.softmax").hints
+    assert check("attention.softmax", unstable).hints == ()
+    assert check("attention.softmax", unstable, hint=2).hints == hints[:2]
+    assert check("attention.softmax", unstable, hint=9).hints == hints
+
+
+def test_text_and_card_say_the_same() -> None:
+    result = judge(specimen(), cut_off).with_hints(("Think of `a < b`.",))
+    text, card = str(result), result._repr_html_()
+    assert text.splitlines() == [
+        "✗ Scale & number (attention.numbered_double): 3 of 4 points",
+        "  Large values are cut off.",
+        "  ✓ with a scale of 2",
+        "  ✓ with a scale of 0",
+        "  ✗ with large values",
+        "  Hint 1: Think of a < b.",
+    ]
+    for words in (
+        "Scale &amp; number",
+        "3 of 4 points",
+        "Large values are cut off.",
+        "✗ with large values",
+        ">not yet<",
+    ):
+        assert words in card
+    assert "<code>a &lt; b</code>" in card
+    assert re.findall(r"<(?!/?(?:div|p|strong|span|ul|li|details|summary|code)\b)[^>]*>", card) == []
+
+
+def test_what_a_student_writes_cannot_break_the_card() -> None:
+    def answer(values, scale):
+        raise ValueError("<script>alert(1)</script>")
+
+    assert "<script>" not in judge(specimen(), answer)._repr_html_()
+
+
+def test_the_card_is_the_same_in_every_run() -> None:
+    def answer(values, scale):
+        raise ValueError("no")
+
+    cards = {judge(specimen(), one)._repr_html_() for one in (answer, answer)}
+    assert len(cards) == 1
+    assert not re.search(r"0x[0-9a-f]{6}", cards.pop())
+
+
+def test_the_registry_is_in_the_order_of_the_book() -> None:
+    from ttutor.exercises.exercise import CHAPTERS
+
+    chapters = [exercise.chapter for exercise in exercises()]
+    assert chapters == sorted(chapters, key=CHAPTERS.index)
+    assert exercises("attention") == tuple(one for one in exercises() if one.chapter == "attention")
+
+
+def test_checking_wakes_nothing_heavy() -> None:
+    import subprocess
+    import sys
+
+    script = (
+        "import sys\nfrom ttutor.exercises import exercises\nexercises()\n"
+        "print(*{name.split('.')[0] for name in sys.modules})"
+    )
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    heavy = {"matplotlib", "ipywidgets", "anywidget", "IPython", "triton", "tokenizers", "typer", "transformers"}
+    assert set(done.stdout.split()) & heavy == set()
+
+
+def test_a_model_is_judged_through_what_can_be_observed() -> None:
+    class Doubler(torch.nn.Module):
+        def forward(self, values):
+            return 2 * values
+
+    class Tripler(torch.nn.Module):
+        def forward(self, values):
+            return 3 * values
+
+    class Stub(torch.nn.Module):
+        def forward(self, values): ...
+
+    def observe(answer, values):
+        model = answer()
+        return {"output": model(values), "parameters": len(list(model.parameters()))}
+
+    case = Case(name="a vector", inputs=lambda random: (torch.randn(4, generator=random),))
+    exercise = specimen(stub=Stub, reference=Doubler, observe=observe, cases=(case,), mistakes=(), properties=())
+    assert judge(exercise, Doubler).passed
+    assert judge(exercise, Stub).hint_id == "not_started"
+    result = judge(exercise, Tripler)
+    assert result.hint_id == "differs"
+    assert "(output)" in result.message

@@ -1,0 +1,378 @@
+"""The judge: what it says to which answer, in which order, and what it leaves as it was."""
+
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+import torch
+
+from tests.exercises import specimen as one
+from tests.exercises.specimen import reference, specimen
+from ttutor.exercises import Case, Mistake, Property
+from ttutor.exercises.judge import judge
+
+EXERCISE = specimen()
+
+
+def said(answer, exercise=EXERCISE, **keywords) -> str | None:
+    return judge(exercise, answer, **keywords).hint_id
+
+
+def test_what_is_right_passes_with_all_points() -> None:
+    result = judge(EXERCISE, reference)
+    assert (result.passed, result.points, result.points_possible, result.hint_id) == (True, 4, 4, None)
+    assert result.message == "Right: it passes all 3 checks."
+
+
+@pytest.mark.parametrize("mistake", EXERCISE.mistakes, ids=lambda mistake: mistake.id)
+def test_a_known_mistake_meets_its_sentence(mistake: Mistake) -> None:
+    result = judge(EXERCISE, mistake.answers[0])
+    assert (result.passed, result.hint_id, result.message) == (False, mistake.id, mistake.says)
+
+
+def test_points_are_those_of_the_cases_that_are_right() -> None:
+    result = judge(EXERCISE, one.cut_off)
+    assert [(tried.name, tried.right, tried.points) for tried in result.tried] == [
+        ("a scale of 2", True, 2),
+        ("a scale of 0", True, 1),
+        ("large values", False, 1),
+    ]
+    assert result.points == 3
+
+
+def test_what_is_not_started_scores_nothing_and_is_not_called() -> None:
+    def numbered_double(values, scale):
+        """Mine."""
+
+    def not_yet(values, scale):
+        raise NotImplementedError
+
+    for answer in (None, ..., one.numbered_double, numbered_double, not_yet, lambda values, scale: None):
+        result = judge(EXERCISE, answer)
+        assert (result.passed, result.started, result.points) == (False, False, 0)
+
+
+def test_a_puzzle_is_not_started_until_its_code_is_changed() -> None:
+    def numbered_double(values, scale):  # the same code as in `forgets_rows`
+        return values * scale
+
+    puzzle = specimen(stub=one.forgets_rows)
+    assert "as you found it" in judge(puzzle, one.forgets_rows).message
+    assert said(numbered_double, puzzle) == "not_started"
+    assert said(one.counts_from_one, puzzle) == "counts_from_one"
+
+
+def test_a_result_in_place_of_a_function_is_refused_with_advice() -> None:
+    result = judge(EXERCISE, torch.zeros(3))
+    assert result.hint_id == "cannot_load"
+    assert result.message == (
+        "I expected the function numbered_double, but a Tensor came. Hand in its name, without brackets."
+    )
+
+
+def test_a_function_with_other_parameters_is_told_which_it_gets() -> None:
+    result = judge(EXERCISE, lambda values: values)
+    assert result.hint_id == "cannot_load"
+    assert "values, scale" in result.message
+
+
+def test_an_instance_in_place_of_a_class_is_refused() -> None:
+    class Stub:
+        def forward(self): ...
+
+    exercise = specimen(stub=Stub, observe=lambda answer: 1.0, cases=(Case(name="itself", inputs=lambda random: ()),))
+    assert said(Stub(), exercise) == "cannot_load"
+    assert said(Stub, exercise) == "not_started"
+
+
+def test_a_shortcut_is_refused_whichever_way_it_is_taken() -> None:
+    def helper(values):
+        return torch.addcmul(values, values, values)
+
+    def through_a_helper(values, scale):
+        return helper(values)
+
+    def by_method(values, scale):
+        return values.addcmul(values, values)
+
+    take = torch.addcmul
+
+    def by_another_name(values, scale):
+        return take(values, values, values)
+
+    for answer in (through_a_helper, by_method, by_another_name, torch.addcmul):
+        result = judge(EXERCISE, answer)
+        assert (result.hint_id, result.points) == ("shortcut", 0)
+        assert "addcmul" in result.message
+
+
+def test_a_function_of_ones_own_may_have_a_forbidden_name() -> None:
+    def addcmul(values, scale):
+        return reference(values, scale)
+
+    def answer(values, scale):
+        return addcmul(values, scale)
+
+    assert judge(EXERCISE, answer).passed
+
+
+def test_what_a_student_raises_is_reported_with_its_line_and_the_shapes() -> None:
+    def answer(values, scale):
+        wrong = values @ values
+        return wrong
+
+    result = judge(EXERCISE, answer)
+    assert result.hint_id == "raises"
+    assert "RuntimeError: mat1 and mat2 shapes cannot be multiplied" in result.message
+    assert "wrong = values @ values" in result.message
+    assert "values (3, 5), scale 2.0" in result.message
+
+
+def test_a_student_who_leaves_python_is_kept_in() -> None:
+    def answer(values, scale):
+        raise SystemExit(0)
+
+    assert said(answer) == "raises"
+
+
+def test_only_a_keyboard_interrupt_gets_out() -> None:
+    def answer(values, scale):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        judge(EXERCISE, answer)
+
+
+@pytest.mark.parametrize(
+    ("answer", "hint_id", "words"),
+    [
+        (lambda values, scale: reference(values, scale).numpy(), "type", "plain torch.Tensor, but came as a ndarray"),
+        (lambda values, scale: reference(values, scale).tolist(), "type", "came as a list of 3"),
+        (lambda values, scale: torch.nn.Parameter(reference(values, scale)), "type", "a Parameter of shape (3, 5)"),
+        (lambda values, scale: [reference(values, scale)][1:] or None, "type", "does it `return` something?"),
+        (lambda values, scale: reference(values, scale)[None], "shape", "(3, 5), but came as (1, 3, 5)"),
+        (lambda values, scale: reference(values, scale).double(), "dtype", "torch.float32, but came as torch.float64"),
+        (lambda values, scale: reference(values, scale) / 0, "non_finite", "infinite"),
+        (lambda values, scale: reference(values, scale) * 1.01, "differs", "differs by up to"),
+        (lambda values, scale: (reference(values, scale) + 0.5).abs(), "differs", "No check passes yet."),
+    ],
+)
+def test_the_generic_sentences(answer, hint_id: str, words: str) -> None:
+    result = judge(EXERCISE, answer)
+    assert (result.hint_id, result.passed) == (hint_id, False)
+    assert words in result.message
+
+
+def test_one_case_after_the_other_is_looked_at_and_within_a_case_the_sentences_have_an_order() -> None:
+    faults = {"shape", "changes", "nan", "values"}
+
+    def answer(values, scale):
+        result = reference(values, scale)
+        if "changes" in faults:
+            values.zero_()
+        if "values" in faults:
+            result = result - 3 * torch.rand_like(result)
+        if "nan" in faults:
+            result = result * float("nan")
+        return result[None] if "shape" in faults else result
+
+    exercise = specimen(properties=())
+    for fault, hint_id in (
+        ("shape", "shape"),
+        ("changes", "input_changed"),
+        ("nan", "non_finite"),
+        ("values", "differs"),
+    ):
+        assert said(answer, exercise) == hint_id
+        faults.remove(fault)
+    assert said(answer, exercise) is None
+
+
+def test_what_is_wrong_with_a_plain_case_is_said_before_a_crash_on_a_special_one() -> None:
+    def answer(values, scale):
+        if scale == 0:
+            raise ValueError("zero")
+        return values * scale + 0.25
+
+    assert said(answer) == "rows_differ"
+    assert said(answer, specimen(properties=())) == "raises"  # which says more than how far the other is off
+
+
+def test_changed_inputs_are_named() -> None:
+    def answer(values, scale):
+        values.mul_(scale)
+        return values + 1.5
+
+    message = judge(EXERCISE, answer).message
+    assert message.startswith("`values` changed while your code ran")
+    assert "Your result is right" not in message
+
+
+def test_a_property_speaks_to_a_mistake_that_stands_in_no_list_and_draws_its_map() -> None:
+    result = judge(EXERCISE, lambda values, scale: values * scale + 0.25)
+    assert result.hint_id == "rows_differ"
+    assert result.message == "With a scale of 2: All rows get the same. Rows should differ."
+    assert "█··     ·██" in str(result)
+    assert "<svg" in result._repr_html_()
+
+
+def test_a_property_that_is_always_tried_fails_what_is_otherwise_right() -> None:
+    def answer(values, scale):
+        return reference(values.detach() if scale else values, scale)
+
+    result = judge(specimen(mistakes=()), answer)
+    assert (result.hint_id, result.points) == ("gradient", 1)
+    assert "Nothing comes back." in result.message
+
+
+def test_two_mistakes_at_once_are_told_by_the_one_that_shows_alone_on_a_case() -> None:
+    def answer(values, scale):
+        return one.cut_off(values, scale) if scale else reference(values, scale) - 4
+
+    result = judge(EXERCISE, answer)
+    assert result.hint_id == "cut_off"
+    assert result.message.startswith("With large values: this shows")
+
+
+def test_a_crash_on_every_case_is_a_known_mistake_only_where_the_exception_says_the_same() -> None:
+    def crashes(values, scale):
+        return values @ values
+
+    def crashes_elsewhere(values, scale):
+        raise RuntimeError("something else")
+
+    def crashes_alike(values, scale):
+        product = torch.matmul(values, values)
+        return product + scale
+
+    exercise = specimen(mistakes=(Mistake(id="crashes", says="It crashes.", answers=(crashes,)),))
+    assert said(crashes_alike, exercise) == "crashes"
+    assert said(crashes_elsewhere, exercise) == "raises"
+
+
+def test_a_crash_inside_a_property_is_the_students() -> None:
+    def answer(values, scale):
+        if values.requires_grad:
+            raise ValueError("no gradients here")
+        return reference(values, scale)
+
+    result = judge(EXERCISE, answer)
+    assert result.hint_id == "gradient"
+    assert "no gradients here" in result.message
+
+
+def test_all_is_not_well_while_hidden_cases_remain() -> None:
+    first, *rest = EXERCISE.cases
+    exercise = specimen(cases=(first, *(replace(case, hidden=True) for case in rest)))
+    result = judge(exercise, reference)
+    assert (result.points, result.points_possible, result.n_hidden) == (2, 4, 2)
+    assert result.message == "So far so good: it passes the check that runs here; 2 more run at grading."
+    assert "Right" not in str(result)
+    assert ">so far so good<" in result._repr_html_()
+    assert judge(exercise, reference, hidden=True).message == "Right: it passes all 3 checks."
+    assert said(one.cut_off, exercise) is None
+    assert said(one.cut_off, exercise, hidden=True) == "cut_off"
+
+
+def test_the_expected_numbers_are_never_shown() -> None:
+    for case in EXERCISE.cases:
+        exercise = specimen(cases=(case,), mistakes=(), properties=())
+        result = judge(exercise, lambda values, scale: values * scale + 0.123)
+        text = f"{result!s}{result._repr_html_()}"
+        from ttutor.exercises.running import expectation
+
+        for number in expectation(exercise, case, 0).flatten().tolist():
+            assert abs(number) < 10 or f"{number:.3f}"[:6] not in text
+        assert "tensor(" not in text
+
+
+def test_random_states_and_defaults_are_as_before(as_readers_run_it) -> None:
+    def answer(values, scale):
+        torch.manual_seed(1)
+        random.seed(1)
+        np.random.seed(1)  # noqa: NPY002
+        torch.set_default_dtype(torch.float64)
+        torch.set_grad_enabled(False)
+        return reference(values, scale)
+
+    expected = torch.rand(3), random.random(), np.random.rand()  # noqa: NPY002
+    torch.manual_seed(0)
+    random.seed(0)
+    np.random.seed(0)  # noqa: NPY002
+    try:
+        judge(EXERCISE, answer)
+        assert torch.is_grad_enabled()
+        assert torch.get_default_dtype() == torch.float32
+    finally:
+        torch.set_grad_enabled(True)
+        torch.set_default_dtype(torch.float32)
+    came = torch.rand(3), random.random(), np.random.rand()  # noqa: NPY002
+    assert torch.equal(came[0], expected[0])
+    assert came[1:] == expected[1:]
+
+
+def test_the_readers_default_dtype_makes_no_difference() -> None:
+    def answer(values, scale):
+        return values * scale + torch.zeros(1) + torch.arange(len(values))[:, None]
+
+    torch.set_default_dtype(torch.float64)
+    try:
+        assert judge(EXERCISE, answer).passed
+        assert torch.get_default_dtype() == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+
+
+def test_the_readers_default_device_makes_no_difference(as_readers_run_it) -> None:
+    torch.set_default_device("meta")
+    try:
+        assert judge(EXERCISE, reference).passed
+        assert torch.get_default_device().type == "meta"
+    finally:
+        torch.set_default_device(None)
+
+
+def test_answers_that_draw_get_the_same_numbers_in_every_run() -> None:
+    drawn = []
+
+    def answer(values, scale):
+        drawn.append((torch.rand(1).item(), random.random(), np.random.rand()))  # noqa: NPY002
+        return reference(values, scale)
+
+    judge(specimen(properties=()), answer)
+    judge(specimen(properties=()), answer)
+    assert drawn[:3] == drawn[3:]
+    assert len(set(drawn)) == 3
+
+
+def test_what_an_answer_draws_is_not_its_input_once_more() -> None:
+    case = Case(name="drawn numbers", inputs=lambda random: (torch.rand(3, 5, generator=random), 1.0))
+    exercise = specimen(reference=lambda values, scale: values, cases=(case,), mistakes=(), properties=())
+    assert not judge(exercise, lambda values, scale: torch.rand(3, 5) * scale).passed
+
+
+def test_another_seed_gives_other_inputs() -> None:
+    seen = []
+
+    def answer(values, scale):
+        seen.append(values.clone())
+        return reference(values, scale)
+
+    exercise = specimen(properties=(), cases=EXERCISE.cases[:1])
+    judge(exercise, answer)
+    judge(exercise, answer, seed=1)
+    assert not torch.equal(seen[0], seen[1])
+
+
+def test_an_exercise_checks_itself(as_readers_run_it) -> None:
+    with pytest.raises(ValueError, match="id must be 'chapter.name'"):
+        specimen(id="cookery.soup")
+    with pytest.raises(ValueError, match="three hints"):
+        specimen(hints=("one",))
+    with pytest.raises(ValueError, match="difficulty must be 1, 2 or 3, but came as 4"):
+        specimen(difficulty=4)
+    with pytest.raises(ValueError, match="each hint id must be given once, but twice came cut_off"):
+        specimen(properties=(Property(id="cut_off", says="", broken=lambda trial: None),))

@@ -1,0 +1,120 @@
+"""The ready-made properties see what they should, and nothing in a right answer."""
+
+from __future__ import annotations
+
+import torch
+
+from ttutor.exercises import Trial
+from ttutor.exercises.probes import (
+    batch_independent,
+    causal,
+    dependencies,
+    depends,
+    gradient_reaches,
+    ignores,
+    sums_to_one,
+)
+
+
+def attend(hidden, mask=None):
+    scores = hidden @ hidden.mT
+    return (scores if mask is None else scores.masked_fill(~mask, -torch.inf)).softmax(-1) @ hidden
+
+
+def causal_attend(hidden):
+    return attend(hidden, torch.ones(hidden.shape[1], hidden.shape[1]).tril().bool())
+
+
+def trial(run, *inputs) -> Trial:
+    return Trial(run=run, inputs=inputs, value=run(*inputs))
+
+
+HIDDEN = torch.randn(2, 4, 5, generator=torch.Generator().manual_seed(0))
+
+
+def test_the_dependency_map_shows_which_output_moves_with_which_input() -> None:
+    seen = dependencies(trial(causal_attend, HIDDEN), argument=0, axis=1, output_axis=1)
+    assert torch.equal(seen, torch.ones(4, 4).tril().bool())
+    assert dependencies(trial(attend, HIDDEN), argument=0, axis=1, output_axis=1).all()
+
+
+def test_the_dependency_map_leaves_the_inputs_alone() -> None:
+    before = HIDDEN.clone()
+    dependencies(trial(attend, HIDDEN), argument=0, axis=1, output_axis=1)
+    assert torch.equal(HIDDEN, before)
+
+
+def test_a_norm_does_not_hide_a_change() -> None:
+    seen = dependencies(trial(lambda hidden: torch.nn.functional.layer_norm(hidden, (5,)), HIDDEN), 0, 1, 1)
+    assert torch.equal(seen, torch.eye(4).bool())
+
+
+def test_token_ids_and_masks_can_be_changed_too() -> None:
+    table = torch.randn(7, 3)
+    assert torch.equal(
+        dependencies(trial(lambda ids: table[ids], torch.tensor([[0, 5, 1]])), 0, 1, 1), torch.eye(3).bool()
+    )
+    assert torch.equal(
+        dependencies(trial(lambda mask: ~mask, torch.tensor([True, False])), 0, 0, 0), torch.eye(2).bool()
+    )
+
+
+def test_a_leak_from_the_future_is_seen_and_drawn() -> None:
+    prop = causal("No future.")
+    assert prop.broken(trial(causal_attend, HIDDEN)) is None
+    finding = prop.broken(trial(attend, HIDDEN))
+    assert finding.text == "Changing position 1 moves the result at position 0."
+    assert finding.depends.all()
+    assert torch.equal(finding.expected, torch.ones(4, 4).tril().bool())
+
+
+def test_with_a_cache_the_last_output_stands_at_the_last_input() -> None:
+    def newest(hidden):
+        return causal_attend(hidden)[:, -2:]
+
+    assert causal("No future.").broken(trial(newest, HIDDEN)) is None
+    assert causal("No future.").broken(trial(lambda hidden: attend(hidden)[:, -2:], HIDDEN)) is not None
+
+
+def test_a_missing_dependency_is_seen_too() -> None:
+    prop = depends("Everyone sees everyone.", lambda hidden: torch.ones(4, 4).bool())
+    assert prop.broken(trial(attend, HIDDEN)) is None
+    assert prop.broken(trial(causal_attend, HIDDEN)).text == (
+        "When position 1 is changed, the result at position 0 does not move."
+    )
+
+
+def test_items_of_a_batch_that_mix_are_seen() -> None:
+    prop = batch_independent("Keep them apart.")
+    assert prop.broken(trial(attend, HIDDEN)) is None
+    assert prop.broken(trial(lambda hidden: hidden - hidden.mean(0), HIDDEN)) is not None
+
+
+def test_rows_that_do_not_sum_to_one_are_named() -> None:
+    prop = sums_to_one("Rows are distributions.")
+    assert prop.broken(trial(lambda hidden: hidden.softmax(-1), HIDDEN)) is None
+    seen = prop.broken(trial(lambda rows: rows, torch.tensor([[0.5, 0.5], [0.5, 0.75]])))
+    assert seen == "Along axis -1 they should sum to 1, but those at (1,) sum to 1.25."
+    assert sums_to_one("Columns.", dim=0).broken(trial(lambda hidden: hidden.softmax(-1), HIDDEN)) is not None
+
+
+def test_what_must_not_matter_is_seen_to_matter() -> None:
+    prop = ignores("Padding.", lambda hidden: (torch.cat([hidden[:, :3], hidden[:, 3:] + 9], 1),), id="padding")
+    assert prop.broken(trial(lambda hidden: hidden[:, :3].sum(1), HIDDEN)) is None
+    assert prop.broken(trial(lambda hidden: hidden.sum(1), HIDDEN)) == (
+        "10 of 10 numbers of your result changed, which should stay."
+    )
+
+
+def test_gradients_that_do_not_come_back_are_named() -> None:
+    prop = gradient_reaches("Stay in autograd.", arguments=(0, 1))
+    other = torch.randn(2, 4, 5)
+    assert prop.always
+    assert prop.broken(trial(lambda a, b: (a * b).softmax(-1), HIDDEN, other)) is None
+    assert prop.broken(trial(lambda a, b: a.detach() * b.detach(), HIDDEN, other)) == (
+        "Your result carries no gradient at all."
+    )
+    assert prop.broken(trial(lambda a, b: a * b.detach(), HIDDEN, other)) == "No gradient reaches input 2."
+    assert prop.broken(trial(lambda a, b: (a * 0).sqrt() * b, HIDDEN, other)) == (
+        "The gradient of input 1 is not finite."
+    )

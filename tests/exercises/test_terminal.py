@@ -1,0 +1,182 @@
+"""`ttutor exercises` and `ttutor check`, as a student meets them."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from ttutor import cli
+from ttutor.exercises import exercises, find
+from ttutor.exercises.loading import CannotRead, read_work
+from ttutor.exercises.source import imports, solution_source
+
+WORK = """
+import torch
+from ttutor.attention import scaled_dot_product_attention
+
+def my_softmax(scores, dim=-1):
+    weights = (scores - scores.amax(dim=dim, keepdim=True)).exp()
+    return weights / weights.sum(dim=dim, keepdim=True)
+
+def causal_mask(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys).tril().bool()
+
+def padding_mask(token_ids, pad_id): ...
+"""
+
+
+@pytest.fixture
+def ttutor(tmp_path, monkeypatch, as_readers_run_it):
+    """Run a command in an empty folder, with progress kept there; returns its result."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("TTUTOR_PROGRESS", str(tmp_path / "kept" / "progress.json"))
+    app = cli.build_app()
+
+    def run(*arguments: str, code: int = 0):
+        result = CliRunner().invoke(app, list(arguments))
+        assert result.exit_code == code, result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        assert "Traceback" not in result.output
+        return result
+
+    return run
+
+
+@pytest.fixture
+def work(tmp_path):
+    """Three answers in a file: a right one, a wrong one, and one that is not started."""
+    path = tmp_path / "my_work.py"
+    path.write_text(WORK)
+    return path
+
+
+def test_the_list_holds_every_exercise(ttutor) -> None:
+    output = ttutor("exercises").output
+    assert [one.id for one in exercises() if one.id not in output] == []
+    assert f"attention: 0 of {sum(one.points for one in exercises('attention'))} points" in output
+
+
+def test_a_chapter_is_listed_alone(ttutor) -> None:
+    output = ttutor("exercises", "attention").output
+    assert "attention.softmax" in output
+    assert "vit." not in output
+
+
+def test_one_exercise_is_shown_with_its_stub_and_the_hints_asked_for(ttutor) -> None:
+    output = ttutor("exercises", "attention.softmax", "--hint", "1").output
+    assert "def my_softmax(" in output
+    assert "Hint 1: " in output
+    assert "Hint 2: " not in output
+
+
+def test_an_unknown_exercise_is_refused_with_advice(ttutor) -> None:
+    assert "did you mean attention.softmax" in ttutor("exercises", "attention.sofmax", code=2).output
+
+
+def test_the_list_for_programs(ttutor) -> None:
+    records = json.loads(ttutor("exercises", "--json").output)
+    assert [record["id"] for record in records] == [one.id for one in exercises()]
+    assert {record["earned"] for record in records} == {0}
+
+
+def test_checking_says_what_is_right_and_what_is_not(ttutor, work) -> None:
+    output = ttutor("check", "my_work.py", code=1).output
+    assert "✓ " + find("attention.softmax").title in output
+    assert find("attention.causal_mask").mistake("no_cache_offset").says.split(":")[0] in output.replace("\n", " ")
+    assert "Not started: attention.padding_mask." in output
+    assert "2 of 3 started, 1 right" in output
+
+
+def test_what_is_imported_is_no_answer(work) -> None:
+    assert set(read_work(work).names) == {"my_softmax", "causal_mask", "padding_mask"}
+
+
+def test_progress_is_kept_and_never_falls(ttutor, work) -> None:
+    ttutor("check", "my_work.py", code=1)
+    points = find("attention.softmax").points
+    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises").output
+    work.write_text(WORK.replace("(scores - ", "(2 * scores - "))
+    ttutor("check", "my_work.py", "attention.softmax", code=1)
+    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises").output
+
+
+def test_all_right_is_exit_code_0(ttutor, work) -> None:
+    ttutor("check", "my_work.py", "attention.softmax")
+
+
+def test_hints_come_where_they_are_asked_for(ttutor, work) -> None:
+    hint = "Hint 2"
+    assert hint not in ttutor("check", "my_work.py", code=1).output
+    assert hint in ttutor("check", "my_work.py", "--hint", "2", code=1).output
+
+
+def test_the_stubs_of_all_exercises_are_a_file_that_is_not_started(ttutor, tmp_path) -> None:
+    (tmp_path / "stubs.py").write_text(ttutor("exercises", "--stubs").output)
+    output = ttutor("check", "stubs.py", code=1).output
+    assert f"0 of {len(exercises())} started, 0 right, 0 of" in output
+
+
+def test_the_solutions_of_all_exercises_in_one_file_are_right(ttutor, tmp_path) -> None:
+    every = exercises()
+    parts = ["\n".join(imports(*every)), *(solution_source(one, f"my_{one.name}") for one in every)]
+    (tmp_path / "all.py").write_text("\n\n\n".join(parts))
+    output = ttutor("check", "all.py").output
+    points = sum(result.points for result in every)
+    assert f"{len(every)} of {len(every)} started, {len(every)} right, {points} of {points} points." in output
+
+
+def test_a_notebook_is_read_for_its_definitions(ttutor, tmp_path) -> None:
+    cells = [
+        {"cell_type": "markdown", "source": "def nothing"},
+        {"cell_type": "code", "source": ["%matplotlib inline\n", "import torch\n", "raise RuntimeError('ran')"]},
+        {"cell_type": "code", "source": "%%bash\nexit 1"},
+        {"cell_type": "code", "source": "from nowhere_at_all import thing"},
+        {"cell_type": "code", "source": f"{WORK}\nprint(undefined_name)\n!ls"},
+        {"cell_type": "code", "source": "def broken(:"},
+    ]
+    (tmp_path / "my_work.ipynb").write_text(json.dumps({"cells": cells}))
+    result = ttutor("check", "my_work.ipynb", code=1)
+    assert "2 of 3 started, 1 right" in result.output
+    assert "code cell 3 was left out: ModuleNotFoundError" in result.stderr
+    assert "code cell 5 was left out: SyntaxError" in result.stderr
+    assert result.stderr.count("was left out") == 2
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "words"),
+    [
+        ("my_work.py", "x = 1\n", "answers none of"),
+        ("my_work.py", "x = (\n", "my_work.py, line 1: '(' was never closed"),
+        ("my_work.py", "import torch\ntorch.zeros(2) @ torch.zeros(3)\n", "my_work.py, line 2, raises RuntimeError"),
+        ("my_work.py", "raise SystemExit(0)\n", "raises SystemExit"),
+        ("my_work.ipynb", "no json", "is not a notebook of format 4"),
+        ("my_work.txt", "", "must be a Python file (.py) or a notebook (.ipynb)"),
+    ],
+)
+def test_a_file_that_cannot_be_read_is_refused_in_one_message(
+    ttutor, tmp_path, name: str, text: str, words: str
+) -> None:
+    (tmp_path / name).write_text(text)
+    output = ttutor("check", name, code=2).output
+    assert words in output
+    assert output.startswith("Error: ")
+
+
+def test_a_file_that_is_not_there_is_refused(ttutor) -> None:
+    assert "cannot read nowhere.py: No such file or directory" in ttutor("check", "nowhere.py", code=2).output
+
+
+def test_a_file_in_another_encoding_is_refused(tmp_path) -> None:
+    (tmp_path / "my_work.py").write_bytes("# é".encode("latin-1"))
+    with pytest.raises(CannotRead, match="is not in UTF-8"):
+        read_work(tmp_path / "my_work.py")
+
+
+def test_damaged_progress_is_said_and_not_overwritten(ttutor, work, tmp_path) -> None:
+    (tmp_path / "kept").mkdir()
+    (tmp_path / "kept" / "progress.json").write_text("[]")
+    for arguments in (("exercises",), ("check", "my_work.py")):
+        assert "progress.json is damaged: delete it" in ttutor(*arguments, code=2).output
+    assert (tmp_path / "kept" / "progress.json").read_text() == "[]"

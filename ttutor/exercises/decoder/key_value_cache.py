@@ -1,0 +1,232 @@
+"""Exercise: one step of decoding with a key/value cache."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.decoder.key_value_cache_sentences import MISTAKES
+from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
+from ttutor.exercises.probes import causal
+
+
+def attend_with_cache(
+    hidden: Float[Tensor, "batch new d_model"],
+    cached_key: Float[Tensor, "batch cached d_head"],
+    cached_value: Float[Tensor, "batch cached d_head"],
+    position_table: Float[Tensor, "max_len d_model"],
+    w_query: Float[Tensor, "d_head d_model"],
+    w_key: Float[Tensor, "d_head d_model"],
+    w_value: Float[Tensor, "d_head d_model"],
+) -> tuple[Float[Tensor, "batch new d_head"], Float[Tensor, "batch keys d_head"], Float[Tensor, "batch keys d_head"]]:
+    """Give the context of the new tokens, and the keys and values of all tokens so far."""
+    ...
+
+
+def solution(
+    hidden: Float[Tensor, "batch new d_model"],
+    cached_key: Float[Tensor, "batch cached d_head"],
+    cached_value: Float[Tensor, "batch cached d_head"],
+    position_table: Float[Tensor, "max_len d_model"],
+    w_query: Float[Tensor, "d_head d_model"],
+    w_key: Float[Tensor, "d_head d_model"],
+    w_value: Float[Tensor, "d_head d_model"],
+) -> tuple[Float[Tensor, "batch new d_head"], Float[Tensor, "batch keys d_head"], Float[Tensor, "batch keys d_head"]]:
+    """Give the context of the new tokens, and the keys and values of all tokens so far."""
+    n_cached, n_new = cached_key.shape[1], hidden.shape[1]
+    hidden = hidden + position_table[n_cached : n_cached + n_new]
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    mask = torch.ones(n_new, n_cached + n_new, dtype=torch.bool).tril(diagonal=n_cached)
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, mask), key, value
+
+
+def reference(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    first, end = cached_key.shape[1], cached_key.shape[1] + hidden.shape[1]
+    hidden = hidden + position_table[first:end]
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=True), key, value
+
+
+def _call(generator, *, n_cached, n_new):
+    """A call in which n_new tokens arrive after n_cached."""
+    batch, d_model, d_head, max_len = 2, 10, 6, 12
+    hidden = 1.5 * torch.randn(batch, n_new, d_model, generator=generator)
+    cached = 1.5 * torch.randn(2, batch, n_cached, d_head, generator=generator)
+    position_table = torch.randn(max_len, d_model, generator=generator)
+    maps = torch.randn(3, d_head, d_model, generator=generator) / d_model**0.5
+    return hidden, cached[0], cached[1], position_table, *maps
+
+
+def _prompt(generator):
+    return _call(generator, n_cached=0, n_new=5)
+
+
+def _next_token(generator):
+    return _call(generator, n_cached=5, n_new=1)
+
+
+def _two_more(generator):
+    return _call(generator, n_cached=4, n_new=3)
+
+
+def _map_with_another_task(trial: Trial) -> str | None:
+    """Set one map to zero after another, and look at what is left."""
+    hidden, cached_key, cached_value, table, w_query, w_key, w_value = trial.inputs
+    silent = torch.zeros_like(w_query)
+    n_cached, no_keys = cached_key.shape[1], torch.zeros_like(cached_key)
+    if trial.run(hidden, cached_key, cached_value, table, w_query, silent, w_value)[1][:, n_cached:].any():
+        return "With `w_key` at zero, the new keys are not zero."
+    if trial.run(hidden, cached_key, cached_value, table, w_query, w_key, silent)[2][:, n_cached:].any():
+        return "With `w_value` at zero, the new values are not zero."
+    mean = trial.run(hidden, no_keys, cached_value, table, silent, silent, w_value)[0]
+    for what, key, maps in (("`w_query`", cached_key, (silent, w_key)), ("every key", no_keys, (w_query, silent))):
+        context, _, _ = trial.run(hidden, key, cached_value, table, *maps, w_value)
+        if (context - mean).abs().max() > 1e-4:
+            return f"With {what} at zero all scores are equal, but your context is no plain mean of values."
+    return None
+
+
+def _positions_that_are_no_sum(trial: Trial) -> str | None:
+    """Add the rows of the table beforehand, and give a table of zeros: nothing may change."""
+    hidden, cached_key, cached_value, table, *maps = trial.inputs
+    start = cached_key.shape[1]
+    placed = hidden + table[start : start + hidden.shape[1]]
+    beforehand = trial.run(placed, cached_key, cached_value, torch.zeros_like(table), *maps)
+    pairs = zip(beforehand, trial.value, strict=True)
+    gap = max((one - other).abs().max().item() for one, other in pairs)
+    if gap < 1e-4:
+        return None
+    return f"Adding the tokens' rows beforehand, and giving a table of zeros, changes your result by up to {gap:.2g}."
+
+
+def _past_that_is_changed(trial: Trial) -> str | None:
+    """Compare the front of the cache with what was cached."""
+    _, cached_key, cached_value = trial.inputs[:3]
+    for name, before, after in zip(("keys", "values"), (cached_key, cached_value), trial.value[1:], strict=True):
+        if not torch.equal(after[:, : before.shape[1]], before):
+            return f"The {name} of the tokens that were cached are not where they were."
+    return None
+
+
+def _token_that_is_seen_too_early(trial: Trial) -> Finding | None:
+    """Draw which new token's context moves with which new token."""
+    of_context = Trial(run=lambda *inputs: trial.run(*inputs)[0], inputs=trial.inputs, value=trial.value[0])
+    return causal("").broken(of_context)
+
+
+def _past_that_is_not_seen(trial: Trial) -> str | None:
+    """Change what is cached for the first token: every new context must move."""
+    hidden, cached_key, cached_value, *rest = trial.inputs
+    if cached_key.shape[1] == 0:
+        return None
+    changed = cached_value.clone()
+    changed[:, 0] += 5
+    moved = (trial.run(hidden, cached_key, changed, *rest)[0] - trial.value[0]).abs().amax(dim=-1)
+    return (
+        None if (moved > 1e-6).all() else "A change of the first cached value leaves a new token's context as it was."
+    )
+
+
+def _steps_that_differ_from_one_call(trial: Trial) -> str | None:
+    """Give the tokens one by one instead of at once: the contexts must be the same."""
+    hidden, key, value, *rest = trial.inputs
+    contexts = []
+    for place in range(hidden.shape[1]):
+        context, key, value = trial.run(hidden[:, place : place + 1], key, value, *rest)
+        contexts.append(context)
+    gap = (torch.cat(contexts, dim=1) - trial.value[0]).abs().max().item()
+    return (
+        None if gap < 1e-4 else f"One by one, the same tokens get contexts that differ from these by up to {gap:.2g}."
+    )
+
+
+EXERCISES = (
+    Exercise(
+        id="decoder.key_value_cache",
+        title="Decoding with a key/value cache",
+        statement="""
+A decoder writes one token after another, and the keys and values of the old ones never change. Write one call of a
+causal attention head (a single one, to keep the shapes small) that keeps them: `hidden` holds the new tokens only, the
+cache holds the keys and values of all earlier ones, none at first.
+
+The call adds to each new token its row of `position_table` (the first token ever stands at position 0), projects it to
+query, key and value (weights as in `nn.Linear`), and lets it attend to all tokens up to itself, cached and new. It
+returns three tensors: the context of the new tokens, and the keys and the values of all tokens so far, ready for the
+next call. One new token may come, or several at once; the result must be what one call with the whole text would have
+given. You may use `ttutor.attention.scaled_dot_product_attention`, or your own.
+""".strip(),
+        stub=attend_with_cache,
+        reference=reference,
+        solution=solution,
+        cases=(
+            Case(name="a prompt of five tokens and an empty cache", inputs=_prompt),
+            Case(name="one new token and five in the cache", inputs=_next_token),
+            Case(name="three new tokens and four in the cache", inputs=_two_more),
+        ),
+        explanation="""
+The length of the cache answers every question: where the new tokens stand, how many keys there are, and where the
+diagonal of the mask begins. One new token needs no mask at all (it is the last), which is why code that is right for
+single tokens can be wrong for a prompt. The cache is handed in and handed back, never kept: one function can serve many
+texts.
+""".strip(),
+        hints=(
+            (
+                "Which of query, key and value of an old token are needed when a new one arrives? And where does "
+                "the new one stand in the text?"
+            ),
+            (
+                "The length of the cache answers three questions: at which row of the table to start, how many "
+                "keys there are, and which of them the first new token may see. Try all three on paper with four "
+                "cached and three new tokens."
+            ),
+            (
+                "Add the rows from `n_cached` on to `hidden`; project; put old and new keys one after the other "
+                "along the axis of tokens, values alike; attend with a mask of `n_new` rows and `n_cached + "
+                "n_new` columns whose diagonal starts at column `n_cached`."
+            ),
+        ),
+        mistakes=MISTAKES,
+        properties=(
+            Property(
+                id="past_is_kept",
+                says="What is cached stays as it is, in front, and the new comes after it: along which axis and "
+                "in which order do you put them together?",
+                broken=_past_that_is_changed,
+            ),
+            Property(
+                id="maps_in_their_places",
+                says="Queries are compared with keys and receive values, and each of the three has a map of its "
+                "own: which weight stands where in your code?",
+                broken=_map_with_another_task,
+            ),
+            Property(
+                id="positions_are_added",
+                says="Each new token gets its own row of the table, added before anything else happens: which "
+                "rows do you take, and what do you do with them?",
+                broken=_positions_that_are_no_sum,
+            ),
+            Property(
+                id="causal",
+                says="Tokens that arrive together still may not see ahead: which cells of your mask are open?",
+                broken=_token_that_is_seen_too_early,
+            ),
+            Property(
+                id="sees_the_past",
+                says="Every new token may look at everything that is cached: which keys does your mask leave it?",
+                broken=_past_that_is_not_seen,
+            ),
+            Property(
+                id="steps_equal_one_call",
+                says="It should not matter in which portions the tokens arrive: what in your code depends on how "
+                "many come at once?",
+                broken=_steps_that_differ_from_one_call,
+            ),
+        ),
+        forbids=("KeyValueCache", "LayerCache", "DecoderCache", "AttentionHead"),
+        difficulty=3,
+        minutes=30,
+        section="06-decoder",
+    ),
+)

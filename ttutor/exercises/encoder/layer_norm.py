@@ -1,0 +1,172 @@
+"""Exercise: LayerNorm, token by token."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor import layers
+from ttutor.exercises.encoder.gradient import gradient_like
+from ttutor.exercises.encoder.layer_norm_sentences import MISTAKES
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+
+
+def layer_norm(
+    hidden: Float[Tensor, "... d_model"],
+    gain: Float[Tensor, " d_model"],
+    bias: Float[Tensor, " d_model"],
+    eps: float,
+) -> Float[Tensor, "... d_model"]:
+    """Give each token's vector mean 0 and variance 1, then scale its features by `gain` and shift them by `bias`."""
+    ...
+
+
+def solution(
+    hidden: Float[Tensor, "... d_model"],
+    gain: Float[Tensor, " d_model"],
+    bias: Float[Tensor, " d_model"],
+    eps: float,
+) -> Float[Tensor, "... d_model"]:
+    """Give each token's vector mean 0 and variance 1, then scale its features by `gain` and shift them by `bias`."""
+    centred = hidden - hidden.mean(dim=-1, keepdim=True)
+    variance = centred.square().mean(dim=-1, keepdim=True)
+    return gain * centred / torch.sqrt(variance + eps) + bias
+
+
+def reference(hidden, gain, bias, eps):
+    return layers.layer_norm(hidden, gain, bias, eps)
+
+
+def _gain_and_bias(generator, d_model, dtype=torch.float32):
+    """As after training: no gain is one and no bias is zero."""
+    return tuple(torch.randn(2, d_model, generator=generator, dtype=dtype) + torch.tensor([[2.0], [1.0]], dtype=dtype))
+
+
+def _batch(generator):
+    hidden = 3 * torch.randn(2, 5, 8, generator=generator) + 2
+    return hidden, *_gain_and_bias(generator, 8), 1e-5
+
+
+def _tiny(generator):
+    """Numbers beside which eps counts, one token of zeros, and as many tokens as features: wrong axes line up."""
+    hidden = 0.02 * torch.randn(7, 7, generator=generator) + 0.03
+    hidden[4] = 0.0
+    return hidden, *_gain_and_bias(generator, 7), 1e-3
+
+
+def _far_from_zero(generator):
+    hidden = 5 * torch.randn(5, 6, generator=generator, dtype=torch.float64) + 1e8
+    return hidden, *_gain_and_bias(generator, 6, torch.float64), 1e-5
+
+
+def _mean_that_is_not_zero(trial: Trial) -> str | None:
+    """Undo bias and gain and look at each token's mean."""
+    _, gain, bias, _ = trial.inputs
+    means = ((trial.value - bias) / gain).mean(dim=-1)
+    worst = means.flatten()[means.abs().argmax()].item()
+    return None if abs(worst) < 1e-3 else f"With gain and bias undone, the mean of one token is {worst:.3g}."
+
+
+def _variance_that_is_not_one(trial: Trial) -> str | None:
+    """Undo bias and gain and look at each token's variance, which eps makes a little smaller than one."""
+    hidden, gain, bias, eps = trial.inputs
+    before = hidden.var(dim=-1, unbiased=False)
+    expected = before / (before + eps)
+    found = ((trial.value - bias) / gain).var(dim=-1, unbiased=False)
+    worst = (found - expected).abs().argmax()
+    pair = found.flatten()[worst].item(), expected.flatten()[worst].item()
+    if abs(pair[0] - pair[1]) < 1e-3:
+        return None
+    return f"With gain and bias undone, the variance of one token is {pair[0]:.3g} where eps would leave {pair[1]:.3g}."
+
+
+def _token_that_hears_another(trial: Trial) -> str | None:
+    """Change the last token: no other result may move."""
+    hidden, *rest = trial.inputs
+    changed = hidden.clone()
+    changed[..., -1, :] = changed[..., -1, :] * 2 + torch.arange(hidden.shape[-1])
+    moved = (trial.run(changed, *rest) - trial.value)[..., :-1, :].abs().max().item()
+    return None if moved == 0 else f"A change of the last token moved the result of an earlier one by {moved:.2g}."
+
+
+EXERCISES = (
+    Exercise(
+        id="encoder.layer_norm",
+        title="LayerNorm, one token at a time",
+        statement="""
+Write LayerNorm yourself. Each token's vector is brought to mean 0 and variance 1; then every feature has a gain
+$\\gamma$ and a bias $\\beta$ of its own:
+
+$$y = \\gamma \\odot \\frac{x - \\bar{x}}{\\sqrt{\\mathrm{var}(x) + \\epsilon}} + \\beta.$$
+
+The variance is the biased one, a plain mean of squares. `hidden` may have any number of axes, of which the last holds
+the features, and it may lie far from zero.
+""".strip(),
+        stub=layer_norm,
+        reference=reference,
+        solution=solution,
+        cases=(
+            Case(name="two sequences of five tokens", inputs=_batch),
+            Case(name="one sequence of tiny numbers, one token of zeros and a large eps", inputs=_tiny),
+            Case(name="numbers far from zero, in float64", inputs=_far_from_zero),
+        ),
+        explanation="""
+Centring comes first and is used twice: the variance is the mean square of what has been centred, never a difference
+of two large means. Every step works along the last axis and keeps it, so the same lines serve a token, a sentence and a
+batch of them, and no token hears of another. The small $\\epsilon$ stands beside the variance, where it bounds the
+slope as well as the value.
+""".strip(),
+        hints=(
+            (
+                "Which numbers share one mean: those of a token, of a sequence, of a feature over all tokens? "
+                "Change one token in thought, and ask which results may move."
+            ),
+            (
+                "Centre first, and then take the variance of what you have centred: it is the mean of its "
+                "squares. Keep the axis that you average over, so that the result lines up with `hidden`. Where "
+                "does eps stand in the formula?"
+            ),
+            (
+                "Three lines: subtract the mean over the last axis (`keepdim=True`); average the squares over "
+                "the same axis; divide by the root of that average plus eps, and only then multiply by the gain "
+                "and add the bias."
+            ),
+        ),
+        mistakes=MISTAKES,
+        properties=(
+            Property(
+                id="tokens_apart",
+                says="No token's result should depend on another token: over which axes do you average?",
+                broken=_token_that_hears_another,
+            ),
+            Property(
+                id="mean_zero",
+                says="Before gain and bias each token should have mean 0: what do you subtract, and when?",
+                broken=_mean_that_is_not_zero,
+            ),
+            Property(
+                id="variance_one",
+                says="Before gain and bias each token's variance should be 1, or a little less where eps counts: "
+                "what do you divide by?",
+                broken=_variance_that_is_not_one,
+            ),
+            gradient_like(
+                reference,
+                ("hidden", "gain", "bias", "eps"),
+                "The result is right, but training with it would go wrong: its gradient is not that of the "
+                "formula. Does something on the way leave autograd?",
+            ),
+        ),
+        forbids=(
+            "layer_norm",
+            "LayerNorm",
+            "native_layer_norm",
+            "group_norm",
+            "GroupNorm",
+            "instance_norm",
+            "batch_norm",
+        ),
+        difficulty=1,
+        minutes=10,
+        section="05-encoder",
+    ),
+)

@@ -1,0 +1,226 @@
+"""Exercise: a stack of layers that the optimiser can see."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Float
+from torch import Tensor, nn
+
+from ttutor.exercises.encoder import layer_stack_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Mistake
+from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
+
+D_MODEL, N_LAYERS = 4, 3
+A_LAYER = D_MODEL * (D_MODEL + 1)
+
+
+class LayerStack(nn.Module):
+    """Layers one after the other, each with weights of its own."""
+
+    def __init__(self, make_layer: Callable[[], nn.Module], n_layers: int) -> None:
+        super().__init__()
+        ...
+
+    def forward(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
+        """Send the hidden vectors through all layers, from the first to the last."""
+        ...
+
+
+class Solution(nn.Module):
+    """Layers one after the other, each with weights of its own."""
+
+    def __init__(self, make_layer: Callable[[], nn.Module], n_layers: int) -> None:
+        super().__init__()
+        self.layers = nn.ModuleList(make_layer() for _ in range(n_layers))
+
+    def forward(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
+        """Send the hidden vectors through all layers, from the first to the last."""
+        for layer in self.layers:
+            hidden = layer(hidden)
+        return hidden
+
+
+class Reference(nn.Sequential):
+    """The same by torch's own container."""
+
+    def __init__(self, make_layer, n_layers):
+        super().__init__(*[make_layer() for _ in range(n_layers)])
+
+
+def observe(answer, hidden):
+    """Build a stack of linear layers, run it, move it, and say what can be seen of it."""
+    made = []
+
+    def make_layer():
+        made.append(nn.Linear(D_MODEL, D_MODEL))
+        return made[-1]
+
+    stack = answer(make_layer, N_LAYERS)
+    n_made = len(made)
+    result = stack(hidden)
+    if isinstance(result, Tensor) and result.requires_grad:
+        result.sum().backward()
+    reached = sum(layer.weight.grad is not None for layer in made)
+    starts = {
+        tuple(weight.flatten().tolist()) for name, weight in stack.state_dict().items() if name.endswith("weight")
+    }
+    stack.eval()
+    in_evaluation = not any(layer.training for layer in made)
+    stack.double()
+    return {
+        "the result": result,
+        "calls of make_layer": n_made,
+        "numbers that an optimiser is handed": numbers_in(stack),
+        "numbers that it may change": trainable_numbers_in(stack),
+        "matrices that start differently": len(starts),
+        "layers that get a gradient": reached,
+        "eval() reaches every layer": in_evaluation,
+        "double() reaches every layer": all(layer.weight.dtype == torch.float64 for layer in made),
+    }
+
+
+def _hidden(generator):
+    return (torch.randn(2, 5, D_MODEL, generator=generator),)
+
+
+EXERCISES = (
+    Exercise(
+        id="encoder.layer_stack",
+        title="A stack that the optimiser can see",
+        statement="""
+An encoder is a stack of `n_layers` layers: the output of each is the input of the next. Write the stack. It is handed a
+function, `make_layer()`, that makes one layer with weights of its own; call it once for every layer, when the stack is
+built. An optimiser that is handed `stack.parameters()` must find the weights of all layers, and `eval()` and
+`double()` must reach them.
+""".strip(),
+        stub=LayerStack,
+        reference=Reference,
+        solution=Solution,
+        cases=(Case(name="three linear layers", inputs=_hidden, points=3),),
+        hints=(
+            (
+                "`stack.parameters()` walks through the modules that stand in the attributes of your module. Does it "
+                "look into a Python list?"
+            ),
+            (
+                "torch has a list whose entries are found: `nn.ModuleList`. How do you get `n_layers` layers into it "
+                "that are different objects?"
+            ),
+            (
+                "In `__init__`, a ModuleList of `make_layer()` for each number in `range(n_layers)`; in `forward`, a "
+                "loop over it, in which the hidden vectors are replaced by what the layer makes of them."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="python_list",
+                says="The result is right, but an optimiser finds no parameters: a module does not look into a plain "
+                "Python list. Which container does it know?",
+                answers=(wrong.PythonList,),
+            ),
+            Mistake(
+                id="one_layer",
+                says="All layers of yours are one and the same object and share their weights. Multiplying a list by a "
+                "number copies references, not layers.",
+                answers=(wrong.OneLayer, wrong.OneLayerAgainAndAgain),
+            ),
+            Mistake(
+                id="one_layer_in_a_list",
+                says="Two faults: a plain Python list hides its layers from the optimiser, and all its entries are one "
+                "and the same layer.",
+                answers=(wrong.OneLayerInAList,),
+            ),
+            Mistake(
+                id="copies",
+                says="The layers are different objects but begin with equal weights, as copies of the first. Each "
+                "should draw its own: ask `make_layer` again.",
+                answers=(wrong.Copies, wrong.CopiesOfTheWeights),
+            ),
+            Mistake(
+                id="side_by_side",
+                says="Every layer of yours reads the input of the stack. Each should read what the one before it made: "
+                "what does your loop hand on?",
+                answers=(wrong.SideBySide, wrong.SideBySideSummed),
+            ),
+            Mistake(
+                id="reversed",
+                says="The layers run from the last to the first. The order in which they are made is the order in "
+                "which they work.",
+                answers=(wrong.Reversed,),
+            ),
+            Mistake(
+                id="one_too_few",
+                says="One layer is missing: count the passes of your loop.",
+                answers=(wrong.OneTooFew,),
+            ),
+            Mistake(
+                id="first_only",
+                says="Only the first layer works: your `return` stands inside the loop.",
+                answers=(wrong.FirstOnly,),
+            ),
+            Mistake(
+                id="six",
+                says="Your stack always has six layers. Their number comes as an argument.",
+                answers=(wrong.Six,),
+            ),
+            Mistake(
+                id="made_in_forward",
+                says="You make the layers in `forward`: every call draws new weights, and none is ever trained. Make "
+                "them once, when the stack is built.",
+                answers=(wrong.MadeInForward,),
+            ),
+            Mistake(
+                id="detached",
+                says="The result is right, but only the last layer gets a gradient: what you hand from layer to layer "
+                "has left the graph.",
+                answers=(wrong.Detached,),
+            ),
+            Mistake(
+                id="residual",
+                says="You add the input of every layer to its output. The residual connection belongs inside the "
+                "layer; the stack only hands on.",
+                answers=(wrong.Residual,),
+            ),
+            Mistake(
+                id="all_outputs",
+                says="You return what every layer made. What the last one makes is the result.",
+                answers=(wrong.AllOutputs,),
+            ),
+            Mistake(
+                id="activated",
+                says="Between the layers you cut off what is negative. The stack adds nothing of its own.",
+                answers=(wrong.Activated,),
+            ),
+            Mistake(
+                id="frozen",
+                says="The optimiser is handed every layer but may change none: the parameters ask for no gradient.",
+                answers=(wrong.Frozen,),
+            ),
+        ),
+        properties=(
+            fact(
+                "numbers that an optimiser is handed",
+                N_LAYERS * A_LAYER,
+                "An optimiser should find each number of each layer, and no others: are all layers registered?",
+                id="optimiser_sees_all",
+            ),
+            fact(
+                "calls of make_layer",
+                N_LAYERS,
+                "Each layer should be made by a call of `make_layer` of its own, when the stack is built.",
+                id="makes_each",
+            ),
+            fact(
+                "layers that get a gradient",
+                N_LAYERS,
+                "A loss on the result should send a gradient to every layer: which ones does your `forward` use?",
+                id="gradient_reaches_all",
+            ),
+        ),
+        observe=observe,
+        forbids=("Encoder", "TransformerEncoder"),
+        difficulty=1,
+        minutes=10,
+        section="05-encoder",
+    ),
+)

@@ -1,0 +1,222 @@
+"""What an exercise is: one definition that gives the stub, the hints, the check, the solution and the test.
+
+Authors of exercises fill in these dataclasses and nothing else. `ttutor.exercises.check` judges an answer by them, the
+book takes stub, hints and solution from them, and the test suite holds every definition to the same promises: the
+reference passes, the untouched stub earns nothing, and every listed mistake is told from every other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+__all__ = ["CHAPTERS", "Case", "Exercise", "Finding", "Mistake", "Property", "Trial", "call"]
+
+CHAPTERS = (
+    "recurrence",
+    "attention",
+    "multihead",
+    "positions",
+    "encoder",
+    "decoder",
+    "transformer",
+    "training",
+    "variants",
+    "vit",
+    "efficient",
+    "inside",
+)
+"""The chapters in the order of the book; an exercise's id starts with one of them."""
+
+Answer = Callable[..., Any]
+"""What a student hands in: a function or a class."""
+
+
+def call(answer: Answer, *inputs: Any) -> Any:
+    """Run an answer that is a function: the default of `Exercise.observe`."""
+    return answer(*inputs)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Case:
+    """One set of inputs on which an answer is tried.
+
+    Args:
+        name: a few words that complete the sentence "with ...": "one query and six keys", "scores in the hundreds".
+        inputs: makes the positional arguments from a seeded generator; called anew for every run, so that no answer
+            sees what another has changed. Sizes pairwise different, values scaled so that a mistake shows.
+        points: what the case is worth.
+        hidden: kept for grading; `check` in a notebook says that it exists and does not run it.
+        rtol: as that of the exercise, for this case alone, such as one in half precision.
+    """
+
+    name: str
+    inputs: Callable[[torch.Generator], tuple[Any, ...]]
+    points: int = 1
+    hidden: bool = False
+    rtol: float | None = None
+
+
+@dataclass(frozen=True, kw_only=True)
+class Mistake:
+    """A known mistake: the sentence that a good tutor would say, and code that makes it.
+
+    Args:
+        id: the hint's name, such as ``no_scale``; unique in its exercise.
+        says: symptom, cause and next step in one to three short sentences, never the repair itself.
+        answers: wrong answers that all deserve this sentence. Two whose outputs cannot be told apart belong here
+            together, and the sentence then names both causes.
+    """
+
+    id: str
+    says: str
+    answers: tuple[Answer, ...]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a property saw: a clause with the numbers, and perhaps a map of which output depends on which input.
+
+    Args:
+        text: one sentence with the observation, such as "Row (0, 1) sums to 1.37."
+        depends: bool tensor ``outputs inputs``, True where the output moves with the input; drawn as a picture.
+        expected: the map that a right answer has, drawn beside it.
+    """
+
+    text: str
+    depends: torch.Tensor | None = None
+    expected: torch.Tensor | None = None
+
+
+@dataclass(frozen=True)
+class Trial:
+    """An answer, the inputs of one case and the value that came of them: what a property may look at.
+
+    Args:
+        run: runs the answer as the judge does (through `Exercise.observe`, seeded) on other inputs.
+        inputs: the case's inputs, fresh.
+        value: what the answer gave for them.
+    """
+
+    run: Callable[..., Any]
+    inputs: tuple[Any, ...]
+    value: Any
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Property:
+    """Something true of every right answer, that says what is wrong with a mistake that stands in no list.
+
+    Args:
+        id: the hint's name, such as ``rows_sum_to_one``; differs from the ids of the exercise's mistakes.
+        says: what should be true and what to look at, in one or two sentences.
+        broken: returns None where the property holds, else what was observed. May run the answer again.
+        always: try it even where every value is right, and fail the case where it breaks: for what values cannot
+            show, such as gradients. Costs a run of every mistake too, so keep it for where it is needed.
+    """
+
+    id: str
+    says: str
+    broken: Callable[[Trial], str | Finding | None]
+    always: bool = False
+
+
+@dataclass(frozen=True, kw_only=True, eq=False, repr=False)
+class Exercise:
+    """One exercise, whole.
+
+    Args:
+        id: chapter and name, such as ``attention.softmax``.
+        title: a few words in sentence case.
+        statement: what to write and how it is meant, in Markdown; shapes stand in the stub's signature.
+        stub: the function or class as the student finds it, with its docstring; its body is ``...``. Where the
+            exercise is to mend code, the code to be mended. Its name is unique among all exercises.
+        reference: what a right answer gives: the package's own function with the exercise's argument order, or a few
+            lines that a test compares with the package or with torch.
+        solution: the code that the book shows as the solution; the reference itself when left out.
+        cases: the inputs it is tried on.
+        hints: three tiers: what to think about, how to go about it, nearly the code.
+        mistakes: the known wrong answers.
+        properties: what tells a wrong answer that stands in no list what is wrong.
+        observe: runs an answer on a case's inputs and gives the value to compare: a tensor, number, string, bool,
+            None, or a tuple, list or dict of these. For a class it builds, seeds, copies weights in, runs, and
+            returns what there is to see.
+        forbids: names of functions that are the exercise itself, such as ``softmax``; an answer that uses one fails.
+        difficulty: 1 (warm-up), 2, 3 (hard).
+        minutes: how long a student may take.
+        section: where to read on, as a path in the book: ``02-attention``.
+        explanation: what stands beside the solution in the book, in Markdown: why it is so.
+        rtol: largest difference that passes, relative to the largest number in the reference's value.
+    """
+
+    id: str
+    title: str
+    statement: str
+    stub: Answer
+    reference: Answer
+    cases: tuple[Case, ...]
+    hints: tuple[str, str, str]
+    mistakes: tuple[Mistake, ...]
+    difficulty: int
+    minutes: int
+    section: str
+    solution: Answer | None = None
+    explanation: str = ""
+    properties: tuple[Property, ...] = ()
+    observe: Callable[..., Any] = field(default=call)
+    forbids: tuple[str, ...] = ()
+    rtol: float = 1e-5
+
+    def __post_init__(self) -> None:
+        chapter, dot, name = self.id.partition(".")
+        if not (dot and name and chapter in CHAPTERS):
+            raise ValueError(
+                f"id must be 'chapter.name' with a chapter of {', '.join(CHAPTERS)}, but came as {self.id!r}"
+            )
+        if len(self.hints) != 3:
+            raise ValueError(
+                f"{self.id}: three hints, from a nudge to nearly the code, are expected; {len(self.hints)} came"
+            )
+        if self.difficulty not in (1, 2, 3):
+            raise ValueError(f"{self.id}: difficulty must be 1, 2 or 3, but came as {self.difficulty}")
+        for what, names in (
+            ("case", [case.name for case in self.cases]),
+            ("hint id", [hint.id for hint in (*self.mistakes, *self.properties)]),
+        ):
+            if twice := sorted({name for name in names if names.count(name) > 1}):
+                raise ValueError(f"{self.id}: each {what} must be given once, but twice came {', '.join(twice)}")
+
+    def __repr__(self) -> str:
+        return f"<exercise {self.id}>"
+
+    @property
+    def chapter(self) -> str:
+        """The chapter it belongs to."""
+        return self.id.partition(".")[0]
+
+    @property
+    def name(self) -> str:
+        """The name of the function or class that a student writes."""
+        return self.stub.__name__
+
+    @property
+    def points(self) -> int:
+        """What the whole exercise is worth."""
+        return sum(case.points for case in self.cases)
+
+    @property
+    def calls_directly(self) -> bool:
+        """Whether an answer is a function that gets a case's inputs as its arguments."""
+        return self.observe is call
+
+    def mistake(self, hint_id: str) -> Mistake:
+        """Return the known mistake with this hint."""
+        (found,) = (mistake for mistake in self.mistakes if mistake.id == hint_id)
+        return found
+
+    def tolerance(self, case: Case) -> float:
+        """Return the largest relative difference that passes on a case."""
+        return self.rtol if case.rtol is None else case.rtol

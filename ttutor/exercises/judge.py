@@ -1,0 +1,75 @@
+"""The verdict on an answer: run every case, then say the one sentence that helps most.
+
+The order: is it started, can it be called, does it take a shortcut; then every case is run. Where nothing is wrong
+the answer passes. Otherwise a known mistake that gives the same outcomes on every case speaks first. Where none does,
+the wrong cases are gone through from plain to special, and of each is told: an exception; a known mistake that gives
+this very value (then there is more than one); a wrong type, shape or dtype; inputs that were changed; numbers that are
+no numbers; what the exercise's properties see. Only where all that is silent comes how far the result is off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ttutor.exercises import student_code, wording
+from ttutor.exercises.diagnosis import Sitting
+from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.known import expectations, fingerprint, known_mistakes, outcomes_of
+from ttutor.exercises.result import Result, Tried
+from ttutor.exercises.running import input_names, make_inputs
+
+__all__ = ["judge"]
+
+
+def judge(
+    exercise: Exercise, answer: Any, *, seed: int = 0, hidden: bool = False, allow_shortcuts: bool = False
+) -> Result:
+    """Judge an answer to an exercise.
+
+    Args:
+        exercise: what was asked.
+        answer: the student's function or class.
+        seed: chooses the inputs; every seed is as good as any other.
+        hidden: also run the cases that are kept for grading.
+        allow_shortcuts: do not look for forbidden functions, as for the reference itself.
+    """
+    cases = tuple(case for case in exercise.cases if hidden or not case.hidden)
+    if (why := _not_run(exercise, answer, cases, seed, allow_shortcuts)) is not None:
+        return why
+    expected = expectations(exercise, seed, cases)
+    came = outcomes_of(exercise, answer, expected, seed, cases)
+    if all(isinstance(one.error, NotImplementedError) for one in came):
+        return _not_started(exercise, cases)
+    tried = tuple(Tried(case.name, one.right, case.points) for case, one in zip(cases, came, strict=True))
+    result = Result.of(exercise, tried)
+    if all(one.right for one in came):
+        return result.passing(wording.passed(len(tried), result.n_hidden))
+    mistakes = known_mistakes(exercise, seed, cases)
+    if (hint_id := fingerprint(mistakes, came)) is not None:
+        findings = [one.finding for one in came if one.finding is not None]
+        return result.failing(hint_id, exercise.mistake(hint_id).says, findings[0] if findings else None)
+    return result.failing(*Sitting(exercise, answer, seed, cases, expected, mistakes, came).diagnosis())
+
+
+def _not_run(
+    exercise: Exercise, answer: Any, cases: tuple[Case, ...], seed: int, allow_shortcuts: bool
+) -> Result | None:
+    """The verdict on an answer that need not be run: the stub, what cannot be called, and what takes a shortcut."""
+    if student_code.is_untouched(exercise, answer):
+        return _not_started(exercise, cases)
+    inputs = make_inputs(exercise, cases[0], seed)
+    if problem := student_code.cannot_load(exercise, answer, inputs, input_names(exercise, len(inputs))):
+        return _unseen(exercise, cases, "cannot_load", problem)
+    if not allow_shortcuts and (name := student_code.shortcut(exercise, answer)):
+        return _unseen(exercise, cases, "shortcut", wording.shortcut(name))
+    return None
+
+
+def _not_started(exercise: Exercise, cases: tuple[Case, ...]) -> Result:
+    text = wording.not_started(exercise, is_puzzle=student_code.is_puzzle(exercise))
+    return _unseen(exercise, cases, "not_started", text)
+
+
+def _unseen(exercise: Exercise, cases: tuple[Case, ...], hint_id: str, message: str) -> Result:
+    tried = tuple(Tried(case.name, None, case.points) for case in cases)
+    return Result.of(exercise, tried).failing(hint_id, message)

@@ -1,0 +1,91 @@
+"""What is known about an exercise beforehand: the reference's values and every known mistake's outcomes."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from functools import lru_cache
+from typing import Any
+
+from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.running import Outcome, agree, expectation, outcome, say_the_same
+
+__all__ = ["Known", "expectations", "fingerprint", "known_mistakes", "likely_on", "outcomes_of"]
+
+
+@dataclass(frozen=True, eq=False)
+class Known:
+    """One wrong answer of an exercise's list, and what comes of it on each case, run when it is first asked for."""
+
+    exercise: Exercise
+    hint_id: str
+    answer: Callable[..., Any]
+    cases: tuple[Case, ...]
+    expected: tuple[Any, ...]
+    seed: int
+    _seen: dict[int, Outcome] = field(default_factory=dict)
+
+    @property
+    def name(self) -> str:
+        """The wrong answer's own name."""
+        return self.answer.__name__
+
+    @property
+    def outcomes(self) -> tuple[Outcome, ...]:
+        """What comes of it on every case."""
+        return tuple(self.on(index) for index in range(len(self.cases)))
+
+    def on(self, index: int) -> Outcome:
+        """Return what comes of it on one case."""
+        if index not in self._seen:
+            self._seen[index] = outcome(self.exercise, self.cases[index], self.answer, self.expected[index], self.seed)
+        return self._seen[index]
+
+    def is_like(self, came: tuple[Outcome, ...]) -> bool:
+        """Return whether an answer's outcomes cannot be told from these on any case.
+
+        Where both raise on every case, nothing but the exceptions' text can tell that it is the same mistake.
+        """
+        rtols = [self.exercise.tolerance(case) for case in self.cases]
+        if not all(agree(self.on(index), one, rtols[index]) for index, one in enumerate(came)):
+            return False
+        return any(one.error is None for one in came) or all(map(say_the_same, self.outcomes, came))
+
+
+def outcomes_of(
+    exercise: Exercise, answer: Callable[..., Any], expected: tuple[Any, ...], seed: int, cases: tuple[Case, ...]
+) -> tuple[Outcome, ...]:
+    """Return what comes of an answer on every case."""
+    return tuple(outcome(exercise, case, answer, value, seed) for case, value in zip(cases, expected, strict=True))
+
+
+@lru_cache(maxsize=256)
+def expectations(exercise: Exercise, seed: int, cases: tuple[Case, ...]) -> tuple[Any, ...]:
+    """Return what the reference gives on every case; kept for the next answer to the same exercise."""
+    return tuple(expectation(exercise, case, seed) for case in cases)
+
+
+@lru_cache(maxsize=256)
+def known_mistakes(exercise: Exercise, seed: int, cases: tuple[Case, ...]) -> tuple[Known, ...]:
+    """Return every wrong answer of an exercise's list; what they give is kept too."""
+    expected = expectations(exercise, seed, cases)
+    return tuple(
+        Known(exercise, mistake.id, answer, cases, expected, seed)
+        for mistake in exercise.mistakes
+        for answer in mistake.answers
+    )
+
+
+def fingerprint(mistakes: tuple[Known, ...], came: tuple[Outcome, ...]) -> str | None:
+    """Return the hint of the known mistake whose outcomes agree with these on every case, or None."""
+    return next((known.hint_id for known in mistakes if known.is_like(came)), None)
+
+
+def likely_on(mistakes: tuple[Known, ...], index: int, came: Outcome, rtol: float) -> str | None:
+    """Return the hint of the one known mistake that gives this wrong value on one case, or None."""
+    hints = {known.hint_id for known in mistakes if _shows(known.on(index), came, rtol)}
+    return hints.pop() if len(hints) == 1 else None
+
+
+def _shows(known: Outcome, came: Outcome, rtol: float) -> bool:
+    return known.error is None and not known.right and agree(known, came, rtol)

@@ -1,0 +1,55 @@
+"""How far a student has come: the best points of each exercise, in one small file on this machine.
+
+Only ``ttutor check`` writes it. The environment variable ``TTUTOR_PROGRESS`` names another file.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from ttutor.exercises.result import Result
+
+__all__ = ["DamagedProgress", "progress_file", "read_progress", "record"]
+
+VARIABLE = "TTUTOR_PROGRESS"
+
+
+class DamagedProgress(ValueError):
+    """The file of progress cannot be understood; the message says which it is and what to do."""
+
+
+def progress_file() -> Path:
+    """Return the file of progress: that of ``TTUTOR_PROGRESS``, else one in the user's data folder."""
+    if chosen := os.environ.get(VARIABLE):
+        return Path(chosen).expanduser()
+    import platformdirs
+
+    return platformdirs.user_data_path("ttutor", appauthor=False) / "progress.json"
+
+
+def read_progress(path: Path) -> dict[str, int]:
+    """Return the best points so far, by exercise id; nothing where there is no file yet.
+
+    Raises:
+        DamagedProgress: the file is not one of ours.
+    """
+    if not path.exists():
+        return {}
+    try:
+        points = json.loads(path.read_text(encoding="utf-8"))["points"]
+        return {str(name): int(value) for name, value in points.items()}
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise DamagedProgress(f"{path} is damaged: delete it, or name another file by {VARIABLE}") from error
+
+
+def record(path: Path, results: list[Result]) -> None:
+    """Keep the points of these results where they are better than before; the file is replaced whole or not at all."""
+    points = read_progress(path)
+    for result in results:
+        points[result.exercise_id] = max(result.points, points.get(result.exercise_id, 0))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".partial-{path.name}")
+    unfinished.write_text(json.dumps({"points": dict(sorted(points.items()))}, indent=1) + "\n", encoding="utf-8")
+    unfinished.replace(path)

@@ -1,0 +1,75 @@
+"""All exercises, found by walking the chapters' folders."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import importlib.util
+import pkgutil
+from functools import cache
+
+from ttutor.exercises.exercise import CHAPTERS, Exercise
+
+__all__ = ["UnknownExercise", "exercises", "find"]
+
+
+class UnknownExercise(LookupError):
+    """No exercise has that id; the message names those that come close."""
+
+
+@cache
+def exercises(chapter: str | None = None) -> tuple[Exercise, ...]:
+    """Return every exercise, or those of one chapter, in the order of the book and from easy to hard.
+
+    Every module in ``ttutor/exercises/<chapter>/`` is imported; those that have exercises list them in ``EXERCISES``.
+
+    Raises:
+        ValueError: an exercise stands in another chapter's folder, or an id or a stub's name is given twice.
+
+    Example:
+        >>> "attention.softmax" in [exercise.id for exercise in exercises("attention")]
+        True
+    """
+    chapters = CHAPTERS if chapter is None else (chapter,)
+    found = [exercise for name in chapters for exercise in _of_chapter(name)]
+    for what in ("id", "name"):
+        names = [getattr(exercise, what) for exercise in found]
+        if twice := sorted({name for name in names if names.count(name) > 1}):
+            raise ValueError(f"each exercise must have its own {what}, but twice came {', '.join(twice)}")
+    return tuple(found)
+
+
+def find(exercise_id: str) -> Exercise:
+    """Return the exercise with this id.
+
+    Raises:
+        UnknownExercise: there is none.
+
+    Example:
+        >>> find("attention.softmax").chapter
+        'attention'
+        >>> find("attention.sofmax")  # doctest: +ELLIPSIS
+        Traceback (most recent call last):
+        ...
+        ttutor.exercises.registry.UnknownExercise: there is no exercise 'attention.sofmax'; did you mean ...
+    """
+    chapter = exercise_id.partition(".")[0] if isinstance(exercise_id, str) else ""
+    for exercise in exercises(chapter) if chapter in CHAPTERS else ():
+        if exercise.id == exercise_id:
+            return exercise
+    near = difflib.get_close_matches(str(exercise_id), [exercise.id for exercise in exercises()], n=3, cutoff=0.5)
+    advice = f"did you mean {' or '.join(near)}?" if near else "`ttutor exercises` lists them"
+    raise UnknownExercise(f"there is no exercise {exercise_id!r}; {advice}")
+
+
+@cache
+def _of_chapter(chapter: str) -> tuple[Exercise, ...]:
+    name = f"ttutor.exercises.{chapter}"
+    if importlib.util.find_spec(name) is None:
+        return ()
+    folder = importlib.import_module(name)
+    modules = [importlib.import_module(f"{name}.{module.name}") for module in pkgutil.iter_modules(folder.__path__)]
+    found = [exercise for module in modules for exercise in getattr(module, "EXERCISES", ())]
+    if astray := [exercise.id for exercise in found if exercise.chapter != chapter]:
+        raise ValueError(f"exercises in ttutor/exercises/{chapter}/ must be {chapter}.*, but {', '.join(astray)} came")
+    return tuple(sorted(found, key=lambda exercise: (exercise.difficulty, exercise.id)))

@@ -1,0 +1,162 @@
+"""The commands ``ttutor exercises`` and ``ttutor check``: the exercises without a notebook.
+
+Exit codes of ``ttutor check``: 0 where all that was handed in and started is right, 1 where something is not, 2 for
+what the user can mend, such as a wrong path.
+"""
+
+from __future__ import annotations
+
+import json
+import textwrap
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from ttutor.translation.console import fail, plain_output, say
+
+WRONG = 1
+WIDTH = 100
+
+
+def register(app: typer.Typer) -> None:
+    """Add the commands to the ``ttutor`` command."""
+    app.command("exercises")(list_exercises)
+    app.command("check")(check_file)
+
+
+def list_exercises(
+    what: Annotated[
+        str | None, typer.Argument(help="A chapter (attention) or an exercise (attention.softmax).")
+    ] = None,
+    stubs: Annotated[bool, typer.Option("--stubs", help="Print the stubs, as a file to work in.")] = False,
+    hint: Annotated[int, typer.Option(help="Show the first 1, 2 or 3 hints of an exercise.", min=0, max=3)] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+) -> None:
+    """List the exercises and how far you have come, or show one."""
+    from ttutor.exercises.exercise import CHAPTERS
+    from ttutor.exercises.progress import DamagedProgress, progress_file, read_progress
+    from ttutor.exercises.registry import UnknownExercise, exercises, find
+
+    with plain_output():
+        try:
+            chosen = exercises(what) if what is None or what in CHAPTERS else (find(what),)
+            path = progress_file()
+            points = read_progress(path)
+        except (UnknownExercise, DamagedProgress) as error:
+            fail(str(error))
+        if as_json:
+            say(json.dumps([_record(exercise, points) for exercise in chosen], indent=1))
+        elif stubs:
+            say(_stub_file(chosen))
+        elif what is not None and "." in what:
+            say(_whole(chosen[0], hint))
+        else:
+            say("\n".join(_table(chosen, points)) or f"The chapter {what} has no exercises yet.")
+            say(f"\n`ttutor exercises attention.softmax` shows one. Progress is kept in {path} by `ttutor check`.")
+
+
+def check_file(
+    path: Annotated[Path, typer.Argument(help="Your work: a Python file or a notebook.", metavar="my_work.py")],
+    only: Annotated[list[str] | None, typer.Argument(help="Only these exercises or chapters.")] = None,
+    hint: Annotated[int, typer.Option(help="Show the first 1, 2 or 3 hints where it is not right.", min=0, max=3)] = 0,
+    seed: Annotated[int, typer.Option(help="Choose other inputs.")] = 0,
+) -> None:
+    """Check the answers in a file: every function or class that is called as an exercise's stub (or my_...)."""
+    from ttutor.exercises.checking import check
+    from ttutor.exercises.loading import CannotRead, read_work
+    from ttutor.exercises.progress import DamagedProgress, progress_file, record
+    from ttutor.exercises.registry import UnknownExercise
+
+    with plain_output():
+        try:
+            chosen = _chosen(only or [])
+            work = read_work(path)
+            for sentence in work.skipped:
+                say(f"Note: {sentence}", error=True)
+            handed_in = [(one, answer) for one in chosen if (answer := work.answer_to(one)) is not None]
+            if not handed_in:
+                fail(
+                    f"{path} answers none of {len(chosen)} exercises; `ttutor exercises --stubs` prints how they begin"
+                )
+            results = []
+            for exercise, answer in handed_in:
+                result = check(exercise.id, answer, seed=seed)
+                results.append(result)
+                if result.started or only:
+                    say(str(result if result.passed else result.with_hints(exercise.hints[:hint])))
+            record(progress_file(), results)
+        except (CannotRead, UnknownExercise, DamagedProgress) as error:
+            fail(str(error))
+        started = [result for result in results if result.started]
+        right = sum(result.passed for result in started)
+        points = f"{sum(one.points for one in results)} of {sum(one.points_possible for one in results)} points"
+        if left := [one.exercise_id for one in results if not one.started]:
+            say(textwrap.fill(f"Not started: {', '.join(left)}.", WIDTH, break_on_hyphens=False))
+        say(f"\n{len(started)} of {len(results)} started, {right} right, {points}.")
+    if right < len(started) or not started:
+        raise typer.Exit(WRONG)
+
+
+def _chosen(only: list[str]) -> list:
+    from ttutor.exercises.exercise import CHAPTERS
+    from ttutor.exercises.registry import exercises, find
+
+    if not only:
+        return list(exercises())
+    return [one for name in only for one in (exercises(name) if name in CHAPTERS else (find(name),))]
+
+
+def _table(chosen: Iterable, points: dict[str, int]) -> Iterable[str]:
+    chapter = ""
+    for exercise in chosen:
+        if exercise.chapter != chapter:
+            chapter = exercise.chapter
+            among = [one for one in chosen if one.chapter == chapter]
+            earned = sum(min(points.get(one.id, 0), one.points) for one in among)
+            yield f"{chapter}: {earned} of {sum(one.points for one in among)} points"
+        earned = min(points.get(exercise.id, 0), exercise.points)
+        state = "right" if earned == exercise.points else "begun" if earned else "open"
+        yield (
+            f"  {state:5}  {earned}/{exercise.points}  {exercise.id:42} {'*' * exercise.difficulty:3} "
+            f"{exercise.minutes:3} min  {exercise.title}"
+        )
+
+
+def _record(exercise, points: dict[str, int]) -> dict:
+    names = ("id", "chapter", "name", "title", "points", "difficulty", "minutes", "section")
+    earned = min(points.get(exercise.id, 0), exercise.points)
+    return {name: getattr(exercise, name) for name in names} | {"earned": earned}
+
+
+def _whole(exercise, hint: int) -> str:
+    from ttutor.exercises.source import imports, stub_source
+
+    about = f"{exercise.title} ({exercise.id}, chapter {exercise.section}): {exercise.points} points"
+    about += f", about {exercise.minutes} minutes"
+    code = "\n".join([*imports(exercise), "", "", stub_source(exercise, f"my_{exercise.name}")])
+    hints = [f"Hint {tier}: {text}" for tier, text in enumerate(exercise.hints[:hint], start=1)]
+    return "\n\n".join([about, _wrapped(exercise.statement), code.rstrip(), *map(_wrapped, hints)])
+
+
+def _stub_file(chosen: Sequence) -> str:
+    """A file to work in: the imports, and each exercise's statement as comments over its stub.
+
+    The stubs are called ``my_...``, so that none takes the place of a function that another exercise imports.
+    """
+    from ttutor.exercises.source import imports, stub_source
+
+    parts = ["\n".join(imports(*chosen))]
+    for exercise in chosen:
+        statement = textwrap.indent(_wrapped(exercise.statement), "# ", lambda line: True)
+        parts.append(
+            f"# {exercise.id}: {exercise.title}\n{statement}\n{stub_source(exercise, f'my_{exercise.name}').rstrip()}"
+        )
+    return "\n\n\n".join(parts)
+
+
+def _wrapped(text: str) -> str:
+    """Fill the paragraphs of a Markdown text, and leave blocks of code alone."""
+    parts = text.strip().split("\n\n")
+    return "\n\n".join(part if "```" in part else textwrap.fill(part, WIDTH) for part in parts)

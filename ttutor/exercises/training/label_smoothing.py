@@ -1,0 +1,240 @@
+"""Exercise: targets that ask for less than certainty."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.training import label_smoothing_mistakes as wrong
+
+
+def label_smoothing(
+    targets: Int[Tensor, " positions"], vocab_size: int, pad_id: int, smoothing: float
+) -> Float[Tensor, "positions vocab_size"]:
+    """Return for each position how the probability of 1 is shared among the tokens of the vocabulary."""
+    ...
+
+
+def solution(
+    targets: Int[Tensor, " positions"], vocab_size: int, pad_id: int, smoothing: float
+) -> Float[Tensor, "positions vocab_size"]:
+    """Return for each position how the probability of 1 is shared among the tokens of the vocabulary."""
+    shares = torch.full((len(targets), vocab_size), smoothing / (vocab_size - 2))
+    shares[torch.arange(len(targets)), targets] = 1 - smoothing
+    shares[:, pad_id] = 0
+    shares[targets == pad_id] = 0
+    return shares
+
+
+def reference(targets, vocab_size, pad_id, smoothing):
+    classes = torch.arange(vocab_size)
+    right, padding = classes == targets[:, None], classes == pad_id
+    shares = torch.where(right, 1 - smoothing, smoothing / (vocab_size - 2)).float()
+    return shares.masked_fill(padding | (targets == pad_id)[:, None], 0.0)
+
+
+def _padding_among_words(generator):
+    words = torch.randperm(7, generator=generator)
+    targets = torch.cat([words, torch.tensor([3, 3]), words[:2]])
+    return targets, 7, 3, 0.3
+
+
+def _no_smoothing(generator):
+    return torch.cat([torch.randperm(5, generator=generator), torch.tensor([1, 4, 0])]), 5, 1, 0.0
+
+
+def _sums_that_are_not_one(trial: Trial) -> str | None:
+    """Look at the sums of the rows."""
+    targets, _, pad_id, _ = trial.inputs
+    sums = trial.value.sum(dim=1)
+    expected = (targets != pad_id).float()
+    worst = (sums - expected).abs().argmax().item()
+    if abs(sums[worst] - expected[worst]) < 1e-4:
+        return None
+    what = "real" if expected[worst] else "padding"
+    return f"The target at position {worst} is {what}, and its row sums to {sums[worst].item():.4g}."
+
+
+def _mass_of_padding(trial: Trial) -> str | None:
+    """Look at the column of the padding."""
+    _, _, pad_id, _ = trial.inputs
+    most = trial.value[:, pad_id].abs().max().item()
+    return None if most == 0 else f"Column {pad_id} is the padding's, and it holds up to {most:.3g}."
+
+
+def _others_that_differ(trial: Trial) -> str | None:
+    """Look whether all wrong tokens of a row have equal shares."""
+    targets, vocab_size, pad_id, _ = trial.inputs
+    for position, (target, row) in enumerate(zip(targets.tolist(), trial.value, strict=True)):
+        others = row[[token for token in range(vocab_size) if token not in (target, pad_id)]]
+        if target != pad_id and (others.max() - others.min()).item() > 1e-6:
+            return f"At position {position} the wrong tokens get from {others.min():.3g} to {others.max():.3g}."
+    return None
+
+
+EXERCISES = (
+    Exercise(
+        id="training.label_smoothing",
+        title="Targets that ask for less than certainty",
+        statement="""
+Instead of asking for the right token with probability 1, ask for $1 - \\epsilon$ and share $\\epsilon$ (`smoothing`)
+equally among the others. In the version to write, padding takes no part at all:
+
+- the token `pad_id` gets nothing, so $\\epsilon$ is shared by all tokens but the right one and padding;
+- a position whose target *is* padding asks for nothing: its row is all zeros.
+
+This is the version of the Annotated Transformer. PyTorch's own spreads $\\epsilon$ over the whole vocabulary, the right
+token and padding included. Give float32.
+""".strip(),
+        stub=label_smoothing,
+        reference=reference,
+        solution=solution,
+        cases=(
+            Case(name="padding among the words", inputs=_padding_among_words, points=2),
+            Case(name="a smoothing of 0", inputs=_no_smoothing),
+        ),
+        hints=(
+            (
+                "Take a vocabulary of five tokens, one of them padding, and write one row on paper. How many tokens "
+                "share the smoothing?"
+            ),
+            (
+                "Begin with a table in which every entry is the share of a wrong token. Which entries have to be "
+                "overwritten, and in which order, so that the last one wins?"
+            ),
+            (
+                "Fill with `smoothing / (vocab_size - 2)`; write `1 - smoothing` at each row's target; then zeros into "
+                "the column of padding, then zeros into the rows whose target is padding."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="pad_col_gets_mass",
+                says="The padding class receives probability, as the column of `pad_id` shows. A model trained on this "
+                "learns to say padding now and then.",
+                answers=(wrong.pad_col_gets_mass, wrong.pad_col_gets_its_share),
+            ),
+            Mistake(
+                id="pad_rows_kept",
+                says="Rows whose target is padding should be all zeros, and yours still share something out. Where "
+                "do you treat these positions?",
+                answers=(wrong.pad_rows_kept, wrong.pad_rows_one_hot),
+            ),
+            Mistake(
+                id="nothing_for_padding",
+                says="Padding is treated like a word, as a target and as a class. It needs two steps of its own: one "
+                "for its column and one for its rows.",
+                answers=(wrong.nothing_for_padding,),
+            ),
+            Mistake(
+                id="pad_rows_removed",
+                says="The rows of padding are gone, and the others no longer line up with their positions. Keep every "
+                "row, and fill those with zeros.",
+                answers=(wrong.pad_rows_removed,),
+            ),
+            Mistake(
+                id="div_v",
+                says="Your rows sum to less than 1: you share the smoothing among more tokens than there are. How many "
+                "are left when the right one and padding get none of it?",
+                answers=(wrong.div_v, wrong.div_v_minus_1),
+            ),
+            Mistake(
+                id="all_to_each",
+                says="Every wrong token gets the whole of the smoothing. It is one amount, to be shared.",
+                answers=(wrong.all_to_each,),
+            ),
+            Mistake(
+                id="eps_swapped",
+                says="The right token gets the smoothing, and the others share the rest: the two amounts are "
+                "exchanged.",
+                answers=(wrong.eps_swapped,),
+            ),
+            Mistake(
+                id="uniform_torch",
+                says="This is PyTorch's convention, the smoothing spread over all tokens. Here it goes to the wrong "
+                "words only: compare the column of padding, and the right token's share.",
+                answers=(wrong.uniform_torch, wrong.uniform_torch_everywhere),
+            ),
+            Mistake(
+                id="true_class_shares",
+                says="The right token gets a share of the smoothing on top, so that rows sum to more than 1. Write its "
+                "amount instead of adding it.",
+                answers=(wrong.true_class_shares,),
+            ),
+            Mistake(
+                id="confidence_one",
+                says="The right token still has probability 1, and the others get something too. What they get must be "
+                "taken from it.",
+                answers=(wrong.confidence_one,),
+            ),
+            Mistake(
+                id="none",
+                says="No smoothing is applied: the rows are one-hot, whatever `smoothing` is.",
+                answers=(wrong.none,),
+            ),
+            Mistake(
+                id="true_class_forgotten",
+                says="All words get the same share, the right one too. Where do you say which token is right?",
+                answers=(wrong.true_class_forgotten,),
+            ),
+            Mistake(
+                id="hard_coded_pad",
+                says="You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.",
+                answers=(wrong.hard_coded_pad,),
+            ),
+            Mistake(
+                id="hard_coded_smoothing",
+                says="The amount of smoothing is always 0.1. It comes as an argument.",
+                answers=(wrong.hard_coded_smoothing,),
+            ),
+            Mistake(
+                id="falsy_smoothing",
+                says="Right but for a smoothing of 0, where yours is 0.1: Python takes 0 for false, so `smoothing or "
+                "0.1` replaces it.",
+                answers=(wrong.falsy_smoothing,),
+            ),
+            Mistake(
+                id="whole_numbers",
+                says="Your table holds whole numbers, so that every share below 1 is cut down to 0. A tensor made "
+                "`like` the targets inherits their dtype.",
+                answers=(wrong.whole_numbers,),
+            ),
+            Mistake(
+                id="transposed",
+                says="The table lies on its side: one row for each position, one column for each token.",
+                answers=(wrong.transposed,),
+            ),
+            Mistake(
+                id="log_targets",
+                says="These are logarithms. The target is a distribution: entries from 0 to 1.",
+                answers=(wrong.log_targets,),
+            ),
+            Mistake(
+                id="inplace",
+                says="Your table is right, but the targets you were given have changed: their padding is now token 0. "
+                "Assigning into a tensor edits the caller's data.",
+                answers=(wrong.inplace,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="padding_gets_nothing",
+                says="No position asks for padding: look at the column of `pad_id`.",
+                broken=_mass_of_padding,
+            ),
+            Property(
+                id="rows_sum_to_one",
+                says="A row is a distribution and sums to 1, unless its target is padding: then it sums to 0.",
+                broken=_sums_that_are_not_one,
+            ),
+            Property(
+                id="equal_shares",
+                says="The smoothing does not favour any wrong word: all of them get the same.",
+                broken=_others_that_differ,
+            ),
+        ),
+        difficulty=2,
+        minutes=15,
+        section="08-training",
+    ),
+)

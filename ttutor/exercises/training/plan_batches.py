@@ -1,0 +1,175 @@
+"""Exercise: batches that fill a budget of tokens."""
+
+import math
+
+import torch
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.training import plan_batches_mistakes as wrong
+
+
+def plan_batches(lengths: list[int], budget: int) -> list[list[int]]:
+    """Lists of sentence numbers: in each, the number of sentences times the longest length is at most ``budget``."""
+    ...
+
+
+def solution(lengths: list[int], budget: int) -> list[list[int]]:
+    """Lists of sentence numbers: in each, the number of sentences times the longest length is at most ``budget``."""
+    batches, current = [], []
+    for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
+        if current and (len(current) + 1) * lengths[index] > budget:
+            batches.append(current)
+            current = []
+        current.append(index)
+    return [*batches, current]
+
+
+def reference(lengths, budget):
+    """The same from the longest sentence down: the first of a batch says how many it can hold."""
+    left = sorted(range(len(lengths)), key=lambda index: -lengths[index])
+    batches = []
+    while left:
+        n_sentences = budget // lengths[left[0]]
+        batches.append(left[:n_sentences])
+        left = left[n_sentences:]
+    return batches
+
+
+def _seen(answer, lengths, budget):
+    """What is to be seen of a plan. Many plans are right, so that plans are not compared themselves."""
+    batches = [[int(index) for index in batch] for batch in answer(list(lengths), budget)]
+    known = [[index for index in batch if 0 <= index < len(lengths)] for batch in batches]
+    placed = [index for batch in known for index in batch]
+    cells = [len(batch) * max(lengths[index] for index in batch) for batch in known if batch]
+    left_out = sorted(lengths[index] for index in set(range(len(lengths))) - set(placed))
+    between = [lengths[index] for index in placed if left_out and left_out[0] < lengths[index] < left_out[-1]]
+    return {
+        "every sentence has a place": not left_out,
+        "those left out are alike in length": not between,
+        "no sentence has two places": len(placed) == len(set(placed)),
+        "all numbers are those of sentences": sum(map(len, batches)) == len(placed),
+        "no batch is over the budget": max(cells, default=0) <= budget,
+        "no batch is empty": all(batches),
+        "at least 95 % of the cells are real": sum(lengths[index] for index in placed) >= 0.95 * sum(cells),
+        "at most a fifth more batches than needed": len(cells) <= math.ceil(1.2 * sum(lengths) / budget),
+        "there is more than one batch": len(batches) > 1,
+    }
+
+
+def _what_is_amiss(trial: Trial) -> str | None:
+    broken = [rule for rule, holds in trial.value.items() if not holds]
+    return f"Not so in your plan: {'; '.join(broken)}." if broken else None
+
+
+def _sentences(random):
+    """Lengths from 3 to 30, in no order, mostly short."""
+    drawn = 3 + 27 * torch.rand(1600, generator=random).square()
+    return drawn.int().tolist(), 240
+
+
+def _sorted_to_the_brim(random):
+    """Sentences sorted already, downwards, of which the first fills the budget alone."""
+    return [12, 12, 6, 6, 6, 6, 4, 4, 4, 3, 3, 3, 3], 12
+
+
+EXERCISES = (
+    Exercise(
+        id="training.plan_batches",
+        title="Plan batches by tokens",
+        statement="""Write a plan of batches: lists of sentence numbers such that in each batch (number of sentences) ×
+(longest length) is at most `budget`, every sentence stands in exactly one batch, at least 95 % of the cells are real,
+and there are at most a fifth more batches than the real tokens need. No sentence is longer than the budget. Many plans
+are right.""",
+        stub=plan_batches,
+        reference=reference,
+        solution=solution,
+        explanation="Sort by length and fill until the budget is full. `BucketedBatches._make_plan`, shown above, "
+        "is the same with two shuffles.",
+        observe=_seen,
+        cases=(
+            Case(name="1,600 sentences of 3 to 30 tokens", inputs=_sentences),
+            Case(name="a sentence as long as the budget", inputs=_sorted_to_the_brim),
+        ),
+        hints=(
+            "Sort first, then cut.",
+            (
+                "Sorted upwards, the sentence at hand is always the longest so far: the batch would hold "
+                "`(len(batch) + 1) * length` cells with it."
+            ),
+            "Start a new batch when that product exceeds the budget; do not forget the last batch.",
+        ),
+        mistakes=(
+            Mistake(
+                id="not_sorted",
+                says="All rules of the budget are kept, and too many cells are padding: short and long sentences stand "
+                "in one batch. Which order puts equals beside equals?",
+                answers=(wrong.in_the_order_of_the_text,),
+            ),
+            Mistake(
+                id="last_batch_forgotten",
+                says="Some sentences stand in no batch, and all others are placed well: the last batch is never full, "
+                "so nothing closes it.",
+                answers=(wrong.last_batch_forgotten,),
+            ),
+            Mistake(
+                id="tokens_for_cells",
+                says="Your batches hold too many cells: you add the lengths up, and padding takes room, too. A batch "
+                "is a rectangle.",
+                answers=(wrong.sum_of_lengths,),
+            ),
+            Mistake(
+                id="looked_too_late",
+                says="Each batch is over the budget by one sentence: you look after you have put it in.",
+                answers=(wrong.looked_after_adding,),
+            ),
+            Mistake(
+                id="lost_at_the_cut",
+                says="At each cut one sentence is lost: the one that did not fit. It begins the next batch.",
+                answers=(wrong.sentence_at_the_cut_lost,),
+            ),
+            Mistake(
+                id="twice_at_the_cut",
+                says="At a cut a sentence goes into the old batch and into the new one.",
+                answers=(wrong.sentence_at_the_cut_twice,),
+            ),
+            Mistake(
+                id="too_many_batches",
+                says="No padding and no batch over the budget, since your batches are all but empty. A budget is there "
+                "to be used: how many sentences of that length fit in?",
+                answers=(wrong.each_alone, wrong.always_the_same_number),
+            ),
+            Mistake(
+                id="empty_batch",
+                says="A sentence that fills the budget alone is refused, and an empty batch comes out. It may be at "
+                "most the budget: is equal too much?",
+                answers=(wrong.begins_with_an_empty_batch,),
+            ),
+            Mistake(
+                id="not_sentence_numbers",
+                says="Your batches hold lengths, and many of them more than once. Asked for are the numbers of the "
+                "sentences, from 0.",
+                answers=(wrong.lengths_returned,),
+            ),
+            Mistake(
+                id="places_after_sorting",
+                says="Your numbers are places in the sorted list. Each sentence keeps the number that it had before.",
+                answers=(wrong.places_in_the_sorted_list,),
+            ),
+            Mistake(
+                id="no_budget",
+                says="Everything stands in one batch; the budget has no effect.",
+                answers=(wrong.all_in_one,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="plan_is_not_right",
+                says="A plan places every sentence once, keeps to the budget, and wastes little.",
+                broken=_what_is_amiss,
+            ),
+        ),
+        difficulty=2,
+        minutes=25,
+        section="08-training",
+    ),
+)

@@ -1,0 +1,244 @@
+"""Exercise: a validation that measures and leaves no trace."""
+
+from collections.abc import Callable, Iterable
+
+import torch
+from torch import Tensor, nn
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake
+from ttutor.exercises.facts import fact
+from ttutor.exercises.training import validation_loss_mistakes as wrong
+
+
+def validation_loss(
+    model: nn.Module, batches: Iterable[object], loss: Callable[[nn.Module, object], tuple[Tensor, int]]
+) -> float:
+    """Return the mean loss per token of all batches, and leave the model as it was."""
+    ...
+
+
+def solution(
+    model: nn.Module, batches: Iterable[object], loss: Callable[[nn.Module, object], tuple[Tensor, int]]
+) -> float:
+    """Return the mean loss per token of all batches, and leave the model as it was."""
+    was_training = model.training
+    model.eval()
+    total, n_tokens = 0.0, 0
+    with torch.no_grad():
+        for batch in batches:
+            value, n_here = loss(model, batch)
+            total += value.item()
+            n_tokens += n_here
+    model.train(was_training)
+    return total / n_tokens
+
+
+def reference(model, batches, loss):
+    was_training = model.training
+    with torch.inference_mode():
+        sums, counts = zip(*[loss(model.eval(), batch) for batch in batches], strict=True)
+    model.train(was_training)
+    return (torch.stack(sums).sum() / sum(counts)).item()
+
+
+def observe(answer, weights, inputs, lengths, training):
+    """Let an answer measure a small model on batches that come once, and say what was done on the way."""
+    model = nn.Sequential(nn.Linear(weights.shape[1], weights.shape[0], bias=False))
+    with torch.no_grad():
+        model[0].weight.copy_(weights)
+    model.train(training)
+    calls = []
+
+    def loss(model, batch):
+        calls.append((model.training, torch.is_grad_enabled()))
+        return model(batch).square().sum(), len(batch)
+
+    result = answer(model, (batch for batch in inputs.split(lengths)), loss)
+    return {
+        "the mean loss": result,
+        "how many batches were measured": len(calls),
+        "measured in evaluation mode": not any(training for training, _ in calls),
+        "measured without a graph": not any(recorded for _, recorded in calls),
+        "the mode afterwards": "training" if model.training else "evaluation",
+        "gradients can be computed afterwards": torch.is_grad_enabled(),
+        "the weights are as they were": torch.equal(model[0].weight.detach(), weights),
+        "the weights can be trained afterwards": model[0].weight.requires_grad,
+    }
+
+
+def _batches(generator, training):
+    return (
+        torch.randn(3, 4, generator=generator),
+        torch.randn(11, 4, generator=generator) * torch.arange(1, 12)[:, None],
+        [2, 5, 1, 3],
+        training,
+    )
+
+
+def _during_training(generator):
+    return _batches(generator, True)
+
+
+def _after_training(generator):
+    return _batches(generator, False)
+
+
+EXERCISES = (
+    Exercise(
+        id="training.validation_loss",
+        title="Measure, and leave no trace",
+        statement="""
+Write the measurement of a loss on held-out text. `loss(model, batch)` gives two things: the **sum** of the losses of a
+batch's tokens, as a tensor, and their number. Return the mean over all tokens of all batches, as a plain number.
+
+Measure in evaluation mode and without recording a graph. Afterwards everything is as it was: the weights, whether
+gradients are recorded, and the mode, whichever it was. The batches come from a generator, so they can be walked through
+only once, and nobody knows how many there are.
+""".strip(),
+        stub=validation_loss,
+        reference=reference,
+        solution=solution,
+        cases=(
+            Case(name="a model in training mode", inputs=_during_training, points=2),
+            Case(name="a model in evaluation mode", inputs=_after_training),
+        ),
+        hints=(
+            (
+                "What is different about a forward pass in training, and what of it would spoil a measurement? What "
+                "must you remember before you change it?"
+            ),
+            (
+                "Keep two running totals, losses and tokens, and divide once at the end. `with torch.no_grad():` keeps "
+                "the graph from being recorded, and is undone by itself."
+            ),
+            (
+                "Remember `model.training`; call `eval()`; in a loop under `no_grad` add up sums and counts; call "
+                "`model.train(...)` with what you remembered; divide."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="mode_untouched",
+                says="You measure in the mode the model happens to be in. In training mode dropout is at work, and the "
+                "loss differs from run to run.",
+                answers=(wrong.mode_untouched,),
+            ),
+            Mistake(
+                id="training_mode",
+                says="You measure in training mode, with dropout at work. A validation wants the model as it will be "
+                "used.",
+                answers=(wrong.training_mode,),
+            ),
+            Mistake(
+                id="stays_in_evaluation",
+                says="The model was in training mode and stays in evaluation mode: the training goes on without "
+                "dropout, and nobody notices.",
+                answers=(wrong.stays_in_evaluation,),
+            ),
+            Mistake(
+                id="always_back_to_training",
+                says="The model was in evaluation mode and leaves in training mode: whoever translates with it next "
+                "gets dropout. Go back to the mode that was.",
+                answers=(wrong.always_back_to_training,),
+            ),
+            Mistake(
+                id="records_a_graph",
+                says="You record a graph for every batch, which costs memory and time for gradients nobody asks for. "
+                "`torch.no_grad()` works only as a block (`with`) or above a function (`@`).",
+                answers=(wrong.records_a_graph, wrong.no_grad_without_with),
+            ),
+            Mistake(
+                id="switches_gradients_off",
+                says="After your measurement gradients are switched off for good: the next training step would fail. "
+                "Use a block that ends.",
+                answers=(wrong.switches_gradients_off,),
+            ),
+            Mistake(
+                id="freezes_the_model",
+                says="After your measurement no weight asks for a gradient any more: the training would stand still. "
+                "Leave the parameters alone.",
+                answers=(wrong.freezes_the_model,),
+            ),
+            Mistake(
+                id="mean_of_means",
+                says="You average the means of the batches, so a token of a small batch weighs more. Add up losses and "
+                "tokens, and divide once.",
+                answers=(wrong.mean_of_means,),
+            ),
+            Mistake(
+                id="per_batch",
+                says="You divide by the number of batches: large batches then have large losses. How many tokens are "
+                "there?",
+                answers=(wrong.per_batch,),
+            ),
+            Mistake(
+                id="summed",
+                says="Your result is the sum over all tokens, and grows with the text.",
+                answers=(wrong.summed,),
+            ),
+            Mistake(
+                id="first_batch",
+                says="Only the first batch is measured: does a `return` stand inside your loop?",
+                answers=(wrong.first_batch,),
+            ),
+            Mistake(
+                id="last_batch",
+                says="Only the last batch counts: each one overwrites what you had. Add up.",
+                answers=(wrong.last_batch,),
+            ),
+            Mistake(
+                id="loses_the_first",
+                says="The first batch is missing: you have taken it from the generator before the loop, perhaps to "
+                "look at it.",
+                answers=(wrong.loses_the_first,),
+            ),
+            Mistake(
+                id="two_passes",
+                says="You walk through the batches twice, and the second time the generator has nothing left. Gather "
+                "all you need in one pass.",
+                answers=(wrong.two_passes,),
+            ),
+            Mistake(
+                id="asks_for_the_length",
+                says="You ask the batches for their number, which a generator does not know. A plain loop ends by "
+                "itself.",
+                answers=(wrong.asks_for_the_length,),
+            ),
+            Mistake(
+                id="perplexity",
+                says="That is the perplexity, e to the power of the loss.",
+                answers=(wrong.perplexity,),
+            ),
+            Mistake(
+                id="trains",
+                says="The weights have changed: you train on what should only be measured, and no text is held out any "
+                "more.",
+                answers=(wrong.trains,),
+            ),
+        ),
+        properties=(
+            fact(
+                "the weights are as they were",
+                True,
+                "A measurement changes no weight: what writes to the model?",
+                id="weights_stay",
+            ),
+            fact(
+                "measured in evaluation mode",
+                True,
+                "Measure the model as it will be used: in evaluation mode.",
+                id="evaluation_mode",
+            ),
+            fact(
+                "how many batches were measured",
+                4,
+                "Each batch should be measured, and once: what does your loop walk through?",
+                id="each_batch_once",
+            ),
+        ),
+        observe=observe,
+        difficulty=2,
+        minutes=15,
+        section="08-training",
+    ),
+)

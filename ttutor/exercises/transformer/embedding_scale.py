@@ -1,0 +1,133 @@
+"""Exercise: token embeddings, scaled as in the paper."""
+
+import math
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ttutor.embeddings import TokenEmbedding
+from ttutor.exercises.encoder.gradient import gradient_like
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.transformer.embedding_scale_sentences import MISTAKES
+
+
+def embed_tokens(
+    token_ids: Int[Tensor, "batch tokens"], table: Float[Tensor, "vocab_size d_model"]
+) -> Float[Tensor, "batch tokens d_model"]:
+    """Look up each token's row of the table and scale it for the layers to come."""
+    ...
+
+
+def solution(
+    token_ids: Int[Tensor, "batch tokens"], table: Float[Tensor, "vocab_size d_model"]
+) -> Float[Tensor, "batch tokens d_model"]:
+    """Look up each token's row of the table and scale it for the layers to come."""
+    return table[token_ids] * math.sqrt(table.shape[-1])
+
+
+def reference(token_ids, table):
+    """The package's own layer, with this table in it."""
+    layer = TokenEmbedding(*table.shape).to(table.dtype)
+    return torch.func.functional_call(layer, {"table.weight": table}, (token_ids,))
+
+
+def _narrow(generator):
+    """A width whose root is no whole number; the last token of the vocabulary is in the text, and token 0 twice."""
+    token_ids = torch.randint(11, (3, 5), generator=generator)
+    token_ids[0, 1] = token_ids[2, 4] = 0
+    token_ids[1, 2] = 10
+    return token_ids, torch.randn(11, 7, generator=generator)
+
+
+def _wide(generator):
+    """A width whose root is whole, in float64; the last tokens of the vocabulary are not in the text."""
+    token_ids = torch.randint(10, (2, 6), generator=generator)
+    return token_ids, torch.randn(13, 9, generator=generator, dtype=torch.float64)
+
+
+def _rows_of_other_tokens(trial: Trial) -> str | None:
+    """Look at the direction of each vector: it should be that of the token's row."""
+    token_ids, table = trial.inputs
+    rows = table[token_ids]
+    cosines = torch.nn.functional.cosine_similarity(trial.value, rows, dim=-1)
+    place = cosines.argmin()
+    if cosines.flatten()[place] > 0.999:
+        return None
+    place = tuple(index.item() for index in torch.unravel_index(place, cosines.shape))
+    return f"The vector at {place} is no multiple of row {token_ids[place].item()} of the table."
+
+
+def _factor_that_varies(trial: Trial) -> str | None:
+    """Compare how much longer than its row each vector is."""
+    token_ids, table = trial.inputs
+    factors = trial.value.norm(dim=-1) / table[token_ids].norm(dim=-1)
+    least, most = factors.min().item(), factors.max().item()
+    wanted = table.shape[-1]
+    if most - least > 1e-3 * most:
+        return f"One row is multiplied by {least:.4g}, another by {most:.4g}."
+    if abs(most - math.sqrt(wanted)) < 1e-4:
+        return None
+    return f"Every row is multiplied by {most:.4g}, which squared is {most**2:.4g}; d_model is {wanted}."
+
+
+EXERCISES = (
+    Exercise(
+        id="transformer.embedding_scale",
+        title="Embeddings on the scale of the positions",
+        statement="""
+Write the first step of the model: each token id picks its row of the embedding table, and the row is multiplied by
+$\\sqrt{d_\\mathrm{model}}$ (Vaswani et al. 2017, section 3.4).
+
+The table's entries start with standard deviation $1/\\sqrt{d_\\mathrm{model}}$, because the same table serves as output
+projection; the factor lifts them to the size of the positions that are added next. Training must reach the table
+through your function, and the table itself stays as it is.
+""".strip(),
+        stub=embed_tokens,
+        reference=reference,
+        solution=solution,
+        cases=(
+            Case(name="seven features", inputs=_narrow),
+            Case(name="nine features in float64", inputs=_wide),
+        ),
+        explanation="""
+Multiplying what was looked up, and not the table, leaves the table as it is for its second use as output projection,
+and gives autograd a way back to the rows that were used. The factor is one number for the whole model: a row that has
+become long in training stays longer than others.
+""".strip(),
+        hints=(
+            "A table can be indexed with a whole tensor of ids at once. What shape does `table[token_ids]` have?",
+            (
+                "The factor is the same for every row, and comes from the table's shape: which of its two sizes "
+                "is d_model?"
+            ),
+            (
+                "One line: index the table with the ids and multiply by `math.sqrt` of its last size. Multiply "
+                "what you took out, not the table."
+            ),
+        ),
+        mistakes=MISTAKES,
+        properties=(
+            Property(
+                id="right_rows",
+                says="Each vector should point where its token's row points: which row did you take?",
+                broken=_rows_of_other_tokens,
+            ),
+            Property(
+                id="one_factor",
+                says="All rows are multiplied by one number, the root of the width: where does yours come from?",
+                broken=_factor_that_varies,
+            ),
+            gradient_like(
+                reference,
+                ("token_ids", "table"),
+                "The vectors are right, but the table would not be trained as it should: does something on the "
+                "way leave autograd?",
+            ),
+        ),
+        forbids=("TokenEmbedding",),
+        difficulty=1,
+        minutes=5,
+        section="07-transformer",
+    ),
+)

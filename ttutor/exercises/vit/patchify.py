@@ -1,0 +1,235 @@
+"""Exercise: an image becomes a text of patches."""
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
+from ttutor.exercises.vit import patchify_mistakes as wrong
+from ttutor.variants import patches
+
+
+def patchify(
+    images: Float[Tensor, "batch channels height width"], patch_size: int
+) -> Float[Tensor, "batch patches d_patch"]:
+    """Cut images into squares and lay out the numbers of each square in one line."""
+    ...
+
+
+def solution(
+    images: Float[Tensor, "batch channels height width"], patch_size: int
+) -> Float[Tensor, "batch patches d_patch"]:
+    """Cut images into squares and lay out the numbers of each square in one line."""
+    return rearrange(
+        images,
+        "batch channels (rows height) (columns width) -> batch (rows columns) (channels height width)",
+        height=patch_size,
+        width=patch_size,
+    )
+
+
+def reference(images, patch_size):
+    return patches.patchify(images, patch_size)
+
+
+def _wide_image(generator):
+    return torch.randn(2, 3, 6, 12, generator=generator), 3
+
+
+def _square_with_two_channels(generator):
+    return torch.randn(4, 2, 6, 6, generator=generator), 2
+
+
+def _pixels_of_the_first_patch(trial: Trial) -> str | Finding | None:
+    """Brighten one pixel after the other and see which of them patch 0 holds."""
+    images, patch_size = trial.inputs
+    image = images[:1]
+    held = torch.zeros(image.shape[-2:], dtype=torch.bool)
+    before = trial.run(image, patch_size)
+    for row, column in [(row, column) for row in range(held.shape[0]) for column in range(held.shape[1])]:
+        brighter = image.clone()
+        brighter[:, :, row, column] += 1
+        held[row, column] = bool((trial.run(brighter, patch_size) != before)[0, 0].any())
+    square = torch.zeros_like(held)
+    square[:patch_size, :patch_size] = True
+    if torch.equal(held, square):
+        return None
+    lost, strange = int((square & ~held).sum()), int((held & ~square).sum())
+    return f"Of the {patch_size**2} pixels of the upper left square {lost} are missing, and {strange} others are there."
+
+
+def _numbers_that_are_not_the_images(trial: Trial) -> str | None:
+    """Look whether the numbers of each image are all there, each once."""
+    images, _ = trial.inputs
+    for index, (image, cut) in enumerate(zip(images, trial.value, strict=True)):
+        if not torch.equal(image.flatten().sort().values, cut.flatten().sort().values):
+            return f"The numbers of image {index} are not those of its patches."
+    return None
+
+
+EXERCISES = (
+    Exercise(
+        id="vit.patchify",
+        title="An image as a text of patches",
+        statement="""
+Cut every image into squares of `patch_size` x `patch_size` pixels, and lay out the numbers of each square in one line.
+
+The squares do not overlap and come as one reads: from left to right, then from top to bottom. Within a line come all
+numbers of the first channel, row by row, then those of the second channel, and so on: the order in which a
+convolution stores its kernel. Height and width are multiples of `patch_size`, and need not be the same.
+""".strip(),
+        stub=patchify,
+        reference=reference,
+        solution=solution,
+        cases=(
+            Case(name="images that are wider than high", inputs=_wide_image, points=2),
+            Case(name="square images of two channels", inputs=_square_with_two_channels),
+        ),
+        hints=(
+            (
+                "How many squares stand beside one another, and how many above one another? Then take one number of "
+                "the result, patch 1, place 0: which pixel of the image is it?"
+            ),
+            (
+                "The height is two axes in one: which row of squares, and which row of pixels within the square. The "
+                "width likewise. Split both; nothing moves in memory by that. Then bring the axes into the order "
+                "wanted."
+            ),
+            (
+                "After splitting, the axes are batch, channels, rows, height, columns, width. You need batch, then "
+                "rows and columns joined, then channels, height and width joined. In one call of `rearrange` that is a "
+                "pattern with two brackets on each side; with torch alone, swap the axes before you join them."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="p1p2c",
+                says="The right pixels are in every patch, in another order: the channels of one pixel stand side by "
+                "side. Here the channel is the slowest index within a patch, as in the kernel of a convolution.",
+                answers=(wrong.p1p2c,),
+            ),
+            Mistake(
+                id="channel_in_the_middle",
+                says="Within a patch your order is row, channel, column. All rows of the first channel come first; "
+                "which axis should change slowest?",
+                answers=(wrong.channel_in_the_middle,),
+            ),
+            Mistake(
+                id="transposed_inside",
+                says="Each patch is transposed: its columns are read before its rows. Which of the two pixel axes "
+                "should change fastest?",
+                answers=(wrong.transposed_inside,),
+            ),
+            Mistake(
+                id="col_major_patches",
+                says="Each patch is right, but they come from top to bottom first. Go from left to right first, as "
+                "one reads.",
+                answers=(wrong.col_major_patches,),
+            ),
+            Mistake(
+                id="image_transposed",
+                says="You have exchanged height and width: both the patches and the pixels within them come column by "
+                "column. In which order does the image store its axes?",
+                answers=(wrong.image_transposed,),
+            ),
+            Mistake(
+                id="plain_reshape",
+                says="A plain reshape cuts the image into stretches of pixel rows, not into squares. Draw patch 0: "
+                "which pixels are in it? Axes have to change places before they are joined.",
+                answers=(wrong.plain_reshape,),
+            ),
+            Mistake(
+                id="channels_stay_in_front",
+                says="You cut squares, but the channel axis was still in front when you joined the axes: your first "
+                "lines hold several squares of the first channel. A line must hold one square of all channels.",
+                answers=(wrong.channels_stay_in_front,),
+            ),
+            Mistake(
+                id="unfold_untransposed",
+                says="You return features before patches, as `unfold` does. The result should have one line for each "
+                "patch: batch, patches, features.",
+                answers=(wrong.unfold_untransposed,),
+            ),
+            Mistake(
+                id="overlapping",
+                says="There are too many patches, because they overlap: yours start at every pixel. How far apart "
+                "should two neighbours start?",
+                answers=(wrong.overlapping,),
+            ),
+            Mistake(
+                id="strided_pixels",
+                says="Your patches gather pixels from all over the image, one in every few. When you split the height, "
+                "the row of squares comes first and the row within the square second.",
+                answers=(wrong.strided_pixels,),
+            ),
+            Mistake(
+                id="channels_as_patches",
+                says="Every channel has become a patch of its own. The channels of a square belong into one line.",
+                answers=(wrong.channels_as_patches,),
+            ),
+            Mistake(
+                id="keeps_the_grid",
+                says="The patches still stand in a grid of rows and columns. An encoder reads a sequence: make one "
+                "axis of the two.",
+                answers=(wrong.keeps_the_grid,),
+            ),
+            Mistake(
+                id="not_flattened",
+                says="Each patch is still a small image with axes of its own. Lay its numbers out in one line.",
+                answers=(wrong.not_flattened,),
+            ),
+            Mistake(
+                id="joins_the_batch",
+                says="The patches of all images stand in one long list, and nobody can tell which image they come "
+                "from. The batch axis stays as it is.",
+                answers=(wrong.joins_the_batch,),
+            ),
+            Mistake(
+                id="first_channel",
+                says="Only the first channel is there: the lines are too short by a factor of the channels.",
+                answers=(wrong.first_channel,),
+            ),
+            Mistake(
+                id="mean_of_pixels",
+                says="You give one number for each channel of a patch, its mean. A patch keeps all of its pixels; "
+                "what summarises them comes later, and is learnt.",
+                answers=(wrong.mean_of_pixels,),
+            ),
+            Mistake(
+                id="height_for_both",
+                says="Right for square images; of those that are wider than high you lose the right-hand part. You "
+                "count columns by the height: which size tells how many squares stand side by side?",
+                answers=(wrong.height_for_both,),
+            ),
+            Mistake(
+                id="three_channels",
+                says="Right for three channels and for no other number: a 3 stands in your code. Where does the "
+                "tensor itself say how many there are?",
+                answers=(wrong.three_channels,),
+            ),
+            Mistake(
+                id="bottom_up",
+                says="The patches come in the opposite order: the last is first. Begin at the upper left.",
+                answers=(wrong.bottom_up,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="every_number_once",
+                says="Cutting neither changes a number nor loses or doubles one; it only puts them elsewhere.",
+                broken=_numbers_that_are_not_the_images,
+            ),
+            Property(
+                id="first_patch_is_a_square",
+                says="Patch 0 should hold the upper left square of the image and nothing else: follow one pixel of it "
+                "through your code.",
+                broken=_pixels_of_the_first_patch,
+            ),
+        ),
+        forbids=("patchify", "PixelUnshuffle", "pixel_unshuffle", "VisionEncoder", "ViT"),
+        difficulty=2,
+        minutes=15,
+        section="10-vit",
+    ),
+)

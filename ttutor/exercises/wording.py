@@ -1,0 +1,91 @@
+"""The sentences of the judge that belong to no exercise."""
+
+from __future__ import annotations
+
+import linecache
+import traceback
+from typing import Any
+
+from torch import Tensor
+
+from ttutor.exercises.exercise import Exercise
+
+
+def not_started(exercise: Exercise, *, is_puzzle: bool) -> str:
+    """What to say to an untouched stub: one without a body, or code that was to be mended."""
+    if is_puzzle:
+        return f"Not started: `{exercise.name}` is still as you found it. Find what is wrong, mend it, check again."
+    return f"Not started: write the body of `{exercise.name}`, then check again."
+
+
+def passed(n_checks: int, n_hidden: int) -> str:
+    """What to say where nothing is wrong; all is well only where nothing remains hidden.
+
+    >>> passed(3, 0)
+    'Right: it passes all 3 checks.'
+    >>> passed(3, 1)
+    'So far so good: it passes the 3 checks that run here; 1 more runs at grading.'
+    """
+    checks = "its check" if n_checks == 1 else f"all {n_checks} checks"
+    if not n_hidden:
+        return f"Right: it passes {checks}."
+    here = "check that runs" if n_checks == 1 else f"{n_checks} checks that run"
+    return f"So far so good: it passes the {here} here; {n_hidden} more run{'s' * (n_hidden == 1)} at grading."
+
+
+def shortcut(name: str) -> str:
+    """What to say to an answer that calls what it should be."""
+    return f"`{name}` is the exercise itself: build it from smaller steps, then compare with `{name}` if you like."
+
+
+def error(raised: BaseException) -> str:
+    """Name an exception and give the first line of what it says.
+
+    >>> error(ValueError("too long\\nand more")), error(KeyError())
+    ('ValueError: too long', 'KeyError')
+    """
+    said = str(raised).strip()
+    return f"{type(raised).__name__}: {said.splitlines()[0]}" if said else type(raised).__name__
+
+
+def line_of(answer: Any, raised: BaseException) -> str:
+    """Say on which line of the student's own file an exception left it, where that can be told."""
+    functions = vars(answer).values() if isinstance(answer, type) else [answer]
+    files = {code.co_filename for one in functions if (code := getattr(one, "__code__", None)) is not None}
+    frames = [frame for frame in traceback.extract_tb(raised.__traceback__) if frame.filename in files]
+    if not frames:
+        return ""
+    line = linecache.getline(frames[-1].filename, frames[-1].lineno or 0).strip()
+    return f" (line {frames[-1].lineno}: `{line}`)" if line else f" (line {frames[-1].lineno})"
+
+
+def changed(names: tuple[str, ...], *, is_right: bool) -> str:
+    """What to say where inputs are no longer as they were handed over."""
+    tensors = " and ".join(f"`{name}`" for name in names)
+    also = " Your result is right, but a second call with the same input would not be." if is_right else ""
+    return (
+        f"{tensors} changed while your code ran: a method that ends in an underscore (`sub_`), an operator such as "
+        f"`-=`, or an assignment to part of a tensor edits the caller's data.{also}"
+    )
+
+
+def shapes(names: list[str], inputs: tuple[Any, ...]) -> str:
+    """Say which shapes an answer was given.
+
+    >>> import torch
+    >>> shapes(["query", "n_heads"], (torch.zeros(2, 3), 4))
+    'The input was query (2, 3), n_heads 4.'
+    """
+    said = [
+        f"{name} {tuple(value.shape) if isinstance(value, Tensor) else value}"
+        for name, value in zip(names, inputs, strict=True)
+        if isinstance(value, (Tensor, bool, int, float, str))
+    ]
+    return f"The input was {', '.join(said)}." if said else ""
+
+
+def what_is_right(cases: list[str]) -> str:
+    """Say with which cases an answer is right, as a hint at where to look."""
+    if not cases:
+        return "No check passes yet."
+    return f"It is right with {' and with '.join(cases)}: what is different here?"
