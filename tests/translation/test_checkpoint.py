@@ -5,7 +5,15 @@ import json
 import pytest
 import torch
 
-from ttutor.translation.checkpoint import STATE, TENSORS, Checkpoint, copy_into, load_checkpoint, save_checkpoint
+from ttutor.translation.checkpoint import (
+    FORMAT,
+    STATE,
+    TENSORS,
+    Checkpoint,
+    copy_into,
+    load_checkpoint,
+    save_checkpoint,
+)
 from ttutor.translation.errors import CheckpointError
 
 
@@ -113,8 +121,8 @@ def test_when_none_is_whole_the_message_names_each(tmp_path):
 
 def test_another_format_is_named(tmp_path):
     path = save_checkpoint(tmp_path, checkpoint(1)) / STATE
-    path.write_text(path.read_text().replace("ttutor-translation-checkpoint-1", "ttutor-translation-checkpoint-9"))
-    with pytest.raises(CheckpointError, match="checkpoint-9', expected 'ttutor-translation-checkpoint-1'"):
+    path.write_text(path.read_text().replace(FORMAT, "ttutor-translation-checkpoint-9"))
+    with pytest.raises(CheckpointError, match=f"checkpoint-9', expected '{FORMAT}'"):
         load_checkpoint(tmp_path)
 
 

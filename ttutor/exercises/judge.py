@@ -39,7 +39,7 @@ def judge(
     expected = expectations(exercise, seed, cases)
     came = outcomes_of(exercise, answer, expected, seed, cases)
     if all(isinstance(one.error, NotImplementedError) for one in came):
-        return _not_started(exercise, cases)
+        return _not_started(exercise, answer, cases)
     tried = tuple(Tried(case.name, one.right, case.points) for case, one in zip(cases, came, strict=True))
     result = Result.of(exercise, tried)
     if all(one.right for one in came):
@@ -56,7 +56,7 @@ def _not_run(
 ) -> Result | None:
     """The verdict on an answer that need not be run: the stub, what cannot be called, and what takes a shortcut."""
     if student_code.is_untouched(exercise, answer):
-        return _not_started(exercise, cases)
+        return _not_started(exercise, answer, cases)
     inputs = make_inputs(exercise, cases[0], seed)
     if problem := student_code.cannot_load(exercise, answer, inputs, input_names(exercise, len(inputs))):
         return _unseen(exercise, cases, "cannot_load", problem)
@@ -65,8 +65,9 @@ def _not_run(
     return None
 
 
-def _not_started(exercise: Exercise, cases: tuple[Case, ...]) -> Result:
-    text = wording.not_started(exercise, is_puzzle=student_code.is_puzzle(exercise))
+def _not_started(exercise: Exercise, answer: Any, cases: tuple[Case, ...]) -> Result:
+    name = getattr(answer, "__name__", exercise.name)
+    text = wording.not_started(name, is_puzzle=student_code.is_puzzle(exercise))
     return _unseen(exercise, cases, "not_started", text)
 
 

@@ -8,14 +8,12 @@ from typing import Any
 
 from torch import Tensor
 
-from ttutor.exercises.exercise import Exercise
 
-
-def not_started(exercise: Exercise, *, is_puzzle: bool) -> str:
-    """What to say to an untouched stub: one without a body, or code that was to be mended."""
+def not_started(name: str, *, is_puzzle: bool) -> str:
+    """What to say to an untouched stub of this name: one without a body, or code that was to be mended."""
     if is_puzzle:
-        return f"Not started: `{exercise.name}` is still as you found it. Find what is wrong, mend it, check again."
-    return f"Not started: write the body of `{exercise.name}`, then check again."
+        return f"Not started: `{name}` is still as you found it. Find what is wrong, mend it, check again."
+    return f"Not started: write the body of `{name}`, then check again."
 
 
 def passed(n_checks: int, n_hidden: int) -> str:

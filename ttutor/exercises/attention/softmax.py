@@ -24,9 +24,11 @@ def reference(scores, dim=-1):
 
 
 def _scores_on_levels(generator):
-    """Rows whose scores lie hundreds apart, so that no one constant suits them all."""
+    """Rows whose scores lie hundreds apart, so that no one constant suits them; in one row they do so themselves."""
     levels = torch.tensor([[0.0], [300.0], [-600.0], [900.0]])
-    return (2 * torch.randn(4, 7, generator=generator) + levels,)
+    scores = 2 * torch.randn(4, 7, generator=generator) + levels
+    scores[0, 2] -= 200.0
+    return (scores,)
 
 
 def _three_axes(generator):
@@ -126,6 +128,12 @@ row 0.
                 says="Right for small numbers, NaN for large ones: exp(300) overflows, and far below zero every power "
                 "is 0, which gives 0/0. Taking a constant off a row changes nothing: which one keeps exp at 1 or less?",
                 answers=(wrong.unstable,),
+            ),
+            Mistake(
+                id="row_minimum",
+                says="Right until scores of one row lie far apart: you take the row's minimum off, and what stands 100 "
+                "above it overflows. Which score of the row must become 0, so that no power is larger than 1?",
+                answers=(wrong.row_minimum,),
             ),
             Mistake(
                 id="one_maximum",

@@ -18,6 +18,11 @@ def unstable(scores, dim=-1):
     return powers / powers.sum(dim=dim, keepdim=True)
 
 
+def row_minimum(scores, dim=-1):
+    powers = (scores - scores.amin(dim=dim, keepdim=True)).exp()
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
 def one_maximum(scores, dim=-1):
     powers = (scores - scores.max()).exp()
     return powers / powers.sum(dim=dim, keepdim=True)
