@@ -103,7 +103,10 @@ def test_progress_is_kept_and_never_falls(ttutor, work) -> None:
 
 
 def test_all_right_is_exit_code_0(ttutor, work) -> None:
-    ttutor("check", "my_work.py", "attention.softmax")
+    points = find("attention.softmax").points
+    ran = ttutor("check", "my_work.py", "attention.softmax")
+    assert ran.exit_code == 0
+    assert f"{points} of {points} points" in ran.output
 
 
 def test_hints_come_where_they_are_asked_for(ttutor, work) -> None:

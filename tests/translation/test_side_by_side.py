@@ -39,7 +39,8 @@ def test_results_come_in_the_order_of_the_items(n_places, n_items):
 def test_two_threads_work_at_the_same_time(threads):
     threads(2)
     both = threading.Barrier(2, timeout=20)
-    SideBySide(2, seed=0).map(lambda _: both.wait(), [1, 2])  # a barrier that one alone would never pass
+    places = SideBySide(2, seed=0).map(lambda _: both.wait(), [1, 2])  # a barrier that one alone would never pass
+    assert sorted(places) == [0, 1]
 
 
 @pytest.mark.parametrize("n_places", [2, 3])
@@ -88,4 +89,5 @@ def test_an_error_comes_through():
 
 def test_a_process_that_is_done_with_its_places_ends():
     program = "from ttutor.translation.side_by_side import SideBySide as S; S(2, seed=0).map(print, [1, 2])"
-    subprocess.run([sys.executable, "-c", program], check=True, timeout=60)
+    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
+    assert (ended.returncode, sorted(ended.stdout.split())) == (0, ["1", "2"])
