@@ -50,7 +50,7 @@ def cell(page: Page, row: int, column: int):
 
 
 def shown_weights(page: Page, n_rows: int, n_columns: int) -> np.ndarray:
-    values = page.locator("td[data-weight]").evaluate_all("cells => cells.map((c) => Number(c.dataset.weight))")
+    values = page.locator("td[data-value]").evaluate_all("cells => cells.map((c) => Number(c.dataset.value))")
     return np.array(values).reshape(n_rows, n_columns)
 
 

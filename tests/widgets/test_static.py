@@ -13,7 +13,7 @@ GZIP_BUDGET, RAW_BUDGET = 50_000, 150_000
 def test_jupyter_and_the_static_page_run_the_same_module() -> None:
     assert str(AttentionExplorer._esm) == static.module_source("attention")
     # mount.js joins the two strings that static_script wrote into it.
-    assert static.module_source("attention") == static._core() + static._part("attention")
+    assert static.module_source("attention") == static._shared() + static._part("attention")
 
 
 @pytest.mark.parametrize("name", static.module_names())
@@ -25,7 +25,7 @@ def test_a_module_stands_alone(name: str) -> None:
 
 
 def test_no_module_writes_markup_from_strings() -> None:
-    for name in [*static.module_names(), "core", "mount"]:
+    for name in [*static.module_names(), *static._SHARED, "mount"]:
         assert not re.search(r"innerHTML|outerHTML|insertAdjacentHTML|document\.write|\beval\b", static._read(name)), (
             name
         )

@@ -38,6 +38,12 @@ body {{ background: Canvas; color: CanvasText; font-family: system-ui, sans-seri
 """
 
 
+_FIT_FRAME = """
+const fit = () => { window.frameElement.style.height = `${document.documentElement.offsetHeight + 32}px`; };
+if (window.frameElement) new ResizeObserver(fit).observe(document.documentElement);
+"""
+
+
 class Explorer(anywidget.AnyWidget):
     """An interactive figure. A subclass names its ES module and the traits that make up its state.
 
@@ -81,13 +87,20 @@ class Explorer(anywidget.AnyWidget):
         Returns:
             The path that was written.
         """
-        title = html.escape(title or self._title)
-        page = _PAGE.format(title=title, body=self.to_html(), script=static_script([self._module]))
-        Path(path).write_text(page, encoding="utf-8")
+        Path(path).write_text(self._page(title or self._title), encoding="utf-8")
         return Path(path)
+
+    def _page(self, title: str, script_after: str = "") -> str:
+        script = static_script([self._module]) + script_after
+        return _PAGE.format(title=html.escape(title), body=self.to_html(), script=script)
 
     def __repr__(self) -> str:
         return f"{type(self).__name__}({self.describe()})"
+
+    def _repr_html_(self) -> str:
+        """The saved page in a frame of its own, for places that have no widgets but run scripts."""
+        page, label = html.escape(self._page(self._title, _FIT_FRAME)), html.escape(self._title)
+        return f'<iframe srcdoc="{page}" title="{label}" style="width:100%;height:30rem;border:0"></iframe>'
 
     def _repr_mimebundle_(self, **options: Any) -> tuple[dict, dict] | None:
         bundle = super()._repr_mimebundle_(**options)
@@ -128,19 +141,47 @@ def number_array(name: str, values: Any) -> np.ndarray:
 
 
 def rounded_matrix(name: str, values: Any, shape: Sequence[int], decimals: int) -> list[list[float]]:
+    """Numbers of queries and keys, rounded, as nested lists that JSON can hold: see `rounded_array`."""
+    return rounded_array(name, values, shape, decimals, axes="queries, keys")
+
+
+def rounded_array(name: str, values: Any, shape: Sequence[int | None], decimals: int, *, axes: str) -> list:
     """Numbers of the expected size, rounded, as nested lists that JSON can hold.
+
+    Args:
+        name: what the caller calls them, for messages.
+        values: a tensor, an array or nested lists.
+        shape: the size of each axis; None for any size above 0.
+        decimals: digits after the point that are kept.
+        axes: the axes' names in words, for messages.
 
     Raises:
         ValueError: when rows differ in length, the size is another, or a number is NaN or infinite.
+
+    >>> rounded_array("widths", [1.23456, -0.0001], (2,), 2, axes="layers")
+    [1.23, 0.0]
     """
     array = number_array(name, values)
-    if array.shape != tuple(shape):
-        hint = f"; choose one sentence and one head, such as {name}[0, 0]" if array.ndim > len(shape) else ""
-        raise ValueError(f"{name} has shape {array.shape}, expected {tuple(shape)} (queries, keys){hint}")
+    fits = array.ndim == len(shape) and all(
+        size == wanted if wanted is not None else size > 0 for size, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
+        surplus = array.ndim - len(shape)
+        hint = f"; choose one sentence and one head, such as {name}[{', '.join(['0'] * surplus)}]" if surplus > 0 else ""
+        raise ValueError(f"{name} has shape {array.shape}, expected {wanted} ({axes}){hint}")
     if not np.isfinite(array).all():
-        row, column = (int(i) for i in np.argwhere(~np.isfinite(array))[0])
-        raise ValueError(f"{name}[{row}][{column}] is {array[row, column]}; every entry has to be a finite number")
-    return [[round(number, decimals) + 0.0 for number in row] for row in array.tolist()]
+        place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])
+        written = "".join(f"[{i}]" for i in place)
+        raise ValueError(f"{name}{written} is {array[place]}; every entry has to be a finite number")
+    return _rounded(array.tolist(), decimals)
+
+
+def _rounded(values: Any, decimals: int) -> Any:
+    """Nested lists with every number rounded, without minus zeros."""
+    if isinstance(values, list):
+        return [_rounded(value, decimals) for value in values]
+    return round(values, decimals) + 0.0
 
 
 def positive(name: str, value: float | int) -> float | int:

@@ -9,6 +9,8 @@ from typing import Any
 
 import ipywidgets
 
+from ttutor.widgets.base import Explorer
+
 _NOTE = "In Jupyter or Colab this cell has controls: change the input and the result follows."
 
 
@@ -105,6 +107,8 @@ def result_html(result: Any, alt: str = "") -> str:
     """
     if hasattr(result, "savefig"):
         return _figure_html(result, alt)
+    if isinstance(result, Explorer):
+        return result.to_html()
     rich = getattr(result, "_repr_html_", None)
     markup = rich() if callable(rich) else None
     if isinstance(markup, str):

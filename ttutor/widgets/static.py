@@ -13,8 +13,9 @@ from pathlib import Path
 
 from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PALETTE, PALETTE_DARK
 
-_SHARED = ("core", "mount")
-_IMPORT_CORE = re.compile(r'^import\s*\{[^}]*\}\s*from\s*"\./core\.js";\n', re.MULTILINE)
+_SHARED = ("core", "controls", "drawing")
+"""In the order in which they stand on one another."""
+_IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(_SHARED)})\.js";\n', re.MULTILINE)
 _EXPORT = re.compile(r"^export (?=(async )?function|const|class)", re.MULTILINE)
 
 
@@ -25,7 +26,7 @@ def module_names() -> list[str]:
     True
     """
     names = (Path(entry.name) for entry in (files("ttutor.widgets") / "js").iterdir())
-    return sorted(name.stem for name in names if name.suffix == ".js" and name.stem not in _SHARED)
+    return sorted(name.stem for name in names if name.suffix == ".js" and name.stem not in (*_SHARED, "mount"))
 
 
 def module_source(name: str) -> str:
@@ -34,13 +35,13 @@ def module_source(name: str) -> str:
     Raises:
         ValueError: when there is no explorer of that name.
     """
-    return _core() + _part(name)
+    return _shared() + _part(name)
 
 
 def static_script(names: list[str] | None = None) -> str:
     """A classic script that mounts the explorers of a page; all of them unless some are named."""
     parts = {name: _part(name) for name in (module_names() if names is None else names)}
-    script = _read("mount").replace('/*CORE*/ ""', _literal(_core()))
+    script = _read("mount").replace('/*SHARED*/ ""', _literal(_shared()))
     return script.replace("/*MODULES*/ {}", _literal(parts))
 
 
@@ -63,17 +64,18 @@ def _read(name: str) -> str:
 
 
 @cache
-def _core() -> str:
-    """The shared part, with the palette of ``style.py`` written in: the colours have one source."""
+def _shared() -> str:
+    """The shared parts as one, with the palette of ``style.py`` written in: the colours have one source."""
     colours = {"light": _properties(PALETTE, OUTLINES), "dark": _properties(PALETTE_DARK, OUTLINES_DARK)}
-    return _EXPORT.sub("", _read("core").replace("/*COLOURS*/ { light: {}, dark: {} }", _literal(colours)))
+    together = "".join(_IMPORT.sub("", _read(name)) for name in _SHARED)
+    return _EXPORT.sub("", together.replace("/*COLOURS*/ { light: {}, dark: {} }", _literal(colours)))
 
 
 @cache
 def _part(name: str) -> str:
     if name not in module_names():
         raise ValueError(f"no explorer {name!r}; there are {', '.join(module_names())}")
-    return _IMPORT_CORE.sub("", _read(name))
+    return _IMPORT.sub("", _read(name))
 
 
 def _properties(fills: dict[str, str], outlines: dict[str, str]) -> dict[str, str]:

@@ -1,34 +1,33 @@
 // What every explorer shares: colours, numbers, controls, keyboard, words for screen readers.
-// Modules import from here; ttutor/widgets/static.py writes both into one ES module, for Jupyter and for the book alike.
+// ttutor/widgets/static.py writes core, controls, drawing and one explorer into one ES module, for Jupyter and the book.
 // Text from outside reaches the page through textContent and attributes only, never as markup.
 
 export const COLOURS = /*COLOURS*/ { light: {}, dark: {} };
 
-const BASE_CSS = `
+/** Style sheets of everything shared: each part adds its own. */
+export const SHARED_CSS = [`
 :host { display: block; color: inherit; container-type: inline-size; }
 .tt { font: 0.95rem/1.45 system-ui, -apple-system, "Segoe UI", sans-serif; color: inherit; max-width: 100%; }
 .tt *, .tt *::before { box-sizing: border-box; }
 .tt [hidden] { display: none; }
 .tt-line { --line: color-mix(in srgb, currentColor 50%, transparent); }
-.tt-controls { display: flex; flex-wrap: wrap; align-items: center; gap: 0.4rem 1.1rem; margin: 0 0 0.6rem; }
-.tt-slider { display: flex; flex: 1 1 12rem; max-width: 26rem; align-items: center; gap: 0.6rem; min-height: 2rem; }
-.tt-slider input { flex: 1; min-width: 5rem; margin: 0; height: 1.75rem; accent-color: var(--tt-weights-line); }
-.tt-slider output { min-width: 2.6em; text-align: end; font-variant-numeric: tabular-nums; }
-.tt-toggle { display: inline-flex; align-items: center; gap: 0.45rem; min-height: 2rem; cursor: pointer; }
-.tt-toggle input { width: 1.1rem; height: 1.1rem; margin: 0; accent-color: var(--tt-weights-line); }
-.tt-button { font: inherit; color: inherit; background: transparent; cursor: pointer; min-height: 2rem;
-  padding: 0.15rem 0.8rem; border: 1px solid color-mix(in srgb, currentColor 50%, transparent); border-radius: 0.35rem; }
-.tt-button:hover { background: color-mix(in srgb, currentColor 8%, transparent); }
 .tt :focus-visible { outline: 2px solid currentColor; outline-offset: 1px; }
 .tt-note { font-size: 0.85em; opacity: 0.85; margin: 0.5rem 0 0; }
 .tt-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
 @media (prefers-reduced-motion: no-preference) { .tt-ease { transition: background-color 120ms, width 120ms; } }
-@media print { .tt-controls { display: none; } }
-`;
+`];
 
 /** Build an element: properties first, then children; a string child becomes text, never markup. */
 export function make(tag, properties = {}, ...children) {
-  const node = document.createElement(tag);
+  return dress(document.createElement(tag), properties, children);
+}
+
+/** The same for a part of a drawing. */
+export function svg(tag, properties = {}, ...children) {
+  return dress(document.createElementNS("http://www.w3.org/2000/svg", tag), properties, children);
+}
+
+function dress(node, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
@@ -54,6 +53,22 @@ let instances = 0;
 export function uniqueId(prefix = "tt") {
   instances += 1;
   return `${prefix}-${instances}`;
+}
+
+/** Write a count with spaces between thousands that do not break: 12 288. */
+export function formatCount(value) {
+  return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+}
+
+/** A quantity of any size with three digits and a unit's prefix: 1.23 M, 456 k, 7. Binary prefixes for bytes. */
+export function formatSize(value, unit = "", binary = false) {
+  const base = binary ? 1024 : 1000;
+  const prefixes = binary ? ["", "Ki", "Mi", "Gi", "Ti", "Pi"] : ["", "k", "M", "G", "T", "P", "E"];
+  let power = 0;
+  while (Math.abs(value) / base ** power >= 999.5 && power < prefixes.length - 1) power += 1;
+  const short = value / base ** power;
+  const digits = power === 0 && Number.isInteger(value) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(short) || 1)));
+  return `${formatNumber(short, Math.min(digits, 3))}\u00a0${prefixes[power]}${unit}`.trimEnd();
 }
 
 /** Write a number as the book does: `decimals` places, a real minus sign, no minus zero. */
@@ -91,7 +106,12 @@ export function openFrame(el, label, css) {
   const root = make("section", { class: "tt tt-line", "aria-label": label });
   const announcer = make("div", { class: "tt-hidden", "aria-live": "polite", role: "status" });
   const shadow = el.attachShadow({ mode: "open" });
-  shadow.append(make("style", { text: BASE_CSS + css }), root, announcer);
+  shadow.append(make("style", { text: [...SHARED_CSS, css].join("") }), root, announcer);
+
+  // Jupyter has shortcuts on bare letters and arrows: what is pressed in here is not meant for the notebook.
+  root.addEventListener("keydown", (event) => {
+    if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Escape") event.stopPropagation();
+  });
 
   const paint = () => {
     const mode = onDarkPage(el) ? "dark" : "light";
@@ -126,38 +146,6 @@ export function openFrame(el, label, css) {
   };
 }
 
-/** A labelled slider; `set(value)` moves it without an event. */
-export function slider({ label, min, max, step, decimals = 1, onInput }) {
-  const id = uniqueId("tt-slider");
-  const input = make("input", { id, type: "range", min, max, step });
-  const output = make("output", { for: id });
-  const set = (value) => {
-    input.value = value;
-    output.textContent = formatNumber(value, decimals);
-    input.setAttribute("aria-valuetext", output.textContent);
-  };
-  input.addEventListener("input", () => {
-    set(Number(input.value));
-    onInput(Number(input.value));
-  });
-  return { node: make("div", { class: "tt-slider" }, make("label", { for: id, text: label }), input, output), set };
-}
-
-/** A labelled checkbox; `set(value)` changes it without an event. */
-export function toggle({ label, onChange }) {
-  const input = make("input", { type: "checkbox", onchange: () => onChange(input.checked) });
-  return {
-    node: make("label", { class: "tt-toggle" }, input, make("span", { text: label })),
-    set: (value) => {
-      input.checked = value;
-    },
-  };
-}
-
-export function button({ label, onClick }) {
-  return make("button", { class: "tt-button", type: "button", text: label, onclick: onClick });
-}
-
 /** Set one or more traits and send them to the kernel, if there is one. */
 export function setTraits(model, values) {
   for (const [name, value] of Object.entries(values)) model.set(name, value);
@@ -170,43 +158,4 @@ export function onTraits(model, names, draw) {
   return () => {
     for (const name of names) model.off(`change:${name}`, draw);
   };
-}
-
-/**
- * Arrow keys over a grid with one tab stop (the roving-tabindex pattern). `cellAt(row, column)` gives an element or
- * nothing; positions are read from each element's data-row and data-column.
- */
-export function rovingGrid(container, cellAt, bounds) {
-  let stop = null;
-  const makeStop = (cell) => {
-    if (stop && stop !== cell) stop.tabIndex = -1;
-    stop = cell;
-    stop.tabIndex = 0;
-  };
-  const clamp = (value, low, high) => Math.min(Math.max(value, low), high);
-  container.addEventListener("keydown", (event) => {
-    const cell = event.target.closest("[data-row]");
-    if (!cell || event.altKey || event.metaKey) return;
-    const { firstRow, lastRow, firstColumn, lastColumn } = bounds();
-    let row = Number(cell.dataset.row);
-    let column = Number(cell.dataset.column);
-    if (event.key === "ArrowUp") row -= 1;
-    else if (event.key === "ArrowDown") row += 1;
-    else if (event.key === "ArrowLeft") column -= 1;
-    else if (event.key === "ArrowRight") column += 1;
-    else if (event.key === "Home") [row, column] = [event.ctrlKey ? firstRow : row, firstColumn];
-    else if (event.key === "End") [row, column] = [event.ctrlKey ? lastRow : row, lastColumn];
-    else return;
-    event.preventDefault();
-    event.stopPropagation(); // Jupyter would move to another notebook cell
-    const target = cellAt(clamp(row, firstRow, lastRow), clamp(column, firstColumn, lastColumn));
-    if (!target) return;
-    makeStop(target);
-    target.focus();
-  });
-  container.addEventListener("focusin", (event) => {
-    const cell = event.target.closest("[data-row]");
-    if (cell) makeStop(cell);
-  });
-  return { makeStop };
 }

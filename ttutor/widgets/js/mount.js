@@ -2,7 +2,7 @@
 // disk, so the ES modules travel as text and are imported from data: addresses.
 (function () {
   "use strict";
-  const CORE = /*CORE*/ "";
+  const SHARED = /*SHARED*/ "";
   const MODULES = /*MODULES*/ {};
   const loaded = {};
 
@@ -27,7 +27,7 @@
   }
 
   function load(name) {
-    return (loaded[name] ||= import(`data:text/javascript;charset=utf-8,${encodeURIComponent(CORE + MODULES[name])}`));
+    return (loaded[name] ||= import(`data:text/javascript;charset=utf-8,${encodeURIComponent(SHARED + MODULES[name])}`));
   }
 
   /** Draw beside the fallback and take the fallback away only when that has worked. */
