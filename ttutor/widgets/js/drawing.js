@@ -26,7 +26,9 @@ SHARED_CSS.push(`
 .tt-matrix td.near { box-shadow: inset 0 0 0 1px currentColor; }
 .tt-matrix td.on { box-shadow: inset 0 0 0 2px currentColor; }
 .tt-chart { position: relative; min-width: 0; flex: 1 1 18rem; max-width: 46rem; }
-.tt-chart svg { display: block; width: 100%; overflow: visible; touch-action: pan-y; }
+.tt-chart > svg { display: block; width: 100%; overflow: visible; touch-action: pan-y; }
+.tt-legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.1rem; }
+.tt-legend .key { display: inline-flex; align-items: center; gap: 0.4rem; }
 .tt-chart text { font-size: 12px; fill: currentColor; }
 .tt-chart .grid { stroke: currentColor; stroke-opacity: 0.18; }
 .tt-chart .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
@@ -153,15 +155,16 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
     const keys = series.map((one, i) => make("span", { class: "key" },
       svg("svg", { width: 28, height: 10, "aria-hidden": "true" }, svg("line", { x1: 1, x2: 27, y1: 5, y2: 5, class: "line",
         "stroke-width": 2, stroke: `var(--tt-${one.colour}-line)`, "stroke-dasharray": DASHES[i % DASHES.length] })),
-      make("span", { text: cursor === null || !one.points.length ? ` ${one.name}  ` : ` ${one.name}: ${text(nearest(one.points)[1])}  ` })));
-    refill(legend, cursor === null ? null : make("span", { text: `${x.label} ${(x.format || formatNumber)(cursor)} · ` }), ...keys);
+      make("span", { text: cursor === null || !one.points.length ? one.name : `${one.name}: ${text(nearest(one.points)[1])}` })));
+    refill(legend, cursor === null ? null : make("span", { text: `${x.label} ${(x.format || formatNumber)(cursor)}` }), ...keys);
   };
 
   const paint = () => {
     if (!plot) return;
     const { x, y, series, title } = plot;
     const width = Math.max(node.clientWidth, 200);
-    const [left, right, top, bottom] = [58, 12, title ? 26 : 10, 42];
+    const marks = ticks(y.domain, 5, y.log).map((value) => [value, (y.format || formatTick)(value)]);
+    const [left, right, top, bottom] = [34 + 7 * Math.max(...marks.map(([, text]) => text.length)), 14, title ? 26 : 10, 42];
     const scale = ({ domain, log }, from, to) => {
       const t = log ? Math.log10 : (value) => value;
       const [low, high] = domain.map(t);
@@ -176,9 +179,9 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
       ...ticks(x.domain, Math.max(2, Math.floor(width / 90)), x.log).flatMap((value) => [
         svg("line", { class: "grid", x1: px(value), x2: px(value), y1: top, y2: height - bottom }),
         svg("text", { x: px(value), y: height - bottom + 15, "text-anchor": "middle", text: (x.format || formatTick)(value) })]),
-      ...ticks(y.domain, 5, y.log).flatMap((value) => [
+      ...marks.flatMap(([value, text]) => [
         svg("line", { class: "grid", x1: left, x2: width - right, y1: py(value), y2: py(value) }),
-        svg("text", { x: left - 6, y: py(value) + 4, "text-anchor": "end", text: (y.format || formatTick)(value) })]),
+        svg("text", { x: left - 6, y: py(value) + 4, "text-anchor": "end", text })]),
       ...series.flatMap((one, i) => {
         const shown = one.points.filter(([a, b]) => inside(a, x) && inside(b, y));
         const stroke = `var(--tt-${one.colour}-line)`;

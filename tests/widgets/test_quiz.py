@@ -1,0 +1,117 @@
+"""The quiz in Python: what may be asked, what is stored, and what readers without scripts see."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import pytest
+
+from ttutor.widgets import Question, Quiz, Right, Wrong
+from ttutor.widgets.rich_text import plain_text, rich_html, rich_text
+
+
+def specimen() -> Quiz:
+    """The figure as the gallery shows it."""
+    return Quiz(
+        Question(
+            "The queries have the shape `5 64`, the keys `9 64`, the values `9 32`. What is the shape of the output?",
+            Wrong("`5 64`", "The queries' features are used up in the scores; none of them reaches the output."),
+            Right("`5 32`", "One row for each query, made of values."),
+            Wrong("`9 32`", "Keys and values are summed over: the 9 is the axis that disappears."),
+        ),
+        Question(
+            "What happens to the weights of a row when 10 is added to all of its scores?",
+            Wrong("They sharpen", "*Multiplying* the scores sharpens. Adding leaves their differences alone."),
+            Right("Nothing", "The factor $e^{10}$ stands above and below the fraction."),
+        ),
+        Question(
+            r"Why divide by $\sqrt{d_\mathrm{head}}$?",
+            Right(
+                "The spread of a sum of independent terms grows with the root of their number", "So the spread stays."
+            ),
+            Wrong("It is a convention", r"Without it the weights are one-hot at $d_\mathrm{head} = 512$."),
+        ),
+    )
+
+
+ASK = {"prompt": "Which?", "choices": (Right("this", "Yes."), Wrong("that", "It is not."))}
+
+
+def test_the_state_is_data_and_the_trait_is_what_was_opened() -> None:
+    made = specimen()
+    state = json.loads(json.dumps(made.static_state()))
+    assert [len(one["choices"]) for one in state["questions"]] == [3, 2, 2]
+    assert state["questions"][0]["prompt"][1] == ["code", "5 64"]
+    assert state["opened"] == [[], [], []]
+    made.opened = [[0, 1], [1], []]
+    assert made.right_at_once == 1
+    assert repr(made) == "Quiz(3 questions, 2 answered)"
+
+
+@pytest.mark.parametrize(
+    ("opened", "message"),
+    [
+        ([[0]], "1 lists, expected one for each of the 3"),
+        ([[3], [], []], "from 0 to 2"),
+        ([[0, 0], [], []], "different"),
+    ],
+)
+def test_impossible_answers_are_refused(opened: list, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        specimen().opened = opened
+
+
+@pytest.mark.parametrize(
+    ("make", "error", "message"),
+    [
+        (lambda: Quiz(), ValueError, "at least one Question"),
+        (lambda: Quiz("What?"), TypeError, "expected Question"),
+        (lambda: Question("What?", Right("a", "b")), ValueError, "has 1 choices, expected 2 to 8"),
+        (lambda: Question("What?", Right("a", "b"), "c"), TypeError, "has to be Right"),
+        (lambda: Question("What?", Wrong("a", "x"), Wrong("b", "y")), ValueError, "no choice is right"),
+        (lambda: Question("What?", Right("a", "x"), Right("b", "y")), ValueError, "every choice is right"),
+        (lambda: Question("What?", Right("a", "x"), Wrong("a", "y")), ValueError, "read the same"),
+        (lambda: Quiz(Question("What?", Right("a", " "), Wrong("b", "y"))), ValueError, "an empty string"),
+        (lambda: Quiz(Question(r"$\foo$?", *ASK["choices"])), ValueError, r"uses \\foo, which is not known"),
+        (lambda: Quiz(Question(7, *ASK["choices"])), TypeError, "expected text, got int"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(make, error, message) -> None:
+    with pytest.raises(error, match=message):
+        make()
+
+
+def test_without_scripts_the_explanations_come_after_all_questions() -> None:
+    page = specimen().fallback_html()
+    questions, answers = page.split("<strong>Answers</strong>")
+    assert "What is the shape" in questions
+    assert "used up in the scores" not in questions
+    verdicts = re.findall(r"<strong>(Right|No)\.</strong>", answers)
+    assert verdicts == ["No", "Right", "No", "No", "Right", "Right", "No"]
+
+
+def test_markup_in_texts_is_text() -> None:
+    nasty = '<img src=x onerror="1">'
+    made = Quiz(Question(nasty, Right(f"`{nasty}`", nasty), Wrong("b", "c")))
+    assert "<img" not in made.fallback_html()
+    assert "<img" not in made.to_html()
+
+
+@pytest.mark.parametrize(
+    ("source", "letters"),
+    [
+        ("a *b* **c** `d`", "a b c d"),
+        (r"$\frac{a}{b}$", "ab"),
+        (r"$d_\mathrm{head}$", "dhead"),
+        ("5 $ and 3 $", "5 $ and 3 $"),
+        ("one\n  two", "one two"),
+        ("a_b * c", "a_b * c"),
+    ],
+)
+def test_letters_survive(source: str, letters: str) -> None:
+    assert plain_text(rich_text(source)) == letters
+
+
+def test_words_in_formulas_stay_words() -> None:
+    assert "<mtext>head</mtext>" in rich_html(rich_text(r"$d_\mathrm{head}$"))

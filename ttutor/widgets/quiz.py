@@ -1,0 +1,164 @@
+"""Questions whose every choice is explained."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import traitlets as t
+
+from ttutor.widgets.base import Explorer
+from ttutor.widgets.rich_text import rich_html, rich_text
+
+_LETTERS = "abcdefgh"
+
+
+@dataclass(frozen=True)
+class Choice:
+    """A possible answer, and what there is to say for and against it; use `Right` or `Wrong`."""
+
+    text: str
+    why: str
+    right: bool
+
+
+class Right(Choice):
+    """A right answer and its reason.
+
+    >>> Right("5 32", "One row for each query, made of values.").right
+    True
+    """
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(text, why, True)
+
+
+class Wrong(Choice):
+    """A wrong answer, with the reason why, or why one might think so.
+
+    >>> Wrong("9 32", "Keys and values are summed over.").right
+    False
+    """
+
+    def __init__(self, text: str, why: str) -> None:
+        super().__init__(text, why, False)
+
+
+class Question:
+    """A question with its choices, in the order in which they are offered.
+
+    Args:
+        prompt: what is asked.
+        *choices: two to eight of `Right` and `Wrong`, at least one of them right.
+
+    Raises:
+        TypeError: when something else than a choice stands among them.
+        ValueError: when there are too few or too many, none is right, all are, or two read the same.
+
+    >>> Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits."))
+    Question('What is 1 + 1?')
+    """
+
+    def __init__(self, prompt: Any, *choices: Any) -> None:
+        stray = next((choice for choice in choices if not isinstance(choice, Choice)), None)
+        if stray is not None:
+            raise TypeError(f"{prompt!r}: every choice has to be Right(...) or Wrong(...), not {stray!r}")
+        if not 2 <= len(choices) <= len(_LETTERS):
+            raise ValueError(f"{prompt!r} has {len(choices)} choices, expected 2 to {len(_LETTERS)}")
+        n_right = sum(choice.right for choice in choices)
+        if n_right in (0, len(choices)):
+            raise ValueError(
+                f"{prompt!r}: {'no' if not n_right else 'every'} choice is right; some have to be, not all"
+            )
+        if len({choice.text for choice in choices}) < len(choices):
+            raise ValueError(f"{prompt!r}: two choices read the same")
+        self.prompt, self.choices = prompt, choices
+
+    def __repr__(self) -> str:
+        return f"Question({self.prompt!r})"
+
+    def as_state(self) -> dict[str, Any]:
+        """The question as data, its texts as nodes of `ttutor.widgets.rich_text`."""
+        choices = [
+            {"text": rich_text(choice.text), "why": rich_text(choice.why), "right": choice.right}
+            for choice in self.choices
+        ]
+        return {"prompt": rich_text(self.prompt), "choices": choices}
+
+
+class Quiz(Explorer):
+    """Questions to answer for oneself: choosing an answer shows what there is to say about it, right or wrong.
+
+    In Jupyter ``opened`` holds, for each question, the numbers of the choices in the order in which they were chosen.
+    Where scripts are off and in print the explanations stand together at the end.
+
+    Args:
+        *questions: at least one `Question`. Texts may have ```code```, ``*emphasis*`` and ``$formulas$``.
+
+    Raises:
+        TypeError: when something else than questions is given.
+        ValueError: when there is none, or a text cannot be read.
+
+    >>> quiz = Quiz(Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits.")))
+    >>> quiz
+    Quiz(1 question, 0 answered)
+    >>> quiz.opened = [[1, 0]]
+    >>> quiz.right_at_once
+    0
+    """
+
+    _module = "quiz"
+    _title = "Check yourself"
+    _state_keys = ("questions", "opened")
+
+    questions = t.List(t.Dict()).tag(sync=True)
+    opened = t.List(t.List(t.Int())).tag(sync=True)
+
+    def __init__(self, *questions: Any) -> None:
+        stray = next((one for one in questions if not isinstance(one, Question)), None)
+        if stray is not None:
+            raise TypeError(f"expected Question(...) objects, got {type(stray).__name__}")
+        if not questions:
+            raise ValueError("a quiz needs at least one Question")
+        super().__init__(questions=[one.as_state() for one in questions], opened=[[] for _ in questions])
+
+    @property
+    def right_at_once(self) -> int:
+        """How many questions were answered right with the first choice."""
+        pairs = zip(self.questions, self.opened, strict=True)
+        return sum(question["choices"][opened[0]]["right"] for question, opened in pairs if opened)
+
+    def describe(self) -> str:
+        """The number of questions, and of those that were answered."""
+        n = len(self.questions)
+        return f"{n} question{'s' if n > 1 else ''}, {sum(map(bool, self.opened))} answered"
+
+    def fallback_html(self) -> str:
+        """The questions with their choices, and all explanations at the end."""
+        asked = "".join(f"<li>{rich_html(one['prompt'])}{_choices(one['choices'])}</li>" for one in self.questions)
+        answered = "".join(f"<li>{_explanations(one['choices'])}</li>" for one in self.questions)
+        return f"<ol>{asked}</ol><p><strong>Answers</strong></p><ol>{answered}</ol>"
+
+    @t.validate("opened")
+    def _check_opened(self, proposal: dict) -> list[list[int]]:
+        opened = proposal["value"]
+        sizes = [len(one["choices"]) for one in self.questions]
+        if len(opened) != len(sizes):
+            raise ValueError(f"opened has {len(opened)} lists, expected one for each of the {len(sizes)} questions")
+        for number, (chosen, size) in enumerate(zip(opened, sizes, strict=True)):
+            if len(set(chosen)) < len(chosen) or not all(0 <= choice < size for choice in chosen):
+                raise ValueError(f"opened[{number}] is {chosen}, expected different numbers from 0 to {size - 1}")
+        return opened
+
+
+def _choices(choices: Sequence[dict[str, Any]]) -> str:
+    lines = (f"<li>{rich_html(choice['text'])}</li>" for choice in choices)
+    return f'<ol type="a">{"".join(lines)}</ol>'
+
+
+def _explanations(choices: Sequence[dict[str, Any]]) -> str:
+    lines = (f"<li>{_verdict(choice['right'])} {rich_html(choice['why'])}</li>" for choice in choices)
+    return f'<ol type="a">{"".join(lines)}</ol>'
+
+
+def _verdict(right: bool) -> str:
+    return "<strong>Right.</strong>" if right else "<strong>No.</strong>"
