@@ -83,6 +83,35 @@ def test_a_row_that_may_attend_to_nothing_gets_zeros() -> None:
     assert AttentionExplorer(TOKENS, SCORES, mask=mask).weights[0].tolist() == [0.0, 0.0, 0.0]
 
 
+@pytest.mark.parametrize("padding", [1, [False, False, True], np.array([False, False, True])])
+def test_padding_hides_keys_while_its_mask_is_on(padding) -> None:
+    explorer = AttentionExplorer(TOKENS, SCORES, padding=padding)
+    assert explorer.padding == [False, False, True]
+    without = softmax(np.round(SCORES, 3)[:, :2])
+    np.testing.assert_allclose(explorer.weights, np.pad(without, ((0, 0), (0, 1))), atol=1e-12)
+    explorer.padding_masked = False
+    np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3)), atol=1e-12)
+    explorer.padding_masked, explorer.padding = True, [True, False, False]
+    assert (explorer.weights[:, 0] == 0).all()
+
+
+def test_padding_causal_and_given_masks_work_together_and_empty_rows_are_said() -> None:
+    mask = [[True] * 3, [True, True, True], [True, False, True]]
+    explorer = AttentionExplorer(TOKENS, SCORES, mask=mask, causal=True, padding=[True, False, False])
+    expected = [[0, 0, 0], [0, 1, 0], [0, 0, 1]]
+    np.testing.assert_allclose(explorer.weights, expected, atol=1e-12)
+    assert "A row of – alone may attend to nothing: its weights are all 0." in explorer.fallback_html()
+    assert "may attend to nothing" not in AttentionExplorer(TOKENS, SCORES, padding=2).fallback_html()
+    assert (AttentionExplorer(TOKENS, SCORES, padding=3).weights == 0).all()
+    assert AttentionExplorer(TOKENS, SCORES).padding == AttentionExplorer(TOKENS, SCORES, padding=0).padding == []
+
+
+@pytest.mark.parametrize("padding", [4, -1, [True, False], [0, 1, 1], [[True] * 3], "abc", True])
+def test_padding_that_does_not_fit_is_refused(padding) -> None:
+    with pytest.raises(ValueError, match="padding is .* keys"):
+        AttentionExplorer(TOKENS, SCORES, padding=padding)
+
+
 def test_minus_infinity_is_read_as_masked() -> None:
     scores = torch.tensor(SCORES).masked_fill(~torch.ones(3, 3).tril().bool(), -torch.inf)
     explorer = AttentionExplorer(TOKENS, scores)

@@ -77,6 +77,10 @@ def slide(page: Page, key: str) -> None:
         {"d_head": 64, "scaled": False, "causal": True},
         {"mask": np.eye(6, dtype=bool) | (np.arange(6) > 3)},
         {"mask": np.arange(36).reshape(6, 6) > 5},
+        {"padding": 2},
+        {"padding": [True, False, True, False, False, False], "causal": True, "mask": np.arange(36).reshape(6, 6) > 5},
+        {"padding": 6},
+        {"padding": 3, "padding_masked": False},
     ],
     ids=str,
 )
@@ -169,6 +173,35 @@ def test_switches_and_reset(open_saved: Open) -> None:
     np.testing.assert_allclose(shown_weights(page, 6, 6), explorer(d_head=64).weights, atol=1e-6)
     assert page.get_by_label("divide by √d_head").is_checked()
     assert not page.get_by_label("causal mask").is_checked()
+
+
+def test_the_padding_switch_hides_and_shows_keys_and_reset_brings_it_back(open_saved: Open) -> None:
+    made = explorer(padding=2, causal=True)
+    page = open_saved(made)
+    switch = page.get_by_label("padding mask")
+    assert switch.is_checked()
+    expect(cell(page, 5, 5)).to_have_attribute("aria-label", "mat attends to mat: masked")
+    switch.press("Space")
+    expect(page.locator('[role="status"]')).to_contain_text("Padding mask off")
+    made.padding_masked = False
+    np.testing.assert_allclose(shown_weights(page, 6, 6), made.weights, atol=1e-6)
+    page.get_by_role("button", name="Reset").click()
+    assert switch.is_checked()
+    made.padding_masked = True
+    np.testing.assert_allclose(shown_weights(page, 6, 6), made.weights, atol=1e-6)
+
+
+def test_a_row_that_may_attend_to_nothing_says_so(open_saved: Open) -> None:
+    page = open_saved(explorer(padding=[True, True, False, False, False, False], causal=True))
+    cell(page, 1, -1).hover()
+    assert "“cat” may attend to no key (all masked): its weights are all 0" in panel(page)
+    assert "Sum of the row: 0.000" in panel(page)
+    cell(page, 2, -1).hover()
+    assert "What “sat” attends to" in panel(page)
+
+
+def test_the_padding_switch_is_there_only_with_padding(open_saved: Open) -> None:
+    expect(open_saved(explorer()).get_by_label("padding mask")).to_be_hidden()
 
 
 def test_the_scale_switch_is_there_only_with_raw_products(open_saved: Open) -> None:

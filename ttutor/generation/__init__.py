@@ -11,7 +11,7 @@ once. The filters (`top_p_only` and its like) are functions from distribution to
 functions from tokens to yes or no; both can be tried by hand, without a model.
 """
 
-from ttutor.generation.beam import beam_search, length_penalty
+from ttutor.generation.beam import BeamStep, beam_search, length_penalty
 from ttutor.generation.filters import min_p_only, top_k_only, top_p_only, with_temperature
 from ttutor.generation.hypothesis import Hypothesis, NewToken
 from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
@@ -21,6 +21,7 @@ from ttutor.generation.stopping import ends_with
 from ttutor.generation.streaming import most_probable, stream
 
 __all__ = [
+    "BeamStep",
     "ContinuationState",
     "DecodingState",
     "Hypothesis",

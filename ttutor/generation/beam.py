@@ -1,6 +1,7 @@
 """Beam search: several beginnings of each sequence at once, so that a token that looks poor now may pay off later."""
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 
 import torch
 from einops import rearrange
@@ -13,7 +14,7 @@ from ttutor.generation.state import DecodingState, begin, check_decodes, evaluat
 from ttutor.generation.stopping import Endings, as_end_ids
 from ttutor.generation.streaming import check_max_new_tokens
 
-__all__ = ["beam_search", "length_penalty"]
+__all__ = ["BeamStep", "beam_search", "length_penalty"]
 
 
 def length_penalty(n_tokens: int, alpha: float) -> float:
@@ -30,6 +31,29 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
     return ((5 + n_tokens) / 6) ** alpha
 
 
+@dataclass(frozen=True, eq=False)
+class BeamStep:
+    """What one step of `beam_search` sees: the open beginnings, ``beam_size`` of each sentence, and what may follow.
+
+    Attributes:
+        sentences: which sentence of the batch each group of beginnings belongs to.
+        tokens: the new tokens of each beginning, one row each.
+        totals: the log probability of each beginning; minus infinity where a group has fewer than ``beam_size``.
+        log_probabilities: of every token as the next one of each beginning.
+        candidates: the log probability of each group's best extensions, best first.
+        rows: which beginning each of them extends.
+        new_tokens: by which token.
+    """
+
+    sentences: tuple[int, ...]
+    tokens: Int[Tensor, "rows tokens"]
+    totals: Float[Tensor, "group beam"]
+    log_probabilities: Float[Tensor, "rows vocab_size"]
+    candidates: Float[Tensor, "group ranked"]
+    rows: Int[Tensor, "group ranked"]
+    new_tokens: Int[Tensor, "group ranked"]
+
+
 @torch.inference_mode()
 def beam_search(
     model: nn.Module,
@@ -42,6 +66,7 @@ def beam_search(
     beam_size: int = 4,
     alpha: float = 0.6,
     ngram_size: int | None = None,
+    watch: Callable[[BeamStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
     """Keep the best ``beam_size`` beginnings at every step; give each sequence's finished ones, best first.
 
@@ -55,6 +80,7 @@ def beam_search(
         alpha: strength of the length penalty; 0 ranks by probability alone.
         ngram_size: no run of so many tokens may come twice, the prompt included; no such rule when left out. It
             forbids and does not renormalise: hypotheses are ranked by the model's own probability.
+        watch: told of every step before it is taken; it changes nothing.
 
     Raises:
         ShapeError: the ids do not have the two axes batch and tokens.
@@ -70,7 +96,7 @@ def beam_search(
     _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), model.config.vocab_size)
     with evaluation(model):
         state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, copies=beam_size)
-        beams = _Beams(state, endings, beam_size, alpha, ngram_size)
+        beams = _Beams(state, endings, beam_size, alpha, ngram_size, watch)
         while len(last) > 0:
             last = beams.step(last)
     return beams.results()
@@ -80,9 +106,15 @@ class _Beams:
     """The bookkeeping of `beam_search`: open beginnings as tensors, finished hypotheses as lists."""
 
     def __init__(
-        self, state: DecodingState, endings: Endings, beam_size: int, alpha: float, ngram_size: int | None
+        self,
+        state: DecodingState,
+        endings: Endings,
+        beam_size: int,
+        alpha: float,
+        ngram_size: int | None,
+        watch: Callable[[BeamStep], None] | None = None,
     ) -> None:
-        self.state, self.endings, self.beam_size = state, endings, beam_size
+        self.state, self.endings, self.beam_size, self.watch = state, endings, beam_size, watch
         self.alpha, self.ngram_size = alpha, ngram_size
         # A beginning can end in as many ways as there are end marks, so among this many candidates, and among this many
         # extensions of one beginning, there are always enough that go on.
@@ -113,6 +145,8 @@ class _Beams:
         row = first_row + flat // self.n_candidates
         token = rearrange(choices, "(group beam) choices -> group (beam choices)", beam=self.beam_size).gather(1, flat)
         ends = torch.isin(token, self.eos_ids)
+        if self.watch is not None:
+            self.watch(BeamStep(tuple(self.sentence), self.tokens, self.total, log_probabilities, best, row, token))
         self._collect_finished(best, row, ends)
         return self._go_on(best, row, token, ends)
 

@@ -9,7 +9,7 @@ import torch
 import traitlets as t
 
 from ttutor.attention import attention_weights
-from ttutor.masks import causal_mask
+from ttutor.masks import causal_mask, padding_mask
 from ttutor.widgets.base import Explorer, number_array, positive, rounded_matrix, token_list
 
 MAX_TOKENS = 48
@@ -34,6 +34,8 @@ class AttentionExplorer(Explorer):
         temperature: what the scores are divided by; below 1 sharpens, above 1 flattens.
         scaled: whether raw products are divided by the square root of ``d_head``.
         causal: whether a query may attend only to keys up to its own position (the last query is at the last key).
+        padding: how many keys at the end are padding, or for each key whether it is (True = padding).
+        padding_masked: whether padding may not be attended to; the figure has a switch for it where there is padding.
 
     More than 48 queries or keys are cut to the first 48, with a warning and a label: weights are then shared among the
     keys shown.
@@ -52,7 +54,8 @@ class AttentionExplorer(Explorer):
     _module = "attention"
     _title = "Attention map"
     _state_keys = (
-        "tokens", "key_tokens", "scores", "mask", "temperature", "scaled", "d_head", "causal", "selected", "total",
+        "tokens", "key_tokens", "scores", "mask", "temperature", "scaled", "d_head", "causal", "padding",
+        "padding_masked", "selected", "total",
     )  # fmt: skip
 
     tokens = t.List(t.Unicode()).tag(sync=True)
@@ -63,6 +66,8 @@ class AttentionExplorer(Explorer):
     scaled = t.Bool(True).tag(sync=True)
     d_head = t.Int(None, allow_none=True).tag(sync=True)
     causal = t.Bool(False).tag(sync=True)
+    padding = t.List(t.Bool()).tag(sync=True)
+    padding_masked = t.Bool(True).tag(sync=True)
     selected = t.List(t.Int()).tag(sync=True)
     total = t.List(t.Int()).tag(sync=True)
 
@@ -77,6 +82,8 @@ class AttentionExplorer(Explorer):
         temperature: float | int = 1.0,
         scaled: bool = True,
         causal: bool = False,
+        padding: int | Any = 0,
+        padding_masked: bool = True,
     ) -> None:
         queries = token_list("tokens", tokens)
         keys = queries if key_tokens is None else token_list("key_tokens", key_tokens)
@@ -97,8 +104,41 @@ class AttentionExplorer(Explorer):
             scaled=scaled,
             d_head=d_head,
             causal=causal,
+            padding=_read_padding(padding, len(keys))[:MAX_TOKENS],
+            padding_masked=padding_masked,
             total=[len(queries), len(keys)],
         )
+
+    @classmethod
+    def from_model(
+        cls,
+        model: Any,
+        text: Any,
+        tokenizer: Any = None,
+        *,
+        layer: int = -1,
+        head: int = 0,
+        part: str | None = None,
+        target: Any = None,
+        **options: Any,
+    ) -> "AttentionExplorer":
+        """One head of a model, ours or Hugging Face's, on a text of yours; at temperature 1 its very weights.
+
+        The scores are the logarithms of the weights, which differ from the model's own by a constant for each query;
+        where a weight is 0 the key is shown as masked.
+
+        Args:
+            model, text, tokenizer, part, target: as for `ttutor.widgets.from_model.recorded_attention`.
+            layer, head: which of them, from the first (0, 1, ...) or from the last (-1, -2, ...).
+            options: as for the class.
+
+        Raises:
+            IndexError: there is no such layer or head.
+        """
+        from ttutor.widgets.from_model import log_weights, recorded_attention
+
+        seen = recorded_attention(model, text, tokenizer, part=part, target=target)
+        return cls(seen.tokens, log_weights(seen.weights, layer, head), seen.key_tokens, **options)
 
     @property
     def weights(self) -> np.ndarray:
@@ -130,17 +170,22 @@ class AttentionExplorer(Explorer):
     def _caption(self) -> str:
         """What the fallback table shows, and what it leaves out."""
         parts = [f"Attention weights at temperature {self.temperature}: each row is a query, each column a key."]
-        if not self._allowed().all():
+        allowed = self._allowed()
+        if not allowed.all():
             parts.append("– means masked.")
+        if not allowed.any(dim=-1).all():
+            parts.append("A row of – alone may attend to nothing: its weights are all 0.")
         if max(self.total) > _FALLBACK_TOKENS:
             queries, keys = (min(count, _FALLBACK_TOKENS) for count in self.total)
             parts.append(f"The first {queries} of {self.total[0]} queries and {keys} of {self.total[1]} keys.")
         return " ".join(parts)
 
     def _allowed(self) -> torch.Tensor:
-        """The given mask and the causal one together, ``queries keys``, True = may attend."""
+        """The given mask, the padding's and the causal one together, ``queries keys``, True = may attend."""
         shape = (len(self.tokens), len(self.key_tokens))
         given = torch.tensor(self.mask, dtype=torch.bool) if self.mask else torch.ones(shape, dtype=torch.bool)
+        if self.padding and self.padding_masked:
+            given = given & padding_mask(torch.tensor([self.padding], dtype=torch.long), pad_id=1)[0, 0]
         return given & causal_mask(*shape) if self.causal else given
 
     @t.validate("temperature")
@@ -151,9 +196,30 @@ class AttentionExplorer(Explorer):
     def _check_d_head(self, proposal: dict) -> int | None:
         return proposal["value"] if proposal["value"] is None else positive("d_head", proposal["value"])
 
+    @t.validate("padding")
+    def _check_padding(self, proposal: dict) -> list[bool]:
+        return _read_padding(proposal["value"], len(self.key_tokens))
+
     @t.validate("scores")
     def _check_scores(self, proposal: dict) -> list[list[float]]:
         return rounded_matrix("scores", proposal["value"], (len(self.tokens), len(self.key_tokens)), _DECIMALS)
+
+
+def _read_padding(padding: Any, n_keys: int) -> list[bool]:
+    """Which keys are padding; an empty list when none is."""
+    if isinstance(padding, int) and not isinstance(padding, bool):
+        if not 0 <= padding <= n_keys:
+            raise ValueError(f"padding is {padding}, but there are {n_keys} keys; give how many at the end are padding")
+        listed = [False] * (n_keys - padding) + [True] * padding
+    else:
+        given = np.asarray(padding.detach().cpu() if hasattr(padding, "detach") else padding)
+        if given.size and (given.dtype != bool or given.shape != (n_keys,)):
+            raise ValueError(
+                f"padding is a table of {given.dtype} with shape {given.shape}; give a number of keys at the end, or a "
+                f"bool for each of the {n_keys} keys with True = padding"
+            )
+        listed = given.tolist()
+    return listed if any(listed) else []
 
 
 def _read_mask(mask: Any, scores: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, np.ndarray]:

@@ -29,10 +29,10 @@ export function attentionWeights(scores, allowed, scale) {
   });
 }
 
-/** True where query i may attend to key j: the given mask, and the causal one when it is on (last query, last key). */
-export function allowedKeys(nQueries, nKeys, mask, causal) {
-  return Array.from({ length: nQueries }, (_, i) =>
-    Array.from({ length: nKeys }, (_, j) => (mask.length ? mask[i][j] : true) && (!causal || j <= i + nKeys - nQueries)));
+/** True where query i may attend to key j: no padding, the given mask, and the causal one if on (last query, last key). */
+export function allowedKeys(nQueries, nKeys, mask, causal, padding) {
+  return Array.from({ length: nQueries }, (_, i) => Array.from({ length: nKeys }, (_, j) =>
+    (mask.length ? mask[i][j] : true) && !padding[j] && (!causal || j <= i + nKeys - nQueries)));
 }
 
 /** Everything that the picture needs, worked out from the traits. */
@@ -40,7 +40,8 @@ function readState(model) {
   const get = (name) => model.get(name);
   const [queries, keys, scores] = [get("tokens"), get("key_tokens"), get("scores")];
   const scale = (get("d_head") && get("scaled") ? 1 / Math.sqrt(get("d_head")) : 1) / get("temperature");
-  const allowed = allowedKeys(queries.length, keys.length, get("mask"), get("causal"));
+  const padding = get("padding_masked") ? get("padding") : [];
+  const allowed = allowedKeys(queries.length, keys.length, get("mask"), get("causal"), padding);
   return { queries, keys, allowed, weights: attentionWeights(scores, allowed, scale), selected: get("selected") };
 }
 
@@ -56,7 +57,8 @@ function describe({ queries, keys, allowed, weights, selected }) {
   });
   const sum = entries.reduce((total, entry) => total + entry.weight, 0);
   const sorted = entries.filter((entry) => entry.open).sort((a, b) => b.weight - a.weight || a.index - b.index);
-  const title = !byRow ? `Who attends to “${keys[column]}”`
+  const title = byRow && !sorted.length ? `“${queries[row]}” may attend to no key (all masked): its weights are all 0`
+    : !byRow ? `Who attends to “${keys[column]}”`
     : column < 0 ? `What “${queries[row]}” attends to`
     : allowed[row][column] ? `“${queries[row]}” → “${keys[column]}”: weight ${formatNumber(weights[row][column])}`
     : `“${queries[row]}” may not attend to “${keys[column]}” (masked)`;
@@ -98,7 +100,7 @@ function drawCells(grid, { queries, keys, allowed, weights, selected }) {
 
 function render({ model, el }) {
   const { root, say, close } = openFrame(el, "Attention map", CSS);
-  const initial = Object.fromEntries(["temperature", "scaled", "causal", "selected"].map((name) => [name, model.get(name)]));
+  const initial = Object.fromEntries(["temperature", "scaled", "causal", "padding_masked", "selected"].map((name) => [name, model.get(name)]));
   const place = make("div", { class: "map" });
   const heading = make("p", { class: "title" });
   const panel = make("div", { class: "panel" });
@@ -117,8 +119,10 @@ function render({ model, el }) {
     onChange: (value) => change({ scaled: value }, value ? "Scaled" : "Not scaled") });
   const causal = toggle({ label: "causal mask",
     onChange: (value) => change({ causal: value }, value ? "Causal mask on" : "Causal mask off") });
+  const padding = toggle({ label: "padding mask",
+    onChange: (value) => change({ padding_masked: value }, value ? "Padding mask on" : "Padding mask off") });
   const reset = button({ label: "Reset", onClick: () => change(initial, "Reset") });
-  const controls = make("div", { class: "tt-controls" }, temperature.node, scaled.node, causal.node, reset);
+  const controls = make("div", { class: "tt-controls" }, temperature.node, scaled.node, causal.node, padding.node, reset);
   root.append(controls, heading, place, legend);
 
   const select = (row, column, event) => {
@@ -156,13 +160,16 @@ function render({ model, el }) {
     scaled.node.hidden = !model.get("d_head");
     causal.set(model.get("causal"));
     causal.node.hidden = JSON.stringify(state.queries) !== JSON.stringify(state.keys);
+    padding.set(model.get("padding_masked"));
+    padding.node.hidden = !model.get("padding").length;
     drawCells(grid, state);
     drawPanel(heading, panel, describe(state));
     drawLegend(state);
   };
 
   const stop = onTraits(model,
-    ["tokens", "key_tokens", "scores", "mask", "temperature", "scaled", "d_head", "causal", "selected", "total"], draw);
+    ["tokens", "key_tokens", "scores", "mask", "temperature", "scaled", "d_head", "causal", "padding",
+      "padding_masked", "selected", "total"], draw);
   draw();
   return () => {
     stop();

@@ -84,9 +84,9 @@ export function select({ label, options, onChange }) {
 /**
  * Buttons to go back, play, go on and start again over the steps 0 to `count() - 1`. The explorer keeps the step (a
  * trait): `onStep(step)` asks for another, `set(step)` shows the one that stands. `describe(step)` names a step.
- * Call `close()` when the view goes.
+ * `onReset()` may put more back than the step. Call `close()` when the view goes.
  */
-export function player({ count, onStep, describe = (step) => `step ${step + 1} of ${count()}`, seconds = 1.2 }) {
+export function player({ count, onStep, onReset = () => onStep(0), describe = (step) => `step ${step + 1} of ${count()}`, seconds = 1.2 }) {
   let step = 0;
   let timer = 0;
   const go = (to) => onStep(Math.min(Math.max(to, 0), count() - 1));
@@ -104,8 +104,8 @@ export function player({ count, onStep, describe = (step) => `step ${step + 1} o
     timer = setInterval(tick, 1000 * seconds);
     show();
   };
-  const jump = (label, target) => button({ label, onClick: () => { pause(); go(target()); } });
-  const [back, next, reset] = [jump("Back", () => step - 1), jump("Next", () => step + 1), jump("Reset", () => 0)];
+  const jump = (label, act) => button({ label, onClick: () => { pause(); act(); } });
+  const [back, next, reset] = [jump("Back", () => go(step - 1)), jump("Next", () => go(step + 1)), jump("Reset", onReset)];
   const playing = button({ label: "Play", onClick: () => (timer ? pause() : play()) });
   const output = make("output", {});
   const show = () => {

@@ -1,0 +1,200 @@
+"""The dependency map in Python: what is measured, what is exact, what is refused."""
+
+import html
+import json
+import re
+from functools import partial
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.layers import FeedForward, LayerNorm
+from ttutor.masks import causal_mask, window_mask
+from ttutor.recurrence import RNNCell, depends_on, hidden_of, unroll
+from ttutor.widgets import DependencyExplorer
+from ttutor.widgets.dependencies import MAX_TOKENS, influence
+
+WORDS = "the cat sat on the mat".split()
+
+
+def functions() -> dict:
+    """What the gallery compares, with weights from seed 0."""
+    with torch.random.fork_rng():
+        torch.manual_seed(0)
+        cell, feed_forward, norm = RNNCell(8, 8), FeedForward(8, 32), LayerNorm(8)
+
+    def rnn(hidden: Tensor) -> Tensor:
+        return hidden_of(unroll(cell, hidden[None]))[0]
+
+    def attention(hidden: Tensor, mask: Tensor | None = None) -> Tensor:
+        return scaled_dot_product_attention(hidden, hidden, hidden, mask)
+
+    near = partial(attention, mask=window_mask(6, window=2))
+    return {
+        "RNN": rnn,
+        "attention, full": attention,
+        "attention, causal": partial(attention, mask=causal_mask(6, 6)),
+        "attention, window 2": near,
+        "attention, window 2, twice": lambda hidden: near(near(hidden)),
+        "feed-forward": feed_forward,
+        "layer norm": norm,
+    }
+
+
+def inputs() -> Tensor:
+    return torch.randn(6, 8, generator=torch.Generator().manual_seed(1))
+
+
+def specimen() -> DependencyExplorer:
+    """The figure as the gallery shows it."""
+    return DependencyExplorer.of(functions(), inputs(), WORDS)
+
+
+# ---------------------------------------------------------------- what is measured
+
+
+@pytest.mark.parametrize("name", functions())
+def test_what_moves_is_the_support_of_the_jacobian(name: str) -> None:
+    function = functions()[name]
+    found = influence(function, inputs())
+    assert ((found > 0) == depends_on(lambda batch: function(batch[0])[None], inputs()).numpy()).all()
+
+
+def test_the_patterns_that_the_chapter_tells_of() -> None:
+    made = specimen()
+    patterns = {
+        "RNN": np.tri(6, dtype=bool),
+        "attention, full": np.ones((6, 6), bool),
+        "attention, causal": np.tri(6, dtype=bool),
+        "attention, window 2": window_mask(6, window=2).numpy(),
+        "attention, window 2, twice": window_mask(6, window=3).numpy(),
+        "feed-forward": np.eye(6, dtype=bool),
+        "layer norm": np.eye(6, dtype=bool),
+    }
+    for made.shown, pattern in patterns.items():
+        assert (made.moves == pattern).all(), made.shown
+
+
+def test_the_number_is_the_root_mean_square_over_directions() -> None:
+    matrix = torch.randn(4, 3, generator=torch.Generator().manual_seed(2), dtype=torch.float64)
+    found = influence(lambda hidden: hidden @ matrix.T, torch.zeros(2, 3, dtype=torch.float64))
+    np.testing.assert_allclose(found, np.eye(2) * float(matrix.norm()) / 3**0.5, atol=1e-12)
+    directions = nn.functional.normalize(torch.randn(200_000, 3, dtype=torch.float64), dim=1)
+    assert found[0, 0] == pytest.approx(float((directions @ matrix.T).square().sum(1).mean().sqrt()), rel=0.02)
+
+
+def test_functions_without_a_gradient_are_nudged() -> None:
+    mixing = np.array([[1.0, 0, 0], [0.5, 2.0, 0], [0, 0, -3.0]])
+    np.testing.assert_allclose(
+        influence(lambda x: np.matmul(mixing, np.asarray(x)), np.ones((3, 2))), abs(mixing), rtol=1e-6
+    )
+    cut_off = influence(lambda x: (torch.tensor(mixing) @ x.double()).detach(), np.ones((3, 2)))
+    np.testing.assert_allclose(cut_off, abs(mixing), rtol=1e-3)
+    assert (influence(np.sort, np.eye(3)) >= 0).all()
+
+
+def test_a_module_is_asked_in_its_own_dtype_and_a_constant_moves_nothing() -> None:
+    layer = nn.Linear(2, 2).double()
+    assert influence(layer, [[1.0, 2.0]]) == pytest.approx(float(layer.weight.detach().norm()) / 2**0.5, rel=1e-9)
+    assert (influence(lambda x: torch.zeros_like(x), torch.ones(3, 2)) == 0).all()
+
+
+def test_tiny_is_not_never() -> None:
+    made = DependencyExplorer.of(lambda x: x + 1e-12 * x.sum(0), torch.zeros(3, 2, dtype=torch.float64))
+    assert made.moves.all()
+    assert made.strengths[0, 1] == 1e-12
+    assert DependencyExplorer(["a"], {"m": [[0.0123456]]}).maps == [[[0.0123]]]
+
+
+# ---------------------------------------------------------------- use
+
+
+def test_one_function_has_its_own_name_and_numbered_tokens() -> None:
+    made = DependencyExplorer.of(torch.tanh, torch.ones(3, 2))
+    assert (made.names, made.tokens) == (["tanh"], ["1", "2", "3"])
+    assert repr(made) == "DependencyExplorer(3 tokens, tanh of 1 map)"
+
+
+def test_another_function_can_be_added_and_replaced() -> None:
+    made = DependencyExplorer.of({"twice": lambda x: 2 * x}, torch.ones(2, 2))
+    made.add("sum", lambda x: x.cumsum(0))
+    assert (made.shown, made.names) == ("sum", ["twice", "sum"])
+    assert made.strengths.tolist() == [[1, 0], [1, 1]]
+    made.add("twice", lambda x: 3 * x)
+    assert made.strengths.tolist() == [[3, 0], [0, 3]]
+    with pytest.raises(ValueError, match=r"no inputs .* DependencyExplorer.of"):
+        DependencyExplorer(["a"], {"m": [[1.0]]}).add("x", lambda x: x)
+
+
+@pytest.mark.parametrize(
+    ("function", "given", "message"),
+    [
+        (lambda x: x.mean(0), torch.ones(3, 2), r"made \(2,\) of inputs \(3, 2\).*layer\(hidden\[None\]\)\[0\]"),
+        (lambda x: x[None], torch.ones(3, 2), "expected tokens features"),
+        (lambda x: x + torch.rand(3, 2), torch.ones(3, 2), r"switch dropout off: model.eval\(\)"),
+        (lambda x: x.sqrt(), torch.zeros(3, 2), "NaN or infinite"),
+        (nn.Linear(5, 5), torch.ones(3, 2), "failed on a tensor"),
+        (torch.tanh, torch.ones(3), "tokens features"),
+        (torch.tanh, [[1.0, float("nan")]], "finite numbers"),
+        (torch.tanh, [[1.0], [1.0, 2.0]], "rows of equal length"),
+    ],
+)
+def test_bad_functions_are_refused_by_name(function, given, message) -> None:
+    with pytest.raises(ValueError, match=rf"(?s)^mine: .*{message}"):
+        DependencyExplorer.of({"mine": function}, given)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "maps", "options", "error", "message"),
+    [
+        ("ab", {"m": np.eye(2)}, {}, TypeError, "not one string"),
+        ([], {"m": []}, {}, ValueError, "tokens is empty"),
+        (["a", "b"], {}, {}, ValueError, "has to be a dict"),
+        (["a", "b"], np.eye(2), {}, ValueError, "has to be a dict"),
+        (["a", "b"], {"m": np.eye(3)}, {}, ValueError, r"m has shape \(3, 3\), expected \(2, 2\) \(outputs, inputs\)"),
+        (["a"], {"m": [[float("nan")]]}, {}, ValueError, "finite"),
+        (["a"], {"m": [[-1.0]]}, {}, ValueError, "negative"),
+        (["a"], {"m": [[1.0]]}, {"shown": "x"}, ValueError, "no map is called 'x'; there are m"),
+        (["a"], {str(i): [[1.0]] for i in range(9)}, {}, ValueError, "1 to 8 maps"),
+    ],
+)
+def test_bad_tables_are_refused(tokens, maps, options, error, message) -> None:
+    with pytest.raises(error, match=message):
+        DependencyExplorer(tokens, maps, **options)
+
+
+def test_bad_traits_are_refused_later_too() -> None:
+    made = DependencyExplorer(["a", "b"], {"m": np.eye(2)})
+    for name, value in [
+        ("shown", "x"),
+        ("selected", [2, 0]),
+        ("selected", [-1, -1]),
+        ("maps", []),
+        ("maps", [[[1.0]]]),
+    ]:
+        with pytest.raises(ValueError, match=r"no map|selected has|0 maps for 1|shape"):
+            setattr(made, name, value)
+    made.selected = [-1, 1]
+    assert made.selected == [-1, 1]
+
+
+def test_many_tokens_are_cut_and_it_is_said() -> None:
+    with pytest.warns(UserWarning, match="10000 tokens .* first 16"):
+        made = DependencyExplorer.of(torch.tanh, torch.zeros(10_000, 1))
+    assert (len(made.tokens), made.total, np.shape(made.maps)) == (MAX_TOKENS, 10_000, (1, MAX_TOKENS, MAX_TOKENS))
+    assert "first 16 of 10000 tokens" in made.fallback_html()
+    with pytest.warns(UserWarning, match="first 16"):
+        DependencyExplorer([str(i) for i in range(40)], {"m": np.eye(40)})
+
+
+def test_the_fallback_is_the_map_and_names_stay_text() -> None:
+    made = DependencyExplorer(["<img src=x>", "b"], {"</script>": [[0.5, 0], [0.25, 1e-7]]})
+    text = made.fallback_html()
+    assert "<img" not in text
+    assert "</script>" not in text
+    assert re.findall(r"<td>([^<]+)</td>", text) == ["0.5", "–", "0.25", "1e-07"]
+    state = json.loads(html.unescape(re.search(r'data-state="([^"]*)"', made.to_html())[1]))
+    assert state["maps"] == [[[0.5, 0.0], [0.25, 1e-7]]]

@@ -1,0 +1,370 @@
+"""Attention read out of models, ours and Hugging Face's: the very weights, and the sum that the layer gives."""
+
+from __future__ import annotations
+
+import os
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
+
+import numpy as np
+import pytest
+import torch
+from torch import Tensor, nn
+
+from tests.require import missing
+from ttutor.decoder import Decoder
+from ttutor.encoder import Encoder
+from ttutor.inside import capture
+from ttutor.transformer import Transformer, TransformerConfig
+from ttutor.translation.text_style import TextStyle
+from ttutor.translation.tokenizer import SubwordTokenizer
+from ttutor.translation.translator import Translator
+from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
+from ttutor.variants.gpt import GPT, GPTConfig
+from ttutor.variants.llama import Llama, LlamaConfig
+from ttutor.variants.t5 import T5, T5Config
+from ttutor.variants.vit import ViT, ViTConfig
+from ttutor.widgets import AttentionExplorer, HeadsExplorer
+from ttutor.widgets.from_model import recorded_attention
+
+try:
+    import transformers
+except ImportError:  # pragma: no cover
+    transformers = None
+
+SIZES = {"vocab_size": 40, "d_model": 12, "n_heads": 6, "n_layers": 2, "d_ff": 20}
+SOURCE, TARGET = [5, 6, 7, 8, 3], [10, 11, 12, 3]
+
+
+@pytest.fixture(autouse=True)
+def seeded() -> None:
+    torch.manual_seed(0)
+
+
+def ours(kind: str) -> nn.Module:
+    built = {
+        "transformer": lambda: Transformer(TransformerConfig(**SIZES, max_len=64, dropout=0.3)),
+        "t5": lambda: T5(T5Config(**SIZES, d_head=4)),
+        "gpt": lambda: GPT(GPTConfig(**SIZES, max_len=64)),
+        "gpt alibi": lambda: GPT(GPTConfig(**SIZES, max_len=64, positions="alibi")),
+        "bert": lambda: BERT(BERTConfig(**SIZES, max_len=64)),
+        "bert with a head": lambda: BERTForMaskedLM(BERT(BERTConfig(**SIZES, max_len=64))),
+        "llama": lambda: Llama(LlamaConfig(**SIZES, n_kv_heads=2, d_head=4)),
+    }[kind]()
+    for parameter in built.parameters():
+        nn.init.normal_(parameter, std=0.4)
+    return built
+
+
+def theirs(kind: str) -> nn.Module:
+    if transformers is None:
+        missing("transformers", "Hugging Face's transformers is not installed")
+    sizes = {"vocab_size": 40, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 3}
+    marian = {
+        "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
+        "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "decoder_start_token_id": 0,
+        "max_position_embeddings": 64,
+    }  # fmt: skip
+    hidden = {"hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 32}
+    built = {
+        "gpt2": lambda: transformers.GPT2LMHeadModel(
+            transformers.GPT2Config(n_embd=16, n_head=2, n_layer=2, n_positions=64, **sizes)
+        ),
+        "gpt2 base": lambda: transformers.GPT2Model(transformers.GPT2Config(n_embd=16, n_head=2, n_layer=2, **sizes)),
+        "bert": lambda: transformers.BertModel(transformers.BertConfig(**hidden, **sizes)),
+        "llama": lambda: transformers.LlamaForCausalLM(
+            transformers.LlamaConfig(**hidden, num_key_value_heads=2, **sizes)
+        ),
+        "marian": lambda: transformers.MarianMTModel(transformers.MarianConfig(**marian, **sizes)),
+        "t5": lambda: transformers.T5ForConditionalGeneration(
+            transformers.T5Config(
+                d_model=16, d_kv=8, num_heads=2, num_layers=2, d_ff=32, decoder_start_token_id=0, **sizes
+            )
+        ),
+    }[kind]()
+    for parameter in built.parameters():
+        nn.init.normal_(parameter, std=0.2)
+    return built
+
+
+def translator() -> Translator:
+    lines = ["the red car sleeps", "la voiture rouge dort", "the dog sees a cat", "le chien voit un chat"]
+    tokenizer = SubwordTokenizer.train(lines, vocab_size=340)
+    model = Transformer(TransformerConfig(**{**SIZES, "vocab_size": tokenizer.vocab_size}, max_len=64))
+    return Translator(model, tokenizer, TextStyle(lower_case=True, final_mark=False))
+
+
+class Words:
+    """A tokenizer as Hugging Face's are: called with a text, it gives ids with their marks."""
+
+    eos_token_id = 3
+    vocabulary = ("<pad>", "<s>", "<unk>", "</s>", "Ġthe", "Ġred", "Ġcar", "cafÃ©")
+
+    def __call__(self, text: str | None = None, text_target: str | None = None) -> dict:
+        known = [self.decode([number]).strip() for number in range(len(self.vocabulary))]
+        return {"input_ids": [*map(known.index, (text or text_target).split()), self.eos_token_id]}
+
+    def convert_ids_to_tokens(self, token_id: int) -> str:
+        return self.vocabulary[token_id]
+
+    def decode(self, ids: list[int]) -> str:
+        return self.vocabulary[ids[0]].replace("Ġ", " ").encode("latin-1").decode()
+
+
+PAIRS = [("transformer", part) for part in ("encoder", "decoder", "cross")] + [
+    ("t5", part) for part in ("encoder", "decoder", "cross")
+]
+SINGLE = [("gpt", "decoder"), ("gpt alibi", "decoder"), ("bert", "encoder"), ("bert with a head", "encoder")]
+SINGLE += [("llama", "decoder")]
+THEIRS = [("gpt2", "decoder"), ("gpt2 base", "decoder"), ("bert", "encoder"), ("llama", "decoder")]
+THEIRS += [(kind, part) for kind in ("marian", "t5") for part in ("encoder", "decoder", "cross")]
+
+
+def test_our_translator_is_read_as_capture_reads_it() -> None:
+    model = ours("transformer").eval()
+    source, inputs = torch.tensor([SOURCE]), torch.tensor([[2, *TARGET[:-1]]])
+    with torch.no_grad(), capture(model, "**.weights", "**.self_attention", "**.cross_attention") as seen:
+        model(source, inputs)
+    for part, names in {
+        "encoder": "encoder.layers.{}.self_attention",
+        "decoder": "decoder.layers.{}.self_attention",
+        "cross": "decoder.layers.{}.cross_attention",
+    }.items():
+        found = recorded_attention(model, SOURCE, part=part, target=TARGET)
+        for layer in range(2):
+            torch.testing.assert_close(found.weights[layer], seen[f"{names.format(layer)}.weights"][0])
+            total = found.writes[layer].sum(dim=0) + found.rest[layer]
+            torch.testing.assert_close(total, seen[names.format(layer)][0], rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize(("kind", "part"), PAIRS)
+def test_pairs_of_texts_have_their_tokens(kind: str, part: str) -> None:
+    found = recorded_attention(ours(kind), SOURCE, part=part, target=TARGET)
+    start = 0 if kind == "t5" else 2
+    queries = {"encoder": SOURCE, "decoder": [start, *TARGET[:-1]], "cross": TARGET}[part]
+    assert found.tokens == [str(one) for one in queries]
+    assert found.key_tokens == [str(one) for one in (SOURCE if part == "cross" else queries)]
+    assert found.weights.shape == (2, 6, len(found.tokens), len(found.key_tokens))
+    torch.testing.assert_close(found.weights.sum(-1), torch.ones(found.weights.shape[:-1]))
+
+
+@pytest.mark.parametrize(("kind", "part"), SINGLE)
+def test_single_stacks_know_what_they_are(kind: str, part: str) -> None:
+    found = recorded_attention(ours(kind), torch.tensor([SOURCE]))
+    assert found.part == part
+    assert bool((found.weights.triu(1) == 0).all()) == (part == "decoder")
+    assert found.writes.shape == (2, 6, 5, 12)
+    with pytest.raises(ValueError, match=f"has no part 'cross'; it has '{part}'"):
+        recorded_attention(ours(kind), SOURCE, part="cross")
+
+
+@pytest.mark.parametrize(("kind", "part"), THEIRS)
+def test_models_of_hugging_face_are_read_and_left_as_they_were(kind: str, part: str) -> None:
+    model = theirs(kind).train()
+    before = model.config._attn_implementation
+    found = recorded_attention(model, SOURCE, part=part, target=TARGET if kind in ("marian", "t5") else None)
+    assert model.config._attn_implementation == before == "sdpa"
+    assert all(one.training for one in model.modules())
+    assert not any(one._forward_pre_hooks for one in model.modules())
+    assert found.part == part
+    torch.testing.assert_close(found.weights, reference(model.eval(), part))
+    assert_writes_are_the_projections_output(model, found, part)
+
+
+def reference(model: nn.Module, part: str) -> Tensor:
+    model.set_attn_implementation("eager")
+    inputs = {"decoder_input_ids": torch.tensor([[0, *TARGET[:-1]]])} if model.config.is_encoder_decoder else {}
+    output = model(torch.tensor([SOURCE]), output_attentions=True, **inputs)
+    name = {"cross": "cross_attentions"}.get(part, f"{part}_attentions" if inputs else "attentions")
+    return torch.stack([one[0] for one in output[name]]).detach()
+
+
+def assert_writes_are_the_projections_output(model: nn.Module, found, part: str) -> None:
+    """Heads and bias together are what the output projections give in a run."""
+    ends = {"cross": ("encoder_attn.out_proj", "EncDecAttention.o")}.get(
+        part, ("attn.c_proj", "self_attn.o_proj", "self_attn.out_proj", "attention.output.dense", "SelfAttention.o")
+    )
+    chosen = [one for name, one in model.named_modules() if name.endswith(ends)]
+    if model.config.is_encoder_decoder:
+        stack = "encoder" if part == "encoder" else "decoder"
+        chosen = [one for name, one in model.named_modules() if name.endswith(ends) and f"{stack}." in name]
+    seen: list[Tensor] = []
+    handles = [one.register_forward_hook(lambda m, a, out: seen.append(out[0].detach())) for one in chosen]
+    reference(model, part)
+    for handle in handles:
+        handle.remove()
+    assert len(seen) == len(found.writes) == 2
+    torch.testing.assert_close(found.writes.sum(1) + found.rest, torch.stack(seen), rtol=1e-4, atol=1e-5)
+
+
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_a_translator_reads_and_writes_by_itself(part: str) -> None:
+    found = recorded_attention(translator(), "The red car.", part=part)
+    source = ["▁the", "▁red", "▁car", "<eos>"]
+    if part == "encoder":
+        assert found.tokens == source
+    else:
+        assert found.key_tokens == (source if part == "cross" else found.tokens)
+        assert (found.tokens[0] == "<bos>") == (part == "decoder")
+
+
+def test_a_translator_can_be_made_to_write_a_target() -> None:
+    found = recorded_attention(translator(), "the red car", part="cross", target="La voiture")
+    assert found.tokens == ["▁la", "▁voiture", "<eos>"]
+
+
+@pytest.mark.parametrize("kind", ["marian", "t5"])
+def test_without_a_target_an_encoder_decoder_of_hugging_face_writes_by_itself(kind: str) -> None:
+    model = theirs(kind).eval()
+    found = recorded_attention(model, SOURCE, part="cross")
+    written = model.generate(torch.tensor([SOURCE]), max_new_tokens=40, do_sample=False, num_beams=1)[0, 1:]
+    assert found.tokens == [str(one) for one in written.tolist()]
+
+
+def test_a_tokenizer_gives_ids_and_words() -> None:
+    found = recorded_attention(theirs("marian"), "the red car", Words(), part="cross", target="café the")
+    assert found.key_tokens == ["▁the", "▁red", "▁car", "</s>"]
+    assert found.tokens == ["café", "▁the", "</s>"]
+
+
+# ---------------------------------------------------------------- the explorers
+
+
+@pytest.mark.parametrize("case", ["translator", "gpt", "gpt2", "marian"])
+def test_the_map_shows_the_models_weights_at_temperature_one(case: str) -> None:
+    model = translator() if case == "translator" else ours("gpt") if case == "gpt" else theirs(case)
+    text = "the red car" if case == "translator" else SOURCE
+    for part in ["encoder", "decoder", "cross"] if case in ("translator", "marian") else [None]:
+        options = {"part": part} if part in (None, "encoder") else {"part": part, "target": text}
+        found = recorded_attention(model, text, **options)
+        explorer = AttentionExplorer.from_model(model, text, layer=-2, head=1, **options)
+        np.testing.assert_allclose(explorer.weights, found.weights[0, 1].double(), atol=5e-4)
+        assert (explorer.tokens, explorer.key_tokens) == (found.tokens, found.key_tokens)
+        assert explorer.temperature == 1.0
+        hidden = found.weights[0, 1] == 0
+        assert explorer.mask == ([] if not hidden.any() else (~hidden).tolist())
+
+
+def test_all_heads_of_a_model() -> None:
+    found = recorded_attention(ours_model := ours("gpt"), SOURCE)
+    explorer = HeadsExplorer.from_model(ours_model, SOURCE, query=4, layer=1)
+    np.testing.assert_allclose(explorer.weights, found.weights, atol=5e-4)
+    total = found.writes[1, :, 4].sum(dim=0) + found.rest[1, 4]
+    assert explorer.write_parts().total == pytest.approx(float(total.norm()), rel=1e-3)
+    assert explorer.note == "Decoder self-attention of GPT."
+
+
+def test_many_layers_and_heads_fit_and_can_be_chosen() -> None:
+    model = GPT(GPTConfig(vocab_size=40, d_model=24, n_heads=12, n_layers=12, d_ff=20, max_len=64))
+    with pytest.warns(UserWarning, match="Choose layers"):
+        explorer = HeadsExplorer.from_model(model, list(range(20)))
+    assert len(explorer.to_html()) < 30_000
+    chosen = HeadsExplorer.from_model(model, [5, 6, 7], layers=[3, -1])
+    assert chosen.layers == [3, 11]
+
+
+def test_a_long_text_is_read_as_far_as_the_model_can_and_it_is_said() -> None:
+    for model in (ours("gpt"), ours("bert with a head"), theirs("gpt2")):
+        with pytest.warns(UserWarning, match="text has 5000 tokens; .* is run on the first 64 of them"):
+            found = recorded_attention(model, [5] * 5000)
+        assert len(found.tokens) == 64
+    with pytest.warns(UserWarning, match="first 512"):
+        assert len(recorded_attention(ours("llama"), [5] * 600).tokens) == 512
+
+
+def test_the_model_is_left_as_it_was_when_the_run_fails() -> None:
+    model = theirs("gpt2").train()
+    with pytest.raises(IndexError):
+        recorded_attention(model, [5, 99999])
+    assert model.config._attn_implementation == "sdpa"
+    assert all(one.training for one in model.modules())
+    assert not any(one._forward_pre_hooks for one in model.modules())
+
+
+# ---------------------------------------------------------------- what is refused
+
+
+class NoWeights(nn.Module):
+    """A model of the Hugging Face kind that gives no attention weights."""
+
+    main_input_name = "input_ids"
+    device = torch.device("cpu")
+
+    def __init__(self, answer: object, implementation: str = "eager") -> None:
+        super().__init__()
+        self.config = type("Config", (), {"model_type": "none", "_attn_implementation": implementation})()
+        self.answer = answer
+
+    def forward(self, input_ids: Tensor, output_attentions: bool = False) -> dict:
+        return {"attentions": self.answer}
+
+
+@pytest.mark.parametrize("answer", [None, (), (None, None)])
+def test_a_model_without_weights_is_refused_in_words(answer: object) -> None:
+    with pytest.raises(ValueError, match="NoWeights gave no attention weights"):
+        recorded_attention(NoWeights(answer), SOURCE)
+
+
+def test_a_model_without_attention_is_refused_in_words() -> None:
+    if transformers is None:
+        missing("transformers", "Hugging Face's transformers is not installed")
+    config = transformers.MambaConfig(vocab_size=40, hidden_size=16, num_hidden_layers=1, state_size=4)
+    with pytest.raises(ValueError, match="MambaForCausalLM gave no attention weights"):
+        recorded_attention(transformers.MambaForCausalLM(config), SOURCE)
+
+
+def test_layers_without_weights_are_left_out() -> None:
+    weights = torch.full((1, 2, 5, 5), 0.2)
+    found = recorded_attention(NoWeights((None, weights)), SOURCE)
+    assert found.weights.shape == (1, 2, 5, 5)
+    assert found.writes is None
+    assert HeadsExplorer.from_model(NoWeights((weights,)), SOURCE).write_parts() is None
+
+
+def test_attention_that_cannot_be_switched_is_named() -> None:
+    with pytest.raises(ValueError, match=r"'flash_attention_2'.*attn_implementation=\"eager\""):
+        recorded_attention(NoWeights(None, "flash_attention_2"), SOURCE)
+
+
+@pytest.mark.parametrize(
+    ("model", "text", "options", "error", "words"),
+    [
+        ("gpt2", SOURCE, {}, TypeError, "expected a model"),
+        (nn.Linear(2, 2), SOURCE, {}, TypeError, "none of our attention layers"),
+        (Encoder(8, 2, 16, 1), SOURCE, {}, TypeError, "does not read tokens"),
+        (Decoder(8, 2, 16, 1), SOURCE, {}, TypeError, "does not read tokens"),
+        (
+            ViT(ViTConfig(d_model=12, n_heads=2, n_layers=1, d_ff=8, image_size=4, patch_size=2, n_classes=3)),
+            SOURCE, {}, TypeError, "does not read tokens",
+        ),
+        (ours("gpt"), "the cat", {}, TypeError, "give the model's tokenizer too"),
+        (ours("gpt"), ["the", "cat"], {}, TypeError, "one string or the token ids of one text, not list of str"),
+        (ours("gpt"), [[5, 6], [7, 8]], {}, TypeError, "not list of list"),
+        (ours("gpt"), [], {}, ValueError, "text is empty"),
+        (ours("gpt"), 5, {}, TypeError, "not int"),
+        (ours("gpt"), [0.5], {}, TypeError, "not list of float"),
+        (ours("gpt"), SOURCE, {"target": TARGET}, ValueError, "reads one text only"),
+        (ours("gpt"), SOURCE, {"part": "middle"}, ValueError, "has no part 'middle'"),
+        (translator(), "  ", {}, ValueError, "text is empty"),
+        (translator(), "the", {"part": "cross", "target": ""}, ValueError, "target is empty"),
+    ],
+)  # fmt: skip
+def test_bad_input_is_refused_with_a_reason(model, text, options, error, words) -> None:
+    with pytest.raises(error, match=words):
+        recorded_attention(model, text, **options)
+
+
+@pytest.mark.parametrize("place", [{"layer": 2}, {"layer": -3}, {"head": 6}])
+def test_a_missing_layer_or_head_is_named(place: dict) -> None:
+    with pytest.raises(IndexError, match="there is no (layer|head)"):
+        AttentionExplorer.from_model(ours("gpt"), SOURCE, **place)
+
+
+def test_a_model_that_reads_images_is_named() -> None:
+    if transformers is None:
+        missing("transformers", "Hugging Face's transformers is not installed")
+    config = transformers.ViTConfig(
+        hidden_size=16, num_hidden_layers=1, num_attention_heads=2, intermediate_size=8, image_size=8, patch_size=4
+    )
+    with pytest.raises(TypeError, match="reads pixel_values, not text"):
+        recorded_attention(transformers.ViTModel(config), SOURCE)

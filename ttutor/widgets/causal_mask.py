@@ -1,0 +1,148 @@
+"""The causal mask, one generated token at a time, beside the encoder's view of the same tokens."""
+
+import html
+import warnings
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets as t
+
+from ttutor.attention import attention_weights
+from ttutor.masks import causal_mask
+from ttutor.widgets.base import Explorer, rounded_array, token_list
+
+MAX_TOKENS = 12
+_DECIMALS = 3
+_SEED = 0
+_VIEWS = ("weights", "scores")
+
+
+class CausalMaskExplorer(Explorer):
+    """A "Generate" button adds a token at a time: the causal mask grows by a row and a column, and old rows stay.
+
+    Beside it stands the full view of an encoder, from the same scores, in which every old row changes. The figure marks
+    and counts what changed: what does not change is what a decoder's cache can keep.
+
+    Args:
+        tokens: what will be generated, in order. An end mark at the end is taken off: it is written last, stops the
+            generation and is never read, so it has no row.
+        scores: ``queries keys``, what goes into the softmax (a tensor, an array or nested lists); drawn at random from
+            a fixed seed when left out. Rounded to three decimals.
+        end_mark: what the end mark looks like.
+        shown: how many tokens are there at first; one more than there are means that the end mark has come.
+        view: ``"weights"``, or ``"scores"`` for what goes into the softmax.
+
+    More than 12 tokens are cut to the first 12, with a warning and a label.
+
+    Raises:
+        TypeError: when tokens are not text.
+        ValueError: when sizes do not fit, a score is no number, or ``shown`` is out of range.
+
+    >>> explorer = CausalMaskExplorer(["the", "cat", "sat"], shown=2)
+    >>> explorer.changed_rows(causal=True), explorer.changed_rows(causal=False)
+    ([], [0])
+    >>> explorer.weights(causal=True)[0].tolist()
+    [1.0, 0.0]
+    """
+
+    _module = "causal_mask"
+    _title = "Causal mask"
+    _state_keys = ("tokens", "scores", "shown", "view", "end_mark", "total")
+
+    tokens = t.List(t.Unicode()).tag(sync=True)
+    scores = t.List(t.List(t.Float())).tag(sync=True)
+    shown = t.Int(1).tag(sync=True)
+    view = t.Unicode("weights").tag(sync=True)
+    end_mark = t.Unicode("<eos>").tag(sync=True)
+    total = t.Int(1).tag(sync=True)
+
+    def __init__(
+        self,
+        tokens: Any,
+        scores: Any = None,
+        *,
+        end_mark: str = "<eos>",
+        shown: int = 1,
+        view: str = "weights",
+    ) -> None:
+        listed = token_list("tokens", tokens)
+        if listed[-1] == end_mark:
+            listed = listed[:-1]
+        if not listed:
+            raise ValueError(f"tokens holds nothing but the end mark {end_mark!r}; there has to be a token before it")
+        n_tokens, n_kept = len(listed), min(len(listed), MAX_TOKENS)
+        if scores is None:
+            scores = np.random.default_rng(_SEED).normal(size=(n_kept, n_kept)) * 1.5
+        else:
+            scores = rounded_array("scores", scores, (n_tokens, n_tokens), _DECIMALS, axes="queries, keys")
+        if n_tokens > MAX_TOKENS:
+            warnings.warn(f"{n_tokens} tokens are more than fit a screen; showing the first {MAX_TOKENS}", stacklevel=2)
+        super().__init__(
+            tokens=listed[:MAX_TOKENS],
+            scores=[list(row[:n_kept]) for row in list(scores)[:n_kept]],
+            end_mark=end_mark,
+            view=view,
+            total=n_tokens,
+        )
+        self.shown = shown
+
+    def weights(self, *, causal: bool, n_tokens: int | None = None) -> np.ndarray:
+        """The weights among the first tokens, ``queries keys`` in float64, by ``ttutor.attention``.
+
+        Args:
+            causal: with the causal mask, or with the full view.
+            n_tokens: how many tokens there are; as many as are shown when left out.
+        """
+        n = min(self.shown, len(self.tokens)) if n_tokens is None else n_tokens
+        scores = torch.tensor(self.scores, dtype=torch.float64)[:n, :n]
+        mask = causal_mask(n) if causal else None
+        # With the identity as keys, the product of query and key is the score itself.
+        return attention_weights(scores, torch.eye(n, dtype=torch.float64), mask, scale=1.0).numpy()
+
+    def changed_rows(self, *, causal: bool) -> list[int]:
+        """The rows that were there before the newest token and are not what they were."""
+        n = min(self.shown, len(self.tokens))
+        if n < 2 or self.shown > n:
+            return []
+        before, after = (self.weights(causal=causal, n_tokens=count) for count in (n - 1, n))
+        return [row for row in range(n - 1) if np.abs(before[row] - after[row, :-1]).max() > 1e-9]
+
+    def describe(self) -> str:
+        """How many tokens there are and how many are shown."""
+        return f"{min(self.shown, len(self.tokens))} of {len(self.tokens)} tokens"
+
+    def fallback_html(self) -> str:
+        """Both tables of all tokens."""
+        n, parts = len(self.tokens), []
+        cut = f" The first {n} of {self.total} tokens." if self.total > n else ""
+        for causal, words in ((True, "Causal mask: – is masked, the future."), (False, "Full view, as in an encoder.")):
+            allowed = np.tri(n, dtype=bool) if causal else np.ones((n, n), dtype=bool)
+            head = "".join(f'<th scope="col">{html.escape(token)}</th>' for token in self.tokens)
+            rows = ""
+            for token, line, may in zip(self.tokens, self.weights(causal=causal, n_tokens=n), allowed, strict=True):
+                cells = (
+                    f"<td>{weight:.2f}</td>" if open_ else "<td>–</td>" for weight, open_ in zip(line, may, strict=True)
+                )
+                rows += f'<tr><th scope="row">{html.escape(token)}</th>{"".join(cells)}</tr>'
+            caption = f"<caption>{words} Each row is a query, each column a key.{cut}</caption>"
+            parts.append(f"<table>{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>")
+        return "".join(parts)
+
+    @t.validate("shown")
+    def _check_shown(self, proposal: dict) -> int:
+        most = len(self.tokens) + (self.total == len(self.tokens))
+        if not 1 <= proposal["value"] <= most:
+            raise ValueError(f"shown has to be from 1 to {most} (the end mark counts as one), not {proposal['value']}")
+        return proposal["value"]
+
+    @t.validate("view")
+    def _check_view(self, proposal: dict) -> str:
+        if proposal["value"] not in _VIEWS:
+            raise ValueError(f"view has to be one of {', '.join(_VIEWS)}, not {proposal['value']!r}")
+        return proposal["value"]
+
+    @t.validate("scores")
+    def _check_scores(self, proposal: dict) -> list[list[float]]:
+        n = len(self.tokens)
+        return rounded_array("scores", proposal["value"], (n, n), _DECIMALS, axes="queries, keys")

@@ -1,0 +1,94 @@
+// The causal mask grows with every generated token and old rows stay; in an encoder's full view they all change.
+import { formatNumber, make, onTraits, openFrame, refill, setTraits } from "./core.js";
+import { button, choice } from "./controls.js";
+import { matrix } from "./drawing.js";
+
+const CSS = `
+.views { display: flex; flex-wrap: wrap; gap: 0.8rem 2.5rem; align-items: flex-start; }
+.views > div { min-width: 0; max-width: 100%; }
+.count { margin: 0.2rem 0 0; font-weight: 600; }
+.tt-matrix th.changed { border-color: var(--tt-loss-line); border-style: dashed; }
+.tt-matrix th.kept { border-color: var(--tt-decoder-line); }
+.text { margin: 0 0 0.6rem; overflow-wrap: anywhere; min-height: 1.45em; }
+.text b { border: 1px solid var(--tt-decoder-line); border-radius: 0.3rem; padding: 0 0.3rem; font-weight: 500; }
+`;
+
+/** The weights among the first n tokens: a softmax over each row's keys, up to itself if the mask is causal. */
+export function weightsAmong(scores, n, causal) {
+  return scores.slice(0, n).map((row, i) => {
+    const powers = row.slice(0, n).map((score, j) => (causal && j > i ? -Infinity : score));
+    const top = Math.max(...powers);
+    const sum = powers.reduce((total, score) => total + Math.exp(score - top), 0);
+    return powers.map((score) => Math.exp(score - top) / sum);
+  });
+}
+
+/** One of the two tables: “=” before a row that is what it was before the newest token, “≠” if it changed. */
+function drawTable(model, causal, n, isNew) {
+  const [tokens, scores, asScores] = [model.get("tokens"), model.get("scores"), model.get("view") === "scores"];
+  const [now, before] = [n, n - 1].map((count) => weightsAmong(scores, count, causal));
+  const changed = now.map((row, i) => isNew && i < n - 1 && row.some((weight, j) => j < n - 1 && Math.abs(weight - before[i][j]) > 1e-9));
+  const old = (i) => isNew && i < n - 1;
+  const title = causal ? "Decoder: causal mask" : "Encoder: full view";
+  const grid = matrix({ label: `${title}. Rows are queries, columns are keys.`, caption: title, corner: ["keys →", "queries ↓"],
+    columns: tokens.slice(0, n), rows: tokens.slice(0, n).map((token, i) => (old(i) ? `${token} ${changed[i] ? "≠" : "="}` : token)) });
+  grid.fill((i, j) => {
+    const hatch = causal && j > i;
+    const weight = now[i][j];
+    // On a hatch −∞ could not be read.
+    return { hatch: hatch && !asScores, value: weight, level: asScores ? 0.6 * hatch : weight, colour: asScores ? "masked" : "weights",
+      text: asScores ? (hatch ? "−∞" : formatNumber(scores[i][j], 1)) : hatch ? "" : formatNumber(weight, 2),
+      label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : asScores ? `score ${formatNumber(scores[i][j])}` : formatNumber(weight)}` };
+  });
+  for (let i = 0; i < n; i += 1) if (old(i)) grid.cellAt(i, -1).classList.add(changed[i] ? "changed" : "kept");
+  const count = changed.filter(Boolean).length;
+  return make("div", {}, grid.node, make("p", { class: "count", text: n < 2 || !isNew ? ""
+    : `Weights: ${count} of ${n - 1} old row${n > 2 ? "s" : ""} changed.` }));
+}
+
+function render({ model, el }) {
+  const { root, say, close } = openFrame(el, "Causal mask", CSS);
+  const initial = { shown: model.get("shown"), view: model.get("view") };
+  const [views, text, sums] = ["views", "text", "tt-note sums"].map((name) => make("div", { class: name }));
+
+  const go = (values) => {
+    setTraits(model, values);
+    say([text, ...root.querySelectorAll(".count")].map((node) => node.textContent).join(" "));
+  };
+  const cut = () => model.get("total") > model.get("tokens").length;
+  const most = () => model.get("tokens").length + (cut() ? 0 : 1); // the end mark counts
+  const step = (by) => {
+    const shown = model.get("shown") + by;
+    if (shown > 0 && shown <= most()) go({ shown });
+  };
+  const generate = button({ label: "Generate", onClick: () => step(1) });
+  const back = button({ label: "Back", onClick: () => step(-1) });
+  const view = choice({ label: "Show", options: [["weights", "weights"], ["scores", "scores"]], onChange: (value) => go({ view: value }) });
+  const reset = button({ label: "Reset", onClick: () => go(initial) });
+  root.append(make("div", { class: "tt-controls" }, generate, back, reset, view.node), text, views, sums);
+
+  const draw = () => {
+    const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
+    const n = Math.min(shown, tokens.length);
+    const ended = shown > n;
+    back.setAttribute("aria-disabled", shown < 2);
+    generate.setAttribute("aria-disabled", shown >= most());
+    view.set(model.get("view"));
+    refill(text, ...tokens.slice(0, n).flatMap((token) => [make("b", { text: token }), " "]), cut() ? `The first ${tokens.length} of ${total} tokens.`
+      : ended ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row.` : null);
+    refill(views, drawTable(model, true, n, !ended), drawTable(model, false, n, !ended));
+    const sum = (power) => Array.from({ length: n }, (_, i) => (i + 1) ** power);
+    const add = (numbers) => `${numbers.length > 1 ? `${numbers.join(" + ")} = ` : ""}${numbers.reduce((a, b) => a + b)}`;
+    refill(sums, make("p", { text: "Generate, and watch the old rows: = as before, ≠ changed. Rows that never change need not be computed again: "
+      + "that is why a decoder can have a cache." }),
+    make("p", { text: `Weights computed so far if old rows are kept, one new row a token: ${add(sum(1))}. If all are computed anew: ${add(sum(2))}.` }));
+  };
+  const stop = onTraits(model, ["tokens", "scores", "shown", "view", "end_mark", "total"], draw);
+  draw();
+  return () => {
+    stop();
+    close();
+  };
+}
+
+export default { render };

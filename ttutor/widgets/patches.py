@@ -1,0 +1,247 @@
+"""Patches: an image cut into squares, the text that they become, and what a ViT's attention does with it."""
+
+import html
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets as t
+from einops import rearrange
+
+from ttutor import assets
+from ttutor.inside import attention_rollout
+from ttutor.widgets.base import Explorer
+from ttutor.widgets.patches_input import (
+    answer_words,
+    count_patches,
+    drawn,
+    hexadecimal,
+    hundredths,
+    read_image,
+    thousandths,
+)  # fmt: skip
+from ttutor.widgets.patches_model import read_vit
+from ttutor.widgets.patches_plain import NOTES, cut_picture, largest_table
+
+VIEWS = ("image", "attention", "rollout", "positions")
+_RECORDING = "vit_recording"
+
+
+class PatchesExplorer(Explorer):
+    """An image as a ViT reads it: cut it coarser or finer, follow a patch into the sequence, see whom it draws from.
+
+    Make it by `recorded` (our small ViT on drawings that it has not seen) or by `from_model` (your ViT, your image);
+    an image alone shows the cutting and its cost.
+
+    Args:
+        image: ``height width`` or ``channels height width`` with 1 or 3 channels; floats from 0 to 1 or bytes (a
+            tensor, an array or nested lists). A larger one than 64 pixels is drawn smaller, with a warning and a label.
+        patch_size: height and width of a patch, in pixels; it divides both sides of the image.
+        attention: ``layers tokens tokens`` or ``layers heads tokens tokens``, the class token first: what a model gave
+            for this image cut at this size. Averaged over heads, and rounded so that each row adds up to one.
+        positions: ``tokens tokens``, cosine similarity of the model's position embeddings.
+        probabilities: each class's name and its probability, as the model answered.
+        answer: what was right.
+        note: where model and image come from.
+
+    Raises:
+        ValueError: sizes do not fit together, a number is out of range, or there are more weights than a page holds.
+
+    >>> explorer = PatchesExplorer(np.eye(8), patch_size=4)
+    >>> explorer
+    PatchesExplorer(8 x 8 pixels, patches of 4 x 4, 5 tokens)
+    >>> explorer.patch_size = 2
+    >>> explorer.n_tokens
+    17
+    """
+
+    _module = "patches"
+    _title = "Patches"
+    _state_keys = (
+        "pixels", "channels", "step", "patch_size", "model_patch_size", "attention", "positions", "notes",
+        "view", "layer", "selected",
+    )  # fmt: skip
+
+    pixels = t.List(t.Unicode(), help="rows of the image as drawn, two hexadecimal digits a value").tag(sync=True)
+    channels = t.Int(1).tag(sync=True)
+    step = t.Int(1, help="pixels of the image that one drawn pixel stands for, in each direction").tag(sync=True)
+    patch_size = t.Int().tag(sync=True)
+    model_patch_size = t.Int(help="the patch size at which attention and positions were read").tag(sync=True)
+    attention = t.List(t.List(t.List(t.Int())), help="layers, queries, keys in thousandths").tag(sync=True)
+    positions = t.List(t.List(t.Int()), help="cosine similarities in hundredths").tag(sync=True)
+    notes = t.Dict(t.Unicode(), help="what is said of the source, of CLS and of each view").tag(sync=True)
+    view = t.Unicode("image").tag(sync=True)
+    layer = t.Int(0, help="1 is the first layer").tag(sync=True)
+    selected = t.Int(0, help="place in the sequence; 0 is the class token").tag(sync=True)
+
+    def __init__(
+        self,
+        image: Any,
+        patch_size: int,
+        attention: Any = None,
+        *,
+        positions: Any = None,
+        probabilities: dict[str, float] | None = None,
+        answer: str = "",
+        note: str = "",
+    ) -> None:
+        values = read_image(image)
+        n_tokens = count_patches(values.shape[1:], patch_size) + 1
+        picture, step = drawn(values, patch_size)
+        weights = [] if attention is None else thousandths(attention, n_tokens)
+        super().__init__(
+            pixels=hexadecimal(picture),
+            channels=len(values),
+            step=step,
+            patch_size=patch_size,
+            model_patch_size=patch_size,
+            attention=weights,
+            positions=[] if positions is None else hundredths(positions, n_tokens),
+            notes={**NOTES, "source": f"{answer_words(probabilities, answer)} {note}".strip()},
+            view="rollout" if weights else "image",
+            layer=len(weights),
+        )
+
+    @classmethod
+    def recorded(cls, image: int = 0) -> "PatchesExplorer":
+        """Our small ViT on one of a few drawings that it was not trained on: ``experiments/vit_recording.py``.
+
+        Raises:
+            ValueError: there is no image of that number.
+
+        >>> PatchesExplorer.recorded()
+        PatchesExplorer(24 x 24 pixels, patches of 4 x 4, 37 tokens, 2 layers)
+        """
+        record = assets.load(_RECORDING)
+        images = record["images"]
+        if not 0 <= image < len(images):
+            raise ValueError(f"image {image} was not recorded; there are 0 to {len(images) - 1}")
+        one = images[image]
+        rows = [list(bytes.fromhex(row)) for row in one["pixels"]]
+        words = "A ViT of {n_layers} layers and {n_heads} heads, trained on {n_train:,} drawings"
+        right = f"of {record['settings']['n_held_out']:,} others it names {100 * record['accuracies'][0]:.1f} % rightly"
+        return cls(
+            np.array(rows, dtype=np.uint8),
+            record["settings"]["patch_size"],
+            np.array([[row.split() for row in layer] for layer in one["attention"]], dtype=float) / 1000,
+            positions=np.array([row.split() for row in record["positions"]], dtype=float) / 100,
+            probabilities=dict(zip(record["classes"], one["probabilities"], strict=True)),
+            answer=one["class"],
+            note=f"{words.format(**record['settings'])}; {right} ({record['provenance']['command']}).",
+        )
+
+    @classmethod
+    def from_model(
+        cls, vit: Any, image: Any, *, class_names: list[str] | None = None, answer: str = ""
+    ) -> "PatchesExplorer":
+        """A model on one image: a `ViT` or `VisionEncoder` of ours, or a ViT of Hugging Face.
+
+        Args:
+            vit: the model. It runs in evaluation mode, and afterwards is as it was.
+            image: ``channels height width`` as the model wants it, scaled and normalised. What is drawn is stretched
+                from the lowest value to the highest, since an image may have been normalised.
+            class_names: the classes' names; those in a Hugging Face config when left out, else numbers.
+            answer: what is right.
+
+        Raises:
+            TypeError: it is no such model.
+            ValueError: sizes do not fit, or there are more weights than a page holds.
+        """
+        read = read_vit(vit, image, class_names)
+        return cls(
+            read.image,
+            read.patch_size,
+            read.attention,
+            positions=read.positions,
+            probabilities=read.probabilities,
+            answer=answer,
+            note=f"{type(vit).__name__} of {len(read.attention)} layers.",
+        )
+
+    @property
+    def size(self) -> tuple[int, int]:
+        """Height and width of the image, in pixels."""
+        return len(self.pixels) * self.step, len(self.pixels[0]) // (2 * self.channels) * self.step
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens the image becomes at the patch size that is chosen: the patches and the class token."""
+        return count_patches(self.size, self.patch_size) + 1
+
+    @property
+    def weights(self) -> np.ndarray | None:
+        """What the figure shows of the selected token, one number for each token; None where it shows the image."""
+        if self.view == "image" or self.patch_size != self.model_patch_size:
+            return None
+        if self.view == "positions":
+            return np.array(self.positions)[self.selected] / 100
+        layers = torch.tensor(self.attention, dtype=torch.float64) / 1000
+        if self.view == "attention":
+            return layers[self.layer - 1, self.selected].numpy()
+        rolled = attention_rollout(rearrange(layers[: self.layer], "layers tokens keys -> layers 1 1 tokens keys"))
+        return rolled[0, self.selected].numpy()
+
+    def describe(self) -> str:
+        """The sizes."""
+        (height, width), patch = self.size, self.patch_size
+        parts = [f"{height} x {width} pixels", f"patches of {patch} x {patch}", f"{self.n_tokens} tokens"]
+        return ", ".join(parts + ([f"{len(self.attention)} layers"] if self.attention else []))
+
+    def fallback_html(self) -> str:
+        """The image with the cuts and the places, and the patches that the selected token draws from most."""
+        height, width = self.size
+        picture = cut_picture(self.pixels, self.channels, self.patch_size // self.step)
+        words = (
+            f"{height} x {width} pixels in patches of {self.patch_size} x {self.patch_size}: {self.n_tokens - 1} "
+            f"patches and the class token, {self.n_tokens} tokens, {self.n_tokens**2:,} pairs of query and key in "
+            f"every layer and head. {self.notes.get('source', '')}"
+        )
+        if self.weights is None:
+            return f"{picture}<p>{html.escape(words)}</p>"
+        what = {"attention": f"attention in layer {self.layer}", "rollout": f"rollout through {self.layer} layers"}
+        caption = (
+            f"Token {self.selected or 'CLS'}, {what.get(self.view, 'similarity of position')}: the largest numbers"
+        )
+        table = largest_table(self.weights, caption)
+        return f"{picture}<p>{html.escape(words)}</p>{table}<p>{html.escape(self.notes.get(self.view, ''))}</p>"
+
+    @t.validate("patch_size")
+    def _check_patch_size(self, proposal: dict) -> int:
+        count_patches(self.size, proposal["value"])
+        if proposal["value"] % self.step:
+            raise ValueError(f"patch_size has to be a multiple of {self.step}, the pixels that are drawn as one")
+        return proposal["value"]
+
+    @t.validate("attention")
+    def _check_attention(self, proposal: dict) -> list[list[list[int]]]:
+        n_tokens = count_patches(self.size, self.model_patch_size) + 1
+        table = np.array(proposal["value"])
+        if table.size and (table.shape[1:] != (n_tokens, n_tokens) or table.min() < 0 or (table.sum(-1) != 1000).any()):
+            raise ValueError("attention is kept in thousandths, rows adding up to 1000; make a new PatchesExplorer")
+        return proposal["value"]
+
+    @t.validate("view")
+    def _check_view(self, proposal: dict) -> str:
+        needed = {"image": True, "positions": self.positions}
+        there = [view for view in VIEWS if needed.get(view, self.attention)]
+        if proposal["value"] not in there:
+            raise ValueError(f"view has to be one of {', '.join(there)}, not {proposal['value']!r}")
+        return proposal["value"]
+
+    @t.validate("layer")
+    def _check_layer(self, proposal: dict) -> int:
+        n_layers = len(self.attention)
+        if not min(1, n_layers) <= proposal["value"] <= n_layers:
+            raise ValueError(f"layer has to lie between 1 and {n_layers}, but is {proposal['value']}")
+        return proposal["value"]
+
+    @t.validate("selected")
+    def _check_selected(self, proposal: dict) -> int:
+        if not 0 <= proposal["value"] < self.n_tokens:
+            raise ValueError(f"selected has to lie between 0 (CLS) and {self.n_tokens - 1}, not {proposal['value']}")
+        return proposal["value"]
+
+    @t.observe("patch_size")
+    def _keep_selected_inside(self, _: dict) -> None:
+        if self.selected >= self.n_tokens:
+            self.selected = 0
