@@ -110,8 +110,8 @@ def test_as_many_beginnings_live_as_the_beam_has_places() -> None:
 
 def test_the_recording_is_whole_and_says_where_it_comes_from() -> None:
     explorer = specimen()
-    stored = assets.load("translation_recording")
-    assert "python experiments/translation_recording.py" in explorer.note
+    stored = assets.load("decoder_recording")
+    assert "python experiments/decoder_recording.py" in explorer.note
     for step, count in stored["n_differing"].items():
         assert f"{count} after {step}" in explorer.note
     last = max(int(step) for step in stored["n_differing"])

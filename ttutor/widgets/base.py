@@ -49,7 +49,8 @@ class Explorer(anywidget.AnyWidget):
 
     A subclass sets ``_module`` (the stem of a file in ``js/``), ``_title`` and ``_state_keys``, and writes
     ``fallback_html`` and ``describe``. Everything that a trait holds has to be rounded where it is set, because the
-    state is stored in notebooks and compared there: see ``rounded_matrix``.
+    state is stored in notebooks and compared there: see ``rounded_matrix``. Dictionaries come out sorted by their keys;
+    where order counts, keep lists.
     """
 
     _module = ""

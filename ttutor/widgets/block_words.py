@@ -121,8 +121,8 @@ def kinds(config: TransformerConfig) -> dict[str, Kind]:
             "weights A", "How much each query looks at each key; every row adds up to 1.", "softmax(Q Kᵀ / √d_head)"
         ),
         "masked_weights": Kind(
-            "weights A", "Each query's weights over itself and what came before; every row adds up to 1.",
-            "softmax(Q Kᵀ / √d_head), with −∞ for each later key before the softmax",
+            "weights A", "A later key's score becomes −∞ before the softmax, so its weight is 0. Rows add up to 1.",
+            "softmax(Q Kᵀ / √d_head + mask)",
         ),
         "context": Kind("blend of values", "Each query's sum of the values, by its weights.", "A V"),
         "merged": Kind("heads side by side", "What the heads found, put together.", "heads × d_head = d_model"),

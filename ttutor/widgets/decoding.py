@@ -73,8 +73,8 @@ class DecodingExplorer(Explorer):
 
     @classmethod
     def recorded(cls) -> "DecodingExplorer":
-        """Translations of our small English–French translator, recorded by ``experiments/translation_recording.py``."""
-        stored = assets.load("translation_recording")
+        """Translations of our small English–French translator, recorded by ``experiments/decoder_recording.py``."""
+        stored = assets.load("decoder_recording")
         sentences = [json.loads(one) for one in stored["sentences"]]
         return cls(stored["tokens"], sentences, **{name: stored[name] for name in ("beam_size", "alpha", "note")})
 

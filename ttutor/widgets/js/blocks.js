@@ -65,7 +65,7 @@ function rise(c, to, length = c.gap, tone) {
   c.y -= length;
 }
 
-/** A part with name and shape, above an arrow of length `up`. */
+/** A part with name and shape, above an arrow. */
 function box(c, id, tone = c.tone, up = c.gap, via, grid) {
   if (up) rise(c, id, up, via);
   const lines = fit(c.s.name(id), c.w);
@@ -87,7 +87,7 @@ function frame({ s, x, y, w, tone }, id, foot, label, at) {
   s.nodes.push({ id, x, y, w, h: foot - y, tone, lines: [label], at });
 }
 
-/** Arrows into an attention: from the stream, or V and K from the memory at the gate. */
+/** Arrows into an attention; V and K may come from the memory, at the gate. */
 function fan(c, id, gate) {
   const { x, y, w } = c;
   c.y -= gate ? 46 : 32;
@@ -204,7 +204,7 @@ function drawAttention(s, level) {
   part("to_output", x, all, part("merged", x, all, y));
 }
 
-/** The weights: queries down, keys across, masked ones struck through. */
+/** Weights: queries down, keys across, masked ones struck. */
 function cells(level, left, y, [rows, columns, a]) {
   const cell = (i, j) => `M${left + j * a} ${y + i * a}h${a}v${a}h${-a}z${j > i && level[0] + level[8] === "ds" ? `l${a} ${a}` : ""}`;
   return svg("path", { class: "wire", d: Array.from({ length: rows * columns }, (_, n) => cell(Math.floor(n / columns), n % columns)).join("") });
@@ -230,9 +230,18 @@ function paint(s) {
   const top = Math.min(...s.nodes.map(({ y }) => y ?? 0)) - 18;
   const order = Object.keys(s.parts);
   s.nodes.sort((one, two) => order.indexOf(one.id) - order.indexOf(two.id));
-  return svg("svg", { viewBox: `0 ${top} ${s.width} ${4 - top}`, role: "listbox", "aria-label": "Parts, in the order of computing" },
+  return svg("svg", { viewBox: `0 ${top} ${s.width} ${4 - top}`, role: "listbox", "aria-label": "Parts, first to last" },
     ...s.wires.map(({ to, d, tone, head }) => svg("g", { "data-to": to, style: colours(tone), "aria-hidden": "true" },
       svg("path", { class: "wire", d }), ...(head ? tip(head) : []))), ...s.nodes.map((part, i) => paintPart(s, part, i)));
+}
+
+function mark(picture, { steps, step, selected }) {
+  for (const node of picture.querySelectorAll("[data-id], [data-to]")) {
+    const { id, to } = node.dataset;
+    node.classList.toggle("lit", !!steps[step - 1]?.[1].includes(id || to));
+    node.classList.toggle("on", id === selected);
+    node.setAttribute("aria-selected", id === selected);
+  }
 }
 
 function render({ model, el }) {
@@ -251,8 +260,7 @@ function render({ model, el }) {
   };
   const [picture, panel, trace] = ["div", "div", "ol"].map((tag, i) => make(tag, { class: ["picture", "panel", "trace"][i] }));
   root.append(make("div", { class: "tt-controls" }, ...Object.values(controls).map(({ node }) => node),
-    button({ label: "Reset all", onClick: () => set(start, "Reset") })),
-    make("div", { class: "blocks" }, picture, panel, trace));
+    button({ label: "Reset all", onClick: () => set(start, "Reset") })), make("div", { class: "blocks" }, picture, panel, trace));
   const find = (name, value) => picture.querySelector(`[data-${name}="${value}"]`);
   const roving = rovingGrid(picture, (row) => find("row", row), () => ({ firstRow: 0, lastRow: 99, firstColumn: 0, lastColumn: 0 }));
   const pick = (event) => {
@@ -273,12 +281,7 @@ function render({ model, el }) {
       if (focused) first.focus();
     }
     drawn = now;
-    for (const node of picture.querySelectorAll("[data-id], [data-to]")) {
-      const { id, to } = node.dataset;
-      node.classList.toggle("lit", !!steps[s.step - 1]?.[1].includes(id || to));
-      node.classList.toggle("on", id === s.selected);
-      node.setAttribute("aria-selected", id === s.selected);
-    }
+    mark(picture, s);
     for (const [name, control] of Object.entries(controls)) control.set(s[name]);
     refill(panel, ...(s.selected ? s.words(s.selected) : [levels[s.level][1]]).map((text) => text && make("p", { text })),
       levels[s.selected] && s.selected !== s.level ? button({ label: "Look inside", onClick: () => go(s.selected) }) : null);

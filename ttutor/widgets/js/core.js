@@ -32,7 +32,7 @@ function dress(node, properties, children) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
     else if (name === "text") node.textContent = value;
-    else node.setAttribute(name, value === true ? "" : String(value));
+    else node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
   }
   node.append(...present(children));
   return node;
@@ -146,9 +146,9 @@ export function openFrame(el, label, css) {
   };
 }
 
-/** Set one or more traits and send them to the kernel, if there is one. */
+/** Set one or more traits at once, so that nobody draws one without the other, and tell the kernel, if there is one. */
 export function setTraits(model, values) {
-  for (const [name, value] of Object.entries(values)) model.set(name, value);
+  model.set(values);
   model.save_changes();
 }
 

@@ -11,10 +11,10 @@
     const listeners = {};
     return {
       get: (name) => state[name],
-      set(name, value) {
-        if (Object.is(state[name], value)) return;
-        state[name] = value;
-        for (const event of [`change:${name}`, "change"]) for (const run of [...(listeners[event] || [])]) run();
+      set(values) {
+        const changed = Object.keys(values).filter((name) => !Object.is(state[name], values[name]));
+        Object.assign(state, values);
+        for (const name of changed) for (const run of [...(listeners[`change:${name}`] || [])]) run();
       },
       on(event, run) {
         (listeners[event] ||= []).push(run);

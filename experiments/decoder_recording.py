@@ -84,7 +84,7 @@ def main() -> None:
         sentences.append(json.dumps(one, ensure_ascii=False, separators=(",", ":")))
     counts = ", ".join(f"{len(ones)} after {step}" for step, ones in found.items())
     note = (
-        f"Recorded by python experiments/translation_recording.py: our small English–French translator, at its end and "
+        f"Recorded by python experiments/decoder_recording.py: our small English–French translator, at its end and "
         f"on its way there. Of {len(pairs)} validation sentences, greedy search and a beam of {BEAM} translate so many "
         f"differently: {counts} training steps."
     )
@@ -97,7 +97,7 @@ def main() -> None:
         "tokens": names.texts,
         "sentences": sentences,
     }
-    _record.write("translation_recording", results, seeds=[SEED], started=started, embedded_corpus=True)
+    _record.write("decoder_recording", results, seeds=[SEED], started=started, embedded_corpus=True)
 
 
 if __name__ == "__main__":
