@@ -15,7 +15,7 @@ from pathlib import Path
 
 import nbformat
 import pytest
-from playwright.sync_api import Browser, expect
+from playwright.sync_api import Browser, Page, expect
 
 from tests.book.browser import Visit, watch
 from tests.widgets.test_every_explorer import CONTROLS
@@ -107,15 +107,21 @@ def _wait_for(url: str, log: Path, seconds: float = 60) -> None:
     pytest.fail(f"JupyterLab did not start:\n{log.read_text()[-2000:]}")
 
 
+def run_all(page: Page, address: str) -> None:
+    """Open the notebook and run its cells, once there is a kernel to run them."""
+    page.goto(address)
+    page.locator(".jp-Notebook .jp-CodeCell").nth(1).wait_for(timeout=60_000)
+    expect(page.locator(".jp-StatusBar-Widget")).to_contain_text("| Idle", timeout=60_000)
+    page.get_by_role("menuitem", name="Run", exact=True).click()
+    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+
+
 def test_traits_travel_both_ways(browser: Browser, lab: str, tmp_path: Path) -> None:
     context = browser.new_context(viewport={"width": 1200, "height": 1000})
     page = context.new_page()
     seen = Visit(lab)
     watch(context, page, seen)
-    page.goto(lab)
-    page.locator(".jp-Notebook .jp-CodeCell").nth(1).wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    run_all(page, lab)
 
     cell = page.locator('.jp-OutputArea-output [data-row="2"][data-column="1"]')
     cell.hover(timeout=60_000)
@@ -138,10 +144,7 @@ def test_every_explorer_lives_in_one_notebook_and_tells_python(browser: Browser,
     page = context.new_page()
     seen = Visit(full_lab)
     watch(context, page, seen)
-    page.goto(full_lab)
-    page.locator(".jp-Notebook .jp-CodeCell").nth(1).wait_for(timeout=60_000)
-    page.get_by_role("menuitem", name="Run", exact=True).click()
-    page.get_by_role("menuitem", name="Run All Cells", exact=True).click()
+    run_all(page, full_lab)
     figures = page.locator(".jp-OutputArea-output section.tt")
     expect(figures).to_have_count(len(module_names()), timeout=180_000)
     for index, name in enumerate(module_names()):
