@@ -28,7 +28,7 @@ if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script
     sys.path.insert(0, str(ROOT))
 
 from book._tools.exercise_cells import synchronise  # noqa: E402
-from book._tools.stored import chapters, code_cells, read, tags, to_text  # noqa: E402
+from book._tools.stored import code_cells, notebooks, read, tags, to_text  # noqa: E402
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 IGNORE_TAG = "nbval-ignore-output"
@@ -205,7 +205,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("--refresh", action="store_true", help="store new outputs also where nbval compares none")
     parser.add_argument("--timeout", type=int, default=300, metavar="SECONDS", help="for one cell (default 300)")
     options = parser.parse_args(arguments)
-    paths = options.notebooks or chapters()
+    paths = options.notebooks or notebooks()
     if options.check:
         found = [words for path in paths for words in check(path)]
         print("\n".join(found) if found else f"{len(paths)} notebooks are in order.")

@@ -12,9 +12,14 @@ from nbformat import NotebookNode
 ROOT = Path(__file__).resolve().parents[2]
 
 
-def chapters() -> list[Path]:
-    """Return the notebooks of the book, in order."""
+def notebooks() -> list[Path]:
+    """Return the notebooks of the book, in order: the chapters, and pages beside them."""
     return sorted((ROOT / "book").glob("*.ipynb"))
+
+
+def chapters() -> list[Path]:
+    """Return the notebooks that are chapters: their names begin with their numbers."""
+    return [path for path in notebooks() if path.name[:2].isdigit()]
 
 
 def tags(cell: NotebookNode) -> list[str]:

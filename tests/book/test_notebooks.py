@@ -16,11 +16,11 @@ from PIL import Image
 from book._tools.notebooks import (
     LARGEST_BYTES,
     WIDGET_VIEW,
-    chapters,
     check,
     keep_ignored_outputs,
     main,
     normalise,
+    notebooks,
     problems,
     read,
     refresh,
@@ -211,15 +211,15 @@ def test_check_says_all_that_is_wrong_and_fails(tmp_path: Path, capsys: pytest.C
 
 
 def test_the_book_has_notebooks() -> None:
-    assert chapters() != []
+    assert notebooks() != []
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_chapter_is_stored_in_order(path: Path) -> None:
     assert check(path) == []
 
 
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
 def test_chapter_is_stored_normalised(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert to_text(normalise(read(text), path.name)) == text

@@ -5,6 +5,8 @@ import math
 import numpy as np
 import torch
 
+from ttutor.positions import RotaryPositions
+
 # sinusoidal_encoding
 
 
@@ -128,6 +130,112 @@ def squares_of_positions(vectors, positions):
     return rotary_by_index(vectors, positions**2)
 
 
+# alibi_bias
+
+
+def bias_in_loops(n_heads, n_queries, n_keys):
+    return torch.tensor(
+        [
+            [
+                [-(2 ** (-8 * (head + 1) / n_heads)) * abs(i + n_keys - n_queries - j) for j in range(n_keys)]
+                for i in range(n_queries)
+            ]
+            for head in range(n_heads)
+        ]
+    )
+
+
+def bias_cut_from_a_square(n_heads, n_queries, n_keys):
+    place = torch.arange(n_keys).float()
+    slopes = torch.pow(2 ** (-8 / n_heads), torch.arange(1, n_heads + 1).float())
+    whole = -torch.cdist(place[:, None], place[:, None]) * slopes.reshape(-1, 1, 1)
+    return whole[:, n_keys - n_queries :]
+
+
+def bias_with_a_constant(n_heads, n_queries, n_keys):
+    return bias_in_loops(n_heads, n_queries, n_keys) - 1
+
+
+def bias_that_pays_at_last(n_heads, n_queries, n_keys):
+    bias = bias_in_loops(n_heads, n_queries, n_keys)
+    bias[:, 0, -1] = 0.25
+    return bias
+
+
+def bias_by_place(n_heads, n_queries, n_keys):
+    return bias_in_loops(n_heads, n_queries, n_keys) * torch.arange(1, n_queries + 1).view(-1, 1)
+
+
+def bias_of_the_root(n_heads, n_queries, n_keys):
+    return -bias_in_loops(n_heads, n_queries, n_keys).abs().sqrt()
+
+
+# shift_matrix
+
+
+def shift_by_exponential(offset, d_model):
+    """The exponential of a matrix that turns."""
+    generator = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for even in range(0, d_model, 2):
+        generator[even, even + 1] = 10000 ** (-even / d_model)
+    return torch.linalg.matrix_exp(offset * (generator - generator.T))
+
+
+def shift_step_by_step(offset, d_model):
+    step = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for even in range(0, d_model, 2):
+        cos, sin = math.cos(10000 ** (-even / d_model)), math.sin(10000 ** (-even / d_model))
+        step[even : even + 2, even : even + 2] = torch.tensor([[cos, sin], [-sin, cos]])
+    return torch.linalg.matrix_power(step, offset)
+
+
+def _waves(n_positions, d_model):
+    angle = torch.outer(
+        torch.arange(n_positions).double(), 10000.0 ** (-torch.arange(0, d_model, 2).double() / d_model)
+    )
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+
+
+def shift_one_more(offset, d_model):
+    return shift_step_by_step(offset + 1, d_model)
+
+
+def shift_of_the_start(offset, d_model):
+    """Fitted to position 0 alone, and the identity elsewhere."""
+    start, end = _waves(offset + 1, d_model)[[0, -1]]
+    return torch.eye(d_model, dtype=torch.float64) + torch.outer(end - start, start) / (start @ start)
+
+
+# rotary_scores
+
+
+def scores_with_keys_before_zero(query, key):
+    """Only distances count: the keys may begin before position 0."""
+    rotary, n_kept = RotaryPositions(query.shape[-1]), key.shape[-2] - query.shape[-2]
+    q = rotary(torch.arange(query.shape[-2])[None])(query)
+    k = rotary(torch.arange(-n_kept, query.shape[-2])[None])(key)
+    return torch.einsum("bhqd,bhkd->bhqk", q, k) / math.sqrt(query.shape[-1])
+
+
+def scores_of_a_filled_text(query, key):
+    """Fill the queries up to a whole text, and cut."""
+    n_kept = key.shape[-2] - query.shape[-2]
+    filled = torch.nn.functional.pad(query, (0, 0, n_kept, 0))
+    rotation = RotaryPositions(query.shape[-1])(torch.arange(key.shape[-2])[None])
+    return (rotation(filled) @ rotation(key).mT / query.shape[-1] ** 0.5)[:, :, n_kept:]
+
+
+def scores_for_this_cache(query, key):
+    rotary = RotaryPositions(query.shape[-1])
+    q = rotary((torch.arange(query.shape[-2]) * 2)[None])(query)
+    return q @ rotary(torch.arange(key.shape[-2])[None])(key).mT / math.sqrt(query.shape[-1])
+
+
+def scores_with_a_leaning(query, key):
+    place = torch.arange(1, key.shape[-2] + 1, dtype=query.dtype)
+    return scores_with_keys_before_zero(query, key) * place
+
+
 RIGHT = {
     "positions.sinusoidal_encoding": (
         encoding_in_loops,
@@ -141,6 +249,9 @@ RIGHT = {
         rotary_by_matrices,
         rotary_by_repeated_waves,
     ),
+    "positions.alibi_bias": (bias_in_loops, bias_cut_from_a_square),
+    "positions.shift_matrix": (shift_by_exponential, shift_step_by_step),
+    "positions.rotary_scores": (scores_with_keys_before_zero, scores_of_a_filled_text),
 }
 
 STRAY = {
@@ -156,5 +267,19 @@ STRAY = {
         (a_turn_for_all, "position_zero_stays"),
         (in_order_of_position, "each_token_its_position"),
         (squares_of_positions, "only_distances_matter"),
+    ),
+    "positions.alibi_bias": (
+        (bias_with_a_constant, "own_place_is_free"),
+        (bias_that_pays_at_last, "distance_costs"),
+        (bias_by_place, "only_distance_matters"),
+        (bias_of_the_root, "linear"),
+    ),
+    "positions.shift_matrix": (
+        (shift_one_more, "moves_zero"),
+        (shift_of_the_start, "moves_every_position"),
+    ),
+    "positions.rotary_scores": (
+        (scores_for_this_cache, "alone_as_among_others"),
+        (scores_with_a_leaning, "own_key_unturned"),
     ),
 }

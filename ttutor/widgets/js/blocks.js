@@ -145,7 +145,7 @@ function stack(c) {
   box({ ...c, x: x + out * (far - wide / 2), w: wide, y: c.y + 21.5 }, `${seq}_positions`, c.tone, 0);
   wire(c, "", `M${x + out * (far - wide)} ${c.y + 10}h${out * (wide - far + 10)}M${x} ${c.y}v-10`);
   c.y -= 10;
-  layer(c, `${s.n_layers} ${side} layers`);
+  layer(c, `${s.n_layers} layers`);
   if (s.pre) box(c, `${side}.final_norm`, "masked");
 }
 

@@ -1,0 +1,99 @@
+"""One vector or a look back? A GRU that writes sentences backwards, with and without additive attention, three seeds.
+
+The source is a row of random words and the end mark, the target the same words in reverse. Two encoder-decoders of
+the same width, whose encoder reads from both ends, learn it from the same batches of sentences of 2 to 14 words: one
+hands the decoder its last state and nothing else, the other lets the decoder look back at every hidden vector of the
+encoder. Both then write unseen sentences greedily, word after word, also sentences longer than any they have learned
+from. Counted is the share of words that are right in their place, for sentences of 14 words also place by place.
+Stored besides: where the decoder looked while it wrote one sentence. About three minutes on one core.
+"""
+
+import torch
+from torch import Tensor, nn
+
+from ttutor.fit import fit
+from ttutor.recurrence import Seq2Seq, Seq2SeqConfig
+
+import _record
+
+SEEDS = [0, 1, 2]
+N_WORDS, D_MODEL, BATCH, STEPS = 20, 64, 64, 1200
+PAD, BOS, EOS, FIRST_WORD = 0, 2, 3, 4
+LONGEST_TRAINED, LENGTHS, LONGER = 14, [2, 4, 6, 8, 10, 12, 14], [18, 22]
+N_TEST = 300
+
+
+def sentences(n_sentences: int, n_words: int, generator: torch.Generator) -> tuple[Tensor, Tensor, Tensor]:
+    """Source, what the decoder reads, and what it has to write."""
+    words = torch.randint(FIRST_WORD, FIRST_WORD + N_WORDS, (n_sentences, n_words), generator=generator)
+    start, end = torch.full((n_sentences, 1), BOS), torch.full((n_sentences, 1), EOS)
+    return (
+        torch.cat([words, end], dim=1),
+        torch.cat([start, words.flip(1)], dim=1),
+        torch.cat([words.flip(1), end], dim=1),
+    )
+
+
+def batches(seed: int):
+    """Batches without end, each of one length between 2 and 14."""
+    generator = torch.Generator().manual_seed(seed)
+    while True:
+        n_words = int(torch.randint(2, LONGEST_TRAINED + 1, (1,), generator=generator))
+        yield sentences(BATCH, n_words, generator)
+
+
+def next_word_loss(model: nn.Module, batch: tuple[Tensor, Tensor, Tensor]) -> Tensor:
+    """Mean cross-entropy of each word that is to be written, the end mark included."""
+    source, target_in, target_out = batch
+    return nn.functional.cross_entropy(model(source, target_in).flatten(0, 1), target_out.flatten())
+
+
+def right_by_place(model: Seq2Seq, n_words: int) -> Tensor:
+    """Share of right words at each place of the source, first word first, of sentences written greedily."""
+    source, _, wanted = sentences(N_TEST, n_words, torch.Generator().manual_seed(1_000 + n_words))
+    written = model.greedy(source, bos_id=BOS, eos_id=EOS, max_new_tokens=n_words)
+    written = nn.functional.pad(written, (0, n_words - written.shape[1]))
+    return (written == wanted[:, :n_words]).float().mean(dim=0).flip(0)
+
+
+def train(attention: bool, seed: int) -> Seq2Seq:
+    """Train one model; the rate falls linearly to zero."""
+    torch.manual_seed(seed)
+    vocab_size = FIRST_WORD + N_WORDS
+    model = Seq2Seq(Seq2SeqConfig(vocab_size=vocab_size, d_model=D_MODEL, attention=attention, bidirectional=True))
+    fit(model, batches(seed), next_word_loss, steps=STEPS, learning_rate=lambda step: 1e-2 * (1 - step / (STEPS + 1)))
+    return model
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    started = _record.start()
+    runs = []
+    for attention in (False, True):
+        for seed in SEEDS:
+            model = train(attention, seed)
+            places = {n_words: right_by_place(model, n_words) for n_words in LENGTHS + LONGER}
+            runs.append(
+                {
+                    "attention": attention,
+                    "seed": seed,
+                    "parameters": sum(parameter.numel() for parameter in model.parameters()),
+                    "right": {str(n): round(place.mean().item(), 3) for n, place in places.items()},
+                    "right_by_place_of_14": [round(share, 3) for share in places[14].tolist()],
+                }
+            )
+            if attention:
+                source, target_in, _ = sentences(1, 10, torch.Generator().manual_seed(7))
+                with torch.no_grad():
+                    looked = model.attention_weights(source, target_in)[0, :10]
+                runs[-1]["looked"] = [[round(weight, 2) for weight in row] for row in looked.tolist()]
+            print(runs[-1], flush=True)
+    settings = {
+        "n_words": N_WORDS, "d_model": D_MODEL, "batch": BATCH, "steps": STEPS, "longest_trained": LONGEST_TRAINED,
+        "n_test": N_TEST,
+    }  # fmt: skip
+    _record.write("recurrence_reversal", {"settings": settings, "runs": runs}, seeds=SEEDS, started=started)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,219 @@
+"""Exercise: find the bug in a layer that runs and trains, and is wrong with weights from elsewhere."""
+
+import math
+
+import torch
+from einops import einsum, rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+
+
+def loaded_heads(
+    hidden: Float[Tensor, "batch tokens d_model"],
+    w_in: Float[Tensor, "three_d_model d_model"],
+    w_output: Float[Tensor, "d_model d_model"],
+    n_heads: int,
+) -> Float[Tensor, "batch tokens d_model"]:
+    """A colleague's layer for the weights of `nn.MultiheadAttention`: its `in_proj_weight` and `out_proj.weight`."""
+    query, key, value = (hidden @ w_in.T).chunk(3, dim=-1)
+    split = "batch tokens (d_head heads) -> batch heads tokens d_head"
+    q, k, v = (rearrange(part, split, heads=n_heads) for part in (query, key, value))
+    scores = einsum(q, k, "batch heads queries d_head, batch heads keys d_head -> batch heads queries keys")
+    weights = (scores / math.sqrt(q.shape[-1])).softmax(dim=-1)
+    context = einsum(weights, v, "batch heads queries keys, batch heads keys d_head -> batch heads queries d_head")
+    return rearrange(context, "batch heads queries d_head -> batch queries (d_head heads)") @ w_output.T
+
+
+def solution(
+    hidden: Float[Tensor, "batch tokens d_model"],
+    w_in: Float[Tensor, "three_d_model d_model"],
+    w_output: Float[Tensor, "d_model d_model"],
+    n_heads: int,
+) -> Float[Tensor, "batch tokens d_model"]:
+    """The layer with blocks of neighbouring features for each head, as `nn.MultiheadAttention` has them."""
+    query, key, value = (hidden @ w_in.T).chunk(3, dim=-1)
+    split = "batch tokens (heads d_head) -> batch heads tokens d_head"
+    q, k, v = (rearrange(part, split, heads=n_heads) for part in (query, key, value))
+    scores = einsum(q, k, "batch heads queries d_head, batch heads keys d_head -> batch heads queries keys")
+    weights = (scores / math.sqrt(q.shape[-1])).softmax(dim=-1)
+    context = einsum(weights, v, "batch heads queries keys, batch heads keys d_head -> batch heads queries d_head")
+    return rearrange(context, "batch heads queries d_head -> batch queries (heads d_head)") @ w_output.T
+
+
+BLOCKS, CARDS = "(heads d_head)", "(d_head heads)"
+
+
+def _layer(hidden, w_in, w_output, n_heads, *, into=BLOCKS, back=BLOCKS, scale=None):
+    parts = (hidden @ w_in.T).chunk(3, dim=-1)
+    into = (into, into, into) if isinstance(into, str) else into
+    q, k, v = (
+        rearrange(part, f"batch tokens {how} -> batch heads tokens d_head", heads=n_heads)
+        for part, how in zip(parts, into, strict=True)
+    )
+    context = scaled_dot_product_attention(q, k, v, scale=scale)
+    return rearrange(context, f"batch heads tokens d_head -> batch tokens {back}") @ w_output.T
+
+
+def reference(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads)
+
+
+def cards_both_ways(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, into=CARDS, back=CARDS)
+
+
+def only_the_split_mended(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, back=CARDS)
+
+
+def only_the_merge_mended(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, into=CARDS)
+
+
+def only_the_keys_mended(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, into=(CARDS, BLOCKS, BLOCKS))
+
+
+def heads_outside_three(hidden, w_in, w_output, n_heads):
+    """As if the fused weights were cut into heads first, as some checkpoints are."""
+    split = "batch tokens (heads three d_head) -> three batch heads tokens d_head"
+    q, k, v = rearrange(hidden @ w_in.T, split, three=3, heads=n_heads)
+    context = scaled_dot_product_attention(q, k, v)
+    return rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
+
+
+def reshaped(hidden, w_in, w_output, n_heads):
+    batch, tokens, d_model = hidden.shape
+    q, k, v = (part.reshape(batch, n_heads, tokens, -1) for part in (hidden @ w_in.T).chunk(3, dim=-1))
+    context = scaled_dot_product_attention(q, k, v)
+    return context.reshape(batch, tokens, d_model) @ w_output.T
+
+
+def output_not_transposed(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output.T, n_heads)
+
+
+def scale_of_the_model(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, scale=hidden.shape[-1] ** -0.5)
+
+
+def _heads_differ(trial: Trial) -> str | None:
+    """Silence the output columns of all heads but one: what is left is that head's, computed alone."""
+    hidden, w_in, w_output, n_heads = trial.inputs
+    d_head = hidden.shape[-1] // n_heads
+    for head in range(n_heads):
+        rows = slice(head * d_head, (head + 1) * d_head)
+        alone = torch.zeros_like(w_output)
+        alone[:, rows] = w_output[:, rows]
+        q, k, v = (hidden @ part[rows].T for part in w_in.chunk(3))
+        expected = scaled_dot_product_attention(q, k, v) @ w_output[:, rows].T
+        off = (trial.run(hidden, w_in, alone, n_heads) - expected).abs().max().item()
+        if off > 1e-6:
+            return f"Head {head}, with the output columns of all others at zero, is off by up to {off:.2g}."
+    return None
+
+
+def _inputs(random):
+    shapes = ((2, 5, 12), (36, 12), (12, 12))
+    hidden, w_in, w_output = (torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
+    return hidden, w_in / 2, w_output / 2, 3
+
+
+EXERCISES = (
+    Exercise(
+        id="multihead.loaded_heads",
+        title="It trains, but it cannot load",
+        statement="A colleague's layer has been used for months: models with it train as well as any. Now it is "
+        "given the weights of a trained `nn.MultiheadAttention`, no shape is wrong, and the answers are useless. "
+        "Find out *by experiment* which features each of its heads owns, and mend it. (Of `in_proj_weight` the first "
+        "third makes queries, the second keys, the third values. No mask, no bias.)",
+        stub=loaded_heads,
+        reference=reference,
+        solution=solution,
+        explanation="`(d_head heads)` deals the features out like cards, and `(heads d_head)` cuts the pack into "
+        "blocks. Used consistently, the first is the second after a permutation of features, and as no feature has a "
+        "meaning before training, a model that is trained with it learns as well. Trained weights have their blocks. "
+        "Then split *and* merge have to follow the order in which they were trained.",
+        cases=(Case(name="three heads of width four", inputs=_inputs),),
+        hints=(
+            (
+                "Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False)` and compare. Then try one head. "
+                "What is equal, what is not?"
+            ),
+            (
+                "Put numbers 0 to 11 through the split in place of features, and read off what head 0 gets. What "
+                "does PyTorch's head 0 own?"
+            ),
+            "Two patterns are wrong, and in the same way. What does the order of the names in brackets say?",
+        ),
+        mistakes=(
+            Mistake(
+                id="still_cards",
+                says="Still the colleague's layer: features are dealt out like cards and collected like cards. Put "
+                "0, 1, 2, ... through the split and look at head 0.",
+                answers=(cards_both_ways,),
+            ),
+            Mistake(
+                id="split_mended_alone",
+                says="The split is mended, and the merge still interleaves. The output weights expect the heads as "
+                "they were cut.",
+                answers=(only_the_split_mended,),
+            ),
+            Mistake(
+                id="merge_mended_alone",
+                says="The merge is mended, and the split still deals like cards, so that no head sees its own "
+                "features.",
+                answers=(only_the_merge_mended,),
+            ),
+            Mistake(
+                id="queries_forgotten",
+                says="Keys and values are cut into blocks, the queries not: each score pairs features that do not "
+                "belong together.",
+                answers=(only_the_keys_mended,),
+            ),
+            Mistake(
+                id="heads_outside_three",
+                says="You cut the fused weights into heads first, then each into three. Some libraries store them "
+                "so. Here queries, keys and values of all heads lie in three thirds.",
+                answers=(heads_outside_three,),
+            ),
+            Mistake(
+                id="reshaped",
+                says="A reshape straight to the heads' shape mixes tokens. Only the last axis is to be cut.",
+                answers=(reshaped,),
+            ),
+            Mistake(
+                id="output_not_transposed",
+                says="The heads are right, and the output weights act the other way round: they are stored `d_out "
+                "d_in`.",
+                answers=(output_not_transposed,),
+            ),
+            Mistake(
+                id="scale_of_the_model",
+                says="The order is mended, but the scale is that of the whole model. A score sums over the features "
+                "of one head.",
+                answers=(scale_of_the_model,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="heads_one_by_one",
+                says="With the output columns of all other heads at zero, what is left is one head's work: test the "
+                "heads one by one.",
+                broken=_heads_differ,
+            ),
+        ),
+        forbids=(
+            "scaled_dot_product_attention",
+            "multi_head_attention_forward",
+            "MultiheadAttention",
+            "MultiHeadAttention",
+        ),
+        difficulty=2,
+        minutes=20,
+        section="03-multihead",
+    ),
+)

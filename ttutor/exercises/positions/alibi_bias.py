@@ -1,0 +1,194 @@
+"""Exercise: ALiBi's bias, for a whole text and for the newest tokens of one whose keys are kept."""
+
+import torch
+from einops import rearrange
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.positions import alibi_bias_mistakes as wrong
+from ttutor.positions import AlibiPositions
+
+
+def alibi_bias(n_heads: int, n_queries: int, n_keys: int) -> Float[Tensor, "heads queries keys"]:
+    """What ALiBi adds to each score: minus a slope of the head's own times the distance of query and key."""
+    ...
+
+
+def solution(n_heads: int, n_queries: int, n_keys: int) -> Float[Tensor, "heads queries keys"]:
+    """What ALiBi adds to each score: minus a slope of the head's own times the distance of query and key."""
+    slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+    query_position = torch.arange(n_keys - n_queries, n_keys)
+    key_position = torch.arange(n_keys)
+    distance = (rearrange(query_position, "queries -> queries 1") - key_position).abs()
+    return rearrange(slopes, "heads -> heads 1 1") * -distance
+
+
+def reference(n_heads, n_queries, n_keys):
+    places = torch.arange(n_keys)[None]
+    return AlibiPositions(n_heads)(places[:, n_keys - n_queries :], places)[0]
+
+
+def _own_place(trial: Trial) -> str | None:
+    """A key at the query's own place costs nothing."""
+    _, n_queries, n_keys = trial.inputs
+    own = trial.value.diagonal(offset=n_keys - n_queries, dim1=-2, dim2=-1)
+    place = own.abs().flatten().argmax().item() % n_queries
+    if own.abs().max() < 1e-6:
+        return None
+    return f"Query {place} stands at key {place + n_keys - n_queries}, and that key gets {own[0, place].item():.3g}."
+
+
+def _never_a_gift(trial: Trial) -> str | None:
+    """Distance costs; it never pays."""
+    largest = trial.value.max().item()
+    return None if largest <= 1e-6 else f"One score gains {largest:.3g}."
+
+
+def _distance_alone(trial: Trial) -> str | None:
+    """Along a diagonal all is equal."""
+    gap = (trial.value[:, 1:, 1:] - trial.value[:, :-1, :-1]).abs().max().item()
+    return None if gap < 1e-6 else f"Two pairs that stand equally far apart get numbers that differ by {gap:.3g}."
+
+
+def _evenly(trial: Trial) -> str | None:
+    """Each further step costs what the last one cost."""
+    last = trial.value[:, -1].flip(-1)  # by distance 0, 1, 2, ...
+    bend = (last[:, 2:] - 2 * last[:, 1:-1] + last[:, :-2]).abs().max().item()
+    return None if bend < 1e-6 else f"Along the last query's row the step from key to key changes by {bend:.3g}."
+
+
+EXERCISES = (
+    Exercise(
+        id="positions.alibi_bias",
+        title="What distance costs",
+        statement="""
+Write ALiBi's bias. Head $h$ (counted from 1, of $n$ heads in all) has the slope $m_h = 2^{-8h/n}$, and adds
+$-m_h \\cdot |\\text{distance}|$ to the score of a query and a key, in both directions; hiding the future is the mask's
+business. `n_heads` is a power of two.
+
+There may be more keys than queries: the queries are then the *last* positions, and the last query stands at the last
+key.
+""".strip(),
+        stub=alibi_bias,
+        reference=reference,
+        solution=solution,
+        explanation="""
+Nothing here is learned, and nothing is added to a vector: the bias goes to the scores of every layer. A head with slope
+$\\tfrac12$ takes five points off at a distance of ten, a factor of $e^{-5}$ before the softmax; one with slope
+$\\tfrac1{256}$ takes off four hundredths of a point. The heads look at windows of different lengths, without a sharp
+edge.
+""".strip(),
+        cases=(
+            Case(name="four heads, five queries and five keys", inputs=lambda generator: (4, 5, 5)),
+            Case(name="eight heads, three queries and seven keys", inputs=lambda generator: (8, 3, 7)),
+        ),
+        hints=(
+            "Write the 5 by 5 table of distances on paper. What stands on its diagonal, what beside it?",
+            (
+                "Two parts: a table of distances `queries keys` and a slope for each head. With more keys than "
+                "queries, at which key does the first query stand?"
+            ),
+            (
+                "Query positions are `arange(n_keys - n_queries, n_keys)`. Subtract the key positions by "
+                "broadcasting, take the absolute value, and multiply by the negated slopes, shaped `heads 1 1`."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="slopes_of_eight",
+                says="Right for eight heads. With four, the slopes should still run down to 1/256: the exponent is a "
+                "share of 8, not the head's number.",
+                answers=(wrong.slopes_of_eight,),
+            ),
+            Mistake(
+                id="no_cache_offset",
+                says="Right where there are as many queries as keys. With kept keys the queries are the last "
+                "positions: at which key does your first query stand?",
+                answers=(wrong.no_cache_offset,),
+            ),
+            Mistake(
+                id="reward",
+                says="Your bias grows with distance, so that a far key gains. Distance should cost something.",
+                answers=(wrong.reward,),
+            ),
+            Mistake(
+                id="signed_distance",
+                says="Keys after the query gain what keys before it lose. A distance has no sign.",
+                answers=(wrong.signed_distance, wrong.signed_the_other_way),
+            ),
+            Mistake(
+                id="first_slope_one",
+                says="Your first head has slope 1. Heads are counted from 1 here, so that the first has $2^{-8/n}$ and "
+                "the last 1/256.",
+                answers=(wrong.first_slope_one,),
+            ),
+            Mistake(
+                id="even_slopes",
+                says="Your slopes fall by equal steps. They should fall by equal factors.",
+                answers=(wrong.even_slopes,),
+            ),
+            Mistake(
+                id="reversed_slopes",
+                says="The right slopes, from the flattest to the steepest. The first head is the steepest.",
+                answers=(wrong.reversed_slopes,),
+            ),
+            Mistake(
+                id="one_slope",
+                says="All heads have the same slope, so that none can look far while another looks near.",
+                answers=(wrong.one_slope, wrong.no_slope),
+            ),
+            Mistake(
+                id="natural_base",
+                says="Your slopes are powers of e. The base is 2.",
+                answers=(wrong.natural_base,),
+            ),
+            Mistake(
+                id="squared_distance",
+                says="The cost grows with the square of the distance. The L of ALiBi stands for linear.",
+                answers=(wrong.squared_distance,),
+            ),
+            Mistake(
+                id="as_factor",
+                says="You return factors between 0 and 1. They are what the bias does to a power, "
+                "$e^{s-md} = e^s e^{-md}$; asked for is what is added to a score.",
+                answers=(wrong.as_factor,),
+            ),
+            Mistake(
+                id="future_hidden",
+                says="You hide the future as well. That is the mask's business: an encoder uses this bias in both "
+                "directions.",
+                answers=(wrong.future_hidden, wrong.future_free),
+            ),
+            Mistake(
+                id="heads_last",
+                says="The numbers are right; the axes should be `heads queries keys`.",
+                answers=(wrong.heads_last,),
+            ),
+            Mistake(
+                id="one_row",
+                says="You return one row for each head, without an axis of queries. Each query has distances of its "
+                "own.",
+                answers=(wrong.one_row,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="own_place_is_free",
+                says="A key that stands where the query stands is at distance 0, and costs nothing.",
+                broken=_own_place,
+            ),
+            Property(id="distance_costs", says="No score should gain: the bias is at most 0.", broken=_never_a_gift),
+            Property(
+                id="only_distance_matters",
+                says="The bias should depend on how far apart the two stand, not on where.",
+                broken=_distance_alone,
+            ),
+            Property(id="linear", says="Each step away should cost as much as the one before.", broken=_evenly),
+        ),
+        forbids=("AlibiPositions", "alibi_slopes"),
+        difficulty=1,
+        minutes=15,
+        section="04-positions",
+    ),
+)

@@ -1,0 +1,179 @@
+"""Exercise: derive the matrix that moves every sinusoidal position alike, and build it."""
+
+import torch
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor import positions
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.positions import shift_matrix_mistakes as wrong
+
+
+def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
+    """The matrix M, in float64, with M @ PE(p) = PE(p + offset) for every position p."""
+    ...
+
+
+def solution(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
+    """The matrix M, in float64, with M @ PE(p) = PE(p + offset) for every position p."""
+    matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
+    for even in range(0, d_model, 2):
+        angle = torch.tensor(offset * 10000.0 ** (-even / d_model), dtype=torch.float64)
+        cos, sin = angle.cos(), angle.sin()
+        matrix[even, even], matrix[even, even + 1] = cos, sin
+        matrix[even + 1, even], matrix[even + 1, even + 1] = -sin, cos
+    return matrix
+
+
+def reference(offset, d_model):
+    return positions.shift_matrix(offset, d_model)
+
+
+def _waves(n_positions: int, d_model: int) -> Tensor:
+    """The encoding in float64."""
+    angle = torch.outer(
+        torch.arange(n_positions, dtype=torch.float64),
+        10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model),
+    )
+    return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
+
+
+def _from_zero(trial: Trial) -> str | None:
+    """Position 0 goes where it should."""
+    offset, d_model = trial.inputs
+    waves = _waves(offset + 1, d_model)
+    error = (trial.value @ waves[0] - waves[offset]).abs().max().item()
+    return None if error < 1e-6 else f"Position 0 should go to position {offset}; a feature is off by {error:.2g}."
+
+
+def _from_anywhere(trial: Trial) -> str | None:
+    """Every position goes where it should."""
+    offset, d_model = trial.inputs
+    waves = _waves(50 + offset, d_model)
+    error = (waves[:50] @ trial.value.T - waves[offset:]).abs().amax(dim=1)
+    place = error.argmax().item()
+    if error.max() < 1e-6:
+        return None
+    return f"Position {place} should go to {place + offset}; a feature is off by {error.max().item():.2g}."
+
+
+def _keeps_lengths(trial: Trial) -> str | None:
+    """A rotation times its transpose is one."""
+    error = (trial.value @ trial.value.T - torch.eye(len(trial.value), dtype=torch.float64)).abs().max().item()
+    return None if error < 1e-6 else f"M times its transpose differs from the identity by {error:.2g}."
+
+
+EXERCISES = (
+    Exercise(
+        id="positions.shift_matrix",
+        title="One matrix moves them all",
+        statement="""
+Derive, on paper, a matrix $M_k$ with $M_k\\,PE(p) = PE(p + k)$ for *every* position $p$, from the addition formulas
+$\\sin(a + b) = \\sin a \\cos b + \\cos a \\sin b$ and $\\cos(a + b) = \\cos a \\cos b - \\sin a \\sin b$. Show that it
+contains no $p$, that $M_k M_k^\\top = I$, and that $M_j M_k = M_{j+k}$. Then build it, in float64, for an even
+`d_model` and the paper's layout: sine and cosine taking turns.
+""".strip(),
+        stub=shift_matrix,
+        reference=reference,
+        solution=solution,
+        explanation="""
+For one pair with frequency $\\omega$ the addition formulas read
+
+$$\\begin{pmatrix}\\sin \\omega(p+k)\\\\ \\cos \\omega(p+k)\\end{pmatrix} =
+  \\begin{pmatrix}\\cos \\omega k & \\sin \\omega k\\\\ -\\sin \\omega k & \\cos \\omega k\\end{pmatrix}
+  \\begin{pmatrix}\\sin \\omega p\\\\ \\cos \\omega p\\end{pmatrix},$$
+
+and no $p$ is left in the matrix. It is a rotation, so that its transpose undoes it, and turns add up: a turn by
+$\\omega j$ after one by $\\omega k$ is one by $\\omega(j + k)$. All pairs together give a matrix with these blocks on
+its diagonal and zeros elsewhere. With sines alone there would be no such matrix: $\\sin\\omega(p+k)$ needs the cosine.
+""".strip(),
+        cases=(Case(name="five places and width eight", inputs=lambda generator: (5, 8), points=2),),
+        hints=(
+            "Take one pair of features alone. What do $\\sin \\omega(p+k)$ and $\\cos \\omega(p+k)$ become?",
+            (
+                "Each pair gives a block of two by two, with $\\cos \\omega k$ on its diagonal. The first row makes "
+                "the new sine: what does it take of the old cosine?"
+            ),
+            (
+                "The blocks stand along the diagonal of a matrix of zeros. Row `2i` holds cosine and sine of "
+                "$k\\omega_i$, row `2i + 1` minus the sine, and the cosine."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="backwards",
+                says="Your matrix moves every position the other way: position 5 goes to 0. The first row makes the "
+                "new sine; check its sign.",
+                answers=(wrong.transposed, wrong.negated_offset),
+            ),
+            Mistake(
+                id="halves",
+                says="Your matrix suits a vector with all sines first. In the paper's layout sine and cosine take "
+                "turns.",
+                answers=(wrong.halves,),
+            ),
+            Mistake(
+                id="one_step",
+                says="Your matrix moves by one position whatever the offset is.",
+                answers=(wrong.one_step,),
+            ),
+            Mistake(
+                id="one_angle",
+                says="All pairs turn by the same angle. Each has its own frequency.",
+                answers=(wrong.one_angle,),
+            ),
+            Mistake(
+                id="frequency_by_pair",
+                says="Your frequencies fall too slowly: the exponent of pair i is 2i divided by d_model.",
+                answers=(wrong.frequency_by_pair,),
+            ),
+            Mistake(
+                id="frequency_by_feature",
+                says="The two rows of a block have different frequencies. A sine and its cosine share one.",
+                answers=(wrong.frequency_by_feature,),
+            ),
+            Mistake(
+                id="only_cosines",
+                says="Your matrix is diagonal: it shrinks features and turns nothing. The new sine needs the old "
+                "cosine.",
+                answers=(wrong.only_cosines,),
+            ),
+            Mistake(
+                id="mirrored",
+                says="Your blocks are reflections: both sines have the same sign. In a rotation they differ.",
+                answers=(wrong.mirrored,),
+            ),
+            Mistake(
+                id="one_position",
+                says="Your matrix serves one position only: it was built from that position's vector. It must not "
+                "contain any p.",
+                answers=(wrong.one_position,),
+            ),
+            Mistake(
+                id="permutation",
+                says="You move the features along the vector. A position is not a feature: it is told by all of them.",
+                answers=(wrong.permutation,),
+            ),
+            Mistake(
+                id="in_float32",
+                says="The right numbers in float32. Asked for is float64.",
+                answers=(wrong.in_float32,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="moves_zero",
+                says="Position 0 has the vector 0, 1, 0, 1, and so on. What are its products with your rows?",
+                broken=_from_zero,
+            ),
+            Property(id="moves_every_position", says="One matrix has to serve all positions.", broken=_from_anywhere),
+            Property(
+                id="is_a_rotation", says="A rotation, times its transpose, is the identity.", broken=_keeps_lengths
+            ),
+        ),
+        forbids=("shift_matrix",),
+        difficulty=2,
+        minutes=25,
+        section="04-positions",
+    ),
+)

@@ -1,0 +1,214 @@
+"""Exercise: find the bug in a look back that treats every target word the same."""
+
+import torch
+from einops import einsum, rearrange
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.recurrence import additive_weights
+
+
+def look_back_weights(
+    asked: Float[Tensor, "batch target d_head"],
+    offered: Float[Tensor, "batch source d_head"],
+    direction: Float[Tensor, " d_head"],
+    is_real: Bool[Tensor, "batch source"],
+) -> Float[Tensor, "batch target source"]:
+    """A colleague's additive attention; is_real says which source words are no padding."""
+    pairs = rearrange(asked, "batch target d_head -> batch target 1 d_head") + rearrange(
+        offered, "batch source d_head -> batch 1 source d_head"
+    )
+    scores = einsum(pairs, direction, "batch target source d_head, d_head -> batch target source").tanh()
+    is_padding = rearrange(~is_real, "batch source -> batch 1 source")
+    return scores.masked_fill(is_padding, -torch.inf).softmax(dim=-1)
+
+
+def solution(
+    asked: Float[Tensor, "batch target d_head"],
+    offered: Float[Tensor, "batch source d_head"],
+    direction: Float[Tensor, " d_head"],
+    is_real: Bool[Tensor, "batch source"],
+) -> Float[Tensor, "batch target source"]:
+    """Additive attention: the tanh comes before the direction."""
+    pairs = rearrange(asked, "batch target d_head -> batch target 1 d_head") + rearrange(
+        offered, "batch source d_head -> batch 1 source d_head"
+    )
+    scores = einsum(pairs.tanh(), direction, "batch target source d_head, d_head -> batch target source")
+    is_padding = rearrange(~is_real, "batch source -> batch 1 source")
+    return scores.masked_fill(is_padding, -torch.inf).softmax(dim=-1)
+
+
+def reference(asked, offered, direction, is_real):
+    return additive_weights(asked, offered, direction, is_real)
+
+
+def _pairs(asked, offered):
+    return asked[:, :, None] + offered[:, None]
+
+
+def _masked(scores, is_real):
+    return scores.masked_fill(~is_real[:, None], -torch.inf)
+
+
+def tanh_of_the_score(asked, offered, direction, is_real):
+    return _masked((_pairs(asked, offered) @ direction).tanh(), is_real).softmax(dim=2)
+
+
+def no_tanh(asked, offered, direction, is_real):
+    return _masked(_pairs(asked, offered) @ direction, is_real).softmax(dim=2)
+
+
+def no_tanh_and_no_query(asked, offered, direction, is_real):
+    scores = (offered @ direction)[:, None].expand(-1, asked.shape[1], -1)
+    return _masked(scores, is_real).softmax(dim=2)
+
+
+def no_mask(asked, offered, direction, is_real):
+    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2)
+
+
+def mask_after_softmax(asked, offered, direction, is_real):
+    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2) * is_real[:, None]
+
+
+def mask_the_wrong_way(asked, offered, direction, is_real):
+    return _masked(_pairs(asked, offered).tanh() @ direction, ~is_real).softmax(dim=2)
+
+
+def shares_over_target(asked, offered, direction, is_real):
+    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=1) * is_real[:, None]
+
+
+def dot_product(asked, offered, direction, is_real):
+    return _masked(asked @ offered.mT, is_real).softmax(dim=2)
+
+
+def tanh_before_the_sum(asked, offered, direction, is_real):
+    return _masked((asked.tanh()[:, :, None] + offered.tanh()[:, None]) @ direction, is_real).softmax(dim=2)
+
+
+def scaled(asked, offered, direction, is_real):
+    scores = _pairs(asked, offered).tanh() @ direction / len(direction) ** 0.5
+    return _masked(scores, is_real).softmax(dim=2)
+
+
+def _rows_that_are_no_shares(trial: Trial) -> str | None:
+    """Each row sums to one over real words."""
+    gap = (trial.value.sum(dim=-1) - 1).abs().max().item()
+    return None if gap < 1e-6 else f"One of your rows differs from a sum of 1 by {gap:.2g}."
+
+
+def _padding_that_is_looked_at(trial: Trial) -> str | None:
+    """Padding gets no share."""
+    share = (trial.value * ~trial.inputs[3][:, None]).abs().max().item()
+    return None if share < 1e-9 else f"Padding gets a share of {share:.2g}."
+
+
+def _order_that_no_query_changes(trial: Trial) -> str | None:
+    """Another query should prefer another source word."""
+    asked, offered, direction, is_real = trial.inputs
+    others = [trial.run(10 * asked.roll(shift, 2), offered, direction, is_real).argsort(dim=-1) for shift in range(3)]
+    same = all(torch.equal(others[0], other) for other in others[1:])
+    return "I exchanged all queries, and the order of the shares stayed the same." if same else None
+
+
+def _inputs(random):
+    asked, offered, direction = (
+        1.5 * torch.randn(*shape, generator=random, dtype=torch.float64) for shape in ((2, 3, 4), (2, 6, 4), (4,))
+    )
+    return asked, offered, 2 * direction, torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
+
+
+EXERCISES = (
+    Exercise(
+        id="recurrence.look_back_weights",
+        title="The look back that never moves",
+        statement="A colleague's additive attention runs and trains. Its rows sum to one, and padding gets nothing. "
+        "Yet its translator is no better than one with the fixed vector: whatever word is to be written, the *order* "
+        "of the source words, from the most to the least looked at, is the same. Compare with [](#eq-additive), "
+        "explain the symptom, and mend one line. `asked` and `offered` are the query and the memory after their "
+        "projections.",
+        stub=look_back_weights,
+        reference=reference,
+        solution=solution,
+        explanation="The tanh stands outside. Then the score is $\\tanh(s W_a v^\\top + h_j U_a v^\\top)$, and since "
+        "the tanh is increasing, a source word with a larger $h_j U_a v^\\top$ has the larger score *whatever* the "
+        "query is. A query can only sharpen or flatten one fixed order. With the tanh inside, before the direction, "
+        "each feature saturates by itself, and query and memory can meet.",
+        cases=(Case(name="three steps, six words and padding", inputs=_inputs, points=2),),
+        hints=(
+            "Take two source words. Can any query make the first the more attractive and another query the second?",
+            (
+                "Write the colleague's score as a formula. Which part depends on the query, which on the word, and "
+                "what stands around their sum?"
+            ),
+            "In the equation the tanh is applied to a *vector*, feature by feature, before the product with $v$.",
+        ),
+        mistakes=(
+            Mistake(
+                id="tanh_outside",
+                says="Still the colleague's mistake: the order of the shares is the same for every query. "
+                "What is the tanh applied to, and what in the equation?",
+                answers=(tanh_of_the_score,),
+            ),
+            Mistake(
+                id="no_nonlinearity",
+                says="Without a tanh the query adds the same number to all scores of its row, and a softmax does not "
+                "see that: all rows are equal.",
+                answers=(no_tanh, no_tanh_and_no_query),
+            ),
+            Mistake(
+                id="no_mask",
+                says="Mended, and the mask got lost: padding is looked at.",
+                answers=(no_mask,),
+            ),
+            Mistake(
+                id="mask_after_softmax",
+                says="Padding gets no share, but it had one when the others were computed: rows sum to less than one.",
+                answers=(mask_after_softmax,),
+            ),
+            Mistake(
+                id="mask_inverted",
+                says="You look at the padding and at nothing else, and a row without padding has no words at all.",
+                answers=(mask_the_wrong_way,),
+            ),
+            Mistake(
+                id="over_target",
+                says="Your shares sum to one over the words that are *written*. Each step of writing shares out its "
+                "own attention, over the source.",
+                answers=(shares_over_target,),
+            ),
+            Mistake(
+                id="dot_product",
+                says="That is the attention of the next chapter, a dot product. Here a small network gives the score.",
+                answers=(dot_product,),
+            ),
+            Mistake(
+                id="tanh_before_sum",
+                says="You take the tanh of query and memory one by one and add afterwards; the query's part is again "
+                "the same for all source words. Add first.",
+                answers=(tanh_before_the_sum,),
+            ),
+            Mistake(
+                id="scaled",
+                says="The order of the shares is right, they are too even: you divide the scores by a root. "
+                "Additive attention has no scale.",
+                answers=(scaled,),
+            ),
+        ),
+        properties=(
+            Property(id="rows_are_shares", says="Each row should sum to one.", broken=_rows_that_are_no_shares),
+            Property(id="padding_unseen", says="Padding should get no share.", broken=_padding_that_is_looked_at),
+            Property(
+                id="queries_matter",
+                says="Different queries should be able to prefer different source words.",
+                broken=_order_that_no_query_changes,
+            ),
+        ),
+        forbids=("additive_weights", "AdditiveAttention"),
+        difficulty=2,
+        minutes=20,
+        section="01-recurrence",
+    ),
+)
