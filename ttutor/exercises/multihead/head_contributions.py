@@ -102,7 +102,7 @@ EXERCISES = (
     Exercise(
         id="multihead.head_contributions",
         title="One output, taken apart",
-        statement="A layer lays its heads side by side and multiplies by $W_O$. Give instead, for each head, the "
+        statement="A layer lays its heads side by side and multiplies by $W^O$. Give instead, for each head, the "
         "vector that this head alone adds to the output. The sum over heads has to be the layer's output, and a head "
         "whose context is zero has to write zero.",
         stub=head_contributions,

@@ -126,7 +126,7 @@ EXERCISES = (
         title="The look back that never moves",
         statement="A colleague's additive attention runs and trains. Its rows sum to one, and padding gets nothing. "
         "Yet its translator is no better than one with the fixed vector: whatever word is to be written, the *order* "
-        "of the source words, from the most to the least looked at, is the same. Compare with [](#eq-additive), "
+        "of the source words, from the most to the least looked at, is the same. Compare with the chapter's formula, "
         "explain the symptom, and mend one line. `asked` and `offered` are the query and the memory after their "
         "projections.",
         stub=look_back_weights,

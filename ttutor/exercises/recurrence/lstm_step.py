@@ -125,7 +125,8 @@ EXERCISES = (
         title="A page with a lock",
         statement="The affine maps of an LSTM have been computed and stand side by side in `affine`, four times "
         "$d_\\mathrm{model}$ wide, in PyTorch's order: input, forget, candidate, output. Finish the step, "
-        "[](#eq-lstm): return the new hidden state and the new cell state.",
+        "$c_t = f_t \\odot c_{t-1} + i_t \\odot g_t$ and $h_t = o_t \\odot \\tanh(c_t)$: "
+        "return the new hidden state and the new cell state.",
         stub=lstm_gates,
         reference=solution,
         solution=solution,

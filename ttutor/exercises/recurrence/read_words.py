@@ -117,9 +117,9 @@ EXERCISES = (
     Exercise(
         id="recurrence.read_words",
         title="Read a sentence",
-        statement="Write the loop of a plain recurrent network, [](#eq-rnn): the hidden state after *every* word of "
-        "every sentence. The first page, before any word, is zeros. Vectors are rows, so that a word $x$ is written "
-        "as $xW$ and the old page $h$ carried over as $hU$.",
+        statement="Write the loop of a plain recurrent network, $h_t = \\tanh(x_t W + h_{t-1} U + b)$: "
+        "the hidden state after *every* word of every sentence. The first page, before any word, is zeros. Vectors "
+        "are rows, so that a word $x$ is written as $xW$ and the old page $h$ carried over as $hU$.",
         stub=read_words,
         reference=solution,
         solution=solution,
