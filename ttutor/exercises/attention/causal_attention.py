@@ -170,8 +170,7 @@ EXERCISES = (
             ),
             Mistake(
                 id="no_scale",
-                says="The leak is mended, and the scale got lost: your scores are too large by "
-                "$\\sqrt{d_\\mathrm{head}}$.",
+                says="The leak is mended, and the scale got lost: your scores are too large by √d_head.",
                 answers=(no_scale,),
             ),
             Mistake(

@@ -158,13 +158,13 @@ autograd's.""",
         mistakes=(
             Mistake(
                 id="no_scale",
-                says="Your Jacobian is too large by $\\sqrt{d_\\mathrm{head}}$. The scores are $c\\,q \\cdot k_j$: "
+                says="Your Jacobian is too large by √d_head. The scores are $c\\,q \\cdot k_j$: "
                 "what does the chain rule make of the $c$?",
                 answers=(no_scale,),
             ),
             Mistake(
                 id="scale_squared",
-                says="Your Jacobian is too small by $\\sqrt{d_\\mathrm{head}}$: the scale stands in it twice. It "
+                says="Your Jacobian is too small by √d_head: the scale stands in it twice. It "
                 "enters once through the weights, where it belongs, and once as a factor.",
                 answers=(divided_by_width,),
             ),

@@ -157,7 +157,7 @@ EXERCISES = (
             ),
             Mistake(
                 id="scaled_by_width",
-                says="Your weights are too even by a factor $\\sqrt{d_\\mathrm{head}}$ in the scores. Here the "
+                says="Your weights are too even by a factor √d_head in the scores. Here the "
                 "temperature alone divides them.",
                 answers=(also_scaled,),
             ),
