@@ -20,6 +20,7 @@ def specimen() -> AttentionExplorer:
     scores = 2 * np.random.default_rng(0).normal(size=(6, 6))
     return AttentionExplorer(["the", "cat", "sat", "on", "the", "mat"], scores, d_head=64)
 
+
 SCORES = [[0.12345, -1.5, 2.0], [0.0, 0.5, 1.0], [3.0, -0.00001, 0.25]]
 HOSTILE = ['<img src=x onerror="alert(1)">', "</script>", "'\"&"]
 

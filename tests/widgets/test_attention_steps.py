@@ -65,7 +65,8 @@ def test_a_heads_steps_end_in_the_heads_output() -> None:
 def test_equal_tokens_have_equal_vectors_and_other_sentences_work() -> None:
     made = AttentionStepsExplorer(["the", "cat", "the"])
     assert made.embeddings[0] == made.embeddings[2] != made.embeddings[1]
-    assert "Nothing was trained" in made.note
+    assert made.note.startswith("X and the matrices W are random, to one decimal; the rest follows. Nothing")
+    assert AttentionStepsExplorer(["a"], w_query=made.w_query).note.startswith("X is random, to one decimal")
 
 
 @pytest.mark.parametrize("kind", [torch.tensor, np.array, list])

@@ -184,6 +184,14 @@ def test_the_mask_adds_a_step_and_hides_later_keys(open_saved: Open) -> None:
     expect(cell(page, "M", 0, 3)).to_have_class(re.compile("tt-hatch"))
     cell(page, "M", 0, 3).hover()
     assert "a later key = −∞" in panel(page)
+    assert cell(page, "M", 0, 3).evaluate("e => getComputedStyle(e).backgroundImage") == "none"  # digits stand on it
+    names = page.locator("[data-part] .name").all_inner_texts()
+    assert [name.split()[0] for name in names].count("S") == 1
+    assert [name.split()[0] for name in names].count("Smasked") == 1
+    press(page, "Next")
+    assert "softmax(" in page.locator(".formula").inner_text()
+    assert "masked" in page.locator(".formula").inner_text()
+    press(page, "Back")
     page.get_by_label("causal mask").uncheck()
     assert "step 4 of 6: Scale" in page.locator(".tt-player").inner_text()
     assert "M" not in shown(page)

@@ -65,7 +65,7 @@ def test_every_part_of_a_level_says_its_name_role_shape_and_count(level: str, no
         numbers = " × ".join(f"{size:,}".replace(",", "\u202f") for size in made.shape(name))
         assert label.startswith(title)
         assert role in label
-        assert f"{PARTS[name].axes} = {numbers}" in label
+        assert f"{PARTS[name].axes.replace(' ', ' × ')} = {numbers}" in label
         assert label.endswith(count)
 
 
@@ -118,7 +118,7 @@ def test_the_arrow_is_a_part_and_says_who_asks_and_who_answers(open_saved: Open)
     assert "keys and values are made from it, queries from the decoder's stream" in panel(page)
     part(page, "decoder.cross_attention").hover()
     assert "Queries come from the decoder, keys and values from the encoder's output." in panel(page)
-    assert "Shape: batch target d_model = 2 × 6 × 512" in panel(page)
+    assert "Shape: batch × target × d_model = 2 × 6 × 512" in panel(page)
     assert "4 · (512 · 512 + 512) = 1\u202f050\u202f624" in panel(page)
     assert "softmax(Q Kᵀ / √64)" in panel(page)
 
@@ -156,13 +156,16 @@ def test_the_player_lights_the_parts_of_each_step(open_saved: Open) -> None:
             assert f"{word} ({' × '.join(map(str, made.shape(name)))})" in now
         expect(page.locator('[role="status"]')).to_have_text(step.title)
     assert page.locator(".lit[data-to]").count() == 1  # the arrow into the softmax
-    page.get_by_role("button", name="Reset", exact=True).click()
+    page.get_by_role("button", name="Start over").click()
     expect(page.locator(".lit")).to_have_count(0)
 
 
 def test_a_step_brings_back_the_full_picture(open_saved: Open) -> None:
     page = open_saved(BlocksExplorer(level="decoder"))
+    told = page.get_by_role("group", name="steps").locator("output")
+    expect(told).to_have_text("A step goes back to the full architecture.")
     page.get_by_role("button", name="Next").click()
+    expect(told).to_have_text("step 1 of 8")
     expect(page.get_by_label("Show")).to_have_value("full architecture")
 
 
@@ -177,18 +180,18 @@ def test_one_can_look_inside_and_come_back(open_saved: Open) -> None:
     expect(page.locator('[role="status"]')).to_have_text("inside the decoder's cross-attention")
     part(page, "decoder.cross_attention.k").hover()
     assert "keys K, inside the decoder's cross-attention" in panel(page)
-    assert "Shape: batch heads source d_head = 2 × 8 × 7 × 64" in panel(page)
+    assert "Shape: batch × heads × source × d_head = 2 × 8 × 7 × 64" in panel(page)
     page.mouse.move(2, 2)
     page.get_by_label("Show").select_option("encoder block")
     expect(part(page, "encoder.widen")).to_have_count(1)
     assert "stream passes each sublayer" in panel(page)
-    page.get_by_role("button", name="Reset all").click()
+    page.get_by_role("button", name="Start over").click()
     expect(part(page, "softmax")).to_have_count(1)
 
 
 def test_the_picture_is_one_tab_stop_and_arrows_follow_the_data(open_saved: Open) -> None:
     page = open_saved(specimen())
-    page.get_by_role("button", name="Reset all").focus()
+    page.get_by_role("button", name="Start over").focus()
     page.keyboard.press("Tab")
     expect(part(page, "source_ids")).to_be_focused()
     names = shown_parts(page)
@@ -236,6 +239,21 @@ def test_words_fit_their_boxes_at_every_level(width: int, numbers: bool, open_sa
         page = open_saved(BlocksExplorer(level=level, numbers=numbers, norm="pre"), width=width)
         assert page.evaluate(OVERFLOW) == []
         assert page.evaluate(MISFITS) == []
+
+
+@pytest.mark.parametrize("width", [360, 620, 680, 1200])
+def test_the_name_of_the_embedding_has_two_lines_at_every_width(width: int, open_saved: Open) -> None:
+    page = open_saved(specimen(), width=width)
+    expect(part(page, "source_embedding").locator("text.name")).to_have_text(["embedding", "× √d_model"])
+    assert page.evaluate(MISFITS) == []
+
+
+def test_there_is_one_button_that_starts_over_and_it_stops_the_player(open_saved: Open) -> None:
+    page = open_saved(specimen())
+    expect(page.get_by_role("button", name="Reset")).to_have_count(0)
+    page.get_by_role("button", name="Play").click()
+    page.get_by_role("button", name="Start over").click()
+    expect(page.get_by_role("button", name="Play")).to_have_count(1)
 
 
 def test_a_small_model_and_long_sentences(open_saved: Open) -> None:

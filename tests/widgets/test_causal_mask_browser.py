@@ -74,6 +74,36 @@ def test_the_future_is_hatched_and_minus_infinity_before_the_softmax(open_saved:
     assert other.inner_text() == f"{SCORES[2, 0]:.1f}".replace("-", "−")
 
 
+def test_new_scores_change_no_old_one_and_it_is_said(open_saved: Open) -> None:
+    page = open_saved(CausalMaskExplorer(TOKENS, SCORES, shown=2, view="scores"))
+    old = page.locator("table").nth(1).locator("td").all_inner_texts()
+    press(page, "Generate")
+    cells = page.locator("table").nth(1).locator("td").all_inner_texts()
+    assert [cells[0], cells[1], cells[3], cells[4]] == old
+    assert row_labels(page, 0) == row_labels(page, 1) == ["the =", "cat =", "sat"]
+    added = "Scores: no old number changed, one column added; "
+    assert page.locator(".count").all_inner_texts() == [
+        added + "it is −∞ in old rows, so their weights stay.",
+        added + "the softmax over it changes the weights of 2 of 2 old rows.",
+    ]
+
+
+@pytest.mark.parametrize("view", ["weights", "scores"])
+@pytest.mark.parametrize(("n_tokens", "width", "is_beside"), [(7, 650, True), (12, 650, False), (12, 1100, True)])
+def test_the_two_maps_stay_where_they_are(
+    n_tokens: int, width: int, is_beside: bool, view: str, open_saved: Open
+) -> None:
+    made = CausalMaskExplorer(["the", "cat", "sat", "on", "mats"] * 2 + ["at", "six"], view=view)
+    made = CausalMaskExplorer(made.tokens[:n_tokens], view=view)
+    page = open_saved(made, width=width)
+    for _ in range(n_tokens):
+        one, two = (page.locator(".views > div").nth(i).bounding_box() for i in (0, 1))
+        assert (one["y"] == two["y"]) == is_beside
+        spare = "all => all.map((e) => e.clientWidth - e.scrollWidth)"
+        assert page.locator(".tt-matrix").evaluate_all(spare) == [0, 0]
+        press(page, "Generate")
+
+
 def test_back_and_reset_and_their_ends(open_saved: Open) -> None:
     made = CausalMaskExplorer(TOKENS, SCORES, shown=2)
     page = open_saved(made)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 
 import pytest
@@ -15,6 +16,7 @@ from ttutor.widgets.cost import LINES, QUANTITIES
 pytestmark = pytest.mark.browser
 
 Open = Callable[..., Page]
+LOOKS = "all => all.map((e) => [getComputedStyle(e).strokeDasharray, e.getAttribute('stroke')])"
 
 
 def plain(text: str) -> str:
@@ -33,6 +35,17 @@ def expected(made: CostExplorer) -> list[list[str]]:
     ]
 
 
+def crossings_in(said: list[str]) -> list[tuple[int, str, str]]:
+    """The pairs that the sentences name: from which length on, which line is less, than which."""
+    found = []
+    for sentence in said:
+        (n,) = re.findall(r"^From (\d+) tokens on, ", sentence)
+        for part in sentence.split("; "):
+            one, *others = re.findall("“([^”]*)”", part)
+            found += [(int(n), one, other) for other in others]
+    return found
+
+
 @pytest.mark.parametrize("quantity", QUANTITIES)
 def test_slopes_and_crossings_on_screen_are_pythons(open_saved: Open, quantity: str) -> None:
     page = open_saved(specimen())
@@ -40,17 +53,20 @@ def test_slopes_and_crossings_on_screen_are_pythons(open_saved: Open, quantity: 
     made = CostExplorer(quantity)
     assert sorted(table(page)) == sorted(expected(made))
     said = [plain(text) for text in page.locator(".told li").all_inner_texts()]
-    words = [
-        f"From {n} tokens on, {LINES[one][0]} costs less than {LINES[other][0]}." for n, one, other in made.crossings
-    ]
-    assert said == (words or ["Nowhere: at the lengths that two lines share, their order stays."])
+    if not made.crossings:
+        assert said == ["Nowhere: at the lengths that two lines share, their order stays."]
+    else:
+        assert sorted(crossings_in(said)) == sorted(
+            (n, LINES[one][0], LINES[other][0]) for n, one, other in made.crossings
+        )
+        assert len(said) == len({n for n, *_ in made.crossings})  # one sentence for each length
     assert page.locator("polyline").count() == len(made.points)
     assert page.locator("circle").count() == sum(len(points) for points in made.points.values())
 
 
 def test_lines_come_and_go_and_their_crossings_with_them(open_saved: Open) -> None:
     page = open_saved(CostExplorer("memory"))
-    assert "costs less than window of 256" in page.locator(".told ul").inner_text()
+    assert "costs less than “window of 256”" in page.locator(".told ul").inner_text()
     page.get_by_role("checkbox", name="window of 256").press("Space")
     assert "window" not in page.locator(".told").inner_text()
     assert page.locator("polyline").count() == 3
@@ -98,5 +114,25 @@ def test_counted_and_measured_name_their_source(open_saved: Open) -> None:
 
 
 @pytest.mark.parametrize("quantity", QUANTITIES)
-def test_no_quantity_is_wider_than_a_phone(open_saved: Open, quantity: str) -> None:
-    assert open_saved(CostExplorer(quantity), width=360).evaluate(OVERFLOW) == []
+@pytest.mark.parametrize("width", [360, 620, 720, 780])
+def test_no_quantity_is_wider_than_its_page(open_saved: Open, quantity: str, width: int) -> None:
+    page = open_saved(CostExplorer(quantity), width=width)
+    assert page.evaluate(OVERFLOW) == []
+    told, frame = page.locator(".told table").bounding_box(), page.locator(".cost").bounding_box()
+    assert told["x"] + told["width"] <= frame["x"] + frame["width"] + 1
+
+
+def test_a_line_has_its_colour_and_dash_in_every_view(open_saved: Open) -> None:
+    page = open_saved(specimen())
+    looks: dict[str, set] = {}
+    for quantity, about in QUANTITIES.items():
+        page.get_by_label("Show", exact=True).select_option(about[0])
+        drawn = page.locator("polyline").evaluate_all(LOOKS)
+        keys = page.locator(".tt-legend line").evaluate_all(LOOKS)
+        assert drawn == keys
+        for name, look in zip(CostExplorer(quantity).points, drawn, strict=True):
+            looks.setdefault(name, set()).add(tuple(look))
+    assert looks.keys() == LINES.keys()
+    assert all(len(found) == 1 for found in looks.values())
+    dashes, colours = zip(*(look for (look,) in looks.values()), strict=True)
+    assert len(set(dashes)) == len(set(colours)) == len(LINES)

@@ -92,8 +92,9 @@ def test_reset_brings_everything_back(open_saved: Open) -> None:
     page = open_saved(specimen())
     before = page.locator("section.tt").inner_text()
     page.get_by_label("Sentence").select_option(index=2)
-    go_on(page, 3)
+    go_on(page, len(specimen().sentences[2]["next"]))
     page.get_by_label("Length penalty").press("Home")
+    expect(page.locator("output").last).to_have_text("0.0")
     page.get_by_role("button", name="Reset").click()
     assert page.locator("section.tt").inner_text() == before
 
@@ -166,3 +167,25 @@ def test_how_far_the_model_was_trained_is_told(open_saved: Open) -> None:
     for number, one in enumerate(explorer.sentences):
         page.get_by_label("Sentence").select_option(index=number)
         assert f"The model {one['model']} of training" in page.locator("section.tt").inner_text()
+
+
+def test_the_best_extension_is_written_as_its_bar_is(open_saved: Open) -> None:
+    explorer = specimen()
+    for sentence, one in enumerate(explorer.sentences):
+        explorer.sentence = sentence
+        page = open_saved(explorer)
+        for following in one["next"]:
+            said = page.locator("p.tt-note", has_text="Best extension").inner_text()
+            assert f"ln {following[0][0][1]:.3f} =" in said
+            assert page.locator(".tt-bars .number").first.inner_text() == f"{following[0][0][1]:.3f}"
+            go_on(page, 1)
+
+
+def test_it_says_when_the_penalty_acts(open_saved: Open) -> None:
+    page = open_saved(specimen())
+    text = page.locator("section.tt")
+    expect(text).to_contain_text("α acts once a translation is finished")
+    expect(text).to_contain_text("Translations so far")
+    expect(text).to_contain_text("“·” in front: continues the word")
+    go_on(page, len(specimen().sentences[0]["next"]))
+    expect(text).not_to_contain_text("α acts once")

@@ -100,7 +100,7 @@ def test_every_patch_size_says_how_many_tokens_and_pairs(open_saved: Open) -> No
         assert f"{size} × {size}: {made.n_tokens} tokens" in row
         assert f"{made.n_tokens**2:,}".replace(",", "\u202f") in row
         if size != 4:
-            assert "The model reads patches of 4 × 4" in page.locator(".cost").inner_text()
+            assert "The model reads patches of 4 × 4" in side(page)
         slider.press("ArrowRight")
     assert page.locator(".tile").count() == 2
 
@@ -225,3 +225,19 @@ def test_nothing_is_wider_than_its_page(open_saved: Open, size: tuple, patch: in
     page = open_saved(PatchesExplorer(np.random.default_rng(0).random((3, *size)), patch), width=width)
     cell(page, 1).click()
     assert page.evaluate(OVERFLOW) == []
+
+
+def test_at_another_patch_size_the_views_of_the_model_are_off(open_saved: Open) -> None:
+    page = open_saved(specimen())
+    size, layer = page.get_by_label("Patch size"), page.get_by_label("Layer", exact=True)
+    size.press("ArrowRight")
+    assert "The model reads patches of 4 × 4: choose that size to see its attention." in side(page)
+    expect(page.get_by_label("image", exact=True)).to_be_checked()
+    for view in ("attention", "rollout", "position similarity"):
+        expect(page.get_by_label(view, exact=True)).to_be_disabled()
+    expect(layer).to_be_disabled()
+    size.press("ArrowLeft")
+    expect(page.get_by_label("rollout", exact=True)).to_be_checked()
+    expect(page.get_by_label("rollout", exact=True)).to_be_enabled()
+    expect(layer).to_be_enabled()
+    assert "What CLS draws from" in side(page)

@@ -57,6 +57,8 @@ def test_ticks_and_costs_on_screen_are_measured(
     for i, lane in enumerate(lanes):
         assert shown_ticks(page, i) == lane.ticks.T.ravel().tolist()
     assert shown_facts(page).tolist() == np.transpose([facts(lane, generating) for lane in lanes]).tolist()
+    scan = "(A linear recurrence could be computed as a scan, in"
+    assert (scan in page.locator("section.tt").inner_text()) is not generating
 
 
 def test_sliders_modes_and_widths_reach_every_number(open_saved: Open) -> None:

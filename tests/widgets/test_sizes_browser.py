@@ -120,7 +120,17 @@ def test_the_formula_of_a_row_has_the_numbers_put_in(open_saved: Open) -> None:
 def test_words_name_the_length_where_the_square_takes_over(open_saved: Open) -> None:
     page = open_saved(SizesExplorer("GPT-3", view="operations"))
     at = crossover_length(d_model=12_288, n_heads=96, d_head=128, d_ff=49_152)
-    assert f"From about {at:.0f} tokens on" in page.locator(".tt-note").inner_text().replace("\u202f", "")
+    words = page.locator(".tt-note").inner_text().replace("\u202f", "")
+    assert f"From about {at:.0f} tokens on, scores and blend cost more than the layers' matrices (output" in words
+
+
+def test_the_length_that_words_name_is_that_of_the_layers_matrices(open_saved: Open) -> None:
+    said = open_saved(specimen()).locator(".tt-note").inner_text()
+    at = int(re.search(r"From about ([\d\u202f]+) tokens", said)[1].replace("\u202f", ""))
+    for n_tokens, is_over in ((at - 1, False), (at + 1, True)):
+        costs = SizesExplorer("GPT-2 small", n_tokens=n_tokens).numbers["operations"]
+        assert (costs["scores and blend"] > costs["attention projections"] + costs["feed-forward"]) == is_over
+    assert costs["scores and blend"] < sum(costs.values()) - costs["scores and blend"]  # with the output projection
 
 
 def test_a_text_longer_than_its_positions_is_pointed_out(open_saved: Open) -> None:
@@ -128,6 +138,7 @@ def test_a_text_longer_than_its_positions_is_pointed_out(open_saved: Open) -> No
     assert "too few" not in page.locator(".tt-note").inner_text()
     slide(page, "length T", "End")
     assert "too few rows for this length" in page.locator(".tt-note").inner_text()
+    assert "From about 4\u202f608 tokens on" in page.locator(".tt-note").inner_text()
     model(page).select_option("LLaMA-7B")
     slide(page, "length T", "End")
     assert "too few" not in page.locator(".tt-note").inner_text()

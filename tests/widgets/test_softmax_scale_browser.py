@@ -151,3 +151,14 @@ def test_all_dots_and_bars_are_in_the_picture(open_saved: Open, width: int) -> N
         return b.left >= box.left - 1 && b.right <= box.right + 1
         && b.top >= box.top - 1 && b.bottom <= box.bottom + 1; }) }"""
     assert page.get_by_role("img").evaluate(inside)
+
+
+@pytest.mark.parametrize("width", [360, 620, 900])
+def test_the_title_of_the_lines_fits_and_the_draws_key_is_a_dot(open_saved: Open, width: int) -> None:
+    page = open_saved(SoftmaxScaleExplorer(), width=width)
+    title = page.locator(".tt-chart > svg text", has_text="200 draws").bounding_box()
+    frame = page.locator(".tt-chart > svg").bounding_box()
+    assert title["x"] + title["width"] <= frame["x"] + frame["width"]
+    key = page.locator(".tt-legend .key", has_text="this draw")
+    assert key.inner_text().startswith("●")
+    expect(key.locator("svg")).to_be_hidden()

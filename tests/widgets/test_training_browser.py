@@ -98,6 +98,31 @@ def test_a_tap_moves_the_position(open_saved: Open) -> None:
     expect(page.locator(".facts:visible")).to_contain_text("reads “<s> un chat”")
 
 
+@pytest.mark.parametrize("n_tokens", [4, 16])
+def test_the_lanes_follow_the_position_on_a_phone(open_saved: Open, n_tokens: int) -> None:
+    tokens = specimen().tokens if n_tokens == 4 else [f"token{i}" for i in range(n_tokens)]
+    page = open_saved(TrainingExplorer(tokens, view="shift"), width=360)
+    box = page.locator(".lanes").bounding_box()
+    names = page.locator(".lanes th").first
+    for press, places in (("Next", range(n_tokens + 1)), ("Back", range(n_tokens, -1, -1))):
+        for place in places:
+            cell = page.locator(f'[data-row="1"][data-column="{place}"]').bounding_box()
+            assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 0.5
+            assert cell["x"] >= names.bounding_box()["x"] + names.bounding_box()["width"] - 0.5
+            if place != places[-1]:
+                page.get_by_role("button", name=press).click()
+    assert page.evaluate("scrollX") == 0
+
+
+@pytest.mark.parametrize("view", ["schedule", "smoothing"])
+@pytest.mark.parametrize("width", [360, 900])
+def test_no_tick_is_cut_at_the_right_edge(open_saved: Open, view: str, width: int) -> None:
+    page = open_saved(TrainingExplorer(view=view), width=width)
+    over = """all => all.filter((t) => t.getBoundingClientRect().right > t.closest("svg").getBoundingClientRect().right)
+      .map((t) => t.textContent)"""
+    assert page.locator(".tt-chart:visible text").evaluate_all(over) == []
+
+
 def test_hostile_tokens_stay_text(open_saved: Open) -> None:
     page = open_saved(TrainingExplorer(['<img src=x onerror="window.hacked=1">'], view="shift"))
     assert page.evaluate("window.hacked") is None

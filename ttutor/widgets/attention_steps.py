@@ -21,10 +21,7 @@ MAX_D_HEAD = 8
 LARGEST = 10.0
 _DECIMALS = 3
 _D_MODEL, _D_HEAD, _SEEDS = 4, 3, (11, 21, 22, 23)
-_RANDOM = (
-    "The numbers are random and rounded to one decimal. Nothing was trained: look at how they are made, "
-    "not at who attends to whom."
-)
+_RANDOM = "to one decimal; the rest follows. Nothing was trained: look at how it is made, not at who attends to whom."
 STEPS = tuple(step[0] for step in LESSON["steps"])
 """The steps in their order; ``mask`` is one of them only while the figure is causal."""
 
@@ -98,7 +95,8 @@ class AttentionStepsExplorer(Explorer):
             )
             listed = listed[:MAX_TOKENS]
         if note is None:
-            note = _RANDOM if embeddings is None else ""
+            drawn = "X and the matrices W are" if w_query is w_key is w_value is None else "X is"
+            note = f"{drawn} random, {_RANDOM}" if embeddings is None else ""
         if total > MAX_TOKENS:
             note = f"The first {MAX_TOKENS} of {total} tokens, which attend to one another only. {note}"
         embeddings = _random_embeddings(listed) if embeddings is None else embeddings
@@ -168,6 +166,7 @@ class AttentionStepsExplorer(Explorer):
             if step != "mask" or self.causal:
                 tables = "".join(self._fallback_table(name, made[name]) for name, *_ in groups)
                 written = ", ".join(formulas).replace("^T", "ᵀ")
+                written = written.replace("( S )", "( S_masked )") if self.causal else written
                 parts.append(f"<li><p>{title}: {html.escape(written)}. {why}</p>{tables}</li>")
         return f"<p>{self._title}. {html.escape(self.note)}</p><ol>{''.join(parts)}</ol>"
 

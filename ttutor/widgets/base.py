@@ -169,7 +169,9 @@ def rounded_array(name: str, values: Any, shape: Sequence[int | None], decimals:
     if not fits:
         wanted = "(" + ", ".join("any" if size is None else str(size) for size in shape) + ")"
         surplus = array.ndim - len(shape)
-        hint = f"; choose one sentence and one head, such as {name}[{', '.join(['0'] * surplus)}]" if surplus > 0 else ""
+        hint = (
+            f"; choose one sentence and one head, such as {name}[{', '.join(['0'] * surplus)}]" if surplus > 0 else ""
+        )
         raise ValueError(f"{name} has shape {array.shape}, expected {wanted} ({axes}){hint}")
     if not np.isfinite(array).all():
         place = tuple(int(i) for i in np.argwhere(~np.isfinite(array))[0])

@@ -23,6 +23,7 @@ REMARKS = {
 _KEPT = {"weights": "attention weights", "feed-forward": "inside feed-forward"}
 _SQUARE = "T × T"
 _LONGER = "Make the text longer: purple grows with its square"
+_CROSSING = "From about {} tokens on, scores and blend cost more than the layers' matrices (output projection aside)."
 SLIDERS = {
     "N": ("layers N", 1, 128),
     "d_model": ("d_model", 64, 16_384),
@@ -74,7 +75,7 @@ def _looks(views: dict[str, dict], *, is_grouped: bool) -> dict[str, list[str]]:
             "Double d_model: the layers' matrices grow fourfold, the embeddings twofold. The length T is in no formula."
         ],
         "operations": [
-            f"{_LONGER}, grey in proportion. From about {{}} tokens on, scores and blend cost more than all matrices.",
+            f"{_LONGER}, grey in proportion. {_CROSSING}",
             matrices,
             operations["scores and blend"],
         ],

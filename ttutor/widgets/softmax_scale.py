@@ -23,7 +23,7 @@ _LOOK = (
 _LESSON = [
     _LOOK,
     f"Gradient: the Frobenius norm of diag(p) − ppᵀ, at most 0.5. Dead: below {DEAD}.",
-    f"Mean of {N_DRAWS} draws at temperature 1",
+    f"Mean of {N_DRAWS} draws, T = 1",
 ]
 """What to look at, what the gradient is, and what the lines are."""
 _LAST_DRAW = 2**20

@@ -203,7 +203,7 @@ EXERCISES = (
             ),
             Mistake(
                 id="no_scale",
-                says="The sharing is right; the scores are too large by $\\sqrt{d_\\mathrm{head}}$.",
+                says="The sharing is right; the scores are too large by √d_head.",
                 answers=(no_scale,),
             ),
             Mistake(

@@ -17,6 +17,7 @@ const CSS = `
 .old .box:not(.used) { opacity: 0.8; }
 .box { padding: 0.3rem; border: 2px solid transparent; border-radius: 0.5rem; }
 .new .box:first-child { border-color: var(--l, currentColor); }
+td.tt-hatch { background-image: none; } /* digits stand on it */
 .own .row-on, .own .column-on { border-color: var(--l, currentColor) !important;
   background: color-mix(in srgb, var(--f, currentColor) 14%, var(--tt-page)) !important; }
 `;
@@ -145,7 +146,7 @@ function render({ model, el }) {
     const reads = (FROM[made[0][0]]?.(0, 0, s.causal) || []).map(([part]) => part).filter((part) => part[0] !== "W");
     const before = steps.slice(0, at).flatMap((step) => step[4].map(([part]) => part)).filter((part) => !reads.includes(part));
     const boxed = (used = "") => (part) => (boxes[part] = box(s, part, used, select)).node;
-    refill(equation, ...formulas.map((one) => formula(s, one)));
+    refill(equation, ...formulas.map((one) => formula(s, s.causal ? one.replace("( S )", "( S_masked )") : one)));
     text.textContent = why;
     refill(fresh, ...made.map((parts) => make("div", {}, ...parts.map(boxed()))));
     refill(old, ...reads.map(boxed(" used")), ...before.map(boxed()));

@@ -45,15 +45,14 @@ function newScene(model, width) {
     const [name, role, formula, counted] = kind(id);
     const place = levels[id.replace(/\.?\w+$/, "")];
     const count = parts[id][state.norm === "post" ? 2 : 3];
-    return [name + (place ? `, ${place[0]}` : ""), role, `Shape: ${parts[id][1]} = ${numbers(id)}`,
+    return [name + (place ? `, ${place[0]}` : ""), role, `Shape: ${parts[id][1].replaceAll(" ", " × ")} = ${numbers(id)}`,
       `Parameters: ${count ? counted + formatCount(count) : "none"}`, formula || null];
   };
   return { ...state, ...state.facts, parts, width, narrow: width < 460, pre: state.norm === "pre", words, name: (id) => kind(id)[0],
     shape: (id) => (state.numbers ? numbers(id) : parts[id][1]), nodes: [], wires: [] };
 }
 
-/** A letter is 6.4 wide. */
-const fit = (text, room) => text.match(new RegExp(`.{1,${Math.floor(room / 6.4)}}( |$)|\\S+`, "g"));
+const fit = (text, room, letter = 6.4) => text.match(new RegExp(`.{1,${Math.floor(room / letter)}}( |$)|\\S+`, "g"));
 
 // Below, c is a column that grows: its scene s, middle x, width w, top y so far, side (out: -1 encoder, 1 decoder).
 function wire({ s }, to, d, tone = "plain", head) {
@@ -68,7 +67,7 @@ function rise(c, to, length = c.gap, tone) {
 /** A part with name and shape, above an arrow. */
 function box(c, id, tone = c.tone, up = c.gap, via, grid) {
   if (up) rise(c, id, up, via);
-  const lines = fit(c.s.name(id), c.w);
+  const lines = c.s.name(id).split(/ (?=×)/).flatMap((words) => fit(words, c.w, 6.8));
   const bold = lines.length;
   if (!/norm|positions/.test(id)) lines.push(...fit(c.s.shape(id), c.w));
   const h = 14 * lines.length + 9 + (grid ? grid[0] * grid[2] + 8 : 0);
@@ -255,12 +254,14 @@ function render({ model, el }) {
     level: select({ label: "Show", options: facts.levels, onChange: go }),
     norm: choice({ label: "Norms", options: ["post", "pre"].map((norm) => [norm, `${norm}-norm`]), onChange: (norm) => set({ norm }, `${norm}-norm`) }),
     numbers: toggle({ label: "shapes as numbers", onChange: (numbers) => set({ numbers }) }),
-    step: player({ count: () => steps.length + 1, describe: (step) => `step ${step} of ${steps.length}`,
+    step: player({ count: () => steps.length + 1, onReset: () => set(start, "Reset"),
+      describe: (step) => (model.get("level") === "full" ? `step ${step} of ${steps.length}` : "A step goes back to the full architecture."),
       onStep: (step) => set({ step, level: "full", selected: steps[step - 1]?.[1].at(-1) || "" }, steps[step - 1]?.[0]) }),
   };
   const [picture, panel, trace] = ["div", "div", "ol"].map((tag, i) => make(tag, { class: ["picture", "panel", "trace"][i] }));
-  root.append(make("div", { class: "tt-controls" }, ...Object.values(controls).map(({ node }) => node),
-    button({ label: "Reset all", onClick: () => set(start, "Reset") })), make("div", { class: "blocks" }, picture, panel, trace));
+  const again = [...controls.step.node.querySelectorAll("button")].at(-1); // it resets all, and stops the player
+  again.textContent = "Start over";
+  root.append(make("div", { class: "tt-controls" }, ...Object.values(controls).map(({ node }) => node), again), make("div", { class: "blocks" }, picture, panel, trace));
   const find = (name, value) => picture.querySelector(`[data-${name}="${value}"]`);
   const roving = rovingGrid(picture, (row) => find("row", row), () => ({ firstRow: 0, lastRow: 99, firstColumn: 0, lastColumn: 0 }));
   const pick = (event) => {

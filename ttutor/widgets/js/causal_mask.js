@@ -5,8 +5,11 @@ import { matrix } from "./drawing.js";
 
 const CSS = `
 .views { display: flex; flex-wrap: wrap; gap: 0.8rem 2.5rem; align-items: flex-start; }
-.views > div { min-width: 0; max-width: 100%; }
-.count { margin: 0.2rem 0 0; font-weight: 600; }
+.views { column-gap: 0.75rem; }
+.views > div { flex: none; max-width: 100%; }
+.views table { --digits: 0.7rem; }
+.views th:not(.corner) { font-size: 0.8rem; }
+.count { width: 0; min-width: 100%; margin: 0.2rem 0 0; font-weight: 600; }
 .tt-matrix th.changed { border-color: var(--tt-loss-line); border-style: dashed; }
 .tt-matrix th.kept { border-color: var(--tt-decoder-line); }
 .text { margin: 0 0 0.6rem; overflow-wrap: anywhere; min-height: 1.45em; }
@@ -23,14 +26,31 @@ export function weightsAmong(scores, n, causal) {
   });
 }
 
-/** One of the two tables: “=” before a row that is what it was before the newest token, “≠” if it changed. */
+const CELL = 1.75; // rem: up to seven tokens stand side by side in a column of text
+/** As wide as a table of all tokens will be, so that the two stay where they are while it grows. */
+const widthOf = (tokens) => {
+  const longest = Math.max(...tokens.map((token) => token.length));
+  const columns = tokens.map(({ length }) => 0.125 + (longest > 5 || length < 4 ? CELL : 0.55 * length + 0.15));
+  return columns.reduce((sum, column) => sum + column, 0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2));
+};
+
+/** What the newest token did to the old rows: to scores nothing, to weights what the softmax makes of its column. */
+function changeWords(asScores, causal, count, n) {
+  const rows = `${count} of ${n - 1} old row${n > 2 ? "s" : ""}`;
+  if (!asScores) return `Weights: ${rows} changed.`;
+  return causal ? "Scores: no old number changed, one column added; it is −∞ in old rows, so their weights stay."
+    : `Scores: no old number changed, one column added; the softmax over it changes the weights of ${rows}.`;
+}
+
+/** One of the two tables: “=” after a row that is what it was before the newest token, “≠” if it changed. */
 function drawTable(model, causal, n, isNew) {
   const [tokens, scores, asScores] = [model.get("tokens"), model.get("scores"), model.get("view") === "scores"];
   const [now, before] = [n, n - 1].map((count) => weightsAmong(scores, count, causal));
-  const changed = now.map((row, i) => isNew && i < n - 1 && row.some((weight, j) => j < n - 1 && Math.abs(weight - before[i][j]) > 1e-9));
+  const moved = now.map((row, i) => isNew && i < n - 1 && row.some((weight, j) => j < n - 1 && Math.abs(weight - before[i][j]) > 1e-9));
+  const changed = asScores ? [] : moved; // a score is of two tokens: no third one changes it
   const old = (i) => isNew && i < n - 1;
   const title = causal ? "Decoder: causal mask" : "Encoder: full view";
-  const grid = matrix({ label: `${title}. Rows are queries, columns are keys.`, caption: title, corner: ["keys →", "queries ↓"],
+  const grid = matrix({ label: `${title}. Rows are queries, columns are keys.`, caption: title, side: `${CELL}rem`, corner: ["keys →", "queries ↓"],
     columns: tokens.slice(0, n), rows: tokens.slice(0, n).map((token, i) => (old(i) ? `${token} ${changed[i] ? "≠" : "="}` : token)) });
   grid.fill((i, j) => {
     const hatch = causal && j > i;
@@ -41,9 +61,10 @@ function drawTable(model, causal, n, isNew) {
       label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : asScores ? `score ${formatNumber(scores[i][j])}` : formatNumber(weight)}` };
   });
   for (let i = 0; i < n; i += 1) if (old(i)) grid.cellAt(i, -1).classList.add(changed[i] ? "changed" : "kept");
-  const count = changed.filter(Boolean).length;
-  return make("div", {}, grid.node, make("p", { class: "count", text: n < 2 || !isNew ? ""
-    : `Weights: ${count} of ${n - 1} old row${n > 2 ? "s" : ""} changed.` }));
+  const node = make("div", {}, grid.node, make("p", { class: "count",
+    text: n < 2 || !isNew ? "" : changeWords(asScores, causal, moved.filter(Boolean).length, n) }));
+  node.style.width = `min(100%, ${widthOf(tokens)}rem)`;
+  return node;
 }
 
 function render({ model, el }) {

@@ -6,7 +6,7 @@ import { chart } from "./drawing.js";
 const CSS = `
 .cost { display: flex; flex-wrap: wrap; gap: 0.5rem 1.5rem; align-items: flex-start; }
 .cost .tt-chart { flex: 2 1 20rem; }
-.told { flex: 1 1 16rem; min-width: min(16rem, 100%); font-variant-numeric: tabular-nums; }
+.told { flex: 1 1 20rem; min-width: min(20rem, 100%); font-variant-numeric: tabular-nums; }
 .told table { border-collapse: collapse; width: 100%; margin-block-end: 1rem; }
 .told caption { font-weight: 600; text-align: start; }
 .told th { font-weight: 400; text-align: start; }
@@ -15,6 +15,15 @@ const CSS = `
 .told ul { padding-inline-start: 1.1rem; }
 .cost .key { display: inline-block; margin-inline-end: 1rem; }
 .cost .key svg { display: inline; width: 1.75rem; }
+@container (max-width: 44rem) { .cost { display: block; } .told { margin-block-start: 0.8rem; } }
+/* A dash for each kind of attention, the same in every view: the chart's own go by what is shown. */
+.line[stroke*="decoder"] { stroke-dasharray: none; }
+.line[stroke*="masked"] { stroke-dasharray: 2 3; }
+.line[stroke*="query"] { stroke-dasharray: 7 3; }
+.line[stroke*="memory"] { stroke-dasharray: 12 4; }
+.line[stroke*="value"] { stroke-dasharray: 9 3 2 3; }
+.line[stroke*="key"] { stroke-dasharray: 4 2; }
+.line[stroke*="loss"] { stroke-dasharray: 9 3 2 3 2 3; }
 `;
 
 function readState(model) {
@@ -22,8 +31,12 @@ function readState(model) {
   const shown = model.get("names").filter(([line]) => figure.lines[line] && lines.includes(line))
     .map(([line, name, colour]) => ({ name, colour, points: figure.lines[line], dots: true, growth: figure.growth[line] }));
   const nameOf = Object.fromEntries(model.get("names"));
-  const crossings = figure.crossings.filter(([, one, other]) => lines.includes(one) && lines.includes(other))
-    .map(([n, one, other]) => `From ${formatCount(n)} tokens on, ${nameOf[one]} costs less than ${nameOf[other]}.`);
+  const groups = {}; // by length, then by the line that is less from there on
+  for (const [n, one, other] of figure.crossings) {
+    if (lines.includes(one) && lines.includes(other)) ((groups[n] ||= {})[one] ||= []).push(`“${nameOf[other]}”`);
+  }
+  const crossings = Object.entries(groups).map(([n, less]) => `From ${formatCount(Number(n))} tokens on, ${Object.entries(less)
+    .map(([one, others], i) => `“${nameOf[one]}” ${i ? "" : "costs "}less than ${others.join(", ").replace(/, (“[^”]*”)$/, " and $1")}`).join("; ")}.`);
   return { figure, shown, crossings: crossings.length ? crossings : ["Nowhere: at the lengths that two lines share, their order stays."] };
 }
 

@@ -97,9 +97,11 @@ function drawTree(tree, state, onPick) {
 function drawNext({ next, newest, chosen, piece }) {
   const own = newest.filter(({ parent }) => parent === chosen).sort((a, b) => b.total - a.total);
   const [best] = own;
+  // The number that its bar shows, so that both are rounded alike.
+  const shareOf = ({ token, total }) => (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
   return [bars([...next, [-1, Math.max(1 - sumOf(next), 0)]].map(([id, p]) => ({ share: p, text: formatNumber(p),
     label: id < 0 ? "all others" : piece(id), colour: id < 0 ? "masked" : "decoder", on: own.some((one) => one.token === id && one.fate) }))),
-  note(best ? `Best extension: ${short(chosen.total)} + ln ${formatNumber(Math.exp(best.total - chosen.total))} = ${short(best.total)}`
+  note(best ? `Best extension: ${short(chosen.total)} + ln ${formatNumber(shareOf(best))} = ${short(best.total)}`
     : "No extension of it is among the best of all.")];
 }
 
@@ -112,7 +114,7 @@ function drawResults({ wrote, greedy, done, found, text, reference }) {
   return [make("table", {}, line("th", "search", "translation", "log p", "score"),
     line("td", "greedy", wrote + (greedy.at(-1)[0] ? " …" : ""), sumOf(greedy)),
     ...found.map((one, i) => line("td", `beam ${i + 1}`, text(one.ids) + (one.fate === CUT ? " …" : ""), one.total, one.score))),
-  note("score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included"),
+  note("score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included" + (found.length ? "" : "; α acts once a translation is finished")),
   done ? make("p", { class: "verdict", text: (text(found[0].ids) === wrote ? "Both write the same sentence."
     : `They differ: ${gain > 0 ? `the beam’s first is ${times} as greedy’s.` : `greedy’s is ${times}, but the beam ranks by the score.`}`)
     + (reference && ` The corpus has “${reference}”.`) }) : null];
@@ -154,9 +156,9 @@ function render({ model, el }) {
       make("ul", { class: "row" }, ...state.seen.map((weight, i) => make("li", { class: "word", style: `--w: ${weight}`,
         "data-value": weight.toFixed(9) }, state.source_tokens[i].replace("▁", ""), make("small", { text: short(weight) })))),
       head("Beginnings that the beam keeps, with their log-probabilities"), box,
-      note("✕ dropped · dashed: nothing of it is left · ■ finished · G greedy’s way. Watch where it parts from the best."),
+      note("✕: dropped; dashed: nothing of it is left; ■: finished; “·” in front: continues the word; G: greedy’s way. Watch where it parts from the best."),
       make("div", { class: "row" }, make("div", {}, head(`Next token after ${name}`), ...drawNext(state)),
-        make("div", {}, head("Finished"), ...drawResults(state).filter(Boolean))), note(model.get("note")));
+        make("div", {}, head("Translations so far"), ...drawResults(state).filter(Boolean))), note(model.get("note")));
     const node = cellAt(state.chosen.row, state.step);
     roving.makeStop(node);
     if (within) node.focus();

@@ -164,7 +164,9 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
     const { x, y, series, title } = plot;
     const width = Math.max(node.clientWidth, 200);
     const marks = ticks(y.domain, 5, y.log).map((value) => [value, (y.format || formatTick)(value)]);
-    const [left, right, top, bottom] = [34 + 7 * Math.max(...marks.map(([, text]) => text.length)), 14, title ? 26 : 10, 42];
+    const below = ticks(x.domain, Math.max(2, Math.floor(width / 90)), x.log).map((value) => [value, (x.format || formatTick)(value)]);
+    const right = Math.max(14, 3.6 * (below.at(-1)?.[1].length || 0) + 2); // half of the last tick's text
+    const [left, top, bottom] = [34 + 7 * Math.max(...marks.map(([, text]) => text.length)), title ? 26 : 10, 42];
     const scale = ({ domain, log }, from, to) => {
       const t = log ? Math.log10 : (value) => value;
       const [low, high] = domain.map(t);
@@ -176,9 +178,9 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
       title ? svg("text", { x: left, y: 14, "font-weight": 600, text: title }) : null,
       svg("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle", text: x.label }),
       svg("text", { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: y.label }),
-      ...ticks(x.domain, Math.max(2, Math.floor(width / 90)), x.log).flatMap((value) => [
+      ...below.flatMap(([value, text]) => [
         svg("line", { class: "grid", x1: px(value), x2: px(value), y1: top, y2: height - bottom }),
-        svg("text", { x: px(value), y: height - bottom + 15, "text-anchor": "middle", text: (x.format || formatTick)(value) })]),
+        svg("text", { x: px(value), y: height - bottom + 15, "text-anchor": "middle", text })]),
       ...marks.flatMap(([value, text]) => [
         svg("line", { class: "grid", x1: left, x2: width - right, y1: py(value), y2: py(value) }),
         svg("text", { x: left - 6, y: py(value) + 4, "text-anchor": "end", text })]),

@@ -22,6 +22,7 @@ canvas { display: block; width: 100%; image-rendering: pixelated; }
 .side p:first-child { font-weight: 600; margin: 0 0 0.4rem; }
 .numbers span { padding: 0.15rem; }
 .cost { max-width: 34rem; }
+.tt-controls :has(> :disabled) { opacity: 0.5; }
 `;
 const SET = ["patch_size", "view", "layer", "selected"];
 const TRAITS = [...SET, "pixels", "channels", "step", "model_patch_size", "attention", "positions", "notes"];
@@ -47,7 +48,8 @@ function patchState(model) {
     : rollOut(attention.slice(0, layer), selected);
   const sizes = pixels.map((_, i) => (i + 1) * step)
     .filter((p) => height % p + width % p === 0 && count(p) <= MOST_TOKENS).map((size) => ({ size, n: count(size) }));
-  return { ...traits, patch, selected, height, width, weights, sizes, columns: width / patch, rows: height / patch, side: patch / step,
+  const foreign = patch !== traits.model_patch_size && attention.length > 0; // not the size that the model reads
+  return { ...traits, patch, foreign, selected, height, width, weights, sizes, columns: width / patch, rows: height / patch, side: patch / step,
     n: count(patch), colour: view === "positions" ? "memory" : "weights",
     top: Math.max(1e-9, ...(weights || []).filter((_, i) => i !== selected)) };
 }
@@ -100,8 +102,9 @@ function patchNumbers(state) {
 }
 
 function panelOf(state) {
-  const { weights, view, layer, selected, colour, notes } = state;
-  if (!weights) return [make("p", { text: placeWords(state, selected) }), ...patchNumbers(state)];
+  const { weights, view, layer, selected, colour, notes, foreign, model_patch_size: own } = state;
+  if (!weights) return [make("p", { text: placeWords(state, selected) }),
+    foreign ? make("p", { text: `The model reads patches of ${own} × ${own}: choose that size to see its attention.` }) : null, ...patchNumbers(state)];
   const title = { attention: `attends to in layer ${layer}`, rollout: `draws from through layers 1 to ${layer}`,
     positions: "resembles in position" }[view];
   const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a] || a - b).slice(0, 8);
@@ -110,9 +113,8 @@ function panelOf(state) {
     noteOf(`${notes[view]} ${notes.scale}`)];
 }
 
-function costOf({ height, width, patch, model_patch_size: own, rows, columns, n, step, sizes, attention, notes }) {
+function costOf({ height, width, patch, rows, columns, n, step, sizes, notes }) {
   const words = [notes.source,
-    patch !== own && attention.length ? `The model reads patches of ${own} × ${own}: choose that size for its attention.` : "",
     step > 1 ? `Each drawn pixel is the mean of ${step} × ${step}.` : "",
     `${height} × ${width} pixels: ${rows} × ${columns} = ${n - 1} patches, with CLS ${n} tokens. Pairs of query and key in every `
       + `layer and head: ${n}² = ${formatCount(n * n)}.`];
@@ -165,7 +167,9 @@ function patchControls({ sizes, attention, positions }, first, set) {
       button({ label: "Reset", onClick: () => set(first, "Reset") })),
     show: (state) => {
       size.set(sizes.findIndex((one) => one.size === state.patch));
-      views.set(state.view);
+      views.set(state.foreign ? "image" : state.view);
+      for (const input of views.node.querySelectorAll("input")) input.disabled = state.foreign && input.value !== "image";
+      layer.input.disabled = state.foreign;
       layer.set(state.layer);
       layer.node.hidden = !"attention rollout".includes(state.view);
     },

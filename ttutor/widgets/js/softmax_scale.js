@@ -7,6 +7,7 @@ const CSS = `
 .tt { --tt-now-line: currentColor; }
 .sides { display: flex; flex-wrap: wrap; gap: 0.5rem 1.5rem; }
 .sides > * { flex: 1 1 18rem; min-width: 0; }
+.key:has([stroke*="now"]) svg { display: none; }
 .draw text { font-size: 12px; fill: currentColor; }
 .draw line { stroke: currentColor; stroke-opacity: 0.25; }
 .draw circle { fill: var(--tt-page); stroke: currentColor; }
@@ -77,7 +78,7 @@ function lines(state, get) {
   const name = get("quantity");
   const series = get("curves")[get("n_keys")][name].map((values, i) => ({ name: i ? "scaled" : "not scaled", colour: i ? "query" : "loss",
     dots: true, points: values.map((value, j) => [WIDTHS[j], value]) }));
-  series.push({ name: "this draw (dot)", colour: "now", dots: true, points: [[get("width"), state[name]]] });
+  series.push({ name: "● this draw", colour: "now", dots: true, points: [[get("width"), state[name]]] });
   return { series, title: get("lesson")[2], x: { label: "width d_head", domain: [1, 1024], log: true, format: String },
     y: { label: name, domain: [0, { entropy: state.most, gradient: 0.5, dead: 1 }[name]], format: two } };
 }

@@ -7,12 +7,16 @@ const CSS = `
 .facts { margin: 0.4rem 0; overflow-wrap: anywhere; }
 .lanes { overflow-x: auto; padding: 3px; margin: 0.2rem 0 0.6rem; }
 .lanes table { border-collapse: separate; border-spacing: 4px 10px; }
-.lanes th { text-align: start; font-weight: 600; padding-inline-end: 0.6rem; white-space: nowrap; }
+.lanes th { text-align: start; font-weight: 600; padding-inline-end: 0.6rem; white-space: nowrap; position: sticky; left: 0;
+  background: var(--tt-page); }
 .lanes td { padding: 0.25rem 0.6rem; text-align: center; border-radius: 0.3rem; border: 2px solid var(--line); white-space: pre; cursor: default; }
 .lanes td.read { border-color: var(--tt-memory-line); background: color-mix(in srgb, var(--tt-memory) 25%, transparent); }
 .lanes td.say { border: 3px solid var(--tt-decoder-line); background: color-mix(in srgb, var(--tt-decoder) 15%, transparent); }
 .lanes td.wrong { border: 3px dashed var(--tt-loss-line); background: color-mix(in srgb, var(--tt-loss) 20%, transparent); }
 .views { display: grid; gap: 0.8rem 1.5rem; grid-template-columns: repeat(auto-fit, minmax(min(18rem, 100%), 1fr)); align-items: start; }
+@container (max-width: 27rem) { .lanes table { border-spacing: 2px 10px; font-size: 0.9rem; }
+  .lanes td { padding-inline: 0.25rem; }
+  .lanes th { padding-inline-end: 0.3rem; white-space: normal; line-height: 1.2; min-width: 3.9rem; } }
 `;
 
 /** The paper's rate, equation 3 of Vaswani et al. (2017). */
@@ -115,6 +119,11 @@ function shiftView(get, change, say) {
       make("tbody", {}, ...grid.map((line, row) => make("tr", { role: "row" }, make("th", { role: "rowheader", scope: "row", text: names[row] }), ...line)))));
     roving.makeStop(grid[0][0]);
   };
+  /** Scroll the box, not the page, as little as shows the cell beside the names of the rows. */
+  const follow = ({ offsetLeft: start, offsetWidth: width, parentNode: row }) => {
+    const first = start - row.firstChild.offsetWidth - 6;
+    lanes.scrollLeft = Math.min(Math.max(lanes.scrollLeft, start + width + 8 - lanes.clientWidth), Math.max(first, 0));
+  };
   const draw = () => {
     const [lines, position, shifted] = [rows(), get("position"), get("shifted")];
     if (built !== JSON.stringify(lines)) build(lines);
@@ -128,6 +137,7 @@ function shiftView(get, change, say) {
     });
     grid[1].forEach((cell, column) => cell.classList.toggle("say", column === position));
     facts.textContent = describe(position);
+    follow(grid[0][position]);
   };
   const roving = rovingGrid(lanes, (row, column) => grid[row][column],
     () => ({ firstRow: 0, lastRow: 1, firstColumn: 0, lastColumn: grid[0].length - 1 }));
