@@ -486,8 +486,11 @@ def test_a_system_that_refuses_the_folder_is_one_message(fetch, folder, monkeypa
         fetch()
 
 
+# A shell that runs the tests in the background lets its children ignore Ctrl-C; this one hears it again.
 PROGRAM = """
+import signal
 import sys
+signal.signal(signal.SIGINT, signal.default_int_handler)
 from tests.translation.faulty_server import LITTLE
 from ttutor.cli import main
 from ttutor.translation import datasets
