@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache
@@ -92,7 +93,8 @@ def measure(n_tokens: int, n_layers: int, d_model: int, generating: bool) -> dic
                 (above,) = states[layer]
 
     def decode(tokens: list[Tensor]) -> None:
-        above = tokens[0].unsqueeze(1) if generating else torch.stack(tokens, dim=1)
+        known = tokens[:1] if generating else tokens
+        above = rearrange(known, "tokens batch features -> batch tokens features")
         for _ in tokens if generating else [None]:
             above = decoder(above, cache=memory if generating else None)
 

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 import torch
 import traitlets as t
+from einops import rearrange
 
 from ttutor.attention import attention_weights
 from ttutor.positions import AlibiPositions, RotaryPositions, rotary_frequencies, sinusoidal_encoding
@@ -113,7 +114,8 @@ class PositionsExplorer(Explorer):
 
     def look_alike(self, reads: str) -> list[int]:
         """The same for other hands: ``fast``, ``turn``, ``slow`` or ``all``."""
-        hands = sinusoidal_encoding(self.length, self.d_model).double().view(self.length, -1, 2)
+        encoding = sinusoidal_encoding(self.length, self.d_model).double()
+        hands = rearrange(encoding, "positions (pairs two) -> positions pairs two", two=2)
         wavelengths = 2 * math.pi / rotary_frequencies(self.d_model)
         once = int((wavelengths >= self.length).nonzero()[0])
         seen = hands[:, {"fast": [0], "turn": [once], "slow": [-1], "all": slice(None)}[reads]]
@@ -139,7 +141,7 @@ class PositionsExplorer(Explorer):
         """The same at other positions."""
         rotary = RotaryPositions(2, frequencies=rotary_frequencies(D_ROTARY)[[self.pair]])
         query, key = (
-            rotary(torch.tensor([[place]]))(torch.tensor(vector, dtype=torch.float64).view(1, 1, 1, 2))
+            rotary(torch.tensor([[place]]))(rearrange(torch.tensor(vector, dtype=torch.float64), "pair -> 1 1 1 pair"))
             for place, vector in ((query_position, self.query), (key_position, self.key))
         )
         return float((query * key).sum())
@@ -213,7 +215,8 @@ def random_weights(width: int) -> list[torch.Tensor]:
     for _ in range(2 * width * width):
         state = (1_664_525 * state + 1_013_904_223) % 2**32
         numbers.append((state / 2**32 - 0.5) * math.sqrt(12 / width))
-    return list(torch.tensor(numbers, dtype=torch.float64).view(2, width, width))
+    both = torch.tensor(numbers, dtype=torch.float64)
+    return list(rearrange(both, "(two rows columns) -> two rows columns", two=2, rows=width))
 
 
 def _own_table(values: Any) -> dict[str, list]:
