@@ -89,3 +89,11 @@ def test_lax_executes_notebooks_without_comparing() -> None:
     for lax, flag in ((False, "--nbval"), (True, "--nbval-lax")):
         (command,) = next(stage for stage in run.plan(lax) if stage.name == "notebooks").commands
         assert flag in command
+
+
+@pytest.mark.parametrize("mark", sorted(run.MARKED))
+def test_every_test_with_a_mark_stands_where_its_stage_looks(mark: str) -> None:
+    marked = {path for path in (run.ROOT / "tests").rglob("test_*.py") if f"mark.{mark}" in path.read_text("utf-8")}
+    looked_at = {path for folder in run.MARKED[mark] for path in (run.ROOT / folder).rglob("test_*.py")}
+    assert marked - {run.ROOT / "tests" / "test_run.py"} <= looked_at
+    assert marked & looked_at

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import pytest
@@ -21,27 +22,52 @@ def browser() -> Iterator[Browser]:
         yield opened
 
 
+@dataclass
+class Tabs:
+    """Pages used again from test to test, as a reader's tab goes from one address to the next.
+
+    A page in a context of its own costs four times what the explorer on it does.
+    """
+
+    browser: Browser
+    tabs: dict[tuple[bool, int], tuple[Page, Visit]] = field(default_factory=dict)
+
+    def tab(self, *, touch: bool, index: int) -> tuple[Page, Visit]:
+        """Return the page of that place, made at the first call, and the list of what it complains of."""
+        if (touch, index) not in self.tabs:
+            context = self.browser.new_context(has_touch=touch)
+            page, visit = context.new_page(), Visit("")
+            watch(context, page, visit)
+            self.tabs[touch, index] = page, visit
+        return self.tabs[touch, index]
+
+
+@pytest.fixture(scope="session")
+def tabs(browser: Browser) -> Tabs:
+    return Tabs(browser)
+
+
 @pytest.fixture
-def open_saved(browser: Browser, tmp_path: Path) -> Iterator[Callable[..., Page]]:
+def open_saved(tabs: Tabs, tmp_path: Path) -> Iterator[Callable[..., Page]]:
     """Open an explorer's saved file from disk with no network; whatever the page complains of fails the test."""
-    seen: list[Visit] = []
-    contexts = []
+    used: list[tuple[Page, Visit]] = []
 
     def open_(explorer: Explorer, *, width: int = 900, dark: bool = False, touch: bool = False) -> Page:
-        path = explorer.save(tmp_path / f"explorer-{len(seen)}.html")
-        context = browser.new_context(
-            viewport={"width": width, "height": 740}, color_scheme="dark" if dark else "light", has_touch=touch
-        )
-        contexts.append(context)
-        page = context.new_page()
-        seen.append(Visit(path.name))
-        watch(context, page, seen[-1])
+        path = explorer.save(tmp_path / f"explorer-{len(used)}.html")
+        page, visit = tabs.tab(touch=touch, index=len(used))
+        used.append((page, visit))
+        visit.url = path.name
+        page.set_viewport_size({"width": width, "height": 740})
+        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="no-preference", media="screen")
         page.goto(path.as_uri(), wait_until="load")
-        settle(page, seen[-1], 20)
+        settle(page, visit, 20)
         return page
 
     yield open_
-    for context in contexts:
-        context.close()
-    complaints = [str(visit) for visit in seen if visit.findings]
+    for page, _ in used:
+        page.mouse.move(0, 0)
+        page.goto("about:blank")
+    complaints = [str(visit) for _, visit in used if visit.findings]
+    for _, visit in used:
+        visit.findings.clear()
     assert not complaints, "\n".join(complaints)
