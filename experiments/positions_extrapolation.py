@@ -3,8 +3,9 @@
 A causal stack of two pre-norm layers is trained on 32 tokens and tested on 32, 64, 128 and 256; the figure is the share
 of right answers at the last 32 places. *Three back*: name the token three places before. *After the mark*: a mark
 stands at one random place, and from the second place after it on, name the token that followed it. Where a scheme has a
-table (learned), the table is long enough from the start and only its first 32 rows are trained. Rotary is tested three
-times: as trained, and with each of the two kinds of `RotaryScaling`. About four minutes of one core, in two processes.
+table (learned), the table is long enough from the start and only its first 32 rows are trained. Rotary is tested five
+times: as trained, with each of the two kinds of `RotaryScaling`, with the second of its four pairs slowed alone, and
+with the two slowest alone. About four minutes of one core, in two processes.
 """
 
 import multiprocessing
@@ -153,6 +154,18 @@ def scaled(model: Reader, task, trained_len: int | None) -> list[float]:
     return shares
 
 
+def scaled_alone(model: Reader, task, pairs: list[int]) -> list[float]:
+    """The same with these pairs slowed by the whole factor, and the others as they were trained."""
+    original, shares = model.rotary, []
+    for place, times in enumerate(TIMES):
+        slower = rotary_frequencies(D_MODEL // N_HEADS).clone()
+        slower[pairs] /= times
+        model.rotary = RotaryPositions(D_MODEL // N_HEADS, frequencies=slower)
+        shares.append(accuracies(model, task)[place])
+    model.rotary = original
+    return shares
+
+
 def measure(job: tuple[str, str]) -> tuple[list[dict], float]:
     """All seeds of one scheme on one task, and the seconds of processor time it took."""
     torch.set_num_threads(1)
@@ -163,6 +176,8 @@ def measure(job: tuple[str, str]) -> tuple[list[dict], float]:
     if scheme == "rotary":
         accuracy["rotary, all pairs slowed"] = [scaled(model, task, None) for model, _ in models]
         accuracy["rotary, slow pairs slowed"] = [scaled(model, task, TRAINED_LEN) for model, _ in models]
+        accuracy["rotary, second pair slowed"] = [scaled_alone(model, task, [1]) for model, _ in models]
+        accuracy["rotary, two slowest slowed"] = [scaled_alone(model, task, [2, 3]) for model, _ in models]
     losses = [loss for _, loss in models]
     runs = [
         {"task": name, "scheme": one, "training_loss": losses, "accuracy": shares} for one, shares in accuracy.items()

@@ -12,7 +12,7 @@ from ttutor import assets
 from ttutor.inside import attention_entropy, capture, first_token_score, head_writes, previous_token_score
 from ttutor.multihead import MultiHeadAttention
 from ttutor.widgets import HeadsExplorer
-from ttutor.widgets.head_facts import head_scores, label_of, write_parts, write_products
+from ttutor.widgets.head_facts import head_scores, keys_by_chance, label_of, write_parts, write_products
 from ttutor.widgets.head_input import MAX_HEADS, MAX_NUMBERS, MAX_TOKENS
 
 TOKENS = ["the", "cat", "sat"]
@@ -124,6 +124,16 @@ def test_a_head_is_called_after_what_it_does(weights: np.ndarray, label: str) ->
 def test_a_name_needs_more_than_chance() -> None:
     assert label_of(["own token", "keys in effect"], [0.3, 3.0], 4) == "no simple rule"
     assert label_of(["own token", "keys in effect"], [0.3, 3.0], 9) == "partly own token"
+
+
+def test_chance_in_a_decoder_is_the_mean_of_one_over_the_number_of_keys() -> None:
+    even = np.tril(np.ones((9, 9))) / np.arange(1, 10)[:, None]
+    assert 1 / keys_by_chance(even[None, None]) == pytest.approx(sum(1 / n for n in range(1, 10)) / 9)
+    assert keys_by_chance(np.full((1, 1, 9, 9), 1 / 9)) == 9
+    assert keys_by_chance(np.full((1, 1, 2, 5), 1 / 5)) == 5
+    # .42 of the weight on the first token is not half as much again as the .31 that chance gives it.
+    leaning = 0.85 * even + 0.15 * np.eye(9)[np.zeros(9, dtype=int)]
+    assert HeadsExplorer(list("abcdefghi"), leaning[None]).labels == [["spread evenly"]]
 
 
 def test_one_token_is_enough() -> None:

@@ -9,7 +9,7 @@ from torch import Tensor
 
 from ttutor.inside import attention_entropy, first_token_score, induction_score, previous_token_score, weight_on
 
-__all__ = ["WriteParts", "head_scores", "label_of", "write_parts", "write_products"]
+__all__ = ["WriteParts", "head_scores", "keys_by_chance", "label_of", "write_parts", "write_products"]
 
 MOSTLY, PARTLY = 0.5, 0.25
 """A head is called after the rule that takes the most of its weight, if that is at least so much."""
@@ -86,8 +86,31 @@ def head_scores(weights: Any, tokens: Sequence[str], is_self: bool) -> tuple[lis
     return list(found), torch.stack(list(found.values()), dim=-1).numpy()
 
 
-def label_of(names: Sequence[str], scores: Sequence[float], n_keys: int) -> str:
+def keys_by_chance(weights: Any) -> float:
+    """One over what a key gets when a query's weight is shared out evenly, averaged over the queries.
+
+    The number of keys or, where no query looks ahead, one over the mean of 1, 1/2, ..., 1/n.
+
+    Args:
+        weights: ``layers heads queries keys``.
+
+    >>> keys_by_chance([[[[1.0, 0.0], [0.5, 0.5]]]]).__round__(3)
+    1.333
+    """
+    given = _array(weights)
+    n_queries, n_keys = given.shape[-2:]
+    if n_queries != n_keys or np.triu(given, 1).any():
+        return float(n_keys)
+    return float(1 / np.mean(1 / np.arange(1, n_keys + 1)))
+
+
+def label_of(names: Sequence[str], scores: Sequence[float], n_keys: int | float) -> str:
     """What a head does, in words: the rule that takes the most of its weight, if that is much.
+
+    Args:
+        names: of the scores.
+        scores: of the head; the last is its number of keys in effect.
+        n_keys: the keys that share the weight by chance, as `keys_by_chance` counts them.
 
     >>> label_of(["own token", "keys in effect"], [0.81, 1.8], 8)
     'mostly own token'

@@ -10,7 +10,14 @@ import traitlets as t
 
 from ttutor import assets
 from ttutor.widgets.base import Explorer, number_array, rounded_array, token_list
-from ttutor.widgets.head_facts import WriteParts, head_scores, label_of, write_parts, write_products
+from ttutor.widgets.head_facts import (
+    WriteParts,
+    head_scores,
+    keys_by_chance,
+    label_of,
+    write_parts,
+    write_products,
+)
 from ttutor.widgets.head_input import MAX_HEADS, product_table, shares, vectors, what_fits
 
 
@@ -92,7 +99,7 @@ class HeadsExplorer(Explorer):
             products = write_products(*vectors(writes, rest, given.shape), n_heads)
         (n_queries, n_keys), shown, left_out = what_fits(given.shape, layers, products is not None)
         names, scores = head_scores(given[shown, :n_heads], queries, keys == queries)
-        scores, labels = _named(names, scores, len(keys))
+        scores, labels = _named(names, scores, keys_by_chance(given[shown, :n_heads]))
         super().__init__(
             tokens=queries[:n_queries],
             key_tokens=keys[:n_keys],
@@ -197,7 +204,7 @@ class HeadsExplorer(Explorer):
         if change["old"]:
             names, scores = head_scores(self.weights, self.tokens, self.tokens == self.key_tokens)
             self.score_names = names
-            self.scores, self.labels = _named(names, scores, len(self.key_tokens))
+            self.scores, self.labels = _named(names, scores, keys_by_chance(self.weights))
 
     @t.validate("products")
     def _check_products(self, proposal: dict) -> list:
@@ -224,7 +231,7 @@ class HeadsExplorer(Explorer):
         return value
 
 
-def _named(names: list[str], scores: np.ndarray, n_keys: int) -> tuple[list, list]:
+def _named(names: list[str], scores: np.ndarray, n_keys: float) -> tuple[list, list]:
     """Scores, rounded, and what each head is called after them."""
     rounded = rounded_array("scores", scores, (None,) * 3, 3, axes="layers, heads, scores")
     return rounded, [[label_of(names, one, n_keys) for one in heads] for heads in rounded]

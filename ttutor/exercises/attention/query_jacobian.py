@@ -125,9 +125,9 @@ scores are $s_j = c\, q \cdot k_j$. Show that
 
 $$\frac{\partial o}{\partial q} = c \sum_j A_j\,(v_j - o)(k_j - \bar k)^\top, \qquad \bar k = \sum_j A_j k_j,$$
 
-the *covariance of values and keys* under the weights, times the scale $c = 1/\sqrt{d_\mathrm{head}}$. Read two facts
-from it: when can a query learn nothing? Then write the formula as code, without autograd; the check compares it with
-autograd's.""",
+the *covariance of values and keys* under the weights, times the scale $c = 1/\sqrt{d_\mathrm{head}}$. Read three
+facts from it: when can a query learn nothing? Then write the formula as code, without autograd; the check compares
+it with autograd's.""",
         stub=query_jacobian,
         reference=reference,
         solution=solution,

@@ -73,7 +73,8 @@ Write the softmax yourself: turn scores into positive weights that sum to one al
 
 $$w_j = \\frac{e^{s_j}}{\\sum_{j'} e^{s_{j'}}}.$$
 
-The tensor may have any number of axes, the scores may lie in the hundreds, and the weights have the scores' dtype.
+The tensor may have any number of axes, the scores may lie in the hundreds, and the weights have the scores' dtype (a
+power too small for the dtype may become 0).
 """.strip(),
         stub=softmax,
         reference=reference,

@@ -78,8 +78,9 @@ EXERCISES = (
         id="attention.weights_by_hand",
         title="By hand",
         statement=r"A query meets three keys; the scores, already scaled, are $0$, $\ln 2$ and $\ln 5$. Give the three "
-        r"weights as fractions, without a computer: (1) as they stand; (2) at temperature $\tfrac12$; (3) with the "
-        "third key masked. Then write them down as three lists; `1 / 3` is a number to Python.",
+        r"weights as fractions, without a computer: (1) as they stand; (2) at temperature $\tfrac12$; (3) at "
+        "temperature 1 again, with the third key masked. Then write them down as three lists; `1 / 3` is a number to "
+        "Python.",
         stub=weights_by_hand,
         reference=reference,
         solution=solution,

@@ -19,12 +19,11 @@ def loaded_heads(
 ) -> Float[Tensor, "batch tokens d_model"]:
     """A colleague's layer for the weights of `nn.MultiheadAttention`: its `in_proj_weight` and `out_proj.weight`."""
     query, key, value = (hidden @ w_in.T).chunk(3, dim=-1)
-    split = "batch tokens (d_head heads) -> batch heads tokens d_head"
-    q, k, v = (rearrange(part, split, heads=n_heads) for part in (query, key, value))
+    q, k, v = (part.unflatten(-1, (-1, n_heads)).movedim(-1, 1) for part in (query, key, value))
     scores = einsum(q, k, "batch heads queries d_head, batch heads keys d_head -> batch heads queries keys")
     weights = (scores / math.sqrt(q.shape[-1])).softmax(dim=-1)
     context = einsum(weights, v, "batch heads queries keys, batch heads keys d_head -> batch heads queries d_head")
-    return rearrange(context, "batch heads queries d_head -> batch queries (d_head heads)") @ w_output.T
+    return context.movedim(1, -1).flatten(-2) @ w_output.T
 
 
 def solution(
@@ -35,12 +34,11 @@ def solution(
 ) -> Float[Tensor, "batch tokens d_model"]:
     """The layer with blocks of neighbouring features for each head, as `nn.MultiheadAttention` has them."""
     query, key, value = (hidden @ w_in.T).chunk(3, dim=-1)
-    split = "batch tokens (heads d_head) -> batch heads tokens d_head"
-    q, k, v = (rearrange(part, split, heads=n_heads) for part in (query, key, value))
+    q, k, v = (part.unflatten(-1, (n_heads, -1)).transpose(1, 2) for part in (query, key, value))
     scores = einsum(q, k, "batch heads queries d_head, batch heads keys d_head -> batch heads queries keys")
     weights = (scores / math.sqrt(q.shape[-1])).softmax(dim=-1)
     context = einsum(weights, v, "batch heads queries keys, batch heads keys d_head -> batch heads queries d_head")
-    return rearrange(context, "batch heads queries d_head -> batch queries (heads d_head)") @ w_output.T
+    return context.transpose(1, 2).flatten(-2) @ w_output.T
 
 
 BLOCKS, CARDS = "(heads d_head)", "(d_head heads)"
@@ -129,25 +127,30 @@ EXERCISES = (
         statement="A colleague's layer has been used for months: models with it train as well as any. Now it is "
         "given the weights of a trained `nn.MultiheadAttention`, no shape is wrong, and the answers are useless. "
         "Find out *by experiment* which features each of its heads owns, and mend it. (Of `in_proj_weight` the first "
-        "third makes queries, the second keys, the third values. No mask, no bias.)",
+        "third makes queries, the second keys, the third values. `hidden` has the batch first. No mask, no bias.)",
         stub=loaded_heads,
         reference=reference,
         solution=solution,
-        explanation="`(d_head heads)` deals the features out like cards, and `(heads d_head)` cuts the pack into "
-        "blocks. Used consistently, the first is the second after a permutation of features, and as no feature has a "
-        "meaning before training, a model that is trained with it learns as well. Trained weights have their blocks. "
-        "Then split *and* merge have to follow the order in which they were trained.",
+        explanation="`unflatten(-1, (-1, n_heads))`, in einops' words `(d_head heads)`, deals the features out like "
+        "cards; `unflatten(-1, (n_heads, -1))`, or `(heads d_head)`, cuts the pack into blocks. Used consistently, the "
+        "first is the second after a permutation of features, and as no feature has a meaning before training, a "
+        "model that is trained with it learns as well. Trained weights have their blocks. Then split *and* merge have "
+        "to follow the order in which they were trained.",
         cases=(Case(name="three heads of width four", inputs=_inputs),),
         hints=(
             (
-                "Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False)` and compare. Then try one head. "
-                "What is equal, what is not?"
+                "Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False, batch_first=True)` and compare. Then "
+                "do the same with a layer that has a single head, `nn.MultiheadAttention(12, 1, bias=False, "
+                "batch_first=True)`. What is equal, what is not?"
             ),
             (
                 "Put numbers 0 to 11 through the split in place of features, and read off what head 0 gets. What "
                 "does PyTorch's head 0 own?"
             ),
-            "Two patterns are wrong, and in the same way. What does the order of the names in brackets say?",
+            (
+                "Split and merge are wrong, and in the same way. Of the two axes into which `unflatten` cuts, the "
+                "first is the slow one. Which of them counts the heads?"
+            ),
         ),
         mistakes=(
             Mistake(

@@ -19,7 +19,7 @@ def solution(
     vectors: Float[Tensor, "batch tokens d_model"], n_heads: int
 ) -> Float[Tensor, "batch heads tokens d_head"]:
     """Give head 0 the first features of every token, head 1 the next ones, and so on; heads come before tokens."""
-    return rearrange(vectors, "batch tokens (heads d_head) -> batch heads tokens d_head", heads=n_heads)
+    return vectors.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
 def reference(vectors, n_heads):
@@ -88,13 +88,14 @@ EXERCISES = (
         id="multihead.split_heads",
         title="Who owns which feature",
         statement="Queries of all heads come out of one matrix, side by side on the last axis. Cut that axis into "
-        "`n_heads` blocks, the first block for head 0, and bring the heads before the tokens. No number may change.",
+        "`n_heads` blocks, the first block for head 0, and bring the heads before the tokens. No number may change. "
+        "The text did it with einops; write it with `unflatten` and `transpose`, without einops.",
         stub=split_heads,
         reference=reference,
         solution=solution,
-        explanation="One pattern says both things: the brackets cut the last axis with the head as the *slow* index, "
-        "so that a head owns neighbouring features, and the right-hand side moves the head's axis. With plain "
-        "PyTorch it is `unflatten(-1, (n_heads, -1)).transpose(1, 2)`. A reshape straight to the final shape has the "
+        explanation="`unflatten(-1, (n_heads, -1))` cuts the last axis with the head as the *slow* index, so that a "
+        "head owns neighbouring features; `transpose(1, 2)` moves the head's axis. In einops' words it is "
+        "`batch tokens (heads d_head) -> batch heads tokens d_head`. A reshape straight to the final shape has the "
         "right sizes and the wrong contents: it deals out the numbers in the order in which they lie in memory, "
         "token after token.",
         cases=(
@@ -105,15 +106,15 @@ EXERCISES = (
             "Write the axes of input and output in words. Which input axis has to be cut, and which two change places?",
             "Cutting and moving are two steps. Cut the last axis first; only then let heads and tokens change places.",
             (
-                "`rearrange` does both: `(heads d_head)` on the left, `heads tokens d_head` on the right, and "
-                "`heads=n_heads`."
+                "`unflatten(-1, (n_heads, -1))` cuts: the slow index, the head, stands first. The axes are then batch, "
+                "tokens, heads, d_head. Which two does `transpose` exchange?"
             ),
         ),
         mistakes=(
             Mistake(
                 id="every_hth",
-                says="Each head gets every h-th feature. Head 0 should own the first block: within the brackets the "
-                "slow index stands first.",
+                says="Each head gets every h-th feature. Head 0 should own the first block: where an axis is cut in "
+                "two, the slow index stands first.",
                 answers=(every_hth_feature,),
             ),
             Mistake(

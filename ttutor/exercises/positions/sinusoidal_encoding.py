@@ -18,11 +18,11 @@ def sinusoidal_encoding(max_len: int, d_model: int) -> Float[Tensor, "max_len d_
 
 def solution(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
     """Give each position, counted from 0, a vector of sines (even features) and cosines (odd ones)."""
-    position = torch.arange(max_len, dtype=torch.float32)
-    frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float32) / d_model)
+    position = torch.arange(max_len, dtype=torch.float64)
+    frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = rearrange(position, "positions -> positions 1") * frequency
     waves = rearrange([angle.sin(), angle.cos()], "sin_cos positions pairs -> positions (pairs sin_cos)")
-    return waves[:, :d_model]
+    return waves[:, :d_model].float()
 
 
 def reference(max_len, d_model):
@@ -34,7 +34,8 @@ EXERCISES = (
         id="positions.sinusoidal_encoding",
         title="A vector for every position",
         statement="""
-Build the table of the paper: one row for each position $p$ from 0 on, with
+You have seen this function in the chapter; now write it from the formula, without looking. Build the table of the
+paper: one row for each position $p$ from 0 on, with
 
 $$PE_{p,2i} = \\sin\\!\\left(p / 10000^{2i/d_\\mathrm{model}}\\right), \\qquad
   PE_{p,2i+1} = \\cos\\!\\left(p / 10000^{2i/d_\\mathrm{model}}\\right),$$
@@ -48,7 +49,8 @@ sine and cosine taking turns along a row, in float32. With an odd `d_model` the 
 Each pair of features is the hand of a clock: the first turns by one radian a position, each further one more slowly.
 A shift by $k$ positions turns every hand by an angle that depends on $k$ alone, which a matrix can do; that is the
 paper's reason for taking both sine and cosine. Angles lose digits in float32 when positions run into the thousands,
-so the package computes them in float64.
+so this solution, like the package, computes them in float64 and rounds at the end. (The check does not go so far out,
+and takes angles in float32 as well.)
 """.strip(),
         cases=(
             Case(name="eleven positions of width eight", inputs=lambda generator: (11, 8)),

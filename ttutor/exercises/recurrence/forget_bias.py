@@ -83,16 +83,18 @@ EXERCISES = (
         id="recurrence.forget_bias",
         title="The half-life of a page",
         statement="An LSTM's forget gate stays at $f = \\sigma(b)$, and nothing is let in. Derive the bias $b$ for "
-        "which exactly half of the cell state is left after $n$ words; then write it as a function. What is $b$ "
-        "approximately for large $n$? Which bias would you start with for a task in which 100 words have to be "
-        "bridged?",
+        "which exactly half of the cell state is left after $n$ words; then write it as a function. On paper: "
+        "what is $b$ approximately for large $n$, and which bias would you start with for a task in which 100 words "
+        "have to be bridged?",
         stub=forget_bias,
         reference=reference,
         solution=solution,
         explanation="$\\sigma(b)^n = \\tfrac12$ gives $f = 2^{-1/n}$, and the inverse of the sigmoid is $b = "
         "\\ln\\frac{f}{1-f} = -\\ln(2^{1/n} - 1)$. For large $n$, $2^{1/n} - 1 \\approx \\ln 2 / n$, so that "
         "$b \\approx \\ln n - \\ln \\ln 2 = \\ln n + 0.37$: the bias need only grow like the logarithm of the "
-        "distance. For 100 words that is about 5. The default, a bias near 0, has a half-life of *one* word.",
+        "distance. For 100 words that is about 5. Half left is comfortable: "
+        "in the section 'The suitcase again, measured' 0.18 suffices. The default, a bias near 0, has a half-life "
+        "of *one* word.",
         cases=(Case(name="four half-lives", inputs=_inputs, points=2),),
         hints=(
             "Write down what is left after $n$ words as a power, and set it to one half.",

@@ -123,9 +123,9 @@ EXERCISES = (
     Exercise(
         id="recurrence.lstm_gates",
         title="A page with a lock",
-        statement="The affine maps of an LSTM have been computed and stand side by side in `affine`, four times "
-        "$d_\\mathrm{model}$ wide, in PyTorch's order: input, forget, candidate, output. Finish the step, "
-        "$c_t = f_t \\odot c_{t-1} + i_t \\odot g_t$ and $h_t = o_t \\odot \\tanh(c_t)$: "
+        statement="The affine maps of an LSTM, its sums before sigmoid and tanh, have been computed and stand side by "
+        "side in `affine`, four times $d_\\mathrm{model}$ wide, in PyTorch's order: input, forget, candidate, output. "
+        "Finish the step, $c_t = f_t \\odot c_{t-1} + i_t \\odot g_t$ and $h_t = o_t \\odot \\tanh(c_t)$: "
         "return the new hidden state and the new cell state.",
         stub=lstm_gates,
         reference=solution,

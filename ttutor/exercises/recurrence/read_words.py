@@ -119,7 +119,8 @@ EXERCISES = (
         title="Read a sentence",
         statement="Write the loop of a plain recurrent network, $h_t = \\tanh(x_t W + h_{t-1} U + b)$: "
         "the hidden state after *every* word of every sentence. The first page, before any word, is zeros. Vectors "
-        "are rows, so that a word $x$ is written as $xW$ and the old page $h$ carried over as $hU$.",
+        "are rows, so that a word $x$ is written as $xW$ and the old page $h$ carried over as $hU$. The check uses "
+        "inputs of its own dtype.",
         stub=read_words,
         reference=solution,
         solution=solution,
@@ -130,12 +131,12 @@ EXERCISES = (
         hints=(
             "What has to be known before the third page can be written?",
             (
-                "Begin with `torch.zeros(batch, d_model)`; `words.unbind(dim=1)` gives the words one by one. Keep "
-                "each new page in a list."
+                "Begin with `words.new_zeros(batch, d_model)`: it takes the dtype of the words. `words.unbind(dim=1)` "
+                "gives the words one by one. Keep each new page in a list."
             ),
             (
                 "In the loop, `hidden` becomes the tanh of three summands. Then `torch.stack` the list along the axis "
-                "of tokens, which is axis 1. Zeros need the dtype of the words."
+                "of tokens, which is axis 1."
             ),
         ),
         mistakes=(

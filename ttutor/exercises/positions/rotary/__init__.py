@@ -50,9 +50,9 @@ EXERCISES = (
         title="Turned, not added",
         statement="""
 Write rotary positions. Neighbouring features make a pair, (0, 1), (2, 3) and so on, as in the paper; pair $i$ of a
-token at position $p$ turns by the angle $p\\,\\theta_i$ with $\\theta_i = 10000^{-2i/d_\\mathrm{head}}$:
+token at position $p$ turns by the angle $p\\,\\omega_i$ with $\\omega_i = 10000^{-2i/d_\\mathrm{head}}$:
 
-$$(x, y) \\mapsto (x \\cos p\\theta_i - y \\sin p\\theta_i,\\; x \\sin p\\theta_i + y \\cos p\\theta_i).$$
+$$(x, y) \\mapsto (x \\cos p\\omega_i - y \\sin p\\omega_i,\\; x \\sin p\\omega_i + y \\cos p\\omega_i).$$
 
 `positions` says where each token stands; with a cache they do not begin at 0, and they need not follow one another.
 The result has the shape and the dtype of `vectors`.
@@ -61,10 +61,10 @@ The result has the shape and the dtype of `vectors`.
         reference=reference,
         solution=solution,
         explanation="""
-A turn of the query by $p\\,\\theta_i$ and of the key by $p'\\,\\theta_i$ leaves a product that depends on $p' - p$
-alone: scores know distances, not places, and lengths stay as they are. Which features make a pair is a matter of
-naming, as long as queries and keys agree; weights trained for one layout give nonsense in the other until their rows
-are renamed.
+A turn of the query by $p\\,\\omega_i$ and of the key by $p'\\,\\omega_i$ leaves a product that depends on $p' - p$
+alone: scores know offsets, not places, and lengths stay as they are. Which features make a pair is a matter of
+naming, as long as queries and keys agree; weights trained for one layout give other scores in the other until their
+rows are renamed.
 """.strip(),
         cases=(
             Case(name="positions 7, 8, 12, 3 and 20", inputs=_with_gaps),
