@@ -4,6 +4,8 @@ import torch
 from torch import nn
 
 from ttutor.cache import KeyValueCache
+from ttutor.decoder import DecoderLayer
+from ttutor.encoder import EncoderLayer
 from ttutor.exercises import find
 from ttutor.multihead import AttentionHead, MultiHeadAttention
 
@@ -73,3 +75,20 @@ def test_top_p_keeps_what_adds_up():
     squares = torch.tensor([0.01, 0.25, 0.0225, 0.0625], dtype=torch.float64)  # at temperature 1/2
     kept = squares * torch.tensor([0, 1, 0, 1])
     torch.testing.assert_close(reference(logits, 0.75, 0.5), kept / kept.sum())
+
+
+def test_the_detector_finds_what_the_packages_layers_let_through():
+    """A decoder layer leaks nothing, and the same vectors in an encoder layer are seen by all."""
+    leaks = find("decoder.future_leaks").reference
+    hidden = torch.randn(5, 8, generator=torch.Generator().manual_seed(7), dtype=torch.float64)
+    decoder = DecoderLayer(8, 2, 16, cross_attention=False).double()
+    encoder = EncoderLayer(8, 2, 16).double()
+    assert not leaks(lambda rows: decoder(rows[None])[0], hidden).any()
+    everything_later = torch.ones(5, 5, dtype=torch.bool).triu(1)
+    assert torch.equal(leaks(lambda rows: encoder(rows[None])[0], hidden), everything_later)
+
+
+def test_a_training_pair_is_one_place_apart():
+    read, said = find("decoder.decoder_pair").reference(torch.tensor([[7, 8, 0], [5, 6, 9]]), 2, 3, 0)
+    assert read.tolist() == [[2, 7, 8, 0], [2, 5, 6, 9]]
+    assert said.tolist() == [[7, 8, 3, 0], [5, 6, 9, 3]]

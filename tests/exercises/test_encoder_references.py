@@ -7,6 +7,7 @@ from torch import nn
 from ttutor.exercises import find
 from ttutor.exercises.encoder.gradient import gradient_like
 from ttutor.exercises.exercise import Trial
+from ttutor.layers import LayerNorm, PreNorm
 
 
 @pytest.mark.parametrize("number", range(2))
@@ -76,3 +77,23 @@ def test_a_way_back_that_fails_is_told():
         return result + shift
 
     assert "The backward pass fails" in observation(overwritten)
+
+
+def test_a_folded_norm_reads_a_bare_norm_as_well():
+    exercise = find("encoder.folded_norm")
+    gain, bias, weight, constant = exercise.cases[0].inputs(torch.Generator().manual_seed(7))
+    hidden = torch.randn(5, len(gain), generator=torch.Generator().manual_seed(8), dtype=torch.float64)
+    new_weight, new_constant = exercise.reference(gain, bias, weight, constant)
+    with_both = nn.functional.linear(nn.functional.layer_norm(hidden, gain.shape, gain, bias), weight, constant)
+    bare = nn.functional.linear(nn.functional.layer_norm(hidden, gain.shape), new_weight, new_constant)
+    torch.testing.assert_close(with_both, bare)
+
+
+def test_the_mended_stream_is_the_packages():
+    exercise = find("encoder.lost_stream")
+    hidden, sublayers = exercise.cases[0].inputs(torch.Generator().manual_seed(7))
+    stream = hidden[None]  # the package's layers want a batch
+    for sublayer in sublayers:
+        stream = PreNorm(hidden.shape[-1]).double()(stream, sublayer)
+    expected = LayerNorm(hidden.shape[-1]).double()(stream)[0]
+    torch.testing.assert_close(exercise.reference(hidden, sublayers), expected)

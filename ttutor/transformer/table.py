@@ -71,7 +71,9 @@ def to_html(sections: list[Section]) -> str:
     for section in sections:
         lines.append(f'<tr><th colspan="3" scope="colgroup" style="text-align: left">{escape(section.title)}</th></tr>')
         for label, value, remark in section.rows:
-            cells = f'<td style="text-align: right">{escape(value)}</td><td>{escape(remark)}</td>'
+            cells = (
+                f'<td style="text-align: right">{escape(value)}</td><td style="padding-left: 1em">{escape(remark)}</td>'
+            )
             lines.append(
                 f'<tr><th scope="row" style="text-align: left; font-weight: normal">{escape(label)}</th>{cells}</tr>'
             )

@@ -1,0 +1,114 @@
+"""Answers to chapter 7's own exercises: right ones in other styles, and mistakes that stand in no list."""
+
+from itertools import pairwise
+
+import torch
+from torch import nn
+
+# Merges
+
+
+def merge_by_dictionary(words, times):
+    seen = {}
+    for word, n in zip(words, times, strict=True):
+        for left, right in zip(word, word[1:], strict=False):
+            seen[left, right] = seen.get((left, right), 0) + n
+    return sorted(seen, key=lambda pair: -seen[pair])[0]
+
+
+def merge_by_lists(words, times):
+    pairs = [pair for word, n in zip(words, times, strict=True) for _ in range(n) for pair in pairwise(word)]
+    return max(set(pairs), key=pairs.count)
+
+
+def merge_of_strangers(words, times):
+    return ("ba", "k")
+
+
+def merge_of_a_common_pair(words, times):
+    return ("t", "i")
+
+
+# Counting
+
+
+def count_by_building(vocab_size, d_model, d_ff, n_layers):
+    layers = []
+    for _ in range(n_layers):
+        layers += [nn.Linear(d_model, d_model) for _ in range(12)]
+        layers += [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)] * 2
+        layers += [nn.LayerNorm(d_model) for _ in range(5)]
+    return sum(p.numel() for layer in layers for p in layer.parameters()) + vocab_size * d_model
+
+
+def count_by_formula(vocab_size, d_model, d_ff, n_layers):
+    return d_model * (n_layers * (12 * d_model + 4 * d_ff + 24) + vocab_size) + 2 * n_layers * d_ff
+
+
+def count_with_positions(vocab_size, d_model, d_ff, n_layers):
+    return count_by_formula(vocab_size, d_model, d_ff, n_layers) + 64 * d_model
+
+
+def count_with_a_wide_table(vocab_size, d_model, d_ff, n_layers):
+    return count_by_formula(vocab_size, d_model, d_ff, n_layers) + 7 * vocab_size
+
+
+def count_of_odd_layers(vocab_size, d_model, d_ff, n_layers):
+    return count_by_formula(vocab_size, d_model, d_ff, n_layers) + 11 * n_layers
+
+
+# Masks
+
+
+def masks_by_broadcasting(source_ids, target_ids, pad_id):
+    source = (source_ids != pad_id)[:, None, None, :]
+    n = target_ids.shape[1]
+    past = torch.arange(n)[None, :] <= torch.arange(n)[:, None]
+    return source, (target_ids != pad_id)[:, None, None, :] & past, source.clone()
+
+
+def masks_by_loops(source_ids, target_ids, pad_id):
+    source = source_ids.ne(pad_id).unsqueeze(1).unsqueeze(1)
+    n = target_ids.shape[1]
+    target = torch.zeros(len(target_ids), 1, n, n, dtype=torch.bool)
+    for query in range(n):
+        for key in range(query + 1):
+            target[:, 0, query, key] = target_ids[:, key] != pad_id
+    return source, target, source
+
+
+def masks_one_step_ahead(source_ids, target_ids, pad_id):
+    source, target, memory = masks_by_loops(source_ids, target_ids, pad_id)
+    n = target.shape[-1]
+    return source, (target_ids != pad_id)[:, None, None] & torch.ones(n, n).tril(1).bool(), memory
+
+
+def masks_that_see_padding(source_ids, target_ids, pad_id):
+    source, target, memory = masks_by_loops(source_ids, target_ids, pad_id)
+    return torch.ones_like(source), target, memory
+
+
+def masks_with_a_window(source_ids, target_ids, pad_id):
+    source, target, memory = masks_by_loops(source_ids, target_ids, pad_id)
+    return source, target & torch.ones(target.shape[-1], target.shape[-1]).triu(-1).bool(), memory
+
+
+RIGHT = {
+    "transformer.next_merge": (merge_by_dictionary, merge_by_lists),
+    "transformer.count_parameters": (count_by_building, count_by_formula),
+    "transformer.three_masks": (masks_by_broadcasting, masks_by_loops),
+}
+
+STRAY = {
+    "transformer.next_merge": ((merge_of_strangers, "neighbours"), (merge_of_a_common_pair, "commonest")),
+    "transformer.count_parameters": (
+        (count_with_a_wide_table, "grows_with_the_vocabulary"),
+        (count_of_odd_layers, "grows_with_the_layers"),
+        (count_with_positions, "starts_at_the_table"),
+    ),
+    "transformer.three_masks": (
+        (masks_one_step_ahead, "looks_ahead"),
+        (masks_that_see_padding, "looks_at_padding"),
+        (masks_with_a_window, "hidden_for_nothing"),
+    ),
+}

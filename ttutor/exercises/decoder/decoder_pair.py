@@ -1,0 +1,215 @@
+"""Exercise: what a decoder reads and what it shall say, one place apart."""
+
+import torch
+from jaxtyping import Int
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+
+
+def decoder_pair(
+    token_ids: Int[Tensor, "batch tokens"], bos_id: int, eos_id: int, pad_id: int
+) -> tuple[Int[Tensor, "batch longer"], Int[Tensor, "batch longer"]]:
+    """What the decoder reads and what it shall say, each one longer than the sentences."""
+    ...
+
+
+def solution(
+    token_ids: Int[Tensor, "batch tokens"], bos_id: int, eos_id: int, pad_id: int
+) -> tuple[Int[Tensor, "batch longer"], Int[Tensor, "batch longer"]]:
+    """What the decoder reads and what it shall say, each one longer than the sentences."""
+    start = torch.full_like(token_ids[:, :1], bos_id)
+    room = torch.full_like(token_ids[:, :1], pad_id)
+    targets = torch.cat([token_ids, room], dim=1)
+    n_real = (token_ids != pad_id).sum(dim=1)
+    targets[torch.arange(len(targets)), n_real] = eos_id
+    return torch.cat([start, token_ids], dim=1), targets
+
+
+def reference(token_ids, bos_id, eos_id, pad_id):
+    """Sentence by sentence."""
+    read, said = [], []
+    for row in token_ids.tolist():
+        sentence = [token for token in row if token != pad_id]
+        padding = [pad_id] * (len(row) - len(sentence))
+        read.append([bos_id, *sentence, *padding])
+        said.append([*sentence, eos_id, *padding])
+    return torch.tensor(read), torch.tensor(said)
+
+
+def not_shifted(token_ids, bos_id, eos_id, pad_id):
+    _, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return said, said.clone()
+
+
+def not_shifted_from_the_start(token_ids, bos_id, eos_id, pad_id):
+    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, read.clone()
+
+
+def wrong_way_round(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return said, read
+
+
+def end_at_the_edge(token_ids, bos_id, eos_id, pad_id):
+    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], eos_id)], dim=1)
+
+
+def no_end(token_ids, bos_id, eos_id, pad_id):
+    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], pad_id)], dim=1)
+
+
+def end_instead_of_the_last(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    n_real = (token_ids != pad_id).sum(dim=1)
+    rows = torch.arange(len(said))
+    said[rows, n_real - 1], said[rows, n_real] = eos_id, pad_id
+    return read, said
+
+
+def all_padding_ends(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.where(said == pad_id, eos_id, said)
+
+
+def two_ahead(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.cat([said[:, 1:], torch.full_like(said[:, :1], pad_id)], dim=1)
+
+
+def end_is_read(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    room = torch.full_like(read[:, :1], pad_id)
+    whole = torch.cat([read, room], dim=1)
+    whole[torch.arange(len(read)), (token_ids != pad_id).sum(dim=1) + 1] = eos_id
+    return whole, torch.cat([said, room], dim=1)
+
+
+def marks_exchanged(token_ids, bos_id, eos_id, pad_id):
+    return reference(token_ids, eos_id, bos_id, pad_id)
+
+
+def _not_one_apart(trial: Trial) -> str | None:
+    """Where something is to be said that is no end mark, it has to be what is read next."""
+    token_ids, _, eos_id, pad_id = trial.inputs
+    read, said = trial.value
+    if read.shape != said.shape or read.shape[1] != token_ids.shape[1] + 1:
+        return f"They have the shapes {tuple(read.shape)} and {tuple(said.shape)}."
+    inner = (said[:, :-1] != pad_id) & (said[:, :-1] != eos_id)
+    off = (inner & (read[:, 1:] != said[:, :-1])).nonzero()
+    if not len(off):
+        return None
+    row, place = off[0].tolist()
+    return (
+        f"In row {row}, place {place} shall say {said[row, place]}, but place {place + 1} reads {read[row, place + 1]}."
+    )
+
+
+def _not_one_end(trial: Trial) -> str | None:
+    """Each sentence ends once."""
+    counts = (trial.value[1] == trial.inputs[2]).sum(dim=1).tolist()
+    return None if set(counts) == {1} else f"The targets of the rows hold {counts} end marks."
+
+
+def _sentences(random):
+    """Three sentences of two, five and four tokens."""
+    token_ids = torch.randint(4, 30, (3, 5), generator=random)
+    return token_ids * (torch.arange(5) < torch.tensor([[2], [5], [4]])), 2, 3, 0
+
+
+EXERCISES = (
+    Exercise(
+        id="decoder.decoder_pair",
+        title="What it reads, what it shall say",
+        statement="""
+Make a decoder's training pair. `token_ids` holds sentences without marks, padded on the right with `pad_id`. Return
+two tensors, both one place longer: what the decoder **reads**, which begins with `bos_id`, and what it shall **say** at
+each place, which ends with `eos_id`. What comes after the end of a sentence is padding in both.
+""".strip(),
+        stub=decoder_pair,
+        reference=reference,
+        solution=solution,
+        explanation="""
+Place $t$ reads $y_{t-1}$ and shall say $y_t$: the two rows are one sentence, one place apart. The end mark belongs
+after the last *real* token, which stands elsewhere in each row; it is said and never read, as the start mark is read
+and never said. Padding in the targets is what a loss has to leave out (`ignore_index`).
+""".strip(),
+        cases=(Case(name="sentences of two, five and four tokens", inputs=_sentences),),
+        hints=(
+            "Write both rows for a sentence of two tokens on paper, one below the other. How long is each?",
+            (
+                "The reading row needs one column in front. In the other row the end mark stands at the place that is "
+                "the number of real tokens of that row."
+            ),
+            (
+                "Append a column of padding to `token_ids`; count the real tokens of each row; write `eos_id` at that "
+                "place, with one index for the rows and one for the places."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="not_shifted",
+                says="Both rows are the same: every place is asked for the token that it reads. The loss will fall "
+                "to zero and nothing is learned. Who should be ahead of whom?",
+                answers=(not_shifted, not_shifted_from_the_start),
+            ),
+            Mistake(
+                id="wrong_way_round",
+                says="The rows are exchanged: yours reads the next token and is asked for the one before.",
+                answers=(wrong_way_round,),
+            ),
+            Mistake(
+                id="end_at_the_edge",
+                says="The end mark stands in the last column of every row, behind the padding of short sentences. "
+                "Where is a short sentence over?",
+                answers=(end_at_the_edge,),
+            ),
+            Mistake(
+                id="no_end",
+                says="Nothing is ever asked to end. A model trained on this does not know when to stop.",
+                answers=(no_end,),
+            ),
+            Mistake(
+                id="end_instead_of_the_last",
+                says="The end mark overwrites the last token of the sentence. It needs a place of its own.",
+                answers=(end_instead_of_the_last,),
+            ),
+            Mistake(
+                id="all_padding_ends",
+                says="All padding became an end mark: the model would be trained to end again and again, and most on "
+                "the shortest sentences.",
+                answers=(all_padding_ends,),
+            ),
+            Mistake(
+                id="two_ahead",
+                says="Each place is asked for the token after the next one.",
+                answers=(two_ahead,),
+            ),
+            Mistake(
+                id="end_is_read",
+                says="The end mark is read as well, and so the rows are one place too long: after it nothing is left "
+                "to be said.",
+                answers=(end_is_read,),
+            ),
+            Mistake(
+                id="marks_exchanged",
+                says="Start and end mark are exchanged: look at the order of the arguments.",
+                answers=(marks_exchanged,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="one_place_apart",
+                says="What a place shall say is what the next place reads, and both rows have room for one mark more.",
+                broken=_not_one_apart,
+            ),
+            Property(id="one_end_each", says="Each sentence has one end mark among its targets.", broken=_not_one_end),
+        ),
+        difficulty=1,
+        minutes=10,
+        section="06-decoder",
+    ),
+)

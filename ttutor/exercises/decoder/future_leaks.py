@@ -1,0 +1,252 @@
+"""Exercise: a test that finds what leaks from the future, whatever the code looks like."""
+
+from collections.abc import Callable
+
+import torch
+from jaxtyping import Bool, Float
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
+
+
+def future_leaks(
+    block: Callable[[Tensor], Tensor], hidden: Float[Tensor, "tokens d_model"]
+) -> Bool[Tensor, "outputs inputs"]:
+    """True at (i, j) where j comes after i and the output at i moves when the input at j is another one."""
+    ...
+
+
+def solution(
+    block: Callable[[Tensor], Tensor], hidden: Float[Tensor, "tokens d_model"]
+) -> Bool[Tensor, "outputs inputs"]:
+    """True at (i, j) where j comes after i and the output at i moves when the input at j is another one."""
+    before = block(hidden)
+    moved = []
+    for place in range(len(hidden)):
+        changed = hidden.clone()
+        changed[place] = torch.randn_like(changed[place])
+        moved.append(((block(changed) - before).abs() > 1e-9).any(dim=-1))
+    return torch.stack(moved, dim=1).triu(1)
+
+
+def reference(block, hidden):
+    return _map(block, hidden, lambda row: 3 * torch.arange(1.0, len(row) + 1, dtype=row.dtype).sin()).triu(1)
+
+
+def _map(block, hidden, other):
+    """Which output moves when one input after another is exchanged."""
+    before, columns = block(hidden.clone()), []
+    for place in range(len(hidden)):
+        changed = hidden.clone()
+        changed[place] = other(hidden[place])
+        columns.append((block(changed) - before).abs().amax(dim=-1) > 1e-9)
+    return torch.stack(columns, dim=1)
+
+
+def adds_a_constant(block, hidden):
+    return _map(block, hidden, lambda row: row + 1).triu(1)
+
+
+def everything_that_moves(block, hidden):
+    return _map(block, hidden, lambda row: row.flip(0) + 1)
+
+
+def counts_itself(block, hidden):
+    return everything_that_moves(block, hidden).triu()
+
+
+def transposed(block, hidden):
+    return reference(block, hidden).T.contiguous()
+
+
+def the_past(block, hidden):
+    return everything_that_moves(block, hidden).tril(-1)
+
+
+def last_input_alone(block, hidden):
+    found = reference(block, hidden)
+    found[:, :-1] = False
+    return found
+
+
+def near_inputs_alone(block, hidden):
+    return reference(block, hidden).tril(2)
+
+
+def changes_for_good(block, hidden):
+    hidden, before, columns = hidden.clone(), block(hidden.clone()), []
+    for place in range(len(hidden)):
+        hidden[place] = hidden[place].flip(0) + 1
+        columns.append((block(hidden) - before).abs().amax(dim=-1) > 1e-9)
+    return torch.stack(columns, dim=1).triu(1)
+
+
+def blunt(block, hidden):
+    before, columns = block(hidden.clone()), []
+    for place in range(len(hidden)):
+        changed = hidden.clone()
+        changed[place] = 3 * torch.arange(1.0, hidden.shape[1] + 1, dtype=hidden.dtype).sin()
+        columns.append((block(changed) - before).abs().amax(dim=-1) > 0.5)
+    return torch.stack(columns, dim=1).triu(1)
+
+
+def first_feature_alone(block, hidden):
+    before, columns = block(hidden.clone()), []
+    for place in range(len(hidden)):
+        changed = hidden.clone()
+        changed[place] = changed[place].flip(0) + 1
+        columns.append((block(changed) - before)[:, 0].abs() > 1e-9)
+    return torch.stack(columns, dim=1).triu(1)
+
+
+def finds_nothing(block, hidden):
+    return torch.zeros(len(hidden), len(hidden), dtype=torch.bool)
+
+
+def finds_all(block, hidden):
+    return torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1)
+
+
+def _something_not_later(trial: Trial) -> Finding | None:
+    value = trial.value
+    return Finding("The map has a True on or below its diagonal.", value, value.triu(1)) if value.tril().any() else None
+
+
+def _blind(trial: Trial) -> str | None:
+    """A block that hands each place the next one's vector leaks everywhere; one that does nothing leaks nowhere."""
+    hidden = trial.inputs[1]
+    steps = trial.run(lambda rows: rows.roll(-1, dims=0), hidden)
+    right = torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1).tril(1)
+    if not torch.equal(steps.triu(1), right):
+        return "I gave it a block that hands every place the vector of the next, and the map is not that of this leak."
+    if trial.run(lambda rows: rows.clone(), hidden).any():
+        return "I gave it a block that does nothing, and it found a leak."
+    return None
+
+
+def _normalised(rows):
+    return torch.nn.functional.layer_norm(rows, rows.shape[-1:])
+
+
+def _through_the_norm(random):
+    """A window of two ahead, after a norm that sees no constant added to a vector and no factor; faint."""
+    mixing = torch.rand(6, 6, generator=random, dtype=torch.float64).tril(2) + 0.1 * torch.eye(6, dtype=torch.float64)
+    mixing = torch.where(torch.ones(6, 6).triu(1).bool(), 0.01 * mixing, mixing)
+
+    def block(hidden):
+        # The first features see one ahead, the last two see two ahead.
+        one_ahead, two_ahead = mixing.tril(1) @ _normalised(hidden), mixing @ _normalised(hidden)
+        return torch.cat([one_ahead[:, :-2], two_ahead[:, -2:]], dim=1)
+
+    return block, torch.randn(6, 5, generator=random, dtype=torch.float64)
+
+
+def _through_the_mean(random):
+    """The mean of all tokens is taken away, and then each sees its past."""
+    mixing = torch.rand(5, 5, generator=random, dtype=torch.float64).tril()
+    return lambda hidden: mixing @ (hidden - hidden.mean(dim=0)), torch.randn(
+        5, 4, generator=random, dtype=torch.float64
+    )
+
+
+EXERCISES = (
+    Exercise(
+        id="decoder.future_leaks",
+        title="The mask is right, and it leaks",
+        statement="""
+Write the detector of leaks: exchange one input after another, and see which earlier outputs move. `block` maps vectors
+`tokens d_model` to vectors of the same shape and does nothing at random. Return a bool table `outputs inputs`, True
+where a *later* input moves an output (by more than $10^{-9}$; nothing on or below the diagonal). Do not look inside the
+block: the test has to work for code of any kind.
+
+Then use it on the three suspects above. All three have the same, right mask. One of them leaks. Which, through what,
+and would you have seen it in the code?
+""".strip(),
+        stub=future_leaks,
+        reference=reference,
+        solution=solution,
+        explanation="""
+`Second` leaks. Its mask is right; its norm takes mean and variance over the tokens as well as over the features, so
+that every token is shifted by something to which the whole text contributes. A batch norm, a standardisation of the
+input and a pooled feature can leak in the same way. The exchange has to be by something really different: a norm over
+the features does not see a constant that is added to all of them, so that `+ 1` finds nothing.
+""".strip(),
+        cases=(
+            Case(name="a block that sees two ahead, behind a norm", inputs=_through_the_norm, points=2),
+            Case(name="a block that takes the tokens' mean away", inputs=_through_the_mean),
+        ),
+        hints=(
+            "What does it take to be sure that output 2 does not depend on input 5, if you may not read the code?",
+            (
+                "Run the block once as it is. Then, for each place, copy the input, put a quite different vector "
+                "there, run it again, and compare all outputs. Which change could a norm hide from you?"
+            ),
+            (
+                "For each place one column: which rows of `block(changed) - before` hold a number above the threshold? "
+                "Stack the columns along `dim=1`, and keep what lies above the diagonal."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="invisible_change",
+                says="There is a leak that you do not see. A norm takes the mean away and divides by the spread, so "
+                "some changes never get through it. Put something quite different there.",
+                answers=(adds_a_constant,),
+            ),
+            Mistake(
+                id="not_only_later",
+                says="You report everything that moves. An output may depend on itself and on the past: which half of "
+                "the table is a leak?",
+                answers=(everything_that_moves, counts_itself),
+            ),
+            Mistake(
+                id="transposed",
+                says="Your table lies on its side: outputs are rows, inputs are columns.",
+                answers=(transposed,),
+            ),
+            Mistake(id="the_past", says="You report the past, which may be seen.", answers=(the_past,)),
+            Mistake(
+                id="one_distance_alone",
+                says="Some leaks are missing: try every input, and look at every output before it.",
+                answers=(last_input_alone, near_inputs_alone),
+            ),
+            Mistake(
+                id="changes_for_good",
+                says="You report every later input, whether it leaks or not. Does the next column begin with the "
+                "input as it was, or with what you changed before?",
+                answers=(changes_for_good, finds_all),
+            ),
+            Mistake(
+                id="blunt",
+                says="Your threshold swallows a leak that is faint. A model needs no loud one.",
+                answers=(blunt,),
+            ),
+            Mistake(
+                id="first_feature_alone",
+                says="You watch a part of the output's features, and the leak is in others.",
+                answers=(first_feature_alone,),
+            ),
+            Mistake(
+                id="finds_nothing",
+                says="You find no leak in any block. Does the change arrive at the block, and not at a copy of it?",
+                answers=(finds_nothing,),
+            ),
+        ),
+        properties=(
+            Property(
+                id="above_the_diagonal",
+                says="A leak is an output that moves with a later input: nothing else belongs in the table.",
+                broken=_something_not_later,
+            ),
+            Property(
+                id="tells_leaks_apart",
+                says="It should find the leak of a block that looks one place ahead, and none in a block that does "
+                "nothing.",
+                broken=_blind,
+            ),
+        ),
+        difficulty=2,
+        minutes=25,
+        section="06-decoder",
+    ),
+)
