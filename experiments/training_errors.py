@@ -173,6 +173,10 @@ def of_the_grammar(folder: Path) -> dict:
 def main() -> None:
     torch.set_num_threads(1)
     started = _record.start()
+    if len(sys.argv) < 3:
+        sys.exit(
+            "training_errors.py needs run folders, one of Multi30k and then those of the grammar; see its docstring"
+        )
     real, *grammar = map(Path, sys.argv[1:])
     results = {"multi30k": real_text(real), "embedded": [of_the_grammar(folder) for folder in grammar]}
     seeds = [run["seed"] for run in results["embedded"]]

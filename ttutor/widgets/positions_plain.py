@@ -45,7 +45,7 @@ def _clocks(explorer: PositionsExplorer) -> Plain:
     rows = [[name, ", ".join(map(str, explorer.look_alike(reads)))] for reads, name in names.items()]
     caption = (
         f"Each pair of features is a hand of a clock. Which of {explorer.length} positions look like position "
-        f"{min(explorer.position, explorer.length - 1)} if tips closer than {explorer.tolerance:g} look the same."
+        f"{min(explorer.position, explorer.length - 1)} if tips closer than {explorer.tolerance:g} look the same?"
     )
     return caption, ["hands read", "positions that look alike"], rows
 
@@ -64,8 +64,9 @@ def _rotary(explorer: PositionsExplorer) -> Plain:
     m, n = explorer.query_position, explorer.key_position
     rows = [[str(m + by), str(n + by), str(m - n), f"{explorer.score_at(m + by, n + by):.3f}"] for by in (0, 1, 10)]
     rows.append([str(m + 1), str(n), str(m + 1 - n), f"{explorer.score_at(m + 1, n):.3f}"])
+    radians = "radian" if turn == 1 else "radians"
     caption = (
-        f"Rotary positions: query {explorer.query} and key {explorer.key} turn by {turn:g} radians a position. The "
+        f"Rotary positions: query {explorer.query} and key {explorer.key} turn by {turn:g} {radians} a position. The "
         f"score stays while both move together."
     )
     return caption, ["query position m", "key position n", "m − n", "score"], rows

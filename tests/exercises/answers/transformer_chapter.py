@@ -8,53 +8,71 @@ from torch import nn
 # Merges
 
 
-def merge_by_dictionary(words, times):
-    seen = {}
+def merge_by_dictionary(words, times, at_least):
+    seen, alone = {}, {}
     for word, n in zip(words, times, strict=True):
+        for token in word:
+            alone[token] = alone.get(token, 0) + n
         for left, right in zip(word, word[1:], strict=False):
             seen[left, right] = seen.get((left, right), 0) + n
-    return sorted(seen, key=lambda pair: -seen[pair])[0]
+    seen = {pair: n for pair, n in seen.items() if n >= at_least}
+    return sorted(seen, key=lambda pair: -seen[pair] / alone[pair[0]] / alone[pair[1]])[0]
 
 
-def merge_by_lists(words, times):
+def merge_by_lists(words, times, at_least):
+    tokens = [token for word, n in zip(words, times, strict=True) for _ in range(n) for token in word]
     pairs = [pair for word, n in zip(words, times, strict=True) for _ in range(n) for pair in pairwise(word)]
-    return max(set(pairs), key=pairs.count)
+    kept = {pair for pair in pairs if pairs.count(pair) >= at_least}
+    return max(kept, key=lambda pair: pairs.count(pair) / (tokens.count(pair[0]) * tokens.count(pair[1])))
 
 
-def merge_of_strangers(words, times):
+def merge_of_strangers(words, times, at_least):
     return ("ba", "k")
 
 
-def merge_of_a_common_pair(words, times):
-    return ("t", "i")
+def merge_of_a_rare_pair(words, times, at_least):
+    return ("h", "e")
+
+
+def merge_of_a_common_pair(words, times, at_least):
+    return ("t", "u")
 
 
 # Counting
 
 
-def count_by_building(vocab_size, d_model, d_ff, n_layers):
-    layers = []
-    for _ in range(n_layers):
-        layers += [nn.Linear(d_model, d_model) for _ in range(12)]
-        layers += [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)] * 2
-        layers += [nn.LayerNorm(d_model) for _ in range(5)]
-    return sum(p.numel() for layer in layers for p in layer.parameters()) + vocab_size * d_model
+def count_by_building(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    layers = [nn.Linear(d_model, vocab_size, bias=False) for _ in range(1 if tied else 2)]
+    for n_layers, n_attentions in ((n_encoder_layers, 1), (n_decoder_layers, 2)):
+        for _ in range(n_layers):
+            layers += [nn.Linear(d_model, d_model) for _ in range(4 * n_attentions)]
+            layers += [nn.Linear(d_model, d_ff), nn.Linear(d_ff, d_model)]
+            layers += [nn.LayerNorm(d_model) for _ in range(n_attentions + 1)]
+    return sum(p.numel() for layer in layers for p in layer.parameters())
 
 
-def count_by_formula(vocab_size, d_model, d_ff, n_layers):
-    return d_model * (n_layers * (12 * d_model + 4 * d_ff + 24) + vocab_size) + 2 * n_layers * d_ff
+def count_by_formula(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    in_each = 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff
+    layers = (n_encoder_layers + n_decoder_layers) * in_each + n_decoder_layers * d_model * (4 * d_model + 6)
+    return layers + (2 - tied) * vocab_size * d_model
 
 
-def count_with_positions(vocab_size, d_model, d_ff, n_layers):
-    return count_by_formula(vocab_size, d_model, d_ff, n_layers) + 64 * d_model
+def count_with_positions(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return count_by_formula(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied) + 64 * d_model
 
 
-def count_with_a_wide_table(vocab_size, d_model, d_ff, n_layers):
-    return count_by_formula(vocab_size, d_model, d_ff, n_layers) + 7 * vocab_size
+def count_with_a_wide_table(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return count_by_formula(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied) + 7 * vocab_size
 
 
-def count_of_odd_layers(vocab_size, d_model, d_ff, n_layers):
-    return count_by_formula(vocab_size, d_model, d_ff, n_layers) + 11 * n_layers
+def count_of_odd_encoders(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    right = count_by_formula(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied)
+    return right + 11 * n_encoder_layers
+
+
+def count_of_odd_decoders(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    right = count_by_formula(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied)
+    return right + 11 * n_decoder_layers
 
 
 # Masks
@@ -100,11 +118,16 @@ RIGHT = {
 }
 
 STRAY = {
-    "transformer.next_merge": ((merge_of_strangers, "neighbours"), (merge_of_a_common_pair, "commonest")),
+    "transformer.next_merge": (
+        (merge_of_strangers, "neighbours"),
+        (merge_of_a_rare_pair, "often_enough"),
+        (merge_of_a_common_pair, "best_score"),
+    ),
     "transformer.count_parameters": (
         (count_with_a_wide_table, "grows_with_the_vocabulary"),
-        (count_of_odd_layers, "grows_with_the_layers"),
-        (count_with_positions, "starts_at_the_table"),
+        (count_of_odd_encoders, "grows_with_the_encoder"),
+        (count_of_odd_decoders, "grows_with_the_decoder"),
+        (count_with_positions, "starts_at_the_tables"),
     ),
     "transformer.three_masks": (
         (masks_one_step_ahead, "looks_ahead"),

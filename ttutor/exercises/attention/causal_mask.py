@@ -72,7 +72,10 @@ cache is used.
         ),
         hints=(
             "Draw it on paper for 3 queries and 7 keys. At which key does the last query stand, at which the first?",
-            "Query $i$ stands at key $i + n_{keys} - n_{queries}$. It may see key $j$ if $j$ is not larger.",
+            (
+                "Query $i$ stands at key $i + n_\\mathrm{keys} - n_\\mathrm{queries}$. It may see key $j$ if $j$ is "
+                "not larger."
+            ),
             (
                 "Make one row of key positions and one column of query positions, and compare them; broadcasting does "
                 "the rest. Or take `tril` of a table of ones, with its diagonal moved to the right."

@@ -14,7 +14,7 @@ from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 def query_jacobian(
     query: Float[Tensor, " d_head"], key: Float[Tensor, "keys d_head"], value: Float[Tensor, "keys d_value"]
 ) -> Float[Tensor, "d_value d_head"]:
-    """How the output of attention moves with its one query: entry (i, j) is the derivative of output i by query j."""
+    """How the output of attention moves with its one query: entry (i, j) is output i's slope by query entry j."""
     ...
 
 
@@ -126,8 +126,8 @@ scores are $s_j = c\, q \cdot k_j$. Show that
 $$\frac{\partial o}{\partial q} = c \sum_j A_j\,(v_j - o)(k_j - \bar k)^\top, \qquad \bar k = \sum_j A_j k_j,$$
 
 the *covariance of values and keys* under the weights, times the scale $c = 1/\sqrt{d_\mathrm{head}}$. Read three
-facts from it: when can a query learn nothing? Then write the formula as code, without autograd; the check compares
-it with autograd's.""",
+answers from it to one question: when can a query learn nothing? Then write the formula as code, without autograd;
+the check compares it with autograd's.""",
         stub=query_jacobian,
         reference=reference,
         solution=solution,

@@ -94,11 +94,12 @@ row 0.
         hints=(
             (
                 "Two things must hold: every weight is positive, and the weights along one axis add up to one. Which "
-                "function makes a positive number of any number, and what do you divide by? Then try a score of 300."
+                "function makes a positive number of any number, and what do you divide by? Then try a score of 800."
             ),
             (
-                "$e^{300}$ does not fit a float32. The softmax does not change when one constant is taken off all "
-                "scores that share a sum: which one makes the largest power 1, and is it the same for every row?"
+                "$e^{800}$ does not fit a float64, nor $e^{300}$ a float32. The softmax does not change when one "
+                "constant is taken off all scores that share a sum: which one makes the largest power 1, and is it the "
+                "same for every row?"
             ),
             (
                 "Three steps: take off the maximum along `dim`, exponentiate, divide by the sum along `dim`. Maximum "

@@ -157,9 +157,9 @@ written. The mask belongs to the source, and so runs along the keys.
                 "two tensors makes the queries."
             ),
             (
-                "Compared with self-attention only the input of two projections changes. The mask has one row "
-                "for each source token, and broadcasts over heads and target tokens. Should a target token be "
-                "kept from any part of the source?"
+                "Compared with self-attention only the input of two projections changes. The mask has one column "
+                "for each source token (each key), and broadcasts over heads and target tokens. Should a target token "
+                "be kept from any part of the source?"
             ),
             (
                 "Project `hidden` with `w_query`, `memory` with `w_key` and with `w_value`; cut all three into "

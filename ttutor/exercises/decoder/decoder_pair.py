@@ -127,15 +127,16 @@ EXERCISES = (
         statement="""
 Make a decoder's training pair. `token_ids` holds sentences without marks, padded on the right with `pad_id`. Return
 two tensors, both one place longer: what the decoder **reads**, which begins with `bos_id`, and what it shall **say** at
-each place, which ends with `eos_id`. What comes after the end of a sentence is padding in both.
+each place, which ends with `eos_id`. The end mark is said and never read (unlike in `next_token_loss` above, which
+reads it where nothing is asked any more). What comes after the end of a sentence is padding in both.
 """.strip(),
         stub=decoder_pair,
         reference=reference,
         solution=solution,
         explanation="""
-Place $t$ reads $y_{t-1}$ and shall say $y_t$: the two rows are one sentence, one place apart. The end mark belongs
-after the last *real* token, which stands elsewhere in each row; it is said and never read, as the start mark is read
-and never said. Padding in the targets is what a loss has to leave out (`ignore_index`).
+Place $t$, counted from 0, reads $y_t$ and shall say $y_{t+1}$: the two rows are one sentence, one place apart. The end
+mark belongs after the last *real* token, which stands elsewhere in each row; it is said and never read, as the start
+mark is read and never said. Padding in the targets is what a loss has to leave out (`ignore_index`).
 """.strip(),
         cases=(Case(name="sentences of two, five and four tokens", inputs=_sentences),),
         hints=(

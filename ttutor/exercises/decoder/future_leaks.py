@@ -156,8 +156,8 @@ EXERCISES = (
         statement="""
 Write the detector of leaks: exchange one input after another, and see which earlier outputs move. `block` maps vectors
 `tokens d_model` to vectors of the same shape and does nothing at random. Return a bool table `outputs inputs`, True
-where a *later* input moves an output (by more than $10^{-9}$; nothing on or below the diagonal). Do not look inside the
-block: the test has to work for code of any kind.
+where a *later* input moves an output (by more than $10^{-9}$, since code may add in another order; nothing on or below
+the diagonal). Do not look inside the block: the test has to work for code of any kind.
 
 Then use it on the three suspects above. All three have the same, right mask. One of them leaks. Which, through what,
 and would you have seen it in the code?

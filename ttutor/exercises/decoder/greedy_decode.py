@@ -69,6 +69,10 @@ Return the tokens of the text as a list of whole numbers, without the marks.
         stub=greedy_decode,
         reference=reference,
         solution=solution,
+        explanation="""
+The token that is fed is always the one just chosen. Feeding the whole text again, with a cache, would count the old
+tokens twice: the cache remembers them already.
+""".strip(),
         cases=(
             Case(name="a text that ends by itself", inputs=_ends_by_itself, points=2),
             Case(name="a text that has to be cut off", inputs=_goes_on),

@@ -54,6 +54,11 @@ feature itself. In evaluation mode nothing happens at all. The gradient passes w
         reference=Dropout,
         solution=Solution,
         cases=(Case(name="a batch of positive features and p = 0.3", inputs=_features, points=3),),
+        explanation="""
+`train()` and `eval()` set `self.training` in every module of a model, so the module needs no switch of its own. The
+features are multiplied by a mask of zeros and ones: then the gradient is multiplied by the same mask, and passes
+exactly where the features pass. The division by $1-p$ happens in training, so that evaluation has nothing to do.
+""".strip(),
         hints=(
             "Who tells a module whether it is in training? Call `model.eval()` and look at what changes in the model.",
             (

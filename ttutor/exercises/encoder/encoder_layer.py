@@ -100,7 +100,8 @@ EXERCISES = (
 Put an encoder layer together. It is pre-norm: each sublayer reads a normalised copy of the stream, and what it writes
 is added to the stream itself,
 
-$$x' = x + \\mathrm{Attention}(\\mathrm{LayerNorm}_1(x)), \\qquad y = x' + \\mathrm{FFN}(\\mathrm{LayerNorm}_2(x')).$$
+$$\\begin{aligned} x' &= x + \\mathrm{Attention}(\\mathrm{LayerNorm}_1(x)), \\\\
+y &= x' + \\mathrm{FFN}(\\mathrm{LayerNorm}_2(x')). \\end{aligned}$$
 
 Attention is multi-head self-attention without biases and without a mask; the feed-forward network is
 $W_2\\,\\mathrm{ReLU}(W_1 x + b_1) + b_2$; both norms have $\\epsilon = 10^{-5}$. Every weight is stored as in

@@ -91,14 +91,18 @@ EXERCISES = (
         title="A norm without gain and bias",
         statement="In a pre-norm layer the norm's result $\\gamma \\odot n + \\beta$, with $n$ of mean 0 and variance "
         "1, goes into a linear map: $y = W(\\gamma \\odot n + \\beta) + b$ for column vectors, with $W$ stored "
-        "`d_out d_model`. Find $W'$ and $b'$ with $y = W' n + b'$ for every $n$, and return both.",
+        "`d_out d_model`. Find $W'$ and $b'$ with $y = W' n + b'$ for every $n$, and return both. "
+        "Then go one step further, on paper: is the norm's centring needed? Find $W''$ that gives $W' n$ when it reads "
+        "$x/\\sigma$ in place of $n = (x - \\bar x \\mathbf 1)/\\sigma$.",
         stub=folded_norm,
         reference=reference,
         solution=solution,
         explanation="Multiply out: $W(\\gamma \\odot n) = (W\\,\\mathrm{diag}(\\gamma))\\,n$, which scales the "
         "*columns* of $W$, and $W\\beta$ does not depend on $n$, so it joins the constant. This is how engines for "
         "inference drop gain and bias. It works in pre-norm, where only linear maps read the norm. After a post-norm "
-        "the stream itself carries $\\gamma$ and $\\beta$ on, and the next skip adds to it.",
+        "the stream itself carries $\\gamma$ and $\\beta$ on, and the next skip adds to it. The step further: subtract "
+        "from each row of $W'$ its mean. Then each row sums to zero, a constant added to all features of $x$ changes "
+        "nothing, and $W'' x/\\sigma = W'' n = W' n$, since $n$ has mean 0 as well.",
         cases=(Case(name="six features and four outputs", inputs=_inputs(4)),),
         hints=(
             (

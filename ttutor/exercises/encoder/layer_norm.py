@@ -99,7 +99,8 @@ $\\gamma$ and a bias $\\beta$ of its own:
 $$y = \\gamma \\odot \\frac{x - \\bar{x}}{\\sqrt{\\mathrm{var}(x) + \\epsilon}} + \\beta.$$
 
 The variance is the biased one, a plain mean of squares. `hidden` may have any number of axes, of which the last holds
-the features, and it may lie far from zero.
+the features, and it may lie far from zero. Write it without looking back at the chapter; a call of torch's own
+`layer_norm` does not count.
 """.strip(),
         stub=layer_norm,
         reference=reference,
@@ -112,8 +113,8 @@ the features, and it may lie far from zero.
         explanation="""
 Centring comes first and is used twice: the variance is the mean square of what has been centred, never a difference
 of two large means. Every step works along the last axis and keeps it, so the same lines serve a token, a sentence and a
-batch of them, and no token hears of another. The small $\\epsilon$ stands beside the variance, where it bounds the
-slope as well as the value.
+batch of them, and no token hears of another. The small $\\epsilon$ stands beside the variance, where it also
+keeps the *derivative* finite for a token whose features are all equal.
 """.strip(),
         hints=(
             (
@@ -121,14 +122,14 @@ slope as well as the value.
                 "Change one token in thought, and ask which results may move."
             ),
             (
-                "Centre first, and then take the variance of what you have centred: it is the mean of its "
-                "squares. Keep the axis that you average over, so that the result lines up with `hidden`. Where "
-                "does eps stand in the formula?"
+                "There are two formulas for a variance: the mean of the squared deviations, and the mean square "
+                "minus the squared mean. They agree on paper. Which survives numbers near 10⁸? And where does eps "
+                "stand in the formula?"
             ),
             (
-                "Three lines: subtract the mean over the last axis (`keepdim=True`); average the squares over "
-                "the same axis; divide by the root of that average plus eps, and only then multiply by the gain "
-                "and add the bias."
+                "Three lines: subtract the mean over the last axis (`keepdim=True`, so that it lines up with "
+                "`hidden`); average the squares of what you have centred over the same axis; divide by the root of "
+                "that average plus eps, and only then multiply by the gain and add the bias."
             ),
         ),
         mistakes=MISTAKES,

@@ -97,6 +97,11 @@ built. An optimiser that is handed `stack.parameters()` must find the weights of
         reference=Reference,
         solution=Solution,
         cases=(Case(name="three linear layers", inputs=_hidden, points=3),),
+        explanation="""
+A plain list hides its modules: `parameters()`, `eval()` and `double()` go through attributes that are modules, and a
+list is none. `nn.ModuleList` is. And the layers have to be made one by one: `[make_layer()] * n_layers` would hold one
+layer `n_layers` times, with one set of weights.
+""".strip(),
         hints=(
             (
                 "`stack.parameters()` walks through the modules that stand in the attributes of your module. Does it "

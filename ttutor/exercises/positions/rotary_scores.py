@@ -87,13 +87,13 @@ EXERCISES = (
         explanation="The queries are numbered from 0 whatever the number of keys. On a whole text that is right. With "
         "kept keys the newest token is turned as if it stood at the beginning, so that its distances to all keys are "
         "wrong by the number of kept ones. The test: the last query of a whole text must get the same scores when it "
-        "comes alone. To number the keys from a negative position on mends it as well: only distances count.",
+        "comes alone. To number the keys from a negative position on mends it as well: only offsets count.",
         cases=(Case(name="four queries and seven keys", inputs=_inputs, points=2),),
         hints=(
             "What must be true of the last query's scores, whether it comes with all other queries or alone?",
             (
-                "Compare `rotary_scores(query, key)[:, :, -1:]` with `rotary_scores(query[:, :, -1:], key)`. By which "
-                "distance is each pair of the second turned?"
+                "Compare `rotary_scores(query, key)[:, :, -1:]` with `rotary_scores(query[:, :, -1:], key)`. In "
+                "the second call, at which position does the function take the query to stand?"
             ),
             "Query $i$ stands at key $i + n_\\text{keys} - n_\\text{queries}$. Which line says otherwise?",
         ),

@@ -50,7 +50,7 @@ Each pair of features is the hand of a clock: the first turns by one radian a po
 A shift by $k$ positions turns every hand by an angle that depends on $k$ alone, which a matrix can do; that is the
 paper's reason for taking both sine and cosine. Angles lose digits in float32 when positions run into the thousands,
 so this solution, like the package, computes them in float64 and rounds at the end. (The check does not go so far out,
-and takes angles in float32 as well.)
+and accepts angles computed in float32 as well.)
 """.strip(),
         cases=(
             Case(name="eleven positions of width eight", inputs=lambda generator: (11, 8)),
@@ -59,11 +59,12 @@ and takes angles in float32 as well.)
         hints=(
             (
                 "Every pair of features is the hand of a clock: its sine and its cosine. How far does the hand of pair "
-                "0 turn from one position to the next, how far the last one's?"
+                "0 turn from one position to the next, and how far that of the last pair?"
             ),
             (
-                "The frequency of pair $i$ is $10000^{-2i/d}$, and `arange(0, d_model, 2)` already counts $2i$. Angles "
-                "are positions times frequencies. At odd widths there is one cosine too many: which one goes?"
+                "The frequency of pair $i$ is $10000^{-2i/d_\\mathrm{model}}$, and `arange(0, d_model, 2)` already "
+                "counts $2i$. Angles are positions times frequencies. At odd widths there is one cosine too many: "
+                "which one goes?"
             ),
             (
                 "Make `angle` by broadcasting a column of positions against a row of frequencies; interleave its sines "

@@ -140,8 +140,8 @@ EXERCISES = (
                 "equations down one after the other."
             ),
             (
-                "The new cell comes first: forget times old plus input times candidate. Shown is the output gate "
-                "times the tanh of the *new* cell, and the cell itself is handed on without that tanh."
+                "The new cell comes first: forget times old plus input times candidate. What is shown is the output "
+                "gate times the tanh of the *new* cell, and the cell itself is handed on without that tanh."
             ),
         ),
         mistakes=(

@@ -143,9 +143,9 @@ EXERCISES = (
         id="recurrence.scan_rounds",
         title="Eleven steps in four rounds",
         statement="Compute all states of $h_t = a_t \\odot h_{t-1} + b_t$, with nothing before the first, in "
-        "$\\lceil \\log_2 T \\rceil$ **rounds**. In a round every position joins what it has covered so far with "
-        "what the position stands for that lies just before; all positions do so at once, in a few tensor operations "
-        "without a loop over positions. Return the states and the number of rounds.",
+        "$\\lceil \\log_2 T \\rceil$ **rounds**. Every position stands for a stretch of steps that ends with its "
+        "own. In a round it joins that stretch with the one that ends where it begins; all positions do so at once, "
+        "in a few tensor operations without a loop over positions. Return the states and the number of rounds.",
         stub=scan_rounds,
         reference=reference,
         solution=solution,

@@ -65,7 +65,7 @@ EXERCISES = (
         statement=r"""Multiply the loss by 1,000. What happens to the steps of gradient descent, and to those of Adam?
 For which gradients does Adam's $\varepsilon$ spoil the argument? Predict the first step of Adam, in units of the
 learning rate, for gradients of 1, $10^{-3}$, $10^{-8}$ and $10^{-12}$ with $\varepsilon = 10^{-8}$ (the default of
-torch).
+PyTorch).
 
 Then write the steps of Adam without an optimiser of PyTorch, and compute them: one row for each step, what is added to
 the parameters.""",

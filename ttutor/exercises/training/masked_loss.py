@@ -62,10 +62,9 @@ EXERCISES = (
 Write the training loss: for every real target token minus the natural logarithm of the probability that the model gives
 it, and of these the mean over **all real tokens of the batch**, so that every token weighs the same.
 
-A place whose target is `pad_id` counts neither above nor below the fraction, whatever the logits there. Logits may lie
-in the hundreds, and a model may rule a token out by the logit $-\\infty$. The result is a tensor with one number and
-without axes, and gradients reach the logits.
-""".strip(),
+A place whose target is `pad_id` counts neither in the sum nor in the number by which it is divided, whatever the logits
+there. Logits may lie in the hundreds, and a model may rule a token out by the logit $-\\infty$. The result is a tensor
+with one number and without axes, and gradients reach the logits.""".strip(),
         stub=masked_loss,
         reference=reference,
         solution=solution,

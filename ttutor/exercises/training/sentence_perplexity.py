@@ -121,7 +121,8 @@ EXERCISES = (
 the probability of the sentence, the mean loss per token in nats, and the perplexity? How does the perplexity relate to
 the sentence's probability?
 
-Then write a function that gives the three numbers for any sentence, also a very long one.""",
+Then write a function that gives the three numbers for any sentence, also a very long one. (There the first may
+come out as 0, the other two must not.)""",
         stub=sentence_perplexity,
         reference=reference,
         solution=solution,
@@ -137,7 +138,10 @@ Then write a function that gives the three numbers for any sentence, also a very
         hints=(
             "The chain rule multiplies.",
             "The logarithm of a product is a sum; every factor of the three is a power of 2.",
-            r"The mean of $\ln 2$, $2 \ln 2$ and $3 \ln 2$. Take $e$ to that mean, and compare it with $64^{1/3}$.",
+            (
+                r"The mean of $\ln 2$, $2 \ln 2$ and $3 \ln 2$. Take $e$ to that mean, and compare it with $64^{1/3}$. "
+                "In code: which is safe for 1,500 factors, the product or the sum of their logarithms?"
+            ),
         ),
         mistakes=(
             Mistake(

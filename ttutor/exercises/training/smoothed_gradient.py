@@ -126,8 +126,8 @@ EXERCISES = (
 $p = \mathrm{softmax}(z)$ and any $q$ that sums to 1. At the minimum, how far is the logit of the right token above the
 others, for $\epsilon = 0.1$ and $V = 37{,}000$? What is that distance without smoothing?
 
-Then write the gradient as code, without autograd: by all logits, of the loss that is the mean over positions, with
-$\epsilon$ spread over the whole vocabulary, the right token included.""",
+Then write, without autograd, the gradient with respect to all logits. The loss is the mean over positions (none of them
+is padding), and $\epsilon$ is spread over the whole vocabulary, the right token included.""",
         stub=smoothed_gradient,
         reference=reference,
         solution=solution,
@@ -142,10 +142,13 @@ $\epsilon$ spread over the whole vocabulary, the right token included.""",
         ),
         hints=(
             r"Write $\log p_u = z_u - \log \sum_w e^{z_w}$ before you differentiate.",
-            r"$\partial \log \sum_w e^{z_w} / \partial z_v = p_v$. Where does $\sum_u q_u = 1$ come in?",
             (
-                r"At the minimum $p = q$, and $z_u - z_w = \ln (p_u / p_w)$. For the code: softmax along the "
-                "vocabulary, minus the smoothed target, divided by the number of positions."
+                r"$\partial \log \sum_w e^{z_w} / \partial z_v = p_v$. Where does $\sum_u q_u = 1$ come in? And for "
+                "the code: how many positions share the mean?"
+            ),
+            (
+                r"At the minimum $p = q$, and $z_u - z_w = \ln (p_u / p_w)$. For the code: build the smoothed "
+                "target first; the rest is the formula, with the mean taken into account."
             ),
         ),
         mistakes=(

@@ -70,8 +70,9 @@ EXERCISES = (
         title="What to read, and what to say",
         statement="""
 Each row of `token_ids` is a translation: the start mark `<bos>` (2), words, the end mark `<eos>` (3), and padding (0)
-where the row is shorter than the longest. Return two tensors of equal shape: what the decoder **reads**, and its
-**targets**, so that at every place the target is the token that follows what has been read so far.
+where the row is shorter than the longest. Return two tensors of equal shape, both one place shorter than the rows: what
+the decoder **reads**, and its **targets**, so that at every place the target is the token that follows what has been
+read so far.
 
 The first prediction is made from `<bos>` alone, and the last one of every row is its `<eos>`. Where the target is
 padding the loss leaves the place out, so there it does not matter what is read.

@@ -1,165 +1,208 @@
-"""Exercise: the parameters of a Transformer, from its sizes alone."""
+"""Exercise: the parameters of a Transformer with stacks of different heights, from its sizes alone."""
 
+import torch
+
+from ttutor.decoder import Decoder
+from ttutor.encoder import Encoder
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.transformer import TransformerConfig, account
 
 
-def count_parameters(vocab_size: int, d_model: int, d_ff: int, n_layers: int) -> int:
-    """The parameters of a Transformer of 2017: so many layers in each stack, and one table for all three uses."""
+def count_parameters(
+    vocab_size: int, d_model: int, d_ff: int, n_encoder_layers: int, n_decoder_layers: int, tied: bool
+) -> int:
+    """The parameters of a Transformer whose stacks may differ in height, and whose output table may be its own."""
     ...
 
 
-def solution(vocab_size: int, d_model: int, d_ff: int, n_layers: int) -> int:
-    """The parameters of a Transformer of 2017: so many layers in each stack, and one table for all three uses."""
+def solution(vocab_size: int, d_model: int, d_ff: int, n_encoder_layers: int, n_decoder_layers: int, tied: bool) -> int:
+    """The parameters of a Transformer whose stacks may differ in height, and whose output table may be its own."""
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
     norm = 2 * d_model
     encoder_layer = attention + feed_forward + 2 * norm
     decoder_layer = 2 * attention + feed_forward + 3 * norm
-    return n_layers * (encoder_layer + decoder_layer) + vocab_size * d_model
+    tables = 1 if tied else 2
+    return n_encoder_layers * encoder_layer + n_decoder_layers * decoder_layer + tables * vocab_size * d_model
 
 
-def reference(vocab_size, d_model, d_ff, n_layers):
-    """The package's account; the number of heads changes nothing."""
-    sizes = {"d_model": d_model, "d_ff": d_ff, "n_layers": n_layers, "n_heads": 1}
-    return account(TransformerConfig(vocab_size=vocab_size, **sizes)).n_parameters
+def reference(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    """The package's stacks, built without numbers and counted; the number of heads changes nothing."""
+    sizes = {"d_model": d_model, "n_heads": 1, "d_ff": d_ff}
+    with torch.device("meta"):
+        stacks = Encoder(n_layers=n_encoder_layers, **sizes), Decoder(n_layers=n_decoder_layers, **sizes)
+    in_stacks = sum(parameter.numel() for stack in stacks for parameter in stack.parameters())
+    return in_stacks + (1 if tied else 2) * vocab_size * d_model
 
 
 def _counted(
     vocab_size,
     d_model,
     d_ff,
-    n_layers,
+    n_encoder_layers,
+    n_decoder_layers,
+    tied,
     *,
-    encoder_attentions=1,
-    decoder_attentions=2,
+    cross_attention=1,
+    cross_norm=1,
     maps=4,
     biases=1,
-    norms=5,
+    norms=1,
     gains=2,
-    tables=1,
-    stacks=2,
+    tables=None,
     more=0,
 ):
     """The sum with parts that can be miscounted."""
-    attentions = encoder_attentions + (decoder_attentions if stacks == 2 else 0)
     attention = maps * (d_model**2 + biases * d_model)
     feed_forward = 2 * d_model * d_ff + biases * (d_ff + d_model)
-    layers = n_layers * (attentions * attention + stacks * feed_forward + norms * gains * d_model)
+    norm = norms * gains * d_model
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = (1 + cross_attention) * attention + feed_forward + (2 + cross_norm) * norm
+    layers = n_encoder_layers * encoder_layer + n_decoder_layers * decoder_layer
+    tables = (1 if tied else 2) if tables is None else tables
     return layers + tables * vocab_size * d_model + more
 
 
-def rule_of_thumb(vocab_size, d_model, d_ff, n_layers):
-    return 12 * d_model**2 * 2 * n_layers + vocab_size * d_model
+def rule_of_thumb(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    tables = (1 if tied else 2) * vocab_size * d_model
+    return 12 * d_model**2 * (n_encoder_layers + n_decoder_layers) + tables
 
 
-def layers_only(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, tables=0)
+def layers_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=0)
 
 
-def no_cross_attention(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, decoder_attentions=1, norms=4)
+def no_cross_attention(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(
+        vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0, cross_norm=0
+    )
 
 
-def cross_attention_without_norm(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, norms=4)
+def cross_attention_without_norm(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_norm=0)
 
 
-def cross_attention_without_matrices(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, decoder_attentions=1)
+def cross_attention_without_matrices(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0)
 
 
-def no_output_matrix(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, maps=3)
+def no_output_matrix(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, maps=3)
 
 
-def no_biases(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, biases=0)
+def no_biases(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, biases=0)
 
 
-def no_norms(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, norms=0)
+def no_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, norms=0)
 
 
-def gains_only(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, gains=1)
+def gains_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, gains=1)
 
 
-def last_norms(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, more=4 * d_model)
+def last_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=4 * d_model)
 
 
-def two_tables(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, tables=2)
+def always_one_table(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1)
 
 
-def three_tables(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, tables=3)
+def always_two_tables(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2)
 
 
-def output_bias(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, more=vocab_size)
+def a_table_for_each_use(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1 if tied else 3)
 
 
-def encoder_only(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers, stacks=1, norms=2)
+def tied_the_other_way(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2 if tied else 1)
 
 
-def layers_shared_out(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, n_layers / 2)
+def output_bias(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=vocab_size)
 
 
-def four_times_as_wide(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, 4 * d_model, n_layers)
+def encoder_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, 0, tied)
 
 
-def one_layer(vocab_size, d_model, d_ff, n_layers):
-    return _counted(vocab_size, d_model, d_ff, 1)
+def stacks_exchanged(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_encoder_layers, tied)
+
+
+def height_of_the_encoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_encoder_layers, tied)
+
+
+def height_of_the_decoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_decoder_layers, tied)
+
+
+def four_times_as_wide(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, 4 * d_model, n_encoder_layers, n_decoder_layers, tied)
+
+
+def one_layer(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, 1, 1, tied)
 
 
 def _grows_with_the_vocabulary(trial: Trial) -> str | None:
-    vocab_size, d_model, d_ff, n_layers = trial.inputs
-    step = trial.run(vocab_size + 1, d_model, d_ff, n_layers) - trial.value
-    return None if step == d_model else f"One more token adds {step:,} parameters to yours; d_model is {d_model}."
+    vocab_size, *others, tied = trial.inputs
+    step = trial.run(vocab_size + 1, *others, tied) - trial.value
+    wanted = (1 if tied else 2) * others[0]
+    return None if step == wanted else f"One more token adds {step:,} parameters to yours, not {wanted:,}."
 
 
-def _grows_with_the_layers(trial: Trial) -> str | None:
-    vocab_size, d_model, d_ff, n_layers = trial.inputs
-    step = trial.run(vocab_size, d_model, d_ff, n_layers + 1) - trial.value
-    wanted = 12 * d_model**2 + 4 * d_model * d_ff + 24 * d_model + 2 * d_ff
-    if step == wanted:
-        return None
-    return f"One more layer in each stack adds {step:,} to yours, {step / wanted:.1%} of what it adds to the model."
+def _grows_with_the_encoder(trial: Trial) -> str | None:
+    vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied = trial.inputs
+    step = trial.run(vocab_size, d_model, d_ff, n_encoder_layers + 1, n_decoder_layers, tied) - trial.value
+    wanted = 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff
+    return None if step == wanted else f"One more encoder layer adds {step:,} to yours, {step / wanted:.1%} of it."
 
 
-def _starts_at_the_table(trial: Trial) -> str | None:
-    vocab_size, d_model, d_ff, n_layers = trial.inputs
-    step = trial.run(vocab_size, d_model, d_ff, n_layers + 1) - trial.value
-    rest = trial.value - n_layers * step - vocab_size * d_model
-    return None if rest == 0 else f"Besides layers and table there are {rest:,} parameters in yours."
+def _grows_with_the_decoder(trial: Trial) -> str | None:
+    vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied = trial.inputs
+    step = trial.run(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers + 1, tied) - trial.value
+    wanted = 8 * d_model**2 + 2 * d_model * d_ff + 15 * d_model + d_ff
+    return None if step == wanted else f"One more decoder layer adds {step:,} to yours, {step / wanted:.1%} of it."
+
+
+def _starts_at_the_tables(trial: Trial) -> str | None:
+    rest = trial.value - reference(*trial.inputs)
+    return None if rest == 0 else f"The layers grow as they should; besides, yours has {rest:+,} parameters."
 
 
 EXERCISES = (
     Exercise(
         id="transformer.count_parameters",
-        title="Every parameter of a translator",
-        statement=r"""Count the parameters of a Transformer as in 2017, without building it: `n_layers` layers in each
-of the two stacks, post-norm, with no norm after the last layer. Every linear map inside the layers adds a bias. Each
-norm has a gain and a bias. The positions have no parameters. Source, target and output projection share one table, and
-the projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}$.""",
+        title="Every parameter of an uneven translator",
+        statement=r"""The chapter's formula has as many layers in both stacks, and one table. Some translators have a
+deep encoder, which runs once, and a shallow decoder, which runs for every token. Count the parameters of such a model
+without building it: post-norm, with no norm after the last layer; every linear map inside the layers adds a bias;
+each norm has a gain and a bias; the positions have no parameters. Source and target are embedded by one table, which is
+the output projection's, too, where `tied` is true; where it is not, the projection has a table of its own. The
+projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}$.""",
         stub=count_parameters,
         reference=reference,
         solution=solution,
-        explanation=r"Per pair of layers this is $12d^2 + 4\,d\,d_\mathrm{ff} + 24d + 2\,d_\mathrm{ff}$, three "
-        r"attentions and two feed-forward networks, and the table once. Why the number of heads does not occur: the "
-        r"heads divide the matrices among themselves and add nothing.",
-        cases=(Case(name="a width of 10 and an inner width of 34", inputs=lambda random: (97, 10, 34, 3)),),
+        explanation=r"An encoder layer has $4d^2 + 2\,d\,d_\mathrm{ff} + 9d + d_\mathrm{ff}$ parameters, a decoder "
+        r"layer $4d^2 + 6d$ more, so that moving a layer from the decoder to the encoder saves parameters. A question "
+        r"that the formula does not answer: with tables of their own for source, target and output it would be "
+        r"$2\,\lvert V\rvert\,d$ more than tied. "
+        r"Why the number of heads does not occur: the heads divide the matrices among themselves and add nothing.",
+        cases=(
+            Case(name="five layers and two, tied", inputs=lambda random: (97, 10, 34, 5, 2, True)),
+            Case(name="two layers and three, untied", inputs=lambda random: (89, 12, 30, 2, 3, False)),
+        ),
         hints=(
             "How many attentions, feed-forward networks and norms has a layer of each stack?",
             "Write one line for each kind of part, then one line for each kind of layer, then the sum.",
             (
                 "An attention is four square maps with biases. A decoder layer has one attention and one norm more "
-                "than an encoder layer. The table counts once, however often it is used."
+                "than an encoder layer. There is one table if tied, and two if not."
             ),
         ),
         mistakes=(
@@ -216,14 +259,24 @@ the projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}
                 answers=(last_norms,),
             ),
             Mistake(
-                id="two_tables",
-                says="You count two tables: one too many. All uses share one and the same.",
-                answers=(two_tables,),
+                id="always_one_table",
+                says="You count one table in every case. Where the projection is not tied it has its own.",
+                answers=(always_one_table,),
             ),
             Mistake(
-                id="three_tables",
-                says="You count a table for source, target and output each; they are one and the same.",
-                answers=(three_tables,),
+                id="always_two_tables",
+                says="You count two tables in every case. Where the projection is tied it has none of its own.",
+                answers=(always_two_tables,),
+            ),
+            Mistake(
+                id="a_table_for_each_use",
+                says="Untied, you count a table for source, target and output each; source and target share one.",
+                answers=(a_table_for_each_use,),
+            ),
+            Mistake(
+                id="tied_the_other_way",
+                says="You count two tables where they are tied and one where they are not: the other way round.",
+                answers=(tied_the_other_way,),
             ),
             Mistake(
                 id="output_bias",
@@ -232,13 +285,18 @@ the projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}
             ),
             Mistake(
                 id="encoder_only",
-                says="One stack is missing: you count the encoder and the table.",
+                says="One stack is missing: you count the encoder and the tables.",
                 answers=(encoder_only,),
             ),
             Mistake(
-                id="layers_shared_out",
-                says="You share the layers out over the two stacks. The paper's six are six in each.",
-                answers=(layers_shared_out,),
+                id="stacks_exchanged",
+                says="Your layers are right and stand in the wrong stacks: which of the two heights is the encoder's?",
+                answers=(stacks_exchanged,),
+            ),
+            Mistake(
+                id="equal_stacks",
+                says="You take both stacks to be of one height. Each has its own number of layers.",
+                answers=(height_of_the_encoder, height_of_the_decoder),
             ),
             Mistake(
                 id="four_times_as_wide",
@@ -254,21 +312,27 @@ the projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}
         properties=(
             Property(
                 id="grows_with_the_vocabulary",
-                says="Each token of the vocabulary has one row of the table, and nothing else.",
+                says="Each token of the vocabulary has one row in each table, and nothing else.",
                 broken=_grows_with_the_vocabulary,
             ),
             Property(
-                id="grows_with_the_layers",
-                says="One more layer in each stack adds an encoder layer and a decoder layer: count those two alone.",
-                broken=_grows_with_the_layers,
+                id="grows_with_the_encoder",
+                says="One more encoder layer adds an attention, a feed-forward network and two norms: count it alone.",
+                broken=_grows_with_the_encoder,
             ),
             Property(
-                id="starts_at_the_table",
-                says="A model is its layers and its table: what else do you count?",
-                broken=_starts_at_the_table,
+                id="grows_with_the_decoder",
+                says="One more decoder layer adds two attentions, a feed-forward network and three norms: count it "
+                "alone.",
+                broken=_grows_with_the_decoder,
+            ),
+            Property(
+                id="starts_at_the_tables",
+                says="A model is its layers and its tables: what else do you count?",
+                broken=_starts_at_the_tables,
             ),
         ),
-        forbids=("account", "Transformer"),
+        forbids=("account", "Transformer", "Encoder", "Decoder"),
         difficulty=2,
         minutes=15,
         section="07-transformer",

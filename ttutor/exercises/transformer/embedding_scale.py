@@ -80,8 +80,9 @@ Write the first step of the model: each token id picks its row of the embedding 
 $\\sqrt{d_\\mathrm{model}}$ (Vaswani et al. 2017, section 3.4).
 
 The table's entries start with standard deviation $1/\\sqrt{d_\\mathrm{model}}$, because the same table serves as output
-projection; the factor lifts them to the size of the positions that are added next. Training must reach the table
-through your function, and the table itself stays as it is.
+projection; the factor lifts them to the size of the positions that are added next. The line stands inside `embed` in
+the chapter: write it without looking back, as a function that a training loop may call. Gradients must flow back to the
+table; your function must not change the table's entries.
 """.strip(),
         stub=embed_tokens,
         reference=reference,

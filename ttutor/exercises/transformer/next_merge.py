@@ -1,5 +1,6 @@
-"""Exercise: which pair byte-pair encoding joins next."""
+"""Exercise: which pair WordPiece joins next, by the rule as it is commonly described."""
 
+import math
 from collections import Counter
 from itertools import pairwise
 
@@ -7,211 +8,254 @@ from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.tokenization.merging import CutWords
 
 
-def next_merge(words: list[list[str]], times: list[int]) -> tuple[str, str]:
-    """The pair of neighbours to join next; each word is cut into tokens and occurs so many times in the corpus."""
+def next_merge(words: list[list[str]], times: list[int], at_least: int) -> tuple[str, str]:
+    """The pair of neighbours with the best score, among those that meet at least so many times in the corpus."""
     ...
 
 
-def solution(words: list[list[str]], times: list[int]) -> tuple[str, str]:
-    """The pair of neighbours to join next; each word is cut into tokens and occurs so many times in the corpus."""
-    pairs = Counter()
+def solution(words: list[list[str]], times: list[int], at_least: int) -> tuple[str, str]:
+    """The pair of neighbours with the best score, among those that meet at least so many times in the corpus."""
+    tokens, pairs = Counter(), Counter()
     for word, n in zip(words, times, strict=True):
+        for token in word:
+            tokens[token] += n
         for pair in pairwise(word):
             pairs[pair] += n
-    return max(pairs, key=pairs.get)
+    frequent = [pair for pair in pairs if pairs[pair] >= at_least]
+    return max(frequent, key=lambda pair: pairs[pair] / (tokens[pair[0]] * tokens[pair[1]]))
 
 
-def reference(words, times):
-    """The counts that the package's trainer keeps."""
-    counts = CutWords({tuple(word): n for word, n in zip(words, times, strict=True)}).pair_counts
-    return max(counts, key=counts.get)
+def reference(words, times, at_least):
+    """By the counts that the package's trainer keeps."""
+    counted = CutWords({tuple(word): n for word, n in zip(words, times, strict=True)})
+    tokens = counted.token_counts
+    candidates = {pair: n for pair, n in counted.pair_counts.items() if n >= at_least}
+    return max(candidates, key=lambda pair: candidates[pair] / (tokens[pair[0]] * tokens[pair[1]]))
 
 
+AT_LEAST = 4
 CORPUS = {
-    "ba t s": 2,
-    "o": 15,
+    "m i t": 5,
+    "m i": 3,
+    "m o": 2,
+    "i": 2,
     "p l o k": 5,
     "s l o t": 4,
     "b l o": 3,
-    "d u x": 5,
-    "d u y": 4,
-    "d u z": 2,
-    "t i n": 6,
-    "f i n": 5,
+    "o": 15,
+    "l": 4,
+    "s": 3,
+    "t": 5,
+    "t u n": 6,
+    "f u n": 5,
     "e f": 10,
+    "e": 6,
+    "f": 4,
+    "p": 6,
+    "k": 6,
+    "b": 6,
     "n a n a n a n a": 1,
+    "a": 9,
+    "g r": 4,
+    "g": 2,
+    "r": 3,
+    "c y": 5,
+    "c": 1,
+    "c o": 1,
+    "y": 3,
+    "u": 4,
+    "z": 7,
     "h e": 1,
     "q w": 1,
 }
-"""(l, o) comes 12 times and is first; other ways of counting find (d, u), (i, n), (e, f), (n, a), (o, o) or (q, w)."""
+"""(g, r) meets four times, 4 / (6 · 7), and is first; other ways of counting find another pair."""
 
 
 def _inputs(random):
-    return [word.split() for word in CORPUS], list(CORPUS.values())
+    return [word.split() for word in CORPUS], list(CORPUS.values()), AT_LEAST
 
 
-def _pairs(words, times):
-    found = Counter()
+def _counted(words, times):
+    tokens, pairs = Counter(), Counter()
     for word, n in zip(words, times, strict=True):
+        for token in word:
+            tokens[token] += n
         for pair in pairwise(word):
-            found[pair] += n
-    return found
+            pairs[pair] += n
+    return tokens, pairs
 
 
-def words_counted_once(words, times):
-    pairs = _pairs(words, [1] * len(times))
-    return max(pairs, key=pairs.get)
+def _ratio(pairs, tokens):
+    return lambda pair: pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])
 
 
-def commonest_token_pair(words, times):
-    tokens = Counter()
-    for word, n in zip(words, times, strict=True):
-        for token in word:
-            tokens[token] += n
-    (one, _), (other, _) = tokens.most_common(2)
-    return one, other
+def _best(words, times, at_least, score):
+    """The best pair by another score of the three counts."""
+    tokens, pairs = _counted(words, times)
+    rated = {
+        pair: score(n, tokens[pair[0]], tokens[pair[1]], tokens.total()) for pair, n in pairs.items() if n >= at_least
+    }
+    return max(rated, key=rated.get)
 
 
-def rarest(words, times):
-    pairs = _pairs(words, times)
-    return min(pairs, key=pairs.get)
+def commonest(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n)
 
 
-def first_pair(words, times):
-    return tuple(words[0][:2])
+def no_threshold(words, times, at_least):
+    return solution(words, times, 1)
 
 
-def pair_of_the_commonest_word(words, times):
-    longer = [(word, n) for word, n in zip(words, times, strict=True) if len(word) > 1]
-    return tuple(max(longer, key=lambda one: one[1])[0][:2])
+def more_than(words, times, at_least):
+    return solution(words, times, at_least + 1)
 
 
-def beginnings_only(words, times):
-    pairs = Counter()
-    for word, n in zip(words, times, strict=True):
-        pairs[tuple(word[:2])] += n * (len(word) > 1)
-    return max(pairs, key=pairs.get)
+def words_counted_once(words, times, at_least):
+    return solution(words, [1] * len(times), at_least)
 
 
-def endings_only(words, times):
-    pairs = Counter()
-    for word, n in zip(words, times, strict=True):
-        pairs[tuple(word[-2:])] += n * (len(word) > 1)
-    return max(pairs, key=pairs.get)
+def tokens_counted_once(words, times, at_least):
+    tokens, _ = _counted(words, [1] * len(times))
+    _, pairs = _counted(words, times)
+    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
 
 
-def word_piece_rule(words, times):
-    pairs, tokens = _pairs(words, times), Counter()
-    for word, n in zip(words, times, strict=True):
-        for token in word:
-            tokens[token] += n
-    return max(pairs, key=lambda pair: pairs[pair] / (tokens[pair[0]] * tokens[pair[1]]))
+def over_the_sum(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n / (a + b))
 
 
-def reversed_pair(words, times):
-    pairs = _pairs(words, times)
-    return max(pairs, key=pairs.get)[::-1]
+def over_the_first(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n / a)
 
 
-def joined(words, times):
-    pairs = _pairs(words, times)
-    return "".join(max(pairs, key=pairs.get))
+def over_the_second(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n / b)
 
 
-def with_its_count(words, times):
-    return _pairs(words, times).most_common(1)[0]
+def by_gain(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n * math.log(total * n / (a * b)))
 
 
-def over_borders(words, times):
+def lowest_score(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: -n / (a * b))
+
+
+def over_borders(words, times, at_least):
     text = [token for word, n in zip(words, times, strict=True) for _ in range(n) for token in word]
-    pairs = Counter(pairwise(text))
-    return max(pairs, key=pairs.get)
+    tokens, pairs = Counter(text), Counter(pairwise(text))
+    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
 
 
-def last_word_wins(words, times):
-    pairs = {}
-    for word, n in zip(words, times, strict=True):
-        pairs.update(dict.fromkeys(pairwise(word), n))
-    return max(pairs, key=pairs.get)
+def reversed_pair(words, times, at_least):
+    return solution(words, times, at_least)[::-1]
+
+
+def joined(words, times, at_least):
+    return "".join(solution(words, times, at_least))
+
+
+def with_its_score(words, times, at_least):
+    tokens, pairs = _counted(words, times)
+    pair = solution(words, times, at_least)
+    return pair, _ratio(pairs, tokens)(pair)
 
 
 def _no_neighbours(trial: Trial) -> str | None:
-    words, times = trial.inputs
+    words, times, _ = trial.inputs
     value = trial.value
     if not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value)):
         return f"You return {value!r}; a tuple of two tokens is wanted."
-    return None if value in _pairs(words, times) else f"{value[0]!r} is never followed by {value[1]!r} in the corpus."
+    _, pairs = _counted(words, times)
+    return None if value in pairs else f"{value[0]!r} is never followed by {value[1]!r} in the corpus."
 
 
-def _less_common(trial: Trial) -> str | None:
-    pairs = _pairs(*trial.inputs)
-    most, yours = max(pairs.values()), pairs.get(trial.value, 0) if isinstance(trial.value, tuple) else 0
-    return None if yours == most else f"Your pair comes {yours} times in the corpus, another {most} times."
+def _too_rare(trial: Trial) -> str | None:
+    words, times, at_least = trial.inputs
+    _, pairs = _counted(words, times)
+    met = pairs.get(trial.value, 0) if isinstance(trial.value, tuple) else 0
+    return None if met >= at_least else f"Your pair meets {met} times in the corpus; at least {at_least} are asked for."
+
+
+def _lower_score(trial: Trial) -> str | None:
+    words, times, at_least = trial.inputs
+    tokens, pairs = _counted(words, times)
+    if trial.value not in pairs:
+        return None
+    score = _ratio(pairs, tokens)
+    yours, best = score(trial.value), score(reference(words, times, at_least))
+    return None if yours == best else f"Your pair's score is {yours:.4f}; one that meets often enough has {best:.4f}."
 
 
 EXERCISES = (
     Exercise(
         id="transformer.next_merge",
-        title="Which pair is next?",
-        statement="""The heart of byte-pair encoding: given the words of a corpus, each cut into tokens, and how often
-each word occurs, find the pair of neighbouring tokens that occurs most often. No pair reaches over the border of a
-word. There are no ties in what you are given.
+        title="Which pair is next, by the other rule?",
+        statement=r"""The chapter's `learn_merges` takes the commonest pair. Write one step of WordPiece as it is
+commonly described: given the words of a corpus, each cut into tokens, and how often each word occurs, find the pair of
+neighbours with the largest $n(ab)/(n(a)\,n(b))$. As the ratio is largest for what occurs once, only pairs that occur
+at least `at_least` times in the corpus are admitted. Overlapping places count, too: in *a a a* the pair *a a* occurs
+twice. No pair reaches over the border of a word, there are no ties in what you are given, and the tokens bear no marks.
 
 Return the pair as a tuple of two tokens, in the order in which they stand.""",
         stub=next_merge,
         reference=reference,
         solution=solution,
-        explanation="A pair counts as often as its word does, and once more for each further place in the word. The "
-        "real trainer keeps these counts and changes only those of the words that a merge touched; counting all again "
-        "for each of 30,000 merges would take days.",
-        cases=(Case(name="fourteen words", inputs=_inputs),),
+        explanation="A word that occurs eight times counts each of its tokens and pairs eight times, and a pair that "
+        "it holds twice sixteen times. The plain count would have taken another pair, and so would the ratio without "
+        "the threshold: a pair that occurs once, of tokens that occur once, has the ratio 1, which nothing exceeds. "
+        "The real trainers keep these counts and change only those of the words that a merge touched; counting all "
+        "again for each of 30,000 merges would take far longer.",
+        cases=(Case(name="thirty-two words", inputs=_inputs),),
         hints=(
-            "A word that occurs eight times contributes each of its pairs eight times.",
-            "`itertools.pairwise` gives the neighbours of a list, and a `Counter` adds up.",
+            "Three counts are needed. How often does a token occur that stands in a word of eight occurrences?",
+            "One `Counter` for tokens, one for pairs (`itertools.pairwise` gives the neighbours), both weighted alike.",
             (
-                "Two loops, over the words with their times and over the pairs of a word; then the key with the "
-                "largest count."
+                "Fill both counters in one loop over words and times. Keep the pairs whose count is at least "
+                "`at_least`, and take the `max` of them with the ratio as `key`."
             ),
         ),
         mistakes=(
             Mistake(
+                id="commonest",
+                says="That is the commonest pair, the next merge of byte-pair encoding. What does the score divide by?",
+                answers=(commonest,),
+            ),
+            Mistake(
+                id="no_threshold",
+                says="Your pair has the largest ratio of all, and it is a rarity. Which pairs are admitted?",
+                answers=(no_threshold,),
+            ),
+            Mistake(
+                id="more_than",
+                says="A pair that meets exactly `at_least` times is admitted, too; you leave it out.",
+                answers=(more_than,),
+            ),
+            Mistake(
                 id="words_counted_once",
-                says="You count each word of the list once. The commonest pair of the corpus is wanted, and words "
-                "occur more or less often.",
+                says="You count each word of the list once. Words occur more or less often, and so do their pairs.",
                 answers=(words_counted_once,),
             ),
             Mistake(
-                id="commonest_tokens",
-                says="You put the two commonest tokens side by side. They need not be neighbours anywhere: count the "
-                "pairs.",
-                answers=(commonest_token_pair,),
-            ),
-            Mistake(id="rarest", says="That is the rarest pair, or one of them.", answers=(rarest,)),
-            Mistake(
-                id="first_pair",
-                says="You return the first pair of the first word, without counting.",
-                answers=(first_pair,),
+                id="tokens_counted_once",
+                says="Your pairs are weighted by how often their words occur, your tokens are not.",
+                answers=(tokens_counted_once,),
             ),
             Mistake(
-                id="commonest_word",
-                says="You take the commonest word's pair. A pair can occur in many words, each less common.",
-                answers=(pair_of_the_commonest_word, last_word_wins),
+                id="other_denominator",
+                says="You divide by the count of one of the two tokens, or by the sum of both counts. The score "
+                "divides by their product.",
+                answers=(over_the_sum, over_the_first, over_the_second),
             ),
             Mistake(
-                id="beginnings",
-                says="You look at the first two tokens of each word only; every place counts.",
-                answers=(beginnings_only,),
+                id="by_gain",
+                says="You weigh the ratio's logarithm with the pair's count. That is the gain in likelihood; here the "
+                "ratio alone is asked for.",
+                answers=(by_gain,),
             ),
             Mistake(
-                id="endings",
-                says="You look at the last two tokens of each word only; every place counts.",
-                answers=(endings_only,),
-            ),
-            Mistake(
-                id="word_piece",
-                says="You divide by how often the parts occur. That is the rule of WordPiece; byte-pair encoding takes "
-                "the plain count.",
-                answers=(word_piece_rule,),
+                id="lowest_score",
+                says="Among the pairs admitted yours has the smallest ratio; the largest is wanted.",
+                answers=(lowest_score,),
             ),
             Mistake(
                 id="reversed",
@@ -225,9 +269,9 @@ Return the pair as a tuple of two tokens, in the order in which they stand.""",
                 answers=(joined,),
             ),
             Mistake(
-                id="with_count",
-                says="You return the pair together with its count; the pair alone is asked for.",
-                answers=(with_its_count,),
+                id="with_score",
+                says="You return the pair together with its score; the pair alone is asked for.",
+                answers=(with_its_score,),
             ),
             Mistake(
                 id="over_borders",
@@ -241,10 +285,15 @@ Return the pair as a tuple of two tokens, in the order in which they stand.""",
                 says="The two tokens must be neighbours, left and right, somewhere inside a word.",
                 broken=_no_neighbours,
             ),
-            Property(id="commonest", says="No other pair may occur more often than yours.", broken=_less_common),
+            Property(id="often_enough", says="The pair must meet often enough to be admitted.", broken=_too_rare),
+            Property(
+                id="best_score",
+                says="No other pair that is admitted may have a larger ratio than yours.",
+                broken=_lower_score,
+            ),
         ),
-        difficulty=1,
-        minutes=10,
+        difficulty=2,
+        minutes=15,
         section="07-transformer",
     ),
 )

@@ -144,9 +144,10 @@ EXERCISES = (
     Exercise(
         id="transformer.three_masks",
         title="The masks of a whole model",
-        statement="""A colleague's translator reaches a loss near zero and writes nonsense. Its attention has been
-tested, its layers too; what is left are the three masks, which this function makes. Two faults are in it, and as
-source and target have the same length in all of the colleague's batches, no shape complains.
+        statement="""A colleague's translator reaches a loss near zero, and stops with an error at the second word
+that it writes. Its attention has been tested, its layers too; what is left are the three masks, which this function
+makes. Two faults are in it, and as source and target have the same length in all of the colleague's batches, no shape
+complains in training.
 
 Mend them. True means "may attend". A padding token may be looked at by nobody; what it looks at itself does not
 matter, and is left as it is.""",
@@ -156,7 +157,7 @@ matter, and is left as it is.""",
         explanation="""A target token may look at what is real *and* in the past; "or" let it look ahead at every real
 token, and the loss fell because the answer could be read. And the cross-attention's keys are the memory, so its mask
 says which *source* tokens are real. With lengths that differ, the second fault would have been an error in the first
-batch: test with sizes that are pairwise different.""",
+batch, as it is when the colleague's model writes: test with sizes that are pairwise different.""",
         cases=(Case(name="source and target of six tokens", inputs=_inputs),),
         hints=(
             "For each of the three attentions ask: whose tokens are the keys?",

@@ -10,7 +10,7 @@ from ttutor.exercises.transformer.tied_embeddings_probes import PROPERTIES, obse
 
 
 class TiedEmbedding(nn.Module):
-    """A table with one learnt vector for each token, used at both ends of a model."""
+    """A table with one learned vector for each token, used at both ends of a model."""
 
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
@@ -26,7 +26,7 @@ class TiedEmbedding(nn.Module):
 
 
 class Solution(nn.Module):
-    """A table with one learnt vector for each token, used at both ends of a model."""
+    """A table with one learned vector for each token, used at both ends of a model."""
 
     def __init__(self, vocab_size: int, d_model: int) -> None:
         super().__init__()
@@ -62,7 +62,7 @@ EXERCISES = (
         statement="""
 The Transformer paper embeds its tokens and projects to the vocabulary with the same matrix (section 3.4). Write the
 module: `embed` looks up each token's vector, `to_logits` gives the dot product of each hidden vector with the vector of
-every token. There is **one** learnt table: a training step that changes what `to_logits` gives changes what `embed`
+every token. There is **one** learned table: a training step that changes what `to_logits` gives changes what `embed`
 gives, and the gradients of both uses add up. No bias, no scale.
 """.strip(),
         stub=TiedEmbedding,

@@ -116,10 +116,11 @@ gets zeros: no NaN, neither in the output nor in a gradient. `softmax` may be us
         reference=reference,
         solution=solution,
         explanation="""
-A score is a sum of d_head products; if queries and keys have variance 1 its variance is d_head, and dividing by the
-root brings it back to 1. Hiding comes before the softmax, as only then do the other weights still sum to 1. In a row
-of nothing but −∞ the softmax is 0/0. Repairing that afterwards is enough for the output and not always for the
-gradient, since NaN times 0 is NaN; so such rows get finite scores first and zero weights afterwards.
+A score is a sum of $d_\\mathrm{head}$ products; if queries and keys have variance 1, its variance is
+$d_\\mathrm{head}$, and dividing by the root brings it back to 1. Hiding comes before the softmax, as only then do the
+other weights still sum to 1. In a row of nothing but $-\\infty$ the softmax is 0/0. Repairing that afterwards is
+enough for the output and not always for the gradient, since NaN times 0 is NaN; so such rows get finite scores first
+and zero weights afterwards.
 """.strip(),
         observe=observe,
         cases=(
@@ -135,7 +136,8 @@ gradient, since NaN times 0 is NaN; so such rows get finite scores first and zer
             ),
             (
                 "Scores have the axes `queries keys` and are divided by the root of the width of one query. Fill the "
-                "hidden ones with −∞ before the softmax. A row with nothing but −∞ gives 0/0: find these rows first."
+                "hidden ones with $-\\infty$ before the softmax. A row with nothing but $-\\infty$ gives 0/0: find "
+                "these rows first."
             ),
             (
                 "Put 0 for the scores of the rows that see nothing, so that the softmax is finite there, and put 0 for "

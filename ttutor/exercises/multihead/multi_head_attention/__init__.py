@@ -87,8 +87,9 @@ The scale is $\\sqrt{d_\\mathrm{head}}$, as a score sums over the features of on
         ),
         hints=(
             (
-                "Only three things are new beside plain attention: project, split into heads, merge and project back. "
-                "Write the axes after each line. Which axes must be the last two when you multiply queries and keys?"
+                "Only three things are new besides plain attention: projecting, splitting into heads, and merging with "
+                "a last projection. Write the axes after each line. Which axes must be the last two when you "
+                "multiply queries and keys?"
             ),
             (
                 "Split `batch tokens (heads d_head)` into `batch heads tokens d_head`; attention then runs inside each "

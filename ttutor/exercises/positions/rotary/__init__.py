@@ -61,10 +61,10 @@ The result has the shape and the dtype of `vectors`.
         reference=reference,
         solution=solution,
         explanation="""
-A turn of the query by $p\\,\\omega_i$ and of the key by $p'\\,\\omega_i$ leaves a product that depends on $p' - p$
-alone: scores know offsets, not places, and lengths stay as they are. Which features make a pair is a matter of
-naming, as long as queries and keys agree; weights trained for one layout give other scores in the other until their
-rows are renamed.
+A turn of the query by $p\\,\\omega_i$ and of the key by $p'\\,\\omega_i$ leaves a product that, for given contents,
+depends on $p' - p$ alone: scores know offsets, not places, and lengths stay as they are. Which features make a pair is
+a matter of naming, as long as queries and keys agree; weights trained for one layout give other scores in the
+other until their rows are renamed.
 """.strip(),
         cases=(
             Case(name="positions 7, 8, 12, 3 and 20", inputs=_with_gaps),
