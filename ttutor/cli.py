@@ -3,8 +3,9 @@
 ``ttutor doctor`` and ``ttutor --version`` work with the core alone; the other commands need the ``translation`` extra
 and say so when it is not there. Heavy packages load inside the command that uses them.
 
-Exit codes: 0 for success, 1 where ``ttutor check`` found a wrong answer, 2 for anything that the user can mend (with
-one message that says how), 130 for Ctrl-C. A reader of our output who leaves early (`| head -1`) is no failure.
+Exit codes: 0 for success, 1 where ``ttutor check`` found a wrong answer or ``ttutor grade`` what a human has to look
+at, 2 for anything that the user can mend (with one message that says how), 3 where the grader made a mistake of its
+own, 130 for Ctrl-C. A reader of our output who leaves early (`| head -1`) is no failure.
 """
 
 from __future__ import annotations
@@ -48,6 +49,7 @@ def build_app() -> typer.Typer:
     import typer
 
     from ttutor.exercises import terminal
+    from ttutor.grading import command
     from ttutor.translation import commands
 
     app = typer.Typer(
@@ -80,6 +82,7 @@ def build_app() -> typer.Typer:
 
     commands.register(app)
     terminal.register(app)
+    command.register(app)
     return app
 
 

@@ -1,0 +1,1 @@
+"""The grader's own tests: protocol, sandbox, verdicts, attacks."""

@@ -1,0 +1,50 @@
+"""The whole bank, in workers: every answer gets the same verdict, hint and words there as `check` gives here."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.exercises.bank import EXERCISES, RIGHT, STRAY
+from tests.judge.bench import SEED, remote_verdict, session_of
+from ttutor.exercises.judge import judge
+from ttutor.grading.marks import State
+
+NOT_APART = {"smoothing_by_the_package": "asks the package itself for the answer, which is not there while grading"}
+SEEN_WITHOUT_RUNNING = ("cannot_load", "shortcut")
+SAMPLE = EXERCISES[::6]
+
+
+def same_verdicts(lane, exercise, answers):
+    """Hold the verdicts there against the verdicts here; return how many there were."""
+    session = session_of(lane, exercise, answers)
+    try:
+        for number, answer in enumerate(answers):
+            here = judge(exercise, answer, seed=SEED, hidden=True)
+            if here.hint_id in SEEN_WITHOUT_RUNNING:
+                continue
+            there = remote_verdict(session, exercise, number)
+            right = [case.state is State.OK for case in there.cases]
+            assert (there.hint_id, right) == (here.hint_id, [one.right for one in here.tried]), answer.__name__
+            if here.hint_id != "raises":  # that names a line, and lines are others there
+                assert there.message == here.message, answer.__name__
+    finally:
+        session.close()
+    return len(answers)
+
+
+def answers_to(exercise):
+    listed = [one for mistake in exercise.mistakes for one in mistake.answers]
+    found = [*listed, *RIGHT.get(exercise.id, ()), *(one for one, _ in STRAY.get(exercise.id, ()))]
+    return [one for one in found if one.__name__ not in NOT_APART]
+
+
+@pytest.mark.parametrize("exercise", SAMPLE, ids=lambda one: one.id)
+def test_answers_of_some_exercises_get_the_same_verdict(lane, exercise):
+    answers = answers_to(exercise)
+    assert same_verdicts(lane, exercise, answers[:: max(1, len(answers) // 6)]) > 2
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.id)
+def test_every_answer_gets_the_same_verdict(lane, exercise):
+    assert same_verdicts(lane, exercise, answers_to(exercise)) > 2
