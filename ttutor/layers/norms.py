@@ -36,7 +36,7 @@ def layer_norm(
 
 
 class LayerNorm(nn.Module):
-    """`layer_norm` with its parameters; it runs torch's function (fused on a GPU), which the tests hold equal to the formula.
+    """`layer_norm` with its parameters; it runs torch's fused kernel, which the tests hold equal to the formula.
 
     Args:
         d_model: number of features of a token.
@@ -77,7 +77,7 @@ def rms_norm(
 
 
 class RMSNorm(nn.Module):
-    """`rms_norm` with its parameter; it runs torch's function (fused on a GPU), which the tests hold equal to the formula.
+    """`rms_norm` with its parameter; it runs torch's function, which the tests hold equal to the formula.
 
     Args:
         d_model: number of features of a token.

@@ -125,18 +125,18 @@ EXERCISES = (
         id="variants.masked_labels",
         title="Nothing to learn from a word that is there",
         statement="""
-A colleague's masked language model fills in masks well. But give its tagger a text without masks, and its vectors are
-poor: they hardly say which word they belong to. The masking below should do as BERT's authors did. `chosen` says which
-tokens were selected; `fate`, a number from 0 to 1, decides what becomes of each of them: below 0.8 the mask, from 0.8
-to 0.9 the token in `random_ids`, above that it stays. Find the bug *by looking at what counts*, and mend it.
+A colleague's masked language model fills in masks well. But on a text without masks its output layer often does not
+even name the words that stand there. The masking below should do as BERT's authors did. `chosen` says which tokens were
+selected; `fate`, a number from 0 to 1, decides what becomes of each of them: below 0.8 the mask, from 0.8 to 0.9 the
+token in `random_ids`, above that it stays. Find the bug *by looking at what counts*, and mend it.
 """.strip(),
         stub=masked_labels,
         reference=reference,
         solution=solution,
         explanation="""
 The labels were made from the masks, so that the random and the unchanged tokens never counted. The model was then never
-asked about a token that it can see. The whole purpose of the last two tenths is to ask: a visible word may be wrong, so
-the model has to keep, for every token, a view of what should stand there.
+asked about a token that it can see. The random tenth asks whether a visible word may be wrong; the tenth that stays
+rewards trusting the words that are right. Only a position that counts can teach either.
 """.strip(),
         cases=(Case(name="six rows of twelve tokens", inputs=_text),),
         hints=(
