@@ -23,6 +23,7 @@ __all__ = [
     "landlock_version",
     "limit",
     "mount_empty",
+    "mount_empty_around",
     "no_new_rights",
     "unshare_network",
     "unshare_worker",
@@ -41,6 +42,7 @@ PR_SET_DUMPABLE, PR_CAPBSET_DROP, PR_SET_NO_NEW_PRIVS = 4, 24, 38
 LANDLOCK_CREATE, LANDLOCK_ADD_RULE, LANDLOCK_RESTRICT = 444, 445, 446
 CAPSET = {"x86_64": 126, "aarch64": 91}
 READ, LIST, EXECUTE = 1 << 2, 1 << 3, 1
+BIND, RECURSIVE = 4096, 16384
 ALL_FILE_RIGHTS = {1: 13, 2: 14, 3: 15, 4: 15, 5: 16}  # how many kinds of access each version of Landlock knows
 
 
@@ -114,6 +116,25 @@ def mount_empty(where: str, options: str, *, read_only: bool = False) -> None:
     flags = 2 | 4 | (1 if read_only else 0)  # no set-user-id programs, no devices
     kind, place = b"tmpfs", where.encode()
     _checked(_libc().mount(kind, place, kind, flags, options.encode()), f"mount {where}")
+
+
+def mount_empty_around(where: str, options: str) -> None:
+    """Mount an empty folder in memory over another, but keep what is mounted inside that one, such as packages."""
+    inside = [(place, os.open(place, os.O_PATH | os.O_CLOEXEC)) for place in _mounted_below(where)]
+    mount_empty(where, options)
+    for place, fd in inside:
+        os.makedirs(place, mode=0o755, exist_ok=True)
+        source = f"/proc/self/fd/{fd}".encode()
+        _checked(_libc().mount(source, place.encode(), None, BIND | RECURSIVE, None), f"mount {place}")
+        os.close(fd)
+
+
+def _mounted_below(where: str) -> list[str]:
+    """The mounts inside a folder, without those inside one another."""
+    with open("/proc/self/mountinfo", encoding="utf-8") as file:
+        places = [line.split()[4].encode().decode("unicode_escape") for line in file]  # a blank is written \040
+    below = sorted({place for place in places if place.startswith(f"{where}/")})
+    return [place for place in below if not any(place.startswith(f"{other}/") for other in below)]
 
 
 def limit(*, memory: int | None, processes: int | None, file_size: int = 32 << 20, files: int = 256) -> None:

@@ -95,7 +95,7 @@ def _be_confined(order: dict[str, Any], reads: int, writes: int) -> NoReturn:
     """Give up all that can be given up, then serve; the first word says whether that worked."""
     try:
         order = order | {"memory": above(order["memory"])}
-        confine.mount_empty(SCRATCH, f"size={SCRATCH_SIZE},mode=700,nr_inodes=4096")
+        confine.mount_empty_around(SCRATCH, f"size={SCRATCH_SIZE},mode=700,nr_inodes=4096")
         os.chdir(SCRATCH)  # into the new folder: the old one, below it, is everybody's
         confine.mount_empty("/proc", "size=4096,nr_inodes=2", read_only=True)
         confine.no_new_rights()
