@@ -156,3 +156,15 @@ def test_a_wrong_name_or_year_is_found(text: str) -> None:
 def test_the_bibliography_is_in_order() -> None:
     keys = list(parse_file(ROOT / "book" / "references.bib").entries)
     assert keys == sorted(keys)
+
+
+def test_every_work_of_the_bibliography_is_cited() -> None:
+    by_name = set().union(*(citations(text) for path in SOURCES for text in prose(path)))
+    pages = [*(ROOT / "book").glob("*.md"), *(ROOT / "book").glob("*.ipynb")]
+    lists = [ROOT / "ttutor" / "claims.toml", ROOT / "ttutor" / "translation" / "datasets.py"]
+    text = " ".join(page.read_text(encoding="utf-8") for page in [*pages, *lists])
+    by_key = set(re.findall(r"[a-z]+\d{4}[a-z]?", text))
+    entries = parse_file(ROOT / "book" / "references.bib").entries
+    works = dict(zip(entries, bibliography(), strict=True))
+    unused = [key for key in works if key not in by_key and not any(is_named_by(works[key], name) for name in by_name)]
+    assert unused == [], "cite them or take them out of book/references.bib"

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-from pathlib import Path
-
 import pytest
 
 from book._tools import build
-from book._tools.ttutor_sphinx import chapter_page, covered_claims, math_to_rst, plain_signature, shorten_annotation
+from book._tools.ttutor_sphinx import math_to_rst, plain_signature, shorten_annotation
 from ttutor.attention import attention_weights
-from ttutor.claims import chapters
 from ttutor.masks import Mask
 
 TOC = {"root": "book/intro", "parts": [{"chapters": [{"file": "a", "sections": [{"file": "b"}]}, {"file": "c"}]}]}
@@ -63,21 +59,3 @@ def test_a_signature_stands_as_in_the_source() -> None:
 def test_what_has_no_source_keeps_its_signature() -> None:
     assert plain_signature(Mask) is None
     assert plain_signature(len) is None
-
-
-def test_claims_are_covered_where_a_chapter_stores_their_callout(tmp_path: Path) -> None:
-    output = {"output_type": "execute_result", "data": {"text/html": ['<div data-claim="ATT-01">', "</div>"]}}
-    cells = [{"cell_type": "code", "outputs": [output]}, {"cell_type": "markdown"}]
-    page = tmp_path / "02-attention.ipynb"
-    page.write_text(json.dumps({"cells": cells}), encoding="utf-8")
-    assert covered_claims(page) == {"ATT-01"}
-
-
-def test_a_page_in_preparation_covers_nothing() -> None:
-    assert covered_claims(None) == set()
-    assert covered_claims(build.ROOT / "book" / "claims.md") == set()
-
-
-@pytest.mark.parametrize("stem", chapters())
-def test_every_chapter_with_claims_has_a_page(stem: str) -> None:
-    assert chapter_page(build.ROOT, stem) is not None

@@ -1,0 +1,212 @@
+"""The page of claims, generated from what the chapters' cells have stored: nothing on it is typed.
+
+``claims-ledger`` becomes a table of verdicts, then every claim of ``claims.toml`` with its verdict, the measured
+numbers that its callout stored, and a link to the cell. A short script (``_static/ledger.js``) adds the choice of
+chapter and verdict; without scripts the page shows all.
+"""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from html import escape
+from html.parser import HTMLParser
+from pathlib import Path
+
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.util.docutils import SphinxDirective
+from sphinx.util.typing import ExtensionMetadata
+
+from ttutor.claims import VERDICTS, Claim, chapters
+from ttutor.measurement import lines
+
+TITLES = {"multihead": "Multi-head attention", "efficient": "Efficiency", "vit": "Vision"}
+COUNTED = [verdict for verdict in VERDICTS if verdict != "out of scope"]
+SCRIPT = "ledger.js"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Record:
+    """What a callout has stored of one claim: its verdict then, the numbers, and the work it cites."""
+
+    claim: str
+    verdict: str
+    measured: object
+    source: str
+
+
+class _Callouts(HTMLParser):
+    """Collects the records of the callouts in a cell's stored HTML."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.records: list[Record] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        data = dict(attrs)
+        if "data-claim" not in data:
+            return
+        measured = data.get("data-measured") or ""
+        self.records.append(
+            Record(
+                claim=data["data-claim"] or "",
+                verdict=data.get("data-verdict") or "",
+                measured=json.loads(measured) if measured else None,
+                source=data.get("data-source") or "",
+            )
+        )
+
+
+def title(stem: str) -> str:
+    """Return a chapter's name on the page.
+
+    >>> title("vit"), title("encoder")
+    ('Vision', 'Encoder')
+    """
+    return TITLES.get(stem, stem.capitalize())
+
+
+def chapter_page(root: Path, stem: str) -> Path | None:
+    """Return the page of a chapter by its stem, such as ``attention``."""
+    return next(iter(sorted((root / "book").glob(f"[0-9][0-9]-{stem}.*"))), None)
+
+
+def records(page: Path | None) -> Iterator[Record]:
+    """Yield what the callouts in a chapter's stored outputs say, in the order of the cells."""
+    if page is None or page.suffix != ".ipynb":
+        return
+    for cell in json.loads(page.read_text(encoding="utf-8"))["cells"]:
+        for output in cell.get("outputs", []):
+            markup = "".join(output.get("data", {}).get("text/html", ""))
+            if "data-claim" in markup:
+                callouts = _Callouts()
+                callouts.feed(markup)
+                yield from callouts.records
+
+
+class ClaimsLedger(SphinxDirective):
+    """``claims-ledger``: every claim with its verdict and what was measured, linked to the cell."""
+
+    def run(self) -> list[nodes.Node]:
+        pages = {stem: chapter_page(Path(self.env.srcdir), stem) for stem in chapters()}
+        for page in filter(None, pages.values()):
+            self.env.note_dependency(str(page))
+        found = {record.claim: (page, record) for page in pages.values() for record in records(page)}
+        return [
+            nodes.paragraph(text=coverage(set(found))),
+            _counts(),
+            _controls(),
+            *(self._chapter(stem, found) for stem in chapters()),
+        ]
+
+    def _chapter(self, stem: str, found: dict[str, tuple[Path, Record]]) -> nodes.section:
+        """The claims of one chapter under its name."""
+        section = nodes.section(ids=[f"claims-{stem}"], classes=["ledger-chapter", f"chapter-{stem}"])
+        section += nodes.title(text=title(stem))
+        section += [self._claim(claim, *found.get(claim.id, (None, None))) for claim in chapters()[stem]]
+        return section
+
+    def _claim(self, claim: Claim, page: Path | None, record: Record | None) -> nodes.container:
+        """One claim: id and verdict, what is said, what is true, what was measured, who found it."""
+        entry = nodes.container(ids=[claim.id.lower()], classes=["ledger-claim", _class(claim.verdict)])
+        head = nodes.paragraph(classes=["ledger-head"])
+        if page is None:
+            head += nodes.strong(text=claim.id)
+        else:
+            head += nodes.reference("", claim.id, refuri=f"{page.stem}.html#claim-{claim.id}", internal=True)
+        head += [nodes.Text(" "), nodes.inline(text=claim.verdict, classes=["ledger-verdict", _class(claim.verdict)])]
+        entry += head
+        entry += nodes.paragraph("", "", nodes.strong(text=claim.statement))
+        entry += nodes.paragraph(text=claim.correct)
+        if record is not None and record.measured is not None:
+            entry += nodes.paragraph(text="Measured:", classes=["ledger-label"])
+            entry += _measured(record.measured)
+        keys = [*dict.fromkeys([*claim.sources, *([record.source] if record and record.source else [])])]
+        if keys:
+            cited, messages = self.parse_inline(f"Sources: {{cite:t}}`{','.join(keys)}`", lineno=self.lineno)
+            entry += nodes.paragraph("", "", *cited, *messages, classes=["ledger-sources"])
+        return entry
+
+
+def coverage(found: set[str]) -> str:
+    """Say in one sentence how many claims the chapters have come to.
+
+    >>> coverage({"ATT-01"}).split(",")[0]
+    'Of 220 claims that can be settled'
+    """
+    asked = [claim for listed in chapters().values() for claim in listed if claim.verdict in COUNTED]
+    covered = sum(claim.id in found for claim in asked)
+    aside = sum(map(len, chapters().values())) - len(asked)
+    return (
+        f"Of {len(asked)} claims that can be settled, the chapters measure or cite {covered}; "
+        f"{aside} more are listed as out of scope, with the reason."
+    )
+
+
+def _class(verdict: str) -> str:
+    return f"verdict-{verdict.replace(' ', '-')}"
+
+
+def _measured(measured: object) -> nodes.bullet_list:
+    """What was measured, one line for each number or group of numbers, as the callout shows it."""
+    items = nodes.bullet_list()
+    for label, value in lines(measured):
+        paragraph = nodes.paragraph(text=f"{label}: " if label else "")
+        paragraph += nodes.strong(text=value)
+        items += nodes.list_item("", paragraph)
+    return items
+
+
+def _counts() -> nodes.table:
+    """How many claims of each chapter got which verdict."""
+    verdicts = list(VERDICTS)
+    group = nodes.tgroup(cols=len(verdicts) + 2)
+    group += [nodes.colspec(colwidth=1) for _ in range(len(verdicts) + 2)]
+    head, body = nodes.thead(), nodes.tbody()
+    head += _row("Chapter", *verdicts, "all")
+    whole: Counter[str] = Counter()
+    for stem, listed in chapters().items():
+        counts = Counter(claim.verdict for claim in listed)
+        whole += counts
+        link = nodes.reference("", title(stem), refuri=f"#claims-{stem}", internal=True)
+        body += _row(link, *(str(counts[verdict]) for verdict in verdicts), str(len(listed)))
+    body += _row("All", *(str(whole[verdict]) for verdict in verdicts), str(whole.total()))
+    group += [head, body]
+    return nodes.table("", group, classes=["ledger-counts"])
+
+
+def _row(*cells: str | nodes.Node) -> nodes.row:
+    row = nodes.row()
+    for cell in cells:
+        inner = cell if isinstance(cell, nodes.Node) else nodes.Text(cell)
+        row += nodes.entry("", nodes.paragraph("", "", inner))
+    return row
+
+
+def _controls() -> nodes.raw:
+    """The choice of chapter and verdict; hidden until the script that makes it work has run."""
+    by_chapter = "".join(f'<option value="chapter-{stem}">{escape(title(stem))}</option>' for stem in chapters())
+    by_verdict = "".join(f'<option value="{_class(verdict)}">{verdict}</option>' for verdict in VERDICTS)
+    markup = (
+        '<form class="ledger-controls" hidden>'
+        f'<label>Chapter <select name="chapter"><option value="">all</option>{by_chapter}</select></label> '
+        f'<label>Verdict <select name="verdict"><option value="">all</option>{by_verdict}</select></label> '
+        '<output aria-live="polite"></output></form>'
+    )
+    return nodes.raw("", markup, format="html")
+
+
+def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
+    """Load the ledger's script on the page that has a ledger, and on no other."""
+    if doctree is not None and any("ledger-claim" in node["classes"] for node in doctree.findall(nodes.container)):
+        app.add_js_file(SCRIPT, loading_method="defer")
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Register the directive and its script."""
+    app.add_directive("claims-ledger", ClaimsLedger)
+    app.connect("html-page-context", add_script)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,138 @@
+"""The page of claims is made from the chapters' stored outputs, and every claim has its cell."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Page
+
+from book._tools.claims_ledger import COUNTED, Record, chapter_page, coverage, records
+from tests.book.browser import HTML, find_browser, open_browser
+from tests.require import missing
+from ttutor.claims import all_claims, chapters, claim
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = {stem: chapter_page(ROOT, stem) for stem in chapters()}
+STORED = {stem: list(records(page)) for stem, page in PAGES.items()}
+LEDGER = HTML / "book" / "claims.html"
+
+
+def made(tmp_path: Path, *markup: str) -> Path:
+    """A chapter whose one cell has stored this HTML."""
+    output = {"output_type": "execute_result", "data": {"text/html": list(markup)}}
+    page = tmp_path / "02-attention.ipynb"
+    cells = [{"cell_type": "code", "outputs": [output]}, {"cell_type": "markdown"}]
+    page.write_text(json.dumps({"cells": cells}), encoding="utf-8")
+    return page
+
+
+# ---------------------------------------------------------------- reading the callouts
+
+
+def test_a_callout_is_read_back_as_it_was_shown(tmp_path: Path) -> None:
+    measured = {"rows": [0.25, 0.75], "note": 'a "<b>" & b'}
+    shown = claim("ATT-10", measured=measured, agrees=True, source="vaswani2017")._repr_html_()
+    assert list(records(made(tmp_path, shown[:50], shown[50:]))) == [
+        Record(claim="ATT-10", verdict="wrong", measured=measured, source="vaswani2017")
+    ]
+
+
+def test_a_cited_claim_has_no_measurement(tmp_path: Path) -> None:
+    (record,) = records(made(tmp_path, claim("ATT-10", source="vaswani2017")._repr_html_()))
+    assert (record.measured, record.source) == (None, "vaswani2017")
+
+
+def test_a_page_that_is_no_notebook_covers_nothing() -> None:
+    assert list(records(None)) == []
+    assert list(records(ROOT / "book" / "claims.md")) == []
+
+
+def test_the_coverage_counts_what_can_be_settled() -> None:
+    asked = [entry for entry in all_claims().values() if entry.verdict in COUNTED]
+    outside = next(entry.id for entry in all_claims().values() if entry.verdict not in COUNTED)
+    assert f"Of {len(asked)} claims" in coverage(set())
+    assert "measure or cite 1;" in coverage({asked[0].id, outside})
+
+
+# ---------------------------------------------------------------- the book's own
+
+
+@pytest.mark.parametrize("stem", chapters())
+def test_every_claim_of_a_chapter_has_one_cell_and_every_cell_a_claim(stem: str) -> None:
+    page = PAGES[stem]
+    assert page is not None
+    expected = {entry.id for entry in chapters()[stem] if entry.verdict in COUNTED}
+    outside = {entry.id for entry in chapters()[stem]} - expected
+    counts = Counter(record.claim for record in STORED[stem])
+    assert {id_ for id_, n in counts.items() if n > 1} == set()
+    assert expected - set(counts) == set(), "claims without a cell"
+    assert set(counts) - expected - outside == set(), "cells of claims that are not this chapter's"
+
+
+@pytest.mark.parametrize("stem", chapters())
+def test_what_a_cell_has_stored_is_the_verdict_of_today(stem: str) -> None:
+    verdicts = {record.claim: record.verdict for record in STORED[stem]}
+    assert verdicts == {id_: all_claims()[id_].verdict for id_ in verdicts}
+
+
+# ---------------------------------------------------------------- the page
+
+
+@pytest.fixture(scope="module")
+def page() -> Iterator[Page]:
+    if not LEDGER.exists():
+        missing("browser", "the book is not built: run `make book`")
+    if find_browser() is None:
+        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
+    with open_browser() as browser:
+        tab = browser.new_page()
+        tab.goto(LEDGER.as_uri())
+        yield tab
+        tab.close()
+
+
+def shown(page: Page) -> list[str]:
+    """The ids of the claims that a reader sees."""
+    return page.eval_on_selector_all(".ledger-claim", "all => all.filter(c => c.offsetParent).map(c => c.id)")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(("stem", "verdict"), [("", ""), ("attention", ""), ("", "wrong"), ("encoder", "contested")])
+def test_readers_choose_a_chapter_and_a_verdict(page: Page, stem: str, verdict: str) -> None:
+    page.select_option(".ledger-controls [name=chapter]", f"chapter-{stem}" if stem else "")
+    page.select_option(".ledger-controls [name=verdict]", f"verdict-{verdict}" if verdict else "")
+    expected = [
+        entry.id.lower()
+        for entry in all_claims().values()
+        if stem in ("", entry.chapter) and verdict in ("", entry.verdict)
+    ]
+    assert shown(page) == expected
+    assert page.inner_text(".ledger-controls output") == f"{len(expected)} of {len(all_claims())} claims shown"
+
+
+@pytest.mark.browser
+def test_a_link_to_a_hidden_claim_shows_it(page: Page) -> None:
+    page.select_option(".ledger-controls [name=verdict]", "verdict-contested")
+    hidden = next(entry.id.lower() for entry in all_claims().values() if entry.verdict == "wrong")
+    assert hidden not in shown(page)
+    page.evaluate(f"location.hash = '#{hidden}'")
+    page.wait_for_function(f"document.getElementById('{hidden}').offsetParent !== null")
+    assert page.input_value(".ledger-controls [name=verdict]") == ""
+
+
+@pytest.mark.browser
+def test_every_measured_number_stands_on_the_page_and_links_to_its_cell(page: Page) -> None:
+    links = set(
+        page.eval_on_selector_all(".ledger-claim .ledger-head a", "all => all.map(a => a.getAttribute('href'))")
+    )
+    for stem, stored in STORED.items():
+        for record in stored:
+            assert f"{PAGES[stem].stem}.html#claim-{record.claim}" in links
+    measured = page.eval_on_selector_all(
+        ".ledger-claim", "all => all.filter(c => c.querySelector('.ledger-label')).length"
+    )
+    assert measured == sum(record.measured is not None for stored in STORED.values() for record in stored)
