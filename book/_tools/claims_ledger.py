@@ -134,8 +134,8 @@ class ClaimsLedger(SphinxDirective):
 def coverage(found: set[str]) -> str:
     """Say in one sentence how many claims the chapters have come to.
 
-    >>> coverage({"ATT-01"}).split(",")[0]
-    'Of 220 claims that can be settled'
+    >>> "the chapters measure or cite 1;" in coverage({"ATT-01"})
+    True
     """
     asked = [claim for listed in chapters().values() for claim in listed if claim.verdict in COUNTED]
     covered = sum(claim.id in found for claim in asked)

@@ -14,10 +14,12 @@ from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 
 from book._tools.prose import CITED, code_names, measured_numbers, paragraphs, stored_numbers
-from book._tools.stored import chapters, read
+from book._tools.stored import chapters, notebooks, read
 
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = tomllib.loads((Path(__file__).parent / "numbers_from_elsewhere.toml").read_text(encoding="utf-8"))
+# The glossary names other words on purpose; the reference is made of names.
+PAGES = [*notebooks(), *(p for p in sorted((ROOT / "book").glob("*.md")) if p.stem not in ("glossary", "api"))]
 BESIDE = 6  # cells before and after a text in which its numbers have to stand
 ANYWHERE = ("takeaway", "task-", "exercise-", "words-")  # cells that look back at the whole chapter
 WORD = r"[A-Za-z_]\w*"
@@ -175,3 +177,58 @@ def test_a_name_that_does_not_exist_is_found(text: str, unknown: set[str]) -> No
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_every_name_of_code_in_a_chapter_exists(path: Path) -> None:
     assert unknown_names(chapter(path)) == set()
+
+
+# ---------------------------------------------------------------- one word for one thing
+
+# What the book calls by another word, which the glossary explains. Naming the other word once is allowed: in brackets,
+# in quotation marks, or after "called".
+ONE_WORD = {
+    r"beam size": "beam width",
+    r"cross attention|encoder-decoder attention": "cross-attention",
+    r"datasets?": "data set",
+    r"feedforward|MLPs?": "feed-forward network",
+    r"finetun\w+": "fine-tuning",
+    r"hidden (?:size|dimension)s?|embedding dimensions?": "width",
+    r"hidden units?": "inner features",
+    r"KV[ -]caches?|key-value caches?": "key/value cache",
+    r"look-ahead mask": "causal mask",
+    r"minibatch\w*|mini-batch\w*": "batch",
+    r"multi head|multihead": "multi-head",
+    r"percent": "per cent",
+    r"postnorm|[Pp]ost-LN": "post-norm",
+    r"prenorm|[Pp]re-LN": "pre-norm",
+    r"pretrain\w*": "pre-train",
+    r"self attention": "self-attention",
+    r"skip connections?": "residual connection",
+    r"tokenizers?": "tokeniser",
+    r"warmup": "warm-up",
+}
+NAMED_ONCE = ("called ", "(", '("', '"', "or ", "“")
+
+
+def other_words(source: str) -> list[str]:
+    """Return the words of a text for which the book has another, each with that one."""
+    found = []
+    for paragraph in paragraphs(source):
+        if paragraph.startswith((":", ".. ")):  # options of a directive
+            continue
+        for pattern, word in ONE_WORD.items():
+            for match in re.finditer(rf"\b(?:{pattern})\b", paragraph):
+                if not paragraph[: match.start()].endswith(NAMED_ONCE):
+                    found.append(f"{match[0]} (here: {word})")
+    return found
+
+
+def test_another_word_is_found_unless_it_is_named_once() -> None:
+    assert other_words("The KV cache holds it.") == ["KV cache (here: key/value cache)"]
+    assert other_words("The key/value cache (KV cache), also called key-value cache, holds it.") == []
+
+
+@pytest.mark.parametrize("path", PAGES, ids=lambda path: path.stem)
+def test_one_thing_has_one_word(path: Path) -> None:
+    text = path.read_text(encoding="utf-8")
+    cells = (
+        [cell.source for cell in read(text).cells if cell.cell_type == "markdown"] if path.suffix == ".ipynb" else []
+    )
+    assert [word for source in cells or [text] for word in other_words(source)] == []

@@ -18,21 +18,10 @@ ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(codespell_lib.__file__).parent / "data"
 TEXTS = sorted([*(ROOT / "book").glob("*.md"), *ROOT.glob("*.md")])
 # Words whose American spelling is British too, in another sense or as the name of something.
-BOTH = {
-    "analog",
-    "artifact",
-    "artifacts",
-    "biased",
-    "check",
-    "checks",
-    "disk",
-    "disks",
-    "draft",
-    "drafts",
-    "license",
-    "meter",
-}
-BOTH |= {"license", "meter", "practice", "practices", "program", "programs", "story", "stories", "tire", "tires", "inquiry"}
+BOTH = frozenset(
+    "analog artifact artifacts biased check checks disk disks draft drafts inquiry license meter practice practices "
+    "program programs story stories tire tires".split()
+)
 
 
 def codespell(*paths: Path) -> str:

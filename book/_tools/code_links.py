@@ -1,0 +1,75 @@
+"""A function or class of the package that a page names leads to its place in the reference: once in each section."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from docutils import nodes
+from sphinx import addnodes
+from sphinx.application import Sphinx
+from sphinx.util.nodes import make_refnode
+from sphinx.util.typing import ExtensionMetadata
+
+KINDS = ("class", "exception", "function")
+UNLINKED = ("book/api",)
+
+
+def short_names(objects: dict[str, tuple[str, str, str]]) -> dict[str, str]:
+    """Return the full name for every name that says alone which function or class is meant.
+
+    Args:
+        objects: what is described, by full name: page, anchor and kind.
+
+    >>> one = ("page", "anchor", "class")
+    >>> short_names({"a.fit": ("page", "anchor", "function"), "b.One": one, "c.One": one})
+    {'fit': 'a.fit', 'a.fit': 'a.fit', 'b.One': 'b.One', 'c.One': 'c.One'}
+    """
+    full = [name for name, (_, _, kind) in objects.items() if kind in KINDS]
+    counts = Counter(name.rpartition(".")[2] for name in full)
+    alone = {name.rpartition(".")[2]: name for name in full if counts[name.rpartition(".")[2]] == 1}
+    return alone | {name: name for name in full}
+
+
+def is_free(node: nodes.literal) -> bool:
+    """Whether a name stands in running text: in no heading, no link, and no description of the reference."""
+    ancestor = node.parent
+    while ancestor is not None:
+        if isinstance(ancestor, nodes.reference | nodes.title | addnodes.desc):
+            return False
+        ancestor = ancestor.parent
+    return True
+
+
+def section_of(node: nodes.Node) -> nodes.Node | None:
+    """Return the section in which a node stands."""
+    while node is not None and not isinstance(node, nodes.section):
+        node = node.parent
+    return node
+
+
+def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """Put the links into one page (Sphinx event ``doctree-resolved``)."""
+    if not docname.startswith("book/") or docname in UNLINKED:
+        return
+    objects = {
+        name: (entry.docname, entry.node_id, entry.objtype)
+        for name, entry in app.env.get_domain("py").objects.items()
+        if not entry.aliased
+    }
+    names, seen = short_names(objects), set()
+    for node in list(doctree.findall(nodes.literal)):
+        name = node.astext().partition("(")[0]
+        place = (id(section_of(node)), name)
+        if name not in names or place in seen or not is_free(node):
+            continue
+        seen.add(place)
+        page, anchor, _ = objects[names[name]]
+        reference = make_refnode(app.builder, docname, page, anchor, [], names[name])
+        node.replace_self(reference)
+        reference += node
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Register the links with Sphinx."""
+    app.connect("doctree-resolved", link)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
