@@ -1,5 +1,7 @@
 """Answers to chapter 9's exercises: right ones in other styles, and mistakes that stand in no list."""
 
+import itertools
+
 import torch
 from torch.nn import functional
 
@@ -28,120 +30,144 @@ def bytes_beyond_the_window(n_layers, n_kv_heads, d_head, n_tokens, batch, windo
 # Original or replaced?
 
 
-def labels_by_loops(token_ids, chosen, guesses):
-    inputs = token_ids.tolist()
+def labels_by_loops(token_ids, chosen, guesses, pad_id):
+    inputs, left = token_ids.tolist(), guesses.tolist()
     for row, column in chosen.nonzero().tolist():
-        inputs[row][column] = guesses[row, column].item()
+        inputs[row][column] = left.pop(0)
     inputs = torch.tensor(inputs)
-    return inputs, inputs.ne(token_ids)
+    return inputs, inputs.ne(token_ids).long() - 100 * token_ids.eq(pad_id).long()
 
 
-def labels_by_arithmetic(token_ids, chosen, guesses):
-    step = (guesses - token_ids) * chosen
-    return token_ids + step, step != 0
+def labels_by_index(token_ids, chosen, guesses, pad_id):
+    inputs = token_ids.index_put((chosen,), guesses)
+    return inputs, torch.where(token_ids == pad_id, -100, 1 * (inputs != token_ids))
 
 
-def labels_of_the_first_row(token_ids, chosen, guesses):
-    inputs, labels = labels_by_arithmetic(token_ids, chosen, guesses)
-    return inputs, labels & (torch.arange(len(labels)) == 0)[:, None]
+def labels_of_the_first_row(token_ids, chosen, guesses, pad_id):
+    inputs, labels = labels_by_loops(token_ids, chosen, guesses, pad_id)
+    labels[1:] = labels[1:].clamp(max=0)
+    return inputs, labels
 
 
-def labels_of_shifted_text(token_ids, chosen, guesses):
-    inputs = torch.where(chosen, guesses, token_ids.roll(1, dims=1))
-    return inputs, inputs != token_ids
+def labels_of_shifted_text(token_ids, chosen, guesses, pad_id):
+    inputs = token_ids.roll(1, dims=1).masked_scatter(chosen, guesses)
+    return inputs, torch.where(token_ids == pad_id, -100, (inputs != token_ids).long())
+
+
+def labels_without_the_last_column(token_ids, chosen, guesses, pad_id):
+    inputs, labels = labels_by_loops(token_ids, chosen, guesses, pad_id)
+    labels[:, -1] = -100
+    return inputs, labels
 
 
 # Cut out and numbered
 
 
-def spans_from_the_end(token_ids, spans, sentinel_ids):
-    inputs, targets = list(token_ids), [sentinel_ids[len(spans)]]
-    for (start, end), sentinel in reversed(list(zip(spans, sentinel_ids, strict=False))):
-        targets = [sentinel, *inputs[start:end], *targets]
-        inputs[start:end] = [sentinel]
+def spans_from_the_end(token_ids, taken, sentinel_ids):
+    n_spans = sum(here and not before for before, here in zip([False, *taken], taken, strict=False))
+    inputs, targets, rest = [], [sentinel_ids[n_spans]], list(taken)
+    for place in reversed(range(len(token_ids))):
+        rest.pop()
+        if not taken[place]:
+            inputs.insert(0, token_ids[place])
+            continue
+        targets.insert(0, token_ids[place])
+        if not (rest and rest[-1]):
+            n_spans -= 1
+            inputs.insert(0, sentinel_ids[n_spans])
+            targets.insert(0, sentinel_ids[n_spans])
     return inputs, targets
 
 
-def spans_by_pieces(token_ids, spans, sentinel_ids):
-    starts, ends = [0, *(end for _, end in spans)], [*(start for start, _ in spans), len(token_ids)]
-    inputs = list(token_ids[: ends[0]])
-    targets = []
-    for i, (start, end) in enumerate(spans):
-        inputs += [sentinel_ids[i]] + list(token_ids[starts[i + 1] : ends[i + 1]])
-        targets += [sentinel_ids[i]] + list(token_ids[start:end])
-    return inputs, [*targets, sentinel_ids[len(spans)]]
+def spans_by_groups(token_ids, taken, sentinel_ids):
+    left, halves = list(sentinel_ids), ([], [])
+    for gone, group in itertools.groupby(zip(token_ids, taken, strict=True), key=lambda pair: pair[1]):
+        if gone:
+            for half in halves:
+                half.append(left[0])
+            left.pop(0)
+        halves[gone].extend(token_id for token_id, _ in group)
+    return halves[0], [*halves[1], left[0]]
 
 
-def spans_that_drop_a_token(token_ids, spans, sentinel_ids):
-    inputs, targets = spans_by_pieces(token_ids, spans, sentinel_ids)
+def spans_that_drop_a_token(token_ids, taken, sentinel_ids):
+    inputs, targets = spans_by_groups(token_ids, taken, sentinel_ids)
     return inputs, targets[:1] + targets[2:]
 
 
-def spans_read_backwards(token_ids, spans, sentinel_ids):
-    inputs, targets = spans_by_pieces(token_ids, spans, sentinel_ids)
+def spans_read_backwards(token_ids, taken, sentinel_ids):
+    inputs, targets = spans_by_groups(token_ids, taken, sentinel_ids)
     return inputs, [targets[0], targets[2], targets[1], *targets[3:]]
 
 
 # Nothing to learn from a word that is there
 
 
-def masking_by_where(token_ids, chosen, fate, random_ids, mask_id):
+def masking_by_where(token_ids, draw, random_ids, mask_id):
+    fate = draw / 0.15
     hidden = torch.where(fate < 0.8, mask_id, torch.where(fate < 0.9, random_ids, token_ids))
-    return torch.where(chosen, hidden, token_ids), token_ids.masked_fill(~chosen, -100)
+    return hidden, token_ids.masked_fill(draw >= 0.15, -100)
 
 
-def masking_by_steps(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, labels = token_ids.clone(), torch.full_like(token_ids, -100)
+def masking_by_steps(token_ids, draw, random_ids, mask_id):
+    inputs, labels, chosen = token_ids.clone(), torch.full_like(token_ids, -100), draw < 0.15
     labels[chosen] = token_ids[chosen]
-    inputs[chosen & (fate < 0.8)] = mask_id
-    drawn = chosen & (fate >= 0.8) & (fate < 0.9)
+    inputs[draw < 0.12] = mask_id
+    drawn = (draw >= 0.12) & (draw < 0.135)
     inputs[drawn] = random_ids[drawn]
     return inputs, labels
 
 
-def masking_without_the_first_row(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, labels = masking_by_where(token_ids, chosen, fate, random_ids, mask_id)
+def masking_without_the_first_row(token_ids, draw, random_ids, mask_id):
+    inputs, labels = masking_by_where(token_ids, draw, random_ids, mask_id)
     return inputs, labels.index_fill(0, torch.tensor([0]), -100)
 
 
-def masking_with_random_labels(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, _ = masking_by_where(token_ids, chosen, fate, random_ids, mask_id)
-    return inputs, random_ids.masked_fill(~chosen, -100)
+def masking_with_random_labels(token_ids, draw, random_ids, mask_id):
+    inputs, _ = masking_by_where(token_ids, draw, random_ids, mask_id)
+    return inputs, random_ids.masked_fill(draw >= 0.15, -100)
 
 
-def masking_of_all(token_ids, chosen, fate, random_ids, mask_id):
-    _, labels = masking_by_where(token_ids, chosen, fate, random_ids, mask_id)
+def masking_of_all(token_ids, draw, random_ids, mask_id):
+    _, labels = masking_by_where(token_ids, draw, random_ids, mask_id)
     return torch.full_like(token_ids, mask_id), labels
 
 
-# Three matrices, not two
+def masking_of_two_thirds(token_ids, draw, random_ids, mask_id):
+    _, labels = masking_by_where(token_ids, draw, random_ids, mask_id)
+    hidden = torch.where(draw < 0.1, mask_id, torch.where(draw < 0.125, random_ids, token_ids))
+    return hidden, labels
 
 
-def network_by_exponentials(hidden, w_gate, w_widen, w_narrow, activation):
-    opened, carried = (torch.einsum("td,fd->tf", hidden, matrix) for matrix in (w_gate, w_widen))
+# Three matrices in two tensors
+
+
+def network_by_exponentials(hidden, w_in, w_out, activation):
+    opened, carried = (torch.einsum("td,fd->tf", hidden, matrix) for matrix in w_in.chunk(2))
     share = 1 / (1 + (-opened).exp()) if activation == "silu" else torch.erfc(-opened / 2**0.5) / 2
-    return torch.einsum("tf,tf,tf,df->td", opened, share, carried, w_narrow)
+    return torch.einsum("tf,tf,tf,df->td", opened, share, carried, w_out)
 
 
-def network_by_the_normal_distribution(hidden, w_gate, w_widen, w_narrow, activation):
-    opened = hidden @ w_gate.T
+def network_by_the_normal_distribution(hidden, w_in, w_out, activation):
+    opened, carried = functional.linear(hidden, w_in).split(w_out.shape[1], dim=-1)
     share = torch.sigmoid(opened) if activation == "silu" else torch.special.ndtr(opened)
-    return functional.linear(opened * share * functional.linear(hidden, w_widen), w_narrow)
+    return functional.linear(opened * share * carried, w_out)
 
 
-def network_with_a_leak(hidden, w_gate, w_widen, w_narrow, activation):
-    return ((0.1 + hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_narrow.T
+def network_with_a_leak(hidden, w_in, w_out, activation):
+    opened, carried = (hidden @ w_in.T).chunk(2, dim=-1)
+    return ((0.1 + opened) * carried) @ w_out.T
 
 
-def network_that_squashes_the_carrier(hidden, w_gate, w_widen, w_narrow, activation):
-    gate = torch.tanh(hidden @ w_gate.T)
-    return (gate * torch.tanh(hidden @ w_widen.T)) @ w_narrow.T
+def network_that_squashes_the_carrier(hidden, w_in, w_out, activation):
+    opened, carried = (hidden @ w_in.T).chunk(2, dim=-1)
+    return (torch.tanh(opened) * torch.tanh(carried)) @ w_out.T
 
 
 RIGHT = {
     "variants.cache_bytes": (bytes_by_building, bytes_in_a_line),
-    "variants.replaced_labels": (labels_by_loops, labels_by_arithmetic),
-    "variants.span_targets": (spans_from_the_end, spans_by_pieces),
+    "variants.replaced_labels": (labels_by_loops, labels_by_index),
+    "variants.span_targets": (spans_from_the_end, spans_by_groups),
     "variants.masked_labels": (masking_by_where, masking_by_steps),
     "variants.gated_network": (network_by_exponentials, network_by_the_normal_distribution),
 }
@@ -151,12 +177,14 @@ STRAY = {
     "variants.replaced_labels": (
         (labels_of_the_first_row, "labels_match_the_text"),
         (labels_of_shifted_text, "only_chosen_change"),
+        (labels_without_the_last_column, "padding_is_not_asked"),
     ),
     "variants.span_targets": ((spans_that_drop_a_token, "each_token_once"), (spans_read_backwards, "halves_fit")),
     "variants.masked_labels": (
         (masking_without_the_first_row, "chosen_count"),
         (masking_with_random_labels, "labels_are_originals"),
         (masking_of_all, "unchosen_stay"),
+        (masking_of_two_thirds, "three_fates"),
     ),
     "variants.gated_network": (
         (network_with_a_leak, "closed_gate"),

@@ -1,5 +1,6 @@
 """Exercise: what the keys and values of a model with grouped queries weigh."""
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 
 
@@ -82,17 +83,23 @@ def _stops_growing(trial: Trial) -> str | None:
     return None if long == longer else f"Fifty tokens beyond the window add {longer - long:,} bytes."
 
 
+def _sizes(random):
+    """Layers, key/value heads and their width."""
+    return drawn(random, 3, 4), drawn(random, 5, 6), drawn(random, 8, 10)
+
+
 EXERCISES = (
     Exercise(
         id="variants.cache_bytes",
         title="What the cache weighs",
         statement="""
-A decoder keeps the keys and values of all earlier tokens, in every layer, for every row of the batch. How many bytes
-are that in bf16, two bytes a number? The model has grouped queries: `n_kv_heads` key/value heads of width `d_head`.
-With a `window` it keeps the last `window` tokens only; `None` means that it keeps all.
+A decoder has read `n_tokens` tokens of each of `batch` texts, and keeps all their keys and values, in every layer. How
+many bytes are that in bf16, two bytes a number? The model has grouped queries: `n_kv_heads` key/value heads of width
+`d_head` in each layer. With a `window` it keeps the last `window` tokens of each text only; `None` means that it keeps
+all.
 
-Then put in Llama 2 70B (80 layers, 8 key/value heads of width 128) with 4,096 tokens, and the same model with as many
-key/value heads as query heads, 64.
+Then put in Llama 2 70B (80 layers, 8 key/value heads of width 128) with one text of 4,096 tokens and no window, and the
+same model with as many key/value heads as query heads, 64.
 """.strip(),
         stub=cache_bytes,
         reference=reference,
@@ -103,9 +110,9 @@ bytes for each sequence, and eight times that with 64 key/value heads, 10.7 bill
 what grouped queries make small.
 """.strip(),
         cases=(
-            Case(name="a cache that keeps everything", inputs=lambda random: (3, 5, 10, 11, 7, None)),
-            Case(name="a text shorter than the window", inputs=lambda random: (3, 5, 10, 11, 7, 13)),
-            Case(name="a text longer than the window", inputs=lambda random: (3, 5, 10, 17, 7, 13)),
+            Case(name="a cache that keeps everything", inputs=lambda random: (*_sizes(random), 11, 7, None)),
+            Case(name="a text shorter than the window", inputs=lambda random: (*_sizes(random), 11, 7, 13)),
+            Case(name="a text longer than the window", inputs=lambda random: (*_sizes(random), 17, 7, 13)),
         ),
         hints=(
             "Write down what one token leaves behind in one layer. Whose heads matter, those of the queries?",

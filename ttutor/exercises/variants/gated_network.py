@@ -1,4 +1,4 @@
-"""Exercise: SwiGLU and GeGLU, with the matrix that is often left out."""
+"""Exercise: SwiGLU and GeGLU, from the two tensors in which their three matrices are often stored."""
 
 import torch
 from jaxtyping import Float
@@ -10,9 +10,8 @@ from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 
 def gated_network(
     hidden: Float[Tensor, "tokens d_model"],
-    w_gate: Float[Tensor, "d_ff d_model"],
-    w_widen: Float[Tensor, "d_ff d_model"],
-    w_narrow: Float[Tensor, "d_model d_ff"],
+    w_in: Float[Tensor, "twice_d_ff d_model"],
+    w_out: Float[Tensor, "d_model d_ff"],
     activation: str,
 ) -> Float[Tensor, "tokens d_model"]:
     """A gated feed-forward network without biases; the matrices are stored as `nn.Linear` stores them."""
@@ -21,98 +20,113 @@ def gated_network(
 
 def solution(
     hidden: Float[Tensor, "tokens d_model"],
-    w_gate: Float[Tensor, "d_ff d_model"],
-    w_widen: Float[Tensor, "d_ff d_model"],
-    w_narrow: Float[Tensor, "d_model d_ff"],
+    w_in: Float[Tensor, "twice_d_ff d_model"],
+    w_out: Float[Tensor, "d_model d_ff"],
     activation: str,
 ) -> Float[Tensor, "tokens d_model"]:
     """A gated feed-forward network without biases; the matrices are stored as `nn.Linear` stores them."""
-    opened = hidden @ w_gate.T
+    opened, carried = (hidden @ w_in.T).chunk(2, dim=-1)
     share = torch.sigmoid(opened) if activation == "silu" else (1 + torch.erf(opened / 2**0.5)) / 2
     gate = opened * share
-    return (gate * (hidden @ w_widen.T)) @ w_narrow.T
+    return (gate * carried) @ w_out.T
 
 
-def reference(hidden, w_gate, w_widen, w_narrow, activation):
+def reference(hidden, w_in, w_out, activation):
+    w_gate, w_widen = _halves(w_in)
     function = {"silu": functional.silu, "gelu": functional.gelu}[activation]
     gate, wide = functional.linear(hidden, w_gate), functional.linear(hidden, w_widen)
-    return functional.linear(function(gate) * wide, w_narrow)
+    return functional.linear(function(gate) * wide, w_out)
 
 
-def _gated(hidden, w_gate, w_widen, w_narrow, gate):
-    return (gate(hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_narrow.T
+def _halves(w_in):
+    d_ff = len(w_in) // 2
+    return w_in[:d_ff], w_in[d_ff:]
 
 
 def _function(activation):
     return {"silu": functional.silu, "gelu": functional.gelu}[activation]
 
 
-def always_silu(hidden, w_gate, w_widen, w_narrow, activation):
-    return _gated(hidden, w_gate, w_widen, w_narrow, functional.silu)
+def _gated(hidden, w_in, w_out, gate):
+    w_gate, w_widen = _halves(w_in)
+    return (gate(hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
 
 
-def always_gelu(hidden, w_gate, w_widen, w_narrow, activation):
-    return _gated(hidden, w_gate, w_widen, w_narrow, functional.gelu)
+def always_silu(hidden, w_in, w_out, activation):
+    return _gated(hidden, w_in, w_out, functional.silu)
 
 
-def tanh_gelu(hidden, w_gate, w_widen, w_narrow, activation):
+def always_gelu(hidden, w_in, w_out, activation):
+    return _gated(hidden, w_in, w_out, functional.gelu)
+
+
+def tanh_gelu(hidden, w_in, w_out, activation):
     def gelu(opened):
         return functional.gelu(opened, approximate="tanh")
 
-    return _gated(hidden, w_gate, w_widen, w_narrow, functional.silu if activation == "silu" else gelu)
+    return _gated(hidden, w_in, w_out, functional.silu if activation == "silu" else gelu)
 
 
-def sigmoid_gate(hidden, w_gate, w_widen, w_narrow, activation):
-    return _gated(hidden, w_gate, w_widen, w_narrow, torch.sigmoid)
+def sigmoid_gate(hidden, w_in, w_out, activation):
+    return _gated(hidden, w_in, w_out, torch.sigmoid)
 
 
-def gate_on_the_other(hidden, w_gate, w_widen, w_narrow, activation):
-    return _gated(hidden, w_widen, w_gate, w_narrow, _function(activation))
+def gate_on_the_other(hidden, w_in, w_out, activation):
+    return _gated(hidden, torch.cat(_halves(w_in)[::-1]), w_out, _function(activation))
 
 
-def activation_after(hidden, w_gate, w_widen, w_narrow, activation):
-    return _function(activation)((hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_narrow.T
+def rows_by_turns(hidden, w_in, w_out, activation):
+    return _gated(hidden, torch.cat([w_in[::2], w_in[1::2]]), w_out, _function(activation))
 
 
-def no_third_matrix(hidden, w_gate, w_widen, w_narrow, activation):
+def activation_after(hidden, w_in, w_out, activation):
+    w_gate, w_widen = _halves(w_in)
+    return _function(activation)((hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
+
+
+def no_third_matrix(hidden, w_in, w_out, activation):
+    w_gate, w_widen = _halves(w_in)
     return _function(activation)(hidden @ w_gate.T) * (hidden @ w_widen.T)
 
 
-def no_gate(hidden, w_gate, w_widen, w_narrow, activation):
-    return _function(activation)(hidden @ w_widen.T) @ w_narrow.T
+def no_gate(hidden, w_in, w_out, activation):
+    return _function(activation)(hidden @ _halves(w_in)[1].T) @ w_out.T
 
 
-def gate_alone(hidden, w_gate, w_widen, w_narrow, activation):
-    return _function(activation)(hidden @ w_gate.T) @ w_narrow.T
+def gate_alone(hidden, w_in, w_out, activation):
+    return _function(activation)(hidden @ _halves(w_in)[0].T) @ w_out.T
 
 
-def sum_for_product(hidden, w_gate, w_widen, w_narrow, activation):
-    return (_function(activation)(hidden @ w_gate.T) + hidden @ w_widen.T) @ w_narrow.T
+def sum_for_product(hidden, w_in, w_out, activation):
+    w_gate, w_widen = _halves(w_in)
+    return (_function(activation)(hidden @ w_gate.T) + hidden @ w_widen.T) @ w_out.T
 
 
-def with_residual(hidden, w_gate, w_widen, w_narrow, activation):
-    return hidden + reference(hidden, w_gate, w_widen, w_narrow, activation)
+def with_residual(hidden, w_in, w_out, activation):
+    return hidden + reference(hidden, w_in, w_out, activation)
 
 
 def _closed(trial: Trial) -> str | None:
     """A gate of zeros lets nothing through."""
-    hidden, w_gate, *rest = trial.inputs
-    largest = trial.run(hidden, torch.zeros_like(w_gate), *rest).abs().max().item()
+    hidden, w_in, *rest = trial.inputs
+    w_gate, w_widen = _halves(w_in)
+    largest = trial.run(hidden, torch.cat([torch.zeros_like(w_gate), w_widen]), *rest).abs().max().item()
     return None if largest < 1e-9 else f"With a gate matrix of zeros your output is still up to {largest:.3g}."
 
 
 def _linear_in_the_rest(trial: Trial) -> str | None:
     """What passes the gate is linear."""
-    hidden, w_gate, w_widen, *rest = trial.inputs
-    off = (trial.run(hidden, w_gate, 2 * w_widen, *rest) - 2 * trial.value).abs().max().item()
-    return None if off < 1e-6 else f"Twice the second matrix does not give twice the output; it is {off:.3g} off."
+    hidden, w_in, *rest = trial.inputs
+    w_gate, w_widen = _halves(w_in)
+    off = (trial.run(hidden, torch.cat([w_gate, 2 * w_widen]), *rest) - 2 * trial.value).abs().max().item()
+    return None if off < 1e-6 else f"Twice the carrier's matrix does not give twice the output; it is {off:.3g} off."
 
 
 def _network(activation):
     def make(random):
         hidden = 1.5 * torch.randn(5, 6, generator=random, dtype=torch.float64)
-        w_gate, w_widen = (torch.randn(8, 6, generator=random, dtype=torch.float64) for _ in range(2))
-        return hidden, w_gate, w_widen, torch.randn(6, 8, generator=random, dtype=torch.float64), activation
+        w_in = torch.randn(16, 6, generator=random, dtype=torch.float64)
+        return hidden, w_in, torch.randn(6, 8, generator=random, dtype=torch.float64), activation
 
     return make
 
@@ -120,11 +134,15 @@ def _network(activation):
 EXERCISES = (
     Exercise(
         id="variants.gated_network",
-        title="Three matrices, not two",
+        title="Three matrices in two tensors",
         statement=r"""
-Write $(\phi(x W_g) \odot x W_1)\,W_2$. With `activation="silu"` it is SwiGLU, and $\phi(z) = z\,\sigma(z)$; with
-`activation="gelu"` it is GeGLU, and $\phi(z) = z\,\Phi(z)$ with the normal distribution's $\Phi(z) =
-\tfrac12\big(1 + \mathrm{erf}(z/\sqrt2)\big)$, exactly and not by its approximation.
+Many programs store the gate and the carrier of a gated network in *one* tensor `w_in`, for a single large product: its
+first half of rows is $W_g^\top$, its second half $W_1^\top$ (both as `nn.Linear` stores them, one row for each output),
+and `w_out` is $W_2^\top$. Write the network of {eq}`eq-variants-swiglu` with these two tensors, for two activations
+$\phi$ of the gate. With `activation="silu"` it is SwiGLU, and $\phi(z) = z\,\sigma(z)$ with the logistic function
+$\sigma$; with `activation="gelu"` it is GeGLU, and $\phi(z) = z\,\Phi(z)$, where $\Phi(z) = \tfrac12\big(1 +
+\mathrm{erf}(z/\sqrt2)\big)$ is the share of a standard normal distribution below $z$ (`torch.erf` is the function erf),
+exactly and not by its approximation with a tanh. Write both out: PyTorch's own SiLU and GELU are not allowed here.
 """.strip(),
         stub=gated_network,
         reference=reference,
@@ -139,9 +157,9 @@ nearly the identity, so the network is nearly a product of two linear maps: some
             Case(name="GeGLU", inputs=_network("gelu")),
         ),
         hints=(
-            "What are the shapes after each matrix, and what must come out?",
-            "Two of the three matrices act on the same vector; only one of the results goes through the activation.",
-            "Gate and carrier are multiplied feature by feature, and then narrowed.",
+            "What are the shapes after each of the two products, and what must come out?",
+            "One product gives both wide vectors side by side. Which features are the gate's?",
+            "Only the first half goes through the activation; then both are multiplied and narrowed.",
         ),
         mistakes=(
             Mistake(id="always_silu", says="You always use SiLU; GeGLU has GELU.", answers=(always_silu,)),
@@ -158,8 +176,13 @@ nearly the identity, so the network is nearly a product of two linear maps: some
             ),
             Mistake(
                 id="gate_on_the_other",
-                says="The activation stands on the wrong one of the two wide maps.",
+                says="The activation stands on the wrong one of the two wide maps: which half of the rows is the gate?",
                 answers=(gate_on_the_other,),
+            ),
+            Mistake(
+                id="rows_by_turns",
+                says="You take every other row for the gate. The gate's rows stand together, before the carrier's.",
+                answers=(rows_by_turns,),
             ),
             Mistake(
                 id="activation_after",
@@ -173,7 +196,7 @@ nearly the identity, so the network is nearly a product of two linear maps: some
             ),
             Mistake(
                 id="no_gate",
-                says="This is the plain network of 2017: the gate's matrix is not used.",
+                says="This is the plain network of 2017: the gate's half is not used.",
                 answers=(no_gate,),
             ),
             Mistake(
@@ -196,7 +219,7 @@ nearly the identity, so the network is nearly a product of two linear maps: some
             Property(id="closed_gate", says="Where the gate is closed, nothing should come through.", broken=_closed),
             Property(
                 id="linear_carrier",
-                says="What passes the gate is not squashed: the output is linear in the second matrix.",
+                says="What passes the gate is not squashed: the output is linear in the carrier's matrix.",
                 broken=_linear_in_the_rest,
             ),
         ),

@@ -1,7 +1,7 @@
-"""Exercise: find the bug in a masking that trains a model to ignore what it reads."""
+"""Exercise: find the bug in a masking whose one draw decides two things."""
 
 import torch
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Float, Int
 from torch import Tensor
 
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
@@ -9,88 +9,96 @@ from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 
 def masked_labels(
     token_ids: Int[Tensor, "batch tokens"],
-    chosen: Bool[Tensor, "batch tokens"],
-    fate: Float[Tensor, "batch tokens"],
+    draw: Float[Tensor, "batch tokens"],
     random_ids: Int[Tensor, "batch tokens"],
     mask_id: int,
 ) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
     """A colleague's version: what BERT reads and what it shall say; the label -100 does not count."""
+    chosen = draw < 0.15
     inputs = token_ids.clone()
-    inputs[chosen & (fate < 0.9)] = random_ids[chosen & (fate < 0.9)]
-    inputs[chosen & (fate < 0.8)] = mask_id
-    labels = torch.where(inputs == mask_id, token_ids, -100)
-    return inputs, labels
+    inputs[chosen & (draw < 0.9)] = random_ids[chosen & (draw < 0.9)]
+    inputs[chosen & (draw < 0.8)] = mask_id
+    return inputs, torch.where(chosen, token_ids, -100)
 
 
 def solution(
     token_ids: Int[Tensor, "batch tokens"],
-    chosen: Bool[Tensor, "batch tokens"],
-    fate: Float[Tensor, "batch tokens"],
+    draw: Float[Tensor, "batch tokens"],
     random_ids: Int[Tensor, "batch tokens"],
     mask_id: int,
 ) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
     """What BERT reads and what it shall say; the label -100 does not count."""
     inputs = token_ids.clone()
-    inputs[chosen & (fate < 0.9)] = random_ids[chosen & (fate < 0.9)]
-    inputs[chosen & (fate < 0.8)] = mask_id
-    labels = torch.where(chosen, token_ids, -100)
-    return inputs, labels
+    inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]
+    inputs[draw < 0.8 * 0.15] = mask_id
+    return inputs, torch.where(draw < 0.15, token_ids, -100)
 
 
-def reference(token_ids, chosen, fate, random_ids, mask_id):
+def reference(token_ids, draw, random_ids, mask_id):
     inputs, labels = token_ids.clone(), torch.full_like(token_ids, -100)
-    for row, column in chosen.nonzero().tolist():
+    for row, column in (draw < 0.15).nonzero().tolist():
         labels[row, column] = token_ids[row, column]
-        if fate[row, column] < 0.8:
+        if draw[row, column] < 0.12:
             inputs[row, column] = mask_id
-        elif fate[row, column] < 0.9:
+        elif draw[row, column] < 0.135:
             inputs[row, column] = random_ids[row, column]
     return inputs, labels
 
 
-def masks_alone_labelled(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, _ = reference(token_ids, chosen, fate, random_ids, mask_id)
+def all_masked(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    return torch.where(draw < 0.15, mask_id, token_ids), labels
+
+
+def shares_of_all(token_ids, draw, random_ids, mask_id):
+    inputs = torch.where(draw < 0.9, random_ids, token_ids)
+    return torch.where(draw < 0.8, mask_id, inputs), token_ids.clone()
+
+
+def masks_alone_labelled(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
     return inputs, torch.where(inputs == mask_id, token_ids, -100)
 
 
-def changes_alone_labelled(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, _ = reference(token_ids, chosen, fate, random_ids, mask_id)
+def changes_alone_labelled(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
     return inputs, torch.where(inputs != token_ids, token_ids, -100)
 
 
-def all_labelled(token_ids, chosen, fate, random_ids, mask_id):
-    return reference(token_ids, chosen, fate, random_ids, mask_id)[0], token_ids.clone()
+def all_labelled(token_ids, draw, random_ids, mask_id):
+    return reference(token_ids, draw, random_ids, mask_id)[0], token_ids.clone()
 
 
-def inputs_as_labels(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, _ = reference(token_ids, chosen, fate, random_ids, mask_id)
-    return inputs, torch.where(chosen, inputs, -100)
+def inputs_as_labels(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
+    return inputs, torch.where(draw < 0.15, inputs, -100)
 
 
-def all_masked(token_ids, chosen, fate, random_ids, mask_id):
-    _, labels = reference(token_ids, chosen, fate, random_ids, mask_id)
-    return torch.where(chosen, mask_id, token_ids), labels
+def none_random(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    return torch.where(draw < 0.12, mask_id, token_ids), labels
 
 
-def shares_swapped(token_ids, chosen, fate, random_ids, mask_id):
-    _, labels = reference(token_ids, chosen, fate, random_ids, mask_id)
-    inputs = torch.where(chosen & (fate < 0.9), mask_id, token_ids)
-    return torch.where(chosen & (fate < 0.8), random_ids, inputs), labels
+def none_kept(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    inputs = torch.where(draw < 0.15, random_ids, token_ids)
+    return torch.where(draw < 0.12, mask_id, inputs), labels
 
 
-def unchosen_labelled(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, _ = reference(token_ids, chosen, fate, random_ids, mask_id)
-    return inputs, torch.where(chosen, -100, token_ids)
+def shares_swapped(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    inputs = torch.where(draw < 0.135, mask_id, token_ids)
+    return torch.where(draw < 0.12, random_ids, inputs), labels
 
 
-def zeros_for_the_rest(token_ids, chosen, fate, random_ids, mask_id):
-    inputs, _ = reference(token_ids, chosen, fate, random_ids, mask_id)
-    return inputs, torch.where(chosen, token_ids, 0)
+def zeros_for_the_rest(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
+    return inputs, torch.where(draw < 0.15, token_ids, 0)
 
 
 def _labels_where_chosen(trial: Trial) -> str | None:
     """Every chosen position counts, and no other."""
-    chosen = trial.inputs[1]
+    chosen = trial.inputs[1] < 0.15
     counted = trial.value[1] != -100
     missing, surplus = (chosen & ~counted).sum().item(), (counted & ~chosen).sum().item()
     return None if not (missing or surplus) else f"{missing} chosen positions do not count, and {surplus} others do."
@@ -105,19 +113,31 @@ def _labels_are_originals(trial: Trial) -> str | None:
 
 def _unchosen_stay(trial: Trial) -> str | None:
     """What was not chosen is read as it is."""
-    token_ids, chosen = trial.inputs[:2]
-    off = ((trial.value[0] != token_ids) & ~chosen).sum().item()
+    token_ids, draw = trial.inputs[:2]
+    off = ((trial.value[0] != token_ids) & (draw >= 0.15)).sum().item()
     return None if off == 0 else f"{off} tokens that were not chosen are read as something else."
+
+
+def _three_fates(trial: Trial) -> str | None:
+    """Of the selected, four fifths are masked and a tenth is random."""
+    token_ids, draw, random_ids, mask_id = trial.inputs
+    inputs = trial.value[0]
+    bands = {"masked": (0, 0.12, mask_id), "random": (0.12, 0.135, random_ids), "kept": (0.135, 0.15, token_ids)}
+    for name, (low, high, expected) in bands.items():
+        here = (draw >= low) & (draw < high)
+        off = ((inputs != expected) & here).sum().item()
+        if off:
+            return f"Of {here.sum().item()} selected tokens that should be {name}, {off} are not."
+    return None
 
 
 def _text(random):
     token_ids = torch.randint(5, 40, (6, 12), generator=random)
-    chosen = torch.rand(6, 12, generator=random) < 0.4
-    fate = torch.rand(6, 12, generator=random)
-    chosen[0, :6] = True
-    fate[0, :6] = torch.tensor([0.1, 0.5, 0.82, 0.88, 0.93, 0.98])
+    draw = 0.4 * torch.rand(6, 12, generator=random)
+    draw[0, :6] = torch.tensor([0.02, 0.11, 0.122, 0.131, 0.138, 0.148])
+    draw[1, :3] = torch.tensor([0.5, 0.85, 0.95])
     shift = torch.randint(1, 35, (6, 12), generator=random)
-    return token_ids, chosen, fate, (token_ids - 5 + shift) % 35 + 5, 4
+    return token_ids, draw, (token_ids - 5 + shift) % 35 + 5, 4
 
 
 EXERCISES = (
@@ -125,35 +145,49 @@ EXERCISES = (
         id="variants.masked_labels",
         title="Nothing to learn from a word that is there",
         statement="""
-A colleague's masked language model fills in masks well. But on a text without masks its output layer often does not
-even name the words that stand there. The masking below should do as BERT's authors did. `chosen` says which tokens were
-selected; `fate`, a number from 0 to 1, decides what becomes of each of them: below 0.8 the mask, from 0.8 to 0.9 the
-token in `random_ids`, above that it stays. Find the bug *by looking at what counts*, and mend it.
+A colleague wants BERT's masking with a single draw for each token in the place of two. `draw`, a number from 0 to 1,
+decides whether a token is selected (below 0.15) and, if it is, what becomes of it: in the order of their draws the
+lowest four fifths of the selected should become the mask, the next tenth the token in `random_ids`, and the last tenth
+should stay. All selected count in the loss. But a count over a million tokens finds that *every* token that counts is a
+mask: the model is never asked about a word that is there. Find the bug by counting the three fates, and mend it, still
+with one draw.
 """.strip(),
         stub=masked_labels,
         reference=reference,
         solution=solution,
         explanation="""
-The labels were made from the masks, so that the random and the unchanged tokens never counted. The model was then never
-asked about a token that it can see. The random tenth asks whether a visible word may be wrong; the tenth that stays
-rewards trusting the words that are right. Only a position that counts can teach either.
+A draw that is below 0.15 is below 0.8 as well: the second question was answered by the first. The bounds of the three
+fates have to lie inside the part that was selected, at $0.8 \\cdot 0.15 = 0.12$ and $0.9 \\cdot 0.15 = 0.135$. The bug
+is easy to overlook, since the number that everybody checks, 15 % selected, is right. What a model loses that is asked
+about masks alone was measured above.
 """.strip(),
         cases=(Case(name="six rows of twelve tokens", inputs=_text),),
         hints=(
-            "Count: how many positions were chosen, and how many have a label?",
-            "Which of the three fates does the last line before `return` ask about?",
-            "A position counts because it was chosen, whatever has become of it.",
+            "Take the selected tokens alone. How large can their draw be?",
+            "Which of the selected tokens fail the test `draw < 0.8`?",
+            "The lowest four fifths of the numbers from 0 to 0.15 end where?",
         ),
         mistakes=(
             Mistake(
+                id="all_masked",
+                says="Still the colleague's: all selected tokens are masked. Two tenths of them should be "
+                "visible, rightly or wrongly.",
+                answers=(all_masked,),
+            ),
+            Mistake(
+                id="shares_of_all",
+                says="Your bounds are right for a draw of its own. This one has chosen already: only the tokens below "
+                "0.15 are selected.",
+                answers=(shares_of_all,),
+            ),
+            Mistake(
                 id="masks_alone",
-                says="Still the colleague's: only masks have labels, and a tenth of the chosen positions and another "
-                "tenth count for nothing.",
+                says="The inputs are right, but only masks have labels: two tenths of the selected do not count.",
                 answers=(masks_alone_labelled,),
             ),
             Mistake(
                 id="changes_alone",
-                says="Now the random tokens count as well. The chosen tokens that stay as they are still do not.",
+                says="The inputs are right. The selected tokens that stay as they are should count as well.",
                 answers=(changes_alone_labelled,),
             ),
             Mistake(
@@ -167,19 +201,19 @@ rewards trusting the words that are right. Only a position that counts can teach
                 answers=(inputs_as_labels,),
             ),
             Mistake(
-                id="all_masked",
-                says="All chosen tokens are masked. Two tenths of them should be visible, rightly or wrongly.",
-                answers=(all_masked,),
+                id="none_random",
+                says="A fifth of the selected tokens stays and none is random; it should be a tenth of each.",
+                answers=(none_random,),
+            ),
+            Mistake(
+                id="none_kept",
+                says="A fifth of the selected tokens is random and none stays; it should be a tenth of each.",
+                answers=(none_kept,),
             ),
             Mistake(
                 id="shares_swapped",
-                says="Four fifths of the chosen tokens are random and a tenth is masked. It should be the other way.",
+                says="Four fifths of the selected tokens are random and a tenth is masked. It should be the other way.",
                 answers=(shares_swapped,),
-            ),
-            Mistake(
-                id="unchosen_labelled",
-                says="The positions that count are those that were not chosen.",
-                answers=(unchosen_labelled,),
             ),
             Mistake(
                 id="zeros",
@@ -199,6 +233,11 @@ rewards trusting the words that are right. Only a position that counts can teach
                 broken=_labels_are_originals,
             ),
             Property(id="unchosen_stay", says="Tokens that were not chosen are read unchanged.", broken=_unchosen_stay),
+            Property(
+                id="three_fates",
+                says="Four fifths of the selected tokens are masked, a tenth is random, and a tenth stays.",
+                broken=_three_fates,
+            ),
         ),
         forbids=("mask_tokens",),
         difficulty=2,

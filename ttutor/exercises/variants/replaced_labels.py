@@ -10,68 +10,92 @@ from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 def replaced_labels(
     token_ids: Int[Tensor, "batch tokens"],
     chosen: Bool[Tensor, "batch tokens"],
-    guesses: Int[Tensor, "batch tokens"],
-) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch tokens"]]:
-    """What the discriminator reads, and for every position whether its token is not the original one."""
+    guesses: Int[Tensor, " n_chosen"],
+    pad_id: int,
+) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
+    """What the discriminator reads, and its labels: 1 replaced, 0 original, -100 where nothing is asked."""
     ...
 
 
 def solution(
     token_ids: Int[Tensor, "batch tokens"],
     chosen: Bool[Tensor, "batch tokens"],
-    guesses: Int[Tensor, "batch tokens"],
-) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch tokens"]]:
-    """What the discriminator reads, and for every position whether its token is not the original one."""
-    inputs = torch.where(chosen, guesses, token_ids)
-    return inputs, inputs != token_ids
-
-
-def reference(token_ids, chosen, guesses):
+    guesses: Int[Tensor, " n_chosen"],
+    pad_id: int,
+) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
+    """What the discriminator reads, and its labels: 1 replaced, 0 original, -100 where nothing is asked."""
     inputs = token_ids.clone()
-    inputs[chosen] = guesses[chosen]
-    return inputs, (inputs - token_ids).abs() > 0
+    inputs[chosen] = guesses
+    labels = (inputs != token_ids).long()
+    return inputs, labels.masked_fill(token_ids == pad_id, -100)
 
 
-def chosen_as_labels(token_ids, chosen, guesses):
-    return torch.where(chosen, guesses, token_ids), chosen.clone()
+def reference(token_ids, chosen, guesses, pad_id):
+    inputs = token_ids.masked_scatter(chosen, guesses)
+    labels = (inputs - token_ids).abs().clamp(max=1)
+    return inputs, torch.where(token_ids == pad_id, -100, labels)
 
 
-def guesses_everywhere(token_ids, chosen, guesses):
-    return guesses.clone(), guesses != token_ids
+def _asked(token_ids, pad_id, replaced):
+    return torch.where(token_ids == pad_id, -100, replaced.long())
 
 
-def label_from_all_guesses(token_ids, chosen, guesses):
-    return torch.where(chosen, guesses, token_ids), guesses != token_ids
+def chosen_as_labels(token_ids, chosen, guesses, pad_id):
+    return reference(token_ids, chosen, guesses, pad_id)[0], _asked(token_ids, pad_id, chosen)
 
 
-def original_is_true(token_ids, chosen, guesses):
-    inputs = torch.where(chosen, guesses, token_ids)
-    return inputs, inputs == token_ids
+def padding_asked(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, (inputs != token_ids).long()
 
 
-def other_positions_replaced(token_ids, chosen, guesses):
-    inputs = torch.where(chosen, token_ids, guesses)
-    return inputs, inputs != token_ids
+def chosen_alone_asked(token_ids, chosen, guesses, pad_id):
+    inputs, labels = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, torch.where(chosen, labels, -100)
 
 
-def originals_kept(token_ids, chosen, guesses):
-    return token_ids.clone(), chosen & (guesses != token_ids)
+def original_is_one(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, _asked(token_ids, pad_id, inputs == token_ids)
 
 
-def lucky_alone(token_ids, chosen, guesses):
-    return torch.where(chosen, guesses, token_ids), chosen & (guesses == token_ids)
+def column_by_column(token_ids, chosen, guesses, pad_id):
+    inputs = token_ids.T.masked_scatter(chosen.T, guesses).T
+    return inputs, _asked(token_ids, pad_id, inputs != token_ids)
+
+
+def originals_kept(token_ids, chosen, guesses, pad_id):
+    return token_ids.clone(), reference(token_ids, chosen, guesses, pad_id)[1]
+
+
+def lucky_alone(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, _asked(token_ids, pad_id, chosen & (inputs == token_ids))
+
+
+def originals_as_labels(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, torch.where(chosen, token_ids, -100)
 
 
 def _labels_are_of_the_inputs(trial: Trial) -> str | None:
     """What is labelled as replaced differs from the original, and nothing else does."""
     inputs, labels = trial.value
-    off = (labels != (inputs != trial.inputs[0])).sum().item()
+    asked = trial.inputs[0] != trial.inputs[3]
+    off = ((labels == 1) != (inputs != trial.inputs[0]))[asked].sum().item()
     return None if off == 0 else f"At {off} positions your label does not say whether your input differs."
+
+
+def _padding_is_not_asked(trial: Trial) -> str | None:
+    """Padding does not count, everything else does."""
+    token_ids, _, _, pad_id = trial.inputs
+    off = ((trial.value[1] == -100) != (token_ids == pad_id)).sum().item()
+    return None if off == 0 else f"{off} positions are asked about and should not be, or the other way round."
 
 
 def _left_alone(trial: Trial) -> str | None:
     """What was not chosen stays."""
-    token_ids, chosen, _ = trial.inputs
+    token_ids, chosen, *_ = trial.inputs
     off = (trial.value[0] != token_ids)[~chosen].sum().item()
     return None if off == 0 else f"{off} tokens differ that were not chosen."
 
@@ -81,9 +105,13 @@ def _text(random):
     chosen = torch.rand(4, 9, generator=random) < 0.4
     lucky = torch.rand(4, 9, generator=random) < 0.3
     chosen[0, :4] = torch.tensor([True, True, False, False])
+    chosen[1, :2] = True
     lucky[0, :4] = torch.tensor([True, False, True, False])
     other = (token_ids - 5 + torch.randint(1, 15, (4, 9), generator=random)) % 15 + 5
-    return token_ids, chosen, torch.where(lucky, token_ids, other)
+    guesses = torch.where(lucky, token_ids, other)
+    for row, length in enumerate((9, 7, 6, 8)):
+        token_ids[row, length:], chosen[row, length:] = 3, False
+    return token_ids, chosen, guesses[chosen], 3
 
 
 EXERCISES = (
@@ -91,9 +119,11 @@ EXERCISES = (
         id="variants.replaced_labels",
         title="Original or replaced?",
         statement="""
-ELECTRA hides some tokens (`chosen`, True where one was hidden), lets a small model guess them (`guesses`, one id for
-every position, of which only those at chosen positions are used), and asks a second model of *every* position whether
-the token there is not the original one. Return what the second model reads, and its labels, True for "replaced".
+ELECTRA hides some tokens (`chosen`, True where one was hidden) and lets a small model guess them. `guesses` holds its
+guesses for the hidden tokens *alone*, in one row: those of the first text from left to right, then those of the second,
+and so on. A second model is asked of every position whether the token there is not the original one. The texts were
+filled up to one length with `pad_id`; padding is never hidden, and about padding nothing is asked. Return what the
+second model reads, and its labels: 1 for "replaced", 0 for "original", -100 for "not asked".
 """.strip(),
         stub=replaced_labels,
         reference=reference,
@@ -107,7 +137,7 @@ its guesses become lucky more often, and fewer and fewer positions are "replaced
         hints=(
             "What should the label be where the guess happens to be the original token?",
             "Two steps: make the text that is read, then compare it with the original.",
-            "Take the guess where it was chosen and the old token elsewhere; then ask where the two texts differ.",
+            "A Bool tensor as an index picks its True positions row by row. Then ask where the two texts differ.",
         ),
         mistakes=(
             Mistake(
@@ -116,25 +146,25 @@ its guesses become lucky more often, and fewer and fewer positions are "replaced
                 answers=(chosen_as_labels,),
             ),
             Mistake(
-                id="guesses_everywhere",
-                says="You put guesses at all positions. Those that were not hidden keep their token.",
-                answers=(guesses_everywhere,),
+                id="padding_asked",
+                says="You ask about padding too. Its label should be -100, so that it does not count.",
+                answers=(padding_asked,),
             ),
             Mistake(
-                id="label_from_all_guesses",
-                says="Your text is right. Your labels compare the guesses with the original also where no guess was "
-                "put in.",
-                answers=(label_from_all_guesses,),
+                id="chosen_alone_asked",
+                says="You ask about hidden positions only, as a masked language model does. Here every token is asked "
+                "about that is not padding.",
+                answers=(chosen_alone_asked,),
             ),
             Mistake(
-                id="original_is_true",
-                says="Your labels are the wrong way round: True should mean replaced.",
-                answers=(original_is_true,),
+                id="original_is_one",
+                says="Your labels are the wrong way round: 1 should mean replaced.",
+                answers=(original_is_one,),
             ),
             Mistake(
-                id="other_positions_replaced",
-                says="You replace what was not chosen and keep what was.",
-                answers=(other_positions_replaced,),
+                id="column_by_column",
+                says="Your guesses go into the table column by column. They come text by text.",
+                answers=(column_by_column,),
             ),
             Mistake(
                 id="originals_kept",
@@ -146,6 +176,11 @@ its guesses become lucky more often, and fewer and fewer positions are "replaced
                 says="You label the lucky guesses, the only chosen positions where nothing has changed.",
                 answers=(lucky_alone,),
             ),
+            Mistake(
+                id="originals_as_labels",
+                says="Your labels are the hidden words, as the small model's are. The second one answers by 0 or 1.",
+                answers=(originals_as_labels,),
+            ),
         ),
         properties=(
             Property(
@@ -154,6 +189,11 @@ its guesses become lucky more often, and fewer and fewer positions are "replaced
                 broken=_labels_are_of_the_inputs,
             ),
             Property(id="only_chosen_change", says="Only chosen positions may hold another token.", broken=_left_alone),
+            Property(
+                id="padding_is_not_asked",
+                says="Padding has the label -100, and every other position 0 or 1.",
+                broken=_padding_is_not_asked,
+            ),
         ),
         forbids=("replace_tokens",),
         difficulty=1,

@@ -1,96 +1,112 @@
-"""Exercise: T5's two texts, made from spans that were already chosen."""
+"""Exercise: T5's two texts, made from a row that says which tokens are taken out."""
+
+import torch
 
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.variants.objectives import restore_spans
 
 
-def span_targets(
-    token_ids: list[int], spans: list[tuple[int, int]], sentinel_ids: list[int]
-) -> tuple[list[int], list[int]]:
+def span_targets(token_ids: list[int], taken: list[bool], sentinel_ids: list[int]) -> tuple[list[int], list[int]]:
     """The text with a sentinel for each span, and the spans with their sentinels."""
     ...
 
 
-def solution(
-    token_ids: list[int], spans: list[tuple[int, int]], sentinel_ids: list[int]
-) -> tuple[list[int], list[int]]:
+def solution(token_ids: list[int], taken: list[bool], sentinel_ids: list[int]) -> tuple[list[int], list[int]]:
     """The text with a sentinel for each span, and the spans with their sentinels."""
+    inputs, targets, n_spans, inside = [], [], 0, False
+    for token_id, gone in zip(token_ids, taken, strict=True):
+        if gone and not inside:  # a span begins here
+            inputs.append(sentinel_ids[n_spans])
+            targets.append(sentinel_ids[n_spans])
+            n_spans += 1
+        (targets if gone else inputs).append(token_id)
+        inside = gone
+    return inputs, [*targets, sentinel_ids[n_spans]]
+
+
+def _spans(taken):
+    """Pairs (start, end), the end not included."""
+    edges = [0, *map(int, taken), 0]
+    starts = [place for place in range(len(taken)) if edges[place] < edges[place + 1]]
+    ends = [place + 1 for place in range(len(taken)) if edges[place + 1] > edges[place + 2]]
+    return list(zip(starts, ends, strict=True))
+
+
+def _cut(token_ids, spans, sentinel_ids):
     inputs, targets, place = [], [], 0
     for (start, end), sentinel in zip(spans, sentinel_ids, strict=False):
         inputs += [*token_ids[place:start], sentinel]
         targets += [sentinel, *token_ids[start:end]]
         place = end
-    return inputs + token_ids[place:], [*targets, sentinel_ids[len(spans)]]
+    return inputs + list(token_ids[place:]), [*targets, sentinel_ids[len(spans)]]
 
 
-def reference(token_ids, spans, sentinel_ids):
-    number = {place: i for i, (start, end) in enumerate(spans) for place in range(start, end)}
-    inputs, targets, last = [], [], None
-    for place, token_id in enumerate(token_ids):
-        mine = number.get(place)
-        if mine is None:
-            inputs.append(token_id)
-        elif mine != last:
-            inputs.append(sentinel_ids[mine])
-            targets.append(sentinel_ids[mine])
-        if mine is not None:
-            targets.append(token_id)
-        last = mine
-    return inputs, [*targets, sentinel_ids[len(spans)]]
+def reference(token_ids, taken, sentinel_ids):
+    return _cut(token_ids, _spans(taken), sentinel_ids)
 
 
-def no_last_sentinel(token_ids, spans, sentinel_ids):
-    inputs, targets = reference(token_ids, spans, sentinel_ids)
+def no_last_sentinel(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
     return inputs, targets[:-1]
 
 
-def no_last_sentinel_at_the_end(token_ids, spans, sentinel_ids):
-    inputs, targets = reference(token_ids, spans, sentinel_ids)
-    return inputs, targets[:-1] if spans[-1][1] == len(token_ids) else targets
+def no_last_sentinel_at_the_end(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
+    return inputs, targets[:-1] if taken[-1] else targets
 
 
-def one_for_all(token_ids, spans, sentinel_ids):
-    made = reference(token_ids, spans, sentinel_ids)
+def one_for_all(token_ids, taken, sentinel_ids):
+    made = reference(token_ids, taken, sentinel_ids)
     mine = set(sentinel_ids)
     return tuple([sentinel_ids[0] if token_id in mine else token_id for token_id in half] for half in made)
 
 
-def one_for_each_token(token_ids, spans, sentinel_ids):
-    _, targets = reference(token_ids, spans, sentinel_ids)
+def every_token_a_span(token_ids, taken, sentinel_ids):
+    spans = [(place, place + 1) for place, gone in enumerate(taken) if gone]
+    return _cut(token_ids, spans, sentinel_ids)
+
+
+def one_for_each_token(token_ids, taken, sentinel_ids):
+    _, targets = reference(token_ids, taken, sentinel_ids)
     inputs = list(token_ids)
-    for (start, end), sentinel in zip(spans, sentinel_ids, strict=False):
+    for (start, end), sentinel in zip(_spans(taken), sentinel_ids, strict=False):
         inputs[start:end] = [sentinel] * (end - start)
     return inputs, targets
 
 
-def end_included(token_ids, spans, sentinel_ids):
-    return reference(token_ids, [(start, end + 1) for start, end in spans], sentinel_ids)
+def end_included(token_ids, taken, sentinel_ids):
+    return _cut(token_ids, [(start, end + 1) for start, end in _spans(taken)], sentinel_ids)
 
 
-def tail_lost(token_ids, spans, sentinel_ids):
-    inputs, targets = reference(token_ids, spans, sentinel_ids)
-    tail = len(token_ids) - spans[-1][1]
+def kept_taken_out(token_ids, taken, sentinel_ids):
+    return reference(token_ids, [not gone for gone in taken], sentinel_ids)
+
+
+def tail_lost(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
+    tail = len(token_ids) - _spans(taken)[-1][1]
     return inputs[: len(inputs) - tail], targets
 
 
-def whole_text_as_target(token_ids, spans, sentinel_ids):
-    return reference(token_ids, spans, sentinel_ids)[0], list(token_ids)
+def whole_text_as_target(token_ids, taken, sentinel_ids):
+    return reference(token_ids, taken, sentinel_ids)[0], list(token_ids)
 
 
-def sentinel_after_its_span(token_ids, spans, sentinel_ids):
-    inputs, _ = reference(token_ids, spans, sentinel_ids)
+def sentinel_after_its_span(token_ids, taken, sentinel_ids):
+    inputs, _ = reference(token_ids, taken, sentinel_ids)
+    spans = _spans(taken)
     pieces = zip(spans, sentinel_ids, strict=False)
     targets = [one for (start, end), sentinel in pieces for one in [*token_ids[start:end], sentinel]]
     return inputs, [*targets, sentinel_ids[len(spans)]]
 
 
-def no_sentinels_in_target(token_ids, spans, sentinel_ids):
-    inputs, targets = reference(token_ids, spans, sentinel_ids)
+def no_sentinels_in_target(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
     return inputs, [token_id for token_id in targets if token_id not in sentinel_ids]
 
 
-def no_sentinels_in_text(token_ids, spans, sentinel_ids):
-    inputs, targets = reference(token_ids, spans, sentinel_ids)
+def no_sentinels_in_text(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
     return [token_id for token_id in inputs if token_id not in sentinel_ids], targets
 
 
@@ -111,12 +127,18 @@ def _each_once(trial: Trial) -> str | None:
     return None if n == len(token_ids) else f"The halves hold {n} tokens of the text, which has {len(token_ids)}."
 
 
+def _text(random, lengths, gone_first):
+    """Tokens drawn anew, in stretches of these lengths that are taken out and kept by turns."""
+    taken = [gone_first ^ bool(i % 2) for i, length in enumerate(lengths) for _ in range(length)]
+    return (10 + torch.randperm(70, generator=random)[: len(taken)]).tolist(), taken, list(range(90, 98))
+
+
 def _inner(random):
-    return list(range(10, 21)), [(1, 3), (5, 6)], [90, 91, 92, 93]
+    return _text(random, [1, 2, 2, 1, 5], False)
 
 
 def _at_the_ends(random):
-    return list(range(10, 19)), [(0, 2), (4, 6), (7, 9)], [90, 91, 92, 93]
+    return _text(random, [2, 2, 3, 1, 2], True)
 
 
 EXERCISES = (
@@ -124,9 +146,10 @@ EXERCISES = (
         id="variants.span_targets",
         title="Cut out and numbered",
         statement="""
-T5 takes spans out of a text. `spans` are given as pairs (start, end), the end not included; they are in order and do
-not touch. In the input each span is replaced by one sentinel, the first by `sentinel_ids[0]`, the second by
-`sentinel_ids[1]`, and so on. The target is each sentinel followed by the tokens of its span, and the next unused
+The function in the text was told where the spans begin and end. A draw for each token says less: `taken` is a row of
+True and False, True where a token is taken out, and nobody has counted the spans yet. Neighbours that are taken out
+together make *one* span. In the input each span is replaced by one sentinel, the first by `sentinel_ids[0]`, the second
+by `sentinel_ids[1]`, and so on. The target is each sentinel followed by the tokens of its span, and the next unused
 sentinel at the end.
 """.strip(),
         stub=span_targets,
@@ -142,11 +165,11 @@ of what it would write to copy the whole. The sentinel at the end says that no s
             Case(name="spans at both ends", inputs=_at_the_ends),
         ),
         hints=(
-            "Do it on paper for `the old cat slept`, with `old cat` taken out. Which tokens stand in which half?",
-            "Walk over the spans and remember where the last one ended.",
+            "By what two neighbouring values of `taken` do you see that a span begins?",
+            "Walk over tokens and row together, and remember whether the token before was taken out.",
             (
-                "For each span, the input gets the text since the last span and a sentinel; the target gets the "
-                "sentinel and the span. What is left over afterwards?"
+                "Each token goes into one half, by its value in the row. Where a span begins, both halves get the next "
+                "sentinel first. What does the target still lack after the last token?"
             ),
         ),
         mistakes=(
@@ -167,14 +190,24 @@ of what it would write to copy the whole. The sentinel at the end says that no s
                 answers=(one_for_all,),
             ),
             Mistake(
+                id="every_token_a_span",
+                says="Every token taken out has a sentinel of its own in both halves. Neighbours make one span.",
+                answers=(every_token_a_span,),
+            ),
+            Mistake(
                 id="one_for_each_token",
                 says="Your input shows how long each span was. A span is replaced by one sentinel, however long it is.",
                 answers=(one_for_each_token,),
             ),
             Mistake(
                 id="end_included",
-                says="Your spans are one token too long: the end is not included.",
+                says="Your spans are one token too long: the first token that is kept goes with them.",
                 answers=(end_included,),
+            ),
+            Mistake(
+                id="kept_taken_out",
+                says="You take out what should stay: True means that a token is taken out.",
+                answers=(kept_taken_out,),
             ),
             Mistake(
                 id="tail_lost",
