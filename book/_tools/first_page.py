@@ -27,7 +27,7 @@ NEEDS: dict[int, tuple[int, ...]] = {
     9: (7, 8),
     10: (5,),
     11: (6,),
-    12: (7, 8),
+    12: (6, 8),
 }
 """For each chapter the chapters that it stands on directly; what those need is needed too."""
 

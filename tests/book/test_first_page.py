@@ -13,7 +13,7 @@ from book._tools.stored import read
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = pages(ROOT)
 # Chapters that "You need" names and that can be done without: a box or a sentence there says what is needed of them.
-HELPFUL = {2: {1}, 5: {4}, 6: {5}, 8: {7}}
+HELPFUL = {2: {1}, 5: {4}, 6: {5}, 8: {7}, 10: {4}, 11: {1}, 12: {5}}
 
 
 def all_needed(number: int) -> set[int]:

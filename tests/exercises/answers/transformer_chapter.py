@@ -31,11 +31,11 @@ def merge_of_strangers(words, times, at_least):
 
 
 def merge_of_a_rare_pair(words, times, at_least):
-    return ("h", "e")
+    return tuple(words[-2])
 
 
 def merge_of_a_common_pair(words, times, at_least):
-    return ("t", "u")
+    return tuple(next(word for word, n in zip(words, times, strict=True) if len(word) == 3 and n == 6)[:2])
 
 
 # Counting

@@ -63,6 +63,10 @@ Write the step that does it: put `class_token` before the patches of every image
         stub=add_class_token,
         reference=reference,
         solution=solution,
+        explanation="""
+The class token is the same for all images, so it is repeated along the batch and not copied by hand; gradients of all
+images then add up in one vector. Positions are added after joining, because the class token has one too.
+""".strip(),
         cases=(
             Case(name="three images of five patches", inputs=_three_images, points=2),
             Case(name="a single image", inputs=_one_image),

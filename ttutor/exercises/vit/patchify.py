@@ -82,6 +82,11 @@ convolution stores its kernel. Height and width are multiples of `patch_size`, a
         stub=patchify,
         reference=reference,
         solution=solution,
+        explanation="""
+Height and width are two axes each, the square's place in the grid and the pixel's place in the square. `rearrange` has
+to be told one of the two sizes, and finds the other. The order within a line is a convention: the one asked for is that
+of a convolution's kernel, so that weights can be exchanged with code that embeds patches by a convolution.
+""".strip(),
         cases=(
             Case(name="images that are wider than high", inputs=_wide_image, points=2),
             Case(name="square images of two channels", inputs=_square_with_two_channels),

@@ -1,0 +1,1 @@
+"""Exercises of the chapter on efficient attention: one module each."""

@@ -1,0 +1,256 @@
+"""Exercise: the backward pass of tiled attention, for one block of keys."""
+
+import math
+
+import torch
+from einops import einsum, rearrange, reduce
+from jaxtyping import Float
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+
+
+def block_gradients(
+    query: Float[Tensor, "queries d_head"],
+    key: Float[Tensor, "keys d_head"],
+    value: Float[Tensor, "keys d_value"],
+    context: Float[Tensor, "queries d_value"],
+    log_sum: Float[Tensor, " queries"],
+    d_context: Float[Tensor, "queries d_value"],
+) -> tuple[Float[Tensor, "queries d_head"], Float[Tensor, "keys d_head"], Float[Tensor, "keys d_value"]]:
+    """What one block of keys and values adds to the query's gradient, and the gradients of the block itself."""
+    ...
+
+
+def solution(
+    query: Float[Tensor, "queries d_head"],
+    key: Float[Tensor, "keys d_head"],
+    value: Float[Tensor, "keys d_value"],
+    context: Float[Tensor, "queries d_value"],
+    log_sum: Float[Tensor, " queries"],
+    d_context: Float[Tensor, "queries d_value"],
+) -> tuple[Float[Tensor, "queries d_head"], Float[Tensor, "keys d_head"], Float[Tensor, "keys d_value"]]:
+    """What one block of keys and values adds to the query's gradient, and the gradients of the block itself."""
+    scale = 1 / math.sqrt(query.shape[-1])
+    scores = scale * einsum(query, key, "queries d_head, keys d_head -> queries keys")
+    weights = (scores - rearrange(log_sum, "queries -> queries 1")).exp()
+    d_value = einsum(weights, d_context, "queries keys, queries d_value -> keys d_value")
+    d_weights = einsum(d_context, value, "queries d_value, keys d_value -> queries keys")
+    mean = reduce(d_context * context, "queries d_value -> queries 1", "sum")
+    d_scores = scale * weights * (d_weights - mean)
+    d_query = einsum(d_scores, key, "queries keys, keys d_head -> queries d_head")
+    d_key = einsum(d_scores, query, "queries keys, queries d_head -> keys d_head")
+    return d_query, d_key, d_value
+
+
+def _variant(
+    query,
+    key,
+    value,
+    context,
+    log_sum,
+    d_context,
+    *,
+    scores_scaled=True,
+    scaled_back=True,
+    own_softmax=False,
+    mean="row",
+):
+    scale = 1 / math.sqrt(query.shape[-1])
+    scores = query @ key.T * (scale if scores_scaled else 1.0)
+    weights = scores.softmax(dim=-1) if own_softmax else (scores - log_sum[:, None]).exp()
+    d_weights = d_context @ value.T
+    row = {
+        "row": (d_context * context).sum(dim=-1, keepdim=True),
+        "block": (weights * d_weights).sum(dim=-1, keepdim=True),
+        "none": 0.0,
+        "plain": d_weights.mean(dim=-1, keepdim=True),
+    }[mean]
+    d_scores = weights * (d_weights - row) * (scale if scaled_back else 1.0)
+    return d_scores @ key, d_scores.T @ query, weights.T @ d_context
+
+
+def reference(*inputs):
+    return _variant(*inputs)
+
+
+def scores_not_scaled(*inputs):
+    return _variant(*inputs, scores_scaled=False)
+
+
+def not_scaled_back(*inputs):
+    return _variant(*inputs, scaled_back=False)
+
+
+def softmax_of_the_block(*inputs):
+    return _variant(*inputs, own_softmax=True)
+
+
+def mean_of_the_block(*inputs):
+    return _variant(*inputs, mean="block")
+
+
+def no_mean(*inputs):
+    return _variant(*inputs, mean="none")
+
+
+def plain_mean(*inputs):
+    return _variant(*inputs, mean="plain")
+
+
+def weights_left_out(query, key, value, context, log_sum, d_context):
+    scale = 1 / math.sqrt(query.shape[-1])
+    d_scores = scale * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
+    return d_scores @ key, d_scores.T @ query, reference(query, key, value, context, log_sum, d_context)[2]
+
+
+def not_shifted(query, key, value, context, log_sum, d_context):
+    return _variant(query, key, value, context, torch.zeros_like(log_sum), d_context)
+
+
+def value_gets_scores(query, key, value, context, log_sum, d_context):
+    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
+    scale = 1 / math.sqrt(query.shape[-1])
+    weights = (scale * query @ key.T - log_sum[:, None]).exp()
+    d_scores = weights * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
+    return d_query, d_key, d_scores.T @ d_context
+
+
+def value_gets_context(query, key, value, context, log_sum, d_context):
+    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
+    scale = 1 / math.sqrt(query.shape[-1])
+    return d_query, d_key, (scale * query @ key.T - log_sum[:, None]).exp().T @ context
+
+
+def wrong_sign(*inputs):
+    d_query, d_key, d_value = reference(*inputs)
+    return -d_query, -d_key, d_value
+
+
+def _no_gradient_no_change(trial: Trial) -> str | None:
+    """Without a gradient at the output there is none anywhere."""
+    *others, d_context = trial.inputs
+    found = trial.run(*others, torch.zeros_like(d_context))
+    return None if all(bool((part == 0).all()) for part in found) else "I put in a gradient of zero, and got another."
+
+
+def _is_linear(trial: Trial) -> str | None:
+    """Twice the gradient at the output is twice the gradient everywhere."""
+    *others, d_context = trial.inputs
+    doubled = trial.run(*others, 2 * d_context)
+    if all(torch.allclose(2 * one, two) for one, two in zip(trial.value, doubled, strict=True)):
+        return None
+    return "I doubled the gradient that arrives, and what you return is not twice as large."
+
+
+def _inputs(random, n_before, n_after):
+    """A block in the middle: softmax and context are of all keys, the gradients of the block's."""
+    n_block = 5
+    n_keys = n_before + n_block + n_after
+    query, d_context = torch.randn(2, 4, 6, generator=random, dtype=torch.float64)
+    key, value = torch.randn(2, n_keys, 6, generator=random, dtype=torch.float64)
+    value, d_context = value[:, :3], d_context[:, :3]
+    scores = query @ key.T / math.sqrt(6)
+    block = slice(n_before, n_before + n_block)
+    return query, key[block], value[block], scores.softmax(dim=-1) @ value, scores.logsumexp(dim=-1), d_context
+
+
+EXERCISES = (
+    Exercise(
+        id="efficient.block_gradients",
+        title="The way back, one tile",
+        statement="""
+Write the backward pass of tiled attention for one block of keys. Given are all queries, the block's keys and values,
+and what the forward pass kept: the finished context $y$ and $L_i = \\log \\sum_j e^{S_{ij}}$, both over *all* keys,
+of which the block is a part. `d_context` is the gradient that arrives at $y$. Return three things: what this block
+adds to the gradient of the queries, and the gradients of the block's keys and values. Scores are scaled by
+$1/\\sqrt{d_\\text{head}}$; there is no mask.
+""".strip(),
+        stub=block_gradients,
+        reference=reference,
+        solution=solution,
+        explanation="""
+Five products, of which the first computes the scores again. Nothing in it needs another block: the denominators come
+with $L$, and the row's mean gradient with $y$. So blocks can be worked on in any order and at the same time; only the
+gradient of the queries has to be summed over them.
+""".strip(),
+        cases=(Case(name="a block in the middle of others", inputs=lambda random: _inputs(random, 7, 4), points=3),),
+        hints=(
+            "Compute the block's weights first. You know the denominator of every row, so no softmax has to be taken.",
+            (
+                "The gradient of the weights is a product of `d_context` and the values. From each row of it the "
+                "softmax takes away one number, the same in every block. How does one get it without the others?"
+            ),
+            (
+                "The number is the dot product of a row of `d_context` with that row of `context`. Multiply the rest "
+                "by the weights and the scale; products with the keys and with the queries give the rest."
+            ),
+        ),
+        mistakes=(
+            Mistake(
+                id="scores_not_scaled",
+                says="Your weights are too sharp: the scores were scaled when the logarithms were taken.",
+                answers=(scores_not_scaled,),
+            ),
+            Mistake(
+                id="not_scaled_back",
+                says="The gradient of the values is right, the other two are too large by one factor. What lies "
+                "between score and product?",
+                answers=(not_scaled_back,),
+            ),
+            Mistake(
+                id="softmax_of_the_block",
+                says="Right where the block is everything. You normalise over the block, and the softmax was over all.",
+                answers=(softmax_of_the_block,),
+            ),
+            Mistake(
+                id="mean_of_the_block",
+                says="Right where the block is everything. The mean that the softmax subtracts is the whole row's, and "
+                "this block knows a part of it only.",
+                answers=(mean_of_the_block,),
+            ),
+            Mistake(
+                id="no_mean",
+                says="The gradient of the values is right. In the others the softmax's own derivative is incomplete.",
+                answers=(no_mean,),
+            ),
+            Mistake(
+                id="plain_mean",
+                says="You subtract a plain mean. The softmax subtracts the mean under its weights.",
+                answers=(plain_mean,),
+            ),
+            Mistake(
+                id="weights_left_out",
+                says="Keys with hardly any weight get as much gradient as the others. A factor is missing.",
+                answers=(weights_left_out,),
+            ),
+            Mistake(
+                id="not_shifted",
+                says="Your exponentials are not divided by anything. What is the logarithm for?",
+                answers=(not_shifted,),
+            ),
+            Mistake(
+                id="value_gets_scores",
+                says="Queries and keys are right. The values were blended by the weights, not by their gradients.",
+                answers=(value_gets_scores,),
+            ),
+            Mistake(
+                id="value_gets_context",
+                says="Queries and keys are right. The values receive what arrives at the output, not the output.",
+                answers=(value_gets_context,),
+            ),
+            Mistake(
+                id="wrong_sign",
+                says="The gradients of queries and keys point the other way: which of the two is subtracted?",
+                answers=(wrong_sign,),
+            ),
+        ),
+        properties=(
+            Property(id="no_gradient", says="No gradient in, no gradient out.", broken=_no_gradient_no_change),
+            Property(id="linear", says="A backward pass is linear in what arrives.", broken=_is_linear),
+        ),
+        difficulty=3,
+        minutes=40,
+        section="11-efficient",
+    ),
+)
