@@ -15,7 +15,7 @@ SECONDS := $(VENV)/.install-seconds
 TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book test notebooks student instructor experiments lab serve bench soak clean
+.PHONY: help install book pdf test notebooks student instructor experiments lab serve bench soak clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -37,6 +37,9 @@ install: $(STAMP)  ## set up .venv with the pinned packages and this project
 
 book: $(STAMP)  ## build the book and say where to open it
 	$(PY) book/_tools/build.py
+
+pdf: book  ## print the whole book to _build/html/ttutor.pdf (needs a Chromium)
+	$(PY) book/_tools/pdf.py
 
 test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
 	$(PY) tests/run.py $(if $(LAX),--lax)

@@ -28,6 +28,7 @@ sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
 
 from ttutor.exercises import find  # noqa: E402
 from ttutor.exercises.source import imports, solution_source, stub_source  # noqa: E402
+from ttutor.grading.assignment import Worth  # noqa: E402
 from ttutor.grading.judging import Grader  # noqa: E402
 from ttutor.grading.marks import SourceFile, Submission  # noqa: E402
 
@@ -43,14 +44,8 @@ WRONG = "def my_softmax(scores, dim=-1):\n    powers = scores.exp()\n    return 
 
 
 @dataclass(frozen=True)
-class Worth:
-    exercise_id: str
-    points: float = 10.0
-
-
-@dataclass(frozen=True)
 class Homework:
-    exercises: tuple[Worth, ...] = tuple(map(Worth, IDS))
+    exercises: tuple[Worth, ...] = tuple(Worth(one, 10.0) for one in IDS)
     seed: str = "the seed of the benchmark"
     seconds: float = 5.0
     memory: int = 2048
@@ -99,7 +94,7 @@ def measure(level: str, n_submissions: int, n_lanes: int) -> dict[str, float]:
     wall = time.monotonic() - started
     each = [row for one in told for row in one["each"]]
     firsts = [one["each"][0][0] for one in told]
-    usual = [row[0] for row in each if row[0] < 4.0]
+    usual = [row[0] for row in each if row[0] < 4.0] or [row[0] for row in each]
     return {
         "level": level,
         "lanes": n_lanes,

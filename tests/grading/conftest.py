@@ -67,8 +67,8 @@ def mark_of(pytestconfig) -> Iterator[Callable[[Exercise], ExerciseMark]]:
         def mark(exercise: Exercise) -> ExerciseMark:
             if exercise.id not in marks:
                 chapter = [one for one in grader.exercises if submission is not None or one.chapter == exercise.chapter]
-                graded = grader.grade(submission or solutions(chapter))
-                marks.update({one.exercise_id: one for one in graded.exercises if find(one.exercise_id) in chapter})
+                graded, ids = grader.grade(submission or solutions(chapter)), [one.id for one in chapter]
+                marks.update({one.exercise_id: one for one in graded.exercises if one.exercise_id in ids})
             return marks[exercise.id]
 
         yield mark

@@ -28,6 +28,9 @@ class Asked:
     exercise_id: str
     points: float = 10.0
 
+    def case_hidden(self, name: str, hidden: bool) -> bool:
+        return hidden
+
 
 @dataclass(frozen=True)
 class Homework:

@@ -71,7 +71,13 @@ def _exercise(worth: Worth, text: str) -> ExerciseMark:
     states = [State.OK if state is State.OK else state, State.OK if state is State.WRONG else state, state]
     names = ("one row", "two rows", HIDDEN)
     cases = tuple(
-        CaseMark(name=name, state=one, earned=int(one is State.OK), possible=1, hidden=name == HIDDEN)
+        CaseMark(
+            name=name,
+            state=one,
+            earned=int(one is State.OK),
+            possible=1,
+            hidden=worth.case_hidden(name, name == HIDDEN),
+        )
         for name, one in zip(names, states, strict=True)
     )
     return ExerciseMark(

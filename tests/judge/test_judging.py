@@ -193,7 +193,7 @@ def test_points_of_the_assignment_count(grader, monkeypatch):
 
 
 def test_a_mistake_of_the_grader_writes_no_mark(grader, monkeypatch):
-    monkeypatch.setattr("ttutor.grading.judging.verdict_on", lambda *args: 1 / 0)
+    monkeypatch.setattr("ttutor.grading.marking.verdict_on", lambda *args: 1 / 0)
     mark = grader.grade(handed_in(solved(TASKS[0])))
     assert mark.state is State.GRADER_ERROR
     assert mark.exercises[0].state is State.GRADER_ERROR

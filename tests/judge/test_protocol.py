@@ -10,6 +10,7 @@ import time
 
 import pytest
 
+from tests.judge.bench import eventually
 from ttutor.grading.apart.framing import BODY_CAP, HEADER_CAP, Malformed, frame, parse_json, read_frame, write_all
 from ttutor.grading.channel import Channel, Ended, TimedOut
 
@@ -31,6 +32,18 @@ def line():
 
 def soon(seconds: float = 5.0) -> float:
     return time.monotonic() + seconds
+
+
+def flood(fd: int) -> int:
+    """Write to a pipe whatever it takes within a moment; return how much that was."""
+    os.set_blocking(fd, False)
+    written, until = 0, time.monotonic() + 0.5
+    while time.monotonic() < until:
+        try:
+            written += os.write(fd, bytes(1 << 16))
+        except BlockingIOError:
+            time.sleep(0.01)
+    return written
 
 
 def test_frames_go_both_ways(line):
@@ -77,6 +90,53 @@ def test_who_is_gone_is_gone(line, sent):
         channel.receive(soon())
     with pytest.raises(Ended):
         channel.send({"id": 1}, b"x" * 5_000_000, soon())
+
+
+def test_who_is_gone_stays_gone(line):
+    channel, _, theirs_out = line
+    write_all(theirs_out, frame({"id": 1}) + b"\0")
+    os.close(theirs_out)
+    assert channel.receive(soon()) == ({"id": 1}, b"")
+    for _ in range(3):
+        with pytest.raises(Ended):
+            channel.receive(soon())
+
+
+def test_a_flood_stays_where_it_comes_from(line):
+    _, _, theirs_out = line
+    assert 1 << 16 < flood(theirs_out) < 4 << 20
+
+
+def test_what_is_used_is_asked_for_while_nothing_comes():
+    reads, theirs_out = os.pipe()
+    theirs_in, writes = os.pipe()
+    channel = Channel(reads, writes, lambda: True)
+    with pytest.raises(Ended, match="too much memory"):
+        channel.receive(soon())
+    channel.close()
+    os.close(theirs_in)
+    os.close(theirs_out)
+
+
+@pytest.mark.parametrize("is_flood", [False, True])
+def test_closing_waits_for_nobody_and_leaves_nothing(is_flood):
+    """A process that was left behind may hold the other ends for longer than anybody listens."""
+    before = threading.active_count()
+    reads, theirs_out = os.pipe()
+    theirs_in, writes = os.pipe()
+    channel = Channel(reads, writes)
+    if is_flood:
+        flood(theirs_out)
+    with pytest.raises(TimedOut):
+        channel.send({"id": 1}, b"x" * 1_000_000, soon(0.1))
+    channel.close()
+    assert threading.active_count() > before  # who writes is stuck, and nobody waits for it
+    os.close(theirs_in)
+    os.close(theirs_out)
+    assert eventually(lambda: threading.active_count() == before)
+    for fd in (reads, writes):
+        with pytest.raises(OSError, match="Bad file descriptor"):
+            os.fstat(fd)
 
 
 @pytest.mark.parametrize(

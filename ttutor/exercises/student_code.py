@@ -1,4 +1,7 @@
-"""What can be seen of an answer without running it: untouched, no function at all, or a shortcut."""
+"""What can be seen of an answer without running it: untouched, no function at all, or a shortcut.
+
+The grader sees the same of code that it has not loaded: `ttutor.grading.apart.code`, which must do without this one.
+"""
 
 from __future__ import annotations
 

@@ -15,6 +15,10 @@ class Assigned(Protocol):
     exercise_id: str
     points: float
 
+    def case_hidden(self, name: str, hidden: bool) -> bool:
+        """Return whether a case is hidden from students here, given what the exercise itself says."""
+        ...
+
 
 @runtime_checkable
 class ToGrade(Protocol):

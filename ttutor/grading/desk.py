@@ -85,7 +85,6 @@ class Desk:
         else:
             mark = grader.grade(submission)
             _check(self.assignment, submission, mark)
-        mark = replace(mark, exercises=tuple(map(_as_asked, self.assignment.exercises, mark.exercises)))
         more = tuple(note for note in mark.notes if note not in submission.notes)
         return replace(mark, notes=submission.notes + more, versions=_versions() | mark.versions)
 
@@ -120,12 +119,6 @@ def _nothing(worth: Worth, state: State) -> ExerciseMark:
 
     title = find(worth.exercise_id).title
     return ExerciseMark(exercise_id=worth.exercise_id, title=title, state=state, earned=0.0, possible=worth.points)
-
-
-def _as_asked(worth: Worth, one: ExerciseMark) -> ExerciseMark:
-    """An exercise with those of its cases hidden that the assignment hides."""
-    cases = (replace(case, hidden=worth.case_hidden(case.name, case.hidden)) for case in one.cases)
-    return replace(one, cases=tuple(cases))
 
 
 def _standing(path: Path, key: str) -> SubmissionMark | None:

@@ -104,7 +104,7 @@ class _Started:
         """End it and what it left behind; remove its folder."""
         memory = _peak(self.process.pid)
         self.channel.close()
-        if os.name == "posix":
+        if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self.process.pid, signal.SIGKILL)
         self.process.kill()

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 
 from ttutor.exercises.registry import find
 from ttutor.exercises.source import imports, solution_source
+from ttutor.grading.assignment import Worth
 from ttutor.grading.attacks import ATTACKS, PAIRS, TARGET, Attack
 from ttutor.grading.judging import Grader
 from ttutor.grading.marks import SourceFile, State, Submission, SubmissionMark
@@ -41,16 +42,10 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class _Asked:
-    exercise_id: str
-    points: float
-
-
-@dataclass(frozen=True)
 class Besieged:
     """An assignment of the one exercise that attacks pretend to answer, with little time."""
 
-    exercises: tuple[_Asked, ...] = (_Asked(TARGET, 10.0),)
+    exercises: tuple[Worth, ...] = (Worth(TARGET, 10.0),)
     seed: str = "the seed of the siege"
     seconds: float = CALL_SECONDS
     memory: int = 1024

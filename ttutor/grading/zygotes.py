@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import os
-import select
 import socket
 import subprocess
 import time
@@ -162,9 +161,11 @@ class WarmLane:
     def _hear(self, seconds: float) -> dict[str, Any]:
         deadline, said = time.monotonic() + seconds, b""
         while not said.endswith(b"\n"):
-            if not select.select([self._orders], [], [], max(0.0, deadline - time.monotonic()))[0]:
-                raise SandboxError(f"the sandbox did not answer within {seconds:.0f} s")
-            part = self._orders.recv(65536)
+            self._orders.settimeout(max(0.001, deadline - time.monotonic()))
+            try:
+                part = self._orders.recv(65536)
+            except TimeoutError:
+                raise SandboxError(f"the sandbox did not answer within {seconds:.0f} s") from None
             if not part:
                 raise SandboxError(f"the sandbox did not start or has ended: {self._complaint()}")
             said += part

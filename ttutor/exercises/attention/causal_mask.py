@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ttutor import masks
 from ttutor.exercises.attention import causal_mask_mistakes as wrong
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
 
 
@@ -46,6 +47,12 @@ def _first(trial: Trial, fault: Tensor, clause: str) -> Finding | None:
     return Finding(text, trial.value, masks.causal_mask(n_queries, n_keys)) if n_keys < 20 else Finding(text)
 
 
+def _newest(generator):
+    """The newest few tokens of a text."""
+    n_queries = drawn(generator, 3, 5)
+    return n_queries, n_queries + drawn(generator, 3, 6)
+
+
 EXERCISES = (
     Exercise(
         id="attention.causal_mask",
@@ -67,7 +74,7 @@ is a row of True. A mask that begins in the corner whatever the sizes trains wel
 cache is used.
 """.strip(),
         cases=(
-            Case(name="three queries and seven keys", inputs=lambda generator: (3, 7)),
+            Case(name="a few queries and more keys", inputs=_newest),
             Case(name="one query and 1,100 keys", inputs=lambda generator: (1, 1100)),
         ),
         hints=(

@@ -7,6 +7,7 @@ from torch import Tensor
 
 from ttutor import masks
 from ttutor.exercises.attention import padding_mask_mistakes as wrong
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 
 
@@ -24,13 +25,15 @@ def reference(token_ids, pad_id):
     return masks.padding_mask(token_ids, pad_id)
 
 
-def _rows(generator, lengths, pad_id, *, left):
-    """Sentences of these lengths, padded on one side to a width of 7; ids 0 to 9, the pad's own left out."""
-    token_ids = torch.randint(9, (len(lengths), 7), generator=generator)
+def _rows(generator, pad_id, *, left):
+    """Three sentences of three lengths, padded on one side; ids 0 to 9, the pad's own left out."""
+    width = drawn(generator, 7, 9)
+    lengths = (width - torch.randperm(3, generator=generator)).tolist()
+    token_ids = torch.randint(9, (3, width), generator=generator)
     token_ids[token_ids >= pad_id] += 1
     token_ids[:, 2:5] = torch.tensor([0, 9, 0 if pad_id else 9])  # ids below and above that of the padding
     for row, length in zip(token_ids, lengths, strict=True):
-        row[slice(0, 7 - length) if left else slice(length, 7)] = pad_id
+        row[slice(0, width - length) if left else slice(length, width)] = pad_id
     return token_ids, pad_id
 
 
@@ -52,8 +55,8 @@ the axis of the *keys*: it says who may be looked at. What a padded position its
 hiding it as a query too would make rows that see nothing.
 """.strip(),
         cases=(
-            Case(name="padding on the right", inputs=lambda generator: _rows(generator, (7, 5, 6), 4, left=False)),
-            Case(name="padding on the left", inputs=lambda generator: _rows(generator, (5, 7, 6), 3, left=True)),
+            Case(name="padding on the right", inputs=lambda generator: _rows(generator, 4, left=False)),
+            Case(name="padding on the left", inputs=lambda generator: _rows(generator, 3, left=True)),
         ),
         hints=(
             (

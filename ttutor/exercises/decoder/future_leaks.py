@@ -6,6 +6,7 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
 
 
@@ -130,23 +131,24 @@ def _normalised(rows):
 
 def _through_the_norm(random):
     """A window of two ahead, after a norm that sees no constant added to a vector and no factor; faint."""
-    mixing = torch.rand(6, 6, generator=random, dtype=torch.float64).tril(2) + 0.1 * torch.eye(6, dtype=torch.float64)
-    mixing = torch.where(torch.ones(6, 6).triu(1).bool(), 0.01 * mixing, mixing)
+    n = drawn(random, 6, 8)
+    mixing = torch.rand(n, n, generator=random, dtype=torch.float64).tril(2) + 0.1 * torch.eye(n, dtype=torch.float64)
+    mixing = torch.where(torch.ones(n, n).triu(1).bool(), 0.01 * mixing, mixing)
 
     def block(hidden):
         # The first features see one ahead, the last two see two ahead.
         one_ahead, two_ahead = mixing.tril(1) @ _normalised(hidden), mixing @ _normalised(hidden)
         return torch.cat([one_ahead[:, :-2], two_ahead[:, -2:]], dim=1)
 
-    return block, torch.randn(6, 5, generator=random, dtype=torch.float64)
+    return block, torch.randn(n, 5, generator=random, dtype=torch.float64)
 
 
 def _through_the_mean(random):
     """The mean of all tokens is taken away, and then each sees its past."""
-    mixing = torch.rand(5, 5, generator=random, dtype=torch.float64).tril()
-    return lambda hidden: mixing @ (hidden - hidden.mean(dim=0)), torch.randn(
-        5, 4, generator=random, dtype=torch.float64
-    )
+    n = drawn(random, 5, 7)
+    mixing = torch.rand(n, n, generator=random, dtype=torch.float64).tril()
+    hidden = torch.randn(n, 4, generator=random, dtype=torch.float64)
+    return lambda hidden: mixing @ (hidden - hidden.mean(dim=0)), hidden
 
 
 EXERCISES = (

@@ -5,6 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.exercises.positions import alibi_bias_mistakes as wrong
 from ttutor.positions import AlibiPositions
@@ -58,6 +59,16 @@ def _evenly(trial: Trial) -> str | None:
     return None if bend < 1e-6 else f"Along the last query's row the step from key to key changes by {bend:.3g}."
 
 
+def _whole_text(generator):
+    n_tokens = drawn(generator, 5, 7)
+    return 4, n_tokens, n_tokens
+
+
+def _newest(generator):
+    n_queries = drawn(generator, 3, 4)
+    return 8, n_queries, n_queries + drawn(generator, 2, 3)
+
+
 EXERCISES = (
     Exercise(
         id="positions.alibi_bias",
@@ -80,8 +91,8 @@ $\\tfrac1{256}$ takes off four hundredths of a point. The heads look at windows 
 edge.
 """.strip(),
         cases=(
-            Case(name="four heads, five queries and five keys", inputs=lambda generator: (4, 5, 5)),
-            Case(name="eight heads, three queries and seven keys", inputs=lambda generator: (8, 3, 7)),
+            Case(name="four heads, as many queries as keys", inputs=_whole_text),
+            Case(name="eight heads, more keys than queries", inputs=_newest),
         ),
         hints=(
             "Write the 5 by 5 table of distances on paper. What stands on its diagonal, what beside it?",

@@ -6,6 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor import positions
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Mistake
 from ttutor.exercises.positions import sinusoidal_encoding_mistakes as wrong
 from ttutor.exercises.positions.sinusoidal_encoding_probes import PROPERTIES
@@ -27,6 +28,14 @@ def solution(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
 
 def reference(max_len, d_model):
     return positions.sinusoidal_encoding(max_len, d_model)
+
+
+def _even(generator):
+    return drawn(generator, 11, 15), one_of(generator, (6, 8, 10))
+
+
+def _odd(generator):
+    return one_of(generator, (8, 10, 12)), one_of(generator, (7, 9))
 
 
 EXERCISES = (
@@ -53,8 +62,8 @@ so this solution, like the package, computes them in float64 and rounds at the e
 and accepts angles computed in float32 as well.)
 """.strip(),
         cases=(
-            Case(name="eleven positions of width eight", inputs=lambda generator: (11, 8)),
-            Case(name="nine positions of width seven", inputs=lambda generator: (9, 7)),
+            Case(name="an even width", inputs=_even),
+            Case(name="an odd width", inputs=_odd),
         ),
         hints=(
             (

@@ -2,6 +2,7 @@
 
 import math
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.exercises.training import warmup_rate_mistakes as wrong
 from ttutor.translation.schedule import noam_rate
@@ -22,16 +23,22 @@ def reference(step, d_model, warmup, factor):
     return noam_rate(max(step, 1), d_model, warmup, factor)
 
 
+def _settings(generator):
+    """Width, steps of the warm-up and factor."""
+    return 8 * drawn(generator, 10, 14), 10 * drawn(generator, 4, 6), 2.5
+
+
 def _step_zero(generator):
-    return 0, 96, 50, 2.5
+    return 0, *_settings(generator)
 
 
 def _while_warming_up(generator):
-    return 7, 96, 50, 2.5
+    return drawn(generator, 6, 9), *_settings(generator)
 
 
 def _long_after(generator):
-    return 200, 96, 50, 2.5
+    d_model, warmup, factor = _settings(generator)
+    return 4 * warmup, d_model, warmup, factor
 
 
 def _two_branches_that_do_not_meet(trial: Trial) -> str | None:

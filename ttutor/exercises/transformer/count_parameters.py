@@ -4,6 +4,7 @@ import torch
 
 from ttutor.decoder import Decoder
 from ttutor.encoder import Encoder
+from ttutor.exercises.draws import drawn, one_of
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 
 
@@ -175,6 +176,11 @@ def _starts_at_the_tables(trial: Trial) -> str | None:
     return None if rest == 0 else f"The layers grow as they should; besides, yours has {rest:+,} parameters."
 
 
+def _sizes(random):
+    """Vocabulary, width and inner width, the last not four times the one before."""
+    return one_of(random, (79, 83, 89, 97)), one_of(random, (10, 12, 14)), drawn(random, 26, 28)
+
+
 EXERCISES = (
     Exercise(
         id="transformer.count_parameters",
@@ -194,8 +200,8 @@ projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}$.""
         r"$2\,\lvert V\rvert\,d$ more than tied. "
         r"Why the number of heads does not occur: the heads divide the matrices among themselves and add nothing.",
         cases=(
-            Case(name="five layers and two, tied", inputs=lambda random: (97, 10, 34, 5, 2, True)),
-            Case(name="two layers and three, untied", inputs=lambda random: (89, 12, 30, 2, 3, False)),
+            Case(name="five layers and two, tied", inputs=lambda random: (*_sizes(random), 5, 2, True)),
+            Case(name="two layers and three, untied", inputs=lambda random: (*_sizes(random), 2, 3, False)),
         ),
         hints=(
             "How many attentions, feed-forward networks and norms has a layer of each stack?",

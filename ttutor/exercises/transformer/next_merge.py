@@ -3,6 +3,9 @@
 import math
 from collections import Counter
 from itertools import pairwise
+from string import ascii_lowercase
+
+import torch
 
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.tokenization.merging import CutWords
@@ -72,7 +75,11 @@ CORPUS = {
 
 
 def _inputs(random):
-    return [word.split() for word in CORPUS], list(CORPUS.values()), AT_LEAST
+    """The corpus in another alphabet and another order, so that no letter can be known beforehand."""
+    order = torch.randperm(26, generator=random).tolist()
+    alphabet = dict(zip(ascii_lowercase, (ascii_lowercase[place] for place in order), strict=True))
+    words = [[alphabet[letter] for letter in word.split()] for word in CORPUS]
+    return words, list(CORPUS.values()), AT_LEAST
 
 
 def _counted(words, times):

@@ -5,6 +5,7 @@ from einops import rearrange
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.masks import causal_mask, padding_mask
 
@@ -135,9 +136,10 @@ def _inputs(generator):
     source_ids = torch.randint(0, 9, (3, 6), generator=generator)
     target_ids = torch.randint(0, 9, (3, 6), generator=generator)
     source_ids[0, 4:] = source_ids[2, 5] = 9
-    target_ids[1, 3:] = target_ids[2, 2] = 9
+    target_ids[1, drawn(generator, 3, 5) :] = target_ids[2, drawn(generator, 1, 4)] = 9
     source_ids[1, 0] = target_ids[0, 1] = 0
-    return source_ids, target_ids, 9
+    order = torch.randperm(3, generator=generator)
+    return source_ids[order], target_ids[order], 9
 
 
 EXERCISES = (

@@ -94,7 +94,7 @@ EXERCISES = (
         title="What the cache weighs",
         statement="""
 A decoder has read `n_tokens` tokens of each of `batch` texts, and keeps all their keys and values, in every layer. How
-many bytes are that in bf16, two bytes a number? The model has grouped queries: `n_kv_heads` key/value heads of width
+many bytes is that in bf16, two bytes a number? The model has grouped queries: `n_kv_heads` key/value heads of width
 `d_head` in each layer. With a `window` it keeps the last `window` tokens of each text only; `None` means that it keeps
 all.
 

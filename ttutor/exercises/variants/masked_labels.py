@@ -158,8 +158,8 @@ with one draw.
         explanation="""
 A draw that is below 0.15 is below 0.8 as well: the second question was answered by the first. The bounds of the three
 fates have to lie inside the part that was selected, at $0.8 \\cdot 0.15 = 0.12$ and $0.9 \\cdot 0.15 = 0.135$. The bug
-is easy to overlook, since the number that everybody checks, 15 % selected, is right. What a model loses that is asked
-about masks alone was measured above.
+is easy to overlook, since the number that everybody checks, 15 % selected, is right. The chapter trains a BERT in just
+this way: see the block "100, 0, 0" of its run.
 """.strip(),
         cases=(Case(name="six rows of twelve tokens", inputs=_text),),
         hints=(

@@ -1,4 +1,8 @@
-"""What compiled code shows without being run: its steps, and the names that it uses."""
+"""What compiled code shows without being run: its steps, and the names that it uses.
+
+`steps` and `names_in` stand in `ttutor.exercises.student_code` too, some thirty lines. They cannot be shared: exercises
+know nothing of the grader, and what runs apart has nothing of the package but this folder. Tests hold them together.
+"""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import errno
 import os
+import re
 import struct
 from collections.abc import Iterable
 
@@ -24,6 +25,7 @@ __all__ = [
     "limit",
     "mount_empty",
     "mount_empty_around",
+    "mounts_below",
     "no_new_rights",
     "unshare_network",
     "unshare_worker",
@@ -114,27 +116,39 @@ def unshare_network() -> None:
 def mount_empty(where: str, options: str, *, read_only: bool = False) -> None:
     """Mount an empty folder in memory over another; needs own namespaces."""
     flags = 2 | 4 | (1 if read_only else 0)  # no set-user-id programs, no devices
-    kind, place = b"tmpfs", where.encode()
+    kind, place = b"tmpfs", os.fsencode(where)
     _checked(_libc().mount(kind, place, kind, flags, options.encode()), f"mount {where}")
 
 
 def mount_empty_around(where: str, options: str) -> None:
     """Mount an empty folder in memory over another, but keep what is mounted inside that one, such as packages."""
-    inside = [(place, os.open(place, os.O_PATH | os.O_CLOEXEC)) for place in _mounted_below(where)]
+    with open("/proc/self/mountinfo", "rb") as file:
+        places = mounts_below(where, file.read())
+    inside = [(place, os.open(place, os.O_PATH | os.O_CLOEXEC)) for place in places]
     mount_empty(where, options)
     for place, fd in inside:
         os.makedirs(place, mode=0o755, exist_ok=True)
         source = f"/proc/self/fd/{fd}".encode()
-        _checked(_libc().mount(source, place.encode(), None, BIND | RECURSIVE, None), f"mount {place}")
+        _checked(_libc().mount(source, os.fsencode(place), None, BIND | RECURSIVE, None), f"mount {place}")
         os.close(fd)
 
 
-def _mounted_below(where: str) -> list[str]:
-    """The mounts inside a folder, without those inside one another."""
-    with open("/proc/self/mountinfo", encoding="utf-8") as file:
-        places = [line.split()[4].encode().decode("unicode_escape") for line in file]  # a blank is written \040
-    below = sorted({place for place in places if place.startswith(f"{where}/")})
+def mounts_below(where: str, mountinfo: bytes) -> list[str]:
+    """Return the mounts inside a folder, without those inside one another.
+
+    Args:
+        where: the folder, as an absolute path.
+        mountinfo: the text of ``/proc/self/mountinfo``, see proc(5); its fifth column is where each mount stands.
+    """
+    columns = [line.split(b" ")[4] for line in mountinfo.splitlines()]
+    places = {os.fsdecode(re.sub(rb"\\([0-7]{3})", _character, column)) for column in columns}
+    below = sorted(place for place in places if place.startswith(f"{where}/"))
     return [place for place in below if not any(place.startswith(f"{other}/") for other in below)]
+
+
+def _character(octal: re.Match[bytes]) -> bytes:
+    """What proc(5) writes as a number: blank, tab, line break and backslash."""
+    return bytes([int(octal[1], 8)])
 
 
 def limit(*, memory: int | None, processes: int | None, file_size: int = 32 << 20, files: int = 256) -> None:
