@@ -1,0 +1,37 @@
+"""What the instructors' page names exists."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from book._tools.build import read_toc
+from ttutor.claims import all_claims
+from ttutor.exercises import exercises
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "book" / "instructors.md").read_text(encoding="utf-8")
+CHAPTERS = [page.removeprefix("book/") for page in read_toc() if re.match(r"book/\d\d-", page)]
+PLAN = TEXT[TEXT.index("## Planning a course") : TEXT.index("## Assigning")]
+
+
+def test_every_exercise_that_is_suggested_exists() -> None:
+    stems = "|".join(chapter[3:] for chapter in CHAPTERS)
+    named = set(re.findall(rf"`((?:{stems})\.\w+)`", PLAN))
+    assert len(named) > 20
+    assert named - {exercise.id for exercise in exercises()} == set()
+
+
+def test_every_claim_that_is_named_is_linked_to_its_chapter() -> None:
+    named = re.findall(r"\b[A-Z]{2,3}-\d\d\b(?=<)", PLAN)
+    links = {claim: page for page, claim in re.findall(r'href="([\w-]+)\.html#claim-([A-Z]+-\d\d)"', PLAN)}
+    assert set(named) == set(links)
+    assert {claim: page[3:] for claim, page in links.items()} == {id_: all_claims()[id_].chapter for id_ in links}
+
+
+def test_the_longest_syllabus_has_every_chapter_once_and_each_has_a_goal() -> None:
+    table = PLAN[PLAN.index("Three syllabi") : PLAN.index("What needs what")]
+    weeks = re.findall(r"\* - \d+\n  - ([^\n]*)", table)
+    assert [re.search(r"<(\d\d-\w+)>", week)[1] for week in weeks] == CHAPTERS
+    goals = re.findall(r"^\{doc\}`Chapter \d+ <(\d\d-\w+)>`\n: Goal: .+\n: Homework: .+\n: Stumbling", PLAN, re.M)
+    assert goals == CHAPTERS
