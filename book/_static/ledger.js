@@ -31,7 +31,7 @@
   });
   form.addEventListener("change", filter);
   form.addEventListener("submit", (event) => event.preventDefault());
+  // A browser that comes back to the page has put the reader's choice back before this event.
+  window.addEventListener("pageshow", filter);
   form.hidden = false;
-  form.reset();
-  filter();
 })();

@@ -8,6 +8,7 @@ chapter and verdict; without scripts the page shows all.
 from __future__ import annotations
 
 import json
+import re
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -17,6 +18,7 @@ from pathlib import Path
 
 from docutils import nodes
 from sphinx.application import Sphinx
+from sphinx.domains import Domain
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
@@ -26,6 +28,7 @@ from ttutor.measurement import lines
 TITLES = {"multihead": "Multi-head attention", "efficient": "Efficiency", "vit": "Vision"}
 COUNTED = [verdict for verdict in VERDICTS if verdict != "out of scope"]
 SCRIPT = "ledger.js"
+SOURCE = re.compile(r"Source:</strong> (\w+) \(see the bibliography\)")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -61,12 +64,12 @@ class _Callouts(HTMLParser):
 
 
 def title(stem: str) -> str:
-    """Return a chapter's name on the page.
+    """Return a chapter's number and name on the page.
 
     >>> title("vit"), title("encoder")
-    ('Vision', 'Encoder')
+    ('10. Vision', '5. Encoder')
     """
-    return TITLES.get(stem, stem.capitalize())
+    return f"{1 + list(chapters()).index(stem)}. {TITLES.get(stem, stem.capitalize())}"
 
 
 def chapter_page(root: Path, stem: str) -> Path | None:
@@ -199,6 +202,33 @@ def _controls() -> nodes.raw:
     return nodes.raw("", markup, format="html")
 
 
+def cite(app: Sphinx, doctree: nodes.document, docname: str) -> None:
+    """In the callouts of a chapter, let the key of a work be a link to it (Sphinx event ``doctree-resolved``)."""
+    domain = app.env.get_domain("cite")
+    works = {citation.key: citation for citation in domain.citations}
+
+    def reference(match: re.Match[str]) -> str:
+        work = works.get(match[1])
+        if work is None:
+            return match[0]
+        address = app.builder.get_relative_uri(docname, work.bibliography_key.docname)
+        return f'Source:</strong> <a href="{address}#{work.citation_id}">{escape(named(domain, match[1]))}</a>'
+
+    for node in doctree.findall(nodes.raw):
+        if "ttutor-claim" in node.rawsource or "ttutor-claim" in node.astext():
+            text = SOURCE.sub(reference, node.astext())
+            node.children = [nodes.Text(text)]
+
+
+def named(domain: Domain, key: str) -> str:
+    """A work by its first author and its year."""
+    entry = domain.bibdata.data.entries[key]
+    authors = entry.persons["author"]
+    surname = " ".join([*authors[0].prelast_names, *authors[0].last_names])
+    more = " et al." if len(authors) > 2 else f" and {' '.join(authors[1].last_names)}" if len(authors) == 2 else ""
+    return f"{surname}{more}, {entry.fields['year']}"
+
+
 def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:
     """Load the ledger's script on the page that has a ledger, and on no other."""
     if doctree is not None and any("ledger-claim" in node["classes"] for node in doctree.findall(nodes.container)):
@@ -209,4 +239,5 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the directive and its script."""
     app.add_directive("claims-ledger", ClaimsLedger)
     app.connect("html-page-context", add_script)
+    app.connect("doctree-resolved", cite)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

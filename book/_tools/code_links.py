@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 
 from docutils import nodes
@@ -11,6 +12,7 @@ from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
 
 KINDS = ("class", "exception", "function")
+IMPORTED = re.compile(r"^from ttutor[\w.]* import (\([^)]*\)|.*)$", re.MULTILINE)
 UNLINKED = ("book/api",)
 
 
@@ -40,6 +42,21 @@ def is_free(node: nodes.literal) -> bool:
     return True
 
 
+def imported(doctree: nodes.document) -> set[str]:
+    """Return the names that a page's code imports from the package."""
+    code = "\n".join(block.astext() for block in doctree.findall(nodes.literal_block))
+    return {name for names in IMPORTED.findall(code) for name in re.findall(r"\w+", names)}
+
+
+def is_a_word(name: str) -> bool:
+    """Whether a name could be anything: a page's own variable, or a plain word.
+
+    >>> is_a_word("draw"), is_a_word("causal_mask"), is_a_word("Translator")
+    (True, False, False)
+    """
+    return name.isalpha() and name.islower()
+
+
 def section_of(node: nodes.Node) -> nodes.Node | None:
     """Return the section in which a node stands."""
     while node is not None and not isinstance(node, nodes.section):
@@ -56,11 +73,12 @@ def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         for name, entry in app.env.get_domain("py").objects.items()
         if not entry.aliased
     }
-    names, seen = short_names(objects), set()
+    names, seen, here = short_names(objects), set(), imported(doctree)
     for node in list(doctree.findall(nodes.literal)):
         name = node.astext().partition("(")[0]
         place = (id(section_of(node)), name)
-        if name not in names or place in seen or not is_free(node):
+        is_meant = name in names and (name in here or not is_a_word(name))
+        if not is_meant or place in seen or not is_free(node):
             continue
         seen.add(place)
         page, anchor, _ = objects[names[name]]

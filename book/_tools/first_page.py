@@ -113,8 +113,8 @@ def draw(addresses: dict[int, str]) -> str:
         <title id="course-map-title">Which chapter stands on which. {html.escape(" ".join(in_words().split()))}</title>
         <defs><marker id="course-map-tip" viewBox="0 0 8 8" refX="7" refY="4" markerWidth="7" markerHeight="7"
         orient="auto"><path d="M0,0 L8,4 L0,8 z"/></marker></defs>{arrows}{boxes}</svg>
-        <figcaption>An arrow leads from a chapter to those that stand on it. Chapter 1 is where the story begins; no
-        other needs it.</figcaption></figure>"""
+        <figcaption>An arrow leads from a chapter to those that stand on it. Where a chapter borrows a single
+        idea from another, its first box says which. No chapter needs all of Chapter 1.</figcaption></figure>"""
     )
 
 

@@ -144,9 +144,10 @@ Find the bug, *by feeding it noise*, and mend it.
         reference=reference,
         solution=solution,
         explanation="""
-The test looked at held-out samples; the fit looked at all of them. With 21 numbers to fit
-for each label and 181 samples, a linear map can fit part of any labels, and the bug looks like a discovery. Noise is the cheapest control there
-is: put it in before you believe a probe. (A control task asks more: it has the same inputs and meaningless labels.)
+The test looked at held-out samples; the fit looked at all of them. With 21 numbers to fit for each label and 181
+samples, a linear map can fit part of any labels, and the bug looks like a discovery. Noise is the cheapest control
+there is: put it in before you believe a probe. (A control task asks more: it has the same inputs and meaningless
+labels.)
 """.strip(),
         cases=(Case(name="181 vectors of 20 features", inputs=_vectors),),
         hints=(

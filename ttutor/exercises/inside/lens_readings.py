@@ -119,8 +119,8 @@ EXERCISES = (
         title="The lens, from the stream to probabilities",
         statement="""
 `streams` holds the residual stream of a pre-norm model after each of its layers. Read each of them as if it were the
-last: through the model's final LayerNorm (`gain`, `bias`, and 1e-5 added to the variance), through the `unembedding`
-(one row a word), to probabilities over the words.
+last: through the model's final LayerNorm (`gain`, `bias`, and 1e-5 added to the variance), written out by you, through
+the `unembedding` (one row a word), to probabilities over the words.
 """.strip(),
         stub=lens_readings,
         reference=reference,
@@ -133,7 +133,10 @@ trained for the last stream, and what an early one says through them is a readin
         cases=(Case(name="three streams of growing length", inputs=_streams),),
         hints=(
             "What does the model itself do between the last stream and the logits?",
-            "LayerNorm over the features of each token, for every layer on its own; then one product, then a softmax.",
+            (
+                "LayerNorm over the features of each token, for every layer on its own (its variance is divided by "
+                "d_model, not by d_model - 1); then one product, then a softmax."
+            ),
             (
                 "Centre, divide by the root of variance plus 1e-5, times gain, plus bias; then against the rows of the "
                 "unembedding; the softmax runs over words."

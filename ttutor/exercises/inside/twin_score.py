@@ -150,7 +150,7 @@ EXERCISES = (
         id="inside.twin_score",
         title="A stricter score for induction",
         statement="""
-`ttutor.inside.induction_score` gives a head credit for looking after *any* earlier occurrence of the present token.
+`ttutor.inside.induction_score` gives a head credit for looking at what follows *any* earlier occurrence of the present token.
 Write a stricter one. Only the key right after the *latest* earlier occurrence counts. The score of a head is the mean
 of that weight over the queries whose token has occurred before; other queries do not count. `weights` are those of a
 causal model on one text.
@@ -159,9 +159,10 @@ causal model on one text.
         reference=reference,
         solution=solution,
         explanation="""
-Both scores are right for what they say. On blocks that repeat, each token with one successor, they differ little; in
-text, where "the" is followed by many things, a head that averages over all earlier successors and one that takes the
-latest do different work. A score is a definition, and a head can be "an induction head" by one and not by another.
+Both scores are right for what they say. On blocks that repeat several times, a head that spreads over all earlier
+successors has a high lenient score and a low strict one, though either way it copies the right token. In text, where
+"the" is followed by many things, a head that averages over all successors and one that takes the latest do different
+work. A score is a definition, and a head can be "an induction head" by one and not by another.
 """.strip(),
         cases=(Case(name="twelve tokens, of which some occur four times", inputs=_text),),
         hints=(

@@ -152,7 +152,8 @@ projection. Put in place of one head its mean over `typical` texts, over their r
         explanation="""
 A head that always writes the same vector tells nothing; but later layers were trained with that vector in the stream,
 and miss it when it becomes zero. Zero ablation charges a head for this, mean ablation does not. The mean comes from
-other texts, since the mean of the text at hand still tells something about it.
+other texts, since the mean of the texts at hand still tells something about them: much if they are few, as here, and
+little if they are dozens or hundreds, as where the chapter takes `by="mean"`.
 """.strip(),
         cases=(Case(name="four heads and six typical texts", inputs=_layer),),
         hints=(

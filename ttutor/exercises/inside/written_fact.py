@@ -135,7 +135,7 @@ EXERCISES = (
         id="inside.written_fact",
         title="Write a fact, and disturb the neighbours least",
         statement=r"""
-A linear layer $y = Wk + b$ answers `key` with something. Give the weight $\hat W$ with which it answers it with
+A linear layer $y = Wk + b$ answers `key` with something. Give the weight $\hat W$ with which it answers this key with
 `output`, the bias staying as it is, and of all such weights the one that moves the answers to `other_keys` (one a row)
 least: $\tfrac1n \sum_j \|(\hat W - W)\, k_j\|^2$ is to be as small as it can be. The key need not be among them; their
 second moment has an inverse.

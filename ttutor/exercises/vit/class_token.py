@@ -55,7 +55,7 @@ EXERCISES = (
         title="A token that stands for the whole image",
         statement="""
 An encoder gives one vector for each token, but a classifier needs one for the image. So one more token is put before
-the patches, the class token: a learnt vector, the same for every image, in which the layers can gather what they need.
+the patches, the class token: a learned vector, the same for every image, in which the layers can gather what they need.
 
 Write the step that does it: put `class_token` before the patches of every image, then add to each token its row of
 `positions`. The table has one row more than there are patches; its first row is the class token's.

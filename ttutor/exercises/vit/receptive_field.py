@@ -6,12 +6,12 @@ from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 
 
 def receptive_field(layers: list[tuple[int, int, int]]) -> tuple[int, int]:
-    """Pixels that one feature of the last layer sees, and pixels between the windows of neighbours."""
+    """Pixels that one feature of the last layer sees, and pixels by which its neighbour's window is shifted."""
     ...
 
 
 def solution(layers: list[tuple[int, int, int]]) -> tuple[int, int]:
-    """Pixels that one feature of the last layer sees, and pixels between the windows of neighbours."""
+    """Pixels that one feature of the last layer sees, and pixels by which its neighbour's window is shifted."""
     field, jump = 1, 1
     for kernel, stride, dilation in layers:
         field += (kernel - 1) * dilation * jump
@@ -136,8 +136,8 @@ EXERCISES = (
         statement="""
 Each layer is a triple: kernel, stride, dilation (the distance between two neighbouring pixels that the kernel reads; 1
 is an ordinary convolution, and a pooling counts like one). Return two whole numbers: how many pixels of the image, in
-one direction, a feature behind the last layer sees; and how many pixels lie between the windows of two neighbouring
-features there. Forget the image's border.
+one direction, a feature behind the last layer sees; and by how many pixels the windows of two neighbouring features are
+shifted against each other there. Forget the image's border.
 
 Then put in VGG16 and a network of your own choice. How many convolutions of 3 would VGG16 need to see 196 pixels if it
 had no pooling?

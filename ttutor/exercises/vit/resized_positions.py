@@ -1,7 +1,7 @@
 """Exercise: a position table for a finer grid of patches."""
 
 import torch
-from einops import rearrange
+from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
@@ -28,8 +28,9 @@ def reference(table, side):
     old = round((len(table) - 1) ** 0.5)
     place = ((torch.arange(side, dtype=table.dtype) + 0.5) * old / side - 0.5).clamp(0, old - 1)
     share = (1 - (place[:, None] - torch.arange(old, dtype=table.dtype)).abs()).clamp(min=0)
-    grid = table[1:].unflatten(0, (old, old))
-    return torch.cat([table[:1], torch.einsum("ar,bc,rcd->abd", share, share, grid).flatten(0, 1)])
+    grid = rearrange(table[1:], "(rows columns) d_model -> rows columns d_model", rows=old)
+    finer = einsum(share, share, grid, "below rows, across columns, rows columns d_model -> below across d_model")
+    return torch.cat([table[:1], rearrange(finer, "below across d_model -> (below across) d_model")])
 
 
 def _grid(table):
@@ -149,7 +150,7 @@ EXERCISES = (
         id="vit.resized_positions",
         title="A table for a finer grid",
         statement="""
-A model was trained on small images, and shall read larger ones with patches of the same size: there are more patches
+A model was trained on small images, and is to read larger ones with patches of the same size: there are more patches
 than positions. Make a new table by interpolating the old one in two dimensions, linearly in each (`bilinear`, and the
 corners of the *image* kept in place, not the centres of the corner patches: `align_corners=False`). The first row is
 the class token's, which stands nowhere in the image; the others are a square grid, row by row.

@@ -1,0 +1,77 @@
+"""Chapter 9's two readers from two more seeds: a small GPT and a small BERT, trained as the chapter trains those of seed 0.
+
+Language, sizes, batches, losses and the rate of 3e-3 are the chapter's: GPT has 400 steps of 32 sentences, BERT 700. The
+weights are stored in float32, each model's in one piece, in the order of its parameters. A minute on one core.
+"""
+
+import base64
+
+import torch
+import variants_objectives as language
+from torch import Tensor, nn
+from torch.nn import functional
+
+from ttutor.fit import fit
+from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
+from ttutor.variants.gpt import GPT, GPTConfig
+from ttutor.variants.objectives import mask_tokens
+
+import _record
+
+SEEDS = [1, 2]
+VOCAB_SIZE = language.VOCAB_SIZE - len(language.ORDER_OF_STORY)  # the chapter tells no stories
+SIZES = language.SIZES | {"vocab_size": VOCAB_SIZE}
+STEPS = {"gpt": 400, "bert": 700}
+
+
+def batches(steps: int, generator: torch.Generator) -> list[Tensor]:
+    n_train = len(language.TRAIN)
+    return [language.TRAIN[torch.randint(n_train, (language.BATCH,), generator=generator)] for _ in range(steps)]
+
+
+def gpt(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    model = GPT(GPTConfig(**SIZES, max_len=language.N_TOKENS, dropout=0.0))
+
+    def loss(model: nn.Module, batch: Tensor) -> Tensor:
+        return language.token_loss(model(functional.pad(batch[:, :-1], (1, 0), value=language.CLS)), batch)
+
+    generator = torch.Generator().manual_seed(seed)
+    fit(model, batches(STEPS["gpt"], generator), loss, steps=STEPS["gpt"], learning_rate=language.RATE)
+    return model
+
+
+def bert(seed: int) -> nn.Module:
+    torch.manual_seed(seed)
+    model = BERTForMaskedLM(BERT(BERTConfig(**SIZES, max_len=language.N_TOKENS, dropout=0.0), pooler=False))
+    generator = torch.Generator().manual_seed(seed)
+
+    def loss(model: nn.Module, batch: Tensor) -> Tensor:
+        inputs, labels = mask_tokens(
+            batch,
+            mask_id=language.MASK,
+            vocab_size=VOCAB_SIZE,
+            special_ids=language.SPECIAL,
+            generator=generator,
+        )
+        return language.token_loss(model(inputs), labels)
+
+    fit(model, batches(STEPS["bert"], generator), loss, steps=STEPS["bert"], learning_rate=language.RATE)
+    return model
+
+
+def packed(model: nn.Module) -> str:
+    flat = nn.utils.parameters_to_vector(model.parameters()).detach().float()
+    return base64.b64encode(flat.numpy().astype("<f4").tobytes()).decode("ascii")
+
+
+def main() -> None:
+    torch.set_num_threads(1)
+    torch.set_default_dtype(torch.float64)
+    started = _record.start()
+    weights = {"gpt": [packed(gpt(seed)) for seed in SEEDS], "bert": [packed(bert(seed)) for seed in SEEDS]}
+    _record.write("variants_readers", {"steps": STEPS, "weights": weights}, seeds=SEEDS, started=started)
+
+
+if __name__ == "__main__":
+    main()
