@@ -66,7 +66,9 @@ def capture(model: nn.Module, *names: str) -> Iterator[Captured]:
     """Record intermediates of a model while the context is open; `ttutor.inside.taps` explains the names.
 
     They are the tensors that the model itself goes on with (after any `patch`), gradient graph included; under
-    ``torch.no_grad()`` nothing more is kept than the tensors. ``weights`` are those before dropout.
+    ``torch.no_grad()`` nothing more is kept than the tensors. ``weights`` are those before dropout. They are computed
+    beside the model's own attention, which need not write them down: the output depends on these very tensors, and has
+    a gradient with respect to them, only where they are patched (``patch(model, {name: torch.clone})`` will do).
 
     A model may run several times in one context, as in decoding token by token with a cache: ``seen[name]`` is the
     latest call's, ``seen.calls(name)`` has all of them. In a cached call the queries are the new tokens, and the keys,
