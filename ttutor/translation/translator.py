@@ -32,7 +32,8 @@ LENGTH_PENALTY = 1.0
 """On validation sentences of Multi30k it scores higher than the 0.6 of the paper."""
 
 SPARE_TOKENS = 50
-"""A translation may have twice the source's tokens and this many more (the paper, section 6.1, allows 50 more)."""
+"""A translation may have twice the tokens of the longest sentence in its batch, and this many more (the paper, section
+6.1, allows 50 more than the source)."""
 
 
 class Translator:
