@@ -1,7 +1,7 @@
-"""Chapter 9's two readers from two more seeds: a small GPT and a small BERT, trained as the chapter trains those of seed 0.
+"""Chapter 9's two readers from two more seeds: a small GPT and a small BERT, trained as the chapter trains seed 0's.
 
-Language, sizes, batches, losses and the rate of 3e-3 are the chapter's: GPT has 400 steps of 32 sentences, BERT 700. The
-weights are stored in float32, each model's in one piece, in the order of its parameters. A minute on one core.
+Language, sizes, batches, losses and the rate of 3e-3 are the chapter's: GPT has 400 steps of 32 sentences, BERT has
+700. The weights are stored in float32, each model's in one piece, in the order of its parameters. A minute on one core.
 """
 
 import base64

@@ -150,10 +150,10 @@ EXERCISES = (
         id="inside.twin_score",
         title="A stricter score for induction",
         statement="""
-`ttutor.inside.induction_score` gives a head credit for looking at what follows *any* earlier occurrence of the present token.
-Write a stricter one. Only the key right after the *latest* earlier occurrence counts. The score of a head is the mean
-of that weight over the queries whose token has occurred before; other queries do not count. `weights` are those of a
-causal model on one text.
+`ttutor.inside.induction_score` gives a head credit for looking at what follows *any* earlier occurrence of the present
+token. Write a stricter one. Only the key right after the *latest* earlier occurrence counts. The score of a head is the
+mean of that weight over the queries whose token has occurred before; other queries do not count. `weights` are those of
+a causal model on one text.
 """.strip(),
         stub=twin_score,
         reference=reference,
