@@ -427,6 +427,8 @@ def main() -> None:
     parser.add_argument("--lengths", nargs="+", type=int, help="measure these cells again, and keep the others")
     parser.add_argument("--quick", action="store_true", help="few sizes, nothing written: to see whether it runs")
     options = parser.parse_args()
+    if options.quick and options.lengths:
+        parser.error("--lengths keeps what is stored of the other cells, and --quick stores nothing: give one of them")
     torch.set_num_threads(1)
     torch.manual_seed(0)
     path = BENCHMARKS / "results" / "attention.json"
