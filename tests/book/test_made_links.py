@@ -1,0 +1,50 @@
+"""Links that the build makes: names of code to the reference, and the works of callouts to the bibliography."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from book._tools.claims_ledger import chapter_page, records
+from tests.book.browser import HTML
+from tests.require import missing
+from ttutor.claims import chapters
+
+pytestmark = pytest.mark.browser
+
+ROOT = Path(__file__).resolve().parents[2]
+REFERENCE = re.compile(
+    r'<a class="reference internal" href="api\.html#(ttutor[\w.]+)"[^>]*><code[^>]*>(.*?)</code></a>'
+)
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _built() -> None:
+    if not (HTML / "book" / "api.html").exists():
+        missing("browser", "the book is not built: run `make book`")
+
+
+def text_of(stem: str) -> str:
+    return (HTML / "book" / f"{chapter_page(ROOT, stem).stem}.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("stem", chapters())
+def test_a_name_leads_to_what_it_names(stem: str) -> None:
+    """The last part of the anchor is the name; a call's arguments, and what stands before the last dot, may differ."""
+    links = [(full, re.sub(r"<[^>]+>", "", shown)) for full, shown in REFERENCE.findall(text_of(stem))]
+    assert links
+    wrong = [(full, shown) for full, shown in links if shown.partition("(")[0].split(".")[-1] != full.split(".")[-1]]
+    assert wrong == []
+
+
+@pytest.mark.parametrize("stem", chapters())
+def test_the_work_that_a_callout_cites_is_a_link_into_the_bibliography(stem: str) -> None:
+    cited = [record.source for record in records(chapter_page(ROOT, stem)) if record.source]
+    text = text_of(stem)
+    links = re.findall(r'Source:</strong> <a href="bibliography\.html#(id\d+)">[^<]+, \d{4}</a>', text)
+    anchors = set(re.findall(r'id="(id\d+)"', (HTML / "book" / "bibliography.html").read_text(encoding="utf-8")))
+    assert len(links) == len(cited)
+    assert set(links) <= anchors
+    assert "(see the bibliography)" not in text
