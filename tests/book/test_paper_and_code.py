@@ -97,7 +97,7 @@ def test_what_differs_from_its_paper_stands_on_the_page(name: str) -> None:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_every_name_exists(name: str) -> None:
-    resolve(name)
+    assert resolve(name) is not None
 
 
 @pytest.mark.parametrize(("role", "name"), sorted(set(ROLE.findall(PAGE))))

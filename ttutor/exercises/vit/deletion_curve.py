@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.vit import deletion_curve_mistakes as wrong
 from ttutor.variants.patches import patchify, unpatchify
 
 
@@ -39,118 +40,6 @@ def solution(
         stages[-1][:, place] = other[:, place]
     images = unpatchify(torch.cat(stages), patch_size, n_rows=len(scores))
     return model(images).softmax(dim=-1)[:, class_id]
-
-
-def _curve(model, image, fill, order, columns, size, class_id):
-    """Replace square after square, each by its rows and columns of pixels."""
-    image, found = image.clone(), []
-    for place in [None, *order]:
-        if place is not None:
-            top, left = place // columns * size, place % columns * size
-            image[:, top : top + size, left : left + size] = fill[:, top : top + size, left : left + size]
-        found.append(model(image[None])[0].softmax(dim=-1)[class_id])
-    return torch.stack(found)
-
-
-def _order(scores):
-    return scores.flatten().argsort(descending=True).tolist()
-
-
-def _shape(image, scores):
-    return scores.shape[1], image.shape[2] // scores.shape[1]
-
-
-def reference(model, image, fill, scores, class_id):
-    return _curve(model, image, fill, _order(scores), *_shape(image, scores), class_id)
-
-
-def lowest_first(model, image, fill, scores, class_id):
-    return _curve(model, image, fill, _order(-scores), *_shape(image, scores), class_id)
-
-
-def reading_order(model, image, fill, scores, class_id):
-    return _curve(model, image, fill, list(range(scores.numel())), *_shape(image, scores), class_id)
-
-
-def largest_number_first(model, image, fill, scores, class_id):
-    return _curve(model, image, fill, _order(scores.abs()), *_shape(image, scores), class_id)
-
-
-def grid_on_its_side(model, image, fill, scores, class_id):
-    return _curve(model, image, fill, _order(scores.T), *_shape(image, scores), class_id)
-
-
-def ranks_for_places(model, image, fill, scores, class_id):
-    ranks = torch.tensor(_order(scores)).argsort().tolist()
-    return _curve(model, image, fill, ranks, *_shape(image, scores), class_id)
-
-
-def one_at_a_time(model, image, fill, scores, class_id):
-    alone = [_curve(model, image, fill, [place], *_shape(image, scores), class_id)[-1:] for place in _order(scores)]
-    return torch.cat([model(image[None]).softmax(dim=-1)[:, class_id], *alone])
-
-
-def put_in(model, image, fill, scores, class_id):
-    return _curve(model, fill, image, _order(scores), *_shape(image, scores), class_id)
-
-
-def black(model, image, fill, scores, class_id):
-    return reference(model, image, torch.zeros_like(fill), scores, class_id)
-
-
-def one_pixel_each(model, image, fill, scores, class_id):
-    columns, size = _shape(image, scores)
-    image, found = image.clone(), [model(image[None])[0].softmax(dim=-1)[class_id]]
-    for place in _order(scores):
-        top, left = place // columns * size, place % columns * size
-        image[:, top, left] = fill[:, top, left]
-        found.append(model(image[None])[0].softmax(dim=-1)[class_id])
-    return torch.stack(found)
-
-
-def first_channel(model, image, fill, scores, class_id):
-    mixed = image.clone()
-    mixed[:1] = fill[:1]
-    return reference(model, image, mixed, scores, class_id)
-
-
-def logits_of_the_class(model, image, fill, scores, class_id):
-    return reference(lambda x: model(x).exp().log(), image, fill, scores, class_id).logit()
-
-
-def raw_logits(model, image, fill, scores, class_id):
-    return _raw(model, image, fill, scores)[:, class_id]
-
-
-def _raw(model, image, fill, scores):
-    found = []
-    reference(lambda x: found.append(model(x)) or found[-1], image, fill, scores, 0)
-    return torch.cat(found)
-
-
-def softmax_over_the_steps(model, image, fill, scores, class_id):
-    return _raw(model, image, fill, scores).softmax(dim=0)[:, class_id]
-
-
-def largest_class_each_time(model, image, fill, scores, class_id):
-    return _raw(model, image, fill, scores).softmax(dim=-1).amax(dim=-1)
-
-
-def first_answer_kept(model, image, fill, scores, class_id):
-    return reference(model, image, fill, scores, int(model(image[None])[0].argmax()))
-
-
-def without_the_beginning(model, image, fill, scores, class_id):
-    return reference(model, image, fill, scores, class_id)[1:]
-
-
-def without_the_end(model, image, fill, scores, class_id):
-    return reference(model, image, fill, scores, class_id)[:-1]
-
-
-def drop_instead(model, image, fill, scores, class_id):
-    curve = reference(model, image, fill, scores, class_id)
-    return curve[0] - curve
 
 
 def _begins_elsewhere(trial: Trial) -> str | None:
@@ -193,7 +82,7 @@ probability that the model gives to `class_id` at each stage, one number more th
 images (with a batch axis) to logits. The caller's image stays as it was.
 """.strip(),
         stub=deletion_curve,
-        reference=reference,
+        reference=wrong.reference,
         solution=solution,
         explanation="""
 The two ends are the same for every map: the image as it is, and the fill. What tells maps apart is how fast the curve
@@ -210,91 +99,91 @@ that you can find. What is filled in matters too. Black squares are something th
             ),
         ),
         mistakes=(
-            Mistake(id="lowest_first", says="You begin with the lowest score.", answers=(lowest_first,)),
+            Mistake(id="lowest_first", says="You begin with the lowest score.", answers=(wrong.lowest_first,)),
             Mistake(
                 id="reading_order",
                 says="You go through the squares row by row, whatever the scores say.",
-                answers=(reading_order,),
+                answers=(wrong.reading_order,),
             ),
             Mistake(
                 id="absolute",
                 says="A strongly negative score comes early in your order. It speaks against the class: highest first.",
-                answers=(largest_number_first,),
+                answers=(wrong.largest_number_first,),
             ),
             Mistake(
                 id="grid_on_its_side",
                 says="Rows and columns are exchanged when you flatten the scores, or when you find the square again.",
-                answers=(grid_on_its_side,),
+                answers=(wrong.grid_on_its_side,),
             ),
             Mistake(
                 id="ranks_for_places",
                 says="You use each square's rank as if it were a place. Which of the two does your sort return?",
-                answers=(ranks_for_places,),
+                answers=(wrong.ranks_for_places,),
             ),
             Mistake(
                 id="one_at_a_time",
                 says="Each square is put back before the next is taken. They stay replaced.",
-                answers=(one_at_a_time,),
+                answers=(wrong.one_at_a_time,),
             ),
             Mistake(
                 id="put_in",
                 says="You begin with the fill and put the image in. That is the insertion test, from the other end.",
-                answers=(put_in,),
+                answers=(wrong.put_in,),
             ),
             Mistake(
                 id="black",
                 says="You fill with zeros. Use what is handed over.",
-                answers=(black,),
+                answers=(wrong.black,),
             ),
             Mistake(
                 id="one_pixel_each",
                 says="You replace one pixel of each square. How large is a square?",
-                answers=(one_pixel_each,),
+                answers=(wrong.one_pixel_each,),
             ),
             Mistake(
                 id="first_channel",
                 says="You replace the first channel alone. A square has all of them.",
-                answers=(first_channel,),
+                answers=(wrong.first_channel,),
             ),
             Mistake(
                 id="log_odds",
                 says="Your numbers are log-odds, not probabilities.",
-                answers=(logits_of_the_class,),
+                answers=(wrong.logits_of_the_class,),
             ),
             Mistake(
                 id="logits",
                 says="Your numbers are the model's logits. A probability knows the other classes.",
-                answers=(raw_logits,),
+                answers=(wrong.raw_logits,),
             ),
             Mistake(
                 id="softmax_over_the_steps",
                 says="Your numbers sum to one over the stages. The classes of one image are what sums to one.",
-                answers=(softmax_over_the_steps,),
+                answers=(wrong.softmax_over_the_steps,),
             ),
             Mistake(
                 id="largest_class_each_time",
                 says="At each stage you take the likeliest class. Follow one class all the way.",
-                answers=(largest_class_each_time,),
+                answers=(wrong.largest_class_each_time,),
             ),
             Mistake(
                 id="own_class",
                 says="You follow the class that the model names. Asked is the one handed over.",
-                answers=(first_answer_kept,),
+                answers=(wrong.first_answer_kept,),
             ),
             Mistake(
                 id="without_the_beginning",
                 says="The stage in which nothing is replaced is missing.",
-                answers=(without_the_beginning,),
+                answers=(wrong.without_the_beginning,),
             ),
             Mistake(
                 id="without_the_end",
                 says="The stage in which all is replaced is missing.",
-                answers=(without_the_end,),
+                answers=(wrong.without_the_end,),
             ),
             Mistake(
                 id="drop",
                 says="You return how much was lost. Return the probabilities themselves.",
-                answers=(drop_instead,),
+                answers=(wrong.drop_instead,),
             ),
         ),
         properties=(
