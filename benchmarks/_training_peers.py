@@ -8,6 +8,7 @@ what differs is said by each. None is changed inside.
 
 import itertools
 import math
+import warnings
 from collections.abc import Callable, Iterator, Sequence
 
 import torch
@@ -73,16 +74,18 @@ class TorchTransformer(nn.Module):
         nn.init.normal_(self.embedding.weight, std=d_model**-0.5)
         self.register_buffer("positions", sinusoids(LONGEST, d_model))
         self.dropout = nn.Dropout(DROPOUT)
-        self.body = nn.Transformer(
-            d_model,
-            SIZES["n_heads"],
-            SIZES["n_layers"],
-            SIZES["n_layers"],
-            SIZES["d_ff"],
-            DROPOUT,
-            batch_first=True,
-            norm_first=norm_first,
-        )
+        with warnings.catch_warnings():
+            warnings.filterwarnings("ignore", "enable_nested_tensor is True")  # it cannot be told otherwise
+            self.body = nn.Transformer(
+                d_model,
+                SIZES["n_heads"],
+                SIZES["n_layers"],
+                SIZES["n_layers"],
+                SIZES["d_ff"],
+                DROPOUT,
+                batch_first=True,
+                norm_first=norm_first,
+            )
         for parameter in self.body.parameters():
             if parameter.ndim > 1:
                 nn.init.xavier_uniform_(parameter)

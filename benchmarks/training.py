@@ -57,7 +57,7 @@ RESULTS = BENCHMARKS / "results" / "training.json"
 SECTIONS = ("speed", "wall", "curves", "share", "memory")
 PACKAGES = ("torch", "transformers", "x-transformers", "joeynmt")
 BATCH_SIZES = (1024, 2048, 4096)
-MEASURED_TOKENS = 12_000
+MEASURED_TOKENS = 10_000
 """Real target tokens that each peer learns from in a round, at least."""
 
 MAKERS: dict[str, Callable] = {
@@ -207,12 +207,12 @@ def wall(rounds: int, quick: bool) -> dict:
 
 
 def curves(rounds: int, quick: bool) -> dict:
-    """Mean training loss by hundred thousand real target tokens, one seed each, batches of 2,048 tokens.
+    """Mean training loss by twenty thousand real target tokens, one seed each, batches of 2,048 tokens.
 
     The loss is smoothed cross-entropy, in nats by token; x-transformers has none to smooth, and is left out here.
     """
     names, missing = present()
-    every, until = (4_000, 8_000) if quick else (100_000, 600_000)
+    every, until = (4_000, 8_000) if quick else (20_000, 160_000)
     rows = []
     for name in names:
         if name == "x-transformers":

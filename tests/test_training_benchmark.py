@@ -1,0 +1,90 @@
+"""The benchmark of training: peers of one size that learn, ratios within a round, and what is missing is named."""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+pytest.importorskip("tokenizers", reason="needs the translation extra")
+
+ROOT = Path(__file__).resolve().parent.parent
+PAIRS = [([5, 6, 7], [8, 9]), ([6, 5], [9, 8, 10]), ([7], [10])]
+
+
+@pytest.fixture
+def load(monkeypatch: pytest.MonkeyPatch):
+    """Import one of the benchmarks' files by name, and forget it afterwards."""
+    monkeypatch.setattr(sys, "path", [str(ROOT / "benchmarks"), str(ROOT / "experiments"), *sys.path])
+    before = set(sys.modules)
+    yield importlib.import_module
+    for name in set(sys.modules) - before:
+        file = getattr(sys.modules[name], "__file__", None) or ""
+        if Path(file).parent in (ROOT / "benchmarks", ROOT / "experiments"):
+            del sys.modules[name]
+
+
+def test_ratios_are_taken_within_a_round(load) -> None:
+    found = load("_in_turn").ratio([2.0, 20.0, 200.0], [1.0, 10.0, 100.0])
+    assert found == {"ratio": 2.0, "low": 2.0, "high": 2.0}  # however much slower the machine became
+
+
+def test_an_interval_spans_rounds_that_disagree(load) -> None:
+    found = load("_in_turn").ratio([1.0, 2.0, 3.0, 4.0, 5.0], [1.0] * 5)
+    assert found["low"] < found["ratio"] == 3.0 < found["high"]
+
+
+def test_every_round_has_every_name_once_in_an_order_of_its_own(load) -> None:
+    rounds = load("_in_turn").shuffled(["a", "b", "c", "d"], 5)
+    assert all(sorted(order) == ["a", "b", "c", "d"] for order in rounds)
+    assert len({tuple(order) for order in rounds}) > 1
+
+
+def test_the_tutorial_s_loop_learns_and_counts_real_target_tokens(load) -> None:
+    torch.manual_seed(0)
+    step = load("_training_peers").torch_transformer(PAIRS, vocab_size=12, tokens_per_batch=64)
+    counts, losses = zip(*(step() for _ in range(40)), strict=True)
+    assert set(counts) == {sum(len(target) + 1 for _, target in PAIRS)}
+    assert losses[-1] < losses[0] - 0.3
+
+
+def test_the_peer_of_pytorch_has_the_size_of_ours(load) -> None:
+    from ttutor.transformer import Transformer, TransformerConfig
+
+    peers = load("_training_peers")
+    ours = Transformer(TransformerConfig(vocab_size=50, norm="pre", max_len=16, pad_id=0, **peers.SIZES))
+    theirs = peers.TorchTransformer(50)
+    assert sum(p.numel() for p in theirs.parameters()) == pytest.approx(ours.n_parameters, rel=0.01)
+
+
+def test_a_peer_that_is_not_installed_is_named_with_the_reason(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark: ModuleType = load("training")
+
+    def make(name: str, tokens_per_batch: int) -> None:
+        if name == "Marian":
+            raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
+
+    monkeypatch.setattr(benchmark, "make", make)
+    names, missing = benchmark.present()
+    assert "Marian" not in names
+    assert {"ttutor", "nn.Transformer", "JoeyNMT"} <= set(names)
+    assert missing == {"Marian": "not installed (transformers): pip install -r benchmarks/requirements.txt"}
+
+
+def test_each_runs_at_the_batch_size_at_which_it_is_fastest(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark: ModuleType = load("training")
+    now = [0.0]
+
+    def make(name: str, size: int, batches: int):
+        def step() -> tuple[int, float]:
+            now[0] += abs(size - 2048) + 1.0
+            return 1000, 0.0
+
+        return step
+
+    monkeypatch.setattr(benchmark, "make", make)
+    assert benchmark.best_sizes(["ttutor"], lambda: now[0], quick=False) == {"ttutor": 2048}
