@@ -40,7 +40,9 @@ def test_in_a_forks_workflow_the_fork_counts(project: Path, monkeypatch: pytest.
     assert pages(address()) == "https://another.github.io/fork.of-it/"
 
 
-@pytest.mark.parametrize("wrong", ["OWNER/NAME", "https://example.org/a/b", "https://github.com/someone", "https://github.com/OWNER/NAME"])
+@pytest.mark.parametrize(
+    "wrong", ["OWNER/NAME", "https://example.org/a/b", "https://github.com/someone", "https://github.com/OWNER/NAME"]
+)
 def test_what_is_no_repository_is_refused(project: Path, wrong: str) -> None:
     project.write_text(f'{HEAD}urls = {{ Repository = "{wrong}" }}\n', encoding="utf-8")
     with pytest.raises(ValueError, match="expected an address of the form https://github.com/OWNER/NAME"):
