@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import html
 import os
 import subprocess
 import sys
@@ -162,7 +163,7 @@ def test_the_installed_package_is_the_one_that_runs(installed: Installed) -> Non
 @pytest.mark.soak
 def test_an_installed_explorer_draws_itself(installed: Installed) -> None:
     code = "from ttutor.widgets import SequentialExplorer as E; print(E('a cat sat'.split())._repr_html_())"
-    assert 'data-explorer="sequential"' in installed(code)
+    assert 'data-explorer="sequential"' in html.unescape(installed(code))
 
 
 @pytest.mark.soak
