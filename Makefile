@@ -15,7 +15,7 @@ SECONDS := $(VENV)/.install-seconds
 TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book pdf test notebooks student instructor experiments lab serve bench soak clean
+.PHONY: help install book pdf zip dist test notebooks student instructor experiments lab serve bench soak clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -40,6 +40,12 @@ book: $(STAMP)  ## build the book and say where to open it
 
 pdf: book  ## print the whole book to _build/html/ttutor.pdf (needs a Chromium)
 	$(PY) book/_tools/pdf.py
+
+zip: book  ## the built book as one file to hand out, into _build (make pdf zip: with the PDF)
+	$(PY) release/book_zip.py
+
+dist: $(STAMP)  ## the package to publish, as wheel and source distribution, into dist
+	$(PY) release/dist.py
 
 test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
 	$(PY) tests/run.py $(if $(LAX),--lax)
@@ -70,5 +76,5 @@ soak: $(STAMP)  ## the exhaustive forms of the tests (long)
 	$(PY) -m pytest -m soak
 
 clean:  ## remove what was built, the environment included
-	rm -rf $(VENV) _build book/_generated .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) _build dist book/_generated .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -27,7 +27,7 @@ def test_report_names_what_is_running() -> None:
     assert report.ttutor == ttutor.__version__
     assert report.torch["version"].startswith(importlib.metadata.version("torch").split("+")[0])
     assert report.torch["device"] in ("cpu", "cuda", "mps")
-    assert [group.name for group in report.groups] == ["core", "translation", "interop", "widgets", "book", "test"]
+    assert [group.name for group in report.groups] == ["core", *doctor.EXTRAS] == list(doctor.PURPOSE)
     assert report.problems == []
 
 

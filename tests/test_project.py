@@ -13,12 +13,14 @@ import yaml
 
 import ttutor
 from book._tools.build import read_toc
+from ttutor.doctor import EXTRAS as EXTRAS_OF_DOCTOR
 from ttutor.doctor import meets, parse_requirement
 
 ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = {name: entries for name, entries in PROJECT["optional-dependencies"].items() if name != "dev"}
 DECLARED = [*PROJECT["dependencies"], *(entry for entries in EXTRAS.values() for entry in entries)]
+OTHERS = [entry for entry in DECLARED if not entry.startswith("ttutor[")]
 PINNED = dict(
     line.split("==")
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().splitlines()
@@ -30,7 +32,7 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("requirement", DECLARED)
+@pytest.mark.parametrize("requirement", OTHERS)
 def test_what_the_code_needs_is_pinned_within_its_bounds(requirement: str) -> None:
     name, bounds, _ = parse_requirement(requirement)
     assert meets(PINNED[name.lower()], bounds)
@@ -47,6 +49,10 @@ def test_the_core_needs_four_packages() -> None:
         "einops",
         "jaxtyping",
     ]
+
+
+def test_doctor_knows_every_extra() -> None:
+    assert list(EXTRAS) == list(EXTRAS_OF_DOCTOR)
 
 
 def test_dev_is_all_extras() -> None:
@@ -94,7 +100,9 @@ def test_only_the_check_script_knows_where_data_lies() -> None:
 
 
 PACKAGES = [
-    path for folder in ("ttutor", "tests", "benchmarks", "experiments") for path in (ROOT / folder).rglob("*.py")
+    path
+    for folder in ("ttutor", "tests", "benchmarks", "experiments", "release")
+    for path in (ROOT / folder).rglob("*.py")
 ]
 
 

@@ -16,14 +16,16 @@ from pathlib import Path
 
 import ttutor
 
-EXTRAS = ("translation", "interop", "widgets", "book", "test")
+EXTRAS = ("translation", "interop", "widgets", "chapters", "book", "test", "release")
 PURPOSE = {
     "core": "the package itself",
     "translation": "ttutor fetch, train, translate, evaluate",
     "interop": "published weights in our models",
     "widgets": "explorers and plots in notebooks",
+    "chapters": "running the chapters",
     "book": "building the book",
     "test": "running the tests",
+    "release": "building the package",
 }
 REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*?)\s*(?:;\s*(.*))?$")
 PLATFORM_MARKER = re.compile(r"(sys_platform|platform_machine)\s*==\s*['\"]([^'\"]+)['\"]")

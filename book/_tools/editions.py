@@ -127,7 +127,7 @@ def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str])
     made = in_plain_markdown(made, int(re.match(r"\d+", file)[0]), pages)
     first = new_markdown_cell(
         f"*The {name} edition of `{file}`, made from the course by `make {name}`. {EDITIONS[name]} It needs the "
-        "package `ttutor` with its `widgets` extra.*"
+        "package `ttutor` with its `chapters` extra.*"
     )
     first.id = f"about-the-{name}-edition"
     made.cells.insert(0, first)

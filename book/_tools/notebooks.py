@@ -1,8 +1,9 @@
 """Execute the chapters in place and make what they store the same on every run.
 
 ``python book/_tools/notebooks.py`` executes every notebook of the book (or those named) and normalises it; a second run
-leaves no difference. Cells that come from an exercise's definition are written from it first
-(`exercise_cells`). ``--check`` executes nothing and says what is wrong with the notebooks as they are stored.
+leaves no difference. What is made elsewhere is written first: the cells of an exercise (`exercise_cells`), and the line
+that installs the package in Colab (`colab`). ``--check`` executes nothing and says what is wrong with the notebooks as
+they are stored.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
     sys.path.insert(0, str(ROOT))
 
+from book._tools.colab import with_guarded_line  # noqa: E402
 from book._tools.exercise_cells import synchronise  # noqa: E402
 from book._tools.stored import code_cells, notebooks, read, tags, to_text  # noqa: E402
 
@@ -136,7 +138,7 @@ def refresh(path: Path, *, refresh_ignored: bool = False, timeout: int = 300) ->
     """
     before = path.read_text(encoding="utf-8")
     stored = read(before)
-    executed = execute(synchronise(stored), path.parent, timeout)
+    executed = execute(with_guarded_line(synchronise(stored)), path.parent, timeout)
     if not refresh_ignored:
         keep_ignored_outputs(executed, stored)
     after = to_text(normalise(executed, path.name))

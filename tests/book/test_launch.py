@@ -1,0 +1,158 @@
+"""Where a chapter runs: the line that says so, its links to Binder and Colab, and what it does when it is in Colab."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import re
+from pathlib import Path
+
+import pytest
+from docutils import nodes
+from docutils.utils import new_document
+from nbformat import NotebookNode
+
+import ttutor
+from book._tools import address as address_module
+from book._tools import launch
+from book._tools.address import tag, written_address
+from book._tools.colab import GUARD, guarded_line, with_guarded_line
+from book._tools.editions import edition
+from book._tools.stored import chapters, code_cells, notebooks, read
+
+OPENING = re.compile(
+    r"\*\*Runs on:\*\* one CPU core, in (?:under|about) a minute, with no graphics card and no download\. "
+    r"\*\*Time:\*\* \d+ minutes to read, [a-z ]*hours? (?:or more )?for all exercises\."
+)
+REPOSITORY = "https://github.com/someone/course"
+
+
+def stored(path: Path) -> NotebookNode:
+    return read(path.read_text(encoding="utf-8"))
+
+
+class Shell:
+    """What a notebook has in Colab, or elsewhere: it tells its name, and remembers what it was to run."""
+
+    def __init__(self, name: str) -> None:
+        self.name, self.commands = name, []
+
+    def __repr__(self) -> str:
+        return f"<{self.name} object at 0x7f2a>"
+
+    def system(self, command: str) -> None:
+        self.commands.append(command)
+
+
+def run_guarded(source: str, shell: Shell) -> str:
+    """Run what stands before the imports of a first cell; return what it printed."""
+    printed = io.StringIO()
+    with contextlib.redirect_stdout(printed):
+        exec(source.split("\n\n")[0], {"get_ipython": lambda: shell})
+    return printed.getvalue()
+
+
+def first_code(notebook: NotebookNode) -> NotebookNode:
+    return next(code_cells(notebook))
+
+
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_a_chapter_opens_with_where_it_runs_and_how_long(path: Path) -> None:
+    title = stored(path).cells[0].source
+    opening = title.split("\n\n", maxsplit=2)[1].splitlines()
+    assert opening[:2] == ["```{admonition} In this chapter", ":class: tip"]
+    assert OPENING.fullmatch(title.split("\n\n", maxsplit=3)[2])
+    assert title.count("**Runs on:**") == title.count("**Time:**") == 1
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_a_notebook_begins_with_the_line_for_colab(path: Path) -> None:
+    first = first_code(stored(path))
+    assert first.source.startswith(guarded_line(ttutor.__version__, written_address()))
+    assert first.source.count(GUARD) == 1
+    assert first.outputs == []
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_outside_colab_the_line_does_nothing(path: Path) -> None:
+    shell = Shell("ipykernel.zmqshell.ZMQInteractiveShell")
+    assert run_guarded(first_code(stored(path)).source, shell) == ""
+    assert shell.commands == []
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_in_colab_the_line_installs_this_version_of_the_package(path: Path) -> None:
+    shell = Shell("google.colab._shell.Shell")
+    run_guarded(first_code(stored(path)).source, shell)
+    wanted = {f"=={ttutor.__version__}", f" @ git+{written_address()}@{tag(ttutor.__version__)}"}
+    assert shell.commands[0] in {f"pip install -q 'ttutor[chapters]{which}'" for which in wanted}
+
+
+def test_students_have_the_line_too() -> None:
+    path = chapters()[1]
+    made = edition(stored(path), "student", path.name, frozenset(page.name for page in chapters()))
+    assert first_code(made).source.startswith(GUARD)
+
+
+@pytest.mark.parametrize(
+    ("version", "repository", "expected"),
+    [
+        ("0.3.1", None, "ttutor[chapters]==0.3.1"),
+        ("0.3.1", REPOSITORY, f"ttutor[chapters] @ git+{REPOSITORY}@v0.3.1"),
+        ("0.4.0.dev0", REPOSITORY, f"ttutor[chapters] @ git+{REPOSITORY}@main"),
+    ],
+)
+def test_the_line_follows_version_and_address(version: str, repository: str | None, expected: str) -> None:
+    shell = Shell("google.colab._shell.Shell")
+    run_guarded(guarded_line(version, repository), shell)
+    assert shell.commands == [f"pip install -q '{expected}'"]
+
+
+def test_a_new_version_takes_the_place_of_the_old_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    before = stored(chapters()[0])
+    monkeypatch.setattr(ttutor, "__version__", "9.8.7")
+    after = with_guarded_line(before)
+    assert "ttutor[chapters]==9.8.7'" in after.cells[1].source or "@v9.8.7'" in after.cells[1].source
+    monkeypatch.undo()
+    assert with_guarded_line(after) == before
+
+
+@pytest.fixture
+def chapter(monkeypatch: pytest.MonkeyPatch) -> nodes.document:
+    """A chapter's page as Sphinx has read it, outside any workflow."""
+    for name in ("GITHUB_REPOSITORY", "GITHUB_REF_NAME", "GITHUB_REF_TYPE", "GITHUB_BASE_REF"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setattr(address_module, "written_address", lambda: None)
+    page = new_document("02-attention")
+    page += nodes.paragraph("", "", nodes.strong("", "Runs on:"), nodes.Text(" one CPU core."))
+    page += nodes.paragraph("", "Another.")
+    return page
+
+
+class App:
+    """The part of Sphinx that is asked."""
+
+    class env:
+        docname = "book/02-attention"
+
+
+def test_without_an_address_the_opening_line_has_no_links(chapter: nodes.document) -> None:
+    before = chapter.pformat()
+    launch.add_links(App, chapter)
+    assert chapter.pformat() == before
+
+
+def test_with_an_address_the_opening_line_leads_to_both(
+    chapter: nodes.document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/course")
+    monkeypatch.setattr(ttutor, "__version__", "0.1.0")
+    launch.add_links(App, chapter)
+    assert chapter.children[0].astext() == (
+        "Runs on: one CPU core. Run it now: in Binder or Colab, which take some minutes to start."
+    )
+    assert chapter.children[1].astext() == "Another."
+    assert [link["refuri"] for link in chapter.findall(nodes.reference)] == [
+        "https://mybinder.org/v2/gh/someone/course/v0.1.0?urlpath=lab/tree/book/02-attention.ipynb",
+        "https://colab.research.google.com/github/someone/course/blob/v0.1.0/book/02-attention.ipynb",
+    ]

@@ -1,0 +1,135 @@
+"""The book as one file: what is in it, that it is the same each time, and that it opens."""
+
+from __future__ import annotations
+
+import os
+import re
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import ttutor
+from release import book_zip
+from release.book_zip import FIRST, HTML, main, write
+from tests.book.browser import find_browser, open_browser, visit
+from tests.require import missing
+
+NAME = f"ttutor-book-{ttutor.__version__}"
+
+
+@pytest.fixture
+def html(tmp_path: Path) -> Path:
+    """A small built book, with what a build leaves behind."""
+    folder = tmp_path / "_build" / "html"
+    pages = {
+        "index.html": f'<meta http-equiv="Refresh" content="0; url={FIRST}">',
+        FIRST: "<p>The first page.</p>",
+        "book/02-attention.html": "<p>Attention.</p>",
+        "_static/ttutor.css": "p { color: red }" * 1000,
+        ".buildinfo": "config: 1",
+        ".doctrees/intro.doctree": "pickled",
+    }
+    for name, text in pages.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    return folder
+
+
+def unpack(archive: Path, folder: Path) -> Path:
+    with zipfile.ZipFile(archive) as opened:
+        opened.extractall(folder)
+    (top,) = folder.iterdir()
+    return top
+
+
+def add_pdf(html: Path, linked: bool = True) -> None:
+    (html / "ttutor.pdf").write_bytes(b"%PDF-1.7")
+    if linked:
+        (html / FIRST).write_text('<a href="../ttutor.pdf">The whole book as a PDF</a>', encoding="utf-8")
+
+
+def test_it_unpacks_to_one_folder_that_says_where_to_begin(html: Path, tmp_path: Path) -> None:
+    top = unpack(write(html, tmp_path / f"{NAME}.zip"), tmp_path / "unpacked")
+    assert top.name == NAME
+    assert sorted(path.name for path in top.iterdir()) == [
+        "LICENSE",
+        "LICENSE-book",
+        "README.txt",
+        "START.html",
+        "html",
+    ]
+    assert "Open START.html in a browser" in (top / "README.txt").read_text(encoding="utf-8")
+    targets = re.findall(r'(?:url=|href=")([^"]+)"', (top / "START.html").read_text(encoding="utf-8"))
+    assert targets == [f"html/{FIRST}"] * 2
+    assert (top / targets[0]).read_text(encoding="utf-8") == "<p>The first page.</p>"
+
+
+def test_every_page_is_in_it_and_nothing_that_only_the_build_needs(html: Path, tmp_path: Path) -> None:
+    top = unpack(write(html, tmp_path / f"{NAME}.zip"), tmp_path / "unpacked")
+    unpacked = {path.relative_to(top / "html").as_posix() for path in (top / "html").rglob("*") if path.is_file()}
+    assert unpacked == {"index.html", FIRST, "book/02-attention.html", "_static/ttutor.css"}
+
+
+def test_two_archives_of_one_build_are_the_same_to_the_byte(html: Path, tmp_path: Path) -> None:
+    first = write(html, tmp_path / f"{NAME}.zip").read_bytes()
+    for path in html.rglob("*.html"):  # another moment, another order on disk
+        text = path.read_text(encoding="utf-8")
+        path.unlink()
+        path.write_text(text, encoding="utf-8")
+        path.chmod(0o600)
+        os.utime(path, (0, 1_000_000_000))
+    assert write(html, tmp_path / f"{NAME}.zip").read_bytes() == first
+
+
+def test_what_the_pages_do_not_lead_to_is_left_out(html: Path, tmp_path: Path) -> None:
+    add_pdf(html, linked=False)
+    with zipfile.ZipFile(write(html, tmp_path / f"{NAME}.zip")) as archive:
+        assert f"{NAME}/html/ttutor.pdf" not in archive.namelist()
+
+
+def test_the_pdf_is_in_it_where_pages_lead_to_it(html: Path, capsys: pytest.CaptureFixture, tmp_path: Path) -> None:
+    add_pdf(html)
+    assert main(["--html", str(html)]) == 0
+    target = html.parent / f"{NAME}.zip"
+    assert f"{target}: 0.0 MB, with the PDF" in capsys.readouterr().out
+    top = unpack(target, tmp_path / "unpacked")
+    assert (top / "html" / "ttutor.pdf").read_bytes() == b"%PDF-1.7"
+    assert "The whole book on paper: html/ttutor.pdf" in (top / "README.txt").read_text(encoding="utf-8")
+
+
+def test_it_says_how_large_it_is(html: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["--html", str(html)]) == 0
+    first, second = capsys.readouterr().out.splitlines()
+    assert first.endswith("MB, without a PDF (`make pdf zip` puts it in)")
+    assert second.startswith("8 files, 0.0 MB unpacked")
+
+
+def test_the_address_is_named_where_there_is_one(html: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(book_zip, "address", lambda: None)
+    assert "http" not in book_zip.readme(html)
+    monkeypatch.setattr(book_zip, "address", lambda: "https://github.com/someone/course")
+    assert "The newest version: https://someone.github.io/course/\n" in book_zip.readme(html)
+
+
+def test_without_a_built_book_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
+    assert main(["--html", str(tmp_path / "html")]) == 1
+    assert "run `make book` first" in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.browser
+@pytest.mark.soak
+def test_the_unpacked_book_opens_without_a_network(tmp_path: Path) -> None:
+    if not (HTML / FIRST).exists():
+        missing("browser", "the book is not built: run `make book`")
+    if find_browser() is None:
+        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
+    archive = write(HTML, tmp_path / f"{NAME}.zip")
+    assert write(HTML, tmp_path / "again" / f"{NAME}.zip").read_bytes() == archive.read_bytes()
+    top = unpack(archive, tmp_path / "unpacked")
+    with open_browser() as browser:
+        for page in ("START.html", f"html/{FIRST}", "html/book/02-attention.html", "html/search.html"):
+            result = visit(browser, (top / page).as_uri())
+            assert not result.findings, str(result)

@@ -1,0 +1,199 @@
+"""What is published as a package: all of it, and nothing beside it; and that it works where only it is installed."""
+
+from __future__ import annotations
+
+import html
+import os
+import subprocess
+import sys
+import sysconfig
+import tarfile
+import venv
+import zipfile
+from pathlib import Path
+
+import pytest
+
+import ttutor
+from release import dist
+from release.dist import BESIDE, ROOT, build, package_files, stage
+
+pytest.importorskip("build", reason="building the package needs the release extra")
+
+NAME = f"ttutor-{ttutor.__version__}"
+KINDS = {  # what the package cannot do without, one of each kind of file that is no Python
+    "an explorer's script": "ttutor/widgets/js/attention.js",
+    "an experiment's result": "ttutor/assets/training_multi30k.json",
+    "the claims": "ttutor/claims.toml",
+    "a recipe": "ttutor/translation/recipes/embedded.toml",
+    "the style of plots": "ttutor/widgets/ttutor.mplstyle",
+    "the mark of a typed package": "ttutor/py.typed",
+    "an exercise": "ttutor/exercises/attention/softmax.py",
+    "what the grader runs apart": "ttutor/grading/apart/zygote.py",
+}
+TEXT = {".py", ".json", ".toml", ".js", ".css", ".mplstyle", ".typed"}
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """The source distribution and the wheel."""
+    folder = tmp_path_factory.mktemp("dist")
+    stage(folder / "source")
+    sdist, wheel = build(folder / "source", folder / "dist")
+    return sdist, wheel
+
+
+def names_in(archive: Path) -> set[str]:
+    """The names of an archive's files."""
+    if archive.suffix == ".whl":
+        with zipfile.ZipFile(archive) as opened:
+            return set(opened.namelist())
+    with tarfile.open(archive) as opened:
+        return {member.name.removeprefix(f"{NAME}/") for member in opened.getmembers() if member.isfile()}
+
+
+def test_the_wheel_is_the_package_and_its_metadata(built: tuple[Path, Path]) -> None:
+    held = names_in(built[1])
+    about = {name for name in held if name.startswith(f"{NAME}.dist-info/")}
+    assert held - about == package_files(ROOT)
+    licences = {f"{NAME}.dist-info/licenses/{name}" for name in ("LICENSE", "LICENSE-book")}
+    parts = {
+        f"{NAME}.dist-info/{name}" for name in ("METADATA", "WHEEL", "RECORD", "entry_points.txt", "top_level.txt")
+    }
+    assert about == licences | parts
+
+
+def test_the_source_distribution_is_the_package_and_what_builds_it(built: tuple[Path, Path]) -> None:
+    made = {name for name in names_in(built[0]) if name in ("PKG-INFO", "setup.cfg") or ".egg-info/" in name}
+    assert names_in(built[0]) - made == package_files(ROOT) | set(BESIDE)
+
+
+@pytest.mark.parametrize("name", KINDS.values(), ids=KINDS)
+def test_every_kind_of_file_is_in_the_wheel(built: tuple[Path, Path], name: str) -> None:
+    assert name in names_in(built[1])
+
+
+def test_no_place_of_this_machine_is_in_the_wheel(built: tuple[Path, Path]) -> None:
+    places = {str(ROOT), str(Path.home()), sys.prefix} - {"/", "/root"}
+    with zipfile.ZipFile(built[1]) as wheel:
+        found = [
+            (name, place)
+            for name in wheel.namelist()
+            if Path(name).suffix in TEXT or ".dist-info/" in name
+            for place in places
+            if place.encode() in wheel.read(name)
+        ]
+    assert found == []
+
+
+def test_a_file_that_the_wheel_lacks_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    (tmp_path / "source" / "ttutor").mkdir(parents=True)
+    (tmp_path / "source" / "ttutor" / "__init__.py").write_text("", encoding="utf-8")
+    (tmp_path / "source" / "ttutor" / "page.svg").write_text("<svg/>", encoding="utf-8")
+    (tmp_path / "dist").mkdir()
+    with zipfile.ZipFile(tmp_path / "dist" / "ttutor-1-py3-none-any.whl", "w") as wheel:
+        wheel.writestr("ttutor/__init__.py", "")
+    (tmp_path / "dist" / "ttutor-1.tar.gz").touch()
+    monkeypatch.setattr(dist.subprocess, "run", lambda *command, **settings: None)
+    with pytest.raises(RuntimeError, match=r"differ in ttutor/page.svg: mend package-data"):
+        build(tmp_path / "source", tmp_path / "dist")
+
+
+def test_what_editors_and_runs_leave_behind_is_not_built(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    root = tmp_path / "root"
+    for name in ("ttutor/__init__.py", "ttutor/__pycache__/old.pyc", "ttutor/.hidden", "ttutor/a.py~", *BESIDE):
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).touch()
+    monkeypatch.setattr(dist, "ROOT", root)
+    stage(tmp_path / "source")
+    assert package_files(tmp_path / "source") == {"ttutor/__init__.py"}
+
+
+class Installed:
+    """An environment in which one archive is installed, and what it needs is borrowed from this one."""
+
+    def __init__(self, folder: Path, archive: Path) -> None:
+        self.folder, self.scripts = folder, folder / "venv" / ("Scripts" if os.name == "nt" else "bin")
+        venv.create(folder / "venv", with_pip=False)
+        places = self("import sysconfig; print(sysconfig.get_path('purelib'))").strip()
+        # Lines of a .pth are added at the end, and the links to editable projects in them are not followed.
+        (Path(places) / "borrowed.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+        pip = [sys.executable, "-m", "pip", "--python", str(self.scripts / "python"), "install"]
+        self.run([*pip, "--no-index", "--no-deps", "--no-build-isolation", "--ignore-installed", str(archive)])
+
+    def run(self, command: list[str]) -> str:
+        """Run a command in an empty folder of its own, and return what it printed; it has to succeed."""
+        (self.folder / "work").mkdir(exist_ok=True)
+        settings = {name: value for name, value in os.environ.items() if name not in ("PYTHONPATH", "VIRTUAL_ENV")}
+        done = subprocess.run(
+            command,
+            cwd=self.folder / "work",
+            env=settings | {"OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == 0, f"{command}\n{done.stdout}\n{done.stderr}"
+        return done.stdout
+
+    def __call__(self, code: str) -> str:
+        return self.run([str(self.scripts / "python"), "-c", code])
+
+    def ttutor(self, *arguments: str) -> str:
+        return self.run([str(self.scripts / "ttutor"), *arguments])
+
+
+@pytest.fixture(scope="module", params=["sdist", "wheel"])
+def installed(built: tuple[Path, Path], request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory):
+    """Each of the two, installed without this checkout."""
+    return Installed(tmp_path_factory.mktemp("installed"), built[("sdist", "wheel").index(request.param)])
+
+
+@pytest.mark.soak
+def test_the_installed_package_is_the_one_that_runs(installed: Installed) -> None:
+    where = installed("import ttutor; print(ttutor.__file__)").strip()
+    assert Path(where).is_relative_to(installed.folder)
+    assert installed.ttutor("--version").strip() == f"ttutor {ttutor.__version__}"
+    found = installed(
+        "from ttutor.doctor import editable_checkout, extra_target as e; print(editable_checkout(), e('widgets'))"
+    )
+    assert found.strip() == "None ttutor[widgets]"
+
+
+@pytest.mark.soak
+def test_an_installed_explorer_draws_itself(installed: Installed) -> None:
+    code = "from ttutor.widgets import SequentialExplorer as E; print(E('a cat sat'.split())._repr_html_())"
+    assert 'data-explorer="sequential"' in html.unescape(installed(code))
+
+
+@pytest.mark.soak
+def test_installed_assets_and_claims_can_be_read(installed: Installed) -> None:
+    code = "from ttutor import assets; print(len(assets.load('training_multi30k')) > 0)"
+    assert installed(code).strip() == "True"
+    count = installed("from ttutor.claims import all_claims; print(len(all_claims()))")
+    from ttutor.claims import all_claims
+
+    assert int(count) == len(all_claims())
+
+
+@pytest.mark.soak
+def test_the_installed_doctor_finds_nothing_wrong(installed: Installed) -> None:
+    assert "No problem found: the core works here." in installed.ttutor("doctor")
+
+
+@pytest.mark.soak
+def test_the_installed_command_trains_and_translates(installed: Installed) -> None:
+    assert "836,608 parameters" in installed.ttutor("train", "--steps", "5", "--samples", "0")
+    assert len(installed.ttutor("translate", "the dog sleeps").splitlines()) == 1  # whatever it says after five steps
+    assert (installed.folder / "work" / "ttutor-runs" / "embedded").is_dir()
+
+
+@pytest.mark.soak
+def test_the_installed_command_checks_and_grades(installed: Installed) -> None:
+    work = installed.folder / "work" / "my_work.py"
+    work.parent.mkdir(exist_ok=True)
+    work.write_text(
+        "import torch\n\n\ndef my_softmax(scores, dim=-1):\n    return torch.softmax(scores, dim)\n", "utf-8"
+    )
+    assert "right" in installed.ttutor("check", str(work))
+    assert "--assignment" in installed.ttutor("grade", "--help")
