@@ -7,20 +7,17 @@ from __future__ import annotations
 
 import re
 
-GREEK = dict(
-    zip(
-        "alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi varphi "
-        "chi psi omega Gamma Delta Theta Lambda Sigma Phi Psi Omega".split(),
-        "αβγδεεζηθικλμνξπρστφφχψωΓΔΘΛΣΦΨΩ",
-        strict=True,
-    )
-)
-SIGNS = GREEK | {
-    "cdot": "·", "times": "×", "le": "≤", "leq": "≤", "ge": "≥", "geq": "≥", "ne": "≠", "neq": "≠", "in": "∈", "to": "→",
-    "approx": "≈", "infty": "∞", "sum": "Σ", "prod": "Π", "top": "ᵀ", "odot": "⊙", "pm": "±", "lvert": "|", "rvert": "|",
-    "lVert": "‖", "rVert": "‖", "mid": "|", "partial": "∂", "nabla": "∇", "ldots": "…", "dots": "…", "cdots": "…",
-    "sim": "~", "propto": "∝", "rightarrow": "→", "quad": " ", "qquad": " ", "lfloor": "⌊", "rfloor": "⌋", "dfrac": "frac",
-}  # fmt: skip
+GREEK_NAMES = """
+alpha beta gamma delta epsilon varepsilon zeta eta theta iota kappa lambda mu nu xi pi rho sigma tau phi varphi chi psi
+omega Gamma Delta Theta Lambda Sigma Phi Psi Omega
+""".split()
+SIGN_NAMES = """
+cdot times le leq ge geq ne neq in to approx infty sum prod top odot pm lvert rvert lVert rVert mid partial nabla ldots
+dots cdots sim propto rightarrow lfloor rfloor
+""".split()
+SIGNS = dict(zip(GREEK_NAMES, "αβγδεεζηθικλμνξπρστφφχψωΓΔΘΛΣΦΨΩ", strict=True))
+SIGNS |= dict(zip(SIGN_NAMES, "·×≤≤≥≥≠≠∈→≈∞ΣΠᵀ⊙±||‖‖|∂∇………~∝→⌊⌋", strict=True))
+SIGNS |= {"quad": " ", "qquad": " "}
 DROPPED = re.compile(
     r"\\(?:left|right|big|Big|bigl|bigr|Bigl|Bigr|text|mathrm|mathbf|mathbb|mathcal|mathit|boldsymbol|operatorname\*?"
     r"|textstyle|displaystyle|limits|bar|hat|tilde|overline|label|tag|nonumber)(?![A-Za-z])|\\(?:begin|end)\{\w+\*?\}"

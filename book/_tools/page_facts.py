@@ -7,18 +7,24 @@ address of a repository there is no link that leads nowhere.
 from __future__ import annotations
 
 import subprocess
+import sys
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
-from book._tools.verified import mark_of, recorded
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
-import ttutor
+ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
+    sys.path.insert(0, str(ROOT))
+
+import ttutor  # noqa: E402
+from book._tools.address import address, revision  # noqa: E402
+from book._tools.verified import mark_of, recorded  # noqa: E402
 
 FORM = "bug.yml"
 SHOWN = {"python": "Python", "torch": "PyTorch", "numpy": "NumPy", "jupyter-book": "Jupyter Book"}
@@ -91,18 +97,16 @@ def facts(app: Sphinx, docname: str, title: str) -> dict[str, Any]:
     """Return what the template ``page-facts.html`` shows under one page."""
     root = Path(app.srcdir)
     built = commit(root)
-    options = app.config.html_theme_options
-    repository = options.get("repository_url", "").rstrip("/")
-    branch = options.get("repository_branch", "") or "main"
+    repository = address()
     source = Path(app.env.doc2path(docname))
     shown = {"version": ttutor.__version__, "commit": built and built[0][:9], "changed": built and built[1]}
     if source.suffix == ".ipynb":
         shown["verified"] = verification(source, recorded(root / "book" / "verified.json").get(source.stem))
-    if repository:
+    if repository is not None:
         path = source.relative_to(root).as_posix()
         shown["report"] = report_link(repository, title, docname, built)
         shown["commit_link"] = built and not built[1] and f"{repository}/commit/{built[0]}"
-        shown["source"] = f"{repository}/blob/{branch}/{path}"
+        shown["source"] = f"{repository}/blob/{revision()}/{path}"
     return shown
 
 

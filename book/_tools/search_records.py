@@ -147,8 +147,8 @@ class Collector:
         record.text = f"{self._body(content, place)} {arguments}".strip()
 
     def _work(self, citation: nodes.Element, place: str) -> None:
-        text = readable(nodes.container("", *[child.deepcopy() for child in citation.children[1:]]))
-        self._add("work", citation["ids"][0], text.partition(". ")[0], self.place, text=text)
+        text = " ".join(readable(child) for child in citation.children[1:])
+        self._add("work", citation["ids"][0], title_of(text), self.place, text=text)
 
     def _symbols(self, table: nodes.Element, place: str) -> None:
         for row in table.findall(nodes.row):
@@ -161,9 +161,9 @@ class Collector:
             )
 
     def _exercise(self, exercise: nodes.Element, place: str) -> None:
-        subtitle = next((node.astext() for node in exercise.findall() if type(node).__name__ in SUBTITLES), "Exercise")
-        text = " ".join(readable(part) for part in exercise.children if isinstance(part, nodes.section))
-        self._add("exercise", exercise["ids"][0], subtitle.strip("() "), place, text=text)
+        heading, *rest = exercise.children
+        text = " ".join(readable(part) for part in rest)
+        self._add("exercise", exercise["ids"][0], readable(heading), place, text=text)
 
     def _claim(self, claim: nodes.Element, place: str) -> None:
         head, statement, *rest = claim.children
@@ -187,6 +187,15 @@ def is_spoiler(node: nodes.Node) -> bool:
     return folded or attributes.get("design_component") == "dropdown"
 
 
+def row_names(cells: list[str]) -> list[str]:
+    """Return what a row of the notation's tables is about, by all its names; its last cell says what that is.
+
+    >>> row_names(["Q, K", "q, k", "what heads work on"])
+    ['Q', 'K', 'q', 'k']
+    """
+    return list(dict.fromkeys(name for cell in cells[:-1] for name in re.split(r",\s+", cell) if name))
+
+
 def name_rows(app: Sphinx, doctree: nodes.document) -> None:
     """Give each row of the notation's tables an address and a place in the index (Sphinx event ``doctree-read``)."""
     if app.env.docname != NOTATION:
@@ -196,8 +205,8 @@ def name_rows(app: Sphinx, doctree: nodes.document) -> None:
         name = cells[1] or cells[0] if len(cells) > 2 else cells[0]
         anchor = f"symbol-{nodes.make_id(name)}"
         row["ids"].append(anchor)
-        names = dict.fromkeys(name for cell in cells[:-1] for name in re.split(r",\s+", cell) if name)
-        row.children[0].insert(0, addnodes.index(entries=[("single", name, anchor, "", None) for name in names]))
+        entries = [("single", name, anchor, "", None) for name in row_names(cells)]
+        row.children[0].insert(0, addnodes.index(entries=entries))
 
 
 def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:

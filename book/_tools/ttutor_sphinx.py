@@ -1,15 +1,13 @@
-"""What the book asks of Sphinx beyond its extensions: readable signatures and formulas, its own address."""
+"""What the book asks of Sphinx beyond its extensions: readable signatures and formulas."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import os
 import re
 import textwrap
 
 from sphinx.application import Sphinx
-from sphinx.config import Config
 from sphinx.util.typing import ExtensionMetadata
 
 DISPLAY_MATH = re.compile(r"^([ \t]*)\$\$(.+?)\$\$[ \t]*$", re.MULTILINE | re.DOTALL)
@@ -66,30 +64,9 @@ def convert_signature(app: Sphinx, what: str, name: str, obj: object, *rest: obj
     return plain_signature(obj) if what in ("function", "method", "class") else None
 
 
-def set_address(app: Sphinx, config: Config) -> None:
-    """Give the book the address it is published at, where a GitHub workflow builds it; elsewhere it names none."""
-    repository = os.environ.get("GITHUB_REPOSITORY", "")
-    if "/" not in repository:
-        return
-    owner, name = repository.split("/", 1)
-    config.ogp_site_url = f"https://{owner}.github.io/{name}/"
-    config.html_theme_options |= {
-        "repository_url": f"https://github.com/{repository}",
-        "repository_branch": os.environ.get("GITHUB_REF_NAME", "main"),
-        "path_to_docs": "",
-        "use_repository_button": True,
-        "use_issues_button": True,
-        "launch_buttons": {
-            "notebook_interface": "jupyterlab",
-            "binderhub_url": "https://mybinder.org",
-        },
-    }
-
-
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register everything with Sphinx."""
     app.setup_extension("glossary_links")
-    app.connect("config-inited", set_address, priority=10)
     app.connect("autodoc-process-docstring", convert_docstring, priority=10)
     app.connect("autodoc-process-signature", convert_signature)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

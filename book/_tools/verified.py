@@ -1,4 +1,4 @@
-"""Run notebooks as the tests do, and record in ``book/verified.json`` which passed: when, with what, and how long it took.
+"""Run notebooks as the tests do, and record in ``book/verified.json`` which passed: when, with what, how long it took.
 
 ``python book/_tools/verified.py`` runs every notebook of the book (or those named) through nbval, strictly and on one
 thread. Only what passes is recorded. The record holds a mark of the cells as they were, so that the built page can say
