@@ -7,88 +7,101 @@
 "use strict";
 
 const ttutorSearch = (() => {
-  const WEIGHTS = { title: 6, names: 5, place: 0.8, text: 1 };
+  const WEIGHTS = [6, 5, 0.8, 1];  // of a word in the title, in the names, in the place, in the text
   const KINDS = {
     chapter: 1.5, page: 1.4, term: 1.35, symbol: 1.2, section: 1, function: 1.05, class: 1.05, method: 0.8,
     module: 1, attribute: 0.6, exercise: 0.85, claim: 0.7, work: 0.5, change: 0.3,
   };
-  const STOP = new Set(("a an and are as at be but by can do does for from has have how i if in into is it its me my of " +
-    "on or so such that the their then there these they this to us was we what when where which why will with you your")
+  const STOP = new Set(("a about an and are as at be but by can could did do does for from has have how i if in into is it its me my of " +
+    "on one or should so such that the their then there these they this to us was we what when where which why will with would you your")
     .split(" "));
   const GREEK = { α: "alpha", β: "beta", γ: "gamma", δ: "delta", ε: "epsilon", ϵ: "epsilon", ζ: "zeta", η: "eta", θ: "theta",
     κ: "kappa", λ: "lambda", μ: "mu", π: "pi", ρ: "rho", σ: "sigma", τ: "tau", φ: "phi", ϕ: "phi", χ: "chi", ψ: "psi", ω: "omega" };
-  const WORD = /[\p{L}\p{N}\u200b]+(?:[_.^'’-]+[\p{L}\p{N}\u200b]+)*/gu;  // \u200b is put where a capital begins a word
+  const WORD = /[\p{L}\p{N}√]+(?:[_.^'’-]+[\p{L}\p{N}√]+)*/gu;
   const stemmer = new Stemmer();
-  const stems = new Map();
-  const SATURATION = 1.2, LENGTHS = 0.6, ENOUGH = 0.05;
+  const known = new Map();
+  const SATURATION = 1.2, LENGTHS = 0.6, ENOUGH = 0.02, RARE = 3;
 
   // Small letters, no accents, Greek letters by name, one spelling: what a reader types and what we print may differ.
   function fold(text) {
-    return text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").replace(/[α-ωϵϕ]/g, (letter) => ` ${GREEK[letter] || letter} `)
-      .replace(/√/g, " sqrt ").replace(/is(e|ed|es|ing|er|ers|ation|ations)\b/g, "iz$1").replace(/ys(e|ed|es|ing)\b/g, "yz$1")
-      .replace(/(col|behavi|neighb|fav)our/g, "$1or").replace(/centre/g, "center");
+    return text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").replace(/[α-ωϵϕ]/g, (letter) => GREEK[letter] || letter)
+      .replace(/√/g, " sqrt ").replace(/is(e|ed|es|ing|er|ers|ation|ations)$/, "iz$1").replace(/ys(e|ed|es|ing)$/, "yz$1")
+      .replace(/(col|behavi|neighb|fav)our/, "$1or").replace(/centre/, "center");
   }
 
-  function stem(word) {
-    if (!stems.has(word)) stems.set(word, /^[a-z]{3,}$/.test(word) ? stemmer.stemWord(word) : word);
-    return stems.get(word);
-  }
+  const stem = (word) => (/^[a-z]{3,}$/.test(word) ? stemmer.stemWord(word) : word);
 
-  // The words of a text. A compound such as d_head, pre-norm or MultiHeadAttention is {whole, parts}; a plain word has none.
-  function words(text) {
-    const camel = text.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1\u200b$2").replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, "$1\u200b$2");
-    return [...fold(camel).matchAll(WORD)].map(([word]) => {
-      const parts = word.replace(/['’]s\b/, "").split(/[_.^'’\u200b-]+/).filter(Boolean);
-      if (parts.length < 2) return { whole: stem(parts[0] || ""), parts: [] };
-      return { whole: stem(parts.join("")), parts: parts.map(stem) };
+  // A compound such as d_head, pre-norm or MultiHeadAttention is {whole, parts}; a plain word has no parts, nor has RoPE.
+  function take(word) {
+    const camel = word.replace(/([\p{Ll}\p{N}])(\p{Lu})/gu, "$1-$2").replace(/(\p{Lu})(\p{Lu}\p{Ll})/gu, "$1-$2");
+    const text = camel.split("-").some((part) => part.length > 2) ? camel : word;
+    return text.replace(/['’]s$/, "").split(/(?=√)|(?<=√)/u).flatMap((piece) => {
+      const parts = piece.split(/[_.^'’-]+/).map((part) => fold(part).trim()).filter(Boolean);
+      if (parts.length < 2) return parts.map((part) => ({ whole: stem(part), parts: [] }));
+      return [{ whole: stem(parts.join("")), parts: parts.map(stem) }];
     });
   }
 
-  const every = (text) => words(text).flatMap(({ whole, parts }) => [whole, ...parts]);
+  // The words of a text, each taken apart once, however often it comes.
+  function words(text) {
+    return (text.match(WORD) || []).flatMap((word) => taken(word).words);
+  }
+
+  function taken(word) {
+    if (!known.has(word)) {
+      const found = take(word);
+      known.set(word, { words: found, every: found.flatMap(({ whole, parts }) => [whole, ...parts]) });
+    }
+    return known.get(word);
+  }
+
+  // All forms of all words.
+  function every(text) {
+    const found = [];
+    for (const word of text.match(WORD) || []) found.push(...taken(word).every);
+    return found;
+  }
+
   const plain = (text) => words(text).flatMap(({ whole, parts }) => (parts.length ? parts : [whole]));
   const meaning = (list) => {
     const kept = list.filter((word) => !STOP.has(word));
     return kept.length ? kept : list;
   };
 
-  let postings, fields, records, same;
+  let postings, fields, means, records, same;
 
   // Which records hold each word, in which field and how often.
   function build(data) {
     records = data.records;
     same = data.same.map((group) => group.map((phrase) => plain(phrase)));
     postings = new Map();
-    const lengths = { title: 0, names: 0, place: 0, text: 0 };
+    means = [0, 0, 0, 0];
     fields = records.map(([, , , title, place, names, text], index) => {
-      const found = { title: every(title), names: names.flatMap(every), place: every(place), text: every(text) };
-      for (const [field, list] of Object.entries(found)) {
-        lengths[field] += list.length;
-        for (const word of list) {
-          if (!postings.has(word)) postings.set(word, new Map());
-          const counts = postings.get(word);
-          if (!counts.has(index)) counts.set(index, { title: 0, names: 0, place: 0, text: 0 });
-          counts.get(index)[field] += 1;
-        }
-      }
-      return {
-        n: { title: found.title.length, names: found.names.length, place: found.place.length, text: found.text.length },
-        called: [title, ...names].map((name) => meaning(plain(name))),
-      };
+      const found = [every(title), names.flatMap(every), every(place), every(text)];
+      found.forEach((list, field) => {
+        means[field] += list.length / records.length;
+        for (const word of list) count(word, index, field);
+      });
+      return { lengths: found.map((list) => list.length), called: [title, ...names].map((name) => meaning(plain(name))) };
     });
-    for (const field of Object.keys(lengths)) lengths[field] = Math.max(1, lengths[field] / records.length);
-    fields.means = lengths;
+  }
+
+  function count(word, index, field) {
+    if (!postings.has(word)) postings.set(word, new Map());
+    const holders = postings.get(word);
+    if (!holders.has(index)) holders.set(index, [0, 0, 0, 0]);
+    holders.get(index)[field] += 1;
   }
 
   // The weight of one word of the index in each record.
   function weigh(word) {
-    const counts = postings.get(word), scores = new Map();
-    if (!counts) return scores;
-    const rarity = Math.log(1 + (records.length - counts.size + 0.5) / (counts.size + 0.5));
-    for (const [index, count] of counts) {
-      let sum = 0;
-      for (const field of Object.keys(WEIGHTS)) {
-        if (count[field]) sum += (WEIGHTS[field] * count[field]) / (1 - LENGTHS + (LENGTHS * fields[index].n[field]) / fields.means[field]);
-      }
+    const holders = postings.get(word), scores = new Map();
+    const rarity = Math.log(1 + (records.length - holders.size + 0.5) / (holders.size + 0.5));
+    for (const [index, counts] of holders) {
+      const sum = WEIGHTS.reduce((total, weight, field) => {
+        const length = 1 - LENGTHS + (LENGTHS * fields[index].lengths[field]) / means[field];
+        return total + (weight * counts[field]) / length;
+      }, 0);
       scores.set(index, (rarity * sum) / (SATURATION + sum));
     }
     return scores;
@@ -106,7 +119,7 @@ const ttutorSearch = (() => {
     return row[b.length];
   }
 
-  // Words of the index that a typed word may mean: itself, those that begin with it, or, if there are none, those near it.
+  // Words of the index that a typed word may mean: itself, those that begin with it, and, if it is rare, those near it.
   function meant(word) {
     const found = postings.has(word) ? [[word, 1]] : [];
     if (word.length > 2) {
@@ -114,12 +127,19 @@ const ttutorSearch = (() => {
         if (other !== word && other.startsWith(word)) found.push([other, 0.5 * (word.length / other.length)]);
       }
     }
-    if (found.length || word.length < 4) return { found, guessed: [] };
+    const commonest = Math.max(0, ...found.map(([other]) => postings.get(other).size));
+    const guessed = commonest < RARE && word.length > 3 ? near(word, RARE * commonest + 1) : [];
+    return { found: [...found, ...guessed.map((other) => [other, 0.7])], guessed };
+  }
+
+  // The words of the index that differ from this one in the fewest letters, if they are common enough.
+  function near(word, common) {
     const limit = word.length > 7 ? 2 : 1;
-    const near = [...postings.keys()].filter((other) => Math.abs(other.length - word.length) <= limit && /^[a-z]+$/.test(other))
-      .map((other) => [other, distance(word, other, limit)]).filter(([, steps]) => steps <= limit).sort((a, b) => a[1] - b[1]);
-    const best = near.filter(([, steps]) => steps === near[0][1]);
-    return { found: best.map(([other]) => [other, 0.7]), guessed: best.map(([other]) => other) };
+    const candidates = [...postings.keys()].filter((other) => other !== word && /^[a-z]+$/.test(other)
+      && Math.abs(other.length - word.length) <= limit && postings.get(other).size >= common);
+    const steps = new Map(candidates.map((other) => [other, distance(word, other, limit)]));
+    const fewest = Math.min(limit, ...steps.values());
+    return candidates.filter((other) => steps.get(other) === fewest);
   }
 
   function score(word) {
@@ -172,9 +192,11 @@ const ttutorSearch = (() => {
     }
     const flat = list.flatMap(({ whole, parts }) => (parts.length ? parts : [whole]));
     const scored = [...totals].map(([index, { sum, hits }]) => {
-      const kind = KINDS[records[index][0]] || 1;
+      const [kind, , anchor, title, place] = records[index];
       const name = callsItself(flat, fields[index].called);
-      return { index, score: kind * (sum * (hits / list.length) ** 2 + 12 * name * name) };
+      const isIt = title === query.trim() || anchor.endsWith(`.${query.trim()}`) ? 6 : 0;
+      const share = (KINDS[kind] || 1) * (place.startsWith("ttutor.widgets") ? 0.6 : 1);
+      return { index, score: share * (sum * (hits / list.length) ** 2 + 12 * name * name + isIt) };
     });
     return { scored, guesses };
   }

@@ -38,6 +38,7 @@ def plain_formula(latex: str) -> str:
     """
     text = re.sub(r"\\(?:text|mathrm|mathbf|operatorname)\{([^{}]*)\}", r"{\1}", latex)
     text = DROPPED.sub("", text)
+    text = re.sub(r"(\\l(?:vert|Vert|floor))\s+", r"\1{}", text)
     before = None
     while before != text:  # from the inside out
         before = text

@@ -22,9 +22,10 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
     sys.path.insert(0, str(ROOT))
 
-import ttutor  # noqa: E402
 from book._tools.address import address, revision  # noqa: E402
 from book._tools.verified import mark_of, recorded  # noqa: E402
+
+import ttutor  # noqa: E402
 
 FORM = "bug.yml"
 SHOWN = {"python": "Python", "torch": "PyTorch", "numpy": "NumPy", "jupyter-book": "Jupyter Book"}

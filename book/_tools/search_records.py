@@ -7,22 +7,13 @@ files: from disk. ``book/_search/engine.js`` ranks the records; nothing is fetch
 
 from __future__ import annotations
 
-import json
 import re
-import shutil
-import tomllib
-from collections.abc import Callable, Iterator
-from dataclasses import astuple, dataclass, field
-from functools import cache
-from pathlib import Path
-from typing import Any
+from collections.abc import Callable
+from dataclasses import dataclass, field
 
+from book._tools.formula_words import plain_formula
 from docutils import nodes
-from formula_words import plain_formula
 from sphinx import addnodes
-from sphinx.application import Sphinx
-from sphinx.search.en import SearchEnglish
-from sphinx.util.typing import ExtensionMetadata
 
 IDENTIFIER = re.compile(r"\b(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*)\b")
 CHANGES = "book/changelog"
@@ -30,7 +21,6 @@ CHAPTER = re.compile(r"\d\d-")
 QUIET = nodes.raw | nodes.comment | nodes.image | nodes.substitution_definition | nodes.system_message
 NOTATION = "book/notation"
 OBJECTS = ("function", "class", "method", "attribute")
-SUBTITLES = ("exercise_subtitle", "exercise_title")
 
 
 @dataclass
@@ -70,8 +60,8 @@ def readable(node: nodes.Node) -> str:
 class Collector:
     """Collects the records of one page from its tree."""
 
-    def __init__(self, page: int, docname: str, title: str, place: str) -> None:
-        self.page, self.docname, self.title, self.place = page, docname, title, place
+    def __init__(self, page: int, docname: str, place: str, numbers: dict[str, tuple[int, ...]]) -> None:
+        self.page, self.docname, self.place, self.numbers = page, docname, place, numbers
         self.records: list[Record] = []
 
     def collect(self, doctree: nodes.document) -> list[Record]:
@@ -89,7 +79,8 @@ class Collector:
         kind = "section" if above else "chapter" if CHAPTER.search(self.docname) else "page"
         kind = "change" if self.docname == CHANGES and above else kind
         place = " › ".join([self.place, *above[1:]]) if above else self.place
-        record = Record(kind, self.page, section["ids"][0] if above else "", title, place)
+        modules = [name.removeprefix("module-") for name in section["ids"] if name.startswith("module-")]
+        record = Record(kind, self.page, section["ids"][0] if above else "", title, place, modules)
         self.records.append(record)
         below = [*above, title]
         text = [self._body(child, " › ".join([self.place, *below[1:]])) for child in section.children]
@@ -148,7 +139,8 @@ class Collector:
 
     def _work(self, citation: nodes.Element, place: str) -> None:
         text = " ".join(readable(child) for child in citation.children[1:])
-        self._add("work", citation["ids"][0], title_of(text), self.place, text=text)
+        authors, title = authors_and_title(text)
+        self._add("work", citation["ids"][0], title, self.place, *authors, text=text)
 
     def _symbols(self, table: nodes.Element, place: str) -> None:
         for row in table.findall(nodes.row):
@@ -163,12 +155,25 @@ class Collector:
     def _exercise(self, exercise: nodes.Element, place: str) -> None:
         heading, *rest = exercise.children
         text = " ".join(readable(part) for part in rest)
-        self._add("exercise", exercise["ids"][0], readable(heading), place, text=text)
+        anchor = exercise["ids"][0]
+        number = ".".join(map(str, self.numbers.get(anchor, ())))
+        title = re.sub(r"^\s*\((.*)\)\s*$", r"\1", readable(heading))
+        self._add("exercise", anchor, f"Exercise {number}: {title}", place, title, text=text)
 
     def _claim(self, claim: nodes.Element, place: str) -> None:
         head, statement, *rest = claim.children
         text = f"{readable(head)}: " + " ".join(readable(part) for part in rest)
         self._add("claim", claim["ids"][0], readable(statement), place, claim["ids"][0], text=text)
+
+
+def authors_and_title(work: str) -> tuple[list[str], str]:
+    """Return the last names and the title in an entry of the bibliography.
+
+    >>> authors_and_title("David H. Ackley and Geoffrey E. Hinton. A learning algorithm. Cognitive Science, 1985.")
+    (['Ackley', 'Hinton'], 'A learning algorithm')
+    """
+    authors, title, *_ = re.split(r"(?<!\b[A-Z])\. ", work)
+    return [name.split()[-1] for name in re.split(r",? and |, ", authors)], title
 
 
 def without_bracket(term: str) -> str:
@@ -194,93 +199,3 @@ def row_names(cells: list[str]) -> list[str]:
     ['Q', 'K', 'q', 'k']
     """
     return list(dict.fromkeys(name for cell in cells[:-1] for name in re.split(r",\s+", cell) if name))
-
-
-def name_rows(app: Sphinx, doctree: nodes.document) -> None:
-    """Give each row of the notation's tables an address and a place in the index (Sphinx event ``doctree-read``)."""
-    if app.env.docname != NOTATION:
-        return
-    for row in (row for body in doctree.findall(nodes.tbody) for row in body.findall(nodes.row)):
-        cells = [readable(cell) for cell in row.children]
-        name = cells[1] or cells[0] if len(cells) > 2 else cells[0]
-        anchor = f"symbol-{nodes.make_id(name)}"
-        row["ids"].append(anchor)
-        entries = [("single", name, anchor, "", None) for name in row_names(cells)]
-        row.children[0].insert(0, addnodes.index(entries=entries))
-
-
-def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:
-    """Collect the records of one page (Sphinx event ``doctree-resolved``)."""
-    if app.builder.format != "html":
-        return
-    found = app.ttutor_found
-    title = app.env.titles[docname].astext()
-    number = app.env.toc_secnumbers.get(docname, {}).get("")
-    place = f"Chapter {number[0]}, {title}" if number else title
-    page = len(found["pages"])
-    found["pages"].append([docname, title])
-    records = Collector(page, docname, title, place).collect(doctree)
-    add_words(app, docname, records)
-    found["records"] += records
-
-
-def add_words(app: Sphinx, docname: str, records: list[Record]) -> None:
-    """Add what ``search_words.toml`` says that readers call a page or a section.
-
-    Raises:
-        ValueError: it names a section that the page does not have.
-    """
-    for address, names in words(Path(app.srcdir))["words"].items():
-        page, _, anchor = address.partition("#")
-        if page != docname:
-            continue
-        record = next((record for record in records if record.anchor == anchor), None)
-        if record is None:
-            raise ValueError(f"book/search_words.toml names {address}, which the book does not have")
-        record.names += names
-
-
-@cache
-def words(root: Path) -> dict[str, Any]:
-    """Return what readers call things, and which phrases mean the same."""
-    return tomllib.loads((root / "book" / "search_words.toml").read_text(encoding="utf-8"))
-
-
-def begin(app: Sphinx) -> None:
-    """Start with no records, and switch the search of Sphinx off (Sphinx event ``builder-inited``)."""
-    app.ttutor_found = {"pages": [], "records": []}
-    app.builder.search = False
-
-
-def search_page(app: Sphinx) -> Iterator[tuple[str, dict[str, Any], str]]:
-    """Yield the page of the search (Sphinx event ``html-collect-pages``)."""
-    yield "search", {"title": "Search"}, "search.html"
-
-
-def write(app: Sphinx, exception: Exception | None) -> None:
-    """Write records and engine beside the page (Sphinx event ``build-finished``)."""
-    if exception is not None or app.builder.format != "html":
-        return
-    folder = Path(app.outdir) / "search"
-    folder.mkdir(exist_ok=True)
-    for script in (Path(app.srcdir) / "book" / "_search").glob("*.js"):
-        shutil.copyfile(script, folder / script.name)
-    (folder / "stemmer.js").write_text(SearchEnglish({}).js_stemmer_code, encoding="utf-8")
-    found = app.ttutor_found
-    data = {
-        "pages": found["pages"],
-        "same": words(Path(app.srcdir))["same"],
-        "records": [astuple(record) for record in found["records"]],
-    }
-    text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
-    (folder / "records.js").write_text(f"const ttutorRecords = {text};\n", encoding="utf-8")
-
-
-def setup(app: Sphinx) -> ExtensionMetadata:
-    """Register the search with Sphinx."""
-    app.connect("builder-inited", begin)
-    app.connect("doctree-read", name_rows)
-    app.connect("doctree-resolved", keep, priority=400)
-    app.connect("html-collect-pages", search_page)
-    app.connect("build-finished", write)
-    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}
