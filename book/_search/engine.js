@@ -1,13 +1,13 @@
 // Finds sections, terms, symbols and names in the records of the book (records.js), without a network or a server.
 //
-// A record is [kind, page, anchor, title, place, names, text]: what it is, the number of its page, where on the page,
-// its heading, the headings above it, other words it is known by, and its text. `ttutorSearch.find(query)` returns the
-// records that answer best. A field's words count by their rarity and by the field (BM25F); a heading that is the query
-// counts most. Stemmer is Sphinx's.
+// A record is [kind, page, anchor, title, place, names, text, code]: what it is, the number of its page, where on the
+// page, its heading, the headings above it, other words it is known by, its text, and the names in its code.
+// `ttutorSearch.find(query)` returns the records that answer best. A field's words count by their rarity and by the field
+// (BM25F); a heading that is the query counts most. Stemmer is Sphinx's.
 "use strict";
 
 const ttutorSearch = (() => {
-  const WEIGHTS = [6, 5, 0.8, 1];  // of a word in the title, in the names, in the place, in the text
+  const WEIGHTS = [6, 5, 0.8, 1, 0.4];  // of a word in the title, in the names, in the place, in the text, in the code
   const KINDS = {
     chapter: 1.5, page: 1.4, term: 1.35, symbol: 1.2, section: 1, function: 1.05, class: 1.05, method: 0.8,
     module: 1, attribute: 0.6, exercise: 0.85, claim: 0.7, work: 0.5, change: 0.3,
@@ -75,9 +75,9 @@ const ttutorSearch = (() => {
     records = data.records;
     same = data.same.map((group) => group.map((phrase) => plain(phrase)));
     postings = new Map();
-    means = [0, 0, 0, 0];
-    fields = records.map(([, , , title, place, names, text], index) => {
-      const found = [every(title), names.flatMap(every), every(place), every(text)];
+    means = WEIGHTS.map(() => 0);
+    fields = records.map(([, , , title, place, names, text, code], index) => {
+      const found = [every(title), names.flatMap(every), every(place), every(text), every(code)];
       found.forEach((list, field) => {
         means[field] += list.length / records.length;
         for (const word of list) count(word, index, field);
@@ -89,7 +89,7 @@ const ttutorSearch = (() => {
   function count(word, index, field) {
     if (!postings.has(word)) postings.set(word, new Map());
     const holders = postings.get(word);
-    if (!holders.has(index)) holders.set(index, [0, 0, 0, 0]);
+    if (!holders.has(index)) holders.set(index, WEIGHTS.map(() => 0));
     holders.get(index)[field] += 1;
   }
 

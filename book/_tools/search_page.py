@@ -19,6 +19,7 @@ from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.search.en import SearchEnglish
+from sphinx.transforms import SphinxTransform
 from sphinx.util.typing import ExtensionMetadata
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,17 +29,20 @@ if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
 from book._tools.search_records import NOTATION, Collector, Record, readable, row_names  # noqa: E402
 
 
-def name_rows(app: Sphinx, doctree: nodes.document) -> None:
-    """Give each row of the notation's tables an address and a place in the index (Sphinx event ``doctree-read``)."""
-    if app.env.docname != NOTATION:
-        return
-    for row in (row for body in doctree.findall(nodes.tbody) for row in body.findall(nodes.row)):
-        cells = [readable(cell) for cell in row.children]
-        name = cells[1] or cells[0] if len(cells) > 2 else cells[0]
-        anchor = f"symbol-{nodes.make_id(name)}"
-        row["ids"].append(anchor)
-        entries = [("single", name, anchor, "", None) for name in row_names(cells)]
-        row.children[0].insert(0, addnodes.index(entries=entries))
+class NameRows(SphinxTransform):
+    """Gives each row of the notation's tables an address, and its names a place in the index."""
+
+    default_priority = 800  # before the domains collect what belongs into the index
+
+    def apply(self, **kwargs: object) -> None:
+        if self.env.docname != NOTATION:
+            return
+        for row in (row for body in self.document.findall(nodes.tbody) for row in body.findall(nodes.row)):
+            cells = [readable(cell) for cell in row.children]
+            anchor = f"symbol-{nodes.make_id(cells[1] or cells[0] if len(cells) > 2 else cells[0])}"
+            row["ids"].append(anchor)
+            entries = [("single", name, anchor, "", None) for name in row_names(cells)]
+            row.children[0].insert(0, addnodes.index(entries=entries))
 
 
 def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -79,6 +83,10 @@ def words(root: Path) -> dict[str, Any]:
     return tomllib.loads((root / "book" / "search_words.toml").read_text(encoding="utf-8"))
 
 
+UNUSED = ("searchindex.js", "_static/searchtools.js", "_static/language_data.js")
+"""What the search of Sphinx leaves behind, from this build or an earlier one."""
+
+
 def begin(app: Sphinx) -> None:
     """Start with no records, and switch the search of Sphinx off (Sphinx event ``builder-inited``)."""
     app.ttutor_found = {"pages": [], "records": []}
@@ -96,6 +104,8 @@ def write(app: Sphinx, exception: Exception | None) -> None:
         return
     folder = Path(app.outdir) / "search"
     folder.mkdir(exist_ok=True)
+    for unused in UNUSED:
+        (Path(app.outdir) / unused).unlink(missing_ok=True)
     for script in (Path(app.srcdir) / "book" / "_search").glob("*.js"):
         shutil.copyfile(script, folder / script.name)
     (folder / "stemmer.js").write_text(SearchEnglish({}).js_stemmer_code, encoding="utf-8")
@@ -112,7 +122,7 @@ def write(app: Sphinx, exception: Exception | None) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the search with Sphinx."""
     app.connect("builder-inited", begin)
-    app.connect("doctree-read", name_rows)
+    app.add_transform(NameRows)
     app.connect("doctree-resolved", keep, priority=400)
     app.connect("html-collect-pages", search_page)
     app.connect("build-finished", write)

@@ -18,7 +18,14 @@ from sphinx import addnodes
 IDENTIFIER = re.compile(r"\b(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*)\b")
 CHANGES = "book/changelog"
 CHAPTER = re.compile(r"\d\d-")
-QUIET = nodes.raw | nodes.comment | nodes.image | nodes.substitution_definition | nodes.system_message
+QUIET = (
+    nodes.FixedTextElement
+    | nodes.raw
+    | nodes.comment
+    | nodes.image
+    | nodes.substitution_definition
+    | nodes.system_message
+)
 NOTATION = "book/notation"
 OBJECTS = ("function", "class", "method", "attribute")
 
@@ -34,10 +41,34 @@ class Record:
     place: str
     names: list[str] = field(default_factory=list)
     text: str = ""
+    code: str = ""
+
+
+def identifiers(*parts: nodes.Node) -> str:
+    """Return the names in the code that these parts hold, each once; what a cell printed is left out."""
+    found: dict[str, None] = {}
+
+    def walk(node: nodes.Node) -> None:
+        if isinstance(node, nodes.math_block):
+            return
+        if isinstance(node, nodes.FixedTextElement):
+            found.update(dict.fromkeys(IDENTIFIER.findall(node.astext())))
+        elif not isinstance(node, nodes.Text | nodes.section | addnodes.desc) and not is_output(node):
+            for child in node.children:
+                walk(child)
+
+    for part in parts:
+        walk(part)
+    return " ".join(found)
+
+
+def is_output(node: nodes.Node) -> bool:
+    """Whether a part is what a cell printed or drew."""
+    return "cell_output" in getattr(node, "attributes", {}).get("classes", [])
 
 
 def readable(node: nodes.Node) -> str:
-    """Return the text of a node as one line, its formulas readable, what a cell printed left out."""
+    """Return the text of a node as one line, its formulas readable, without code and what it printed."""
     parts: list[str] = []
 
     def walk(part: nodes.Node) -> None:
@@ -45,12 +76,10 @@ def readable(node: nodes.Node) -> str:
             parts.append(part.astext())
         elif isinstance(part, nodes.math | nodes.math_block):
             parts.append(plain_formula(part.astext()))
-        elif isinstance(part, nodes.literal_block):
-            parts.append(" ".join(dict.fromkeys(IDENTIFIER.findall(part.astext()))))
-        elif not isinstance(part, QUIET) and "cell_output" not in part.get("classes", []):
+        elif not isinstance(part, QUIET) and not is_output(part):
             for child in part.children:
                 walk(child)
-        if isinstance(part, nodes.TextElement | nodes.literal_block) and not isinstance(part, nodes.Inline):
+        if isinstance(part, nodes.TextElement) and not isinstance(part, nodes.Inline):
             parts.append(" ")
 
     walk(node)
@@ -85,6 +114,7 @@ class Collector:
         below = [*above, title]
         text = [self._body(child, " › ".join([self.place, *below[1:]])) for child in section.children]
         record.text = " ".join(filter(None, text))
+        record.code = identifiers(*section.children)
         for child in section.findall(nodes.section, descend=True):
             if child.parent is section:
                 self._section(child, below)
@@ -98,7 +128,7 @@ class Collector:
             own(node, place)
             return ""
         if isinstance(node, nodes.container | addnodes.desc_content) or type(node).__name__ == "bibliography":
-            if "cell_output" in node.get("classes", []):
+            if is_output(node):
                 return ""
             return " ".join(filter(None, (self._body(child, place) for child in node.children)))
         return readable(node)
@@ -135,7 +165,8 @@ class Collector:
         record = Record(kind, self.page, full, signature["fullname"], full.removesuffix(f".{signature['fullname']}"))
         record.names = [full, full.rpartition(".")[2]]
         self.records.append(record)
-        record.text = f"{self._body(content, place)} {arguments}".strip()
+        record.text = self._body(content, place)
+        record.code = f"{arguments} {identifiers(*content.children)}".strip()
 
     def _work(self, citation: nodes.Element, place: str) -> None:
         text = " ".join(readable(child) for child in citation.children[1:])
@@ -147,10 +178,8 @@ class Collector:
             if not row["ids"]:
                 continue
             cells = [readable(cell) for cell in row.children]
-            names = [name for cell in cells[:-1] for name in re.split(r",\s+", cell) if name]
-            self._add(
-                "symbol", row["ids"][0], " · ".join(filter(None, cells[:2])), place, *names, text="; ".join(cells)
-            )
+            title = " · ".join(dict.fromkeys(filter(None, cells[:-1][:2])))
+            self._add("symbol", row["ids"][0], title, place, *row_names(cells), text="; ".join(filter(None, cells)))
 
     def _exercise(self, exercise: nodes.Element, place: str) -> None:
         heading, *rest = exercise.children
@@ -158,7 +187,7 @@ class Collector:
         anchor = exercise["ids"][0]
         number = ".".join(map(str, self.numbers.get(anchor, ())))
         title = re.sub(r"^\s*\((.*)\)\s*$", r"\1", readable(heading))
-        self._add("exercise", anchor, f"Exercise {number}: {title}", place, title, text=text)
+        self._add("exercise", anchor, f"Exercise {number}: {title}", place, title.partition(" ★")[0], text=text)
 
     def _claim(self, claim: nodes.Element, place: str) -> None:
         head, statement, *rest = claim.children

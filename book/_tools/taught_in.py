@@ -31,12 +31,16 @@ IMPORTED = re.compile(r"^\s*(?:from|import) (ttutor[\w.]*)(?: import (\([^)]*\)|
 
 
 def stem_of(module: str, stems: list[str]) -> str | None:
-    """Return the stem that a module shares with a chapter: its own name's, or that of the package it stands in.
+    """Return the stem that a module shares with a chapter: that of its room, or in such a room its own.
 
-    >>> stem_of("ttutor.variants.vit", ["variants", "vit"]), stem_of("ttutor.masks", ["variants"])
-    ('vit', None)
+    >>> stem_of("ttutor.variants.vit", ["variants", "vit"]), stem_of("ttutor.variants.gpt", ["variants", "vit"])
+    ('vit', 'variants')
+    >>> stem_of("ttutor.widgets.attention", ["attention"])  # an explorer, not what the chapter teaches
     """
-    return next((part for part in reversed(module.split(".")[1:]) if part in stems), None)
+    _, room, *rest = module.split(".")
+    if room not in stems:
+        return None
+    return next((part for part in reversed(rest) if part in stems), room)
 
 
 def imported(source: str) -> set[str]:
@@ -70,11 +74,9 @@ def held_by(module: str, root: Path) -> list[str]:
     (['tests/test_multihead.py'], ['tests/translation/test_loss.py'])
     """
     _, room, *rest = module.split(".")
-    leaf = rest[-1] if rest else room
-    near = [f"tests/{room}/test_{leaf}.py", f"tests/test_{leaf}.py"]
-    found = [path for path in near if (root / path).is_file()]
-    folder = [f"tests/{room}"] if (root / "tests" / room).is_dir() else []
-    return (found or [*folder, *(path for path in [f"tests/test_{room}.py"] if (root / path).is_file())])[:2]
+    own = f"tests/{room}/test_{rest[-1]}.py" if rest else f"tests/test_{room}.py"
+    near = [own] if (root / own).is_file() else [f"tests/{room}", f"tests/test_{room}.py"]
+    return [path for path in near if (root / path).exists()]
 
 
 class Line:
