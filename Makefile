@@ -15,7 +15,7 @@ SECONDS := $(VENV)/.install-seconds
 TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book pdf zip dist test notebooks student instructor experiments lab serve bench soak clean
+.PHONY: help install book pdf zip dist test notebooks verified student instructor experiments lab serve bench soak clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -52,6 +52,9 @@ test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
 
 notebooks: $(STAMP)  ## execute the notebooks in place and normalise them
 	$(PY) book/_tools/notebooks.py $(if $(REFRESH),--refresh) $(NOTEBOOKS)
+
+verified: $(STAMP)  ## run the notebooks as the tests do and record which passed, when and how fast
+	$(PY) book/_tools/verified.py $(NOTEBOOKS)
 
 student: $(STAMP)  ## the notebooks for students, without solutions, into _build/student
 	$(PY) book/_tools/editions.py student

@@ -1,0 +1,92 @@
+"""Finding one's way in the built pages: what is under each page, what comes before and after, who teaches a module."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from book._tools.address import address
+from book._tools.build import read_toc
+from book._tools.stored import chapters
+from book._tools.taught_in import held_by, imported, stem_of, used_in
+from tests.book.browser import HTML
+from tests.require import missing
+
+ROOT = Path(__file__).resolve().parents[2]
+PAGES = read_toc()
+MODULES = re.findall(r"automodule:: (ttutor[\w.]*)", (ROOT / "book" / "api.md").read_text(encoding="utf-8"))
+
+
+def text_of(page: str) -> str:
+    path = HTML / f"{page}.html"
+    if not path.exists():
+        missing("browser", "the book is not built: run `make book`")
+    return path.read_text(encoding="utf-8")
+
+
+def neighbour(text: str, side: str) -> str | None:
+    """The page that the link to the previous or the next page leads to."""
+    found = re.search(rf'<a class="{side}"\s+href="([^"]+)\.html"', text)
+    return found and f"book/{found[1]}"
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", PAGES)
+def test_previous_and_next_are_the_neighbours_in_the_table_of_contents(page: str) -> None:
+    at, text = PAGES.index(page), text_of(page)
+    assert neighbour(text, "left-prev") == (PAGES[at - 1] if at else None)
+    assert neighbour(text, "right-next") == (PAGES[at + 1] if at + 1 < len(PAGES) else None)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", PAGES)
+def test_every_page_says_what_it_was_built_from_and_can_be_downloaded(page: str) -> None:
+    text = text_of(page)
+    (facts,) = re.findall(r'<div class="page-facts">.*?</div>', text, re.DOTALL)
+    assert "ttutor 0." in facts
+    assert ("processor time" in facts or "has been recorded" in facts) is (ROOT / f"{page}.ipynb").exists()
+    (source,) = re.findall(r'<a href="([^"]+)" download>', facts)
+    assert (HTML / f"{page}.html").parent.joinpath(source).is_file()
+    assert ("Report an error on this page</a>" in facts) is (address() is not None)
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", PAGES)
+def test_no_page_loads_a_search_index_but_the_search_itself(page: str) -> None:
+    assert re.findall(r'<script[^>]*src="[^"]*(?:searchindex|searchtools|records)\.js', text_of(page)) == []
+
+
+@pytest.mark.browser
+def test_the_symbols_of_the_notation_are_in_the_index() -> None:
+    assert re.search(r'<a href="book/notation\.html#symbol-n-kv-heads">\s*h_kv', text_of("genindex"))
+
+
+@pytest.mark.browser
+def test_each_chapter_is_named_where_the_reference_describes_its_module() -> None:
+    lines = re.findall(r'<p class="taught-in">Taught in <a [^>]*href="(\d\d-[\w-]+)\.html"', text_of("book/api"))
+    own = {path.stem for path in chapters() if f"ttutor.{path.stem[3:]}" in MODULES or path.stem[3:] == "vit"}
+    assert set(lines) == own
+    assert "03-multihead" in own
+
+
+def test_the_modules_of_the_reference_have_tests_of_their_own_or_only_doctests() -> None:
+    named = [path for module in MODULES for path in held_by(module, ROOT)]
+    assert [path for path in named if not (ROOT / path).exists()] == []
+    assert {module for module in MODULES if not held_by(module, ROOT)} == {
+        "ttutor.assets",
+        "ttutor.configs",
+        "ttutor.measurement",
+    }
+
+
+def test_a_module_without_a_chapter_names_those_that_import_it() -> None:
+    assert stem_of("ttutor.masks", ["attention"]) is None
+    assert "02-attention" in {path.stem for path in used_in("ttutor.masks")}
+
+
+def test_imports_are_found_however_they_are_written() -> None:
+    code = "import ttutor.masks\nfrom ttutor.layers import (\n    LayerNorm,\n)\nfrom torch import nn"
+    assert imported(code) >= {"ttutor.masks", "ttutor.layers"}
+    assert not any(name.startswith("torch") for name in imported(code))

@@ -1,0 +1,99 @@
+"""What stands under every page: only facts, and no link that leads nowhere."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import parse_qs, urlsplit
+
+import pytest
+
+from book._tools import page_facts
+from book._tools.page_facts import commit, facts, report_link, verification
+from book._tools.stored import to_text
+from book._tools.verified import mark_of
+from tests.book.made import code, notebook
+
+ENTRY = {
+    "date": "2026-03-01",
+    "processor_seconds": 31,
+    "machine": {"processor": "Some Processor", "cores": 2, "system": "Linux"},
+    "versions": {"python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6", "jupyter-book": "1.0.4", "ttutor": "0.1.0"},
+}
+AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org")
+
+
+@pytest.fixture
+def tree(tmp_path: Path) -> Path:
+    """A repository with one commit."""
+    (tmp_path / "page.md").write_text("# A page\n")
+    for words in (("init", "-q"), ("add", "page.md"), (*AUTHOR, "commit", "-q", "--no-gpg-sign", "-m", "First")):
+        subprocess.run(["git", *words], cwd=tmp_path, check=True)
+    commit.cache_clear()
+    return tmp_path
+
+
+def test_a_clean_tree_has_its_commit_and_a_changed_one_is_marked(tree: Path) -> None:
+    head, changed = commit(tree)
+    assert (len(head), changed) == (40, False)
+    (tree / "new.md").write_text("not known to git")
+    commit.cache_clear()
+    assert commit(tree) == (head, False)
+    (tree / "page.md").write_text("# Another\n")
+    commit.cache_clear()
+    assert commit(tree) == (head, True)
+
+
+def test_a_folder_inside_another_repository_has_no_commit(tree: Path) -> None:
+    (tree / "unpacked").mkdir()
+    assert commit(tree / "unpacked") is None
+
+
+def test_without_git_there_is_no_commit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    commit.cache_clear()
+    assert commit(tree) is None
+
+
+def test_a_verified_notebook_says_when_and_with_what_and_a_changed_one_says_so(tmp_path: Path) -> None:
+    page = tmp_path / "page.ipynb"
+    page.write_text(to_text(notebook(code("1", "a"))))
+    entry = ENTRY | {"cells": mark_of(page)}
+    said = verification(page, entry)
+    assert said.startswith("All cells last ran, and gave the outputs shown, on 1 March 2026: 31 s of processor time")
+    assert "Some Processor, 2 cores" in said
+    assert "Python 3.11.7, PyTorch 2.13.0, NumPy 2.4.6, Jupyter Book 1.0.4" in said
+    page.write_text(to_text(notebook(code("2", "a"))))
+    assert verification(page, entry).startswith("Cells were changed since this notebook was last verified.")
+    assert verification(page, None) == "No run of this notebook has been recorded yet."
+
+
+def test_the_form_is_filled_in_with_title_page_and_commit() -> None:
+    parts = urlsplit(report_link("https://github.com/a/b", "Q & A", "book/02-qa", ("0123abc", False)))
+    assert parts.path == "/a/b/issues/new"
+    assert parse_qs(parts.query) == {
+        "template": ["bug.yml"],
+        "title": ["Q & A: "],
+        "where": ["book/02-qa (Q & A), commit 0123abc"],
+    }
+
+
+def test_the_form_has_the_field_that_is_filled_in() -> None:
+    form = page_facts.ROOT / ".github" / "ISSUE_TEMPLATE" / page_facts.FORM
+    assert "id: where" in form.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("address", [None, "https://github.com/a/b"])
+def test_links_stand_only_where_a_repository_is_known(
+    tree: Path, monkeypatch: pytest.MonkeyPatch, address: str | None
+) -> None:
+    monkeypatch.setattr(page_facts, "address", lambda: address)
+    app = SimpleNamespace(srcdir=str(tree), env=SimpleNamespace(doc2path=lambda name: str(tree / f"{name}.md")))
+    shown = facts(app, "page", "A page")
+    assert len(shown["commit"]) == 9
+    assert "verified" not in shown
+    assert ("report" in shown, "source" in shown, "commit_link" in shown) == (address is not None,) * 3
+    if address is not None:
+        assert shown["source"].endswith("/page.md")
+        assert all(shown[name].startswith(address) for name in ("report", "source", "commit_link"))

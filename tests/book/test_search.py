@@ -1,0 +1,145 @@
+"""The search finds what readers look for, from disk and without a network: a table of queries, and the page itself."""
+
+from __future__ import annotations
+
+import json
+import re
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from playwright.sync_api import Browser, Page
+
+from tests.book.browser import HTML, INSPECT, OVERFLOW, PHONE, Visit, find_browser, open_browser, watch
+from tests.require import missing
+
+pytestmark = pytest.mark.browser
+
+QUERIES = tomllib.loads(Path(__file__).with_name("search_queries.toml").read_text(encoding="utf-8"))["queries"]
+KINDS = {"chapter", "section", "term", "symbol", "function", "class", "method", "exercise", "claim", "work"}
+PLACES = """(query) => ttutorSearch.find(query).results.slice(0, 3).map(
+  ({record}) => ttutorRecords.pages[record[1]][0] + (record[2] ? '#' + record[2] : ''))"""
+
+
+@pytest.fixture(scope="module")
+def browser() -> Iterator[Browser]:
+    if not (HTML / "search.html").exists():
+        missing("browser", "the book is not built: run `make book`")
+    if find_browser() is None:
+        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
+    with open_browser() as opened:
+        yield opened
+
+
+@pytest.fixture(scope="module")
+def tab(browser: Browser) -> Iterator[Page]:
+    """One tab for all questions, with the search opened from disk; what goes wrong in it fails the test at the end."""
+    context, seen = browser.new_context(viewport=PHONE), Visit("search.html")
+    page = context.new_page()
+    watch(context, page, seen)
+    page.goto((HTML / "search.html").as_uri())
+    yield page
+    context.close()
+    assert not seen.findings, str(seen)
+
+
+@pytest.fixture
+def results(tab: Page) -> Page:
+    """The tab with the results of a query."""
+    tab.fill("#book-search-words", "causal mask")
+    tab.wait_for_selector("#book-search-results li")
+    tab.wait_for_function("document.getElementById('book-search-status').textContent.includes('causal mask')")
+    return tab
+
+
+@pytest.mark.parametrize(("query", "place"), QUERIES, ids=[f"{query} -> {place}" for query, place in QUERIES])
+def test_a_query_has_its_place_among_the_first_three_results(tab: Page, query: str, place: str) -> None:
+    found = tab.evaluate(PLACES, query)
+    assert any(other == place or ("#" not in place and other.split("#")[0] == place) for other in found), found
+
+
+def test_every_record_leads_to_a_place_that_exists() -> None:
+    text = (HTML / "search" / "records.js").read_text(encoding="utf-8")
+    data = json.loads(text.removeprefix("const ttutorRecords = ").rstrip().removesuffix(";"))
+    pages = [(HTML / f"{page}.html").read_text(encoding="utf-8") for page, _ in data["pages"]]
+    ids = [set(re.findall(r'\bid="([^"]+)"', page)) for page in pages]
+    assert [record[1:4] for record in data["records"] if record[2] and record[2] not in ids[record[1]]] == []
+    assert {record[0] for record in data["records"]} >= KINDS
+
+
+def test_solutions_and_hints_are_not_shown_in_results() -> None:
+    text = (HTML / "search" / "records.js").read_text(encoding="utf-8")
+    assert "Hint 1: what to look at" not in text
+    assert "Solution to" not in text
+
+
+def test_results_have_a_kind_a_place_and_an_excerpt_with_the_words_marked(results: Page) -> None:
+    first = results.locator("#book-search-results li").first
+    assert first.locator("a").inner_text() == "causal mask"
+    assert first.locator("a").get_attribute("href") == "book/glossary.html#term-causal-mask"
+    assert first.locator(".book-search-kind").inner_text() == "Glossary"
+    marked = {word.lower() for word in results.locator("#book-search-results mark").all_inner_texts()}
+    assert {"causal", "mask"} <= marked
+
+
+def test_the_results_can_be_walked_through_by_keyboard(results: Page) -> None:
+    focused = "document.activeElement.textContent || document.activeElement.id"
+    results.focus("#book-search-words")
+    results.keyboard.press("ArrowDown")
+    assert results.evaluate(focused) == "causal mask"
+    results.keyboard.press("ArrowDown")
+    assert results.evaluate(focused) == results.locator(".book-search-link").nth(1).inner_text()
+    results.keyboard.press("ArrowUp")
+    results.keyboard.press("ArrowUp")
+    assert results.evaluate(focused) == "book-search-words"
+    results.keyboard.press("ArrowDown")
+    results.keyboard.press("Escape")
+    assert results.evaluate(focused) == "book-search-words"
+
+
+def test_more_results_come_on_request_and_take_the_focus(results: Page) -> None:
+    shown = results.locator("#book-search-results li").count()
+    results.click("#book-search-more")
+    assert results.locator("#book-search-results li").count() > shown
+    assert results.evaluate("document.activeElement.className") == "book-search-link"
+
+
+def test_the_address_keeps_the_query(results: Page) -> None:
+    assert results.url.endswith("search.html?q=causal+mask")
+
+
+def test_what_is_not_there_is_said(tab: Page) -> None:
+    tab.fill("#book-search-words", "zzxqj")
+    tab.wait_for_function("document.getElementById('book-search-status').textContent.startsWith('Nothing was found')")
+    assert tab.locator("#book-search-results li").count() == 0
+
+
+def test_a_misspelt_word_is_answered_by_the_nearest_and_that_is_said(tab: Page) -> None:
+    tab.fill("#book-search-words", "perplexty")
+    tab.wait_for_function("document.getElementById('book-search-status').textContent.includes('words like')")
+    assert tab.locator(".book-search-link").first.inner_text() == "perplexity"
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_results_fit_a_phone_in_both_colours(browser: Browser, dark: bool) -> None:
+    context = browser.new_context(viewport=PHONE, color_scheme="dark" if dark else "light")
+    page = context.new_page()
+    page.goto(f"{(HTML / 'search.html').as_uri()}?q=scaled_dot_product_attention")
+    page.wait_for_selector("#book-search-results mark")
+    assert page.evaluate(OVERFLOW) == []
+    assert [kind for kind, found in page.evaluate(INSPECT).items() if found] == []
+    assert page.input_value("#book-search-words") == "scaled_dot_product_attention"
+    context.close()
+
+
+def test_the_box_beside_every_page_leads_to_the_search(browser: Browser) -> None:
+    context = browser.new_context(viewport={"width": 1400, "height": 900})
+    page = context.new_page()
+    page.goto((HTML / "book" / "glossary.html").as_uri())
+    page.keyboard.press("Control+k")
+    page.keyboard.type("install")
+    page.keyboard.press("Enter")
+    page.wait_for_selector("#book-search-results li")
+    assert page.locator(".book-search-link").first.get_attribute("href") == "book/setup.html"
+    context.close()
