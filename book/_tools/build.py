@@ -22,6 +22,7 @@ if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script
     sys.path.insert(0, str(ROOT))
 
 from book._tools import colours, fonts, logo  # noqa: E402
+
 from ttutor.widgets import static as explorers  # noqa: E402
 
 GENERATED = ROOT / "book" / "_generated"

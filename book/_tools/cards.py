@@ -8,10 +8,10 @@ from __future__ import annotations
 from functools import cache
 from pathlib import Path
 
-from PIL import Image, ImageDraw, ImageFont
-
 from book._tools.fonts import find
 from book._tools.logo import picture
+from PIL import Image, ImageDraw, ImageFont
+
 from ttutor.widgets.style import PAGE, PALETTE
 
 WIDTH, HEIGHT, MARGIN, STRIP = 1200, 630, 80, 16

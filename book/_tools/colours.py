@@ -1,7 +1,7 @@
 """The book's colours as CSS custom properties, from the one place in which they are written: `ttutor.widgets.style`.
 
-Figures and explorers take theirs from there too. ``--tt-query`` fills a shape, ``--tt-query-line`` outlines it where the
-fill alone is too pale; ``--tt-page``, ``--tt-text`` and their like are the page's own; ``--tt-right`` and the other
+Figures and explorers take theirs from there too. ``--tt-query`` fills a shape, ``--tt-query-line`` outlines it where
+the fill alone is too pale; ``--tt-page``, ``--tt-text`` and their like are the page's own; ``--tt-right`` and the other
 verdicts stand behind white text.
 """
 

@@ -101,7 +101,7 @@ def rule(face: Face) -> str:
 
 
 def write(target: Path, licence: Path) -> None:
-    """Write the style sheet and the fonts' licences, unless they are there, made from the same fonts and by this code."""
+    """Write the style sheet and the licences, unless they are there, made from the same fonts and by this code."""
     made_from = [Path(__file__), *(find(face.package, face.file) for face in FACES)]
     mark = f"/* {hashlib.sha256(b''.join(path.read_bytes() for path in made_from)).hexdigest()[:16]} */\n"
     if target.exists() and licence.exists() and target.read_text(encoding="utf-8").startswith(mark):

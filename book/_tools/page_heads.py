@@ -1,7 +1,8 @@
 """What stands in the head of every page: its icons, what it is about in a sentence, and the card of a link to it.
 
 sphinxext-opengraph writes most of it. Here each page gets a description that is a whole thought (of a chapter: what you
-will be able to do; or what the page's own front matter says) and, where the book's address is known, a card; an address that leads nowhere is left out.
+will be able to do; or what the page's own front matter says) and, where the book's address is known, a card; an address
+that leads nowhere is left out.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
     sys.path.insert(0, str(ROOT))
 
 from book._tools import cards  # noqa: E402
+
 from ttutor.widgets.style import PAGE, PAGE_DARK  # noqa: E402
 
 LONGEST, SHORTEST = 200, 40
@@ -32,7 +34,7 @@ FOLDER = Path("_images", "cards")
 
 
 def describe(doctree: nodes.document) -> str:
-    """What a page is about: the chapter's promise, or else the first paragraph that is long enough; empty if none is."""
+    """What a page is about: the chapter's promise, else the first paragraph that is long enough; empty if none is."""
     paragraphs = [plain(paragraph) for paragraph in doctree.findall(nodes.paragraph) if not _within_table(paragraph)]
     promises = [text for text in paragraphs if text.startswith(PROMISE)]
     return shorten(next((text for text in [*promises, *paragraphs] if len(text) >= SHORTEST), ""))
@@ -50,7 +52,7 @@ def _within_table(node: nodes.Node) -> bool:
 
 
 def shorten(text: str) -> str:
-    """A text of at most `LONGEST` characters: whole sentences if they are long enough, else whole words and an ellipsis.
+    """A text of at most `LONGEST` characters: whole sentences if they fill it, else whole words and an ellipsis.
 
     >>> shorten("word " * 50)[-6:]
     'word …'

@@ -11,9 +11,9 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
-from ttutor.widgets import heatmap, static, use_style, weights_cmap
 from ttutor.claims import BADGES
 from ttutor.exercises import result
+from ttutor.widgets import heatmap, static, use_style, weights_cmap
 from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
 matplotlib.use("agg")

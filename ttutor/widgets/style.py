@@ -40,7 +40,7 @@ PAGE: dict[str, str] = {
     "border": "#D0D4DA",
     "link": "#00629B",
 }
-"""What is not a part of a model: the book's page, its text and lines, and its links. Text on page and surface: 4.5:1."""
+"""What is no part of a model: the book's page, its text and lines, its links. Text on page or surface: 4.5:1."""
 
 PAGE_DARK: dict[str, str] = {
     "page": "#14181E",
