@@ -31,14 +31,15 @@ VERDICTS: dict[str, str] = {
 }
 """Every verdict with the words that a callout shows."""
 
-# Background of the badge: white text on each keeps a contrast of at least 4.5:1, on a light page and on a dark one.
-_BADGES = {
+BADGES: dict[str, str] = {
     "right": "#00704F",
     "imprecise": "#7A5600",
     "wrong": "#B34700",
     "contested": "#00629B",
     "out of scope": "#5F6670",
 }
+"""Background of a verdict's badge: white text on each keeps a contrast of 4.5:1, on a light page and on a dark one."""
+
 _TIGHT = ' style="margin:.4rem 0"'
 _MAX_NUMBERS = 64
 
@@ -102,7 +103,7 @@ class ClaimResult:
 
     def _repr_html_(self) -> str:
         """The callout: plain headings and paragraphs first (all that GitHub keeps), colour only on top."""
-        colour = _BADGES[self.claim.verdict]
+        colour = BADGES[self.claim.verdict]
         badge = (
             f'<span style="background:{colour};color:#fff;border-radius:.25rem;padding:.1rem .45rem;'
             f'font-weight:600">{_escape(self.claim.verdict)}</span>'

@@ -18,6 +18,13 @@ from pathlib import Path
 import yaml
 
 ROOT = Path(__file__).resolve().parents[2]
+if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
+    sys.path.insert(0, str(ROOT))
+
+from book._tools import colours, fonts, logo  # noqa: E402
+
+from ttutor.widgets import static as explorers  # noqa: E402
+
 GENERATED = ROOT / "book" / "_generated"
 HTML = ROOT / "_build" / "html"
 LINKS = ROOT / "_build" / "links"
@@ -51,13 +58,15 @@ def find_mathjax() -> Path:
 
 
 def generate() -> None:
-    """Write what pages need and nobody edits: MathJax in one file, and the explorers' script."""
-    (GENERATED / "static").mkdir(parents=True, exist_ok=True)
-    (GENERATED / "extra" / "mathjax").mkdir(parents=True, exist_ok=True)
-    shutil.copyfile(find_mathjax(), GENERATED / "extra" / "mathjax" / MATHJAX)
-    from ttutor.widgets import static
-
-    static.write_script(GENERATED / "static" / "explorers.js", short_javascript)
+    """Write what pages need and nobody edits: MathJax in one file, the explorers' script, typefaces, colours, icons."""
+    static, extra = GENERATED / "static", GENERATED / "extra"
+    static.mkdir(parents=True, exist_ok=True)
+    (extra / "mathjax").mkdir(parents=True, exist_ok=True)
+    shutil.copyfile(find_mathjax(), extra / "mathjax" / MATHJAX)
+    explorers.write_script(static / "explorers.js", short_javascript)
+    fonts.write(static / "fonts.css", licence=static / "fonts-licence.txt")
+    colours.write(static / "colours.css")
+    logo.write(static, extra)
 
 
 def short_javascript(source: str) -> str:

@@ -11,13 +11,15 @@ import torch
 from matplotlib import pyplot as plt
 from matplotlib.colors import to_hex
 
+from ttutor.claims import BADGES
+from ttutor.exercises import result
 from ttutor.widgets import heatmap, static, use_style, weights_cmap
-from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PALETTE, PALETTE_DARK
+from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
 matplotlib.use("agg")
 NAMES = {"query", "key", "value", "weights", "memory", "decoder", "loss", "masked"}
-LIGHT_PAGE, DARK_PAGE = "#ffffff", "#14181e"
-LIGHT_TEXT, DARK_TEXT = "#1f2328", "#e6edf3"
+LIGHT_PAGE, DARK_PAGE = PAGE["page"], PAGE_DARK["page"]
+LIGHT_TEXT, DARK_TEXT = PAGE["text"], PAGE_DARK["text"]
 
 
 @pytest.fixture
@@ -52,6 +54,25 @@ def test_outlines_stand_out_from_the_page(name: str) -> None:
 def test_text_on_full_weight_is_readable() -> None:
     assert contrast(PALETTE["weights"], LIGHT_TEXT) >= 4.5
     assert contrast(PALETTE_DARK["weights"], DARK_TEXT) >= 4.5
+
+
+@pytest.mark.parametrize("page", [PAGE, PAGE_DARK], ids=["light", "dark"])
+@pytest.mark.parametrize("ground", ["page", "surface"])
+@pytest.mark.parametrize("ink", ["text", "muted", "link"])
+def test_text_is_readable_wherever_it_stands(page: dict[str, str], ground: str, ink: str) -> None:
+    assert contrast(page[ink], page[ground]) >= 4.5
+
+
+def test_white_is_readable_on_every_badge() -> None:
+    assert [name for name, colour in BADGES.items() if contrast(colour, "#ffffff") < 4.5] == []
+    assert set(result.COLOURS.values()) <= set(BADGES.values())
+
+
+def test_figures_are_written_in_the_colour_of_the_pages_text() -> None:
+    with matplotlib.rc_context():
+        use_style()
+        inks = {matplotlib.rcParams[name] for name in ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")}
+    assert {to_hex(ink).upper() for ink in inks} == {PAGE["text"]}
 
 
 def test_explorers_get_their_colours_from_the_palette() -> None:

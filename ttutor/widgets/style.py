@@ -32,6 +32,26 @@ OUTLINES: dict[str, str] = {**PALETTE, "key": "#8A6100", "memory": "#22739F", "m
 OUTLINES_DARK: dict[str, str] = {**PALETTE_DARK, "weights": PALETTE["weights"], "masked": "#8A8F98"}
 """Outlines that keep a 3:1 contrast with a dark page."""
 
+PAGE: dict[str, str] = {
+    "page": "#FFFFFF",
+    "text": "#1F2328",
+    "muted": "#57606A",
+    "surface": "#F5F6F8",
+    "border": "#D0D4DA",
+    "link": "#00629B",
+}
+"""What is no part of a model: the book's page, its text and lines, its links. Text on page or surface: 4.5:1."""
+
+PAGE_DARK: dict[str, str] = {
+    "page": "#14181E",
+    "text": "#E6EDF3",
+    "muted": "#A3ADB8",
+    "surface": "#1D232B",
+    "border": "#39424D",
+    "link": "#6FC1F0",
+}
+"""The same on a dark page."""
+
 STYLE_FILE = Path(str(files("ttutor.widgets") / "ttutor.mplstyle"))
 
 

@@ -7,7 +7,7 @@ export const COLOURS = /*COLOURS*/ { light: {}, dark: {} };
 /** Style sheets of everything shared: each part adds its own. */
 export const SHARED_CSS = [`
 :host { display: block; color: inherit; container-type: inline-size; }
-.tt { font: 0.95rem/1.45 system-ui, -apple-system, "Segoe UI", sans-serif; color: inherit; max-width: 100%; }
+.tt { font: 0.95rem/1.45 var(--tt-font, system-ui, -apple-system, "Segoe UI", sans-serif); color: inherit; max-width: 100%; }
 .tt *, .tt *::before { box-sizing: border-box; }
 .tt [hidden] { display: none; }
 .tt-line { --line: color-mix(in srgb, currentColor 50%, transparent); }
