@@ -155,7 +155,7 @@ class Processes:
 
         Raises:
             TranslationError: what `work` raised in this process.
-            TrainingError: another process failed in the same way and has a lower rank, or this one did not fail.
+            TrainingError: the same, where a process of lower rank raises it too; or another process failed, not this.
         """
         result, error = None, None
         try:
@@ -165,11 +165,13 @@ class Processes:
                 raise
             error = raised
         complaints = self.merged_rows(torch.tensor([digest(str(error)) if error else 0]), self.count).tolist()
-        if self.count > 1 and any(complaints):
-            if error is None or complaints.index(complaints[self.rank]) < self.rank:
-                raise TrainingError("another process could not go on, and says why")
-            raise error if self.is_first else type(error)(f"{self}: {error}")
-        return result
+        if self.count == 1 or not any(complaints):
+            return result
+        if error is None:
+            raise TrainingError("another process could not go on, and says why")
+        if complaints.index(complaints[self.rank]) < self.rank:
+            raise TrainingError(str(error)) from error
+        raise error if self.is_first else type(error)(f"{self}: {error}")
 
     def wait_for_an_end(self) -> None:
         """Wait until another process has ended: the launcher ends all as soon as one has, even one about to speak."""

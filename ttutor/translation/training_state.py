@@ -106,7 +106,7 @@ def check_weights(trainer: "Trainer", tensors: dict[str, Tensor]) -> None:
     """
     if trainer.processes.count > 1:
         trainer.processes.check_equal(
-            {name: checksum(tensor) for name, tensor in tensors.items()},
+            {name: checksum(tensors[name]) for name in sorted(tensors)},  # read back, they come in any order
             "they must be equal bit for bit, so one has miscalculated, or their processors round differently; "
             "go on from the last checkpoint by --resume, on machines of one kind",
         )
