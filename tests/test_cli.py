@@ -12,7 +12,7 @@ import ttutor
 # A Python in which everything but the core is missing.
 BARE = """
 import sys
-for name in ("typer", "click", "rich", "tokenizers", "safetensors", "sacrebleu", "pooch", "accelerate", "tqdm",
+for name in ("typer", "click", "rich", "tokenizers", "safetensors", "sacrebleu", "pooch", "tqdm",
              "matplotlib", "ipywidgets", "anywidget"):
     sys.modules[name] = None
 from ttutor.cli import main

@@ -35,6 +35,7 @@ ORDER = (
     ("grading",),
     ("doctor",),
     ("cli",),
+    ("__main__",),
 )
 RANK = {room: rank for rank, rooms in enumerate(ORDER) for room in rooms}
 CORE = [room for rooms in ORDER for room in rooms if RANK[room] < RANK["translation"]]

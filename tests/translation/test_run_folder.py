@@ -109,6 +109,8 @@ def test_a_creation_that_fails_half_way_leaves_nothing(begin, tmp_path, monkeypa
         ("precision", "fp8"),
         ("threads", "two"),
         ("threads", True),
+        ("processes", 0),
+        ("device", 1),
     ],
 )
 def test_facts_of_a_wrong_type_are_named(begin, as_readers_run_it, name, value):

@@ -91,3 +91,38 @@ def test_a_process_that_is_done_with_its_places_ends():
     program = "from ttutor.translation.side_by_side import SideBySide as S; S(2, seed=0).map(print, [1, 2])"
     ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
     assert (ended.returncode, sorted(ended.stdout.split())) == (0, ["1", "2"])
+
+
+@pytest.mark.parametrize("n_items", [1, 2, 3, 7])
+def test_one_place_after_another_as_on_a_gpu_works_in_the_callers_thread(n_items):
+    places = SideBySide(2, seed=0, in_turn=True)
+    assert places.map(lambda number: (10 * number, threading.get_ident()), range(n_items)) == [
+        (10 * item, threading.get_ident()) for item in range(n_items)
+    ]
+
+
+def test_in_turn_each_place_still_has_numbers_of_its_own_that_can_be_gone_back_to():
+    places = SideBySide(2, seed=0, in_turn=True)
+    states = places.states()
+    first = [mask for _ in range(3) for mask in places.map(drop, [1, 2])]
+    assert len({tuple(mask.tolist()) for mask in first}) == 6
+    again = SideBySide(2, seed=7, in_turn=True)
+    again.restore(states)
+    assert all(
+        torch.equal(mine, theirs)
+        for mine, theirs in zip([mask for _ in range(3) for mask in again.map(drop, [1, 2])], first, strict=True)
+    )
+
+
+def test_in_turn_and_side_by_side_take_each_others_states():
+    threads, in_turn = SideBySide(2, seed=0), SideBySide(2, seed=5, in_turn=True)
+    in_turn.restore(threads.states())
+    in_turn.map(drop, [1, 2])
+    threads.restore(in_turn.states())
+    assert all(torch.equal(*pair) for pair in zip(threads.states(), in_turn.states(), strict=True))
+
+
+def test_places_shared_by_processes_drop_what_they_drop_in_one():
+    whole = SideBySide(3, seed=5).map(drop, range(3))
+    shared = [SideBySide(3, seed=5, here=here).map(drop, here) for here in ([0, 2], [1])]
+    assert all(torch.equal(*pair) for pair in zip(whole, [shared[0][0], shared[1][0], shared[0][1]], strict=True))

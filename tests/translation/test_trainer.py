@@ -17,6 +17,7 @@ from tests.translation.tiny import tiny_corpus, tiny_recipe
 from ttutor.translation.batching import make_batch
 from ttutor.translation.checkpoint import TENSORS
 from ttutor.translation.errors import CheckpointError, CorpusError, TrainingError
+from ttutor.translation.objective import batch_loss
 from ttutor.translation.progress import Stopped
 from ttutor.translation.run_folder import RunFolder
 from ttutor.translation.tokenizer import PAD_ID
@@ -215,6 +216,33 @@ def test_a_step_s_gradient_is_that_of_the_mean_over_all_its_tokens():
     assert loss == pytest.approx(expected.item(), rel=1e-5)
     for found, wanted in zip(gradients, torch.autograd.grad(expected, list(trainer.model.parameters())), strict=True):
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_in_one_process_a_run_is_the_plain_loop_bit_for_bit():
+    """Written out without a word of devices or processes: what they are for must cost the usual training nothing."""
+    trainer = Trainer(tiny_corpus(), tiny_recipe(dropout=0.0, optimizer="adamw", steps=6), precision="fp32")
+    plain = Trainer(tiny_corpus(), trainer.recipe, precision="fp32")
+    parameters = list(plain.model.parameters())
+    optimizer = torch.optim.AdamW(
+        parameters, betas=(0.9, 0.98), eps=1e-9, weight_decay=trainer.recipe.weight_decay, fused=True
+    )
+    rates, take = [], trainer.training_step
+    trainer.training_step = lambda batches: (take(batches), rates.append(trainer.learning_rate))[0]
+    trainer.run()
+    stream = (batch for epoch in range(9) for batch in plain.batches.epoch(epoch))
+    for rate in rates:
+        batches = [next(stream), next(stream)]
+        n_tokens = sum(batch.n_target_tokens for batch in batches)
+        losses = [batch_loss(plain.model, batch, 0.1) * (batch.n_target_tokens / n_tokens) for batch in batches]
+        first, second = (torch.autograd.grad(loss, parameters) for loss in losses)
+        for parameter, one, other in zip(parameters, first, second, strict=True):
+            parameter.grad = one + other
+        torch.nn.utils.clip_grad_norm_(parameters, trainer.recipe.clip_norm, foreach=True)
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.step()
+    assert len(rates) == 6
+    for found, expected in zip(trainer.model.parameters(), parameters, strict=True):
+        assert torch.equal(found, expected)
 
 
 @pytest.mark.parametrize("batches_per_step", [1, 3])

@@ -35,7 +35,7 @@ def run(tmp_path_factory):
     folder = RunFolder(tmp_path_factory.mktemp("translate") / "run")
     changes = {"steps": 150, "warmup": 30, "dropout": 0.0, "d_model": 64, "vocab_size": 600, "validate_every": 150}
     trainer = Trainer(CORPUS, tiny_recipe(**changes), folder, precision="fp32")
-    folder.create(trainer.recipe, trainer.tokenizer, RunFacts.of(CORPUS, trainer.precision, {}))
+    folder.create(trainer.recipe, trainer.tokenizer, RunFacts.of(trainer, {}))
     trainer.run(quiet=True)
     return str(folder.path)
 

@@ -12,6 +12,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
+from ttutor.device import to_device
 from ttutor.translation.errors import CorpusError
 from ttutor.translation.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
@@ -30,6 +31,11 @@ class Batch:
     target_in: Int[Tensor, "batch target"]
     target_out: Int[Tensor, "batch target"]
     n_target_tokens: int
+
+    def to(self, device: torch.device) -> "Batch":
+        """The batch on a device; the way to a GPU is taken from pinned memory, without waiting for its end."""
+        tensors = (self.source, self.target_in, self.target_out)
+        return Batch(*to_device(tensors, device), self.n_target_tokens)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "batch tokens"]:

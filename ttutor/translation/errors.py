@@ -25,6 +25,10 @@ class TrainingError(TranslationError):
     """The training cannot go on."""
 
 
+class ProcessLost(TrainingError):
+    """Another process of the training has ended, or cannot be reached any more."""
+
+
 class CurveError(TranslationError):
     """A picture of a training cannot be drawn."""
 

@@ -63,7 +63,8 @@ class Optimizers:
         part_of = {parameter: part for part in self.parts for parameter in _parameters(part)}
         for key, tensor in stored.items():
             moment, _, name = key.partition(".")
-            part_of[parameters[name]].state[parameters[name]][moment] = tensor.clone()
+            parameter = parameters[name]
+            part_of[parameter].state[parameter][moment] = tensor.to(parameter.device, copy=True)
 
 
 def matrices_of_layers(model: Transformer) -> list[nn.Parameter]:

@@ -149,10 +149,14 @@ class StopRequest:
 
 
 @contextmanager
-def stop_on_ctrl_c() -> Iterator[StopRequest]:
+def stop_on_ctrl_c(several: bool = False) -> Iterator[StopRequest]:
     """Turn the first Ctrl-C into a request, so that a step is never cut in half; the second interrupts at once.
 
     Signals reach the main thread only; elsewhere Ctrl-C keeps its usual meaning.
+
+    Args:
+        several: this is one process of several. Their launcher passes Ctrl-C on, so that it may come twice, and sends
+            SIGTERM when one of them has died; either is a request, and the launcher kills who takes too long.
     """
     stop = StopRequest()
     if threading.current_thread() is not threading.main_thread():
@@ -160,12 +164,14 @@ def stop_on_ctrl_c() -> Iterator[StopRequest]:
         return
 
     def request(number, frame):
-        if stop.requested:
+        if stop.requested and not several:
             raise KeyboardInterrupt
         stop.requested = True
 
-    former = signal.signal(signal.SIGINT, request)
+    signals = (signal.SIGINT, signal.SIGTERM) if several else (signal.SIGINT,)
+    former = [signal.signal(number, request) for number in signals]
     try:
         yield stop
     finally:
-        signal.signal(signal.SIGINT, former)
+        for number, handler in zip(signals, former, strict=True):
+            signal.signal(number, handler)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import torch
 
 from ttutor.translation.checkpoint import checkpoint_paths, remove_checkpoints
-from ttutor.translation.corpus import Corpus
 from ttutor.translation.errors import CheckpointError
 from ttutor.translation.files import PARTIAL, cannot_write, make_folder, remove_leftovers, write_file
 from ttutor.translation.precision import PRECISIONS
@@ -18,6 +18,9 @@ from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.records import add_record, cut_records, read_records
 from ttutor.translation.text_style import TextStyle
 from ttutor.translation.tokenizer import SubwordTokenizer
+
+if TYPE_CHECKING:
+    from ttutor.translation.trainer import Trainer
 
 FORMAT = "ttutor-translation-run-1"
 FACTS, RECIPE, TOKENIZER, METRICS = "run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"
@@ -30,8 +33,9 @@ UNFINISHED = f"{PARTIAL}run"
 class RunFacts:
     """What a run must remember besides its recipe: of which text it is, and how its arithmetic was set.
 
-    `files` holds the paths the text was read from (none: the embedded grammar); `precision` and `threads` decide the
-    rounding, so that a resumed run can use the same.
+    `files` holds the paths the text was read from (none: the embedded grammar). The rest decides the rounding:
+    `precision`, in which a resumed run goes on, and `threads` (of each process), `processes` and `device`, which may
+    then be others.
     """
 
     corpus: str
@@ -40,12 +44,16 @@ class RunFacts:
     style: TextStyle
     precision: str
     threads: int
+    processes: int = 1
+    device: str = "cpu"
 
     @classmethod
-    def of(cls, corpus: Corpus, precision: str, files: Mapping[str, str | None]) -> "RunFacts":
-        """The facts of a training that begins now, in this process."""
+    def of(cls, trainer: "Trainer", files: Mapping[str, str | None]) -> "RunFacts":
+        """The facts of a training that begins now."""
+        corpus = trainer.corpus
         style = TextStyle.of([source for source, _ in corpus.train])
-        return cls(corpus.name, corpus.fingerprint(), dict(files), style, precision, torch.get_num_threads())
+        where = torch.get_num_threads(), trainer.processes.count, trainer.device.type
+        return cls(corpus.name, corpus.fingerprint(), dict(files), style, trainer.precision, *where)
 
     @classmethod
     def from_dict(cls, body: Mapping) -> "RunFacts":
@@ -63,6 +71,8 @@ class RunFacts:
             "style": all(isinstance(value, bool) for value in asdict(facts.style).values()),
             "precision": facts.precision in PRECISIONS,
             "threads": type(facts.threads) is int and facts.threads >= 1,
+            "processes": type(facts.processes) is int and facts.processes >= 1,
+            "device": isinstance(facts.device, str),
         }
         wrong = [name for name, is_sound in sound.items() if not is_sound]
         if wrong:

@@ -55,7 +55,7 @@ class Samples:
             for (source, reference), answer in zip(self.pairs, answers, strict=True)
         ]
         record = {"step": trainer.position.step, "samples": samples}
-        if trainer.folder:
+        if trainer.writes:
             add_record(trainer.folder.samples, record)
         return record
 

@@ -16,18 +16,19 @@ from ttutor.transformer import Transformer
 from ttutor.translation.averaging import AveragedWeights
 from ttutor.translation.batching import Batch, BucketedBatches
 from ttutor.translation.corpus import Corpus
-from ttutor.translation.errors import TrainingError
+from ttutor.translation.errors import RecipeError, TrainingError
 from ttutor.translation.objective import batch_loss
 from ttutor.translation.optimizer import Optimizers
 from ttutor.translation.precision import products_in, resolve_precision
 from ttutor.translation.preparation import model_config, token_pairs, train_tokenizer
+from ttutor.translation.processes import Processes
 from ttutor.translation.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
 from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.run_folder import RunFacts, RunFolder
 from ttutor.translation.schedule import SCHEDULES
 from ttutor.translation.side_by_side import SideBySide
 from ttutor.translation.tokenizer import SubwordTokenizer
-from ttutor.translation.training_state import Position, restore_training, save_training
+from ttutor.translation.training_state import Position, check_processes, restore_training, save_training
 
 
 class Trainer:
@@ -38,10 +39,13 @@ class Trainer:
         recipe: the settings.
         folder: where checkpoints and metrics go; None keeps everything in memory.
         tokenizer: trained on the corpus if not given.
-        precision: "fp32" or "bf16"; decided by the recipe if not given.
+        precision: "fp32" or "bf16"; decided by the recipe and the device if not given.
+        device: where to compute; weights, averages and optimizers live there.
+        processes: those that train together, of which this is one; all of them make a trainer of the same arguments.
 
     Raises:
         CorpusError: no pair of the corpus is short enough for the recipe.
+        RecipeError: there are more processes than batches in a step.
     """
 
     def __init__(
@@ -52,9 +56,13 @@ class Trainer:
         *,
         tokenizer: SubwordTokenizer | None = None,
         precision: str | None = None,
+        device: torch.device | str = "cpu",
+        processes: Processes | None = None,
     ):
         self.corpus, self.recipe, self.folder = corpus, recipe, folder
-        self.precision = precision or resolve_precision(recipe.precision)
+        self.device, self.processes = torch.device(device), processes or Processes()
+        self.writes = folder is not None and self.processes.is_first
+        self.precision = precision or resolve_precision(recipe.precision, self.device)
         self.tokenizer = tokenizer or train_tokenizer(corpus, recipe)
         training, self.n_left_out = token_pairs(corpus.train, self.tokenizer, recipe.max_tokens)
         validation, self.n_validation_left_out = token_pairs(
@@ -65,8 +73,15 @@ class Trainer:
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
-            self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size))
-        self.places = SideBySide(recipe.batches_per_step, recipe.seed)
+            self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size)).to(self.device)
+        here = self.processes.mine(range(recipe.batches_per_step))
+        if not here:
+            raise RecipeError(
+                f"{self.processes.count} processes share {recipe.batches_per_step} batches of a step, and some would "
+                "have none: start fewer processes, or give each step more batches (--batches-per-step), which makes "
+                "another training"
+            )
+        self.places = SideBySide(recipe.batches_per_step, recipe.seed, here=here, device=self.device)
         self.average = AveragedWeights(self.model, recipe.averaging)
         self.optimizers = Optimizers(self.model, recipe.optimizer, recipe.weight_decay, self.places)
         self.position = Position()
@@ -79,8 +94,9 @@ class Trainer:
         """Go back to the newest whole checkpoint of the folder; returns a message for each damaged one passed over."""
         messages = restore_training(self)
         self._is_resumed = True
-        self.folder.cut_metrics(self.position.step)
-        self.metrics = list(self.folder.read_metrics())
+        if self.writes:
+            self.folder.cut_metrics(self.position.step)
+        self.metrics = [record for record in self.folder.read_metrics() if record["step"] <= self.position.step]
         return messages
 
     def run(self, quiet: bool = True, on_validation: "OnValidation | None" = None) -> list[dict]:
@@ -88,22 +104,28 @@ class Trainer:
 
         Args:
             quiet: show no progress bar (without a terminal there is none anyway).
-            on_validation: called with this trainer after each validation, to look at the model as it learns.
+            on_validation: called with this trainer after each validation, to look at the model as it learns; of several
+                processes, in each.
 
         Raises:
             CheckpointError: the folder cannot be written, or holds a run that this trainer did not resume.
-            TrainingError: the loss became infinite or not a number.
+            TrainingError: the loss became infinite or not a number; or processes differ that must be equal.
+            ProcessLost: another process has ended.
             Stopped: on Ctrl-C, after a checkpoint was saved; a second Ctrl-C interrupts at once.
         """
-        if self.folder and not self._is_resumed and self.position.step == 0:
-            self.folder.begin(self.recipe, self.tokenizer, RunFacts.of(self.corpus, self.precision, {}))
-        bar = ProgressBar(quiet)
+        check_processes(self)
+        self.processes.together(self._begin)
+        bar = ProgressBar(quiet or not self.processes.is_first)
         try:
-            with stop_on_ctrl_c() as stop:
+            with stop_on_ctrl_c(several=self.processes.count > 1) as stop:
                 self._loop(stop, bar, on_validation)
         finally:
             bar.close()
         return self.metrics
+
+    def _begin(self) -> None:
+        if self.writes and not self._is_resumed and self.position.step == 0:
+            self.folder.begin(self.recipe, self.tokenizer, RunFacts.of(self, {}))
 
     def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
         recipe, position = self.recipe, self.position
@@ -113,7 +135,7 @@ class Trainer:
             self.save()
         while self.progress() < 1 and not self.is_overfitting():
             losses.append(self.training_step(self.next_batches()))
-            position.seconds = time.perf_counter() - started
+            position.seconds, stops = self.processes.agree(time.perf_counter() - started, stop.requested)
             ends = self.progress() >= 1
             speed = pace(float(position.target_tokens))
             bar.show(self.progress(), position.step, losses[-1], self.learning_rate, speed)
@@ -123,9 +145,9 @@ class Trainer:
                 if on_validation:
                     on_validation(self)
                 ends = ends or self.is_overfitting()
-            if ends or stop.requested or position.step % recipe.checkpoint_every == 0:
+            if ends or stops or position.step % recipe.checkpoint_every == 0:
                 self.save()
-            if stop.requested and not ends:
+            if stops and not ends:
                 raise Stopped
 
     def next_batches(self) -> list[Batch]:
@@ -177,7 +199,10 @@ class Trainer:
         return loss
 
     def backward(self, batches: list[Batch]) -> float:
-        """Put the gradient of the mean loss over all real target tokens into the parameters; returns that loss."""
+        """Put the gradient of the mean loss over all real target tokens into the parameters; returns that loss.
+
+        Each process computes its own of the batches; loss and gradient are those of all.
+        """
         parameters = list(self.model.parameters())
         n_tokens = sum(batch.n_target_tokens for batch in batches)
 
@@ -185,18 +210,20 @@ class Trainer:
             loss = self.loss(batch, self.recipe.label_smoothing) * (batch.n_target_tokens / n_tokens)
             return loss.item(), torch.autograd.grad(loss, parameters)
 
-        (loss, total), *others = self.places.map(share, batches)
-        for more, gradients in others:
-            loss += more
-            torch._foreach_add_(total, gradients)
+        losses, gradients = zip(*self.places.map(share, self.processes.mine(batches)), strict=True)
+        loss = sum(self.processes.merged(losses, len(batches)))
+        total, *others = gradients
+        for more in others:
+            torch._foreach_add_(total, more)
+        self.processes.add_up(total)
         for parameter, gradient in zip(parameters, total, strict=True):
             parameter.grad = gradient
         return loss
 
     def loss(self, batch: Batch, smoothing: float) -> torch.Tensor:
         """Mean loss per real target token of a batch, its products in the precision of this training."""
-        with products_in(self.precision):
-            return batch_loss(self.model, batch, smoothing)
+        with products_in(self.precision, self.device):
+            return batch_loss(self.model, batch.to(self.device), smoothing)
 
     def validation_loss(self) -> float:
         """Cross-entropy per target token of the validation pairs, without smoothing, under the averaged weights."""
@@ -209,7 +236,8 @@ class Trainer:
 
         self.model.eval()
         with self.average.applied_to(self.model):
-            losses = self.places.map(without_gradient, batches)
+            mine = self.places.map(without_gradient, self.processes.mine(batches))
+        losses = self.processes.merged(mine, len(batches))
         return sum(map(operator.mul, losses, counts)) / sum(counts)
 
     def _record(self, training_loss: float, bar: ProgressBar) -> None:
@@ -228,14 +256,14 @@ class Trainer:
             "validation_loss": validation_loss,
         }
         self.metrics.append(record)
-        if self.folder:
+        if self.writes:
             self.folder.add_metrics(record)
         bar.show_validation(validation_loss)
 
     def save(self) -> None:
         """Write a checkpoint, if the training has a folder."""
         if self.folder:
-            save_training(self)
+            self.processes.together(lambda: save_training(self))
 
     def result(self) -> dict[str, Tensor]:
         """The weights to translate with: the averaged ones as they stand, with patience as they were at their best."""

@@ -1,19 +1,21 @@
 """What `ttutor train` does: gather text and recipe, open or create the run's folder, train, and tell how it went."""
 
 import os
-from collections.abc import Callable
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
 
 import torch
 import typer
 
-from ttutor.translation.console import say, teller
+from ttutor.translation.console import MENDABLE, say, teller
 from ttutor.translation.curve import write_curve
-from ttutor.translation.errors import CheckpointError, RecipeError, TranslationError
+from ttutor.translation.errors import CheckpointError, ProcessLost, RecipeError, TrainingError, TranslationError
 from ttutor.translation.evaluation import exact_match
-from ttutor.translation.preparation import train_tokenizer
+from ttutor.translation.precision import place, training_device
+from ttutor.translation.processes import Processes
 from ttutor.translation.progress import Stopped
 from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.report import Report
@@ -37,22 +39,38 @@ class TrainingRequest:
     overwrite: bool = False
     samples: int = 0
     quiet: bool = False
+    device: str = "auto"
 
 
 def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> Trainer:
     """Train as asked, from the beginning or from the last checkpoint.
+
+    Where torchrun started several processes, each calls this; the first writes and speaks for all.
 
     `on_validation` as for `Trainer.run`; it is called after the report on the validation.
 
     Raises:
         TranslationError: text, recipe, folder or training are not as they must be.
     """
+    processes = Processes.launched()
+    if not processes.is_first:
+        request = replace(request, quiet=True, samples=0)
     folder = RunFolder(request.out or Path("ttutor-runs") / _default_name(request))
-    trainer = _resumed(request, folder) if request.resume else _begun(request, folder)
-    tell = teller(request.quiet)
-    tell(
+    with speaking_once(processes, folder):
+        make = _resumed if request.resume else _begun
+        trainer = processes.together(lambda: make(request, folder, processes))
+        _train(trainer, request, on_validation)
+        processes.close()
+    if processes.is_first:
+        _tell_result(trainer, teller(request.quiet))
+        draw_curve(trainer, teller(request.quiet))
+    return trainer
+
+
+def _train(trainer: Trainer, request: TrainingRequest, on_validation: OnValidation | None) -> None:
+    teller(request.quiet)(
         f"{trainer.corpus.name}: {len(trainer.corpus.train):,} pairs to train on; {trainer.model.n_parameters():,} "
-        f"parameters, {trainer.precision}, {torch.get_num_threads()} threads; the run's folder is {folder.path}"
+        f"parameters, {trainer.precision}, {_place(trainer)}; the run's folder is {trainer.folder.path}"
     )
     report = Report(trainer, request.samples, request.quiet)
 
@@ -64,12 +82,28 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
     try:
         trainer.run(quiet=request.quiet, on_validation=look)
     except Stopped:
-        again = f"ttutor train --resume --out {folder.path}"
-        say(f"\nStopped and saved after step {trainer.position.step:,}. Go on with: {again}", error=True)
+        if trainer.processes.is_first:
+            again = trainer.processes.command(f"train --resume --out {trainer.folder.path}")
+            say(f"\nStopped and saved after step {trainer.position.step:,}. Go on with: {again}", error=True)
+        else:
+            trainer.processes.wait_for_an_end()
         raise typer.Exit(130) from None
-    _tell_result(trainer, tell)
-    draw_curve(trainer, tell)
-    return trainer
+
+
+@contextmanager
+def speaking_once(processes: Processes, folder: RunFolder) -> Iterator[None]:
+    """Let the first process alone say what ends all of them; if one is lost, each of the others says how to go on."""
+    try:
+        yield
+    except ProcessLost as error:
+        again = processes.command(f"train --resume --out {folder.path}")
+        kept = f". The last checkpoint in {folder.checkpoints} is whole; go on with: {again}"
+        raise ProcessLost(f"{error}{kept if folder.has_checkpoint else ''}") from None
+    except TrainingError:
+        if processes.is_first:
+            raise
+        processes.wait_for_an_end()
+        raise typer.Exit(MENDABLE) from None
 
 
 def draw_curve(trainer: Trainer, tell: Callable[[str], None]) -> None:
@@ -98,19 +132,22 @@ def _default_preset(request: TrainingRequest) -> str:
     return "multi30k-tiny" if real else "embedded"
 
 
-def _begun(request: TrainingRequest, folder: RunFolder) -> Trainer:
+def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes) -> Trainer:
     """A training at its beginning, with its folder on disk."""
     recipe, tell = _recipe(request), teller(request.quiet)
-    _check_leave(folder, request.overwrite)
+    device = training_device(request.device, processes.local_rank)
+    if processes.is_first:
+        _check_leave(folder, request.overwrite)
     files = files_for(recipe, request.files, request.data_dir)
     corpus = read_corpus(files, recipe.seed)
     for note in corpus.notes:
         tell(note)
-    trainer = Trainer(corpus, recipe, folder, tokenizer=train_tokenizer(corpus, recipe))
+    trainer = Trainer(corpus, recipe, folder, device=device, processes=processes)
     _tell_left_out(trainer, tell)
-    if folder.exists or folder.has_checkpoint:
-        folder.remove()
-    folder.create(recipe, trainer.tokenizer, RunFacts.of(corpus, trainer.precision, files))
+    if trainer.writes:
+        if folder.exists or folder.has_checkpoint:
+            folder.remove()
+        folder.create(recipe, trainer.tokenizer, RunFacts.of(trainer, files))
     return trainer
 
 
@@ -135,7 +172,7 @@ def _tell_left_out(trainer: Trainer, tell: Callable[[str], None]) -> None:
             )
 
 
-def _resumed(request: TrainingRequest, folder: RunFolder) -> Trainer:
+def _resumed(request: TrainingRequest, folder: RunFolder, processes: Processes) -> Trainer:
     """A training where its last whole checkpoint stands, with the recipe and the text it began with."""
     facts, recipe = folder.facts(), folder.recipe()
     contradicting = _contradicting_options(request, facts, recipe)
@@ -152,17 +189,32 @@ def _resumed(request: TrainingRequest, folder: RunFolder) -> Trainer:
             f"the text has changed since the run in {folder.path} began, or was not read from files; "
             "restore the files as they were, or train anew in another folder"
         )
-    if facts.threads != torch.get_num_threads():
+    device = training_device(request.device, processes.local_rank)
+    trainer = Trainer(
+        corpus,
+        recipe,
+        folder,
+        tokenizer=folder.tokenizer(),
+        precision=facts.precision,
+        device=device,
+        processes=processes,
+    )
+    began = place(facts.processes, facts.threads, facts.device)
+    if began != _place(trainer):
         tell(
-            f"This run began with {facts.threads} threads and goes on with {torch.get_num_threads()}: "
-            "its weights will differ from an uninterrupted run's in the last digits."
+            f"This run began with {began} and goes on with {_place(trainer)}: "
+            "its weights will differ from an uninterrupted run's, as a rule in the last digits only."
         )
-    trainer = Trainer(corpus, recipe, folder, tokenizer=folder.tokenizer(), precision=facts.precision)
     if folder.has_checkpoint:  # else it was killed before it wrote the first, and begins again
         for message in trainer.resume():
-            say(f"Warning: {message}; the checkpoint before it is used.", error=True)
+            if processes.is_first:
+                say(f"Warning: {message}; the checkpoint before it is used.", error=True)
     tell(f"Resumed after step {trainer.position.step:,}.")
     return trainer
+
+
+def _place(trainer: Trainer) -> str:
+    return place(trainer.processes.count, torch.get_num_threads(), trainer.device.type)
 
 
 def _contradicting_options(request: TrainingRequest, facts: RunFacts, recipe: TrainingRecipe) -> list[str]:

@@ -22,14 +22,24 @@ def train(
     steps: Annotated[int | None, typer.Option(help="Train for this many steps.")] = None,
     epochs: Annotated[float | None, typer.Option(help="Train for this many passes over the text.")] = None,
     minutes: Annotated[float | None, typer.Option(help="Train for this long.")] = None,
+    batches_per_step: Annotated[
+        int | None, typer.Option(help="Batches whose gradients make one step, in all processes together.")
+    ] = None,
     seed: Annotated[int | None, typer.Option(help="Another seed, other random choices.")] = None,
     out: Annotated[Path | None, typer.Option(help="Folder of the run; default: ttutor-runs/<name>.")] = None,
     resume: Annotated[bool, typer.Option("--resume", help="Go on with the run in the folder.")] = False,
     overwrite: Annotated[bool, typer.Option("--overwrite", help="Throw away a run that stands in the folder.")] = False,
+    device: Annotated[
+        str, typer.Option(help="auto (an NVIDIA GPU where there is one), cpu, cuda, or one GPU as cuda:1.")
+    ] = "auto",
     samples: Annotated[int, typer.Option(help="Show so many validation sentences as it learns.", min=0)] = 3,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Train a translator; without options on the embedded English-French grammar, in about a minute."""
+    """Train a translator; without options on the embedded English-French grammar, in about a minute.
+
+    In several processes, on one machine or many: torchrun --nproc-per-node 2 -m ttutor train ... Each computes its
+    share of a step's batches, on a GPU of its own or on the CPU; the result is that of one process, up to rounding.
+    """
     with plain_errors():
         from ttutor.translation import training_command
 
@@ -48,6 +58,7 @@ def train(
                     "steps": steps,
                     "epochs": epochs,
                     "minutes": minutes,
+                    "batches_per_step": batches_per_step,
                     "seed": seed,
                 },
                 data_dir=data_dir,
@@ -56,5 +67,6 @@ def train(
                 overwrite=overwrite,
                 samples=samples,
                 quiet=quiet,
+                device=device,
             )
         )
