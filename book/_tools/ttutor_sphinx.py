@@ -88,6 +88,7 @@ def set_address(app: Sphinx, config: Config) -> None:
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register everything with Sphinx."""
+    app.setup_extension("finished_pages")
     app.setup_extension("glossary_links")
     app.connect("config-inited", set_address, priority=10)
     app.connect("autodoc-process-docstring", convert_docstring, priority=10)
