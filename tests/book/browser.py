@@ -11,16 +11,20 @@ import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
+from typing import Any
 from urllib.parse import urlsplit
 
+import axe_playwright_python
 from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, sync_playwright
 
-HTML = Path(__file__).resolve().parents[2] / "_build" / "html"
+ROOT = Path(__file__).resolve().parents[2]
+HTML = ROOT / "_build" / "html"
+AXE = Path(axe_playwright_python.__file__).parent / "axe.min.js"
 NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome", "msedge")
 FLAGS = (
     "--no-sandbox",
@@ -32,35 +36,14 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
 )
-PHONE = {"width": 360, "height": 740}
 DESK = {"width": 1400, "height": 900}
 LOCAL = ("127.0.0.1", "localhost", "")
 
-# What the page itself can tell: each entry is a list of words, empty when all is well.
-INSPECT = r"""
-() => {
-  const words = (e) => (e.textContent || '').trim().replace(/\s+/g, ' ').slice(0, 60);
-  const article = document.querySelector('article') || document.body;
-  const prose = article.cloneNode(true);
-  prose.querySelectorAll('pre, code, script, style, .math, mjx-container').forEach((e) => e.remove());
-  const outputs = [...article.querySelectorAll('.cell:not(.tag_raises-exception) .cell_output')];
-  const name = /(^$)|(\.(png|svg|jpe?g|gif|webp)$)|(^[0-9a-f]{16,}$)/i;
-  return {
-    'math not rendered': [...article.querySelectorAll('.math')].filter(
-      (e) => !e.querySelector('mjx-container')).map(words),
-    'error in a formula': [...article.querySelectorAll('[data-mml-node="merror"]')].map(
-      (e) => e.getAttribute('data-mjx-error') || words(e)),
-    'raw formula in the text': (prose.textContent.match(/\\[(\[].{0,40}|\$[^$\s][^$]{0,40}\$/g) || []),
-    'explorer not mounted': [...document.querySelectorAll('[data-explorer]')].filter((e) => !e.dataset.ready).map(
-      (e) => e.dataset.explorer),
-    'traceback': outputs.filter((e) => e.textContent.includes('Traceback (most recent call last)')).map(words),
-    'picture without a description': [...document.querySelectorAll('img')].filter((e) => name.test(e.alt.trim())).map(
-      (e) => (e.getAttribute('src') || '').slice(0, 80)),
-    'picture not loaded': [...document.querySelectorAll('img')].filter((e) => e.complete && !e.naturalWidth).map(
-      (e) => (e.getAttribute('src') || '').slice(0, 80)),
-  };
-}
-"""
+HERE = Path(__file__).parent
+INSPECT = (HERE / "inspect.js").read_text(encoding="utf-8")
+AUDIT = (HERE / "audit.js").read_text(encoding="utf-8")
+LARGEST_SHIFT = 0.1  # what counts as good: https://web.dev/articles/cls
+LARGEST_TRANSFER = 1_000_000
 OVERFLOW = """
 () => {
   const width = document.documentElement.clientWidth;
@@ -72,6 +55,30 @@ OVERFLOW = """
     (e) => `${e.tagName.toLowerCase()}.${e.className} (${e.textContent.trim().slice(0, 30)})`).join('; ')];
 }
 """
+# The layout shift as browsers count it: the largest sum of a window of at most 5 s without a pause of 1 s.
+SHIFT = """
+() => {
+  const observer = new PerformanceObserver(() => {});
+  observer.observe({ type: 'layout-shift', buffered: true });
+  let sum = 0, largest = 0, first = 0, last = -Infinity, where = '';
+  for (const entry of observer.takeRecords()) {
+    if (entry.hadRecentInput) continue;
+    if (entry.startTime - last > 1000 || entry.startTime - first > 5000) [sum, first] = [0, entry.startTime];
+    sum += entry.value;
+    last = entry.startTime;
+    if (sum > largest) {
+      const moved = entry.sources.map((one) => one.node && (one.node.className || one.node.nodeName));
+      [largest, where] = [sum, moved.join(', ')];
+    }
+  }
+  return [largest, where];
+}
+"""
+TRANSFERS = """
+() => [...performance.getEntriesByType('navigation'), ...performance.getEntriesByType('resource')].map(
+  (entry) => [entry.name, entry.decodedBodySize])
+"""
+NEXT_FRAME = "() => new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)))"
 MARK_MATH = """
 () => {
   const startup = window.MathJax && MathJax.startup;
@@ -90,6 +97,8 @@ class Visit:
 
     url: str
     findings: dict[str, list[str]] = field(default_factory=dict)
+    shift: float = 0.0
+    own_bytes: int = 0
 
     def add(self, kind: str, what: str) -> None:
         """Note one finding."""
@@ -168,31 +177,88 @@ def settle(page: Page, visit: Visit, seconds: float) -> None:
         visit.add("did not settle", str(error).splitlines()[0])
 
 
-def visit(browser: Browser, url: str, *, patience: float = 20) -> Visit:
-    """Open a page at desk width, look at everything, narrow it to a phone, and return what is wrong with it.
+def is_ours(url: str) -> bool:
+    """Whether a file of the book is the course's own: neither MathJax nor of the theme and the extensions."""
+    path = urlsplit(url).path
+    own = {found.name for found in (ROOT / "book" / "_static").rglob("*")} | {"explorers.js"}
+    return "/mathjax/" not in path and ("/_static/" not in path or Path(path).name in own)
 
-    Args:
-        browser: as `open_browser` yields it.
-        url: a page on disk or on this machine.
-        patience: seconds in which formulas must be set and explorers mounted.
+
+@dataclass
+class Reader:
+    """A reader with one tab, which goes from page to page: a tab for each page would cost more than the pages.
+
+    Attributes:
+        page: the tab.
+        widths: the page is loaded at the first width, in pixels, and then shown at the others.
+        audit: None for no audit with axe-core, ``quick`` for one of things unlike, ``whole`` for everything.
     """
-    result = Visit(url)
-    context = browser.new_context(viewport=DESK)
+
+    page: Page
+    widths: tuple[int, ...] = (DESK["width"], 360)
+    audit: str | None = None
+    now: Visit = field(default_factory=lambda: Visit(""))
+
+    def visit(self, url: str, patience: float = 20) -> Visit:
+        """Open a page, look at everything, and return what is wrong with it.
+
+        Args:
+            url: a page on disk or on this machine.
+            patience: seconds in which formulas must be set and explorers mounted.
+        """
+        self.now.url, self.now.findings = url, {}
+        self.page.set_viewport_size({"width": self.widths[0], "height": 800})
+        self.page.goto(url, wait_until="load", timeout=120_000)
+        settle(self.page, self.now, patience)
+        self._note(self.page.evaluate(INSPECT))
+        self._weigh()
+        for width in self.widths:
+            self.page.set_viewport_size({"width": width, "height": 800})
+            self.page.evaluate(NEXT_FRAME)
+            self._note({f"wider than {width} px": self.page.evaluate(OVERFLOW)})
+        import time; t0=time.time()
+        if self.audit:
+            self.page.evaluate(AXE.read_text(encoding="utf-8"))
+            self._note({"axe": self.page.evaluate(AUDIT, {"quick": self.audit == "quick"})})
+        print("audit", time.time()-t0, self.page.evaluate("document.querySelectorAll(\"*\").length"))
+        result = replace(self.now)
+        self.page.goto("about:blank")
+        return result
+
+    def _note(self, found: dict[str, list[str]]) -> None:
+        for kind, all_ in found.items():
+            for what in all_:
+                self.now.add(kind, what)
+
+    def _weigh(self) -> None:
+        """Measure how far things moved while the page loaded, and what was transferred for this page alone."""
+        self.now.shift, where = self.page.evaluate(SHIFT)
+        self.now.own_bytes = sum(size for name, size in self.page.evaluate(TRANSFERS) if is_ours(name))
+        if self.now.shift > LARGEST_SHIFT:
+            self.now.add("layout shift", f"{self.now.shift:.3f} at {self.widths[0]} px, of {where}")
+        if self.now.own_bytes > LARGEST_TRANSFER:
+            self.now.add("too large", f"{self.now.own_bytes:,} bytes besides MathJax and the theme")
+
+
+@contextmanager
+def reader(
+    browser: Browser, *, widths: tuple[int, ...] = (DESK["width"], 360), dark: bool = False, audit: str | None = None
+) -> Iterator[Reader]:
+    """Yield a reader who wants little movement, so that colours are met where they end and not on their way."""
+    scheme = "dark" if dark else "light"
+    context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
     try:
-        page = context.new_page()
-        watch(context, page, result)
-        page.goto(url, wait_until="load")
-        settle(page, result, patience)
-        for kind, found in page.evaluate(INSPECT).items():
-            for what in found:
-                result.add(kind, what)
-        page.set_viewport_size(PHONE)
-        page.wait_for_timeout(100)
-        for what in page.evaluate(OVERFLOW):
-            result.add("wider than a phone", what)
+        made = Reader(context.new_page(), widths, audit)
+        watch(context, made.page, made.now)
+        yield made
     finally:
         context.close()
-    return result
+
+
+def visit(browser: Browser, url: str, *, patience: float = 20, **how: Any) -> Visit:
+    """Open one page as a `reader` does, and return what is wrong with it."""
+    with reader(browser, **how) as one:
+        return one.visit(url, patience)
 
 
 def picture(browser: Browser, url: str, target: Path, *, width: int, dark: bool) -> Visit:

@@ -98,12 +98,20 @@ function pageColour(element) {
   return "Canvas";
 }
 
+/** The label with a number behind it where earlier explorers of the page have the same, so that lists of regions differ. */
+function ownLabel(el, label) {
+  const all = [...document.querySelectorAll("[data-label]")];
+  el.dataset.label = label;
+  const before = all.filter((other) => other !== el && other.dataset.label === label).length;
+  return before ? `${label} (${before + 1})` : label;
+}
+
 /**
  * Open a shadow root on `el`, with the colours as CSS custom properties that follow the page's light or dark mode.
  * Gives the element to draw in, `say(text)` for screen readers, and `close()` to be called when the view goes.
  */
 export function openFrame(el, label, css) {
-  const root = make("section", { class: "tt tt-line", "aria-label": label });
+  const root = make("section", { class: "tt tt-line", "aria-label": ownLabel(el, label) });
   const announcer = make("div", { class: "tt-hidden", "aria-live": "polite", role: "status" });
   const shadow = el.attachShadow({ mode: "open" });
   shadow.append(make("style", { text: [...SHARED_CSS, css].join("") }), root, announcer);

@@ -1,0 +1,37 @@
+// What axe-core finds on the page, all that is closed opened before, each fault in words. With `quick` only the first two
+// of things that are alike are looked at: a page has thousands of coloured words of code, and axe measures each.
+async ({ quick }) => {
+  // A rule meant for controls with words on them, which people who speak to their computer say; cells of a grid are none.
+  const SPOKEN = 'label-content-name-mismatch';
+  for (const closed of document.querySelectorAll('details:not([open])')) closed.open = true;
+  for (const button of document.querySelectorAll('.toggle-hidden > .admonition-title .toggle-button')) button.click();
+
+  const ASPECTS = ['role', 'style', 'aria-label', 'tabindex', 'type', 'lang', 'scope'];
+  const WHOLE = 'mjx-container, svg, button, summary, label, [data-explorer]';  // looked at with all that is in them
+  const KEPT = 'h1, h2, h3, h4, h5, h6, summary, thead, caption, [data-explorer]';
+  const kind = (e) => [
+    e.tagName, e.getAttribute('class'), ...ASPECTS.map((name) => e.getAttribute(name)),
+    ['alt', 'href', 'title', 'for', 'aria-hidden'].map((name) => e.hasAttribute(name)), !e.textContent.trim(),
+  ].join('|');
+  const seen = new Map();
+  function thin(e, path) {
+    const here = `${path}>${kind(e)}`;
+    if (e.matches(WHOLE)) return here;
+    for (const child of [...e.children]) {
+      const key = thin(child, here);
+      const times = seen.get(key) || 0;
+      seen.set(key, times + 1);
+      const bare = !child.firstElementChild || child.matches(WHOLE);
+      if (times >= 2 && bare && !child.matches(KEPT)) child.remove();
+    }
+    return here;
+  }
+  if (quick) thin(document.body, '');
+
+  const rules = Object.fromEntries(axe.getRules(['experimental']).map((rule) => [rule.ruleId, { enabled: true }]));
+  const found = await axe.run(document, { preload: false, resultTypes: ['violations'], rules });
+  const say = (node) => node.any.concat(node.all, node.none).map((check) => check.message).join('; ');
+  return found.violations.flatMap((one) => one.nodes
+    .filter((node) => one.id !== SPOKEN || !node.html.includes('role="gridcell"'))
+    .map((node) => `${one.id}: ${node.html.replace(/\s+/g, ' ').slice(0, 160)} (${say(node).slice(0, 200)})`));
+}
