@@ -25,6 +25,7 @@ OPENING = re.compile(
     r"\*\*Time:\*\* \d+ minutes to read, [a-z ]*hours? (?:or more )?for all exercises\."
 )
 REPOSITORY = "https://github.com/someone/course"
+ROOT = Path(__file__).resolve().parents[2]
 
 
 def stored(path: Path) -> NotebookNode:
@@ -94,6 +95,17 @@ def test_students_have_the_line_too() -> None:
     assert first_code(made).source.startswith(GUARD)
 
 
+BUILT = sorted((ROOT / "_build" / "html" / "book").glob("[0-9]*.html"))
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("page", BUILT, ids=lambda path: path.stem)
+def test_a_built_page_has_launch_links_only_where_there_is_an_address(page: Path) -> None:
+    text = page.read_text(encoding="utf-8")
+    expected = address_module.address() is not None
+    assert ("mybinder.org" in text, "colab.research.google.com" in text) == (expected, expected)
+
+
 @pytest.mark.parametrize(
     ("version", "repository", "expected"),
     [
@@ -156,3 +168,30 @@ def test_with_an_address_the_opening_line_leads_to_both(
         "https://mybinder.org/v2/gh/someone/course/v0.1.0?urlpath=lab/tree/book/02-attention.ipynb",
         "https://colab.research.google.com/github/someone/course/blob/v0.1.0/book/02-attention.ipynb",
     ]
+
+
+class Settings:
+    """The part of Sphinx's configuration that is set."""
+
+    def __init__(self) -> None:
+        self.ogp_site_url, self.html_theme_options = "", {"show_navbar_depth": 1}
+
+
+def test_without_an_address_the_theme_shows_no_button(chapter: nodes.document) -> None:
+    config = Settings()
+    launch.set_address(App, config)
+    assert (config.ogp_site_url, config.html_theme_options) == ("", {"show_navbar_depth": 1})
+
+
+def test_with_an_address_the_theme_leads_to_repository_binder_and_colab(
+    chapter: nodes.document, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/course")
+    config = Settings()
+    launch.set_address(App, config)
+    assert config.ogp_site_url == "https://someone.github.io/course/"
+    assert config.html_theme_options["repository_url"] == REPOSITORY
+    assert config.html_theme_options["repository_branch"] == launch.revision()
+    buttons = config.html_theme_options["launch_buttons"]
+    assert {"binderhub_url", "colab_url"} <= set(buttons)
+    assert config.html_theme_options["show_navbar_depth"] == 1
