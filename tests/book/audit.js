@@ -7,26 +7,30 @@ async ({ quick }) => {
   for (const button of document.querySelectorAll('.toggle-hidden > .admonition-title .toggle-button')) button.click();
 
   const ASPECTS = ['role', 'style', 'aria-label', 'tabindex', 'type', 'lang', 'scope'];
-  const WHOLE = 'mjx-container, svg, button, summary, label, [data-explorer]';  // looked at with all that is in them
-  const KEPT = 'h1, h2, h3, h4, h5, h6, summary, thead, caption, [data-explorer]';
-  const kind = (e) => [
+  const WHOLE = 'mjx-container, svg, button, summary, label, a, th, caption, figcaption, h1, h2, h3, h4, h5, h6';  // looked at with all that is in them
+  const KEPT = 'h1, h2, h3, h4, h5, h6, summary, th, thead, caption, [data-explorer], [data-explorer] > div';
+  const GROUND = '.admonition, .exercise, .solution, .proof, details, table, aside, nav, .cell_input, .cell_output, .sd-card';
+  const kind = (e) => e instanceof ShadowRoot ? 'shadow' : [
     e.tagName, e.getAttribute('class'), ...ASPECTS.map((name) => e.getAttribute(name)),
     ['alt', 'href', 'title', 'for', 'aria-hidden'].map((name) => e.hasAttribute(name)), !e.textContent.trim(),
   ].join('|');
   const seen = new Map();
-  function thin(e, path) {
-    const here = `${path}>${kind(e)}`;
-    if (e.matches(WHOLE)) return here;
+  function thin(e, within) {
+    const own = kind(e);
     for (const child of [...e.children]) {
-      const key = thin(child, here);
+      if (!child.matches(WHOLE)) thin(child, child.matches(GROUND) ? kind(child) : within);
+      const formula = child.tagName === 'MJX-CONTAINER';
+      const key = formula ? `${child.getAttribute('display')}` : `${within}>${own}>${kind(child)}`;
       const times = seen.get(key) || 0;
       seen.set(key, times + 1);
       const bare = !child.firstElementChild || child.matches(WHOLE);
       if (times >= 2 && bare && !child.matches(KEPT)) child.remove();
     }
-    return here;
   }
-  if (quick) thin(document.body, '');
+  if (quick) {
+    thin(document.body, '');
+    for (const place of document.querySelectorAll('[data-explorer] > div')) if (place.shadowRoot) thin(place.shadowRoot, 'explorer');
+  }
 
   const rules = Object.fromEntries(axe.getRules(['experimental']).map((rule) => [rule.ruleId, { enabled: true }]));
   const found = await axe.run(document, { preload: false, resultTypes: ['violations'], rules });

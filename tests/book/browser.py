@@ -216,11 +216,9 @@ class Reader:
             self.page.set_viewport_size({"width": width, "height": 800})
             self.page.evaluate(NEXT_FRAME)
             self._note({f"wider than {width} px": self.page.evaluate(OVERFLOW)})
-        import time; t0=time.time()
         if self.audit:
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
             self._note({"axe": self.page.evaluate(AUDIT, {"quick": self.audit == "quick"})})
-        print("audit", time.time()-t0, self.page.evaluate("document.querySelectorAll(\"*\").length"))
         result = replace(self.now)
         self.page.goto("about:blank")
         return result
