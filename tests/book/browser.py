@@ -211,16 +211,14 @@ class Reader:
         self.page.goto(url, wait_until="load", timeout=120_000)
         settle(self.page, self.now, patience)
         self._note(self.page.evaluate(INSPECT))
-        self._weigh()
+        self.weigh()
         for width in self.widths:
             self.page.set_viewport_size({"width": width, "height": 800})
             self.page.evaluate(NEXT_FRAME)
             self._note({f"wider than {width} px": self.page.evaluate(OVERFLOW)})
-        import time; t0=time.time()
         if self.audit:
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
             self._note({"axe": self.page.evaluate(AUDIT, {"quick": self.audit == "quick"})})
-        print("audit", time.time()-t0, self.page.evaluate("document.querySelectorAll(\"*\").length"))
         result = replace(self.now)
         self.page.goto("about:blank")
         return result
@@ -230,7 +228,7 @@ class Reader:
             for what in all_:
                 self.now.add(kind, what)
 
-    def _weigh(self) -> None:
+    def weigh(self) -> None:
         """Measure how far things moved while the page loaded, and what was transferred for this page alone."""
         self.now.shift, where = self.page.evaluate(SHIFT)
         self.now.own_bytes = sum(size for name, size in self.page.evaluate(TRANSFERS) if is_ours(name))

@@ -8,8 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.book.browser import find_browser, open_browser, picture, serve, visit
-from tests.require import missing
+from tests.book.browser import LARGEST_TRANSFER, Reader, open_browser, picture, reader, serve, visit
 
 pytestmark = pytest.mark.browser
 
@@ -25,42 +24,107 @@ FAULTS = {
     "explorer not mounted": "<div data-explorer='attention'></div>",
     "traceback": "<div class='cell'><div class='cell_output'>Traceback (most recent call last)</div></div>",
     "picture without a description": f"<img src='{PIXEL}' alt='_images/5f2c5f2c5f2c5f2c.png'>",
+    "formula that is not spoken": "<mjx-container><svg aria-hidden='true'></svg></mjx-container>",
+    "drawing without a description": "<svg><path d='M0,0 L9,9'/></svg>",
+    "not one title": "<h1>a second title</h1>",
+    "heading that skips a level": "<h3>too deep</h3>",
+    "two things with one id": "<p id='twin'>one</p><p id='twin'>two</p>",
+    "order of its own": "<button tabindex='2'>first of all</button>",
+    "layout shift": "<p id='below'>text</p><script>onload = () => requestAnimationFrame(() => setTimeout(() => below"
+    ".insertAdjacentHTML('beforebegin', '<div data-explorer=late style=\"height: 600px\"></div>'), 100))</script>"
+    "<div style='height: 900px; background: #eee'>much that moves</div>",
     "picture not loaded": "<img src='data:image/gif;base64,AAAA' alt='a dot'>",
-    "wider than a phone": "<div style='width: 700px'>wide</div>",
+    "wider than 360 px": "<div style='width: 700px'>wide</div>",
+}
+POOR = ["", "plot", "An image.", "figure 3", "loss.png", "_images/5f2c5f2c5f2c5f2c.png"]
+AUDITED = {
+    "image-alt": f"<img src='{PIXEL}'>",
+    "button-name": "<button></button>",
+    "color-contrast": "<p style='color: #999; background: #fff'>hard to read</p>",
+    "label-content-name-mismatch": "<button aria-label='Find'>Search</button>",
+    "summary-name": "<details><summary></summary>text</details>",
+    "scrollable-region-focusable": "<details><summary>more</summary><div style='overflow: auto; height: 9px'"
+    " tabindex=-1><p>1</p><p>2</p></div></details>",
+    "empty-table-header": "<table><tr><th></th><td>1</td></tr></table>",
 }
 GOOD = f"""
 <p>costs 5 $ or $6, and <code>\\(x\\)</code></p><div class="math"><mjx-container>x</mjx-container></div>
+<h2>Part</h2><h3>Part of it</h3>
+<svg role="img" aria-label="a line"><path d="M0,0 L9,9"/></svg>
 <div data-explorer="attention" data-ready="1"></div><img src="{PIXEL}" alt="a dot">
 <div class="cell tag_raises-exception"><div class="cell_output">Traceback (most recent call last)</div></div>
 <div style="overflow-x: auto"><div style="width: 700px">wide</div></div><script>console.log('fine')</script>
 """
 
 
-@pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if find_browser() is None:
-        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
-    with open_browser() as opened:
-        yield opened
-
-
 def write_page(folder: Path, body: str) -> Path:
     path = folder / "page.html"
     head = "<meta charset='utf-8'><meta name='viewport' content='width=device-width'><link rel='icon' href='data:,'>"
-    path.write_text(f"<!DOCTYPE html><html><head>{head}</head><body><article>{body}</article></body></html>")
+    main = f"<main><h1>A title</h1><article>{body}</article></main>"
+    path.write_text(
+        f"<!DOCTYPE html><html lang='en'><head><title>A page</title>{head}</head><body>{main}</body></html>"
+    )
     return path
 
 
+@pytest.fixture(scope="module")
+def someone(browser: Browser) -> Iterator[Reader]:
+    with reader(browser) as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def auditor(browser: Browser) -> Iterator[Reader]:
+    with reader(browser, widths=(360,), audit="quick") as one:
+        yield one
+
+
 @pytest.mark.parametrize(("kind", "body"), FAULTS.items(), ids=FAULTS)
-def test_a_fault_is_found_from_disk(browser: Browser, tmp_path: Path, kind: str, body: str) -> None:
-    assert kind in visit(browser, write_page(tmp_path, body).as_uri(), patience=0.5).findings
+def test_a_fault_is_found_from_disk(someone: Reader, tmp_path: Path, kind: str, body: str) -> None:
+    assert kind in someone.visit(write_page(tmp_path, body).as_uri(), patience=0.5).findings
+
+
+@pytest.mark.parametrize("description", POOR)
+def test_a_poor_description_of_a_picture_is_found(someone: Reader, tmp_path: Path, description: str) -> None:
+    path = write_page(tmp_path, f"<img src='{PIXEL}' alt='{description}'>")
+    assert "picture without a description" in someone.visit(path.as_uri()).findings
+
+
+@pytest.mark.parametrize(("rule", "body"), AUDITED.items(), ids=AUDITED)
+def test_the_audit_finds_a_fault_among_many_that_are_alike(
+    auditor: Reader, tmp_path: Path, rule: str, body: str
+) -> None:
+    alike = "<p>text</p>" * 50
+    found = auditor.visit(write_page(tmp_path, f"{alike}<section>{body}</section>{alike}").as_uri()).findings
+    assert [what.partition(":")[0] for what in found["axe"]] == [rule]
+
+
+def test_a_page_without_a_language_is_found(someone: Reader, tmp_path: Path) -> None:
+    path = write_page(tmp_path, "<p>text</p>")
+    path.write_text(path.read_text(encoding="utf-8").replace("lang='en'", ""), encoding="utf-8")
+    assert someone.visit(path.as_uri()).findings == {"no language": ["the page does not say its language"]}
+
+
+def test_a_large_page_is_found_and_what_it_weighs_is_its_own(someone: Reader, tmp_path: Path) -> None:
+    for folder in ("_static", "mathjax"):
+        (tmp_path / folder).mkdir()
+        (tmp_path / folder / "theirs.js").write_text("//" + "x" * LARGEST_TRANSFER, encoding="utf-8")
+    scripts = "<script src='_static/theirs.js'></script><script src='mathjax/theirs.js'></script>"
+    with serve(tmp_path) as address:
+        write_page(tmp_path, scripts)
+        light = someone.visit(f"{address}/page.html")
+        write_page(tmp_path, f"<!-- {'x' * LARGEST_TRANSFER} -->")
+        heavy = someone.visit(f"{address}/page.html")
+    assert light.findings == {}
+    assert 0 < light.own_bytes < 1000
+    assert set(heavy.findings) == {"too large"}
 
 
 @pytest.mark.parametrize("kind", ["failed request", "request to another host"])
-def test_a_fault_is_found_from_a_server(browser: Browser, tmp_path: Path, kind: str) -> None:
+def test_a_fault_is_found_from_a_server(someone: Reader, tmp_path: Path, kind: str) -> None:
     write_page(tmp_path, FAULTS[kind])
     with serve(tmp_path) as address:
-        assert kind in visit(browser, f"{address}/page.html", patience=0.5).findings
+        assert kind in someone.visit(f"{address}/page.html", patience=0.5).findings
 
 
 def test_a_good_page_has_no_findings(browser: Browser, tmp_path: Path) -> None:

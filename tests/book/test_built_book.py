@@ -13,7 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from book._tools.build import read_toc
-from tests.book.browser import HTML, find_browser, open_browser, picture, serve, visit
+from tests.book.browser import HTML, Reader, reader, serve, visit
 from tests.require import missing
 
 pytestmark = pytest.mark.browser
@@ -22,7 +22,6 @@ BUILT = sorted(path.relative_to(HTML).as_posix() for path in HTML.rglob("*.html"
 # index.html only sends the browser on. The listings of source code are alike, and looked at by `make soak`.
 PAGES = [page for page in BUILT if page != "index.html"]
 READ = [page for page in PAGES if not page.startswith("_modules/")]
-WRITTEN = [page for page in PAGES if page.startswith("book/")]
 
 
 class Anchors(HTMLParser):
@@ -69,17 +68,21 @@ def _built() -> None:
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if find_browser() is None:
-        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
-    with open_browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
 def server() -> Iterator[str]:
     with serve(HTML) as address:
         yield address
+
+
+@pytest.fixture(scope="module")
+def at_night_on_a_phone(browser: Browser) -> Iterator[Reader]:
+    with reader(browser, widths=(360, 768), dark=True, audit="quick") as one:
+        yield one
+
+
+@pytest.fixture(scope="module")
+def by_day_at_a_desk(browser: Browser) -> Iterator[Reader]:
+    with reader(browser, widths=(1200, 360), audit="quick") as one:
+        yield one
 
 
 def test_every_page_of_the_table_of_contents_is_built() -> None:
@@ -104,24 +107,24 @@ def test_nothing_comes_from_another_host(page: str) -> None:
     assert tags + sheets == []
 
 
+# Each page is opened twice, and all that can be asked of it is asked in these two visits.
 @pytest.mark.parametrize("page", READ)
-def test_page_from_disk(browser: Browser, page: str) -> None:
-    result = visit(browser, (HTML / page).as_uri())
+def test_page_from_disk_on_a_phone_in_the_dark(at_night_on_a_phone: Reader, page: str) -> None:
+    result = at_night_on_a_phone.visit((HTML / page).as_uri())
     assert not result.findings, str(result)
 
 
-@pytest.mark.parametrize("page", [*WRITTEN, "search.html"])
-def test_page_from_a_server(browser: Browser, server: str, page: str) -> None:
-    result = visit(browser, f"{server}/{page}")
+@pytest.mark.parametrize("page", READ)
+def test_page_from_a_server_at_a_desk_in_the_light(by_day_at_a_desk: Reader, server: str, page: str) -> None:
+    result = by_day_at_a_desk.visit(f"{server}/{page}")
     assert not result.findings, str(result)
+    assert result.own_bytes > 10_000, "nothing was weighed"
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 @pytest.mark.parametrize("width", [320, 360, 768, 1400])
 @pytest.mark.parametrize("page", PAGES)
-def test_page_at_every_width_in_both_colours(
-    browser: Browser, tmp_path: Path, page: str, width: int, dark: bool
-) -> None:
-    result = picture(browser, (HTML / page).as_uri(), tmp_path / "page.png", width=width, dark=dark)
+def test_page_at_every_width_in_both_colours(browser: Browser, page: str, width: int, dark: bool) -> None:
+    result = visit(browser, (HTML / page).as_uri(), patience=60, widths=(width,), dark=dark, audit="whole")
     assert not result.findings, str(result)

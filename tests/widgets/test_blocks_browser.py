@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from functools import cache
 
 import pytest
 from playwright.sync_api import Locator, Page, expect
@@ -10,6 +11,7 @@ from playwright.sync_api import Locator, Page, expect
 from tests.book.browser import OVERFLOW
 from tests.widgets.test_blocks import SMALL, specimen
 from ttutor.widgets import BlocksExplorer
+from ttutor.widgets.block_measure import measure_shapes
 from ttutor.widgets.block_parts import LEVELS, PARTS, STEPS
 
 pytestmark = pytest.mark.browser
@@ -34,6 +36,14 @@ MISFITS = """
   return misfits;
 }
 """
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _each_model_is_run_once() -> Iterator[None]:
+    """An explorer runs its model to see that the shapes are those it says; test_blocks.py tests that it does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ttutor.widgets.blocks.measure_shapes", cache(measure_shapes))
+        yield
 
 
 def part(page: Page, name: str) -> Locator:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import partial
+from functools import cache, partial
 from importlib import import_module
 from pathlib import Path
 
@@ -28,8 +28,14 @@ CONTROLS = "button, select, input[type=radio], input[type=checkbox], input[type=
 every_explorer = pytest.mark.parametrize("name", module_names())
 
 
-def specimen(name: str) -> Explorer:
+def fresh(name: str) -> Explorer:
     return import_module(f"tests.widgets.test_{name}").specimen()
+
+
+@cache
+def specimen(name: str) -> Explorer:
+    """One for all tests, which only show it: some measure a model when they are made."""
+    return fresh(name)
 
 
 def shown(page: Page) -> str:
@@ -52,7 +58,7 @@ def assert_sound(page: Page) -> None:
 
 @every_explorer
 def test_the_stored_output_is_small_and_the_same_each_time(name: str) -> None:
-    one, two = specimen(name), specimen(name)
+    one, two = fresh(name), fresh(name)
     assert one.to_html() == two.to_html()
     assert repr(one) == repr(two)
     assert " object at 0x" not in repr(one)

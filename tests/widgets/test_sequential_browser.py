@@ -170,7 +170,13 @@ def test_hostile_words_stay_text(open_saved: Open) -> None:
 @pytest.mark.filterwarnings("ignore:.*fit a screen")
 @pytest.mark.parametrize("n_tokens", [2, 16, 64, 200])
 def test_it_fits_a_phone_and_letters_stay_large(open_saved: Open, n_tokens: int) -> None:
-    page = open_saved(SequentialExplorer([f"Donau{i}" for i in range(n_tokens)], n_layers=6), width=360)
+    words = [f"Donau{i}" for i in range(n_tokens)]
+    # Small, and then as large as a reader can make it: to measure it so large at once would take ten seconds.
+    page = open_saved(SequentialExplorer(words, n_tokens=2, n_layers=1), width=360)
+    page.get_by_label("Layers L").press("End")
+    slider = page.get_by_label("Tokens T")
+    slider.evaluate("(e, n) => { e.value = n; e.dispatchEvent(new Event('input', { bubbles: true })); }", n_tokens)
+    assert len(shown_ticks(page, 0)) == 6 * min(n_tokens, 64)
     assert page.evaluate(OVERFLOW) == []
     scale = "s => s.getBoundingClientRect().width / s.viewBox.baseVal.width"
     assert page.locator("svg").first.evaluate(scale) * 12 >= 11

@@ -1,0 +1,103 @@
+"""How fast a page of the built book is there, what it weighs, and how far things move while it loads.
+
+    python benchmarks/pages.py [--rounds 3] [--pages 02-attention ...]
+
+Each page of the book is opened from disk in a browser context of its own, with nothing cached, ``--rounds`` times at
+each width; times are the medians. ``load_ms`` is the load event, ``explorers_ms`` the moment when the last explorer
+stands (the load event where there is none), ``formulas_ms`` the moment when all formulas are set. ``own_bytes`` are
+the bytes of the page, uncompressed, besides MathJax and the theme; ``shift`` is the cumulative layout shift.
+
+Needs the book (``make book``) and a Chromium. Writes benchmarks/results/pages.json: command, machine, figures.
+"""
+
+import argparse
+import json
+import os
+import statistics
+import sys
+from pathlib import Path
+
+BENCHMARKS = Path(__file__).resolve().parent
+sys.path[:0] = [str(BENCHMARKS.parent), str(BENCHMARKS.parent / "experiments")]
+
+from playwright.sync_api import Browser  # noqa: E402
+
+from tests.book.browser import HTML, Visit, open_browser, reader, serve, settle  # noqa: E402
+
+import _record  # noqa: E402
+
+WIDTHS = (360, 1200)
+PATIENCE = 120
+NOTE_MOUNTS = """
+new MutationObserver((all) => {
+  for (const one of all) if (one.target.dataset && one.target.dataset.ready) window.lastMount = performance.now();
+}).observe(document, { subtree: true, attributes: true, attributeFilter: ['data-ready'] });
+"""
+TIMES = """
+() => {
+  const load = performance.getEntriesByType('navigation')[0].loadEventEnd;
+  return [load, Math.max(load, window.lastMount || 0)];
+}
+"""
+
+
+def open_once(browser: Browser, address: str, width: int) -> tuple[list[float], Visit]:
+    """Open a page in a context of its own; return the three times in milliseconds, and what the visit measured."""
+    with reader(browser, widths=(width,)) as one:
+        one.page.add_init_script(NOTE_MOUNTS)
+        one.page.set_viewport_size({"width": width, "height": 800})
+        one.page.goto(address, wait_until="load", timeout=1000 * PATIENCE)
+        settle(one.page, one.now, PATIENCE)
+        formulas = one.page.evaluate("performance.now()")
+        if one.now.findings:
+            raise RuntimeError(str(one.now))
+        one.weigh()
+        return [*one.page.evaluate(TIMES), formulas], one.now
+
+
+def measure(browser: Browser, page: str, served: str, rounds: int) -> dict[str, float | str]:
+    """Return one row: the page at both widths from disk, and its weight from a server, which tells sizes."""
+    visits = [(width, *open_once(browser, (HTML / page).as_uri(), width)) for _ in range(rounds) for width in WIDTHS]
+    load, explorers, formulas = (statistics.median(row) for row in zip(*(times for _, times, _ in visits), strict=True))
+    shifts = {f"shift_{width}": max(seen.shift for at, _, seen in visits if at == width) for width in WIDTHS}
+    return {
+        "page": page,
+        "load_ms": round(load),
+        "explorers_ms": round(explorers),
+        "formulas_ms": round(formulas),
+        "own_bytes": open_once(browser, f"{served}/{page}", WIDTHS[-1])[1].own_bytes,
+        **{name: round(shift, 4) for name, shift in shifts.items()},
+    }
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--pages", nargs="+", help="names without folder and ending; all when left out")
+    parser.add_argument("--no-record", action="store_true", help="print alone")
+    wish = parser.parse_args()
+    pages = sorted(HTML.glob("book/*.html"))
+    chosen = [path for path in pages if not wish.pages or path.stem in wish.pages]
+    if not chosen:
+        parser.error(f"no such page in {HTML / 'book'}: build the book, or name one of its pages")
+    before = os.getloadavg()[0]
+    with open_browser() as browser, serve(HTML) as served:
+        rows = []
+        for path in chosen:
+            rows.append(measure(browser, path.relative_to(HTML).as_posix(), served, wish.rounds))
+            print(json.dumps(rows[-1]), flush=True)
+    if not wish.no_record:
+        record = {
+            "command": _record.command_line("pages", sys.argv[1:]).replace("experiments/", "benchmarks/"),
+            "machine": _record.machine(),
+            "load_average": before,
+            "rounds": wish.rounds,
+            "rows": rows,
+        }
+        place = BENCHMARKS / "results" / "pages.json"
+        place.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
+        print(place)
+
+
+if __name__ == "__main__":
+    main()
