@@ -76,7 +76,7 @@ def run(path: Path) -> tuple[bool, float]:
 
     Returns:
         Whether every output was the stored one, and the seconds of processor time that took, start of Python included:
-        unlike the time on the clock they depend little on what else the machine does.
+        a busy machine lengthens them much less than the time on the clock, though not by nothing.
     """
     command = (*PYTEST, "--nbval", "--nbval-cell-timeout=300", str(path))
     before = os.times()
