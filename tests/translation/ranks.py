@@ -9,6 +9,7 @@ import socket
 from collections.abc import Callable
 
 import torch
+import torch._dynamo
 
 from tests.translation.tiny import tiny_corpus, tiny_recipe
 from ttutor.translation.processes import LAUNCHED, Processes
