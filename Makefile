@@ -22,6 +22,8 @@ help:  ## list the commands
 	@echo
 	@echo "  make TORCH_INDEX=https://download.pytorch.org/whl/cpu book"
 	@echo "                    take PyTorch's small CPU build (Linux; needed once, at the first install)"
+	@echo "  make PAPER=letter pdf"
+	@echo "                    print on American paper"
 	@echo "  make LAX=1 test   execute the notebooks without comparing their outputs"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -39,7 +41,7 @@ book: $(STAMP)  ## build the book and say where to open it
 	$(PY) book/_tools/build.py
 
 pdf: book  ## print the whole book to _build/html/ttutor.pdf (needs a Chromium)
-	$(PY) book/_tools/pdf.py
+	$(PY) book/_tools/pdf.py $(if $(PAPER),--paper $(PAPER))
 
 test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
 	$(PY) tests/run.py $(if $(LAX),--lax)
