@@ -22,6 +22,8 @@ help:  ## list the commands
 	@echo
 	@echo "  make TORCH_INDEX=https://download.pytorch.org/whl/cpu book"
 	@echo "                    take PyTorch's small CPU build (Linux; needed once, at the first install)"
+	@echo "  make PAPER=letter pdf"
+	@echo "                    print on American paper"
 	@echo "  make LAX=1 test   execute the notebooks without comparing their outputs"
 
 $(STAMP): pyproject.toml constraints.txt
@@ -39,7 +41,7 @@ book: $(STAMP)  ## build the book and say where to open it
 	$(PY) book/_tools/build.py
 
 pdf: book  ## print the whole book to _build/html/ttutor.pdf (needs a Chromium)
-	$(PY) book/_tools/pdf.py
+	$(PY) book/_tools/pdf.py $(if $(PAPER),--paper $(PAPER))
 
 zip: book  ## the built book as one file to hand out, into _build (make pdf zip: with the PDF)
 	$(PY) release/book_zip.py

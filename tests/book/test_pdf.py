@@ -1,27 +1,52 @@
-"""The book as one PDF: made small pages, printed by the real browser and joined."""
+"""The book as one PDF: made small pages, printed by the real browser; pypdf reads what pikepdf has written."""
 
 from __future__ import annotations
 
+import os
+import shutil
 from pathlib import Path
 
 import pytest
 from pypdf import PdfReader
+from pypdf.generic import StreamObject
 
-from book._tools import pdf
-from book._tools.build import read_toc
+from book._tools import build, pdf
+from book._tools.join import half_written
 from tests.book.browser import find_browser
 from tests.require import missing
 
 pytestmark = pytest.mark.browser
 
-PAGE = """<!doctype html><html lang="en"><head><title>{title}</title></head><body>
-<div class="bd-sidebar">SIDEBAR <!-- pdf-link {up}ttutor.pdf --></div>
-<article class="bd-article"><section><h1>{title}</h1><p>The text of {title}.
-See <a href="{other}.html">the other page</a>.</p>{more}</section></article></body></html>"""
+PAGE = """<!doctype html><html lang="en"><head><title>{title}</title>
+<link rel="stylesheet" href="../_static/print.css"></head><body>
+<div class="bd-sidebar">SIDEBAR <!-- pdf-link ../ttutor.pdf --></div>
+<article class="bd-article"><section id="top"><h1>{title}<a class="headerlink" href="#top">#</a></h1>
+<p>The text of {title}. See <a href="{other}.html#deep">the other page</a>, <a href="api.html#x">the reference</a>
+and <a href="https://example.org/">elsewhere</a>.</p>{more}</section></article></body></html>"""
 EXERCISE = """<div class="exercise admonition"><p class="admonition-title">Exercise 1 (Add up)</p><p>Add.</p></div>
 <details class="sd-dropdown"><summary>Hint 1: begin</summary><p>THE HINT</p></details>
-<div class="solution dropdown toggle-hidden admonition"><p>THE SOLUTION</p></div>
+<div class="solution dropdown admonition"><p>THE SOLUTION</p></div>
 <details><summary>An aside</summary><p>THE ASIDE</p></details>"""
+LONG = f"""<div style="height: 245mm; box-shadow: 2px 2px 9px #888; filter: blur(2px)">HIGH</div>
+<h2 id="deep">Deep</h2><p>Far down.</p><div class="highlight-python"><pre>{"x" * 900}</pre></div>"""
+
+
+def make_book(folder: Path) -> None:
+    """Two built pages with the real style sheet for paper."""
+    (folder / "book").mkdir(parents=True)
+    (folder / "_static").mkdir()
+    shutil.copy(build.ROOT / "book" / "_static" / "print.css", folder / "_static")
+    for page, title, other, more in (("one", "First", "two", LONG), ("two", "Second", "one", EXERCISE)):
+        text = PAGE.format(title=title, other=other, more=more)
+        (folder / "book" / f"{page}.html").write_text(text, encoding="utf-8")
+
+
+def print_to(folder: Path, *arguments: str) -> int:
+    """Print the two pages of a folder."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(pdf, "HTML", folder)
+        patch.setattr(build, "HTML", folder)
+        return pdf.main([*arguments, "book/one", "book/two"])
 
 
 @pytest.fixture(scope="module")
@@ -30,14 +55,8 @@ def printed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, PdfReader]:
     if find_browser() is None:
         missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
     folder = tmp_path_factory.mktemp("html")
-    (folder / "book").mkdir()
-    first = PAGE.format(title="First", other="two", up="../", more="")
-    second = PAGE.format(title="Second", other="one", up="../", more=EXERCISE)
-    (folder / "book" / "one.html").write_text(first, encoding="utf-8")
-    (folder / "book" / "two.html").write_text(second, encoding="utf-8")
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(pdf, "HTML", folder)
-        assert pdf.main(["book/one", "book/two"]) == 0
+    make_book(folder)
+    assert print_to(folder) == 0
     return folder, PdfReader(folder / "ttutor.pdf")
 
 
@@ -47,12 +66,18 @@ def words(reader: PdfReader) -> list[str]:
 
 
 def test_pages_come_in_order_behind_title_and_contents(printed: tuple[Path, PdfReader]) -> None:
-    title, contents, first, second, answers = words(printed[1])
+    title, contents, first, _, second, answers = words(printed[1])
     assert "The Transformer, built and tested" in title
-    assert "First 3 Second 4 Hints and solutions Second 5" in contents
-    assert first.startswith("First The text of First.")
-    assert second.startswith("Second The text of Second.")
-    assert answers.startswith("Second Exercise 1 (Add up)")
+    for listed in ("First", "Second", "Hints and solutions"):
+        assert listed in contents
+    assert "The text of First." in first
+    assert "The text of Second." in second
+    assert "Exercise 1 (Add up)" in answers
+
+
+def test_the_contents_say_on_which_sheet_each_page_begins(printed: tuple[Path, PdfReader]) -> None:
+    numbers = [word for word in words(printed[1])[1].split() if word.isdigit()]
+    assert sorted(numbers) == ["2", "3", "5", "6"]  # that of the sheet itself is 2
 
 
 def test_hints_and_solutions_stand_at_the_end_alone(printed: tuple[Path, PdfReader]) -> None:
@@ -60,34 +85,106 @@ def test_hints_and_solutions_stand_at_the_end_alone(printed: tuple[Path, PdfRead
     assert "THE ASIDE" in second
     assert "THE HINT" not in second
     assert "THE SOLUTION" not in second
-    assert answers.index("THE HINT") < answers.index("THE SOLUTION")
+    assert answers.index("Exercise 1") < answers.index("THE HINT") < answers.index("THE SOLUTION")
     assert "THE ASIDE" not in answers
 
 
-def test_every_sheet_has_its_number_and_no_sidebar(printed: tuple[Path, PdfReader]) -> None:
-    for number, text in enumerate(words(printed[1]), start=1):
-        assert text.endswith(str(number))
+def test_every_sheet_has_its_number_and_its_heading_and_no_sidebar(printed: tuple[Path, PdfReader]) -> None:
+    heads = ["", "Contents", "First", "First", "Second", "Hints and solutions"]
+    for number, (text, head) in enumerate(zip(words(printed[1]), heads, strict=True), start=1):
+        assert number == 1 or str(number) in text.split()  # the title bears none
         assert "SIDEBAR" not in text
+        assert head in text
 
 
-def test_the_outline_and_the_links_lead_to_the_sheets(printed: tuple[Path, PdfReader]) -> None:
+def nested(reader: PdfReader, entries: list) -> list:
+    """The outline as titles with the sheets that they lead to."""
+    return [
+        nested(reader, entry)
+        if isinstance(entry, list)
+        else (entry.title, reader.get_destination_page_number(entry) + 1)
+        for entry in entries
+    ]
+
+
+def test_the_outline_follows_the_headings(printed: tuple[Path, PdfReader]) -> None:
+    assert nested(printed[1], printed[1].outline) == [
+        ("Contents", 2),
+        ("First", 3),
+        [("Deep", 4)],
+        ("Second", 5),
+        ("Hints and solutions", 6),
+        [("Second", 6), [("Exercise 1 (Add up)", 6)]],
+    ]
+
+
+def targets(reader: PdfReader, sheet: int) -> list[object]:
+    """Where the links of a sheet lead: to the number of a sheet, or to an address."""
+    found = []
+    for annotation in reader.pages[sheet - 1].get("/Annots", ()):
+        link = annotation.get_object()
+        if "/A" in link and "/URI" in link["/A"]:
+            found.append(str(link["/A"]["/URI"]))
+        elif "/Dest" in link:
+            found.append(reader.get_page_number(link["/Dest"][0].get_object()) + 1)
+    return found
+
+
+def test_links_lead_to_their_places_or_elsewhere_or_nowhere(printed: tuple[Path, PdfReader]) -> None:
+    """The first page links to the second, which has no such anchor; the second to the first's second sheet."""
+    assert targets(printed[1], 3) == [5, "https://example.org/"]
+    assert targets(printed[1], 5) == [4, "https://example.org/"]
+
+
+def test_it_has_title_author_language_and_structure(printed: tuple[Path, PdfReader]) -> None:
     reader = printed[1]
-    entries = [entry for entry in reader.outline if not isinstance(entry, list)]
-    where = {entry.title: reader.get_destination_page_number(entry) for entry in entries}
-    assert where == {"Contents": 1, "First": 2, "Second": 3, "Hints and solutions": 4}
-    links = [annotation.get_object() for annotation in reader.pages[2]["/Annots"]]
-    assert [reader.get_page_number(link["/Dest"][0].get_object()) for link in links] == [3]
+    assert reader.metadata.title == "ttutor: the Transformer, built and tested"
+    assert reader.metadata.author == "the ttutor authors"
+    catalog = reader.trailer["/Root"]
+    assert catalog["/Lang"] == "en"
+    assert catalog["/MarkInfo"]["/Marked"]
+    assert len(catalog["/StructTreeRoot"]["/K"]["/K"]) == 4  # front, two pages, answers
+
+
+def test_every_long_stream_is_compressed_and_no_shadow_is_a_picture(printed: tuple[Path, PdfReader]) -> None:
+    reader = printed[1]
+    objects = (reader.get_object(number) for number in range(1, reader.trailer["/Size"]))
+    streams = [entry for entry in objects if isinstance(entry, StreamObject) and entry.get("/Type") != "/Metadata"]
+    assert len(streams) > 6
+    assert [entry for entry in streams if "/Filter" not in entry and len(entry.get_data()) > 400] == []
+    assert [entry for entry in streams if entry.get("/Subtype") == "/Image"] == []
 
 
 def test_no_address_of_this_machine_is_left(printed: tuple[Path, PdfReader]) -> None:
-    assert str(printed[0]).encode() not in (printed[0] / "ttutor.pdf").read_bytes()
-    annotations = (a.get_object() for sheet in printed[1].pages for a in sheet.get("/Annots", ()))
-    assert [str(a["/A"]) for a in annotations if "/A" in a and "file:" in str(a["/A"])] == []
+    reader = printed[1]
+    objects = (reader.get_object(number) for number in range(1, reader.trailer["/Size"]))
+    assert [entry for entry in objects if entry is not None and str(printed[0]) in repr(entry)] == []
 
 
 def test_the_sidebar_leads_to_it(printed: tuple[Path, PdfReader]) -> None:
     text = (printed[0] / "book" / "one.html").read_text(encoding="utf-8")
     assert '<a href="../ttutor.pdf">The whole book as a PDF</a>' in text
+
+
+def test_a_print_that_fails_leaves_what_was_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    target = tmp_path / "ttutor.pdf"
+    target.write_bytes(b"the last one")
+
+    def stop(*_: object, **__: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(os, "replace", stop)
+    with pytest.raises(KeyboardInterrupt), half_written(target) as part:
+        part.write_bytes(b"half of the next")
+    assert target.read_bytes() == b"the last one"
+    assert list(tmp_path.iterdir()) == [target]
+
+
+def test_letter_paper(tmp_path: Path, printed: tuple[Path, PdfReader]) -> None:
+    make_book(tmp_path / "html")
+    assert print_to(tmp_path / "html", "--paper", "letter") == 0
+    box = PdfReader(tmp_path / "html" / "ttutor.pdf").pages[2].mediabox
+    assert (round(box.width), round(box.height)) == (612, 792)
 
 
 def test_a_page_that_is_not_built_is_named(capsys: pytest.CaptureFixture) -> None:
@@ -96,4 +193,4 @@ def test_a_page_that_is_not_built_is_named(capsys: pytest.CaptureFixture) -> Non
 
 
 def test_what_is_left_out_is_in_the_book() -> None:
-    assert set(pdf.LEFT_OUT) <= set(read_toc())
+    assert set(pdf.LEFT_OUT) <= set(build.read_toc())
