@@ -175,14 +175,14 @@ def test_a_complaint_of_some_processes_ends_all_and_is_raised_once():
 def train_until(processes: Processes, folder: Path, step_of_end: int, number: int) -> None:
     """Let the last process send itself a signal in a step."""
     trainer = tiny_trainer(processes, folder, batches_per_step=2, dropout=0.1, steps=20)
-    loss = trainer.loss
+    take = trainer.backward
 
-    def signalled(batch, smoothing):
-        if smoothing and processes.rank == processes.count - 1 and trainer.position.step == step_of_end - 1:
+    def signalled(batches):
+        if processes.rank == processes.count - 1 and trainer.position.step == step_of_end - 1:
             os.kill(os.getpid(), number)
-        return loss(batch, smoothing)
+        return take(batches)
 
-    trainer.loss = signalled
+    trainer.backward = signalled
     trainer.run()
 
 
