@@ -25,7 +25,9 @@ if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script
     sys.path.insert(0, str(ROOT))
 
 from book._tools import colours, fonts, logo  # noqa: E402
+from book._tools.address import address  # noqa: E402
 from book._tools.changed_pages import digest  # noqa: E402
+from book._tools.page_facts import built_from, commit  # noqa: E402
 
 from ttutor.widgets import static as explorers  # noqa: E402
 
@@ -37,6 +39,7 @@ STATE = ROOT / "_build" / "built-from"
 LINKS = ROOT / "_build" / "links"
 MATHJAX = "tex-svg-full.js"
 PDF_NAME = "ttutor.pdf"
+COMMIT_PLACE = re.compile("<!-- commit -->[^\n]*?<!-- /commit -->")
 PDF_PLACE = re.compile(r'<!-- pdf-link (\S+) -->(?:<p class="pdf-link">.*?</p>)?')
 
 
@@ -103,9 +106,11 @@ def basis() -> str:
     """Return what stands for all that every page depends on: tools, settings, style sheets, scripts, packages."""
     folders = (TOOLS, *STATIC, GENERATED)
     files = [path for folder in folders for path in folder.rglob("*") if path.is_file() and path.suffix != ".pyc"]
-    files += [ROOT / "_config.yml", ROOT / "_toc.yml", ROOT / "book" / "references.bib"]
+    single = ("_config.yml", "_toc.yml", "book/references.bib", "book/verified.json")
+    files += [ROOT / name for name in single if (ROOT / name).exists()]
     packages = sorted({f"{found.name} {found.version}" for found in importlib.metadata.distributions()})
     surroundings = [os.environ.get(name, "") for name in ("GITHUB_REPOSITORY", "GITHUB_REF_NAME")]
+    surroundings += [str(commit(ROOT))] if address() else []  # links to it, and the form for errors, name it
     return hashlib.sha256("\n".join([digest(files), sys.version, *packages, *surroundings]).encode()).hexdigest()
 
 
@@ -133,14 +138,18 @@ def empty() -> None:
             shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
-def show_pdf_link() -> None:
-    """Show a link to the PDF where the sidebar's template has left a place, if there is a PDF; else show none."""
-    shown = r'<p class="pdf-link"><a href="\1">The whole book as a PDF</a></p>' if (HTML / PDF_NAME).exists() else ""
+def show_what_changes() -> None:
+    """Bring all pages up to date in what may change while they do not: the commit, and whether there is a PDF.
+
+    The link to the PDF goes where the sidebar's template has left a place for it.
+    """
+    pdf = r'<p class="pdf-link"><a href="\1">The whole book as a PDF</a></p>' if (HTML / PDF_NAME).exists() else ""
+    now = f"<!-- commit -->{built_from(commit(ROOT))}<!-- /commit -->"
     for path in HTML.rglob("*.html"):
         text = path.read_text(encoding="utf-8")
-        linked = PDF_PLACE.sub(rf"<!-- pdf-link \1 -->{shown}", text)
-        if linked != text:
-            path.write_text(linked, encoding="utf-8")
+        shown = COMMIT_PLACE.sub(now, PDF_PLACE.sub(rf"<!-- pdf-link \1 -->{pdf}", text))
+        if shown != text:
+            path.write_text(shown, encoding="utf-8")
 
 
 def check_links() -> int:
@@ -170,7 +179,7 @@ def main(arguments: list[str] | None = None) -> int:
     if status := build(options.all):
         print("The book was not built, or with warnings; they are listed above and count as errors.", file=sys.stderr)
         return status
-    show_pdf_link()
+    show_what_changes()
     if absent := [page for page in pages if not (HTML / f"{page}.html").exists()]:
         print(f"Pages of the table of contents are missing from the built book: {', '.join(absent)}", file=sys.stderr)
         return 1

@@ -99,7 +99,7 @@ def shared(env: BuildEnvironment) -> dict[str, object]:
 
 
 def write_again(app: Sphinx, env: BuildEnvironment) -> list[str]:
-    """Name the pages to be written again (Sphinx event ``env-updated``): all, after a change of what they share.
+    """Name the pages to be written again (event ``env-get-updated``): all, after a change of what they share.
 
     The listings of source code go, too, since their links back follow the reference and Sphinx looks at files' times.
     """
@@ -125,6 +125,6 @@ def setup(app: Sphinx) -> ExtensionMetadata:
     """Register everything with Sphinx."""
     app.connect("env-get-outdated", read_again)
     app.connect("env-before-read-docs", allow_parallel_reading)
-    app.connect("env-updated", write_again, priority=900)
+    app.connect("env-get-updated", write_again, priority=900)  # the sections' numbers are given out before
     app.connect("build-finished", drop_old_pictures)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -53,6 +53,17 @@ def commit(root: Path) -> tuple[str, bool] | None:
     return head, bool(git(root, "status", "--porcelain", "--untracked-files=no"))
 
 
+def built_from(built: tuple[str, bool] | None) -> str:
+    """Return the words for a commit; `build.py` puts them anew into pages that did not change.
+
+    >>> built_from(("0123abcd4567", True))
+    ', built from commit <code>0123abcd4</code> with changes that are not committed'
+    """
+    if built is None:
+        return ""
+    return f", built from commit <code>{built[0][:9]}</code>" + (" with changes that are not committed" * built[1])
+
+
 def in_words(day: str) -> str:
     """Return a date as it is read.
 
@@ -100,7 +111,7 @@ def facts(app: Sphinx, docname: str, title: str) -> dict[str, Any]:
     built = commit(root)
     repository = address()
     source = Path(app.env.doc2path(docname))
-    shown = {"version": ttutor.__version__, "commit": built and built[0][:9], "changed": built and built[1]}
+    shown = {"version": ttutor.__version__, "commit": built and built[0][:9], "built_from": built_from(built)}
     if source.suffix == ".ipynb":
         shown["verified"] = verification(source, recorded(root / "book" / "verified.json").get(source.stem))
     if repository is not None:

@@ -17,7 +17,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
     sys.path.insert(0, str(ROOT))
 
-from book._tools.build import HTML, PDF_NAME, read_toc, show_pdf_link  # noqa: E402
+from book._tools.build import HTML, PDF_NAME, read_toc, show_what_changes  # noqa: E402
 from book._tools.join import Joined  # noqa: E402
 from book._tools.whole_book import whole_book  # noqa: E402
 from tests.book.browser import Visit, open_browser, settle  # noqa: E402
@@ -76,7 +76,7 @@ def main(arguments: list[str] | None = None) -> int:
             n_sheets = joined.add(print_chunk(context, piece.markup), piece.headings)
             print(f"  {piece.name}: {n_sheets} sheets", flush=True)
     sheets = joined.finish(target, "the ttutor authors")
-    show_pdf_link()
+    show_what_changes()
     print(f"{sheets} sheets, {target.stat().st_size / 1e6:.1f} MB: {target.as_uri()}")
     return 0
 

@@ -10,7 +10,7 @@ import shutil
 import sys
 import tomllib
 from collections.abc import Iterator
-from dataclasses import astuple
+from dataclasses import asdict, astuple
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -49,16 +49,13 @@ def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Collect the records of one page (Sphinx event ``doctree-resolved``)."""
     if app.builder.format != "html":
         return
-    found = app.ttutor_found
     title = app.env.titles[docname].astext()
     number = app.env.toc_secnumbers.get(docname, {}).get("")
     place = f"Chapter {number[0]}, {title}" if number else title
-    page = len(found["pages"])
-    found["pages"].append([docname, title])
     numbers = app.env.toc_fignumbers.get(docname, {}).get("exercise", {})
-    records = Collector(page, docname, place, numbers).collect(doctree)
+    records = Collector(0, docname, place, numbers).collect(doctree)
     add_words(app, docname, records)
-    found["records"] += records
+    app.ttutor_found[docname] = {"title": title, "records": [asdict(record) for record in records]}
 
 
 def add_words(app: Sphinx, docname: str, records: list[Record]) -> None:
@@ -87,9 +84,15 @@ UNUSED = ("searchindex.js", "_static/searchtools.js", "_static/language_data.js"
 """What the search of Sphinx leaves behind, from this build or an earlier one."""
 
 
+def found_before(app: Sphinx) -> Path:
+    """Return where the records of all pages are kept for the next build, which may write a few pages only."""
+    return Path(app.doctreedir) / "search-records.json"
+
+
 def begin(app: Sphinx) -> None:
-    """Start with no records, and switch the search of Sphinx off (Sphinx event ``builder-inited``)."""
-    app.ttutor_found = {"pages": [], "records": []}
+    """Start with the records of the last build, and switch the search of Sphinx off (event ``builder-inited``)."""
+    path = found_before(app)
+    app.ttutor_found = json.loads(path.read_text(encoding="utf-8")) if path.exists() else {}
     app.builder.search = False
 
 
@@ -109,11 +112,16 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     for script in (Path(app.srcdir) / "book" / "_search").glob("*.js"):
         shutil.copyfile(script, folder / script.name)
     (folder / "stemmer.js").write_text(SearchEnglish({}).js_stemmer_code, encoding="utf-8")
-    found = app.ttutor_found
+    found = {page: app.ttutor_found[page] for page in sorted(app.env.all_docs)}
+    found_before(app).write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     data = {
-        "pages": found["pages"],
+        "pages": [[page, part["title"]] for page, part in found.items()],
         "same": words(Path(app.srcdir))["same"],
-        "records": [astuple(record) for record in found["records"]],
+        "records": [
+            astuple(Record(**record | {"page": number}))
+            for number, part in enumerate(found.values())
+            for record in part["records"]
+        ],
     }
     text = json.dumps(data, ensure_ascii=False, separators=(",", ":"))
     (folder / "records.js").write_text(f"const ttutorRecords = {text};\n", encoding="utf-8")
