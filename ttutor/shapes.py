@@ -4,6 +4,8 @@ A tensor's shape is written as whole-word axes, as in einops: ``"batch heads que
 means the same size in every tensor of one call.
 """
 
+from functools import cache
+
 import torch
 from torch import Tensor
 
@@ -81,15 +83,21 @@ def _named_axes(name: str, tensor: Tensor, axes: str) -> tuple[list[str], list[i
     """The axis names of one tensor and their sizes, the open leading axes left out."""
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor with axes [{axes}], but came as {type(tensor).__name__}")
-    names, shape = axes.split(), list(tensor.shape)
-    is_open = bool(names) and names[0] == "..."
-    names = names[1:] if is_open else names
+    (names, is_open), shape = _words(axes), list(tensor.shape)
     if len(shape) < len(names) or (len(shape) > len(names) and not is_open):
         at_least = "at least " if is_open else ""
         raise ShapeError(
             f"{name} must have {at_least}{len(names)} axes [{axes}], but its shape {tuple(shape)} has {len(shape)}"
         )
     return names, shape[len(shape) - len(names) :]
+
+
+@cache
+def _words(axes: str) -> tuple[list[str], bool]:
+    """The axis names of a pattern, and whether further axes may come before them."""
+    names = axes.split()
+    is_open = bool(names) and names[0] == "..."
+    return (names[1:] if is_open else names), is_open
 
 
 def _both_sides(tensors: dict[str, tuple[Tensor, str]]) -> str:
