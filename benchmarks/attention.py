@@ -30,7 +30,9 @@ import torch
 from torch import Tensor, nn
 
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
+sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "experiments")]
+
+from _in_turn import ratio  # noqa: E402
 
 from ttutor.attention import scaled_dot_product_attention  # noqa: E402
 from ttutor.cache import KeyValueCache  # noqa: E402
@@ -72,15 +74,6 @@ def in_turn(runs: dict[str, Callable[[], object]], rounds: int) -> dict[str, lis
         for name in shuffle.sample(list(runs), len(runs)):
             times[name].append(seconds(runs[name]))
     return times
-
-
-def ratio(first: list[float], second: list[float], draws: int = 2000) -> dict[str, float]:
-    """How many times longer the first takes than the second: median over rounds, with a 95 % bootstrap interval."""
-    ratios = [a / b for a, b in zip(first, second, strict=True)]
-    draw = random.Random(0)
-    medians = sorted(statistics.median(draw.choices(ratios, k=len(ratios))) for _ in range(draws))
-    low, high = medians[int(0.025 * draws)], medians[int(0.975 * draws) - 1]
-    return {"ratio": round(statistics.median(ratios), 3), "low": round(low, 3), "high": round(high, 3)}
 
 
 def milliseconds(times: list[float]) -> float:

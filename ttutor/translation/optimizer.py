@@ -2,12 +2,8 @@ r"""What turns gradients into steps: AdamW for all weights or, for the matrices 
 
 Adam divides each number of the gradient by its own usual size (Kingma and Ba 2015). A matrix of a layer is more than
 its numbers, though: a step on it counts by what it changes about the layer's answers, and a few directions of a
-gradient commonly outweigh all others. Muon (Jordan et al. 2024) goes about equally far in every direction: of the
-averaged gradient $G = U S V^\top$ it keeps $U V^\top$, found by a few matrix products instead of a decomposition.
-Embeddings, biases and norms stay with AdamW, since their rows and numbers act one by one.
-
-Both are PyTorch's. Muon's steps are scaled to the usual size of AdamW's (Liu et al. 2025), so that one learning rate
-serves both.
+gradient commonly outweigh all others. Muon (Jordan et al. 2024, see `ttutor.translation.muon`) goes about equally far
+in every direction. Embeddings, biases and norms stay with AdamW, since their rows and numbers act one by one.
 """
 
 from collections.abc import Iterator
@@ -16,6 +12,7 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.transformer import Transformer
+from ttutor.translation.muon import Muon
 from ttutor.translation.side_by_side import SideBySide
 
 
@@ -41,7 +38,7 @@ class Optimizers:
         adamw = torch.optim.AdamW(rest, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
         n_places = len(places.generators)
         shares = [share for share in (matrices[place::n_places] for place in range(n_places)) if share]
-        self.parts: list[torch.optim.Optimizer] = [adamw, *(_muon(share, weight_decay) for share in shares)]
+        self.parts: list[torch.optim.Optimizer] = [adamw, *(Muon(share, weight_decay=weight_decay) for share in shares)]
         self._names = {parameter: name for name, parameter in model.named_parameters()}
         self._places = places
 
@@ -73,10 +70,6 @@ def matrices_of_layers(model: Transformer) -> list[nn.Parameter]:
     """The matrices inside encoder and decoder: all that is neither embedding nor output, neither bias nor norm."""
     stacks = (model.encoder, model.decoder)
     return [parameter for stack in stacks for parameter in stack.parameters() if parameter.ndim == 2]
-
-
-def _muon(matrices: list[nn.Parameter], weight_decay: float) -> torch.optim.Optimizer:
-    return torch.optim.Muon(matrices, weight_decay=weight_decay, momentum=0.95, adjust_lr_fn="match_rms_adamw")
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
