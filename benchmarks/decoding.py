@@ -1,12 +1,12 @@
 """How fast the translator translates, beside other toolkits with the same weights, all in one run.
 
-    TTUTOR_DATA=path/to/data python benchmarks/decoding.py [--run FOLDER] [--rounds 3] [--sections cpu wall ...] [--quick]
+    TTUTOR_DATA=path/to/data python benchmarks/decoding.py [--run FOLDER] [--rounds 3] [--sections ...] [--quick]
 
 Transformer-Tiny, the thousand sentences of Multi30k's test_2016_flickr, greedily and with a beam of five. Peers
 (`benchmarks/README.md` tells how to install them; one that is missing is named in the result with the reason):
-CTranslate2 in float32 and int8, Hugging Face's `generate`, JoeyNMT, and a tutorial's loop over ``nn.Transformer``. All get
-the weights of the run in FOLDER; where there is none, the preset multi30k-short is trained there first. What is measured
-goes from token ids to token ids.
+CTranslate2 in float32 and int8, Hugging Face's `generate`, JoeyNMT, and a tutorial's loop over ``nn.Transformer``. All
+get the weights of the run in FOLDER; where there is none, the preset multi30k-short is trained there first. What is
+measured goes from token ids to token ids.
 
 - cpu: output tokens by second of one processor core (process CPU time, one thread), each at the best of the batch sizes
   tried, in turn within each round; ratios within a round. The two that keep no cache, many times slower, translate an

@@ -58,8 +58,8 @@ class KeyValueCache:
         is_fixed: filled once and then only read, as in cross-attention, where the memory stays the same for all steps.
 
     Attributes:
-        rows_per_memory: how many rows of queries in turn look at each of its rows: in a beam search the beginnings of one
-            sentence share its memory.
+        rows_per_memory: how many rows of queries in turn look at each of its rows: in a beam search the beginnings of
+            one sentence share its memory.
 
     Example:
         >>> cache = KeyValueCache()

@@ -1,8 +1,8 @@
 """The best extensions of a beam, found without ranking a vocabulary.
 
-Of ten thousand next tokens a search wants ten. They stand in those ten blocks of the vocabulary whose largest values are
-the largest, and finding the largest value of every block is one pass that a processor does many numbers at a time. Only
-the ten blocks are ranked token by token: the same answer as from ``topk`` over everything, several times sooner.
+Of ten thousand next tokens a search wants ten. They stand in those ten blocks of the vocabulary whose largest values
+are the largest, and finding the largest value of every block is one pass that a processor does many numbers at a time.
+Only the ten blocks are ranked token by token: the same answer as from ``topk`` over everything, sooner.
 """
 
 import torch
