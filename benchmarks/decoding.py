@@ -52,7 +52,7 @@ RESULTS = BENCHMARKS / "results" / "decoding.json"
 SECTIONS = ("cpu", "wall", "memory")
 PACKAGES = ("torch", "ctranslate2", "transformers", "joeynmt")
 BEAMS = {"greedy": 1, "beam 5": 5}
-BATCH_SIZES = (32, 64, 128, 256)
+BATCH_SIZES = (64, 128, 256, 512)
 BLOCK = 64
 """Sentences of like length that stay together where only a part is translated."""
 
@@ -158,9 +158,9 @@ def race(work: Work, names: list[str], rounds: int, clock: Callable[[], float], 
         measured = {name: Measured(work, name, beam, threads) for name in names}
         everything, few = work.places(0, 1), work.places(SLOW_SHARE // 2, SLOW_SHARE)
         tried = {
-            name: one.choose_size(few, BATCH_SIZES[:2], clock)
+            name: one.choose_size(few, (32, 64), clock)
             if name in peers.SLOW
-            else one.choose_size(work.places(0, 2), BATCH_SIZES, clock)
+            else one.choose_size(everything, BATCH_SIZES, clock)
             for name, one in measured.items()
         }
         rates: dict[str, list[float]] = {name: [] for name in names}
