@@ -80,10 +80,11 @@ class Work:
         order = sorted(range(len(sources)), key=lambda place: len(sources[place]))
         self.sources = [sources[place] for place in order]
         self.pairs = [pairs[place] for place in order]
+        self.block = min(BLOCK, len(sources) // SLOW_SHARE)
 
     def places(self, part: int, n_parts: int) -> list[int]:
         """Every so many-th block of sentences, from one on."""
-        return [place for place in range(len(self.sources)) if place // BLOCK % n_parts == part % n_parts]
+        return [place for place in range(len(self.sources)) if place // self.block % n_parts == part % n_parts]
 
     def bleu(self, places: list[int], found: list[peers.Ids]) -> float:
         """Cased sacreBLEU of translations of these sentences."""
@@ -246,7 +247,7 @@ def arguments() -> argparse.Namespace:
     parser.add_argument("--run", type=Path, default=Path("ttutor-runs") / PRESET, help="folder of a trained model")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--sections", nargs="+", default=SECTIONS, choices=SECTIONS)
-    parser.add_argument("--quick", action="store_true", help="128 sentences, nothing written: to see whether it runs")
+    parser.add_argument("--quick", action="store_true", help="32 sentences, nothing written: to see whether it runs")
     parser.add_argument("--peak-of", help=argparse.SUPPRESS)
     return parser.parse_args()
 
@@ -256,7 +257,7 @@ def main() -> None:
     options = arguments()
     warnings.filterwarnings("ignore", message="enable_nested_tensor")
     torch.set_num_threads(1)
-    work = Work(options.run, 128 if options.quick else None)
+    work = Work(options.run, 32 if options.quick else None)
     if options.peak_of:
         return print_peak(work, options.peak_of)
     given = ["--run", str(options.run), *(["--quick"] if options.quick else [])]
