@@ -204,3 +204,16 @@ def test_scale_and_bias_reach_the_scores(query, memory):
     additive = torch.where(mask, bias, -torch.inf)
     expected = by_hand(query, memory, bias=additive)
     torch.testing.assert_close(layer(query, memory, mask=mask, bias=bias), expected, rtol=0, atol=1e-12)
+
+
+def test_rows_in_turn_share_a_memory_where_the_cache_says_so():
+    attention = MultiHeadAttention(d_model=8, n_heads=2).double()
+    words, memory = torch.randn(6, 1, 8).double(), torch.randn(2, 7, 8).double()
+    mask = torch.arange(7) < torch.tensor([[[[7]]], [[[4]]]])
+    expected = attention(words, memory.repeat_interleave(3, 0), mask=mask.repeat_interleave(3, 0))
+    cache = KeyValueCache(is_fixed=True)
+    cache.rows_per_memory = 3
+    for _ in range(2):  # when it is filled, and when it is read
+        torch.testing.assert_close(attention(words, memory, mask=mask, cache=cache), expected)
+    with pytest.raises(ShapeError, match="axis 'batch' is 3 in query but 2 in key"):
+        attention(torch.randn(9, 1, 8).double(), memory, cache=cache)

@@ -51,8 +51,15 @@ def real_positions(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch 
 class KeyValueCache:
     """The keys and values that one attention layer has seen, ``batch heads tokens d_head`` each.
 
+    They are kept token by token, all heads of a token together, so that what a row holds is one stretch of memory: a
+    beam search, which puts the rows in another order at every step, copies stretches and leaves the spare room alone.
+
     Args:
         is_fixed: filled once and then only read, as in cross-attention, where the memory stays the same for all steps.
+
+    Attributes:
+        rows_per_memory: how many rows of queries in turn look at each of its rows: in a beam search the beginnings of
+            one sentence share its memory.
 
     Example:
         >>> cache = KeyValueCache()
@@ -64,8 +71,9 @@ class KeyValueCache:
 
     def __init__(self, *, is_fixed: bool = False) -> None:
         self.is_fixed = is_fixed
+        self.rows_per_memory = 1
         self._n_tokens = 0
-        self._key: Tensor | None = None  # with room for more tokens than there are
+        self._key: Tensor | None = None  # batch tokens heads d_head, with room for more tokens than there are
         self._value: Tensor | None = None
 
     def __len__(self) -> int:
@@ -86,18 +94,20 @@ class KeyValueCache:
         """
         self._check(key, value)
         start, end = self._n_tokens, self._n_tokens + key.shape[-2]
+        key = rearrange(key, "batch heads tokens d_head -> batch tokens heads d_head")
+        value = rearrange(value, "batch heads tokens d_value -> batch tokens heads d_value")
         self._key = _with_room(self._key, key, start, end)
         self._value = _with_room(self._value, value, start, end)
-        self._key[..., start:end, :] = key
-        self._value[..., start:end, :] = value
+        self._key[:, start:end] = key
+        self._value[:, start:end] = value
         self._n_tokens = end
         return self.read()
 
     def _check(self, key: Tensor, value: Tensor) -> None:
         tensors = {"key": (key, "batch heads tokens d_head"), "value": (value, "batch heads tokens d_value")}
         if self._key is not None and self._value is not None:
-            tensors["cached_key"] = (self._key, "batch heads _ d_head")
-            tensors["cached_value"] = (self._value, "batch heads _ d_value")
+            tensors["cached_key"] = (self._key, "batch _ heads d_head")
+            tensors["cached_value"] = (self._value, "batch _ heads d_value")
             if key.dtype != self._key.dtype:
                 raise TypeError(f"the cache holds {self._key.dtype}, but the new keys are {key.dtype}")
         check_shapes(**tensors)
@@ -110,28 +120,43 @@ class KeyValueCache:
         """
         if self._key is None or self._value is None:
             raise ValueError("the cache is empty: append keys and values before reading it")
-        return self._key[..., : self._n_tokens, :], self._value[..., : self._n_tokens, :]
+        return (
+            rearrange(self._key[:, : self._n_tokens], "batch tokens heads d_head -> batch heads tokens d_head"),
+            rearrange(self._value[:, : self._n_tokens], "batch tokens heads d_value -> batch heads tokens d_value"),
+        )
 
     def select(self, rows: Int[Tensor, " rows"]) -> None:
         """Keep these rows of the batch, in this order; a row may come more than once, as in beam search."""
         if self._key is not None and self._value is not None:
-            self._key, self._value = self._key.index_select(0, rows), self._value.index_select(0, rows)
+            self._key = _rows_of(self._key, rows, self._n_tokens)
+            self._value = _rows_of(self._value, rows, self._n_tokens)
 
 
 def _with_room(
-    buffer: Float[Tensor, "batch heads room width"] | None,
-    new: Float[Tensor, "batch heads tokens width"],
+    buffer: Float[Tensor, "batch room heads width"] | None,
+    new: Float[Tensor, "batch tokens heads width"],
     start: int,
     end: int,
-) -> Float[Tensor, "batch heads more_room width"]:
+) -> Float[Tensor, "batch more_room heads width"]:
     """A buffer like ``new`` with room for ``end`` tokens that holds the first ``start`` of the old one."""
-    if buffer is not None and buffer.shape[-2] >= end:
+    if buffer is not None and buffer.shape[1] >= end:
         return buffer
-    batch, heads, _, width = new.shape
-    larger = new.new_empty(batch, heads, end if buffer is None else max(end, 2 * start), width)
+    batch, _, heads, width = new.shape
+    larger = new.new_empty(batch, end if buffer is None else max(end, 2 * start), heads, width)
     if buffer is not None:
-        larger[..., :start, :] = buffer[..., :start, :]
+        larger[:, :start] = buffer[:, :start]
     return larger
+
+
+def _rows_of(
+    buffer: Float[Tensor, "batch room heads width"], rows: Int[Tensor, " rows"], n_tokens: int
+) -> Float[Tensor, "rows room heads width"]:
+    """A buffer with as much room that holds the first tokens of these rows."""
+    if buffer.requires_grad:  # to write into a given place is nothing that could be differentiated
+        return buffer.index_select(0, rows)
+    chosen = buffer.new_empty(len(rows), *buffer.shape[1:])
+    torch.index_select(buffer[:, :n_tokens], 0, rows, out=chosen[:, :n_tokens])
+    return chosen
 
 
 class LayerCache:
@@ -158,6 +183,7 @@ class DecoderCache:
 
     def __init__(self, n_layers: int) -> None:
         self.layers = [LayerCache() for _ in range(n_layers)]
+        self.rows_per_memory = 1
         self._is_real: Tensor | None = None
 
     @property
@@ -204,11 +230,38 @@ class DecoderCache:
 
     def select(self, rows: Int[Tensor, " rows"]) -> None:
         """Keep these rows of the batch in every layer, in this order; a row may come more than once."""
+        self.select_tokens(rows)
+        self.select_memories(rows)
+
+    def select_tokens(self, rows: Int[Tensor, " rows"]) -> None:
+        """Keep these rows of the tokens alone: where several share a memory, its rows are others."""
         if self._is_real is not None:
             self._is_real = self._is_real.index_select(0, rows)
         for layer in self.layers:
             layer.self_attention.select(rows)
+
+    def select_memories(self, rows: Int[Tensor, " rows"]) -> None:
+        """Keep these rows of what cross-attention looks at alone."""
+        for layer in self.layers:
             layer.cross_attention.select(rows)
+
+    def share_memories(self, rows_per_memory: int) -> None:
+        """Say how many rows of tokens in turn look at each row of the memory from now on."""
+        self.rows_per_memory = rows_per_memory
+        for layer in self.layers:
+            layer.cross_attention.rows_per_memory = rows_per_memory
+
+    def check_memory(
+        self, target_ids: Int[Tensor, "batch tokens"], memory: Float[Tensor, "memories source d_model"]
+    ) -> None:
+        """Refuse a memory that is not as many rows as look at it.
+
+        Raises:
+            ShapeError: it is not, or the two do not have their two and three axes.
+        """
+        check_shapes(
+            target_ids=(target_ids[:: self.rows_per_memory], "batch target"), memory=(memory, "batch source d_model")
+        )
 
 
 def layer_caches(cache: DecoderCache | None, n_layers: int) -> list[LayerCache | None]:

@@ -59,7 +59,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         hidden: Float[Tensor, "batch target d_model"],
-        memory: Float[Tensor, "batch source d_model"] | None = None,
+        memory: Float[Tensor, "memories source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: LayerCache | None = None,
@@ -147,7 +147,7 @@ class Decoder(nn.Module):
     def forward(
         self,
         hidden: Float[Tensor, "batch target d_model"],
-        memory: Float[Tensor, "batch source d_model"] | None = None,
+        memory: Float[Tensor, "memories source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,

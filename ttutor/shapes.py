@@ -4,6 +4,8 @@ A tensor's shape is written as whole-word axes, as in einops: ``"batch heads que
 means the same size in every tensor of one call.
 """
 
+from functools import lru_cache
+
 import torch
 from torch import Tensor
 
@@ -39,10 +41,18 @@ def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor
     """
     if torch.compiler.is_compiling():  # a compiled graph was checked when it first ran
         return {}
-    fixed = {"1": 1, **(sizes or {})}
-    found: dict[str, tuple[int, str]] = {axis: (size, "") for axis, size in fixed.items()}
-    for name, (tensor, axes) in tensors.items():
-        for axis, size in zip(*_named_axes(name, tensor, axes), strict=True):
+    shapes = tuple((name, axes, _shape(name, tensor, axes)) for name, (tensor, axes) in tensors.items())
+    return dict(_sizes_by_axis(tuple((sizes or {}).items()), shapes))
+
+
+@lru_cache(4096)  # in decoding the same few shapes come many thousand times
+def _sizes_by_axis(
+    fixed: tuple[tuple[str, int], ...], shapes: tuple[tuple[str, str, torch.Size], ...]
+) -> dict[str, int]:
+    """What `check_shapes` says of tensors with these names, axes and shapes."""
+    found: dict[str, tuple[int, str]] = {axis: (size, "") for axis, size in (("1", 1), *fixed)}
+    for name, pattern, shape in shapes:
+        for axis, size in zip(*_named_axes(name, pattern, shape), strict=True):
             known, where = found.setdefault(axis, (size, name))
             if axis == "_" or known == size:
                 continue
@@ -50,7 +60,7 @@ def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor
                 message = f"axis {axis!r} is {size} in {name} but must be {known}"
             else:
                 message = f"axis {axis!r} is {known} in {where} but {size} in {name}"
-            raise ShapeError(message + _both_sides(tensors))
+            raise ShapeError(message + _both_sides(shapes))
     return {axis: size for axis, (size, _) in found.items() if axis not in {"_", "1"}}
 
 
@@ -77,11 +87,15 @@ def check_broadcasts(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
         )
 
 
-def _named_axes(name: str, tensor: Tensor, axes: str) -> tuple[list[str], list[int]]:
-    """The axis names of one tensor and their sizes, the open leading axes left out."""
+def _shape(name: str, tensor: Tensor, axes: str) -> torch.Size:
     if not isinstance(tensor, Tensor):
         raise TypeError(f"{name} must be a torch.Tensor with axes [{axes}], but came as {type(tensor).__name__}")
-    names, shape = axes.split(), list(tensor.shape)
+    return tensor.shape
+
+
+def _named_axes(name: str, axes: str, shape: torch.Size) -> tuple[list[str], tuple[int, ...]]:
+    """The axis names of one tensor and their sizes, the open leading axes left out."""
+    names = axes.split()
     is_open = bool(names) and names[0] == "..."
     names = names[1:] if is_open else names
     if len(shape) < len(names) or (len(shape) > len(names) and not is_open):
@@ -92,7 +106,7 @@ def _named_axes(name: str, tensor: Tensor, axes: str) -> tuple[list[str], list[i
     return names, shape[len(shape) - len(names) :]
 
 
-def _both_sides(tensors: dict[str, tuple[Tensor, str]]) -> str:
-    expected = ", ".join(f"{name} [{axes}]" for name, (_, axes) in tensors.items())
-    came = ", ".join(f"{name} {tuple(tensor.shape)}" for name, (tensor, _) in tensors.items())
+def _both_sides(shapes: tuple[tuple[str, str, torch.Size], ...]) -> str:
+    expected = ", ".join(f"{name} [{axes}]" for name, axes, _ in shapes)
+    came = ", ".join(f"{name} {tuple(shape)}" for name, _, shape in shapes)
     return f"\nexpected: {expected}\ncame:     {came}"

@@ -28,6 +28,8 @@ def call(**facts) -> Situation:
         ({}, "sdpa"),
         ({"causal": True}, "sdpa"),
         ({"has_key_lengths": True}, "sdpa"),
+        ({"has_key_lengths": True, "n_queries": 15, "n_keys": 15, "batch": 64}, "tiled"),
+        ({"has_key_lengths": True, "n_queries": 5, "n_keys": 15, "batch": 64}, "sdpa"),  # a step of a beam search
         ({"has_dense": True}, "sdpa"),
         ({"window": 128, "causal": True}, "window"),
         ({"window": 128, "has_key_lengths": True}, "window"),

@@ -29,6 +29,7 @@ BACKENDS = {
 """All backends that compute the same function, by name. Each says by ``why_not`` what it cannot run."""
 
 MOST_SCORES = 2**28  # scores that may stand in memory at once: 1 GiB of float32
+FEW_QUERIES = 8  # as in decoding: the mask is so small a table that reading it costs next to nothing
 FEW_SCORES = 2**12  # below this a call costs what starting it costs, and a fused kernel starts fastest
 
 
@@ -91,7 +92,7 @@ def _on_a_cpu(call: Situation) -> Choice:
         return Choice("explicit", "in half precision, plain products beat PyTorch's fused CPU kernel at these lengths")
     if call.needs_gradient and not call.has_dense and 24**2 <= call.n_queries * call.n_keys <= 48**2:
         return Choice("explicit", "at these lengths the way back through plain products is a little faster")
-    if call.has_key_lengths and n_scores >= FEW_SCORES:
+    if call.has_key_lengths and n_scores >= FEW_SCORES and call.n_queries > FEW_QUERIES:
         short = "rows of different lengths, too short to be worth a kernel call each"
         if call.needs_gradient and call.n_queries * call.n_keys <= 32**2:
             return Choice("explicit", short)

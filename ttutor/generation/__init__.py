@@ -14,11 +14,12 @@ functions from tokens to yes or no; both can be tried by hand, without a model.
 from ttutor.generation.beam import BeamStep, beam_search, length_penalty
 from ttutor.generation.filters import min_p_only, top_k_only, top_p_only, with_temperature
 from ttutor.generation.hypothesis import Hypothesis, NewToken
+from ttutor.generation.ranking import most_probable
 from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
 from ttutor.generation.search import Sampler, greedy_search, sample
 from ttutor.generation.state import ContinuationState, DecodingState, TranslationState
 from ttutor.generation.stopping import ends_with
-from ttutor.generation.streaming import most_probable, stream
+from ttutor.generation.streaming import stream
 
 __all__ = [
     "BeamStep",

@@ -4,11 +4,13 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
-from einops import rearrange
+from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
 from ttutor.generation.hypothesis import Hypothesis
+from ttutor.generation.ranking import best_extensions
 from ttutor.generation.repetition import would_repeat_ngram
 from ttutor.generation.state import DecodingState, begin, check_decodes, evaluation
 from ttutor.generation.stopping import Endings, as_end_ids
@@ -95,7 +97,7 @@ def beam_search(
     endings = Endings(as_end_ids(eos_id, model.config.vocab_size), (), max_new_tokens)
     _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), model.config.vocab_size)
     with evaluation(model):
-        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, copies=beam_size)
+        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id)
         beams = _Beams(state, endings, beam_size, alpha, ngram_size, watch)
         while len(last) > 0:
             last = beams.step(last)
@@ -123,10 +125,9 @@ class _Beams:
         n_sentences, device = len(self.limits), state.history.device
         self.eos_ids = torch.tensor(endings.eos_ids, dtype=torch.long, device=device)
         self.sentence = list(range(n_sentences))  # which sentence each group of open rows belongs to
-        # All copies begin alike, so only the first may be extended at the first step.
-        self.total = torch.full((n_sentences, beam_size), float("-inf"), device=device)
-        self.total[:, 0] = 0.0
-        self.tokens = torch.empty(n_sentences * beam_size, 0, dtype=torch.long, device=device)
+        # Before the first step a sentence has one beginning, the empty one; from then on beam_size of them.
+        self.total = torch.zeros(n_sentences, 1, device=device)
+        self.tokens = torch.empty(n_sentences, 0, dtype=torch.long, device=device)
         self.finished: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
 
     def step(self, last: Int[Tensor, " rows"]) -> Int[Tensor, " new_rows"]:
@@ -135,29 +136,41 @@ class _Beams:
         if self.ngram_size is not None:
             repeats = would_repeat_ngram(self.state.history, self.ngram_size, log_probabilities.shape[-1])
             log_probabilities = log_probabilities.masked_fill(repeats, float("-inf"))
-        gains, choices = log_probabilities.topk(self.n_candidates, dim=-1)
-        gains = rearrange(gains, "(group beam) choices -> group beam choices", beam=self.beam_size)
-        totals = rearrange(
-            rearrange(self.total, "group beam -> group beam 1") + gains, "group beam choices -> group (beam choices)"
-        )
-        best, flat = totals.topk(self.n_candidates, dim=-1)
-        first_row = rearrange(torch.arange(len(totals), device=flat.device) * self.beam_size, "group -> group 1")
-        row = first_row + flat // self.n_candidates
-        token = rearrange(choices, "(group beam) choices -> group (beam choices)", beam=self.beam_size).gather(1, flat)
-        ends = torch.isin(token, self.eos_ids)
+        best, row, token = best_extensions(log_probabilities, self.total, self.n_candidates)
         if self.watch is not None:
-            self.watch(BeamStep(tuple(self.sentence), self.tokens, self.total, log_probabilities, best, row, token))
+            self.watch(self._seen(log_probabilities, best, row, token))
+        ends = torch.isin(token, self.eos_ids)
         self._collect_finished(best, row, ends)
         return self._go_on(best, row, token, ends)
+
+    def _seen(
+        self,
+        log_probabilities: Float[Tensor, "rows vocab_size"],
+        best: Float[Tensor, "group ranked"],
+        row: Int[Tensor, "group ranked"],
+        token: Int[Tensor, "group ranked"],
+    ) -> BeamStep:
+        """The step as a watcher gets it: with ``beam_size`` rows for each sentence, at the first step too."""
+        n_missing = self.beam_size - self.total.shape[1]
+        return BeamStep(
+            sentences=tuple(self.sentence),
+            tokens=repeat(self.tokens, "rows tokens -> (rows copies) tokens", copies=1 + n_missing),
+            totals=functional.pad(self.total, (0, n_missing), value=float("-inf")),
+            log_probabilities=repeat(log_probabilities, "rows vocab -> (rows copies) vocab", copies=1 + n_missing),
+            candidates=best,
+            rows=row * (1 + n_missing),
+            new_tokens=token,
+        )
 
     def _collect_finished(
         self, best: Float[Tensor, "group ranked"], row: Int[Tensor, "group ranked"], ends: Bool[Tensor, "group ranked"]
     ) -> None:
         """Store the candidates that end within the best ``beam_size``."""
         n_tokens = self.tokens.shape[1] + 1  # the end mark counts
-        for group, rank in ends[:, : self.beam_size].nonzero().tolist():
-            ids = self.tokens[row[group, rank]].tolist()
-            self._store(self.sentence[group], ids, float(best[group, rank]), n_tokens, "eos_id")
+        group, rank = ends[:, : self.beam_size].nonzero(as_tuple=True)
+        ids, totals = self.tokens[row[group, rank]].tolist(), best[group, rank].tolist()
+        for place, beginning, total in zip(group.tolist(), ids, totals, strict=True):
+            self._store(self.sentence[place], beginning, total, n_tokens, "eos_id")
 
     def _go_on(
         self,

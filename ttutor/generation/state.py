@@ -13,8 +13,9 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, check_is_real
+from ttutor.efficient.call import structured
 from ttutor.generation.stopping import check_token_id
-from ttutor.masks import padding_mask
+from ttutor.masks import Mask, padding_mask
 from ttutor.shapes import check_shapes
 
 __all__ = ["ContinuationState", "DecodingState", "TranslationState", "begin", "check_decodes", "evaluation"]
@@ -46,7 +47,7 @@ class DecodingState:
         logits = self.model.project(self._decode(new, torch.ones_like(new, dtype=torch.bool))[:, -1])
         precise = torch.promote_types(logits.dtype, torch.float32)  # a sum over a vocabulary is too much for bfloat16
         log_probabilities = logits.to(precise).log_softmax(dim=-1)
-        if log_probabilities.isnan().any():
+        if log_probabilities[:, 0].isnan().any():  # one that is no number makes its whole row none
             raise FloatingPointError("the model's probabilities are NaN: its weights are damaged, or training diverged")
         return log_probabilities
 
@@ -70,6 +71,8 @@ class DecodingState:
 class TranslationState(DecodingState):
     """A batch of translations under way: the memory, its mask, and the decoder's cache.
 
+    The rows of a sentence stand together and share its memory: however wide the beam, there is one.
+
     Args:
         model: an encoder-decoder, with ``encode``, ``decode`` and ``project``.
         source_ids: the sentences to translate; those equal to the config's ``pad_id`` count as nothing.
@@ -79,17 +82,32 @@ class TranslationState(DecodingState):
     def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"], copies: int = 1) -> None:
         nothing = source_ids.new_zeros(len(source_ids) * copies, 0)
         super().__init__(model, nothing, n_prompt=[1] * len(source_ids))
-        memory, mask = model.encode(source_ids), padding_mask(source_ids, model.config.pad_id)
-        self.memory = repeat(memory, "batch source d_model -> (batch copies) source d_model", copies=copies)
-        self.memory_mask = repeat(mask, "batch 1 1 source -> (batch copies) 1 1 source", copies=copies)
+        self.cache.share_memories(copies)
+        self.memory = model.encode(source_ids)
+        self.is_real = rearrange(padding_mask(source_ids, model.config.pad_id), "batch 1 1 source -> batch source")
+        self.memory_mask = self._memory_mask()
+
+    def _memory_mask(self) -> Mask:
+        """Which tokens of the memory are real, in as few words as possible: found out once, not in every layer."""
+        mask = Mask(dense=rearrange(self.is_real, "batch source -> batch 1 1 source"))
+        return structured(mask, rearrange(self.memory, "batch source d_model -> batch 1 source d_model"))
 
     def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
         return self.model.decode(token_ids, self.memory, self.memory_mask, self.cache, is_real=is_real)
 
     def select(self, rows: Int[Tensor, " kept"]) -> None:
-        """Keep these rows, in this order; a row may come more than once."""
-        super().select(rows)
-        self.memory, self.memory_mask = self.memory.index_select(0, rows), self.memory_mask.index_select(0, rows)
+        """Keep these rows, in this order; a row may come more than once. Neighbours go on sharing their memory."""
+        self.history = self.history.index_select(0, rows)
+        self.cache.select_tokens(rows)
+        memory_of_row = rows // self.cache.rows_per_memory
+        memories, counts = memory_of_row.unique_consecutive(return_counts=True)
+        if (counts != counts[:1]).any():  # not as many rows for each: then each row gets a memory of its own
+            memories = memory_of_row
+        self.cache.share_memories(len(rows) // max(1, len(memories)))
+        if not torch.equal(memories, torch.arange(len(self.memory), device=rows.device)):
+            self.cache.select_memories(memories)
+            self.memory, self.is_real = self.memory.index_select(0, memories), self.is_real.index_select(0, memories)
+            self.memory_mask = self._memory_mask()
 
 
 class ContinuationState(DecodingState):
@@ -155,7 +173,6 @@ def begin(
     *,
     is_real: Bool[Tensor, "batch tokens"] | None = None,
     bos_id: int | None = None,
-    copies: int = 1,
 ) -> tuple[DecodingState, Int[Tensor, " rows"]]:
     """The state that suits the model, and the token to feed each row first.
 
@@ -171,14 +188,14 @@ def begin(
     if not hasattr(model, "encode"):
         if bos_id is not None:
             raise ValueError("a decoder-only model goes on from its prompt: put the start token there, not in bos_id")
-        state = ContinuationState(model, token_ids, is_real, copies)
+        state = ContinuationState(model, token_ids, is_real)
         return state, state.first
     if bos_id is None:
         raise ValueError("an encoder-decoder begins its target with a start token: give its id as bos_id")
     if is_real is not None:
         raise ValueError("an encoder-decoder knows padding by its config's pad_id: use that id, and leave is_real out")
     check_token_id("bos_id", bos_id, model.config.vocab_size)
-    return TranslationState(model, token_ids, copies), token_ids.new_full((len(token_ids) * copies,), bos_id)
+    return TranslationState(model, token_ids), token_ids.new_full((len(token_ids),), bos_id)
 
 
 def check_decodes(model: nn.Module) -> None:

@@ -8,21 +8,17 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.generation.hypothesis import NewToken
+from ttutor.generation.ranking import most_probable
 from ttutor.generation.state import begin, check_decodes, evaluation
 from ttutor.generation.stopping import Endings, Stop, as_end_ids
 
-__all__ = ["Choose", "Filter", "check_max_new_tokens", "most_probable", "stream"]
+__all__ = ["Choose", "Filter", "check_max_new_tokens", "stream"]
 
 Choose = Callable[[Tensor, list[int]], Tensor]
 """Picks a token of each distribution; it is told which sequences of the batch they belong to."""
 
 Filter = Callable[[Tensor, Tensor], Tensor]
 """Makes other log probabilities, in view of the history: ``partial(with_repetition_penalty, penalty=1.2)``, say."""
-
-
-def most_probable(log_probabilities: Float[Tensor, "rows vocab_size"], rows: list[int]) -> Int[Tensor, " rows"]:
-    """The greedy choice; it looks at each row alone, so the other sequences of the batch do not matter."""
-    return log_probabilities.argmax(dim=-1)
 
 
 def stream(
@@ -112,10 +108,12 @@ def _filtered(
     history: Int[Tensor, "rows tokens"],
     rows: list[int],
 ) -> Float[Tensor, "rows vocab_size"]:
+    if not filters:
+        return log_probabilities
     for change in filters:
         log_probabilities = change(log_probabilities, history)
     is_one = (log_probabilities > float("-inf")).any(dim=-1) & ~log_probabilities.isnan().any(dim=-1)
-    has_token = is_one.tolist() if filters else []  # where a NaN is, there is no distribution
+    has_token = is_one.tolist()  # where a NaN is, there is no distribution
     if not all(has_token):
         row = rows[has_token.index(False)]
         raise ValueError(f"the filters left no token for sequence {row}: forbid less, or generate less")

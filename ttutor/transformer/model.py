@@ -10,7 +10,7 @@ from ttutor.decoder import Decoder
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
 from ttutor.encoder import Encoder
-from ttutor.masks import padding_mask
+from ttutor.masks import Mask, padding_mask
 from ttutor.positions import LearnedPositions, SinusoidalPositions
 from ttutor.shapes import check_shapes
 from ttutor.transformer.config import TransformerConfig
@@ -104,8 +104,8 @@ class Transformer(nn.Module):
     def decode(
         self,
         target_ids: Int[Tensor, "batch target"],
-        memory: Float[Tensor, "batch source d_model"],
-        memory_mask: Bool[Tensor, "..."] | None = None,
+        memory: Float[Tensor, "memories source d_model"],
+        memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,
         *,
         is_real: Bool[Tensor, "batch target"] | None = None,
@@ -114,7 +114,7 @@ class Transformer(nn.Module):
 
         Args:
             target_ids: the tokens to decode; with a cache, only the new ones.
-            memory: what `encode` gave.
+            memory: what `encode` gave; several rows of the target share one of its rows if the cache says so.
             memory_mask: which of its tokens are real, as `ttutor.masks.padding_mask` says.
             cache: earlier tokens; it is extended by the new ones.
             is_real: which of the tokens count; those that are not ``pad_id`` when left out. Models that start a target
@@ -124,15 +124,15 @@ class Transformer(nn.Module):
             ShapeError: ids and memory differ in batch size, or do not have their two and three axes.
             ValueError: there are more tokens than ``max_len``, or the cache was made for another number of layers.
         """
-        check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
-        n_earlier = 0 if cache is None else cache.n_tokens
-        self.target_embeddings.check_length(n_earlier + target_ids.shape[-1])
+        seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
+        seen.check_memory(target_ids, memory)
+        self.target_embeddings.check_length(seen.n_tokens + target_ids.shape[-1])
         is_real = target_ids != self.config.pad_id if is_real is None else is_real
         check_shapes(target_ids=(target_ids, "batch target"), is_real=(is_real, "batch target"))
         # Both complain before the cache is extended: a refused call leaves it as it was.
         layer_caches(cache, self.config.n_layers)
         check_ids("target_ids", target_ids, self.config.vocab_size)
-        positions, real_keys = (DecoderCache(0) if cache is None else cache).extend(is_real)
+        positions, real_keys = seen.extend(is_real)
         hidden = self.target_embeddings(target_ids, positions)
         return self.decoder(hidden, memory, real_keys, memory_mask, cache)
 

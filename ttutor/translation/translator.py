@@ -25,7 +25,7 @@ from ttutor.translation.trainer import Trainer
 
 __all__ = ["Translation", "Translator"]
 
-ROWS = 320
+ROWS = 640
 """Decoder rows at one time: sentences times beam width."""
 
 LENGTH_PENALTY = 1.0

@@ -95,7 +95,7 @@ def record_decoding(
     attention = []
     for at, open_ in enumerate(beginnings):
         layers = torch.stack([seen.calls(site)[at] for site in sites])
-        attention.append(layers[:, : len(open_)].float().mean(dim=(0, 2))[:, 0])  # layers rows heads 1 source
+        attention.append(layers[:, 0, :, : len(open_)].float().mean(dim=(0, 1)))  # layers 1 heads beam source
     return {
         "source": text,
         "source_tokens": _shortened(pieces),

@@ -83,7 +83,7 @@ class T5Block(nn.Module):
     def forward(
         self,
         hidden: Float[Tensor, "batch tokens d_model"],
-        memory: Float[Tensor, "batch source d_model"] | None = None,
+        memory: Float[Tensor, "memories source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: LayerCache | None = None,
@@ -147,7 +147,7 @@ class T5Stack(nn.Module):
         self,
         hidden: Float[Tensor, "batch tokens d_model"],
         positions: Int[Tensor, "batch tokens"],
-        memory: Float[Tensor, "batch source d_model"] | None = None,
+        memory: Float[Tensor, "memories source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,

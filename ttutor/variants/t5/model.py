@@ -101,7 +101,7 @@ class T5(nn.Module):
     def decode(
         self,
         target_ids: Int[Tensor, "batch target"],
-        memory: Float[Tensor, "batch source d_model"],
+        memory: Float[Tensor, "memories source d_model"],
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,
         *,
@@ -111,7 +111,7 @@ class T5(nn.Module):
 
         Args:
             target_ids: the tokens to decode; with a cache, only the new ones.
-            memory: what `encode` gave.
+            memory: what `encode` gave; several rows of the target share one of its rows if the cache says so.
             memory_mask: which of its tokens are real, as `ttutor.masks.padding_mask` says.
             cache: earlier tokens; it is extended by the new ones.
             is_real: which of the tokens count; all when left out, since ``pad_id`` starts a target.
@@ -121,15 +121,13 @@ class T5(nn.Module):
             ValueError: the cache was made for another number of layers.
         """
         is_real = torch.ones_like(target_ids, dtype=torch.bool) if is_real is None else is_real
-        check_shapes(
-            target_ids=(target_ids, "batch target"),
-            memory=(memory, "batch source d_model"),
-            is_real=(is_real, "batch target"),
-        )
+        seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
+        seen.check_memory(target_ids, memory)
+        check_shapes(target_ids=(target_ids, "batch target"), is_real=(is_real, "batch target"))
         # Both complain before the cache is extended: a refused call leaves it as it was.
         layer_caches(cache, self.config.n_layers)
         check_ids("target_ids", target_ids, self.config.vocab_size)
-        positions, real_keys = (DecoderCache(0) if cache is None else cache).extend(is_real)
+        positions, real_keys = seen.extend(is_real)
         return self.decoder(self.embedding(target_ids), positions, memory, real_keys, memory_mask, cache)
 
     def project(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... vocab_size"]:
