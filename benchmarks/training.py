@@ -140,7 +140,7 @@ def present() -> tuple[list[str], dict[str, str]]:
         try:
             make(name, 2048)
         except ModuleNotFoundError as error:
-            missing[name] = f"not installed ({error.name}): pip install -r benchmarks/requirements.txt"
+            missing[name] = f"not installed ({error.name}): pip install -r benchmarks/requirements.txt (and -no-deps.txt)"
         else:
             names.append(name)
     return names, missing

@@ -72,7 +72,7 @@ def test_a_peer_that_is_not_installed_is_named_with_the_reason(load, monkeypatch
     names, missing = benchmark.present()
     assert "Marian" not in names
     assert {"ttutor", "nn.Transformer", "JoeyNMT"} <= set(names)
-    assert missing == {"Marian": "not installed (transformers): pip install -r benchmarks/requirements.txt"}
+    assert missing == {"Marian": "not installed (transformers): pip install -r benchmarks/requirements.txt (and -no-deps.txt)"}
 
 
 def test_each_runs_at_the_batch_size_at_which_it_is_fastest(load, monkeypatch: pytest.MonkeyPatch) -> None:
