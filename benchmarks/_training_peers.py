@@ -15,6 +15,7 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.translation.batching import Batch, BucketedBatches, TokenPair
+from ttutor.translation.precision import products_in
 from ttutor.translation.tokenizer import BOS_ID, EOS_ID, PAD_ID
 
 SIZES = {"d_model": 128, "n_heads": 4, "n_layers": 4, "d_ff": 256}
@@ -33,7 +34,10 @@ def cycle(pairs: Sequence[TokenPair], tokens_per_batch: int) -> Iterator[Batch]:
 
 
 class TutorialLoop:
-    """The loop that tutorials show: forward, loss, backward, clip, step; the rate rises, then falls as 1 / sqrt."""
+    """The loop that tutorials show: forward, loss, backward, clip, step; the rate rises, then falls as 1 / sqrt.
+
+    Its `precision` may be set to "bf16", for a forward pass under autocast.
+    """
 
     def __init__(self, parameters: Iterator[nn.Parameter], loss: Callable[[Batch], Tensor], batches: Iterator[Batch]):
         self.parameters = list(parameters)
@@ -44,10 +48,12 @@ class TutorialLoop:
             self.optimizer, lambda step: min((step + 1) / WARMUP, math.sqrt(WARMUP / (step + 1)))
         )
         self.loss, self.batches = loss, batches
+        self.precision = "fp32"
 
     def __call__(self) -> tuple[int, float]:
         batch = next(self.batches)
-        loss = self.loss(batch)
+        with products_in(self.precision):
+            loss = self.loss(batch)
         loss.backward()
         nn.utils.clip_grad_norm_(self.parameters, CLIP)
         self.optimizer.step()
@@ -124,8 +130,11 @@ def torch_transformer(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_ba
     return TutorialLoop(model.parameters(), loss, cycle(pairs, tokens_per_batch))
 
 
-def marian(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_batch: int) -> Step:
-    """Hugging Face's Marian in a plain loop; its norm stands after the sum, as in all published ones."""
+def marian(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_batch: int, attention: str = "sdpa") -> Step:
+    """Hugging Face's Marian in a plain loop; its norm stands after the sum, as in all published ones.
+
+    Its attention is PyTorch's fused function or, as "eager", written out, which is faster in bfloat16 on a processor.
+    """
     from transformers import MarianConfig, MarianMTModel
 
     side = {"layers": "n_layers", "attention_heads": "n_heads", "ffn_dim": "d_ff"}
@@ -140,7 +149,7 @@ def marian(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_batch: int) -
         pad_token_id=PAD_ID,
         eos_token_id=EOS_ID,
         decoder_start_token_id=BOS_ID,
-        attn_implementation="sdpa",
+        attn_implementation=attention,
         **sizes,
     )
     model = MarianMTModel(config).train()
@@ -157,8 +166,11 @@ def marian(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_batch: int) -
     return TutorialLoop(model.parameters(), loss, cycle(pairs, tokens_per_batch))
 
 
-def x_transformers(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_batch: int) -> Step:
-    """x-transformers' encoder-decoder and its own loss: no label smoothing, learned positions, an output of its own."""
+def x_transformers(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_batch: int, flash: bool = True) -> Step:
+    """x-transformers' encoder-decoder and its own loss: no label smoothing, learned positions, an output of its own.
+
+    Its attention is PyTorch's fused function or, without `flash`, written out.
+    """
     from x_transformers import XTransformer
 
     common = {"num_tokens": vocab_size, "depth": SIZES["n_layers"], "heads": SIZES["n_heads"], "max_seq_len": LONGEST}
@@ -168,7 +180,7 @@ def x_transformers(pairs: Sequence[TokenPair], vocab_size: int, tokens_per_batch
         "attn_dropout": DROPOUT,
         "ff_dropout": DROPOUT,
         "emb_dropout": DROPOUT,
-        "attn_flash": True,
+        "attn_flash": flash,
     }
     options = {f"{side}_{name}": value for side in ("enc", "dec") for name, value in stack.items()}
     model = XTransformer(

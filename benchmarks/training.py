@@ -7,7 +7,8 @@ its own; one that is missing is named in the result with the reason): the tutori
 Hugging Face's Marian, x-transformers' encoder-decoder, JoeyNMT's own trainer, and its model on sorted batches.
 
 - speed: real target tokens by second of one processor core (process CPU time, one thread), each at the best of the
-  batch sizes tried, in turn within each round; ratios within a round.
+  batch sizes tried, in turn within each round; ratios within a round. Where the processor multiplies bfloat16 natively,
+  all that can be run in it from outside, by autocast, are measured in it as well as in float32.
 - wall: the same with two threads by wall clock; ours computes two batches side by side, the others one.
 - curves: the training loss of each after as many real target tokens, on the same batches, from the same recipe.
 - share: what part of the processor's own peak in matrix products that is, and where the rest goes, by operation.
@@ -27,8 +28,9 @@ import sys
 import time
 from collections import Counter
 from collections.abc import Callable
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
+from typing import NamedTuple
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads
 
@@ -45,6 +47,7 @@ from ttutor.layers import drawing_from  # noqa: E402
 from ttutor.transformer.accounting import account  # noqa: E402
 from ttutor.translation.batching import TokenPair  # noqa: E402
 from ttutor.translation.corpus import Corpus  # noqa: E402
+from ttutor.translation.precision import resolve_precision  # noqa: E402
 from ttutor.translation.preparation import token_pairs, train_tokenizer  # noqa: E402
 from ttutor.translation.recipe import TrainingRecipe  # noqa: E402
 from ttutor.translation.tokenizer import SubwordTokenizer  # noqa: E402
@@ -63,12 +66,30 @@ MEASURED_TOKENS = 10_000
 MAKERS: dict[str, Callable] = {
     "nn.Transformer": _training_peers.torch_transformer,
     "Marian": _training_peers.marian,
+    "Marian, eager attention": partial(_training_peers.marian, attention="eager"),
     "x-transformers": _training_peers.x_transformers,
+    "x-transformers, without flash": partial(_training_peers.x_transformers, flash=False),
     "JoeyNMT": _training_joey.joey_trainer,
     "JoeyNMT, sorted batches": _training_joey.joey_model,
 }
 
+OURS = {"ttutor": "adamw", "ttutor with Muon": "muon"}
+"""Ours by name, with the optimizer: the one that the peers have, and that of the presets."""
+
+IN_FLOAT32 = ("JoeyNMT",)
+"""Peers whose own trainer has no other number format on a processor."""
+
 Step = Callable[[], tuple[int, float]]
+
+
+class Runner(NamedTuple):
+    """What takes part in a race."""
+
+    name: str
+    precision: str
+
+    def __str__(self) -> str:
+        return f"{self.name}, {self.precision}"
 
 
 # What is trained ------------------------------------------------------------------------------------------------------
@@ -91,13 +112,13 @@ def pairs() -> list[TokenPair]:
     return token_pairs(corpus().train, tokenizer(), 128)[0]
 
 
-def trainer(tokens_per_batch: int, optimizer: str = "adamw", batches_per_step: int = 1) -> Trainer:
-    """Ours, with the recipe that the peers have, or with Muon as in the presets."""
+def trainer(runner: Runner, tokens_per_batch: int, batches_per_step: int = 1) -> Trainer:
+    """Ours, with the recipe that the peers have."""
     recipe = TrainingRecipe(
         name="peers",
         tokens_per_batch=tokens_per_batch,
         batches_per_step=batches_per_step,
-        optimizer=optimizer,
+        optimizer=OURS[runner.name],
         learning_rate=_training_peers.LEARNING_RATE,
         warmup=_training_peers.WARMUP,
         dropout=_training_peers.DROPOUT,
@@ -107,12 +128,12 @@ def trainer(tokens_per_batch: int, optimizer: str = "adamw", batches_per_step: i
         steps=1_000_000,
         **_training_peers.SIZES,
     )
-    return Trainer(corpus(), recipe, tokenizer=tokenizer())
+    return Trainer(corpus(), recipe, tokenizer=tokenizer(), precision=runner.precision)
 
 
-def ours(tokens_per_batch: int, optimizer: str = "adamw", batches_per_step: int = 1) -> Step:
+def ours(runner: Runner, tokens_per_batch: int, batches_per_step: int = 1) -> Step:
     """Our trainer, step by step, its moving average of weights included."""
-    training = trainer(tokens_per_batch, optimizer, batches_per_step)
+    training = trainer(runner, tokens_per_batch, batches_per_step)
 
     def step() -> tuple[int, float]:
         batches = training.next_batches()
@@ -121,29 +142,36 @@ def ours(tokens_per_batch: int, optimizer: str = "adamw", batches_per_step: int 
     return step
 
 
-def make(name: str, tokens_per_batch: int, batches_per_step: int = 1) -> Step:
-    """The one of that name, ready to train.
+def make(runner: Runner, tokens_per_batch: int, batches_per_step: int = 1) -> Step:
+    """A runner ready to train; a peer in bfloat16 under autocast, as its user would write it.
 
     Raises:
         ModuleNotFoundError: its package is not installed.
     """
     torch.manual_seed(0)
-    if name.startswith("ttutor"):
-        return ours(tokens_per_batch, "muon" if "Muon" in name else "adamw", batches_per_step)
-    return MAKERS[name](pairs(), tokenizer().vocab_size, tokens_per_batch)
+    if runner.name in OURS:
+        return ours(runner, tokens_per_batch, batches_per_step)
+    step = MAKERS[runner.name](pairs(), tokenizer().vocab_size, tokens_per_batch)
+    if runner.precision != "fp32":
+        step.precision = runner.precision
+    return step
 
 
-def present() -> tuple[list[str], dict[str, str]]:
-    """The names that can be measured here, and for the others the reason why not."""
-    names, missing = ["ttutor", "ttutor with Muon"], {}
+def present() -> tuple[list[Runner], dict[str, str]]:
+    """Those that can be measured here, and for the others the reason why not; ours in its own number format first."""
+    native, missing = resolve_precision("auto"), {}
+    runners = [Runner(name, native) for name in OURS]
+    if native != "fp32":
+        runners.append(Runner("ttutor", "fp32"))
     for name in MAKERS:
         try:
-            make(name, 2048)
+            make(Runner(name, "fp32"), 2048)
         except ModuleNotFoundError as error:
-            missing[name] = f"not installed ({error.name}): pip install -r benchmarks/requirements.txt (and -no-deps.txt)"
+            missing[name] = f"{error.name} is not installed; benchmarks/requirements*.txt say how"
         else:
-            names.append(name)
-    return names, missing
+            precisions = {"fp32"} if name in IN_FLOAT32 else {"fp32", native}
+            runners += [Runner(name, precision) for precision in sorted(precisions)]
+    return runners, missing
 
 
 # Measuring ------------------------------------------------------------------------------------------------------------
@@ -157,37 +185,42 @@ def tokens_by_second(step: Step, clock: Callable[[], float], least: int = MEASUR
     return n_tokens / (clock() - started)
 
 
-def best_sizes(names: list[str], clock: Callable[[], float], quick: bool, batches_per_step: int = 1) -> dict[str, int]:
-    """For each the batch size at which it is fastest; the first steps warm it up."""
+def best_sizes(
+    runners: list[Runner], clock: Callable[[], float], quick: bool, batches_per_step: int = 1
+) -> dict[Runner, int]:
+    """For each the batch size at which it is fastest; a first step warms it up."""
     least, best = (1 if quick else MEASURED_TOKENS), {}
-    for name in names:
+    for runner in runners:
         rates = {}
         for size in BATCH_SIZES[1:2] if quick else BATCH_SIZES:
-            step = make(name, size, batches_per_step)
+            step = make(runner, size, batches_per_step)
             step()
             rates[size] = tokens_by_second(step, clock, least)
-        best[name] = max(rates, key=rates.get)
-        print(f"{name}: { ({size: round(rate) for size, rate in rates.items()}) }", flush=True)
-        gc.collect()
+            gc.collect()
+        best[runner] = max(rates, key=rates.get)
+        print(f"{runner}: { ({size: round(rate) for size, rate in rates.items()}) }", flush=True)
     return best
 
 
 def race(rounds: int, quick: bool, clock: Callable[[], float], batches_per_step: int) -> dict:
-    """All in turn, in each round in another order; rates, and how many times as fast ours is."""
-    names, missing = present()
-    sizes = best_sizes(names, clock, quick, batches_per_step)
-    steps = {name: make(name, sizes[name], batches_per_step) for name in names}
+    """All in turn, in each round in another order; rates, and how many times as fast the first, ours, is."""
+    runners, missing = present()
+    sizes = best_sizes(runners, clock, quick, batches_per_step)
+    steps = {runner: make(runner, sizes[runner], batches_per_step) for runner in runners}
     for step in steps.values():
         step()
-    rates: dict[str, list[float]] = {name: [] for name in names}
-    for order in _in_turn.shuffled(names, rounds):
-        for name in order:
-            rates[name].append(tokens_by_second(steps[name], clock, 1 if quick else MEASURED_TOKENS))
-    rows = [
-        {"name": name, "tokens_per_batch": sizes[name], "tokens_per_second": _in_turn.spread(rates[name])}
-        | ({"ttutor_to_it": _in_turn.ratio(rates["ttutor"], rates[name])} if name != "ttutor" else {})
-        for name in names
-    ]
+    rates: dict[Runner, list[float]] = {runner: [] for runner in runners}
+    for order in _in_turn.shuffled(runners, rounds):
+        for runner in order:
+            rates[runner].append(tokens_by_second(steps[runner], clock, 1 if quick else MEASURED_TOKENS))
+    first, rows = runners[0], []
+    for runner in runners:
+        row = {
+            **runner._asdict(),
+            "tokens_per_batch": sizes[runner],
+            "tokens_per_second": _in_turn.spread(rates[runner]),
+        }
+        rows.append(row | ({"ttutor_to_it": _in_turn.ratio(rates[first], rates[runner])} if runner != first else {}))
     return {"rounds": rounds, "rows": rows, "missing": missing}
 
 
@@ -211,31 +244,31 @@ def curves(rounds: int, quick: bool) -> dict:
 
     The loss is smoothed cross-entropy, in nats by token; x-transformers has none to smooth, and is left out here.
     """
-    names, missing = present()
+    runners, missing = present()
     every, until = (4_000, 8_000) if quick else (20_000, 160_000)
     rows = []
-    for name in names:
-        if name == "x-transformers":
+    for runner in runners:
+        if runner.name.startswith("x-transformers"):
             continue
-        step, n_tokens, total, seen, points = make(name, 2048), 0, 0.0, 0, []
+        step, n_tokens, total, seen, points = make(runner, 2048), 0, 0.0, 0, []
         while n_tokens < until:
             more, loss = step()
             n_tokens, total, seen = n_tokens + more, total + loss * more, seen + more
             if seen >= every:
                 points.append({"tokens": n_tokens, "loss": round(total / seen, 4)})
                 total, seen = 0.0, 0
-        rows.append({"name": name, "points": points})
+        rows.append({**runner._asdict(), "points": points})
         print(json.dumps(rows[-1]), flush=True)
     return {"rows": rows, "missing": missing}
 
 
 def share(rounds: int, quick: bool) -> dict:
     """Operations by real target token, the processor's own peak, and where the time goes."""
-    training = trainer(2048)
+    training = trainer(Runner("ttutor", resolve_precision("auto")), 2048)
     training.training_step(training.next_batches())
     rates = [training_rate(training, quick) for _ in range(1 if quick else rounds)]
     flops = flops_by_token(training)
-    peak = statistics.median(peak_flops(256 if quick else 2048) for _ in range(rounds))
+    peak = statistics.median(peak_flops(256 if quick else 2048, training.precision) for _ in range(rounds))
     reached = statistics.median(rates) * flops
     return {
         "megaflops_per_target_token": _in_turn.digits(flops / 1e6),
@@ -268,9 +301,10 @@ def flops_by_token(training: Trainer) -> float:
     return total / tokens
 
 
-def peak_flops(size: int) -> float:
-    """What one thread reaches in one large product, in float32."""
-    first, second = torch.randn(size, size), torch.randn(size, size)
+def peak_flops(size: int, precision: str) -> float:
+    """What one thread reaches in one large product."""
+    dtype = torch.bfloat16 if precision == "bf16" else torch.float32
+    first, second = torch.randn(size, size, dtype=dtype), torch.randn(size, size, dtype=dtype)
     first @ second
     started = time.process_time()
     for _ in range(3):
@@ -300,23 +334,23 @@ def profile(training: Trainer, n_steps: int) -> dict[str, float]:
 
 def memory(rounds: int, quick: bool) -> dict:
     """Peak resident megabytes of a fresh process that trains ten steps of 2,048 tokens, and of one that only loads."""
-    names, missing = present()
+    runners, missing = present()
     rows = []
-    for name in ["nothing", *names]:
-        command = [sys.executable, str(Path(__file__)), "--peak-of", name]
+    for runner in [Runner("nothing", "fp32"), *runners]:
+        command = [sys.executable, str(Path(__file__)), "--peak-of", *runner]
         done = subprocess.run(command, capture_output=True, text=True, check=True)
-        rows.append({"name": name, "peak_megabytes": int(done.stdout.split()[-1]) // 1_000_000})
+        rows.append({**runner._asdict(), "peak_megabytes": int(done.stdout.split()[-1]) // 1_000_000})
         print(json.dumps(rows[-1]), flush=True)
     return {"rows": rows, "missing": missing}
 
 
-def print_peak(name: str) -> None:
+def print_peak(runner: Runner) -> None:
     """Train a little and print this process's peak resident size in bytes."""
     torch.set_num_threads(1)
-    if name == "nothing":
+    if runner.name == "nothing":
         pairs()
     else:
-        step = make(name, 2048)
+        step = make(runner, 2048)
         for _ in range(10):
             step()
     (line,) = [line for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmHWM:")]
@@ -332,10 +366,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=7)
     parser.add_argument("--sections", nargs="+", default=SECTIONS, choices=SECTIONS)
     parser.add_argument("--quick", action="store_true", help="a step each, nothing written: to see whether it runs")
-    parser.add_argument("--peak-of", help=argparse.SUPPRESS)
+    parser.add_argument("--peak-of", nargs=2, help=argparse.SUPPRESS)
     options = parser.parse_args()
     if options.peak_of:
-        return print_peak(options.peak_of)
+        return print_peak(Runner(*options.peak_of))
     torch.set_num_threads(1)
     found = json.loads(RESULTS.read_text(encoding="utf-8")) if RESULTS.exists() and not options.quick else {}
     for name in options.sections:

@@ -21,7 +21,7 @@ INSTALL_BUDGET = 180
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 CLOSING = re.compile(r"^=* ?(\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b.*) in [\d.]+s")
 # Where tests with a mark of their own stand: collecting all others takes longer than some of the stages.
-MARKED = {"browser": ("tests/book", "tests/widgets"), "trainer": ("tests/translation",)}
+MARKED = {"browser": ("tests/book", "tests/widgets", "tests/release"), "trainer": ("tests/translation",)}
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider")
 
 

@@ -64,22 +64,34 @@ def test_the_peer_of_pytorch_has_the_size_of_ours(load) -> None:
 def test_a_peer_that_is_not_installed_is_named_with_the_reason(load, monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark: ModuleType = load("training")
 
-    def make(name: str, tokens_per_batch: int) -> None:
-        if name == "Marian":
+    def make(runner: tuple[str, str], tokens_per_batch: int) -> None:
+        if runner.name == "Marian":
             raise ModuleNotFoundError("No module named 'transformers'", name="transformers")
 
     monkeypatch.setattr(benchmark, "make", make)
-    names, missing = benchmark.present()
-    assert "Marian" not in names
-    assert {"ttutor", "nn.Transformer", "JoeyNMT"} <= set(names)
-    assert missing == {"Marian": "not installed (transformers): pip install -r benchmarks/requirements.txt (and -no-deps.txt)"}
+    monkeypatch.setattr(benchmark, "resolve_precision", lambda wanted: "bf16")
+    runners, missing = benchmark.present()
+    assert runners[0] == ("ttutor", "bf16")
+    assert {("ttutor", "fp32"), ("nn.Transformer", "fp32"), ("nn.Transformer", "bf16")} <= set(runners)
+    assert {precision for name, precision in runners if name == "JoeyNMT"} == {"fp32"}  # it has no other
+    assert "Marian" not in {name for name, _ in runners}
+    assert missing == {"Marian": "transformers is not installed; benchmarks/requirements*.txt say how"}
+
+
+def test_without_native_bfloat16_all_run_in_float32(load, monkeypatch: pytest.MonkeyPatch) -> None:
+    benchmark: ModuleType = load("training")
+    monkeypatch.setattr(benchmark, "make", lambda runner, tokens_per_batch: None)
+    monkeypatch.setattr(benchmark, "resolve_precision", lambda wanted: "fp32")
+    runners, _ = benchmark.present()
+    assert {precision for _, precision in runners} == {"fp32"}
+    assert len(runners) == len(set(runners))
 
 
 def test_each_runs_at_the_batch_size_at_which_it_is_fastest(load, monkeypatch: pytest.MonkeyPatch) -> None:
     benchmark: ModuleType = load("training")
     now = [0.0]
 
-    def make(name: str, size: int, batches: int):
+    def make(runner: tuple[str, str], size: int, batches: int):
         def step() -> tuple[int, float]:
             now[0] += abs(size - 2048) + 1.0
             return 1000, 0.0
@@ -87,4 +99,5 @@ def test_each_runs_at_the_batch_size_at_which_it_is_fastest(load, monkeypatch: p
         return step
 
     monkeypatch.setattr(benchmark, "make", make)
-    assert benchmark.best_sizes(["ttutor"], lambda: now[0], quick=False) == {"ttutor": 2048}
+    runner = benchmark.Runner("ttutor", "fp32")
+    assert benchmark.best_sizes([runner], lambda: now[0], quick=False) == {runner: 2048}

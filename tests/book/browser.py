@@ -37,6 +37,7 @@ FLAGS = (
     "--disable-dev-shm-usage",
 )
 DESK = {"width": 1400, "height": 900}
+PHONE = {"width": 360, "height": 740}
 LOCAL = ("127.0.0.1", "localhost", "")
 
 HERE = Path(__file__).parent

@@ -17,6 +17,9 @@ from ttutor.shapes import check_broadcasts
 
 __all__ = ["explicit_attention", "why_not"]
 
+VECTOR = 16 if torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 8
+"""Numbers of float32 that the processor computes at a time."""
+
 
 def why_not(situation: Situation) -> str | None:
     """Why this backend cannot run such a call: it always can."""
@@ -66,7 +69,7 @@ def explicit_attention(
             sees_nothing = (table == -math.inf).all(dim=-1, keepdim=True)
             table = table.masked_fill(sees_nothing, 0.0)  # any weights will do: their blend is dropped below
         scores = scores + table
-    weights = scores.softmax(dim=-1)
+    weights = _softmax(scores)
     if dropout > 0.0:
         weights = torch.nn.functional.dropout(weights, dropout)
     weights = rearrange(
@@ -79,6 +82,21 @@ def explicit_attention(
     )
     context = rearrange(context, "batch kv_heads group queries d_value -> batch (kv_heads group) queries d_value")
     return context if sees_nothing is None else context.masked_fill(sees_nothing, 0.0)
+
+
+def _softmax(scores: Float[Tensor, "batch heads queries keys"]) -> Float[Tensor, "batch heads queries keys"]:
+    """Softmax over the keys, computed in float32 or wider.
+
+    PyTorch's CPU kernel takes whole vectors of numbers, and goes through a row that fills none number by number, which
+    is several times slower. Such rows are filled up with keys that get no weight. Its kernels for half precision are
+    slower at these lengths than those for float32, both ways included.
+    """
+    exact = torch.promote_types(scores.dtype, torch.float32)
+    missing = VECTOR - scores.shape[-1]
+    if missing <= 0 or scores.device.type != "cpu":
+        return scores.softmax(dim=-1, dtype=exact).to(scores.dtype)
+    filled = torch.nn.functional.pad(scores, (0, missing), value=-math.inf)
+    return filled.softmax(dim=-1, dtype=exact)[..., :-missing].to(scores.dtype)
 
 
 def _table(allowed: Mask, bias: Tensor | None, scores: Float[Tensor, "batch heads queries keys"]) -> Tensor | None:

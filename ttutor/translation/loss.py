@@ -23,7 +23,7 @@ from ttutor.translation.tokenizer import PAD_ID
 CHUNK = 128
 """Positions whose logits stand in memory at one time; 128 rows of 10,000 words stay in a processor's cache."""
 
-BLOCK = 4
+BLOCK = 8
 """Chunks whose probabilities are gathered before they are multiplied with the hidden states, in one large product."""
 
 
@@ -134,7 +134,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         product_dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         with torch.autocast(device, enabled=False):
             loss, grad_hidden, grad_weight = _loss_and_gradients(
-                hidden.to(product_dtype), output_weight.to(product_dtype), targets, smoothing, chunk
+                hidden, output_weight, targets, smoothing, chunk, product_dtype
             )
         ctx.save_for_backward(grad_hidden, grad_weight)
         ctx.dtypes = hidden.dtype, output_weight.dtype
@@ -151,15 +151,30 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradients(
-    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, chunk: int
+    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, chunk: int, product_dtype: torch.dtype
 ) -> tuple[Tensor, Tensor, Tensor]:
     """The summed loss, and its gradients by hidden states and weight, in float32 or wider."""
     exact = torch.promote_types(hidden.dtype, torch.float32)
-    (n_positions, d_model), vocab_size = hidden.shape, len(weight)
-    log_normaliser = torch.empty(n_positions, dtype=exact, device=hidden.device)
-    grad_hidden = torch.empty(n_positions, d_model, dtype=exact, device=hidden.device)
-    grad_weight = torch.zeros(vocab_size, d_model, dtype=exact, device=hidden.device)
-    block = BLOCK * chunk
+    log_normaliser, grad_hidden, grad_weight = _through_the_softmax(
+        hidden.to(product_dtype), weight.to(product_dtype), chunk, exact
+    )
+    hidden, weight = hidden.to(exact), weight.to(exact)
+    wanted = smoothing * weight.mean(dim=0) + (1 - smoothing) * weight[targets]
+    grad_hidden -= wanted
+    grad_weight -= smoothing / len(weight) * hidden.sum(dim=0)
+    grad_weight.index_add_(0, targets, hidden, alpha=smoothing - 1)
+    expected = einsum(hidden, wanted, "positions d_model, positions d_model ->")
+    return log_normaliser.sum() - expected, grad_hidden, grad_weight
+
+
+def _through_the_softmax(
+    hidden: Tensor, weight: Tensor, chunk: int, exact: torch.dtype
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Each position's logarithm of the softmax's denominator, and the summed one's gradients, which are sums of p."""
+    (n_positions, d_model), vocab_size, block = hidden.shape, len(weight), BLOCK * chunk
+    log_normaliser = hidden.new_empty(n_positions, dtype=exact)
+    grad_hidden = hidden.new_empty(n_positions, d_model, dtype=exact)
+    grad_weight = hidden.new_zeros(vocab_size, d_model, dtype=exact)
     logits = hidden.new_empty(min(chunk, n_positions), vocab_size)
     probabilities = hidden.new_empty(min(block, n_positions), vocab_size)
     transposed = rearrange(weight, "vocab_size d_model -> d_model vocab_size")
@@ -173,13 +188,4 @@ def _loss_and_gradients(
             log_normaliser[rows] = z.amax(dim=-1).to(exact) - p.amax(dim=-1).to(exact).log()
         p = rearrange(probabilities[: end - start], "positions vocab_size -> vocab_size positions")
         grad_weight += p @ hidden[start:end]
-
-    hidden, weight = hidden.to(exact), weight.to(exact)
-    mean_weight, right_weight = weight.mean(dim=0), weight[targets]
-    grad_hidden -= smoothing * mean_weight + (1 - smoothing) * right_weight
-    grad_weight -= smoothing / vocab_size * hidden.sum(dim=0)
-    grad_weight.index_add_(0, targets, hidden, alpha=smoothing - 1)
-    expected = einsum(
-        hidden, smoothing * mean_weight + (1 - smoothing) * right_weight, "positions d_model, positions d_model ->"
-    )
-    return log_normaliser.sum() - expected, grad_hidden, grad_weight
+    return log_normaliser, grad_hidden, grad_weight
