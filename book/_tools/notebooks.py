@@ -30,19 +30,12 @@ if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script
 
 from book._tools.colab import with_guarded_line  # noqa: E402
 from book._tools.exercise_cells import synchronise  # noqa: E402
-from book._tools.stored import code_cells, notebooks, read, tags, to_text  # noqa: E402
+from book._tools.stored import code_cells, notebooks, output_is_ignored, read, tags, to_text  # noqa: E402
 
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
-IGNORE_TAG = "nbval-ignore-output"
-IGNORE_COMMENT = "# NBVAL_IGNORE_OUTPUT"
 VOLATILE = ("execution", "scrolled", "trusted", "collapsed")
 LARGEST_BYTES = 500_000
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
-
-
-def output_is_ignored(cell: NotebookNode) -> bool:
-    """Return whether nbval leaves this cell's output uncompared: the output may then differ from run to run."""
-    return IGNORE_TAG in tags(cell) or IGNORE_COMMENT in cell.source
 
 
 def source_mark(cell: NotebookNode) -> str:

@@ -23,7 +23,6 @@ if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
     sys.path.insert(0, str(ROOT))
 
 from book._tools.address import address, revision  # noqa: E402
-from book._tools.verified import mark_of, recorded  # noqa: E402
 
 import ttutor  # noqa: E402
 
@@ -89,6 +88,8 @@ def verification(page: Path, entry: dict[str, Any] | None) -> str:
         f"on {in_words(entry['date'])}: {entry['processor_seconds']} s of processor time on one thread "
         f"({machine}), with {versions}"
     )
+    from book._tools.verified import mark_of  # takes seconds to load, and is not needed by those who ask for the commit
+
     if entry["cells"] == mark_of(page):
         return f"All cells last ran, and gave the outputs shown, {ran}."
     return f"Cells were changed since this notebook was last verified. That was {ran}."
@@ -113,6 +114,8 @@ def facts(app: Sphinx, docname: str, title: str) -> dict[str, Any]:
     source = Path(app.env.doc2path(docname))
     shown = {"version": ttutor.__version__, "commit": built and built[0][:9], "built_from": built_from(built)}
     if source.suffix == ".ipynb":
+        from book._tools.verified import recorded
+
         shown["verified"] = verification(source, recorded(root / "book" / "verified.json").get(source.stem))
     if repository is not None:
         path = source.relative_to(root).as_posix()

@@ -14,26 +14,25 @@ from sphinx.util.typing import ExtensionMetadata
 
 
 def make_once(app: Sphinx, page: str, template: str, context: dict[str, Any], tree: object) -> None:
-    """Let listings at one depth share their sidebar (event ``html-page-context``, after the theme)."""
-    make = context.get("generate_toctree_html")
-    if page not in app.env.found_docs and make is not None:
-        context["generate_toctree_html"] = remembered(app.ttutor_sidebars, page.count("/"), make)
+    """Let listings at one depth share their table of contents (event ``html-page-context``, before the theme)."""
+    if page not in app.env.found_docs:
+        context["toctree"] = remembered(app.ttutor_sidebars, page.count("/"), context["toctree"])
 
 
-def remembered(made: dict[tuple, str], depth: int, make: Callable[..., object]) -> Callable[..., str]:
+def remembered(made: dict[tuple, str], depth: int, make: Callable[..., str]) -> Callable[..., str]:
     """The same function, asked only for what was not made at this depth before."""
 
-    def sidebar(**settings: Any) -> str:
+    def toctree(**settings: Any) -> str:
         kind = (depth, *sorted(settings.items()))
         if kind not in made:
-            made[kind] = str(make(**settings))
+            made[kind] = make(**settings)
         return made[kind]
 
-    return sidebar
+    return toctree
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register with Sphinx."""
     app.ttutor_sidebars = {}
-    app.connect("html-page-context", make_once, priority=900)
+    app.connect("html-page-context", make_once, priority=400)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -10,6 +10,8 @@ import nbformat
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[2]
+IGNORE_TAG = "nbval-ignore-output"
+IGNORE_COMMENT = "# NBVAL_IGNORE_OUTPUT"
 
 
 def notebooks() -> list[Path]:
@@ -30,6 +32,11 @@ def tags(cell: NotebookNode) -> list[str]:
 def code_cells(notebook: NotebookNode) -> Iterator[NotebookNode]:
     """Yield the cells that hold code."""
     return (cell for cell in notebook.cells if cell.cell_type == "code")
+
+
+def output_is_ignored(cell: NotebookNode) -> bool:
+    """Return whether nbval leaves this cell's output uncompared: the output may then differ from run to run."""
+    return IGNORE_TAG in tags(cell) or IGNORE_COMMENT in cell.source
 
 
 def read(text: str) -> NotebookNode:

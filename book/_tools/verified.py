@@ -28,8 +28,7 @@ ROOT = Path(__file__).resolve().parents[2]
 if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
     sys.path.insert(0, str(ROOT))
 
-from book._tools.notebooks import output_is_ignored  # noqa: E402
-from book._tools.stored import code_cells, notebooks, read, tags  # noqa: E402
+from book._tools.stored import code_cells, notebooks, output_is_ignored, read, tags  # noqa: E402
 from experiments._record import processor  # noqa: E402
 from tests.run import PYTEST  # noqa: E402
 

@@ -13,30 +13,24 @@ def sidebars_of(*pages: str) -> list[str]:
     """What each page gets, where the theme would name the page in it."""
     app, found = SimpleNamespace(env=APP.env, ttutor_sidebars={}), []
     for page in pages:
-        context = {"generate_toctree_html": lambda page=page, **settings: f"made for {page} {sorted(settings)}"}
+        context = {"toctree": lambda page=page, **settings: f"made for {page} {sorted(settings)}"}
         make_once(app, page, "page.html", context, None)
-        found.append(context["generate_toctree_html"](kind="sidebar", maxdepth=4))
+        found.append(context["toctree"](collapse=True, maxdepth=4))
     return found
 
 
 def test_listings_at_one_depth_share_the_first_one_s() -> None:
     first, second = sidebars_of("_modules/ttutor/masks", "_modules/ttutor/cache")
-    assert first == second == "made for _modules/ttutor/masks ['kind', 'maxdepth']"
+    assert first == second == "made for _modules/ttutor/masks ['collapse', 'maxdepth']"
 
 
 def test_a_listing_at_another_depth_has_its_own() -> None:
     assert sidebars_of("_modules/ttutor/masks", "_modules/ttutor/layers/norms", "genindex") == [
-        "made for _modules/ttutor/masks ['kind', 'maxdepth']",
-        "made for _modules/ttutor/layers/norms ['kind', 'maxdepth']",
-        "made for genindex ['kind', 'maxdepth']",
+        "made for _modules/ttutor/masks ['collapse', 'maxdepth']",
+        "made for _modules/ttutor/layers/norms ['collapse', 'maxdepth']",
+        "made for genindex ['collapse', 'maxdepth']",
     ]
 
 
 def test_a_page_of_the_book_is_marked_in_its_own() -> None:
-    assert sidebars_of("book/mine", "book/intro")[1] == "made for book/intro ['kind', 'maxdepth']"
-
-
-def test_a_page_without_a_sidebar_stays_so() -> None:
-    context: dict = {}
-    make_once(SimpleNamespace(env=APP.env, ttutor_sidebars={}), "_modules/ttutor/masks", "page.html", context, None)
-    assert context == {}
+    assert sidebars_of("book/mine", "book/intro")[1] == "made for book/intro ['collapse', 'maxdepth']"
