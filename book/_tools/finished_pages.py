@@ -32,6 +32,8 @@ REPAIRS = (
     (re.compile(r'<th class="((?:head|stub| )+)"><p></p></th>'), r'<td class="\1"></td>'),
     # Every exercise and every solution of a page has a content: as an id, the word would name all of them.
     (re.compile(r' id="((?:exercise|solution|proof)-content)"'), r' class="\1"'),
+    # Of this role the specification says that a list's entry is enough.
+    (re.compile(r'(<div class="citation"[^>]*?) role="doc-biblioentry"'), r'\1 role="listitem"'),
     # A picture to click on, which the keyboard cannot: the list of modules is short enough to stand open.
     (re.compile(r'<img src="[^"]*minus\.png" class="toggler"[^>]*>'), ""),
 )
@@ -84,12 +86,21 @@ def lighten(text: str, plain: set[str], *, searches: bool = False) -> str:
 
     >>> lighten('<div class="highlight"><pre><span class="n">x</span></pre>', {"n"})
     '<div class="highlight"><pre>x</pre>'
+
+    >>> lighten('<div class="highlight"><pre><span class="n">a<span class="n">b</span></span></pre>', {"n"})
+    '<div class="highlight"><pre>ab</pre>'
     """
 
     def bare(token: re.Match) -> str:
         return token[2] if token[1] in plain else token[0]
 
-    text = CODE.sub(lambda block: TOKEN.sub(bare, block[0]), text)
+    def light(block: re.Match) -> str:
+        before, after = "", block[0]
+        while after != before:  # from the innermost elements outwards
+            before, after = after, TOKEN.sub(bare, after)
+        return after
+
+    text = CODE.sub(light, text)
     return text if searches else SEARCH_SCRIPTS.sub("", text)
 
 
@@ -111,5 +122,5 @@ def finish(app: Sphinx, error: Exception | None) -> None:
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register it, and the script that lets the keyboard into boxes that scroll."""
     app.add_js_file(SCRIPT, loading_method="defer")
-    app.connect("build-finished", finish)
+    app.connect("build-finished", finish, priority=900)  # the theme writes the colours of code there, too
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

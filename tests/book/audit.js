@@ -1,10 +1,12 @@
 // What axe-core finds on the page, all that is closed opened before, each fault in words. With `quick` only the first two
 // of things that are alike are looked at: a page has thousands of coloured words of code, and axe measures each.
 async ({ quick }) => {
-  // A rule meant for controls with words on them, which people who speak to their computer say; cells of a grid are none.
+  // A rule meant for controls with words on them, which people who speak to their computer say. In explorers the cells and
+  // parts are none: they show numbers or short words, and their names say in full what those are.
   const SPOKEN = 'label-content-name-mismatch';
   for (const closed of document.querySelectorAll('details:not([open])')) closed.open = true;
   for (const button of document.querySelectorAll('.toggle-hidden > .admonition-title .toggle-button')) button.click();
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));  // what is told of it has been
 
   const ASPECTS = ['role', 'style', 'aria-label', 'tabindex', 'type', 'lang', 'scope'];
   const WHOLE = 'mjx-container, svg, button, summary, label, a, th, caption, figcaption, h1, h2, h3, h4, h5, h6';  // looked at with all that is in them
@@ -34,7 +36,8 @@ async ({ quick }) => {
 
   const rules = Object.fromEntries(axe.getRules(['experimental']).map((rule) => [rule.ruleId, { enabled: true }]));
   rules['p-as-heading'] = { enabled: false };  // it takes a bold caption for a heading
-  if (quick) rules['td-has-header'] = { enabled: false };  // it counts columns, and cells are missing now
+  // Cells, terms and labels are missing now, and these rules count them.
+  if (quick) for (const name of ['td-has-header', 'definition-list', 'label', 'table-fake-caption']) rules[name] = { enabled: false };
   const found = await axe.run(document, { preload: false, resultTypes: ['violations'], rules });
   // Formulas are spoken by their MathML (inspect.js sees that each has one), in which axe does not look for words.
   const spoken = (node) => typeof node.target[0] === 'string'
@@ -42,6 +45,6 @@ async ({ quick }) => {
   const say = (node) => node.any.concat(node.all, node.none).map((check) => check.message).join('; ');
   return found.violations.flatMap((one) => one.nodes
     .filter((node) => one.id !== 'empty-table-header' || !spoken(node))
-    .filter((node) => one.id !== SPOKEN || !node.html.includes('role="gridcell"'))
+    .filter((node) => one.id !== SPOKEN || !(Array.isArray(node.target[0]) || /role="(gridcell|option)"/.test(node.html)))
     .map((node) => `${one.id}: ${node.html.replace(/\s+/g, ' ').slice(0, 160)} (${say(node).slice(0, 200)})`));
 }

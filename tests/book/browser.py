@@ -6,13 +6,14 @@ pictures: ``python -m tests.book.browser OUTPUT_FOLDER [PAGE ...]`` at phone and
 
 from __future__ import annotations
 
+import atexit
 import os
 import shutil
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
 from http.server import SimpleHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from threading import Thread
@@ -20,7 +21,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import axe_playwright_python
-from playwright.sync_api import Browser, BrowserContext, Error, Page, Route, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, Route, sync_playwright
 
 ROOT = Path(__file__).resolve().parents[2]
 HTML = ROOT / "_build" / "html"
@@ -45,6 +46,8 @@ INSPECT = (HERE / "inspect.js").read_text(encoding="utf-8")
 AUDIT = (HERE / "audit.js").read_text(encoding="utf-8")
 LARGEST_SHIFT = 0.1  # what counts as good: https://web.dev/articles/cls
 LARGEST_TRANSFER = 1_000_000
+LARGEST_REFERENCE = 3_500_000  # the whole reference on one page, and all that the search knows
+REFERENCE = ("api.html", "search.html")
 OVERFLOW = """
 () => {
   const width = document.documentElement.clientWidth;
@@ -114,6 +117,14 @@ def find_browser() -> str | None:
     return os.environ.get("TTUTOR_CHROMIUM") or next(filter(None, map(shutil.which, NAMES)), None)
 
 
+@cache
+def driver() -> Playwright:
+    """Return Playwright, started once: a process can hold one, and several fixtures open browsers at the same time."""
+    started = sync_playwright().start()
+    atexit.register(started.stop)
+    return started
+
+
 @contextmanager
 def open_browser() -> Iterator[Browser]:
     """Start the browser that `find_browser` finds, and close it afterwards.
@@ -126,12 +137,11 @@ def open_browser() -> Iterator[Browser]:
         raise FileNotFoundError(
             f"no Chromium found (looked for {', '.join(NAMES)}); install one or set TTUTOR_CHROMIUM"
         )
-    with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=path, args=list(FLAGS))
-        try:
-            yield browser
-        finally:
-            browser.close()
+    browser = driver().chromium.launch(executable_path=path, args=list(FLAGS))
+    try:
+        yield browser
+    finally:
+        browser.close()
 
 
 class _Quiet(SimpleHTTPRequestHandler):
@@ -212,6 +222,7 @@ class Reader:
         self.page.goto(url, wait_until="load", timeout=120_000)
         settle(self.page, self.now, patience)
         self._note(self.page.evaluate(INSPECT))
+        self.page.wait_for_timeout(200)  # what moves late is seen as well
         self.weigh()
         for width in self.widths:
             self.page.set_viewport_size({"width": width, "height": 800})
@@ -235,7 +246,7 @@ class Reader:
         self.now.own_bytes = sum(size for name, size in self.page.evaluate(TRANSFERS) if is_ours(name))
         if self.now.shift > LARGEST_SHIFT:
             self.now.add("layout shift", f"{self.now.shift:.3f} at {self.widths[0]} px, of {where}")
-        if self.now.own_bytes > LARGEST_TRANSFER:
+        if self.now.own_bytes > (LARGEST_REFERENCE if self.now.url.endswith(REFERENCE) else LARGEST_TRANSFER):
             self.now.add("too large", f"{self.now.own_bytes:,} bytes besides MathJax and the theme")
 
 

@@ -25,6 +25,9 @@
   const ids = all('[id]').map((e) => e.id);
   const seen = new Set();
 
+  // A mark beside the name in one link: a description would have the name read twice.
+  const isBesideWords = (e) => e.getAttribute('alt') === '' && e.closest('a')?.textContent.trim();
+
   return {
     'math not rendered': all('.math', article).filter((e) => !e.querySelector('mjx-container')).map(words),
     'error in a formula': all('[data-mml-node="merror"]', article).map((e) => e.getAttribute('data-mjx-error') || words(e)),
@@ -34,7 +37,7 @@
     'explorer not mounted': all('[data-explorer]').filter((e) => !e.dataset.ready).map((e) => e.dataset.explorer),
     'traceback': all('.cell:not(.tag_raises-exception) .cell_output', article).filter(
       (e) => e.textContent.includes('Traceback (most recent call last)')).map(words),
-    'picture without a description': all('img').filter((e) => !says(e.getAttribute('alt'))).map(
+    'picture without a description': all('img').filter((e) => !says(e.getAttribute('alt')) && !isBesideWords(e)).map(
       (e) => `${source(e)} (${e.getAttribute('alt')})`),
     'picture not loaded': all('img').filter((e) => e.complete && !e.naturalWidth).map(source),
     'drawing without a description': drawings.filter(

@@ -13,6 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from book._tools.build import read_toc
+from book._tools.finished_pages import lighten, plain_tokens
 from tests.book.browser import HTML, Reader, reader, serve, visit
 from tests.require import missing
 
@@ -105,6 +106,14 @@ def test_nothing_comes_from_another_host(page: str) -> None:
     links = re.findall(r"<link\b[^>]*href=[\"'](?:https?:)?//[^>]*>", text)
     sheets = [link for link in links if "stylesheet" in link or "preload" in link]
     assert tags + sheets == []
+
+
+@pytest.mark.parametrize("page", READ)
+def test_words_of_code_in_the_colour_of_the_block_have_no_element_of_their_own(page: str) -> None:
+    plain = plain_tokens((HTML / "_static" / "pygments.css").read_text(encoding="utf-8"))
+    text = (HTML / page).read_text(encoding="utf-8")
+    assert {"n", "p"} <= plain
+    assert lighten(text, plain, searches=True) == text
 
 
 # Each page is opened twice, and all that can be asked of it is asked in these two visits.
