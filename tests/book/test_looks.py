@@ -9,6 +9,7 @@ from types import SimpleNamespace
 
 import numpy as np
 import pytest
+import yaml
 from docutils import nodes
 from fontTools.ttLib import TTFont
 from PIL import Image
@@ -171,3 +172,8 @@ def test_a_book_with_an_address_has_a_card_for_the_page(tmp_path: Path) -> None:
     assert fields["og:image"] == f"{SITE}_images/cards/book-02-attention.png"
     with Image.open(tmp_path / fields["og:image"].removeprefix(SITE)) as drawn:
         assert (str(drawn.width), str(drawn.height)) == (fields["og:image:width"], fields["og:image:height"])
+
+
+def test_every_style_sheet_is_loaded_by_the_pages() -> None:
+    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
+    assert set(SHEETS) <= set(settings["sphinx"]["config"]["html_css_files"])
