@@ -80,7 +80,10 @@ def whole_book(html_root: Path, pages: Iterable[str], *, version: str, paper: st
     for leaf in leaves:
         for root in (leaf.text, *leaf.answers):
             rename(leaf, root, html_root, names, anchors)
-    shared = head(leaves)
+    # A page does without a typeface that comes late; paper waits for it.
+    sheet = html_root / "_static" / "fonts.css"
+    faces = sheet.read_text(encoding="utf-8") if sheet.exists() else ""
+    shared = f"{head(leaves)}<style>{faces.replace('font-display:optional', 'font-display:block')}</style>"
     chunks = [chunk(shared, front(version) + contents(leaves), "", paper)]
     part = ""
     for leaf in leaves:
