@@ -1,6 +1,6 @@
 """The table of contents in the sidebar, made once for all pages that do not stand in it.
 
-The theme makes it anew for every page, to mark that page. The listings of source code, four of five pages of the book,
+The theme makes it anew for every page, to mark that page. The listings of source code, most of the pages by number,
 are marked nowhere: there it differs only by how many folders lie between the page and the root.
 """
 

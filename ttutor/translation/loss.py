@@ -134,7 +134,7 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
         product_dtype = torch.get_autocast_dtype(device) if torch.is_autocast_enabled(device) else hidden.dtype
         with torch.autocast(device, enabled=False):
             loss, grad_hidden, grad_weight = _loss_and_gradients(
-                hidden, output_weight, targets, smoothing, chunk, product_dtype
+                hidden.to(product_dtype), output_weight.to(product_dtype), targets, smoothing, chunk
             )
         ctx.save_for_backward(grad_hidden, grad_weight)
         ctx.dtypes = hidden.dtype, output_weight.dtype
@@ -151,13 +151,14 @@ class _ProjectedCrossEntropy(torch.autograd.Function):
 
 
 def _loss_and_gradients(
-    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, chunk: int, product_dtype: torch.dtype
+    hidden: Tensor, weight: Tensor, targets: Tensor, smoothing: float, chunk: int
 ) -> tuple[Tensor, Tensor, Tensor]:
-    """The summed loss, and its gradients by hidden states and weight, in float32 or wider."""
+    """The summed loss, and its gradients by hidden states and weight, in float32 or wider.
+
+    Both parts of $p - q$ meet the same rounded numbers, or they would not cancel where the model is right.
+    """
     exact = torch.promote_types(hidden.dtype, torch.float32)
-    log_normaliser, grad_hidden, grad_weight = _through_the_softmax(
-        hidden.to(product_dtype), weight.to(product_dtype), chunk, exact
-    )
+    log_normaliser, grad_hidden, grad_weight = _through_the_softmax(hidden, weight, chunk, exact)
     hidden, weight = hidden.to(exact), weight.to(exact)
     wanted = smoothing * weight.mean(dim=0) + (1 - smoothing) * weight[targets]
     grad_hidden -= wanted
