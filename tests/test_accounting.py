@@ -515,7 +515,7 @@ def test_a_batch_costs_as_much_as_its_sequences():
 
 
 class Cells(html.parser.HTMLParser):
-    """The cells of an HTML table by row; tags must close in the order in which they opened."""
+    """The cells of HTML tables by row, captions too; tags must close in the order in which they opened."""
 
     def __init__(self, text: str) -> None:
         super().__init__()
@@ -525,16 +525,16 @@ class Cells(html.parser.HTMLParser):
 
     def handle_starttag(self, tag, attrs):
         self.open.append(tag)
-        if tag == "tr":
+        if tag in ("tr", "caption"):
             self.rows.append([])
-        if tag in ("td", "th"):
+        if tag in ("td", "th", "caption"):
             self.rows[-1].append("")
 
     def handle_endtag(self, tag):
         assert self.open.pop() == tag
 
     def handle_data(self, data):
-        if self.open and self.open[-1] in ("td", "th"):
+        if self.open and self.open[-1] in ("td", "th", "caption"):
             self.rows[-1][-1] += data
 
 

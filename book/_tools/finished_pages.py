@@ -32,6 +32,9 @@ REPAIRS = (
     (re.compile(r'<th class="((?:head|stub| )+)"><p></p></th>'), r'<td class="\1"></td>'),
     # Every exercise and every solution of a page has a content: as an id, the word would name all of them.
     (re.compile(r' id="((?:exercise|solution|proof)-content)"'), r' class="\1"'),
+    # The parameters of a long signature, one to a line, are descriptions of no term.
+    (re.compile(r'<dl>\n((?:<dd><em class="sig-param">.*\n)+)</dl>'), r'<div class="parameters">\n\1</div>'),
+    (re.compile(r'<dd>(<em class="sig-param">.*)</dd>'), r"<div>\1</div>"),
     # Of this role the specification says that a list's entry is enough.
     (re.compile(r'(<div class="citation"[^>]*?) role="doc-biblioentry"'), r'\1 role="listitem"'),
     # A version that is known only where an earlier build has left the file: the same build twice gives the same page.

@@ -73,6 +73,14 @@ def test_formulas_are_typeset_by_the_browser(open_saved: Open) -> None:
     assert root.evaluate("m => m.getBoundingClientRect().height") > 10
 
 
+def test_a_choice_is_named_with_its_formulas(open_saved: Open) -> None:
+    """Chromium leaves MathML out of the name that a label gives."""
+    page = open_saved(Quiz(Question("Which?", Right("$F(x) = 0$", "yes"), Wrong("it is $x$", "no"), Wrong("5", "no"))))
+    tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    names = [node["name"]["value"] for node in tree if node.get("role", {}).get("value") == "radio"]
+    assert names == ["F(x)=0", "it is x", "5"]
+
+
 def test_what_python_opens_is_shown(open_saved: Open) -> None:
     made = specimen()
     made.opened = [[0, 1], [], [0]]

@@ -6,6 +6,7 @@ from html import escape
 __all__ = ["Section", "quantity", "share", "to_html", "to_text"]
 
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
+CAPTION = "caption-side: top; text-align: left; font-weight: bold"
 
 
 @dataclass(frozen=True)
@@ -66,15 +67,15 @@ def to_text(sections: list[Section]) -> str:
 
 
 def to_html(sections: list[Section]) -> str:
-    """The same as one HTML table with a heading for each section."""
-    lines = ["<table>"]
-    for section in sections:
-        lines.append(f'<tr><th colspan="3" scope="colgroup" style="text-align: left">{escape(section.title)}</th></tr>')
-        for label, value, remark in section.rows:
-            cells = (
-                f'<td style="text-align: right">{escape(value)}</td><td style="padding-left: 1em">{escape(remark)}</td>'
-            )
-            lines.append(
-                f'<tr><th scope="row" style="text-align: left; font-weight: normal">{escape(label)}</th>{cells}</tr>'
-            )
+    """The same as HTML: a table for each section, under the section's title."""
+    return "\n".join(map(_table, sections))
+
+
+def _table(section: Section) -> str:
+    lines = ["<table>", f'<caption style="{CAPTION}">{escape(section.title)}</caption>']
+    for label, value, remark in section.rows:
+        cells = f'<td style="text-align: right">{escape(value)}</td><td style="padding-left: 1em">{escape(remark)}</td>'
+        lines.append(
+            f'<tr><th scope="row" style="text-align: left; font-weight: normal">{escape(label)}</th>{cells}</tr>'
+        )
     return "\n".join([*lines, "</table>"])

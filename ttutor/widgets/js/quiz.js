@@ -43,10 +43,14 @@ function question({ prompt, choices }, number, onChoose) {
   const name = uniqueId("tt-quiz");
   const rows = choices.map(({ text, why, right }, i) => {
     const id = `${name}-${i}`;
-    const input = make("input", { type: "radio", name, "aria-describedby": id, onchange: () => onChoose(i) });
+    const said = make("span", {}, ...rich(text));
+    const input = make("input", {
+      type: "radio", name, "aria-describedby": id, onchange: () => onChoose(i),
+      "aria-label": said.querySelector("math") && said.textContent,  // browsers leave formulas out of a label's name
+    });
     const reason = make("div", { id, class: right ? "why right" : "why" },
       make("b", { text: right ? "✓ Right." : "✗ No." }), ...rich(why));
-    return { input, reason, node: make("div", { class: "choice" }, make("label", {}, input, make("span", {}, ...rich(text))), reason) };
+    return { input, reason, node: make("div", { class: "choice" }, make("label", {}, input, said), reason) };
   });
   const node = make("li", {}, make("fieldset", {}, make("legend", {}, `${number + 1}. `, ...rich(prompt)), ...rows.map((row) => row.node)));
   const show = (opened, all) => {

@@ -74,7 +74,7 @@ function drawCounts(table, state) {
       ...[written, written.replace(/[TLd]/g, (letter) => state[letter])].filter((text) => text !== String(number))
         .map((text) => make("small", { text })));
   }));
-  refill(table, make("tr", {}, make("td", { text: `T = ${state.T}, L = ${state.L}, d = ${state.d}` }),
+  refill(table, make("tr", {}, make("th", { scope: "col", text: `T = ${state.T}, L = ${state.L}, d = ${state.d}` }),
     ...LANES.map(([text]) => make("th", { scope: "col", text }))), ...state.rows.map(row));
 }
 
