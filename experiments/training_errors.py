@@ -2,14 +2,16 @@
 
     ttutor fetch multi30k
     python benchmarks/multi30k.py --preset multi30k-tiny --seed 0 --out FOLDER      # the run that is looked at
+    python benchmarks/multi30k.py --preset multi30k-short --seed 0 --out SHORTER    # the run that it is compared with
     ttutor train --preset embedded --seed 0 --out FOLDER0                           # and seeds 1 and 2
-    python experiments/training_errors.py FOLDER FOLDER0 FOLDER1 FOLDER2
+    python experiments/training_errors.py FOLDER SHORTER FOLDER0 FOLDER1 FOLDER2
 
 Nothing is trained here. The captions of Multi30k's test set are translated as in the benchmark (beam 5), and counted:
 quality by length and by the rarity of the rarest word, and whether what the source names (a colour, a number, a man or
 a woman) is named in the translation, with the human reference counted by the same rule. For these words the alignment
 is checked, too: does the German word look at the English one? Only numbers are stored of the corpus; the samples are
-sentences of our own. Of the three runs on the embedded corpus the exact translations of its test set are counted.
+sentences of our own. With the captions of the shorter run the BLEU of both is compared, by drawing captions anew for
+both at once (Koehn 2004). Of the three runs on the embedded corpus the exact translations of its test set are counted.
 """
 
 import sys
@@ -19,6 +21,7 @@ from pathlib import Path
 import numpy as np
 import torch
 from sacrebleu.metrics import BLEU
+from sacrebleu.significance import PairedTest
 
 from ttutor.translation.answer import Translation
 from ttutor.translation.corpus import embedded_corpus, read_aligned
@@ -113,7 +116,15 @@ def rank_correlation(one: list[float], other: list[float]) -> float:
     return float(np.corrcoef(*ranks)[0, 1])
 
 
-def real_text(folder: Path) -> dict:
+def compared(shorter: list[str], longer: list[str], references: list[str]) -> dict:
+    """By how much BLEU the second translations are ahead, and how likely chance alone would put them so far apart."""
+    systems = [("shorter", shorter), ("longer", longer)]
+    _, scores = PairedTest(systems, {"BLEU": BLEU()}, [references], test_type="bs", n_samples=1000)()
+    first, second = scores["BLEU"]
+    return {"difference": round(second.score - first.score, 2), "p": round(float(second.p_value), 3)}
+
+
+def real_text(folder: Path, shorter: Path) -> dict:
     """All that is counted of the run on Multi30k."""
     translator = Translator.load(folder)
     files = find_dataset("multi30k", "en-de", None)
@@ -121,6 +132,7 @@ def real_text(folder: Path) -> dict:
     occurrences = Counter(word for source, _ in read_aligned(*files["train"]) for word in set(words_of(source)))
     answers = translator.translate([source for source, _ in pairs], beam_size=5, attention=True)
     texts, references = [answer.text for answer in answers], [reference for _, reference in pairs]
+    of_shorter = Translator.load(shorter).translate([source for source, _ in pairs], beam_size=5)
     bootstrap = BLEU().corpus_score(texts, [references], n_bootstrap=1000)
     chrf = sentence_chrf(texts, references)
     repeated = sum(any(a == b for a, b in zip(words, words[1:], strict=False)) for words in map(words_of, texts))
@@ -128,6 +140,7 @@ def real_text(folder: Path) -> dict:
     return {
         "bleu": round(evaluate(texts, references, language="de").bleu, 2),
         "bleu_interval_half": round(bootstrap._ci, 2),
+        "beside_the_shorter": compared([answer.text for answer in of_shorter], texts, references),
         "exact": exact_match(texts, references),
         "mean_chrf": round(float(np.mean(chrf)), 2),
         "chrf_by_length": by_group(chrf, [len(words_of(source)) for source, _ in pairs], LENGTHS),
@@ -173,12 +186,12 @@ def of_the_grammar(folder: Path) -> dict:
 def main() -> None:
     torch.set_num_threads(1)
     started = _record.start()
-    if len(sys.argv) < 3:
+    if len(sys.argv) < 4:
         sys.exit(
-            "training_errors.py needs run folders, one of Multi30k and then those of the grammar; see its docstring"
+            "training_errors.py needs run folders, two of Multi30k and then those of the grammar; see its docstring"
         )
-    real, *grammar = map(Path, sys.argv[1:])
-    results = {"multi30k": real_text(real), "embedded": [of_the_grammar(folder) for folder in grammar]}
+    real, shorter, *grammar = map(Path, sys.argv[1:])
+    results = {"multi30k": real_text(real, shorter), "embedded": [of_the_grammar(folder) for folder in grammar]}
     seeds = [run["seed"] for run in results["embedded"]]
     _record.write("training_errors", results, seeds=seeds, started=started, embedded_corpus=True)
 
