@@ -41,10 +41,22 @@ REPAIRS = (
     (re.compile(r'(href="[^"]*_static/(?:mystnb\.\w+|exercise|proof)\.css)\?v=\w+"'), r'\1"'),
     # A picture to click on, which the keyboard cannot: the list of modules is short enough to stand open.
     (re.compile(r'<img src="[^"]*minus\.png" class="toggler"[^>]*>'), ""),
+    # A line begins with no comma, and ends with no bracket that opens: browsers would break beside every formula.
+    (
+        re.compile(
+            r'(?<!class="held">)(?<!class="held">\()(\(?<span class="math [^"]*">[^<]*</span>[-–,.;:?!)\]’”]+'
+            r'|\(<span class="math [^"]*">[^<]*</span>)'
+        ),
+        r'<span class="held">\1</span>',
+    ),
+    # Nor after the hyphen in the name of a claim.
+    (re.compile(r"(<a [^>]*>)([A-Z]{2,4}-\d\d)</a>"), r'\1<span class="held">\2</span></a>'),
 )
 TOKEN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
 CODE = re.compile(r'<div class="highlight"><pre>.*?</pre>', re.DOTALL)
 RULE = re.compile(r'(html\[data-theme="\w+"\]) \.highlight (?:\.(\w+) )?\{([^}]*)\}')
+SIGNATURE = re.compile(r'<dt class="sig [^"]*".*?</dt>', re.DOTALL)
+NAME = re.compile(r'(?<=<span class="pre">)[^<]*_[^<]*(?=</span>)')
 COLOUR = re.compile(r"(?<![-\w])color: *([^;}\s]+)")
 SEARCH_SCRIPTS = re.compile(
     r'\s*<script src="[^"]*(?:_static/searchtools|_static/language_data|searchindex)\.js"></script>'
@@ -59,7 +71,12 @@ def mend(text: str) -> str:
     """
     for wrong, right in REPAIRS:
         text = wrong.sub(right, text)
-    return text
+    return SIGNATURE.sub(lambda block: NAME.sub(_breakable, block[0]), text)
+
+
+def _breakable(name: re.Match) -> str:
+    """A name that may go on in the next line, where it is long, after a part of it and not after any letter."""
+    return re.sub(r"_(?=[^_<])", "_<wbr>", name[0])
 
 
 def plain_tokens(css: str) -> set[str]:

@@ -26,6 +26,10 @@ PAGE = """
 <img src="_static/minus.png" class="toggler" id="toggle-1" style="display: none" alt="-" />
 <div class="highlight"><pre><span></span><span class="k">if</span> <span class="n">a &lt; b</span></pre></div>
 <p><span class="n">a name in the reference</span></p>
+<p>a line (<span class="math notranslate nohighlight">\\(y = ax\\)</span>),
+then <span class="math x">\\(x\\)</span> alone</p>
+<p><a class="reference" href="#claim-ATT-01">ATT-01</a> and <a href="#here">here</a></p>
+<dt class="sig sig-object py"><span class="pre">padding_mask</span><span class="pre">key</span></dt>
 """
 
 
@@ -50,6 +54,17 @@ def test_what_is_mended() -> None:
     assert 'class="bd-sidebar-primary bd-sidebar" role="region" aria-label="The book"' in done
     assert '<td class="head"></td><th class="head"><p>name</p></th>' in done
     assert "id=" not in done.replace('id="pst-primary-sidebar"', "")
+
+
+def test_what_stays_on_one_line() -> None:
+    done = mend(PAGE)
+    formula = '<span class="math notranslate nohighlight">\\(y = ax\\)</span>'
+    assert f'a line <span class="held">({formula}),</span>\nthen <span class="math x">' in done
+    assert '"><span class="held">ATT-01</span></a> and <a href="#here">here</a>' in done
+
+
+def test_a_long_name_in_a_signature_may_break_between_its_words() -> None:
+    assert '<span class="pre">padding_<wbr>mask</span><span class="pre">key</span>' in mend(PAGE)
 
 
 def test_what_is_lighter() -> None:

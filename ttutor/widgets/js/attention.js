@@ -5,12 +5,13 @@ import { bars, matrix } from "./drawing.js";
 
 const CSS = `
 .map { display: flex; flex-wrap: wrap; gap: 0.5rem 1.5rem; align-items: flex-start; }
-.map .large { flex: 2 1 20rem; }
+.map .board { flex: 0 1 auto; min-width: 0; max-width: 100%; }
+.map .board.large { flex: 2 1 20rem; }
 .panel { flex: 1 1 15rem; min-width: min(15rem, 100%); max-width: 26rem; min-height: 11rem; }
 .title { font-weight: 600; margin: 0 0 0.4rem; min-height: 1.45em; overflow-wrap: anywhere; }
 .title.hint { font-weight: 400; }
 .panel .sum { font-variant-numeric: tabular-nums; text-align: end; margin: 0.3rem 0.3rem 0; padding-top: 0.2rem; border-top: 1px solid var(--line); }
-.legend { display: flex; flex-wrap: wrap; gap: 0.3rem 1.25rem; align-items: center; }
+.legend { display: flex; flex-wrap: wrap; gap: 0.3rem 1.25rem; align-items: center; width: 0; min-width: max(100%, 13rem); }
 .scale { display: inline-block; width: 6rem; height: 0.75rem; margin: 0 0.4rem; vertical-align: middle; border: 1px solid var(--line);
   background: linear-gradient(to right, transparent, var(--tt-weights)); }
 .swatch { display: inline-block; width: 1.1rem; height: 0.75rem; margin-inline-end: 0.4rem; vertical-align: middle; border: 1px solid var(--line); }
@@ -123,7 +124,7 @@ function render({ model, el }) {
     onChange: (value) => change({ padding_masked: value }, value ? "Padding mask on" : "Padding mask off") });
   const reset = button({ label: "Reset", onClick: () => change(initial, "Reset") });
   const controls = make("div", { class: "tt-controls" }, temperature.node, scaled.node, causal.node, padding.node, reset);
-  root.append(controls, heading, place, legend);
+  root.append(controls, heading, place);
 
   const select = (row, column, event) => {
     if (String([row, column]) === String(model.get("selected"))) return;
@@ -153,7 +154,8 @@ function render({ model, el }) {
       shown = tokens;
       grid = matrix({ label: "Attention weights. Rows are queries, columns are keys.", rows: state.queries, columns: state.keys,
         corner: ["keys →", "queries ↓"], onSelect: select });
-      refill(place, grid.node, panel);
+      const large = grid.node.classList.contains("large");
+      refill(place, make("div", { class: `board${large ? " large" : ""}` }, grid.node, legend), panel);
     }
     temperature.set(model.get("temperature"));
     scaled.set(model.get("scaled"));

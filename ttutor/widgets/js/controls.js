@@ -19,6 +19,7 @@ SHARED_CSS.push(`
 .tt-button[aria-disabled="true"] { opacity: 0.45; cursor: default; }
 .tt-player { display: inline-flex; flex-wrap: wrap; align-items: center; gap: 0.4rem; }
 .tt-player output { min-width: 5.5em; font-variant-numeric: tabular-nums; }
+@container (max-width: 27rem) { .tt-slider { flex-wrap: wrap; } .tt-slider input { flex-basis: 7rem; } }
 @media print { .tt-controls { display: none; } }
 `);
 
@@ -54,14 +55,14 @@ export function button({ label, onClick, name }) {
   return make("button", { class: "tt-button", type: "button", text: label, "aria-label": name, onclick: onClick });
 }
 
-/** One of a few: radio buttons. `options` are `[value, text]` pairs. */
-export function choice({ label, options, onChange }) {
+/** One of a few: radio buttons, with a `label` that is seen or a `name` that is only read out. `options` are `[value, text]` pairs. */
+export function choice({ label, name: spoken, options, onChange }) {
   const name = uniqueId("tt-choice");
   const inputs = options.map(([value]) =>
     make("input", { type: "radio", name, value, onchange: () => onChange(value) }));
   const labels = options.map(([, text], i) => make("label", { class: "tt-toggle" }, inputs[i], make("span", { text })));
   return {
-    node: make("fieldset", { class: "tt-choice" }, make("legend", { text: label }), ...labels),
+    node: make("fieldset", { class: "tt-choice", "aria-label": spoken }, label ? make("legend", { text: label }) : null, ...labels),
     set: (value) => options.forEach(([option], i) => {
       inputs[i].checked = option === value;
     }),

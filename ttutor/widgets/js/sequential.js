@@ -39,6 +39,8 @@ function drawLane(picture, rnn, { T, L, generating, tokens, tick }, width) {
     if (due <= tick) lines.push(svg("line", { x1, y1, x2, y2, class: due === tick && "on" }));
   };
   const write = (left, top, text) => cells.push(svg("text", { x: left, y: top, text }));
+  const cut = (word, length) => (word.length > length ? `${word.slice(0, length - 1)}…` : word);
+  const upright = every === 1 && letters < 4 && tokens.some((word) => word.length > letters);
   for (let token = 0; token < T; token += 1) {
     for (let layer = 0; layer < L; layer += 1) {
       const due = layer + 1 + (generating ? token * L : rnn ? token : 0);
@@ -51,11 +53,13 @@ function drawLane(picture, rnn, { T, L, generating, tokens, tick }, width) {
     }
     if (generating && token) line(x(token - 1) + size / 2, y(L - 1), x(token), floor, token * L);
     const word = generating && tick < token * L ? "…" : tokens[token % tokens.length];
-    write(x(token), floor + 14, every > 1 ? (token + 1) % every ? "" : token + 1
-      : word.length > letters ? `${word.slice(0, letters - 1)}…` : word);
+    if (upright) {
+      const place = `translate(${x(token) + 4} ${floor + 5}) rotate(-90)`;
+      cells.push(svg("text", { transform: place, style: "text-anchor: end", text: cut(word, 8) }));
+    } else write(x(token), floor + 14, every > 1 ? (token + 1) % every ? "" : token + 1 : cut(word, letters));
   }
   for (let layer = 0; layer < L; layer += 1) write(8, y(layer) + 4, `L${layer + 1}`);
-  picture.setAttribute("viewBox", `0 0 ${width} ${floor + 20}`);
+  picture.setAttribute("viewBox", `0 0 ${width} ${floor + (upright ? 62 : 20)}`);
   refill(picture, ...lines, ...cells);
 }
 
@@ -97,7 +101,7 @@ function render({ model, el }) {
     onStep: (tick) => change({ tick }, `Tick ${tick}.`), onReset: () => change(initial, "Reset.") });
   const controls = [size("n_tokens", "Tokens T", 2, 64), size("n_layers", "Layers L", 1, 6),
     select({ label: "Width d", options: [...new Set([16, 64, 512, initial.d_model])].map((d) => [d, d]), onChange: set("d_model") }),
-    choice({ label: "", options: [[false, "training: all tokens known"], [true, "generating: one by one"]], onChange: set("generating") })];
+    choice({ name: "What is computed", options: [[false, "training: all tokens known"], [true, "generating: one by one"]], onChange: set("generating") })];
   const lanes = LANES.map(([, colour]) =>
     make("div", { style: `--c: var(--tt-${colour}); --l: var(--tt-${colour}-line)` }, make("b"), svg("svg", { role: "img" })));
   const [sum, table, note] = [make("p", { class: "sum" }), make("table"), make("p", { class: "tt-note" })];
