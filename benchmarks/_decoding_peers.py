@@ -19,6 +19,7 @@ from ttutor.generation import Hypothesis, beam_search, greedy_search
 from ttutor.multihead import MultiHeadAttention
 from ttutor.transformer import Transformer
 from ttutor.translation.batching import pad
+from ttutor.translation.precision import products_in
 from ttutor.translation.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Ids = list[int]
@@ -53,11 +54,12 @@ def ended(row: Sequence[int]) -> Ids:
     return row[: row.index(EOS_ID)] if EOS_ID in row else row
 
 
-def ours(model: Transformer, threads: int) -> Translate:
-    """The searches that `ttutor.translation.Translator` calls."""
+def ours(model: Transformer, threads: int, precision: str = "fp32") -> Translate:
+    """The searches that `ttutor.translation.Translator` calls, in its number formats."""
 
     def translate(source: Tensor, beam: int, limit: int) -> list[Ids]:
-        return [list(ranked[0].token_ids) for ranked in our_hypotheses(model, source, beam, limit)]
+        with products_in(precision, keep=True):
+            return [list(ranked[0].token_ids) for ranked in our_hypotheses(model, source, beam, limit)]
 
     return by_batch(translate)
 
@@ -394,6 +396,7 @@ def beam_without_cache(model: TorchTransformer, source: Tensor, limit: int, beam
 
 MAKERS: dict[str, Callable[[Transformer, int], Translate]] = {
     "ttutor": ours,
+    "ttutor, bf16": partial(ours, precision="bf16"),
     "CTranslate2, fp32": partial(c_translate, compute_type="float32"),
     "CTranslate2, int8": partial(c_translate, compute_type="int8"),
     "Hugging Face generate": hugging_face,

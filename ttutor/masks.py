@@ -195,7 +195,7 @@ def both(first: "Mask | Bool[Tensor, '...'] | None", second: "Mask | Bool[Tensor
 
 
 CAUSAL = Mask(causal=True)
-"""The description of a decoder's mask: look back, never ahead."""
+"""The description of a decoder's mask, which looks back and never ahead."""
 
 
 def as_mask(mask: "Mask | Bool[Tensor, '...'] | None") -> Mask:

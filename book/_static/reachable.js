@@ -8,12 +8,13 @@
   ];
   const NATURAL = "a[href], button, input, select, textarea, summary, [tabindex='0']";
 
-  const WHOLE = ".pst-scrollable-table-container, .cell_output > .output";
+  const WHOLE = ".pst-scrollable-table-container, .cell_output, .cell_output > .output";
 
-  /** A stop has to say what it is: the text in it does for code and formulas, not for a whole table. */
+  /** A stop has to say what it is: the text in it does for code and formulas, not for a whole table or a figure. */
   function name(box, scrolls) {
     const number = [...document.querySelectorAll(WHOLE)].indexOf(box) + 1;
-    const words = `${box.querySelector("table") ? "Table" : "Output"}, number ${number}, larger than its place`;
+    const kind = box.querySelector("table") ? "Table" : box.querySelector(":scope > img") ? "Figure" : "Output";
+    const words = `${kind}, number ${number}, larger than its place`;
     for (const [attribute, value] of [["role", "region"], ["aria-label", words]]) {
       if (scrolls) box.setAttribute(attribute, value);
       else box.removeAttribute(attribute);

@@ -297,3 +297,12 @@ def test_a_run_on_a_data_set_is_scored_on_its_test_split(run, tmp_path, monkeypa
     assert (text.pairs, text.language) == ([("a dog", "ein Hund")], "de")
     evaluation_text(Path(run), None, None, tmp_path)
     assert asked == [("multi30k", "en-de", tmp_path / "data"), ("multi30k", "en-de", tmp_path)]
+
+
+def test_the_number_format_of_the_search_can_be_chosen(ttutor, expected, files):
+    lines = ttutor("translate", "--precision", "bf16", *SENTENCES).stdout.splitlines()
+    assert len(lines) == len(expected)
+    options, _ = files()
+    for command in (["translate", "a"], ["evaluate", *options]):
+        wrong = ttutor(*command, "--precision", "fp9", code=2)
+        assert "precision must be auto, fp32 or bf16, got 'fp9'" in " ".join(wrong.output.split())

@@ -7,6 +7,7 @@ import torch
 
 from tests.translation.tiny import tiny_corpus, tiny_recipe
 from ttutor.generation import Hypothesis
+from ttutor.translation import precision
 from ttutor.translation import translator as translator_module
 from ttutor.translation.batching import make_batch
 from ttutor.translation.checkpoint import TENSORS
@@ -57,6 +58,28 @@ def test_the_greedy_score_is_the_log_probability_of_the_answer(trained, translat
     expected = sum(log_probabilities[0, position, token] for position, token in enumerate(batch.target_out[0]))
     assert answer.score == pytest.approx(expected.item(), abs=1e-4)
     assert PAD_ID not in batch.target_out
+
+
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_in_bf16_it_knows_its_sentences_too_and_its_products_are_in_bf16(translator, beam_size):
+    formats = []
+    hook = translator.model.to_logits.register_forward_hook(lambda layer, inputs, logits: formats.append(logits.dtype))
+    exact, rounded = (translator.translate(SENTENCES, beam_size=beam_size, precision=name) for name in ("fp32", "bf16"))
+    hook.remove()
+    assert set(formats) == {torch.float32, torch.bfloat16}
+    assert [answer.text for answer in rounded] == [answer.text for answer in exact]
+    assert [answer.score for answer in rounded] == pytest.approx([answer.score for answer in exact], abs=0.05)
+    assert [answer.score for answer in rounded] != [answer.score for answer in exact]
+
+
+@pytest.mark.parametrize(("native", "expected"), [(torch.bfloat16, torch.bfloat16), (None, torch.float32)])
+def test_auto_translates_in_bf16_where_the_processor_multiplies_it(translator, monkeypatch, native, expected):
+    monkeypatch.setattr(precision, "half_precision", lambda device: (native, "pretended"))
+    formats = set()
+    hook = translator.model.to_logits.register_forward_hook(lambda layer, inputs, logits: formats.add(logits.dtype))
+    translator.translate(SENTENCES[:2], precision="auto")
+    hook.remove()
+    assert formats == {expected}
 
 
 def test_alternatives_are_ranked_and_different(translator):
@@ -181,6 +204,7 @@ def test_weights_that_are_not_numbers_are_named(translator, monkeypatch, beam_si
         ({"length_penalty": 1e5}, "length_penalty must be a number from 0 to 10, got 100000.0"),
         ({"length_penalty": -0.1}, "length_penalty must be a number from 0 to 10, got -0.1"),
         ({"length_penalty": float("nan")}, "length_penalty must be a number from 0 to 10, got nan"),
+        ({"precision": "fp8"}, "precision must be auto, fp32 or bf16, got 'fp8'"),
     ],
 )
 def test_impossible_searches_are_named(translator, options, message):

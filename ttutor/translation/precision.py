@@ -62,11 +62,15 @@ def resolve_precision(wanted: str, device: torch.device = CPU) -> str:
     return "bf16" if half_precision(device)[0] is torch.bfloat16 else "fp32"
 
 
-def products_in(precision: str, device: torch.device = CPU) -> AbstractContextManager:
+def products_in(precision: str, device: torch.device = CPU, *, keep: bool = False) -> AbstractContextManager:
     """A context in which matrix products run in that format; weights, norms and softmax stay in float32.
 
-    Weights are converted anew at each use: each is used once, and a store of converted ones is shared by all threads.
+    Args:
+        precision: "fp32" or "bf16".
+        device: where the products run.
+        keep: whether converted weights are kept until the context ends, which pays where each is used many times, as
+            in a search. In a training each is used once, and a store of converted ones is shared by all threads.
     """
     if precision != "bf16":
         return nullcontext()
-    return torch.autocast(device.type, torch.bfloat16, cache_enabled=False)
+    return torch.autocast(device.type, torch.bfloat16, cache_enabled=keep)

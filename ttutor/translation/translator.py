@@ -16,6 +16,7 @@ from ttutor.translation.answer import Translation
 from ttutor.translation.batching import pad
 from ttutor.translation.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
 from ttutor.translation.errors import CheckpointError, CorpusError, SearchError
+from ttutor.translation.precision import PRECISIONS, products_in, resolve_precision
 from ttutor.translation.preparation import model_config
 from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.run_folder import RunFolder
@@ -92,6 +93,7 @@ class Translator:
         *,
         beam_size: int = 5,
         length_penalty: float = LENGTH_PENALTY,
+        precision: str = "fp32",
         attention: bool = False,
     ) -> list[Translation]:
         """Translate sentences, in batches of similar length; the answers come in the order of the questions.
@@ -103,21 +105,27 @@ class Translator:
             sentences: source sentences, one each.
             beam_size: how many beginnings the search keeps; 1 is greedy search.
             length_penalty: the exponent of Wu et al. (2016), equation 14, from 0 (favours short translations) to 10.
+            precision: the number format of the search's matrix products: "fp32", "bf16", which is faster where the
+                processor multiplies it natively and now and then chooses another word, or "auto", which is bf16 there.
             attention: whether to run the model once more over what it wrote, to record where it looked.
 
         Raises:
             TypeError: `sentences` is one string.
             CorpusError: a sentence cannot be written in UTF-8.
-            SearchError: (a ValueError) `beam_size` is below 1 or more than half the vocabulary, or the penalty is none.
+            SearchError: (a ValueError) `beam_size` is below 1 or more than half the vocabulary, or there is no such
+                penalty or number format.
             CheckpointError: the model's weights give no probabilities.
         """
-        self._check_search(beam_size, length_penalty)
+        self._check_search(beam_size, length_penalty, precision)
         _check_sentences(sentences)
+        device = next(self.model.parameters()).device
+        format_ = resolve_precision(precision, device)
         token_ids = self._token_ids(sentences)
         answers: dict[int, Translation] = {}
         for rows in _batches_by_length(token_ids, max(1, ROWS // beam_size)):
             batch = [token_ids[row] for row in rows]
-            found = self._search(batch, beam_size, length_penalty)
+            with products_in(format_, device, keep=True):
+                found = self._search(batch, beam_size, length_penalty)
             seen = self._looked([ranked[0] for ranked in found], batch) if attention else [None] * len(rows)
             for row, ranked, where in zip(rows, found, seen, strict=True):
                 cut = self._cut(len(token_ids[row]), ranked[0])
@@ -158,7 +166,7 @@ class Translator:
         targets = [[*one.token_ids, EOS_ID] if one.is_finished else list(one.token_ids) for one in best]
         return cross_attention(self.model, self.tokenizer, [self._ended(ids) for ids in batch], targets)
 
-    def _check_search(self, beam_size: int, length_penalty: float) -> None:
+    def _check_search(self, beam_size: int, length_penalty: float, precision: str) -> None:
         widest = self.model.config.vocab_size // 2
         if beam_size < 1:
             raise SearchError(f"beam_size must be at least 1, got {beam_size}")
@@ -168,6 +176,8 @@ class Translator:
             raise SearchError(
                 f"length_penalty must be a number from 0 to 10, got {length_penalty}; {LENGTH_PENALTY} is usual here"
             )
+        if precision not in ("auto", *PRECISIONS):
+            raise SearchError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
 
     @property
     def _longest(self) -> int:

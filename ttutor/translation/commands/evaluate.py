@@ -23,6 +23,9 @@ def evaluate(
     length_penalty: Annotated[
         float, typer.Option(help="Exponent of the length penalty; higher makes longer translations.")
     ] = 1.0,
+    precision: Annotated[
+        str, typer.Option(help="Format of the products: fp32, bf16, or auto (bf16 where the processor has it).")
+    ] = "fp32",
     worst: Annotated[int, typer.Option(help="Show this many of the worst sentences.", min=0)] = 3,
     language: Annotated[
         str | None, typer.Option(help="Of the reference (de, fr, en); default: by the file's name.")
@@ -44,7 +47,8 @@ def evaluate(
         text = evaluation_text(folder, source, reference, data_dir)
         translator = load_translator(folder)
         sentences, references = [one for one, _ in text.pairs], [other for _, other in text.pairs]
-        answers = translator.translate(sentences, beam_size=beam, length_penalty=length_penalty)
+        options = {"beam_size": beam, "length_penalty": length_penalty, "precision": precision}
+        answers = translator.translate(sentences, **options)
         translations = [answer.text for answer in answers]
         if output is not None:
             write_text(output, translations)

@@ -30,6 +30,9 @@ def translate(
     length_penalty: Annotated[
         float, typer.Option(help="Exponent of the length penalty; higher makes longer translations.")
     ] = 1.0,
+    precision: Annotated[
+        str, typer.Option(help="Format of the products: fp32, bf16, or auto (bf16 where the processor has it).")
+    ] = "fp32",
     alternatives: Annotated[
         int | None, typer.Option(help="Up to this many further translations below each.", min=0, show_default="0")
     ] = None,
@@ -53,8 +56,8 @@ def translate(
         hand_out = print_at_once if output is None else lines.extend
         n_before = 0
         for group in groups:
-            options = {"beam_size": beam, "length_penalty": length_penalty, "attention": alignment}
-            answers = translator.translate(group, **options)
+            options = {"beam_size": beam, "length_penalty": length_penalty, "precision": precision}
+            answers = translator.translate(group, attention=alignment, **options)
             for number, answer in enumerate(answers, start=n_before + 1):
                 warn_if_cut(number, answer)
             hand_out([line for answer in answers for line in show(answer)])

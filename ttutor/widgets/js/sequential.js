@@ -12,7 +12,7 @@ rect { fill: transparent; stroke: var(--line); stroke-dasharray: 2 2; }
 line { stroke: var(--line); stroke-opacity: 0.4; }
 .on { stroke: var(--l); stroke-opacity: 1; }
 .sum { font-weight: 600; }
-th, td { text-align: start; vertical-align: top; padding: 0.2rem 0.5rem 0.2rem 0; font-weight: 400; }
+th, td { text-align: start; vertical-align: top; padding: 0.2rem 1rem 0.2rem 0; font-weight: 400; }
 `;
 const LANES = [["RNN", "memory"], ["Transformer", "weights"]];
 const SETTINGS = ["n_tokens", "n_layers", "d_model", "generating", "tick"];
