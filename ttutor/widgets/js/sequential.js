@@ -82,7 +82,7 @@ function drawCounts(table, state) {
     ...LANES.map(([text]) => make("th", { scope: "col", text }))), ...state.rows.map(row));
 }
 
-const notes = ({ T, d, generating, total }) => "Pale: done; outlined: this tick; dashed: waiting. A tick is a step that waits for another, not a time. "
+const notes = ({ T, d, generating, total }) => "Faint: done; outlined: this tick; dashed: waiting. A tick is a step that waits for another, not a time. "
   + "The price: between tokens the Transformer multiplies more once "
   + (generating ? `T + 1 > d = ${d}.` : `T > d / 2 = ${d / 2}. (A linear recurrence could be computed as a scan, in ${Math.ceil(Math.log2(T))} rounds a layer.)`)
   + (total > 64 ? ` Only the first 64 of ${total} tokens.` : "");
