@@ -21,7 +21,8 @@ class DependencyExplorer(Explorer):
     """Nudge an input token and see which outputs move; point at an output and see which inputs it hears.
 
     One row an output, one column an input; the stronger the colour, the more it moves (a logarithmic scale);
-    hatched, it never moves. Several functions can be compared. `of` measures; this constructor takes numbers that were measured before.
+    hatched, it never moves. Several functions can be compared. `of` measures; this constructor takes numbers that were
+    measured before.
 
     Args:
         tokens: the labels of inputs and outputs.
