@@ -149,7 +149,7 @@ the check compares it with autograd's.""",
                 "Go by the chain rule, from $q$ to $s$, from $s$ to $A$, from $A$ to $o$. The middle step stands in "
                 "this chapter."
             ),
-            r"$\partial o/\partial s_l = \sum_j v_j\, A_j(\delta_{jl} - A_l) = A_l (v_l - o)$.",
+            r"$\partial o/\partial s_l = \sum_j v_j\, A_j(\delta_{jl} - A_l)$ $= A_l (v_l - o)$.",
             (
                 r"$\partial s_l/\partial q = c\,k_l^\top$ gives $c\sum_l A_l (v_l - o) k_l^\top$. Why may you subtract "
                 r"$\bar k$ from $k_l$? What is $\sum_l A_l (v_l - o)$?"
