@@ -14,6 +14,7 @@ that of the script as it stands, and so must that of the embedded corpus where o
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import importlib.metadata
 import json
@@ -36,9 +37,34 @@ def start() -> float:
     return time.monotonic()
 
 
+def syntax(node: object, names: dict[str, str]) -> object:
+    """Return a syntax tree as nested lists: no positions, no docstrings, no imports, and numbers for imported names."""
+    if isinstance(node, list):
+        return [syntax(entry, names) for entry in node if not isinstance(entry, (ast.Import, ast.ImportFrom))]
+    if not isinstance(node, ast.AST):
+        return repr(node)
+    if isinstance(node, ast.Name) and node.id in names:
+        names[node.id] = names[node.id] or f"import {sum(map(bool, names.values()))}"
+        return names[node.id]
+    fields = dict(ast.iter_fields(node))
+    if isinstance(node, (ast.Module, ast.FunctionDef, ast.ClassDef)) and ast.get_docstring(node) is not None:
+        fields["body"] = fields["body"][1:]
+    return [
+        type(node).__name__,
+        *([name, syntax(value, names)] for name, value in fields.items() if value not in (None, [])),
+    ]
+
+
 def source_hash(script: Path) -> str:
-    """Return the sha256 of a script's text, the same whether the checkout has LF or CRLF line ends."""
-    return hashlib.sha256(script.read_text(encoding="utf-8").encode("utf-8")).hexdigest()
+    """Return the sha256 of what a script does: of its syntax tree, without docstrings and the names of its imports.
+
+    So a comment, a line broken elsewhere, or a function of ttutor under another name or in another room asks for no new
+    run; imported names are numbered in the order in which they are first used.
+    """
+    tree = ast.parse(script.read_text(encoding="utf-8"))
+    imports = [node for node in ast.walk(tree) if isinstance(node, (ast.Import, ast.ImportFrom))]
+    names = {(alias.asname or alias.name).split(".")[0]: "" for node in imports for alias in node.names}
+    return hashlib.sha256(json.dumps(syntax(tree, names)).encode("utf-8")).hexdigest()
 
 
 def corpus_hash() -> str:

@@ -101,11 +101,42 @@ def test_what_cannot_be_recorded_is_refused_and_leaves_nothing(
     assert [path.name for path in record.ASSETS.iterdir()] == ["training_tiny.py"]
 
 
-def test_the_hash_does_not_depend_on_line_ends(tmp_path: Path) -> None:
-    (tmp_path / "lf.py").write_bytes(b"a = 1\nb = 2\n")
-    (tmp_path / "crlf.py").write_bytes(b"a = 1\r\nb = 2\r\n")
-    (tmp_path / "other.py").write_bytes(b"a = 1\nb = 3\n")
-    assert source_hash(tmp_path / "lf.py") == source_hash(tmp_path / "crlf.py") != source_hash(tmp_path / "other.py")
+BEFORE = 'from ttutor.fit import fit\n\n\ndef main():\n    """Train."""\n    return fit(steps=3)\n'
+
+
+def hash_of(folder: Path, text: str) -> str:
+    (folder / "script.py").write_bytes(text.encode("utf-8"))
+    return source_hash(folder / "script.py")
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        BEFORE.replace("\n", "\r\n"),
+        BEFORE.replace("Train.", "Train it."),
+        BEFORE.replace("    return", "    # three steps\n    return"),
+        BEFORE.replace("ttutor.fit", "ttutor.training.fit"),
+        BEFORE.replace("fit(", "train(").replace("import fit", "import train"),
+    ],
+    ids=["line ends", "docstring", "comment", "room", "name"],
+)
+def test_what_changes_nothing_in_a_result_asks_for_no_new_run(tmp_path: Path, after: str) -> None:
+    assert after != BEFORE
+    assert hash_of(tmp_path, after) == hash_of(tmp_path, BEFORE)
+
+
+@pytest.mark.parametrize(
+    "after",
+    [
+        BEFORE.replace("3", "4"),
+        BEFORE.replace("steps", "epochs"),
+        BEFORE.replace("fit(steps=3)", "fit(fit(steps=3))"),
+        BEFORE.replace("import fit", "import train"),
+    ],
+    ids=["number", "argument", "call", "not imported"],
+)
+def test_whatever_may_change_a_result_asks_for_a_new_run(tmp_path: Path, after: str) -> None:
+    assert hash_of(tmp_path, after) != hash_of(tmp_path, BEFORE)
 
 
 def test_the_command_names_no_folder_of_the_machine(tmp_path: Path) -> None:
