@@ -54,19 +54,34 @@ def widget(with_html: bool) -> NotebookNode:
     return new_output("display_data", data={WIDGET_VIEW: VIEW, "text/plain": "Explorer()", **html})
 
 
-def test_a_picture_gets_a_palette_once_and_looks_the_same() -> None:
+def as_base64(image: Image.Image) -> str:
     buffer = io.BytesIO()
-    drawn = Image.linear_gradient("L").convert("RGBA")
-    drawn.save(buffer, "PNG")
-    small = small_picture(base64.b64encode(buffer.getvalue()).decode())
-    with Image.open(io.BytesIO(base64.b64decode(small))) as image:
-        assert image.mode == "P"
-        assert image.size == drawn.size
-        largest = max(
-            abs(a - b) for a, b in zip(image.convert("L").tobytes(), drawn.convert("L").tobytes(), strict=True)
-        )
-    assert largest <= 4
+    image.save(buffer, "PNG")
+    return base64.b64encode(buffer.getvalue()).decode()
+
+
+def from_base64(picture: str) -> Image.Image:
+    return Image.open(io.BytesIO(base64.b64decode(picture)))
+
+
+GREYS = Image.linear_gradient("L").point(lambda grey: grey // 4 * 4)
+COLOURS = Image.merge("RGB", (GREYS, GREYS.rotate(90), GREYS.rotate(180)))  # many more than a palette holds
+
+
+@pytest.mark.parametrize(("drawn", "mode"), [(GREYS, "L"), (COLOURS, "RGB")], ids=["few colours", "many colours"])
+def test_a_picture_becomes_smaller_once_and_keeps_every_pixel(drawn: Image.Image, mode: str) -> None:
+    large = as_base64(drawn.convert("RGBA"))
+    small = small_picture(large)
+    assert from_base64(small).mode == mode
+    assert from_base64(small).convert("RGB").tobytes() == drawn.convert("RGB").tobytes()
+    assert len(small) < len(large)
     assert small_picture(small) == small
+
+
+def test_a_picture_with_a_transparent_part_keeps_it() -> None:
+    drawn = COLOURS.convert("RGBA")
+    drawn.putalpha(GREYS)
+    assert from_base64(small_picture(as_base64(drawn))).tobytes() == drawn.tobytes()
 
 
 def test_normalising_drops_what_differs_from_run_to_run() -> None:
