@@ -81,5 +81,5 @@ soak: $(STAMP)  ## the exhaustive forms of the tests (long)
 	$(PY) -m pytest -m soak
 
 clean:  ## remove what was built, the environment included
-	rm -rf $(VENV) _build dist book/_generated .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) _build dist book/_generated .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -22,6 +22,14 @@ COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 CLOSING = re.compile(r"^=* ?(\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b.*) in [\d.]+s")
 # Where tests with a mark of their own stand: collecting all others takes longer than some of the stages.
 MARKED = {"browser": ("tests/book", "tests/widgets", "tests/release"), "trainer": ("tests/translation",)}
+FOLDERS = ("benchmarks", "book", "experiments", "release", "tests", "ttutor")
+LINT = [
+    (sys.executable, "-m", "ruff", "check"),
+    (sys.executable, "-m", "ruff", "format", "--check"),
+    (sys.executable, "-m", "mypy"),
+    (str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"),
+    (sys.executable, "-m", "deptry", *FOLDERS),
+]
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider")
 
 
@@ -50,10 +58,9 @@ def plan(lax: bool) -> list[Stage]:
     notebooks = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "book").glob("*.ipynb"))
     compare = "--nbval-lax" if lax else "--nbval"
     nbval = (*PYTEST, compare, "--nbval-cell-timeout=120", "-n", "2", "--dist", "loadfile", *notebooks)
-    lint = [(sys.executable, "-m", "ruff", "check"), (sys.executable, "-m", "ruff", "format", "--check")]
     build = (sys.executable, "book/_tools/build.py")
     return [
-        Stage("unit", 240, [*lint, (*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")]),
+        Stage("unit", 240, [*LINT, (*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")]),
         Stage("notebooks", 360, [nbval]),
         Stage("book", 180, [build, (*PYTEST, "-n", "2", "-m", "browser and not soak", *MARKED["browser"])]),
         Stage("trainer", 120, [(*PYTEST, "-n", "2", "-m", "trainer and not soak", *MARKED["trainer"])], False),

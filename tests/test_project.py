@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import ast
-import builtins
 import re
 import tomllib
 from pathlib import Path
@@ -102,26 +100,3 @@ def test_the_reference_describes_every_module_of_the_package() -> None:
 def test_only_the_check_script_knows_where_data_lies() -> None:
     places = [path for path in [*ROOT.rglob("*.py"), ROOT / "Makefile"] if ".venv" not in path.parts]
     assert [str(path) for path in places if "shared/" + "data" in path.read_text(encoding="utf-8")] == []
-
-
-PACKAGES = [
-    path
-    for folder in ("ttutor", "tests", "benchmarks", "experiments", "release")
-    for path in (ROOT / folder).rglob("*.py")
-]
-
-
-@pytest.mark.parametrize("path", PACKAGES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_no_name_is_undefined(path: Path) -> None:
-    """The linter cannot look for these: it takes the axes in annotations for names."""
-    tree, known = ast.parse(path.read_text(encoding="utf-8")), {*dir(builtins), "__file__"}
-    for node in ast.walk(tree):
-        match node:
-            case ast.FunctionDef(name=name) | ast.ClassDef(name=name) | ast.ExceptHandler(name=str(name)):
-                known.add(name)
-            case ast.Import(names=names) | ast.ImportFrom(names=names):
-                known |= {(alias.asname or alias.name).split(".")[0] for alias in names}
-            case ast.Name(id=name, ctx=ast.Store()) | ast.arg(arg=name) | ast.MatchAs(name=str(name)):
-                known.add(name)
-    used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
-    assert used - known == set()
