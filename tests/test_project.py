@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import subprocess
 import tomllib
 from pathlib import Path
 
@@ -19,7 +20,6 @@ ROOT = Path(__file__).resolve().parent.parent
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
 EXTRAS = {name: entries for name, entries in PROJECT["optional-dependencies"].items() if name != "dev"}
 DECLARED = [*PROJECT["dependencies"], *(entry for entries in EXTRAS.values() for entry in entries)]
-OTHERS = [entry for entry in DECLARED if not entry.startswith("ttutor[")]
 PINNED = dict(
     line.split("==")
     for line in (ROOT / "constraints.txt").read_text(encoding="utf-8").lower().splitlines()
@@ -31,31 +31,20 @@ def read(name: str) -> str:
     return (ROOT / name).read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("requirement", OTHERS)
-def test_what_the_code_needs_is_pinned_within_its_bounds(requirement: str) -> None:
-    name, bounds, _ = parse_requirement(requirement)
-    assert meets(PINNED[name.lower()], bounds)
-
-
-def test_pins_are_plain_versions() -> None:
+def test_what_the_code_needs_is_pinned_within_its_bounds() -> None:
+    needed = [parse_requirement(entry) for entry in DECLARED if not entry.startswith("ttutor[")]
+    assert [name for name, bounds, _ in needed if not meets(PINNED[name.lower()], bounds)] == []
     assert [name for name, version in PINNED.items() if not re.fullmatch(r"[0-9][0-9a-z.]*", version)] == []
 
 
 def test_the_core_needs_four_packages() -> None:
-    assert [parse_requirement(entry)[0] for entry in PROJECT["dependencies"]] == [
-        "torch",
-        "numpy",
-        "einops",
-        "jaxtyping",
-    ]
+    core = [parse_requirement(entry)[0] for entry in PROJECT["dependencies"]]
+    assert core == ["torch", "numpy", "einops", "jaxtyping"]
 
 
-def test_doctor_knows_every_extra() -> None:
-    assert list(EXTRAS) == list(EXTRAS_OF_DOCTOR)
-
-
-def test_dev_is_all_extras() -> None:
+def test_dev_is_all_extras_and_doctor_knows_them() -> None:
     assert PROJECT["optional-dependencies"]["dev"] == [f"ttutor[{','.join(EXTRAS)}]"]
+    assert list(EXTRAS) == list(EXTRAS_OF_DOCTOR)
 
 
 def test_conda_and_pip_install_from_one_list() -> None:
@@ -97,6 +86,33 @@ def test_the_reference_describes_every_module_of_the_package() -> None:
     assert folders - {".".join(name.split(".")[:2]) for name in described} == set()
 
 
+# They run a student's file, whose neighbours Python would find, too.
+MAY_SET_THE_PATH = ("ttutor/exercises/loading.py", "ttutor/grading/", "tests/judge/", "tests/grading/")
+NOT_YET = ("book/_tools/", "release/", "benchmarks/", "experiments/", "tests/test_benchmarks", "tests/test_training_b")
+
+
+def tracked(*patterns: str) -> list[str]:
+    """The files of the repository, as paths from its root."""
+    listed = subprocess.run(["git", "ls-files", *patterns], cwd=ROOT, capture_output=True, text=True, check=False)
+    if listed.returncode:
+        pytest.skip(f"needs a checkout with git: {listed.stderr.strip()}")
+    return [name for name in listed.stdout.splitlines() if (ROOT / name).is_file()]
+
+
+def test_no_file_changes_where_python_looks_for_modules() -> None:
+    """The installed project is found from everywhere, its tools and tests included."""
+    changes = re.compile(r"sys\.path(\.(insert|append|extend)|(\[[^\]]*\])? \+?= )|sys, \"path\"")
+    files = [name for name in tracked("*.py", "*.ipynb") if not name.startswith((*MAY_SET_THE_PATH, *NOT_YET))]
+    assert [name for name in files if changes.search(read(name))] == []
+
+
+def test_everything_at_the_top_level_is_explained() -> None:
+    explanation = "".join(map(read, ("README.md", "CONTRIBUTING.md")))
+    names = {name.split("/")[0] for name in tracked()}
+    assert {name for name in names if f"`{name}" not in explanation} == set(), (
+        "say in CONTRIBUTING.md what they are for"
+    )
+
+
 def test_only_the_check_script_knows_where_data_lies() -> None:
-    places = [path for path in [*ROOT.rglob("*.py"), ROOT / "Makefile"] if ".venv" not in path.parts]
-    assert [str(path) for path in places if "shared/" + "data" in path.read_text(encoding="utf-8")] == []
+    assert [name for name in [*tracked("*.py"), "Makefile"] if "shared/" + "data" in read(name)] == []
