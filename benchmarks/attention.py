@@ -216,7 +216,8 @@ def modules(rounds: int, quick: bool) -> list[dict]:
     for dtype_name, dtype in DTYPES.items():
         for d_model, n_heads, batch, length in sizes[:2] if quick else sizes:
             hidden = torch.randn(batch, length, d_model, dtype=dtype)
-            layers = {"ttutor": MultiHeadAttention(d_model, n_heads), **peers(d_model, n_heads)}
+            ours = MultiHeadAttention(d_model, n_heads, attend=efficient_attention)
+            layers = {"ttutor": ours, **peers(d_model, n_heads)}
             runs = {
                 name: step(layer.to(dtype), hidden) for name, layer in layers.items() if isinstance(layer, nn.Module)
             }
@@ -311,7 +312,7 @@ def step(layer: nn.Module, hidden: Tensor) -> Callable[[], None]:
 def decoding(rounds: int, quick: bool) -> list[dict]:
     """One layer decodes a text token by token, with a cache and by starting over for each token."""
     rows = []
-    layer = MultiHeadAttention(512, N_HEADS).eval()
+    layer = MultiHeadAttention(512, N_HEADS, attend=efficient_attention).eval()
     for length in (16, 64) if quick else (16, 32, 64, 128, 256, 512):
         hidden = torch.randn(1, length, 512)
 

@@ -43,7 +43,7 @@ import _in_turn  # noqa: E402
 import _training_joey  # noqa: E402
 import _training_peers  # noqa: E402
 
-from ttutor.layers import drawing_from  # noqa: E402
+from ttutor.training.dropout import drawing_from  # noqa: E402
 from ttutor.transformer.accounting import account  # noqa: E402
 from ttutor.translation.batching import TokenPair  # noqa: E402
 from ttutor.translation.corpus import Corpus  # noqa: E402

@@ -6,6 +6,7 @@ import importlib
 import inspect
 import pkgutil
 from collections.abc import Callable
+from functools import partial
 
 import pytest
 import torch
@@ -18,7 +19,7 @@ import ttutor.variants
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache
 from ttutor.configs import Config
-from ttutor.decoder import Decoder
+from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.encoder import EncoderLayer
 from ttutor.multihead import MultiHeadAttention
 from ttutor.transformer import Blueprint, Projection, Stack, Transformer, TransformerConfig, account
@@ -489,8 +490,8 @@ def test_the_formula_is_that_of_korthikanti_and_others():
 
 
 def test_a_stack_keeps_its_layers_its_last_norm_and_the_memory_once():
-    attend = scaled_dot_product_attention
-    decoder = Decoder(d_model=12, n_heads=3, d_ff=28, n_layers=2, norm="pre", dropout=0.1, attend=attend)
+    make_layer = partial(DecoderLayer, dropout=0.1)
+    decoder = Decoder(d_model=12, n_heads=3, d_ff=28, n_layers=2, norm="pre", make_layer=make_layer)
     hidden = torch.randn(BATCH, TOKENS, 12, requires_grad=True)
     memory = torch.randn(BATCH, SOURCE, 12, requires_grad=True)
     is_real, memory_mask = (torch.ones(BATCH, 1, 1, n, dtype=torch.bool) for n in (TOKENS, SOURCE))

@@ -23,6 +23,12 @@ def loaded_by(statement: str) -> set[str]:
     return set(done.stdout.split())
 
 
+def test_the_layers_of_the_first_chapters_load_no_fast_kernels() -> None:
+    script = "import sys, ttutor.multihead, ttutor.encoder, ttutor.decoder; print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
+    assert [name for name in done.stdout.split() if name.startswith("ttutor.efficient")] == []
+
+
 def test_importing_ttutor_loads_nothing_heavy() -> None:
     assert loaded_by("import ttutor") - loaded_by("pass") == {"ttutor"}
     assert loaded_by("import ttutor.widgets, ttutor.variants") & {"torch", "numpy", "matplotlib", "anywidget"} == set()

@@ -5,8 +5,8 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache, LayerCache
-from ttutor.efficient import efficient_attention
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
@@ -44,7 +44,7 @@ class DecoderLayer(nn.Module):
         norm: str = "post",
         activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = efficient_attention,
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
@@ -103,8 +103,9 @@ class Decoder(nn.Module):
     """A stack of `DecoderLayer`; with pre-norm a last norm follows.
 
     Args:
+        d_model, n_heads, d_ff, cross_attention, norm, make_norm: as for `DecoderLayer`.
         n_layers: number of layers.
-        d_model, n_heads, d_ff, cross_attention, dropout, norm, activation, make_norm, attend: as for `DecoderLayer`.
+        make_layer: makes each layer; ``partial(DecoderLayer, dropout=0.1)`` to give its other choices.
 
     Example:
         >>> import torch
@@ -121,25 +122,13 @@ class Decoder(nn.Module):
         n_layers: int,
         *,
         cross_attention: bool = True,
-        dropout: float = 0.0,
         norm: str = "post",
-        activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = efficient_attention,
+        make_layer: Callable[..., nn.Module] = DecoderLayer,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            DecoderLayer(
-                d_model,
-                n_heads,
-                d_ff,
-                cross_attention=cross_attention,
-                dropout=dropout,
-                norm=norm,
-                activation=activation,
-                make_norm=make_norm,
-                attend=attend,
-            )
+            make_layer(d_model, n_heads, d_ff, cross_attention=cross_attention, norm=norm, make_norm=make_norm)
             for _ in range(n_layers)
         )
         self.final_norm = make_norm(d_model) if norm == "pre" else nn.Identity()
@@ -155,14 +144,7 @@ class Decoder(nn.Module):
         bias: Float[Tensor, "..."] | None = None,
         rotation: Rotation | None = None,
     ) -> Float[Tensor, "batch target d_model"]:
-        """Send the stream through all layers; arguments as for `DecoderLayer.forward`.
-
-        Raises:
-            ValueError: the cache was made for another number of layers.
-        """
-        if cache is not None and len(cache.layers) != len(self.layers):
-            raise ValueError(f"this decoder has {len(self.layers)} layers, but the cache {len(cache.layers)}")
-        for i, layer in enumerate(self.layers):
-            layer_cache = None if cache is None else cache.layers[i]
+        """Send the stream through all layers; arguments as for `DecoderLayer.forward`."""
+        for layer, layer_cache in zip(self.layers, layer_caches(cache, len(self.layers)), strict=True):
             hidden = layer(hidden, memory, mask, memory_mask, layer_cache, bias=bias, rotation=rotation)
         return self.final_norm(hidden)

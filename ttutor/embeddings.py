@@ -7,7 +7,6 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-from ttutor.layers import Dropout
 from ttutor.shapes import check_shapes
 
 __all__ = ["Embeddings", "TokenEmbedding", "check_ids"]
@@ -77,7 +76,7 @@ class Embeddings(nn.Module):
         super().__init__()
         self.token = token
         self.position = position
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, token_ids: Int[Tensor, "batch tokens"], positions: Int[Tensor, "batch tokens"] | None = None

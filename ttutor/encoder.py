@@ -5,7 +5,7 @@ from collections.abc import Callable
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-from ttutor.efficient import efficient_attention
+from ttutor.attention import scaled_dot_product_attention
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import Mask
 from ttutor.multihead import MultiHeadAttention
@@ -40,7 +40,7 @@ class EncoderLayer(nn.Module):
         norm: str = "post",
         activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = efficient_attention,
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
@@ -67,8 +67,9 @@ class Encoder(nn.Module):
     """A stack of `EncoderLayer`; with pre-norm a last norm follows, since the stream itself was never normalised.
 
     Args:
+        d_model, n_heads, d_ff, norm, make_norm: as for `EncoderLayer`.
         n_layers: number of layers.
-        d_model, n_heads, d_ff, dropout, norm, activation, make_norm, attend: as for `EncoderLayer`.
+        make_layer: makes each layer; ``partial(EncoderLayer, dropout=0.1)`` to give its other choices.
 
     Example:
         >>> import torch
@@ -84,25 +85,13 @@ class Encoder(nn.Module):
         d_ff: int,
         n_layers: int,
         *,
-        dropout: float = 0.0,
         norm: str = "post",
-        activation: str = "relu",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
-        attend: Callable[..., Tensor] = efficient_attention,
+        make_layer: Callable[..., nn.Module] = EncoderLayer,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            EncoderLayer(
-                d_model,
-                n_heads,
-                d_ff,
-                dropout=dropout,
-                norm=norm,
-                activation=activation,
-                make_norm=make_norm,
-                attend=attend,
-            )
-            for _ in range(n_layers)
+            make_layer(d_model, n_heads, d_ff, norm=norm, make_norm=make_norm) for _ in range(n_layers)
         )
         self.final_norm = make_norm(d_model) if norm == "pre" else nn.Identity()
 

@@ -14,7 +14,6 @@ from torch import Tensor, nn
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
-from ttutor.efficient import efficient_attention
 from ttutor.masks import Mask, as_mask
 from ttutor.positions import Rotation
 from ttutor.shapes import ShapeError, check_shapes
@@ -84,7 +83,7 @@ class MultiHeadAttention(nn.Module):
         bias: whether the four projections add a constant.
         dropout: probability of dropping an attention weight while training.
         scale: the factor of the scores; $1/\sqrt{d_\mathrm{head}}$ when left out.
-        attend: the attention function, by the protocol of `ttutor.attention.scaled_dot_product_attention`.
+        attend: the attention function; whole models give `ttutor.efficient.efficient_attention`, which is faster.
 
     Differs from the paper: its formula has no bias in the projections; we have one by default, as torch does.
 
@@ -109,7 +108,7 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         dropout: float = 0.0,
         scale: float | None = None,
-        attend: Callable[..., Tensor] = efficient_attention,
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads

@@ -150,8 +150,7 @@ def test_decoding_costs_a_sum_with_a_cache_and_a_sum_of_squares_without(n):
 
 def test_a_real_decoder_with_its_cache_does_the_same():
     n, n_layers, n_heads = 9, 2, 3
-    plain = scaled_dot_product_attention  # on a CPU, `explicit_attention` fills rows as short as these up
-    decoder = Decoder(d_model=6, n_heads=n_heads, d_ff=8, n_layers=n_layers, cross_attention=False, attend=plain).eval()
+    decoder = Decoder(d_model=6, n_heads=n_heads, d_ff=8, n_layers=n_layers, cross_attention=False).eval()
     tokens = torch.randn(1, n, 6)
 
     def decode(cache):

@@ -8,14 +8,14 @@ import time
 import pytest
 import torch
 
-from ttutor.layers import Dropout
+from ttutor.training.dropout import FastDropout
 from ttutor.translation.side_by_side import SideBySide
 
 ONES = torch.ones(64)
 
 
 def drop(_) -> torch.Tensor:
-    return Dropout(0.5)(ONES)
+    return FastDropout(0.5)(ONES)
 
 
 @pytest.fixture

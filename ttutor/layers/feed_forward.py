@@ -6,7 +6,6 @@ from functools import partial
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.layers.dropout import Dropout
 from ttutor.shapes import check_shapes
 
 __all__ = ["ACTIVATIONS", "FeedForward", "GatedFeedForward"]
@@ -50,7 +49,7 @@ class FeedForward(nn.Module):
         self.activation = _activation(activation)
         self.widen = nn.Linear(d_model, d_ff, bias=bias)
         self.narrow = nn.Linear(d_ff, d_model, bias=bias)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         _initialise(self.widen, self.narrow)
 
     def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
@@ -87,7 +86,7 @@ class GatedFeedForward(nn.Module):
         self.gate = nn.Linear(d_model, d_ff, bias=bias)
         self.widen = nn.Linear(d_model, d_ff, bias=bias)
         self.narrow = nn.Linear(d_ff, d_model, bias=bias)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         _initialise(self.gate, self.widen, self.narrow)
 
     def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:

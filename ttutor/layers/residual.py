@@ -5,7 +5,6 @@ from collections.abc import Callable
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.layers.dropout import Dropout
 from ttutor.layers.norms import LayerNorm
 from ttutor.shapes import ShapeError
 
@@ -28,7 +27,7 @@ class PostNorm(nn.Module):
     ) -> None:
         super().__init__()
         self.norm = make_norm(d_model)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
@@ -53,7 +52,7 @@ class PreNorm(nn.Module):
     ) -> None:
         super().__init__()
         self.norm = make_norm(d_model)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]

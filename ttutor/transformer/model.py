@@ -1,15 +1,16 @@
 """The model: embeddings, encoder, decoder and output projection, put together."""
 
 from collections.abc import Callable
+from functools import partial
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, layer_caches, real_positions
-from ttutor.decoder import Decoder
+from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
-from ttutor.encoder import Encoder
+from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.masks import Mask, padding_mask
 from ttutor.positions import LearnedPositions, SinusoidalPositions
 from ttutor.shapes import check_shapes
@@ -41,22 +42,14 @@ class Transformer(nn.Module):
     def __init__(self, config: TransformerConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
         self.config = config
-        stack = {
-            "d_model": config.d_model,
-            "n_heads": config.n_heads,
-            "d_ff": config.d_ff,
-            "n_layers": config.n_layers,
-            "dropout": config.dropout,
-            "norm": config.norm,
-            "activation": config.activation,
-            "attend": attend,
-        }
+        sizes = (config.d_model, config.n_heads, config.d_ff, config.n_layers)
+        layer = {"dropout": config.dropout, "activation": config.activation, "attend": attend}
         token = TokenEmbedding(config.vocab_size, config.d_model)
         position = POSITIONS[config.positions]
         self.source_embeddings = Embeddings(token, position(config.d_model, config.max_len), config.dropout)
         self.target_embeddings = Embeddings(token, position(config.d_model, config.max_len), config.dropout)
-        self.encoder = Encoder(**stack)
-        self.decoder = Decoder(**stack)
+        self.encoder = Encoder(*sizes, norm=config.norm, make_layer=partial(EncoderLayer, **layer))
+        self.decoder = Decoder(*sizes, norm=config.norm, make_layer=partial(DecoderLayer, **layer))
         self.to_logits = nn.Linear(config.d_model, config.vocab_size, bias=config.logits_bias)
         if config.logits_bias:
             nn.init.zeros_(self.to_logits.bias)

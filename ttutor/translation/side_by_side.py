@@ -12,7 +12,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
-from ttutor.layers import drawing_from
+from ttutor.training.dropout import drawing_from
 
 CPU = torch.device("cpu")
 Item, Result = TypeVar("Item"), TypeVar("Result")

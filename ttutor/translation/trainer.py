@@ -12,6 +12,7 @@ from collections.abc import Callable
 import torch
 from torch import Tensor, nn
 
+from ttutor.training.dropout import with_fast_dropout
 from ttutor.transformer import Transformer
 from ttutor.translation.averaging import AveragedWeights
 from ttutor.translation.batching import Batch, BucketedBatches
@@ -73,7 +74,8 @@ class Trainer:
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
-            self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size)).to(self.device)
+            self.model = with_fast_dropout(Transformer(model_config(recipe, self.tokenizer.vocab_size)))
+        self.model.to(self.device)
         here = self.processes.mine(range(recipe.batches_per_step))
         if not here:
             raise RecipeError(

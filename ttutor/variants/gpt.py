@@ -6,6 +6,7 @@ cross-attention are taken away: embeddings, layers of causal self-attention and 
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -13,7 +14,7 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, layer_caches
 from ttutor.configs import Config
-from ttutor.decoder import Decoder
+from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
 from ttutor.layers import ACTIVATIONS
@@ -158,10 +159,8 @@ class GPT(nn.Module):
             config.d_ff,
             config.n_layers,
             cross_attention=False,
-            dropout=config.dropout,
             norm="pre",
-            activation=config.activation,
-            attend=attend,
+            make_layer=partial(DecoderLayer, dropout=config.dropout, activation=config.activation, attend=attend),
         )
         self.to_logits = nn.Linear(config.d_model, config.vocab_size, bias=False)
         if config.tie_embeddings:

@@ -9,7 +9,7 @@ from einops import einsum, reduce
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.layers import ACTIVATIONS, Dropout, LayerNorm
+from ttutor.layers import ACTIVATIONS, LayerNorm
 from ttutor.shapes import check_shapes
 
 __all__ = [
@@ -156,7 +156,7 @@ class TransformerForSequenceClassification(nn.Module):
             raise ValueError(f"pooling must be one of {list(POOLINGS)}, but is {pooling!r}")
         self.encoder = encoder
         self.pooling = pooling
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.classifier = initialise_normal(nn.Linear(d_model, n_classes))
 
     def forward(
@@ -189,7 +189,7 @@ class TransformerForTokenClassification(nn.Module):
     def __init__(self, encoder: nn.Module, d_model: int, n_classes: int, *, dropout: float = 0.1) -> None:
         super().__init__()
         self.encoder = encoder
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
         self.classifier = initialise_normal(nn.Linear(d_model, n_classes))
 
     def forward(

@@ -16,8 +16,8 @@ from torch import Tensor, nn
 
 from ttutor.configs import Config
 from ttutor.efficient import efficient_attention
-from ttutor.encoder import Encoder
-from ttutor.layers import Dropout, LayerNorm
+from ttutor.encoder import Encoder, EncoderLayer
+from ttutor.layers import LayerNorm
 from ttutor.positions import LearnedPositions
 from ttutor.shapes import ShapeError, check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
@@ -154,17 +154,15 @@ class VisionEncoder(nn.Module):
         self.embed_patches = nn.Linear(config.n_channels * config.patch_size**2, config.d_model)
         self.class_token = nn.Parameter(torch.zeros(config.d_model))
         self.position = LearnedPositions(config.d_model, config.n_patches + 1)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(
             config.d_model,
             config.n_heads,
             config.d_ff,
             config.n_layers,
-            dropout=config.dropout,
             norm="pre",
-            activation="gelu",
             make_norm=partial(LayerNorm, eps=config.norm_eps),
-            attend=attend,
+            make_layer=partial(EncoderLayer, dropout=config.dropout, activation="gelu", attend=attend),
         )
         self.pooler = Pooler(config.d_model) if pooler else nn.Identity()
         initialise_normal(self.embed_patches)

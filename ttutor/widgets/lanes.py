@@ -15,7 +15,7 @@ from einops import rearrange
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache
-from ttutor.decoder import Decoder
+from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import attention_operations, count_operations, decoding_cost, efficient_attention
 from ttutor.recurrence import RNNCell
 
@@ -80,7 +80,8 @@ def measure(n_tokens: int, n_layers: int, d_model: int, generating: bool) -> dic
     """
     with torch.device("meta"):
         cells = nn.ModuleList(RNNCell(d_model, d_model) for _ in range(n_layers))
-        decoder = Decoder(d_model, 1, 4 * d_model, n_layers, cross_attention=False)
+        make_layer = partial(DecoderLayer, attend=efficient_attention)
+        decoder = Decoder(d_model, 1, 4 * d_model, n_layers, cross_attention=False, make_layer=make_layer)
         state = torch.zeros(1, d_model)
     memory = DecoderCache(n_layers)
 

@@ -7,7 +7,6 @@ from torch import Tensor, nn
 from ttutor.exercises.encoder import dropout_mistakes as wrong
 from ttutor.exercises.encoder.dropout_probes import PROPERTIES, observe
 from ttutor.exercises.exercise import Case, Exercise, Mistake
-from ttutor.layers import Dropout
 
 
 class FeatureDropout(nn.Module):
@@ -51,7 +50,7 @@ own and anew in every call; those that stay are multiplied by $1/(1-p)$, so that
 feature itself. In evaluation mode nothing happens at all. The gradient passes where the features pass.
 """.strip(),
         stub=FeatureDropout,
-        reference=Dropout,
+        reference=nn.Dropout,
         solution=Solution,
         cases=(Case(name="a batch of positive features and p = 0.3", inputs=_features, points=3),),
         explanation="""

@@ -11,8 +11,8 @@ from torch import Tensor, nn
 from ttutor.cache import real_positions
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
-from ttutor.encoder import Encoder
-from ttutor.layers import Dropout, LayerNorm
+from ttutor.encoder import Encoder, EncoderLayer
+from ttutor.layers import LayerNorm
 from ttutor.positions import LearnedPositions
 from ttutor.shapes import check_shapes
 from ttutor.variants.bert.config import BERTConfig
@@ -51,17 +51,15 @@ class BERT(nn.Module):
         self.embeddings = Embeddings(token, LearnedPositions(config.d_model, config.max_len))
         self.segments = nn.Embedding(config.n_segments, config.d_model)
         self.norm = make_norm(config.d_model)
-        self.dropout = Dropout(config.dropout)
+        self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(
             config.d_model,
             config.n_heads,
             config.d_ff,
             config.n_layers,
-            dropout=config.dropout,
             norm="post",
-            activation=config.activation,
             make_norm=make_norm,
-            attend=attend,
+            make_layer=partial(EncoderLayer, dropout=config.dropout, activation=config.activation, attend=attend),
         )
         self.pooler = Pooler(config.d_model) if pooler else nn.Identity()
         initialise_normal(self)

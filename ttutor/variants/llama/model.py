@@ -8,6 +8,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import TokenEmbedding, check_ids
@@ -52,7 +53,7 @@ class LlamaBlock(nn.Module):
         n_kv_heads: int | None = None,
         d_head: int | None = None,
         make_norm: Callable[[int], nn.Module] = RMSNorm,
-        attend: Callable[..., Tensor] = efficient_attention,
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, d_head=d_head, bias=False, attend=attend)

@@ -6,9 +6,9 @@ from functools import partial
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
-from ttutor.efficient import efficient_attention
-from ttutor.layers import Dropout, FeedForward, GatedFeedForward, PreNorm, RMSNorm
+from ttutor.layers import FeedForward, GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RelativePositions
@@ -54,7 +54,7 @@ class T5Block(nn.Module):
         feed_forward: str = "relu",
         cross_attention: bool = False,
         dropout: float = 0.0,
-        attend: Callable[..., Tensor] = efficient_attention,
+        attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         make_attention = partial(
@@ -141,7 +141,7 @@ class T5Stack(nn.Module):
         self.positions = positions
         self.layers = nn.ModuleList(blocks)
         self.final_norm = RMSNorm(d_model)
-        self.dropout = Dropout(dropout)
+        self.dropout = nn.Dropout(dropout)
 
     def forward(
         self,

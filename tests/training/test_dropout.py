@@ -1,4 +1,4 @@
-"""Dropout against what it promises: the share, the scale, the gradient, and whose random numbers it uses."""
+"""Fast dropout: the share, the scale, the gradient, and whose random numbers it uses."""
 
 import threading
 
@@ -6,7 +6,7 @@ import pytest
 import torch
 from torch import nn
 
-from ttutor.layers import Dropout, drawing_from
+from ttutor.training.dropout import FastDropout, drawing_from, with_fast_dropout
 
 
 def seeded(seed: int) -> torch.Generator:
@@ -16,7 +16,7 @@ def seeded(seed: int) -> torch.Generator:
 @pytest.mark.parametrize("p", [0.1, 0.2, 0.5, 0.9])
 def test_the_share_dropped_is_p(p):
     torch.manual_seed(0)
-    dropped = Dropout(p)(torch.ones(250_000)) == 0
+    dropped = FastDropout(p)(torch.ones(250_000)) == 0
     deviation = (p * (1 - p) / 250_000) ** 0.5
     assert abs(dropped.double().mean().item() - p) < 5 * deviation
 
@@ -24,7 +24,7 @@ def test_the_share_dropped_is_p(p):
 @pytest.mark.parametrize("p", [0.1, 0.3])
 def test_neighbours_are_dropped_independently(p):
     torch.manual_seed(1)
-    dropped = (Dropout(p)(torch.ones(250_000)) == 0).double()
+    dropped = (FastDropout(p)(torch.ones(250_000)) == 0).double()
     for distance in range(1, 9):  # four features share a word of 64 bits
         both = (dropped[distance:] * dropped[:-distance]).mean().item()
         assert abs(both - p * p) < 5 * (p * p * (1 - p * p) / 250_000) ** 0.5
@@ -34,7 +34,7 @@ def test_neighbours_are_dropped_independently(p):
 def test_what_stays_is_scaled_so_that_the_mean_stays(dtype):
     torch.manual_seed(0)
     features = torch.randn(7, 5, 3, dtype=dtype)
-    dropped = Dropout(0.2)(features)
+    dropped = FastDropout(0.2)(features)
     assert dropped.dtype == dtype
     assert torch.equal(dropped[dropped != 0], (features * 1.25)[dropped != 0])
     assert 0 < (dropped == 0).sum() < dropped.numel()
@@ -42,24 +42,24 @@ def test_what_stays_is_scaled_so_that_the_mean_stays(dtype):
 
 def test_the_gradient_is_that_of_the_features_that_stayed():
     features = torch.randn(7, 5, dtype=torch.float64, requires_grad=True)
-    dropped = Dropout(0.5)(features)
+    dropped = FastDropout(0.5)(features)
     dropped.sum().backward()
     assert torch.equal(features.grad, torch.where(dropped.detach() == 0, 0.0, 2.0).double())
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (3,), (2, 3, 5), (0, 4), (4, 0)])
 def test_any_shape_will_do(shape):
-    assert Dropout(0.5)(torch.ones(shape)).shape == shape
+    assert FastDropout(0.5)(torch.ones(shape)).shape == shape
 
 
 def test_in_evaluation_and_at_zero_nothing_happens():
     features = torch.randn(5, 3)
-    assert Dropout(0.5).eval()(features) is features
-    assert Dropout(0.0)(features) is features
+    assert FastDropout(0.5).eval()(features) is features
+    assert FastDropout(0.0)(features) is features
 
 
 def test_the_seed_decides_with_the_default_generator_and_with_ones_own():
-    dropout, ones = Dropout(0.5), torch.ones(64)
+    dropout, ones = FastDropout(0.5), torch.ones(64)
     torch.manual_seed(3)
     first = dropout(ones)
     torch.manual_seed(3)
@@ -75,7 +75,7 @@ def test_the_seed_decides_with_the_default_generator_and_with_ones_own():
 
 
 def test_a_generator_is_in_force_in_its_own_thread_alone():
-    dropout, ones = Dropout(0.5), torch.ones(200)
+    dropout, ones = FastDropout(0.5), torch.ones(200)
     with drawing_from(seeded(0)):
         alone = [dropout(ones) for _ in range(100)]
     found: dict[int, list[torch.Tensor]] = {}
@@ -95,12 +95,12 @@ def test_a_generator_is_in_force_in_its_own_thread_alone():
     assert not torch.equal(found[0][0], found[1][0])
 
 
-@pytest.mark.parametrize("p", [-0.1, 1.0, float("nan")])
-def test_a_probability_that_is_none_is_refused(p):
-    with pytest.raises(ValueError, match="must be at least 0 and below 1"):
-        Dropout(p)
-
-
-def test_it_has_nothing_to_store_and_prints_its_probability():
-    assert not Dropout(0.1).state_dict()
-    assert repr(nn.Sequential(Dropout(0.1))).splitlines()[1] == "  (0): Dropout(p=0.1)"
+def test_every_dropout_of_a_model_is_replaced_and_nothing_else():
+    shared = nn.Dropout(0.2)
+    model = nn.Sequential(nn.Linear(3, 3), shared, nn.Sequential(shared, nn.LayerNorm(3))).eval()
+    names, before = list(model.state_dict()), model(torch.ones(2, 3))
+    assert with_fast_dropout(model) is model
+    found = [module for module in model.modules() if isinstance(module, nn.Dropout)]
+    assert [(type(one), one.p, one.training) for one in found] == [(FastDropout, 0.2, False)] * 2
+    assert list(model.state_dict()) == names
+    assert torch.equal(model(torch.ones(2, 3)), before)
