@@ -45,8 +45,22 @@ def test_a_run_without_tests_is_a_failure(tmp_path: Path) -> None:
 
 
 def test_a_command_that_is_no_test_counts_by_its_status() -> None:
-    outcome = run_stage(Stage("made", 1, [(sys.executable, "-c", "import sys; sys.exit(3)")]))
+    outcome = run_stage(Stage("made", 100, [(sys.executable, "-c", "import sys; sys.exit(3)")]))
     assert (outcome.counts, len(outcome.failed)) == ({}, 1)
+
+
+@pytest.mark.parametrize(("budget", "slower", "n_failed"), [(100, 1.0, 0), (0.001, 1.0, 1), (0.001, 1e5, 0)])
+def test_a_stage_that_takes_twice_its_budget_fails(
+    budget: float, slower: float, n_failed: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "SLOWER", slower)
+    failed = run_stage(Stage("made", budget, [(sys.executable, "-c", "import time; time.sleep(0.01)")])).failed
+    assert len(failed) == n_failed
+    assert all("more than twice the budget" in line for line in failed)
+
+
+def test_all_stages_together_take_twelve_minutes() -> None:
+    assert sum(stage.budget for stage in run.plan(lax=False)) <= 12 * 60
 
 
 def test_the_table_shows_seconds_budgets_failures_and_one_closing_line(capsys: pytest.CaptureFixture) -> None:
@@ -85,10 +99,10 @@ def test_every_marker_has_its_stage() -> None:
         assert any(f"-m {marker} and not soak" in command for command in commands)
 
 
-def test_lax_executes_notebooks_without_comparing() -> None:
-    for lax, flag in ((False, "--nbval"), (True, "--nbval-lax")):
-        (command,) = next(stage for stage in run.plan(lax) if stage.name == "notebooks").commands
-        assert flag in command
+@pytest.mark.parametrize(("lax", "flag"), [(False, "--nbval"), (True, "--nbval-lax")])
+def test_lax_executes_notebooks_without_comparing(lax: bool, flag: str) -> None:
+    (command,) = next(stage for stage in run.plan(lax) if stage.name == "notebooks").commands
+    assert flag in command
 
 
 @pytest.mark.parametrize("mark", sorted(run.MARKED))
