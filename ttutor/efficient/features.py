@@ -94,11 +94,11 @@ class FavorFeatures:
         """
         if n_features < 1 or d_head < 1:
             raise ValueError(f"n_features and d_head must be at least 1, but {n_features=} and {d_head=}")
-        n_groups = -(-n_features // d_head)
-        drawn = torch.randn(n_groups, d_head, d_head, generator=generator, dtype=torch.float64)
+        n_groups, form = -(-n_features // d_head), {"dtype": torch.float64, "device": generator.device}
+        drawn = torch.randn(n_groups, d_head, d_head, generator=generator, **form)
         if orthogonal:
             lengths = torch.linalg.vector_norm(drawn, dim=-1, keepdim=True)
-            basis, triangle = torch.linalg.qr(torch.randn(drawn.shape, generator=generator, dtype=torch.float64))
+            basis, triangle = torch.linalg.qr(torch.randn(drawn.shape, generator=generator, **form))
             signs = torch.diagonal(triangle, dim1=-2, dim2=-1).sign()  # without them not every turn is as likely
             drawn = lengths * basis * rearrange(signs, "groups columns -> groups 1 columns")
         return cls(rearrange(drawn, "groups rows d_head -> (groups rows) d_head")[:n_features])

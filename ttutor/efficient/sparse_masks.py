@@ -40,9 +40,9 @@ def draw_random_blocks(
     if n_tokens < 1 or block_size < 1 or n_random < 0:
         raise ValueError(f"a draw needs tokens and blocks, but {n_tokens=}, {block_size=}, {n_random=}")
     n_blocks = -(-n_tokens // block_size)
-    lots = torch.rand(n_blocks, n_blocks, generator=generator)
+    lots = torch.rand(n_blocks, n_blocks, generator=generator, device=generator.device)
     if causal:
-        lots = lots.masked_fill(torch.ones(n_blocks, n_blocks, dtype=torch.bool).triu(1), -1.0)
+        lots = lots.masked_fill(torch.ones_like(lots, dtype=torch.bool).triu(1), -1.0)
     best, drawn = lots.topk(min(n_random, n_blocks), dim=-1)
     drawn = drawn.masked_fill(best < 0, NO_BLOCK)
     return torch.nn.functional.pad(drawn, (0, n_random - drawn.shape[-1]), value=NO_BLOCK)

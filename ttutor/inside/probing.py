@@ -94,7 +94,7 @@ def control_labels(
     """
     check_shapes(types=(types, "samples"), labels=(labels, "samples"))
     distinct, which = types.unique(return_inverse=True)
-    drawn = torch.randint(len(labels), (len(distinct),), generator=generator)
+    drawn = torch.randint(len(labels), (len(distinct),), generator=generator, device=generator.device)
     return labels[drawn.to(labels.device)][which]
 
 

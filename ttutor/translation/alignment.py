@@ -155,12 +155,14 @@ def cross_attention(
         sources: token ids of each sentence, its end mark included.
         targets: token ids of each translation, the end mark included where it has one.
     """
-    source, inputs = pad(sources), pad([[BOS_ID, *target[:-1]] for target in targets])
-    lengths = rearrange(torch.tensor([len(target) for target in targets]), "batch -> batch 1")
-    is_real = torch.arange(inputs.shape[1]) < lengths  # a token that a model wrote counts, whichever it is
+    device = next(model.parameters()).device
+    source, inputs = (pad(rows).to(device) for rows in (sources, [[BOS_ID, *target[:-1]] for target in targets]))
+    lengths = rearrange(torch.tensor([len(target) for target in targets], device=device), "batch -> batch 1")
+    # A token that the model wrote counts, even if it is the padding id.
+    is_real = torch.arange(inputs.shape[1], device=device) < lengths
     with torch.inference_mode(), capture(model, "decoder.layers.*.cross_attention.weights") as seen:
         model.decode(inputs, model.encode(source), padding_mask(source, PAD_ID), is_real=is_real)
-    weights = rearrange(seen.stack(), "layers batch heads target source -> batch layers heads target source")
+    weights = rearrange(seen.stack().cpu(), "layers batch heads target source -> batch layers heads target source")
     return [
         CrossAttention(
             tuple(tokenizer.pieces(read)),

@@ -53,7 +53,7 @@ def smoothed_cross_entropy(
         )
     log_probabilities = logits[real].log_softmax(dim=-1)
     smoothed = torch.full_like(log_probabilities, smoothing / logits.shape[-1])
-    smoothed[torch.arange(len(smoothed)), targets[real]] += 1 - smoothing
+    smoothed[torch.arange(len(smoothed), device=targets.device), targets[real]] += 1 - smoothing
     return -einsum(smoothed, log_probabilities, "positions vocab_size, positions vocab_size -> positions").mean()
 
 

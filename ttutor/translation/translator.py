@@ -9,6 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 
+import torch
+
 from ttutor.generation import Hypothesis, beam_search, greedy_search
 from ttutor.transformer import Transformer
 from ttutor.translation.alignment import CrossAttention, cross_attention
@@ -83,6 +85,11 @@ class Translator:
         copy_into(dict(model.named_parameters()), trainer.result(), "the averaged weights")
         return cls(model, trainer.tokenizer, TextStyle.of([source for source, _ in trainer.corpus.train]))
 
+    @property
+    def device(self) -> torch.device:
+        """Where the model's weights are; a GPU after ``translator.model.to("cuda")``."""
+        return next(self.model.parameters()).device
+
     def __call__(self, sentence: str, *, attention: bool = True, **options) -> Translation:
         """Translate one sentence, and say where the decoder looked; options as for `translate`."""
         return self.translate([sentence], attention=attention, **options)[0]
@@ -118,13 +125,12 @@ class Translator:
         """
         self._check_search(beam_size, length_penalty, precision)
         _check_sentences(sentences)
-        device = next(self.model.parameters()).device
-        format_ = resolve_precision(precision, device)
+        format_ = resolve_precision(precision, self.device)
         token_ids = self._token_ids(sentences)
         answers: dict[int, Translation] = {}
         for rows in _batches_by_length(token_ids, max(1, ROWS // beam_size)):
             batch = [token_ids[row] for row in rows]
-            with products_in(format_, device, keep=True):
+            with products_in(format_, self.device, keep=True):
                 found = self._search(batch, beam_size, length_penalty)
             seen = self._looked([ranked[0] for ranked in found], batch) if attention else [None] * len(rows)
             for row, ranked, where in zip(rows, found, seen, strict=True):
@@ -191,7 +197,7 @@ class Translator:
         return "" if best.is_finished else f"no end of the translation came within {len(best.token_ids):,} tokens"
 
     def _search(self, batch: list[list[int]], beam_size: int, length_penalty: float) -> list[list[Hypothesis]]:
-        source = pad([self._ended(ids) for ids in batch])
+        source = pad([self._ended(ids) for ids in batch]).to(self.device)
         limits = {"bos_id": BOS_ID, "eos_id": EOS_ID, "max_new_tokens": 2 * source.shape[1] + SPARE_TOKENS}
         try:
             if beam_size == 1:
