@@ -15,12 +15,12 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor, nn
 
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from ttutor.generation import Hypothesis, beam_search, greedy_search
 from ttutor.multihead import MultiHeadAttention
+from ttutor.training.batching import pad
+from ttutor.training.precision import products_in
 from ttutor.transformer import Transformer
-from ttutor.translation.batching import pad
-from ttutor.translation.precision import products_in
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 
 Ids = list[int]
 Translate = Callable[[Sequence[Ids], int, int], list[Ids]]

@@ -15,8 +15,8 @@ from _training_peers import CLIP, DROPOUT, LEARNING_RATE, SIZES, SMOOTHING, WARM
 from torch import Tensor
 from torch.utils.data import DataLoader
 
-from ttutor.translation.batching import Batch, TokenPair
-from ttutor.translation.tokenizer import PAD_ID, UNK_ID
+from ttutor.corpora.tokenizer import PAD_ID, UNK_ID
+from ttutor.training.batching import Batch, TokenPair
 
 SPECIALS = ("<unk>", "<pad>", "<s>", "</s>")  # their order is JoeyNMT's: its padding is 1 and its unknown token 0
 

@@ -14,9 +14,9 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from ttutor.translation.batching import Batch, BucketedBatches, TokenPair
-from ttutor.translation.precision import products_in
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from ttutor.training.batching import Batch, BucketedBatches, TokenPair
+from ttutor.training.precision import products_in
 
 SIZES = {"d_model": 128, "n_heads": 4, "n_layers": 4, "d_ff": 256}
 """Transformer-Tiny of Wu et al. (2021)."""

@@ -40,8 +40,8 @@ sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "experiments")]
 import _decoding_peers as peers  # noqa: E402
 import _in_turn  # noqa: E402
 
-from ttutor.translation.corpus import read_aligned  # noqa: E402
-from ttutor.translation.datasets import find_dataset  # noqa: E402
+from ttutor.corpora.corpus import read_aligned  # noqa: E402
+from ttutor.corpora.datasets import find_dataset  # noqa: E402
 from ttutor.translation.evaluation import evaluate  # noqa: E402
 from ttutor.translation.training_command import TrainingRequest, run  # noqa: E402
 from ttutor.translation.translator import Translator  # noqa: E402

@@ -21,12 +21,12 @@ from pathlib import Path
 BENCHMARKS = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
 
-from ttutor.translation.checkpoint import copy_into  # noqa: E402
-from ttutor.translation.corpus import read_aligned  # noqa: E402
-from ttutor.translation.datasets import find_dataset  # noqa: E402
+from ttutor.corpora.corpus import read_aligned  # noqa: E402
+from ttutor.corpora.datasets import find_dataset  # noqa: E402
+from ttutor.training.checkpoint import copy_into  # noqa: E402
+from ttutor.training.recipe import PRESETS  # noqa: E402
+from ttutor.training.trainer import Trainer  # noqa: E402
 from ttutor.translation.evaluation import Evaluation, evaluate  # noqa: E402
-from ttutor.translation.recipe import PRESETS  # noqa: E402
-from ttutor.translation.trainer import Trainer  # noqa: E402
 from ttutor.translation.training_command import TrainingRequest, run  # noqa: E402
 from ttutor.translation.translator import Translator  # noqa: E402
 

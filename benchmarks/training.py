@@ -43,15 +43,15 @@ import _in_turn  # noqa: E402
 import _training_joey  # noqa: E402
 import _training_peers  # noqa: E402
 
+from ttutor.corpora.corpus import Corpus  # noqa: E402
+from ttutor.corpora.tokenizer import SubwordTokenizer  # noqa: E402
+from ttutor.training.batching import TokenPair  # noqa: E402
 from ttutor.training.dropout import drawing_from  # noqa: E402
+from ttutor.training.precision import resolve_precision  # noqa: E402
+from ttutor.training.preparation import token_pairs, train_tokenizer  # noqa: E402
+from ttutor.training.recipe import TrainingRecipe  # noqa: E402
+from ttutor.training.trainer import Trainer  # noqa: E402
 from ttutor.transformer.accounting import account  # noqa: E402
-from ttutor.translation.batching import TokenPair  # noqa: E402
-from ttutor.translation.corpus import Corpus  # noqa: E402
-from ttutor.translation.precision import resolve_precision  # noqa: E402
-from ttutor.translation.preparation import token_pairs, train_tokenizer  # noqa: E402
-from ttutor.translation.recipe import TrainingRecipe  # noqa: E402
-from ttutor.translation.tokenizer import SubwordTokenizer  # noqa: E402
-from ttutor.translation.trainer import Trainer  # noqa: E402
 from ttutor.translation.training_text import files_for, read_corpus  # noqa: E402
 
 import _record  # noqa: E402

@@ -24,10 +24,10 @@ import torch
 BENCHMARKS = Path(__file__).resolve().parent
 sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
 
-from ttutor.translation.corpus import embedded_corpus  # noqa: E402
-from ttutor.translation.processes import LAUNCHED, Processes  # noqa: E402
-from ttutor.translation.recipe import TrainingRecipe  # noqa: E402
-from ttutor.translation.trainer import Trainer  # noqa: E402
+from ttutor.corpora.corpus import embedded_corpus  # noqa: E402
+from ttutor.training.processes import LAUNCHED, Processes  # noqa: E402
+from ttutor.training.recipe import TrainingRecipe  # noqa: E402
+from ttutor.training.trainer import Trainer  # noqa: E402
 
 import _record  # noqa: E402
 

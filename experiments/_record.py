@@ -69,7 +69,7 @@ def source_hash(script: Path) -> str:
 
 def corpus_hash() -> str:
     """Return the sha256 of the code that generates the embedded corpus: a change of it changes what is learned."""
-    folder = EXPERIMENTS.parent / "ttutor" / "translation"
+    folder = EXPERIMENTS.parent / "ttutor" / "corpora"
     parts = [source_hash(folder / f"{room}.py") for room in ("lexicon", "morphology", "grammar", "embedded")]
     return hashlib.sha256(" ".join(parts).encode("ascii")).hexdigest()
 

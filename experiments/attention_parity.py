@@ -11,9 +11,9 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.decoder import Decoder
-from ttutor.fit import fit
 from ttutor.positions import sinusoidal_encoding
 from ttutor.recurrence import RNNCell, hidden_of, unroll
+from ttutor.training.fit import fit
 
 import _record
 

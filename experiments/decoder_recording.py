@@ -15,9 +15,9 @@ import json
 
 import torch
 
-from ttutor.translation.corpus import embedded_corpus
-from ttutor.translation.recipe import TrainingRecipe
-from ttutor.translation.trainer import Trainer
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import LENGTH_PENALTY, Translation, Translator
 from ttutor.widgets.decoding_models import speaker_of
 from ttutor.widgets.decoding_trace import Names, record_decoding

@@ -19,10 +19,10 @@ from torch import Tensor, nn
 from torch.nn import functional
 
 from ttutor.efficient import FavorFeatures, SelectiveStateSpace, efficient_attention, linear_attention
-from ttutor.fit import fit
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.masks import CAUSAL
 from ttutor.multihead import MultiHeadAttention
+from ttutor.training.fit import fit
 
 import _record
 

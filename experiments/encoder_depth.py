@@ -21,8 +21,8 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.fit import fit
 from ttutor.layers import LayerNorm
+from ttutor.training.fit import fit
 
 import _record
 

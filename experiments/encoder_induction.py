@@ -12,10 +12,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.fit import fit
 from ttutor.layers import FeedForward, LayerNorm, PreNorm
 from ttutor.masks import causal_mask
 from ttutor.multihead import MultiHeadAttention
+from ttutor.training.fit import fit
 
 import _record
 

@@ -15,8 +15,8 @@ from torch.nn import functional
 
 from ttutor.embeddings import Embeddings, TokenEmbedding
 from ttutor.encoder import Encoder
-from ttutor.fit import fit
 from ttutor.positions import SinusoidalPositions
+from ttutor.training.fit import fit
 
 import _record
 

@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.gpt import GPT, GPTConfig
 
 import _record

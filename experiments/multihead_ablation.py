@@ -17,16 +17,16 @@ import torch
 from einops import rearrange, reduce
 from torch import Tensor
 
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.inside import ablate, attention_entropy, capture, first_token_score, induction_score, weight_on
 from ttutor.inside import previous_token_score as before_score
 from ttutor.multihead import MultiHeadAttention
+from ttutor.training.batching import Batch
+from ttutor.training.objective import batch_loss
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer
-from ttutor.translation.batching import Batch
-from ttutor.translation.corpus import embedded_corpus
-from ttutor.translation.objective import batch_loss
-from ttutor.translation.recipe import TrainingRecipe
-from ttutor.translation.tokenizer import PAD_ID
-from ttutor.translation.trainer import Trainer
 from ttutor.translation.translator import Translator
 from ttutor.widgets.head_facts import label_of
 

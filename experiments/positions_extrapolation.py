@@ -16,7 +16,6 @@ from torch import Tensor, nn
 
 from ttutor.decoder import Decoder
 from ttutor.embeddings import Embeddings, TokenEmbedding
-from ttutor.fit import fit
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.positions import (
     AlibiPositions,
@@ -29,6 +28,7 @@ from ttutor.positions import (
     rotary_frequencies,
 )
 from ttutor.recurrence.decay import DecayMixing
+from ttutor.training.fit import fit
 
 import _record
 

@@ -13,8 +13,8 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
-from ttutor.fit import fit
 from ttutor.recurrence import GRUCell, Seq2Seq, Seq2SeqConfig, Source, State
+from ttutor.training.fit import fit
 
 import _record
 

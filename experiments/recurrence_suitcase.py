@@ -14,8 +14,8 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.encoder import Encoder
-from ttutor.fit import fit
 from ttutor.positions import sinusoidal_encoding
+from ttutor.training.fit import fit
 
 import _record
 

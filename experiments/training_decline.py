@@ -10,12 +10,12 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from ttutor.corpora.corpus import embedded_corpus
 from ttutor.decoder import Decoder
 from ttutor.embeddings import Embeddings, TokenEmbedding
-from ttutor.fit import fit
 from ttutor.positions import SinusoidalPositions
-from ttutor.translation.batching import pad
-from ttutor.translation.corpus import embedded_corpus
+from ttutor.training.batching import pad
+from ttutor.training.fit import fit
 
 import _record
 

@@ -20,13 +20,13 @@ import torch
 from torch import Tensor, nn
 
 from ttutor import assets
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, SubwordTokenizer
 from ttutor.generation import greedy_search
 from ttutor.recurrence.seq2seq import Seq2Seq, Seq2SeqConfig
+from ttutor.training.batching import Batch, BucketedBatches, make_batch
+from ttutor.training.trainer import token_pairs
 from ttutor.transformer import Transformer, TransformerConfig
-from ttutor.translation.batching import Batch, BucketedBatches, make_batch
-from ttutor.translation.corpus import embedded_corpus
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID, PAD_ID, SubwordTokenizer
-from ttutor.translation.trainer import token_pairs
 
 import _record
 

@@ -12,8 +12,8 @@ import math
 import torch
 from torch import Tensor
 
-from ttutor.fit import fit
 from ttutor.layers import FeedForward
+from ttutor.training.fit import fit
 
 import _record
 

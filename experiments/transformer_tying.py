@@ -12,9 +12,9 @@ import itertools
 import torch
 from torch import Tensor, nn
 
-from ttutor.fit import fit
 from ttutor.generation import greedy_search
 from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, WordTokenizer
+from ttutor.training.fit import fit
 from ttutor.transformer import Transformer, TransformerConfig
 
 import _record

@@ -16,7 +16,7 @@ import variants_mask_rate as mask_rate
 import variants_objectives as language
 import variants_parts as parts
 
-from ttutor.translation.corpus import embedded_corpus
+from ttutor.corpora.corpus import embedded_corpus
 from ttutor.variants.objectives import IGNORE_ID, mask_tokens
 
 import _record

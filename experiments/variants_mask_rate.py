@@ -12,7 +12,7 @@ import torch
 import variants_objectives as language
 from torch.nn import functional
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.objectives import mask_tokens
 

@@ -21,9 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.fit import fit
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.multihead import MultiHeadAttention
+from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.heads import TransformerForSequenceClassification, TransformerForTokenClassification
 from ttutor.variants.objectives import (

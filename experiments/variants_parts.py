@@ -15,12 +15,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.fit import fit
+from ttutor.corpora.corpus import embedded_corpus
 from ttutor.layers import FeedForward, GatedFeedForward, LayerNorm, PostNorm, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import LearnedPositions, RotaryPositions
-from ttutor.translation.corpus import embedded_corpus
+from ttutor.training.fit import fit
 
 import _record
 

@@ -13,7 +13,7 @@ import variants_objectives as language
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig
 from ttutor.variants.heads import TransformerForSequenceClassification
 

@@ -11,7 +11,7 @@ import variants_objectives as language
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.objectives import mask_tokens

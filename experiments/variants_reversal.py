@@ -14,7 +14,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.variants.gpt import GPT, GPTConfig
 

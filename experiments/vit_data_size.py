@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.drawings import SHAPES, drawn_shapes
 from ttutor.variants.vit import ViT, ViTConfig
 

@@ -15,7 +15,7 @@ from einops import rearrange
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.patches import patchify, unpatchify
 from ttutor.variants.vit import ViT, ViTConfig
 

@@ -11,7 +11,7 @@ and distance the peak rate is chosen by a further seed; fresh images at every st
 import torch
 from torch import Tensor, nn
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.vit import ViT, ViTConfig
 
 import _record

@@ -11,7 +11,7 @@ import base64
 import torch
 from torch import Tensor, nn
 
-from ttutor.fit import fit
+from ttutor.training.fit import fit
 from ttutor.variants.drawings import SHAPES, drawn_shapes
 from ttutor.variants.vit import ViT, ViTConfig
 

@@ -23,7 +23,10 @@ SLOWER = float(os.environ.get("TTUTOR_SLOW_MACHINE", "1"))
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 CLOSING = re.compile(r"^=* ?(\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b.*) in [\d.]+s")
 # Where tests with a mark of their own stand: collecting all others takes longer than some of the stages.
-MARKED = {"browser": ("tests/book", "tests/widgets", "tests/release"), "trainer": ("tests/translation",)}
+MARKED = {
+    "browser": ("tests/book", "tests/widgets", "tests/release"),
+    "trainer": ("tests/training", "tests/translation"),
+}
 FOLDERS = ("benchmarks", "book", "experiments", "release", "tests", "ttutor")
 LINT = [
     (sys.executable, "-m", "ruff", "check"),

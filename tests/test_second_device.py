@@ -14,14 +14,14 @@ from tests.generation import tiny
 from tests.inside.models import randomised
 from tests.inside.test_every_model import MODELS
 from tests.second_device import Elsewhere, moved, second_device
-from tests.translation.tiny import tiny_corpus, tiny_recipe
+from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.cache import DecoderCache
 from ttutor.efficient import efficient_attention, linear_attention, sparse_attention
 from ttutor.generation import beam_search, greedy_search
 from ttutor.masks import Mask
-from ttutor.translation.loss import smoothed_cross_entropy
-from ttutor.translation.objective import batch_loss
-from ttutor.translation.trainer import Trainer
+from ttutor.training.loss import smoothed_cross_entropy
+from ttutor.training.objective import batch_loss
+from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import Translator
 
 TOKEN_IDS = torch.tensor([[5, 6, 7, 8, 9], [4, 3, 5, 0, 0]])

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING
 
 import ttutor
 from ttutor import doctor
-from ttutor.translation.console import fail, plain_output, write_any_character
+from ttutor.console import fail, plain_output, write_any_character
 
 if TYPE_CHECKING:
     import typer

@@ -46,8 +46,8 @@ def stem_of(module: str, stems: list[str]) -> str | None:
 def imported(source: str) -> set[str]:
     """Return the modules that code imports; each name that it imports from one may be a module, too.
 
-    >>> sorted(imported("from ttutor.translation import loss"))
-    ['ttutor.translation', 'ttutor.translation.loss']
+    >>> sorted(imported("from ttutor.training import loss"))
+    ['ttutor.training', 'ttutor.training.loss']
     """
     found = set()
     for module, names in IMPORTED.findall(source):
@@ -70,8 +70,8 @@ def _imports(path: Path) -> set[str]:
 def held_by(module: str, root: Path) -> list[str]:
     """Return the files of tests that hold a module, or the folder of those of its package.
 
-    >>> held_by("ttutor.multihead", ROOT), held_by("ttutor.translation.loss", ROOT)
-    (['tests/test_multihead.py'], ['tests/translation/test_loss.py'])
+    >>> held_by("ttutor.multihead", ROOT), held_by("ttutor.training.loss", ROOT)
+    (['tests/test_multihead.py'], ['tests/training/test_loss.py'])
     """
     _, room, *rest = module.split(".")
     own = f"tests/{room}/test_{rest[-1]}.py" if rest else f"tests/test_{room}.py"

@@ -16,8 +16,8 @@ from book._tools.glossary_links import CHAPTER, anchor, key
 from book._tools.stored import chapters, read, to_text
 from tests.book.made import notebook, text
 from ttutor.positions import RotaryScaling
+from ttutor.training.recipe import TrainingRecipe
 from ttutor.transformer import TransformerConfig
-from ttutor.translation.recipe import TrainingRecipe
 from ttutor.variants.bert import BERTConfig
 from ttutor.variants.gpt import GPTConfig
 from ttutor.variants.llama import LlamaConfig

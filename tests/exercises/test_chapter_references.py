@@ -10,8 +10,8 @@ import torch
 from ttutor.exercises.attention import invisible_part, weights_by_hand
 from ttutor.exercises.training import plan_batches, sentence_perplexity, smoothing_for_floor
 from ttutor.multihead import AttentionHead
-from ttutor.translation.batching import BucketedBatches
-from ttutor.translation.loss import smoothing_floor
+from ttutor.training.batching import BucketedBatches
+from ttutor.training.loss import smoothing_floor
 
 
 def test_weights_by_hand_are_those_of_softmax() -> None:

@@ -6,12 +6,12 @@ import torch
 from torch import nn
 from torch.nn import functional
 
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from ttutor.exercises import find
 from ttutor.exercises.training import teacher_forcing
-from ttutor.fit import fit
-from ttutor.translation.batching import make_batch, pad
-from ttutor.translation.loss import smoothed_cross_entropy
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from ttutor.training.batching import make_batch, pad
+from ttutor.training.fit import fit
+from ttutor.training.loss import smoothed_cross_entropy
 
 
 def inputs_of(exercise_id, case=0):

@@ -8,8 +8,8 @@ import pytest
 import torch
 from torch import nn
 
-from ttutor.fit import fit
 from ttutor.generation import beam_search, greedy_search, length_penalty
+from ttutor.training.fit import fit
 from ttutor.transformer import Transformer, TransformerConfig
 
 PAD, BOS, EOS = 0, 2, 3

@@ -27,7 +27,7 @@ KINDS = {  # what the package cannot do without, one of each kind of file that i
     "an explorer's script": "ttutor/widgets/js/attention.js",
     "an experiment's result": "ttutor/assets/training_multi30k.json",
     "the claims": "ttutor/claims.toml",
-    "a recipe": "ttutor/translation/recipes/embedded.toml",
+    "a recipe": "ttutor/training/recipes/embedded.toml",
     "the style of plots": "ttutor/widgets/ttutor.mplstyle",
     "the mark of a typed package": "ttutor/py.typed",
     "an exercise": "ttutor/exercises/attention/softmax.py",

@@ -5,14 +5,14 @@ import json
 import pytest
 import torch
 
-from tests.translation.tiny import tiny_recipe
+from tests.training.tiny import tiny_recipe
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
+from ttutor.errors import CorpusError
 from ttutor.inside import capture
+from ttutor.training.batching import pad
+from ttutor.training.trainer import Trainer
 from ttutor.translation.alignment import CrossAttention, cross_attention
-from ttutor.translation.batching import pad
-from ttutor.translation.corpus import embedded_corpus
-from ttutor.translation.errors import CorpusError
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID
-from ttutor.translation.trainer import Trainer
 from ttutor.translation.translator import Translator
 
 pytestmark = pytest.mark.trainer

@@ -12,8 +12,8 @@ import pytest
 from typer.testing import CliRunner
 
 from ttutor import cli
+from ttutor.errors import CorpusError
 from ttutor.translation.commands import translate
-from ttutor.translation.errors import CorpusError
 
 pytestmark = pytest.mark.trainer
 ROOT = Path(__file__).resolve().parents[2]

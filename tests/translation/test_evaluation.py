@@ -6,7 +6,7 @@ import math
 import pytest
 import sacrebleu
 
-from ttutor.translation.errors import CorpusError
+from ttutor.errors import CorpusError
 from ttutor.translation.evaluation import evaluate, exact_match, sentence_chrf
 
 OUTPUT = ["The cat sits on the mat .", "A dog runs through the park", "two men talk"]

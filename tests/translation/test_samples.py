@@ -8,13 +8,13 @@ import re
 import pytest
 import torch
 
-from tests.translation.test_trainer import assert_bit_identical, reopened, stop_after
-from tests.translation.tiny import tiny_corpus, tiny_recipe
-from ttutor.translation.errors import CheckpointError
-from ttutor.translation.progress import Stopped
+from tests.training.test_trainer import assert_bit_identical, reopened, stop_after
+from tests.training.tiny import tiny_corpus, tiny_recipe
+from ttutor.errors import CheckpointError
+from ttutor.training.progress import Stopped
+from ttutor.training.trainer import Trainer
 from ttutor.translation.report import Report
 from ttutor.translation.samples import Samples, shown, spread_by_length
-from ttutor.translation.trainer import Trainer
 from ttutor.translation.translator import Translator
 
 pytestmark = pytest.mark.trainer

@@ -9,10 +9,10 @@ import pytest
 from typer.testing import CliRunner
 
 from ttutor import cli
-from ttutor.translation.datasets import DATASETS, DataFile, DataSet
-from ttutor.translation.errors import CorpusError, RecipeError
-from ttutor.translation.recipe import TrainingRecipe
-from ttutor.translation.run_folder import RunFolder
+from ttutor.corpora.datasets import DATASETS, DataFile, DataSet
+from ttutor.errors import CorpusError, RecipeError
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.run_folder import RunFolder
 from ttutor.translation.training_text import files_for, read_corpus, recipe_for
 
 LANGUAGES = {"en": "sentence", "de": "Satz", "fr": "phrase"}

@@ -12,15 +12,15 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.translation.tiny import tiny_recipe
+from tests.training.tiny import tiny_recipe
 from ttutor import cli
-from ttutor.translation.corpus import embedded_corpus
-from ttutor.translation.errors import CorpusError
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.corpora.text_files import read_groups
+from ttutor.errors import CorpusError
+from ttutor.training.run_folder import RunFacts, RunFolder
+from ttutor.training.trainer import Trainer
 from ttutor.translation.evaluation import evaluate, sentence_chrf
 from ttutor.translation.evaluation_text import evaluation_text
-from ttutor.translation.run_folder import RunFacts, RunFolder
-from ttutor.translation.text_files import read_groups
-from ttutor.translation.trainer import Trainer
 from ttutor.translation.translator import Translator
 
 pytestmark = pytest.mark.trainer

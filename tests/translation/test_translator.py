@@ -5,16 +5,16 @@ import shutil
 import pytest
 import torch
 
-from tests.translation.tiny import tiny_corpus, tiny_recipe
+from tests.training.tiny import tiny_corpus, tiny_recipe
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.corpora.tokenizer import PAD_ID
+from ttutor.errors import CheckpointError, CorpusError, SearchError
 from ttutor.generation import Hypothesis
-from ttutor.translation import precision
+from ttutor.training import precision
+from ttutor.training.batching import make_batch
+from ttutor.training.checkpoint import TENSORS
+from ttutor.training.trainer import Trainer
 from ttutor.translation import translator as translator_module
-from ttutor.translation.batching import make_batch
-from ttutor.translation.checkpoint import TENSORS
-from ttutor.translation.corpus import embedded_corpus
-from ttutor.translation.errors import CheckpointError, CorpusError, SearchError
-from ttutor.translation.tokenizer import PAD_ID
-from ttutor.translation.trainer import Trainer
 from ttutor.translation.translator import Translator
 
 pytestmark = pytest.mark.trainer

@@ -4,9 +4,9 @@ import gzip
 
 import pytest
 
+from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.translation.interlinear import interlinear, terminal_width
 from ttutor.translation.spaced_words import spaced_words
-from ttutor.translation.tokenizer import SubwordTokenizer
 from ttutor.translation.words import find_words
 
 pytestmark = pytest.mark.trainer

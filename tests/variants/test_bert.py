@@ -11,9 +11,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.fit import fit
 from ttutor.inside import capture
 from ttutor.shapes import ShapeError
+from ttutor.training.fit import fit
 from ttutor.transformer.accounting import account
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
 from ttutor.variants.heads import (

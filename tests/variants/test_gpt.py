@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from ttutor.cache import DecoderCache
-from ttutor.fit import fit
 from ttutor.shapes import ShapeError
+from ttutor.training.fit import fit
 from ttutor.variants.gpt import GPT, GPTConfig
 
 POSITIONS = ["alibi", "learned", "none", "rotary", "sinusoidal"]

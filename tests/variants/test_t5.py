@@ -9,10 +9,10 @@ import torch
 from torch import nn
 
 from ttutor.cache import DecoderCache
-from ttutor.fit import fit
 from ttutor.inside import capture
 from ttutor.masks import padding_mask
 from ttutor.shapes import ShapeError
+from ttutor.training.fit import fit
 from ttutor.transformer import account
 from ttutor.variants.objectives import span_corruption
 from ttutor.variants.t5 import T5, T5Block, T5Config

@@ -9,14 +9,14 @@ import pytest
 import torch
 import transformers
 
-from tests.translation.tiny import tiny_corpus
+from tests.training.tiny import tiny_corpus
 from ttutor import assets
+from ttutor.corpora.text_style import TextStyle
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
 from ttutor.generation import beam_search, greedy_search, length_penalty
 from ttutor.interop import from_huggingface
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.alignment import cross_attention
-from ttutor.translation.text_style import TextStyle
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
 from ttutor.translation.translator import Translator
 from ttutor.widgets import DecodingExplorer
 from ttutor.widgets.decoding_trace import CUT, DROPPED, FINISHED, KEPT

@@ -12,12 +12,12 @@ import torch
 from torch import Tensor, nn
 
 from tests.require import missing
+from ttutor.corpora.text_style import TextStyle
+from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.decoder import Decoder
 from ttutor.encoder import Encoder
 from ttutor.inside import capture
 from ttutor.transformer import Transformer, TransformerConfig
-from ttutor.translation.text_style import TextStyle
-from ttutor.translation.tokenizer import SubwordTokenizer
 from ttutor.translation.translator import Translator
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.gpt import GPT, GPTConfig

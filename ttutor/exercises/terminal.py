@@ -14,7 +14,7 @@ from typing import Annotated
 
 import typer
 
-from ttutor.translation.console import fail, plain_output, say
+from ttutor.console import fail, plain_output, say
 
 WRONG = 1
 WIDTH = 100

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttutor.translation.console import fail, plain_output, say
+from ttutor.console import fail, plain_output, say
 
 if TYPE_CHECKING:
     from ttutor.grading.run import Outcome, Wish

@@ -8,7 +8,7 @@ Four ways of cutting a text, all with the same few methods (`Tokenizer`), writte
 - `WordPieceTokenizer`: the same idea with another way to choose and to cut (BERT).
 
 Everywhere 0 is padding, 1 stands for what is unknown, 2 starts a sequence, 3 ends it. The translator trains its
-vocabulary with a compiled library instead (`ttutor.translation.tokenizer`); the tests compare that library with this.
+vocabulary with a compiled library instead (`ttutor.corpora.tokenizer`); the tests compare that library with this.
 """
 
 from ttutor.tokenization.base import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer

@@ -1,1 +1,1 @@
-"""A translator, end to end: corpus, tokenizer, batches, loss, schedule, trainer, checkpoints, evaluation."""
+"""The translator: answers, alignments, evaluation, and the commands around it."""

@@ -20,12 +20,12 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.corpora.tokenizer import BOS_ID, PAD_ID, SubwordTokenizer
 from ttutor.inside import capture
 from ttutor.masks import padding_mask
+from ttutor.training.batching import pad
 from ttutor.transformer import Transformer
-from ttutor.translation.batching import pad
 from ttutor.translation.interlinear import interlinear
-from ttutor.translation.tokenizer import BOS_ID, PAD_ID, SubwordTokenizer
 from ttutor.translation.words import Word, find_words
 
 

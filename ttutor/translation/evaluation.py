@@ -13,7 +13,7 @@ from dataclasses import asdict, dataclass
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from ttutor.translation.errors import CorpusError
+from ttutor.errors import CorpusError
 from ttutor.translation.spaced_words import spaced_words
 
 

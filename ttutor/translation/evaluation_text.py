@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttutor.translation.corpus import Pair, embedded_corpus, read_aligned
-from ttutor.translation.datasets import DATASETS, find_dataset
-from ttutor.translation.errors import CorpusError
-from ttutor.translation.run_folder import RunFacts, RunFolder
+from ttutor.corpora.corpus import Pair, embedded_corpus, read_aligned
+from ttutor.corpora.datasets import DATASETS, find_dataset
+from ttutor.errors import CorpusError
+from ttutor.training.run_folder import RunFacts, RunFolder
 
 OTHER = "other"
 """The language of a reference whose file does not tell it."""

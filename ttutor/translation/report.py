@@ -2,11 +2,11 @@
 
 from typing import TYPE_CHECKING
 
-from ttutor.translation.progress import say_above, time_left
+from ttutor.training.progress import say_above, time_left
 from ttutor.translation.samples import Samples, shown
 
 if TYPE_CHECKING:
-    from ttutor.translation.trainer import Trainer
+    from ttutor.training.trainer import Trainer
 
 
 class Report:

@@ -4,13 +4,13 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from ttutor.translation.checkpoint import copy_into
-from ttutor.translation.corpus import Pair
-from ttutor.translation.records import add_record
+from ttutor.corpora.corpus import Pair
+from ttutor.training.checkpoint import copy_into
+from ttutor.training.records import add_record
 from ttutor.translation.translator import Translator
 
 if TYPE_CHECKING:
-    from ttutor.translation.trainer import Trainer
+    from ttutor.training.trainer import Trainer
 
 AT_FIRST = 3
 """So many sentences are shown unless the user asks for another number."""
@@ -26,9 +26,9 @@ class Samples:
         trainer: the training to look at.
         count: how many sentences; fewer where there are not as many.
 
-    >>> from ttutor.translation.corpus import embedded_corpus
-    >>> from ttutor.translation.recipe import TrainingRecipe
-    >>> from ttutor.translation.trainer import Trainer
+    >>> from ttutor.corpora.corpus import embedded_corpus
+    >>> from ttutor.training.recipe import TrainingRecipe
+    >>> from ttutor.training.trainer import Trainer
     >>> recipe = TrainingRecipe.preset("embedded").replace(d_model=16, steps=1)
     >>> trainer = Trainer(embedded_corpus(sizes={"train": 50, "validation": 9, "test": 1}), recipe)
     >>> samples = Samples(trainer, count=2)

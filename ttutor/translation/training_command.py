@@ -10,17 +10,17 @@ from pathlib import Path
 import torch
 import typer
 
-from ttutor.translation.console import MENDABLE, say, teller
-from ttutor.translation.curve import write_curve
-from ttutor.translation.errors import CheckpointError, ProcessLost, RecipeError, TrainingError, TranslationError
+from ttutor.console import MENDABLE, say, teller
+from ttutor.errors import CheckpointError, ProcessLost, RecipeError, TrainingError, TranslationError
+from ttutor.training.curve import write_curve
+from ttutor.training.precision import place, training_device
+from ttutor.training.processes import Processes
+from ttutor.training.progress import Stopped
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.run_folder import RunFacts, RunFolder
+from ttutor.training.trainer import OnValidation, Trainer
 from ttutor.translation.evaluation import exact_match
-from ttutor.translation.precision import place, training_device
-from ttutor.translation.processes import Processes
-from ttutor.translation.progress import Stopped
-from ttutor.translation.recipe import TrainingRecipe
 from ttutor.translation.report import Report
-from ttutor.translation.run_folder import RunFacts, RunFolder
-from ttutor.translation.trainer import OnValidation, Trainer
 from ttutor.translation.training_text import files_for, read_corpus, recipe_for
 from ttutor.translation.translator import Translator
 

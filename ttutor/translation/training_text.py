@@ -4,10 +4,10 @@ import os
 from collections.abc import Mapping
 from pathlib import Path
 
-from ttutor.translation.corpus import Corpus, embedded_corpus, file_corpus
-from ttutor.translation.datasets import DATASETS, find_dataset, known_dataset
-from ttutor.translation.errors import CorpusError, RecipeError
-from ttutor.translation.recipe import TrainingRecipe
+from ttutor.corpora.corpus import Corpus, embedded_corpus, file_corpus
+from ttutor.corpora.datasets import DATASETS, find_dataset, known_dataset
+from ttutor.errors import CorpusError, RecipeError
+from ttutor.training.recipe import TrainingRecipe
 
 EMBEDDED, FILES = "embedded", "files"
 """What a recipe calls a text that is no data set."""

@@ -11,20 +11,20 @@ from pathlib import Path
 
 import torch
 
+from ttutor.corpora.text_style import TextStyle
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
+from ttutor.errors import CheckpointError, CorpusError, SearchError
 from ttutor.generation import Hypothesis, beam_search, greedy_search
+from ttutor.training.batching import pad
+from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
+from ttutor.training.precision import PRECISIONS, products_in, resolve_precision
+from ttutor.training.preparation import model_config
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.run_folder import RunFolder
+from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer
 from ttutor.translation.alignment import CrossAttention, cross_attention
 from ttutor.translation.answer import Translation
-from ttutor.translation.batching import pad
-from ttutor.translation.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
-from ttutor.translation.errors import CheckpointError, CorpusError, SearchError
-from ttutor.translation.precision import PRECISIONS, products_in, resolve_precision
-from ttutor.translation.preparation import model_config
-from ttutor.translation.recipe import TrainingRecipe
-from ttutor.translation.run_folder import RunFolder
-from ttutor.translation.text_style import TextStyle
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
-from ttutor.translation.trainer import Trainer
 
 __all__ = ["Translation", "Translator"]
 

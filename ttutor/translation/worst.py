@@ -3,9 +3,9 @@
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+from ttutor.corpora.corpus import Pair
 from ttutor.translation.alignment import CrossAttention
 from ttutor.translation.answer import Translation
-from ttutor.translation.corpus import Pair
 from ttutor.translation.evaluation import sentence_chrf
 from ttutor.translation.translator import Translator
 

@@ -4,8 +4,8 @@ from typing import Any
 
 from torch import nn
 
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 from ttutor.interop import from_huggingface
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID
 from ttutor.translation.translator import Translator
 from ttutor.widgets.decoding_trace import Speaker
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from torch import nn
 
-from ttutor.translation.tokenizer import BOS_ID, EOS_ID
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 from ttutor.variants.t5 import T5
 
 __all__ = ["MAX_READ", "TextIds"]

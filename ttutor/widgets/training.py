@@ -8,8 +8,8 @@ import numpy as np
 import torch
 import traitlets as t
 
-from ttutor.translation.loss import smoothed_cross_entropy
-from ttutor.translation.schedule import noam_rate, warmup_hold_decline, warmup_then_decline
+from ttutor.training.loss import smoothed_cross_entropy
+from ttutor.training.schedule import noam_rate, warmup_hold_decline, warmup_then_decline
 from ttutor.widgets.base import Explorer, positive, token_list
 
 MAX_TOKENS = 24

@@ -82,7 +82,7 @@ def padding_in_a_mean_of_means(output_weight, parts):
 
 
 def smoothing_by_the_package(vocab_size, floor):
-    from ttutor.translation.loss import smoothing_floor
+    from ttutor.training.loss import smoothing_floor
 
     low, high = 0.0, 1.0
     for _ in range(50):

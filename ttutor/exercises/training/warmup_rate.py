@@ -5,7 +5,7 @@ import math
 from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.exercises.training import warmup_rate_mistakes as wrong
-from ttutor.translation.schedule import noam_rate
+from ttutor.training.schedule import noam_rate
 
 
 def warmup_rate(step: int, d_model: int, warmup: int, factor: float) -> float:

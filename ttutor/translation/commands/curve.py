@@ -22,8 +22,8 @@ def curve(
 ) -> None:
     """Draw training loss, validation loss and learning rate of one run or several, finished or not."""
     with plain_errors():
-        from ttutor.translation.curve import write_curve
-        from ttutor.translation.run_folder import RunFolder
+        from ttutor.training.curve import write_curve
+        from ttutor.training.run_folder import RunFolder
 
         folders = [RunFolder(path) for path in run or [latest_run()]]
         picture = output or (folders[0].curve if len(folders) == 1 else Path("curve.svg"))

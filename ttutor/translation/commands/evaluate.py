@@ -6,8 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ttutor.console import say
 from ttutor.translation.commands.shared import Folder, latest_run, load_translator, plain_errors
-from ttutor.translation.console import say
 
 if TYPE_CHECKING:
     from ttutor.translation.evaluation import Evaluation
@@ -36,9 +36,9 @@ def evaluate(
 ) -> None:
     """Score a trained model: BLEU and chrF with sacreBLEU's signatures, exact matches, and the worst sentences."""
     with plain_errors():
+        from ttutor.corpora.text_files import check_output, write_text
         from ttutor.translation.evaluation import evaluate as score
         from ttutor.translation.evaluation_text import evaluation_text
-        from ttutor.translation.text_files import check_output, write_text
         from ttutor.translation.worst import worst_sentences
 
         if output is not None:

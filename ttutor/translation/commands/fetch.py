@@ -5,8 +5,8 @@ from typing import Annotated
 
 import typer
 
+from ttutor.console import say, teller
 from ttutor.translation.commands.shared import plain_errors
-from ttutor.translation.console import say, teller
 
 
 def fetch(
@@ -26,9 +26,9 @@ def fetch(
 ) -> None:
     """Download a data set, checked by its checksums; goes on where an earlier download broke off."""
     with plain_errors():
-        from ttutor.translation.datasets import data_root, fetch_command, known_dataset
-        from ttutor.translation.download_bar import DownloadBar
-        from ttutor.translation.fetch import fetch_dataset
+        from ttutor.corpora.datasets import data_root, fetch_command, known_dataset
+        from ttutor.corpora.download_bar import DownloadBar
+        from ttutor.corpora.fetch import fetch_dataset
 
         dataset, pairs, tell = known_dataset(name), languages or [], teller(quiet)
         folder = data_root(data_dir) / dataset.name

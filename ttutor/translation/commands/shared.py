@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from ttutor.translation.console import fail, plain_output, say
+from ttutor.console import fail, plain_output, say
 
 if TYPE_CHECKING:
     from ttutor.translation.translator import Translator
@@ -21,7 +21,7 @@ Folder = Annotated[
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Say what is wrong in one message and leave with code 2; a traceback helps nobody who mistyped a path."""
-    from ttutor.translation.errors import TranslationError
+    from ttutor.errors import TranslationError
 
     try:
         with plain_output():
@@ -48,7 +48,7 @@ def latest_run() -> Path:
     Raises:
         CheckpointError: there is none.
     """
-    from ttutor.translation.errors import CheckpointError
+    from ttutor.errors import CheckpointError
 
     runs = sorted(DEFAULT_RUNS.glob("*/run.json"), key=lambda path: path.stat().st_mtime)
     if not runs:

@@ -11,8 +11,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from ttutor.console import say
 from ttutor.translation.commands.shared import Folder, latest_run, load_translator, plain_errors
-from ttutor.translation.console import say
 
 if TYPE_CHECKING:
     from ttutor.translation.translator import Translation
@@ -45,7 +45,7 @@ def translate(
     program reads it better by --json.
     """
     with plain_errors():
-        from ttutor.translation.text_files import check_output, write_text
+        from ttutor.corpora.text_files import check_output, write_text
 
         if output is not None:
             check_output(output)
@@ -101,7 +101,7 @@ def sentence_groups(sentences: list[str] | None, input_file: Path | None) -> Ite
     Raises:
         CorpusError: there are arguments and a file, there is no input, or it cannot be read.
     """
-    from ttutor.translation.errors import CorpusError
+    from ttutor.errors import CorpusError
 
     if sentences and input_file is not None:
         raise CorpusError("sentences were given both as arguments and by --input: give one or the other")
@@ -114,8 +114,8 @@ def lines_of(input_file: Path | None) -> Iterator[list[str]]:
     Raises:
         CorpusError: there is no input, it cannot be read, or a line is not UTF-8.
     """
-    from ttutor.translation.errors import CorpusError
-    from ttutor.translation.text_files import open_text, read_groups
+    from ttutor.corpora.text_files import open_text, read_groups
+    from ttutor.errors import CorpusError
 
     if input_file is None and sys.stdin is None:
         raise CorpusError("there is no input: give the sentences as arguments, or one a line through a pipe")

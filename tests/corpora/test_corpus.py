@@ -1,0 +1,168 @@
+"""Reading text files: what is read, what is skipped and counted, what is refused, and with which words."""
+
+import gzip
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ttutor.corpora.corpus import (
+    MAX_CHARACTERS,
+    MAX_WORDS,
+    embedded_corpus,
+    file_corpus,
+    hold_out,
+    read_lines,
+    read_pairs,
+)
+from ttutor.errors import CorpusError
+
+
+def write(path, *lines: str, end: str = "\n"):
+    path.write_bytes("".join(line + end for line in lines).encode())
+    return path
+
+
+@pytest.fixture
+def files(tmp_path):
+    source = write(tmp_path / "a.en", *(f"sentence {number}" for number in range(50)))
+    target = write(tmp_path / "a.fr", *(f"phrase {number}" for number in range(50)))
+    return source, target
+
+
+def test_pairs_are_read_in_order(files):
+    pairs, skips = read_pairs(*files)
+    assert pairs[:2] == [("sentence 0", "phrase 0"), ("sentence 1", "phrase 1")]
+    assert len(pairs) == 50
+    assert not skips
+
+
+def test_gzip_and_plain_read_alike(files, tmp_path):
+    packed = tmp_path / "a.en.gz"
+    packed.write_bytes(gzip.compress(files[0].read_bytes()))
+    assert read_lines(packed) == read_lines(files[0])
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_line_ends_of_every_system(tmp_path, end):
+    assert read_lines(write(tmp_path / "x", "un", "deux", end=end)) == ["un", "deux"]
+
+
+def test_a_byte_order_mark_and_a_missing_last_line_end_do_not_matter(tmp_path):
+    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfun\ndeux")
+    assert read_lines(tmp_path / "x") == ["un", "deux"]
+
+
+@pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x0c", "\x85"])
+def test_only_a_line_feed_ends_a_line(tmp_path, separator):
+    assert read_lines(write(tmp_path / "x", f"one{separator}sentence")) == [f"one{separator}sentence"]
+
+
+@given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1), min_size=1))
+def test_any_text_comes_back_as_it_was_written(tmp_path_factory, lines):
+    if not "".join(lines).encode().strip() or lines[0].startswith("\ufeff"):
+        return
+    path = write(tmp_path_factory.mktemp("corpus") / "x", *lines)
+    assert read_lines(path) == lines
+
+
+def test_unequal_line_counts_name_both(tmp_path):
+    source, target = write(tmp_path / "a.en", "one", "two", "three"), write(tmp_path / "a.fr", "un", "deux")
+    with pytest.raises(CorpusError, match=r"a\.en has 3 lines and .*a\.fr has 2"):
+        read_pairs(source, target)
+
+
+@pytest.mark.parametrize("content", [b"", b"\n\n", b"   \n"])
+def test_an_empty_file_is_named(tmp_path, files, content):
+    (tmp_path / "empty").write_bytes(content)
+    with pytest.raises(CorpusError, match="empty is empty"):
+        read_pairs(tmp_path / "empty", files[1])
+
+
+def test_a_missing_file_is_named(tmp_path, files):
+    with pytest.raises(CorpusError, match=r"there is no file .*nowhere\.en"):
+        read_pairs(tmp_path / "nowhere.en", files[1])
+
+
+def test_a_folder_instead_of_a_file_is_named(tmp_path, files):
+    with pytest.raises(CorpusError, match="cannot be read"):
+        read_pairs(tmp_path, files[1])
+
+
+def test_bytes_that_are_not_utf8_are_named_by_line_and_byte(tmp_path, files):
+    (tmp_path / "latin").write_bytes("bon\nl'été\n".encode("latin-1"))
+    with pytest.raises(CorpusError, match="not UTF-8: line 2, byte 3 is 0xe9"):
+        read_pairs(tmp_path / "latin", files[1])
+
+
+@pytest.mark.parametrize(
+    "damage", [lambda data: data[:-10], lambda data: b"plain text", lambda data: data[:20] + b"\0" * 30]
+)
+def test_a_damaged_gzip_file_is_named(tmp_path, damage):
+    path = tmp_path / "a.gz"
+    path.write_bytes(damage(gzip.compress(b"sentence number one\n" * 100)))
+    with pytest.raises(CorpusError, match="cannot be decompressed"):
+        read_lines(path)
+
+
+def test_empty_and_absurdly_long_lines_are_skipped_and_counted(tmp_path):
+    long, many = "x" * (MAX_CHARACTERS + 1), "a " * (MAX_WORDS + 1)
+    source = write(tmp_path / "a.en", "one", "", "three", "four", "  ", "six")
+    target = write(tmp_path / "a.fr", "un", "deux", long, many, "cinq", "six")
+    pairs, skips = read_pairs(source, target)
+    assert pairs == [("one", "un"), ("six", "six")]
+    assert (skips.empty, skips.too_long) == (2, 2)
+    assert str(skips) == "2 with an empty line and 2 with a line over 1,000 characters or 150 words"
+
+
+def test_lines_at_the_limit_are_kept(tmp_path):
+    source = write(tmp_path / "a.en", "x" * MAX_CHARACTERS, " ".join("a" * MAX_WORDS))
+    assert len(read_pairs(source, source)[0]) == 2
+
+
+def test_nothing_left_is_an_error(tmp_path):
+    source, target = write(tmp_path / "a.en", "one", ""), write(tmp_path / "a.fr", "", "deux")
+    with pytest.raises(CorpusError, match="no sentence pair is left .* 2 with an empty line"):
+        read_pairs(source, target)
+
+
+def test_skips_are_reported_in_the_corpus_notes(tmp_path):
+    lines = [str(number) for number in range(40)]
+    source, target = write(tmp_path / "a.en", *lines, "x"), write(tmp_path / "a.fr", *lines, "")
+    assert any("1 with an empty line" in note for note in file_corpus(source, target).notes)
+    notes = file_corpus(source, source, validation=(source, target)).notes
+    assert notes == ("a.en, a.fr: skipped pairs: 1 with an empty line.",)
+
+
+def test_without_validation_files_pairs_are_held_out_the_same_each_time(files):
+    first, second, other = file_corpus(*files), file_corpus(*files), file_corpus(*files, seed=1)
+    assert first == second
+    assert first.validation != other.validation
+    assert (len(first.train), len(first.validation)) == (48, 2)
+    assert not set(first.train) & set(first.validation)
+
+
+def test_validation_and_test_files_are_used_where_given(files, tmp_path):
+    extra = write(tmp_path / "v.en", "eins"), write(tmp_path / "v.fr", "zwei")
+    corpus = file_corpus(*files, validation=extra, test=extra)
+    assert corpus.validation == corpus.test == [("eins", "zwei")]
+    assert len(corpus.train) == 50
+
+
+def test_one_pair_cannot_be_split():
+    with pytest.raises(CorpusError, match="at least 2 sentence pairs .* found 1"):
+        hold_out([("a", "b")], seed=0)
+
+
+def test_the_fingerprint_changes_with_any_sentence_and_with_the_split(files, tmp_path):
+    corpus = file_corpus(*files)
+    moved = type(corpus)(corpus.name, corpus.train[1:], corpus.validation + corpus.train[:1])
+    changed = type(corpus)(corpus.name, [("sentence 0.", "phrase 0"), *corpus.train[1:]], corpus.validation)
+    assert len({one.fingerprint() for one in (corpus, moved, changed)}) == 3
+    assert corpus.fingerprint() == file_corpus(*files).fingerprint()
+
+
+def test_the_embedded_corpus_holds_the_grammar_s_sentences():
+    corpus = embedded_corpus(sizes={"train": 5, "validation": 2, "test": 1})
+    assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == (5, 2, 1)
+    assert all(isinstance(sentence, str) for pair in corpus.train for sentence in pair)

@@ -1,0 +1,155 @@
+"""Word forms, against tables written by hand."""
+
+import pytest
+
+from ttutor.corpora.lexicon import ADJECTIVES, NOUNS, VERBS
+from ttutor.corpora.morphology import begins_with_vowel_sound, contract, elide, english_article
+
+NOUN = {noun.english: noun for noun in NOUNS}
+ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}
+VERB = {verb.english: verb for verb in VERBS}
+
+PLURALS = [
+    # English singular, English plural, French singular, French plural, gender
+    ("car", "cars", "voiture", "voitures", "f"),
+    ("horse", "horses", "cheval", "chevaux", "m"),
+    ("newspaper", "newspapers", "journal", "journaux", "m"),
+    ("animal", "animals", "animal", "animaux", "m"),
+    ("eye", "eyes", "œil", "yeux", "m"),
+    ("bird", "birds", "oiseau", "oiseaux", "m"),
+    ("castle", "castles", "château", "châteaux", "m"),
+    ("knife", "knives", "couteau", "couteaux", "m"),
+    ("game", "games", "jeu", "jeux", "m"),
+    ("owl", "owls", "hibou", "hiboux", "m"),
+    ("nose", "noses", "nez", "nez", "m"),
+    ("bear", "bears", "ours", "ours", "m"),
+    ("hero", "heroes", "héros", "héros", "m"),
+    ("mouse", "mice", "souris", "souris", "f"),
+    ("child", "children", "enfant", "enfants", "m"),
+    ("man", "men", "homme", "hommes", "m"),
+    ("woman", "women", "femme", "femmes", "f"),
+    ("foot", "feet", "pied", "pieds", "m"),
+    ("tooth", "teeth", "dent", "dents", "f"),
+    ("goose", "geese", "oie", "oies", "f"),
+    ("wolf", "wolves", "loup", "loups", "m"),
+    ("leaf", "leaves", "feuille", "feuilles", "f"),
+    ("baby", "babies", "bébé", "bébés", "m"),
+    ("city", "cities", "ville", "villes", "f"),
+    ("story", "stories", "histoire", "histoires", "f"),
+    ("university", "universities", "université", "universités", "f"),
+    ("church", "churches", "église", "églises", "f"),
+    ("witch", "witches", "sorcière", "sorcières", "f"),
+    ("fox", "foxes", "renard", "renards", "m"),
+    ("tomato", "tomatoes", "tomate", "tomates", "f"),
+    ("butterfly", "butterflies", "papillon", "papillons", "m"),
+]
+
+AGREEMENT = [
+    # masculine singular, feminine singular, masculine plural, feminine plural
+    ("red", "rouge", "rouge", "rouges", "rouges"),
+    ("green", "vert", "verte", "verts", "vertes"),
+    ("blue", "bleu", "bleue", "bleus", "bleues"),
+    ("white", "blanc", "blanche", "blancs", "blanches"),
+    ("grey", "gris", "grise", "gris", "grises"),
+    ("black", "noir", "noire", "noirs", "noires"),
+    ("dry", "sec", "sèche", "secs", "sèches"),
+    ("happy", "heureux", "heureuse", "heureux", "heureuses"),
+    ("curious", "curieux", "curieuse", "curieux", "curieuses"),
+    ("active", "actif", "active", "actifs", "actives"),
+    ("proud", "fier", "fière", "fiers", "fières"),
+    ("loyal", "loyal", "loyale", "loyaux", "loyales"),
+    ("tired", "fatigué", "fatiguée", "fatigués", "fatiguées"),
+    ("small", "petit", "petite", "petits", "petites"),
+    ("big", "grand", "grande", "grands", "grandes"),
+    ("good", "bon", "bonne", "bons", "bonnes"),
+    ("pretty", "joli", "jolie", "jolis", "jolies"),
+    ("beautiful", "beau", "belle", "beaux", "belles"),
+    ("old", "vieux", "vieille", "vieux", "vieilles"),
+    ("new", "nouveau", "nouvelle", "nouveaux", "nouvelles"),
+    ("young", "jeune", "jeune", "jeunes", "jeunes"),
+    ("strange", "étrange", "étrange", "étranges", "étranges"),
+]
+
+CONJUGATION = [
+    # English, with he; then je, il, nous, ils
+    ("sleep", "sleeps", "dors dort dormons dorment"),
+    ("cry", "cries", "pleure pleure pleurons pleurent"),
+    ("watch", "watches", "regarde regarde regardons regardent"),
+    ("look for", "looks for", "cherche cherche cherchons cherchent"),
+    ("eat", "eats", "mange mange mangeons mangent"),
+    ("swim", "swims", "nage nage nageons nagent"),
+    ("buy", "buys", "achète achète achetons achètent"),
+    ("see", "sees", "vois voit voyons voient"),
+    ("take", "takes", "prends prend prenons prennent"),
+    ("want", "wants", "veux veut voulons veulent"),
+    ("follow", "follows", "suis suit suivons suivent"),
+    ("choose", "chooses", "choisis choisit choisissons choisissent"),
+    ("disappear", "disappears", "disparais disparaît disparaissons disparaissent"),
+    ("wait", "waits", "attends attend attendons attendent"),
+]
+
+
+@pytest.mark.parametrize(("english", "english_plural", "french", "french_plural", "gender"), PLURALS)
+def test_nouns_form_their_plurals(english, english_plural, french, french_plural, gender):
+    noun = NOUN[english]
+    assert (noun.in_english(True), noun.in_french(False), noun.in_french(True), noun.gender) == (
+        english_plural,
+        french,
+        french_plural,
+        gender,
+    )
+
+
+@pytest.mark.parametrize(("english", "masculine", "feminine", "masculines", "feminines"), AGREEMENT)
+def test_adjectives_agree(english, masculine, feminine, masculines, feminines):
+    adjective = ADJECTIVE[english]
+    forms = [adjective.in_french(gender, plural) for plural in (False, True) for gender in "mf"]
+    assert forms == [masculine, feminine, masculines, feminines]
+
+
+@pytest.mark.parametrize(("english", "third", "french"), CONJUGATION)
+def test_verbs_are_conjugated(english, third, french):
+    verb = VERB[english]
+    assert (verb.in_english(False), verb.in_english(True)) == (english, third)
+    persons = [(1, False), (3, False), (1, True), (3, True)]
+    assert [verb.in_french(person, plural) for person, plural in persons] == french.split()
+
+
+@pytest.mark.parametrize(
+    ("word", "article"),
+    [("car", "a"), ("apple", "an"), ("hour", "an"), ("honest", "an"), ("university", "a"), ("useful", "a")],
+)
+def test_english_article_follows_the_sound(word, article):
+    assert english_article(word) == article
+
+
+@pytest.mark.parametrize(
+    "word", ["homme", "hôtel", "heure", "histoire", "honnête", "œil", "yeux", "île", "étoile", "idée"]
+)
+def test_elision_before_vowels_and_mute_h(word):
+    assert begins_with_vowel_sound(word)
+    assert elide("de", word) == f"d'{word}"
+
+
+@pytest.mark.parametrize("word", ["hibou", "hiboux", "héros", "chat", "nouvel"])
+def test_no_elision_before_consonants_and_aspirated_h(word):
+    assert elide("le", word) == f"le {word}"
+
+
+@pytest.mark.parametrize(
+    ("phrase", "joined"),
+    [
+        ("le hibou", "près du hibou"),
+        ("la maison", "près de la maison"),
+        ("l'arbre", "près de l'arbre"),
+        ("les yeux", "près des yeux"),
+        ("un arbre", "près d'un arbre"),
+        ("des voitures", "près de voitures"),
+        ("des îles", "près d'îles"),
+        ("cet homme", "près de cet homme"),
+        ("mon étoile", "près de mon étoile"),
+        ("de petits chiens", "près de petits chiens"),
+    ],
+)
+def test_de_contracts_with_what_follows(phrase, joined):
+    assert contract("près de", phrase) == joined

@@ -1,0 +1,95 @@
+"""Batches: within budget, nothing lost, nothing twice, resumable."""
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from ttutor.errors import CorpusError
+from ttutor.training.batching import BucketedBatches, make_batch, pad
+
+SEQUENCES = st.lists(st.integers(4, 99), min_size=1, max_size=12)
+PAIRS = st.lists(st.tuples(SEQUENCES, SEQUENCES), min_size=1, max_size=60)
+
+
+def rows(batch):
+    """The pairs of a batch, their marks and padding taken off."""
+    strip = [[token for token in row.tolist() if token not in (PAD_ID, BOS_ID, EOS_ID)] for row in batch.source]
+    target = [[token for token in row.tolist() if token not in (PAD_ID, BOS_ID, EOS_ID)] for row in batch.target_out]
+    return list(zip(strip, target, strict=True))
+
+
+@given(PAIRS, st.integers(13, 60), st.integers(0, 5))
+def test_every_pair_comes_exactly_once_and_no_batch_is_over_budget(pairs, budget, seed):
+    batches = BucketedBatches(pairs, budget, seed)
+    seen = []
+    for batch in batches.epoch(0):
+        assert batch.source.numel() <= budget
+        assert batch.target_out.numel() <= budget
+        seen += rows(batch)
+    assert sorted(seen) == sorted((list(source), list(target)) for source, target in pairs)
+
+
+@given(PAIRS, st.integers(0, 3), st.integers(0, 3))
+def test_an_epoch_can_be_taken_up_anywhere(pairs, epoch, start):
+    batches = BucketedBatches(pairs, 40, seed=1)
+    whole = [batch.source.tolist() for batch in batches.epoch(epoch)]
+    again = BucketedBatches(pairs, 40, seed=1)
+    assert [batch.source.tolist() for batch in again.epoch(epoch, start)] == whole[start:]
+
+
+def test_the_order_follows_from_seed_and_epoch():
+    pairs = [([4 + number % 7] * (1 + number % 5), [5] * (1 + number % 3)) for number in range(80)]
+
+    def order(seed, epoch):
+        return BucketedBatches(pairs, 30, seed).plan(epoch)
+
+    assert order(0, 0) == order(0, 0)
+    assert order(0, 0) != order(0, 1)
+    assert order(0, 0) != order(1, 0)
+
+
+def test_every_epoch_has_the_same_number_of_batches():
+    pairs = [([4] * (1 + number % 11), [5] * (1 + number % 13)) for number in range(300)]
+    batches = BucketedBatches(pairs, 64)
+    assert len({batches.per_epoch(epoch) for epoch in range(10)}) == 1
+
+
+def test_the_target_is_shifted_by_one():
+    batch = make_batch([([7, 8], [9, 10]), ([7], [9])])
+    assert batch.source.tolist() == [[7, 8, EOS_ID], [7, EOS_ID, PAD_ID]]
+    assert batch.target_in.tolist() == [[BOS_ID, 9, 10], [BOS_ID, 9, PAD_ID]]
+    assert batch.target_out.tolist() == [[9, 10, EOS_ID], [9, EOS_ID, PAD_ID]]
+    assert batch.n_target_tokens == int((batch.target_out != PAD_ID).sum()) == 5
+
+
+def test_pad_keeps_the_tokens_and_fills_the_rest():
+    assert torch.equal(pad([[5, 6], [7]]), torch.tensor([[5, 6], [7, PAD_ID]]))
+
+
+def test_sorting_by_length_leaves_little_padding():
+    random = torch.Generator().manual_seed(0)
+    lengths = torch.randint(2, 30, (2000, 2), generator=random).tolist()
+    pairs = [([4] * source, [5] * target) for source, target in lengths]
+    bucketed = BucketedBatches(pairs, 1000)
+    unsorted = sum(30 for _ in pairs)
+    assert bucketed.real_share() > 0.9
+    assert bucketed.real_share() > 1.5 * sum(target + 1 for _, target in lengths) / unsorted
+    counted = [(batch.n_target_tokens, batch.target_out.numel()) for batch in bucketed.epoch(0)]
+    assert bucketed.real_share() == pytest.approx(sum(real for real, _ in counted) / sum(all_ for _, all_ in counted))
+
+
+def test_a_pair_over_the_budget_is_named():
+    with pytest.raises(CorpusError, match="pair 2 has 6 tokens, but a batch may hold 5"):
+        BucketedBatches([([4], [5]), ([4] * 5, [5])], max_tokens=5)
+
+
+def test_no_pair_is_an_error():
+    with pytest.raises(CorpusError, match="no sentence pair"):
+        BucketedBatches([], max_tokens=5)
+
+
+def test_nothing_to_pad_is_named():
+    with pytest.raises(ValueError, match="expected at least one sequence"):
+        pad([])

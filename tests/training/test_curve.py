@@ -1,0 +1,247 @@
+"""The curve of a training: the right numbers, the same bytes, and a message where there is nothing to draw."""
+
+import builtins
+import errno
+import json
+import math
+import os
+import sys
+import xml.etree.ElementTree as tree
+
+import pytest
+from typer.testing import CliRunner
+
+from ttutor import cli
+from ttutor.errors import CheckpointError, CurveError
+from ttutor.training.curve import draw, write_curve
+from ttutor.training.run_folder import RunFolder
+from ttutor.translation import training_command
+
+pytest.importorskip("matplotlib")
+
+
+def records(*losses: float, every: int = 50) -> list[dict]:
+    return [
+        {
+            "step": every * number,
+            "seconds": 30.0 * number,
+            "learning_rate": 1e-3 / number,
+            "training_loss": loss + 1,
+            "validation_loss": loss,
+        }
+        for number, loss in enumerate(losses, start=1)
+    ]
+
+
+@pytest.fixture
+def run_of(begin):
+    """A run's folder with these records: `run_of("name", records)`."""
+
+    def make(name: str, lines: list) -> RunFolder:
+        folder = begin(name).folder
+        folder.metrics.write_text("".join(line if isinstance(line, str) else json.dumps(line) + "\n" for line in lines))
+        return folder
+
+    return make
+
+
+@pytest.fixture
+def curve(tmp_path, monkeypatch, as_readers_run_it):
+    """Run `ttutor curve` in an empty folder."""
+    monkeypatch.chdir(tmp_path)
+    app = cli.build_app()
+
+    def run(*arguments: object, code: int = 0):
+        result = CliRunner().invoke(app, ["curve", *map(str, arguments)])
+        assert result.exit_code == code, result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
+
+    return run
+
+
+def lines_of(axes) -> dict[str, list]:
+    return {line.get_label(): line.get_xydata().tolist() for line in axes.lines}
+
+
+def labels(path) -> str:
+    """The texts of an SVG picture, which Matplotlib keeps in comments beside their outlines."""
+    parser = tree.XMLParser(target=tree.TreeBuilder(insert_comments=True))
+    nodes = tree.parse(path, parser).iter()
+    return "\n".join(node.text.strip() for node in nodes if node.tag is tree.Comment)
+
+
+def test_every_number_is_drawn_where_it_belongs():
+    losses, rate = draw({"a": records(3.0, 1.5, 2.0)}).axes
+    drawn = lines_of(losses)
+    assert drawn["training"] == [[50, 4.0], [100, 2.5], [150, 3.0]]
+    assert drawn["validation (lowest 1.500 at step 100)"] == [[50, 3.0], [100, 1.5], [150, 2.0]]
+    assert [line.get_ydata().tolist() for line in rate.lines] == [[1e-3, 1e-3 / 2, 1e-3 / 3]]
+
+
+def test_the_second_axis_counts_minutes():
+    figure = draw({"a": records(3.0, 2.0)})
+    (minutes,) = figure.axes[0].child_axes
+    figure.draw_without_rendering()
+    left, right = figure.axes[0].get_xlim()
+    assert minutes.get_xlabel() == "minutes"
+    assert minutes.get_xlim() == pytest.approx((left / 100, right / 100))  # 50 steps in half a minute
+
+
+def test_minutes_that_run_unevenly_or_backwards_still_make_an_axis():
+    lines = records(3.0, 2.5, 2.0, 1.9)
+    lines[1]["seconds"], lines[2]["seconds"] = 20.0, math.nan
+    figure = draw({"a": lines})
+    figure.draw_without_rendering()
+    assert figure.axes[0].child_axes
+    for one in lines:
+        del one["seconds"]
+    assert not draw({"a": lines}).axes[0].child_axes
+
+
+def test_a_record_that_is_no_number_leaves_a_gap():
+    lines = records(3.0, 2.0, 1.0)
+    lines[1] |= {"validation_loss": math.nan, "training_loss": math.inf, "learning_rate": None}
+    losses, rate = draw({"a": lines}).axes
+    for line in (*losses.lines, *rate.lines):
+        assert [math.isnan(value) for value in line.get_ydata()] == [False, True, False]
+    assert "validation (lowest 1.000 at step 150)" in lines_of(losses)
+
+
+def test_records_without_a_single_number_are_drawn_empty(run_of, tmp_path):
+    write_curve([run_of("a", [{"step": 5}, {"step": 10, "validation_loss": math.nan}])], tmp_path / "a.svg")
+    assert "validation" in labels(tmp_path / "a.svg")
+
+
+def test_one_record_is_seen():
+    losses, _ = draw({"a": records(2.0)}).axes
+    assert {line.get_marker() for line in losses.lines} == {"o"}
+
+
+def test_the_same_metrics_give_the_same_bytes(run_of, tmp_path):
+    folder = run_of("a", records(3.0, 2.0))
+    for suffix in ("svg", "pdf", "png"):
+        one, other = tmp_path / f"one.{suffix}", tmp_path / f"other.{suffix}"
+        write_curve([folder], one)
+        write_curve([folder], other)
+        assert one.read_bytes() == other.read_bytes()
+    assert "<dc:date>" not in (tmp_path / "one.svg").read_text()
+
+
+def test_the_look_is_the_course_s_and_stays_inside(run_of, tmp_path):
+    import matplotlib
+
+    before = dict(matplotlib.rcParams)
+    with matplotlib.rc_context({"lines.linewidth": 9.0}):
+        write_curve([run_of("a", records(3.0, 2.0))], tmp_path / "a.svg")
+    assert dict(matplotlib.rcParams) == before
+    text = (tmp_path / "a.svg").read_text()
+    assert "#d55e00" in text
+    assert "stroke-width: 9" not in text
+
+
+def test_damaged_lines_and_steps_told_twice_are_put_right(run_of, tmp_path):
+    lines = [*records(3.0, 2.0), '{"step": 60, "trai\n', "[]\n", records(1.0)[0]]
+    write_curve([run_of("a", lines)], tmp_path / "a.svg")
+    assert "validation (lowest 1.000 at step 50)" in labels(tmp_path / "a.svg")
+
+
+def test_the_command_draws_the_last_run_into_its_folder(curve, tmp_path, begin):
+    folder = begin("ttutor-runs/mine").folder
+    folder.add_metrics(records(2.0)[0])
+    assert curve().stdout == f"{os.path.join('ttutor-runs', 'mine', 'curve.svg')}\n"
+    assert "mine" in labels(folder.curve)
+    assert "minutes" in labels(folder.curve)
+
+
+def test_several_runs_are_overlaid_and_told_apart(curve, run_of, tmp_path):
+    one, other = run_of("one", records(3.0, 2.0)), run_of("other", records(2.5))
+    assert curve("--run", one.path, "--run", other.path).stdout == "curve.svg\n"
+    text = labels(tmp_path / "curve.svg")
+    assert "one: validation (lowest 2.000 at step 100)" in text
+    assert "other: validation (lowest 2.500 at step 50)" in text
+    same = run_of("deeper/one", records(1.0))
+    curve("--run", one.path, "--run", same.path, "--output", "same.svg")
+    assert f"2: {same.path}: training" in labels(tmp_path / "same.svg")
+
+
+@pytest.mark.parametrize("name", ["$a$", "_a", "语言", "a\nb"])
+def test_a_run_may_have_any_name(curve, run_of, tmp_path, name):
+    one, other = run_of(name, records(3.0)), run_of("other", records(2.5))
+    curve("--run", one.path)
+    curve("--run", one.path, "--run", other.path)
+    shown = "a\N{REPLACEMENT CHARACTER}b" if "\n" in name else name
+    assert f"{shown}: training" in labels(tmp_path / "curve.svg")
+
+
+def test_what_cannot_be_drawn_is_one_message_and_code_2(curve, run_of, tmp_path):
+    empty, full = run_of("empty", []), run_of("full", records(2.0))
+    assert "there is no trained model under ttutor-runs" in curve(code=2).output
+    assert "there is no trained model in nowhere" in curve("--run", "nowhere", code=2).output
+    assert "metrics.jsonl holds no validation yet" in curve("--run", empty.path, code=2).output
+    assert "the first comes after 5 steps" in curve("--run", full.path, "--run", empty.path, code=2).output
+    assert "must end in .svg, .pdf, .png" in curve("--run", full.path, "--output", "curve.gif", code=2).output
+    assert "cannot write" in curve("--run", full.path, "--output", tmp_path / "no/where.svg", code=2).output
+    full.metrics.unlink()
+    assert "holds no validation yet" in curve("--run", full.path, code=2).output
+
+
+def without_matplotlib(monkeypatch):
+    real = builtins.__import__
+
+    def refuse(name, *arguments, **options):
+        if name.partition(".")[0] == "matplotlib":
+            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
+        return real(name, *arguments, **options)
+
+    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
+        monkeypatch.delitem(sys.modules, name)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
+    monkeypatch.setattr(builtins, "__import__", refuse)
+
+
+def test_without_matplotlib_the_extra_is_named(run_of, tmp_path, monkeypatch):
+    folder = run_of("a", records(2.0))
+    without_matplotlib(monkeypatch)
+    with pytest.raises(CurveError, match=r'pip install "ttutor\[widgets\]"'):
+        write_curve([folder], tmp_path / "a.svg")
+
+
+def finished(begin) -> RunFolder:
+    """A training that has come to its end, and its curve drawn."""
+    trainer = begin()
+    trainer.run()
+    training_command.draw_curve(trainer, print)
+    return trainer.folder
+
+
+@pytest.mark.trainer
+def test_a_training_draws_its_curve_at_the_end(begin, capsys):
+    folder = finished(begin)
+    assert "validation" in labels(folder.curve)
+    assert f"drawn: {folder.curve}" in capsys.readouterr().out
+
+
+@pytest.mark.trainer
+def test_a_training_without_matplotlib_ends_silently_without_a_curve(begin, monkeypatch, capsys):
+    without_matplotlib(monkeypatch)
+    assert not finished(begin).curve.exists()
+    assert capsys.readouterr() == ("", "")
+
+
+@pytest.mark.trainer
+def test_a_training_does_not_fail_for_the_lack_of_a_picture(begin, monkeypatch, capsys):
+    trainer = begin()
+    trainer.run()
+
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr(os, "fsync", full)
+    training_command.draw_curve(trainer, print)
+    told = capsys.readouterr()
+    assert "Warning: the training is saved, but not its curve: cannot write" in told.err
+    assert told.out == ""
+    assert not trainer.folder.curve.exists()
+    with pytest.raises(CheckpointError, match="No space left"):
+        write_curve([trainer.folder], trainer.folder.curve)

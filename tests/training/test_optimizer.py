@@ -1,0 +1,106 @@
+"""The optimizers of a training: who changes what, what Muon does to a matrix, and going on where they stood."""
+
+import pytest
+import torch
+
+from tests.training.tiny import tiny_corpus, tiny_recipe
+from ttutor.training.optimizer import Optimizers, matrices_of_layers
+from ttutor.training.parallel_batches import ParallelBatches
+from ttutor.training.trainer import Trainer
+from ttutor.transformer import Transformer, TransformerConfig
+
+CONFIG = TransformerConfig(vocab_size=30, d_model=8, n_heads=2, n_layers=2, d_ff=12, dropout=0.0, max_len=9)
+
+
+def build(kind: str, weight_decay: float = 0.0, n_places: int = 2) -> tuple[Transformer, Optimizers]:
+    torch.manual_seed(0)
+    model = Transformer(CONFIG)
+    return model, Optimizers(model, kind, weight_decay, ParallelBatches(n_places, seed=0))
+
+
+def give_gradients(model: Transformer, seed: int) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    for parameter in model.parameters():
+        parameter.grad = torch.randn(parameter.shape, generator=generator)
+
+
+def copies(model: Transformer) -> dict[str, torch.Tensor]:
+    return {name: parameter.detach().clone() for name, parameter in model.named_parameters()}
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+@pytest.mark.parametrize("n_places", [1, 2, 3])
+def test_every_parameter_belongs_to_one_optimizer(kind, n_places):
+    model, optimizers = build(kind, n_places=n_places)
+    held = [parameter for part in optimizers.parts for group in part.param_groups for parameter in group["params"]]
+    assert len(held) == len(list(model.parameters()))
+    assert {id(parameter) for parameter in held} == {id(parameter) for parameter in model.parameters()}
+
+
+def test_muon_takes_the_matrices_of_the_layers_and_nothing_else():
+    model, optimizers = build("muon")
+    held = {id(p) for part in optimizers.parts[1:] for group in part.param_groups for p in group["params"]}
+    names = {name for name, parameter in model.named_parameters() if id(parameter) in held}
+    assert len(names) == len(matrices_of_layers(model)) == 2 * (4 + 2) + 2 * (8 + 2)
+    assert all(name.endswith(".weight") and name.startswith(("encoder.layers", "decoder.layers")) for name in names)
+
+
+def test_adamw_is_torch_s_own_over_all_parameters():
+    model, optimizers = build("adamw", weight_decay=0.1)
+    other, _ = build("adamw")
+    theirs = torch.optim.AdamW(other.parameters(), lr=0.01, betas=(0.9, 0.98), eps=1e-9, weight_decay=0.1)
+    for seed in range(3):
+        give_gradients(model, seed)
+        give_gradients(other, seed)
+        optimizers.step(0.01)
+        theirs.step()
+    for mine, wanted in zip(model.parameters(), other.parameters(), strict=True):
+        torch.testing.assert_close(mine, wanted)
+
+
+def test_muon_s_first_step_goes_equally_far_in_every_direction():
+    """With the singular vectors of the gradient, and a size like that of Adam's steps."""
+    model, optimizers = build("muon")
+    before = copies(model)
+    give_gradients(model, 0)
+    optimizers.step(0.01)
+    for name, parameter in model.encoder.layers[0].named_parameters(prefix="encoder.layers.0"):
+        if parameter.ndim != 2:
+            continue
+        change = (before[name] - parameter.detach()).double()
+        left, sizes, right = torch.linalg.svd(parameter.grad.double(), full_matrices=False)
+        along = (left.T @ change @ right.T) / (0.01 * 0.2 * max(parameter.shape) ** 0.5)
+        steps = along.diagonal()
+        assert 0.2 < steps.min() <= steps.max() < 1.5  # few iterations in bfloat16 bring them near 1, not to it
+        assert steps.max() / steps.min() < 0.5 * sizes.max() / sizes.min()
+        assert (along - torch.diag(steps)).abs().max() < 0.2
+
+
+@pytest.mark.parametrize("kind", ["adamw", "muon"])
+def test_going_on_from_a_stored_state_is_as_if_nothing_had_happened(kind):
+    model, optimizers = build(kind)
+    for seed in range(2):
+        give_gradients(model, seed)
+        optimizers.step(0.01)
+    other, resumed = build(kind)
+    with torch.no_grad():
+        for mine, theirs in zip(other.parameters(), model.parameters(), strict=True):
+            mine.copy_(theirs)
+    resumed.restore({name: tensor.clone() for name, tensor in optimizers.state().items()})
+    for one, which in ((model, optimizers), (other, resumed)):
+        give_gradients(one, 7)
+        which.step(0.01)
+    assert all(torch.equal(mine, theirs) for mine, theirs in zip(other.parameters(), model.parameters(), strict=True))
+
+
+def test_the_number_of_threads_does_not_change_a_training_with_muon():
+    former, ends = torch.get_num_threads(), []
+    try:
+        for n_threads in (1, 2):
+            torch.set_num_threads(n_threads)
+            trainer = Trainer(tiny_corpus(), tiny_recipe(optimizer="muon", steps=6))
+            trainer.run()
+            ends.append(copies(trainer.model))
+    finally:
+        torch.set_num_threads(former)
+    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])

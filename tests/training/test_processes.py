@@ -1,0 +1,308 @@
+"""Training in several processes: the curve of one, everything seen once, one that writes, and an end for all."""
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections import Counter
+from pathlib import Path
+
+import pytest
+import torch
+from typer.testing import CliRunner
+
+from tests.training.ranks import in_processes, numbers, tiny_trainer
+from ttutor import cli
+from ttutor.corpora.tokenizer import PAD_ID
+from ttutor.errors import CorpusError, ProcessLost, RecipeError, TrainingError
+from ttutor.training.batching import Batch
+from ttutor.training.checkpoint import load_checkpoint
+from ttutor.training.processes import Processes, checksum
+from ttutor.training.progress import Stopped
+from ttutor.training.run_folder import RunFolder
+
+pytestmark = [
+    pytest.mark.trainer,
+    pytest.mark.skipif(os.name != "posix", reason="forks, kills and interrupts processes the POSIX way"),
+]
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def train(processes: Processes, folder, changes: dict) -> dict:
+    trainer = tiny_trainer(processes, folder, **changes)
+    trainer.run()
+    return numbers(trainer)
+
+
+def trained_alone(**changes) -> dict:
+    return train(Processes(), None, changes)
+
+
+@pytest.mark.parametrize("optimizer", ["adamw", "muon"])
+def test_two_processes_end_bit_identical_to_one_with_two_places(optimizer):
+    """Dropout included: it depends on the place, whichever process has it."""
+    changes = {"optimizer": optimizer, "dropout": 0.1, "batches_per_step": 2}
+    one, other = in_processes(2, train, None, changes)
+    assert one == other == trained_alone(**changes)
+
+
+@pytest.mark.parametrize(("count", "batches_per_step"), [(2, 3), (3, 4)])
+def test_the_curve_does_not_depend_on_the_number_of_processes(count, batches_per_step):
+    """With several batches in a process, and not as many in each; sums of more than two numbers round differently."""
+    changes = {"dropout": 0.0, "batches_per_step": batches_per_step, "validate_every": 1}
+    first, *others = in_processes(count, train, None, changes)
+    alone = trained_alone(**changes)
+    assert all(other == first for other in others)
+    assert len(first["training"]) == 14
+    assert first["training"] == pytest.approx(alone["training"], rel=1e-5)
+    assert first["validation"] == pytest.approx(alone["validation"], rel=1e-5)
+    assert first["target_tokens"] == alone["target_tokens"]
+
+
+def occurrences(batches: list[Batch]) -> Counter:
+    """How often each pair stands in the batches."""
+    rows = ((batch.source.tolist(), batch.target_out.tolist()) for batch in batches)
+    pairs = (pair for one in rows for pair in zip(*one, strict=True))
+    return Counter(tuple(tuple(token for token in side if token != PAD_ID) for side in pair) for pair in pairs)
+
+
+@pytest.mark.parametrize("count", [2, 3])
+def test_every_pair_is_computed_once_an_epoch(count):
+    trainers = [tiny_trainer(Processes(rank, count), batches_per_step=3) for rank in range(count)]
+    per_epoch = trainers[0].batches.per_epoch()
+    assert per_epoch % 2 == 1
+    steps = 2 * per_epoch  # six epochs
+    computed = [batch for _ in range(steps) for one in trainers for batch in one.processes.mine(one.next_batches())]
+    assert len(computed) == 6 * per_epoch
+    assert occurrences(computed) == occurrences(list(trainers[0].batches.epoch(0)) * 6)
+
+
+def test_more_processes_than_batches_of_a_step_are_refused():
+    with pytest.raises(RecipeError, match=r"3 processes share 2 batches of a step.*--batches-per-step"):
+        tiny_trainer(Processes(2, 3), batches_per_step=2)
+
+
+def train_elsewhere(processes: Processes, folder: Path) -> list[dict]:
+    trainer = tiny_trainer(processes, folder / str(processes.rank), batches_per_step=2)
+    return trainer.run()
+
+
+def test_only_the_first_process_writes(tmp_path):
+    one, other = in_processes(2, train_elsewhere, tmp_path)
+    assert one == other
+    assert [path.name for path in tmp_path.iterdir()] == ["0"]
+    assert list(RunFolder(tmp_path / "0").read_metrics()) == one
+
+
+def train_with_a_slip(processes: Processes, folder: Path) -> None:
+    trainer = tiny_trainer(processes, folder, batches_per_step=2)
+    take = trainer.training_step
+
+    def step(batches):
+        loss = take(batches)
+        if processes.rank == 1 and trainer.position.step == 4:
+            weight = next(trainer.model.parameters()).detach()
+            weight[0, 0] = torch.nextafter(weight[0, 0], weight[0, 0] + 1)
+        return loss
+
+    trainer.training_step = step
+    trainer.run()
+
+
+def test_weights_that_differ_in_one_bit_end_all_at_the_next_checkpoint(tmp_path):
+    one, other = in_processes(2, train_with_a_slip, tmp_path / "run")
+    for error in (one, other):
+        assert isinstance(error, TrainingError)
+        assert "the processes differ in averaged.source_embeddings" in str(error)
+        assert "model.source_embeddings" in str(error)
+        assert "go on from the last checkpoint" in str(error)
+    assert load_checkpoint(tmp_path / "run" / "checkpoints")[0].step == 3
+
+
+def train_with_a_nan(processes: Processes, folder: Path) -> None:
+    trainer = tiny_trainer(processes, folder, batches_per_step=2)
+    loss = trainer.loss
+
+    def poisoned(batch, smoothing):
+        wrong = processes.rank == 1 and trainer.position.step == 7
+        return loss(batch, smoothing) * (float("nan") if wrong else 1.0)
+
+    trainer.loss = poisoned
+    trainer.run()
+
+
+def test_a_loss_that_is_no_number_in_one_process_ends_all_with_the_same_message(tmp_path):
+    one, other = in_processes(2, train_with_a_nan, tmp_path / "run")
+    assert isinstance(one, TrainingError)
+    assert type(one) is type(other)
+    assert str(one) == str(other)
+    assert "the loss became nan" in str(one)
+    assert "at step 8" in str(one)
+    assert load_checkpoint(tmp_path / "run" / "checkpoints")[0].step == 6
+
+
+def train_with_own_seed(processes: Processes) -> None:
+    tiny_trainer(processes, batches_per_step=2, seed=processes.rank).run()
+
+
+def test_processes_that_are_about_to_train_differently_do_not_begin():
+    for error in in_processes(2, train_with_own_seed):
+        assert isinstance(error, TrainingError)
+        assert "the processes differ in the recipe" in str(error)
+
+
+def fail_together(processes: Processes, failing: list[int]):
+    def work():
+        if processes.rank in failing:
+            raise CorpusError("there is no such file")
+        return processes.rank
+
+    return processes.together(work)
+
+
+def test_a_complaint_of_some_processes_ends_all_and_is_raised_once():
+    assert in_processes(3, fail_together, []) == [0, 1, 2]
+    everywhere = in_processes(3, fail_together, [0, 1, 2])
+    assert [type(error) for error in everywhere] == [CorpusError, TrainingError, TrainingError]
+    assert str(everywhere[0]) == "there is no such file"
+    at_one = in_processes(3, fail_together, [1])
+    assert [type(error) for error in at_one] == [TrainingError, CorpusError, TrainingError]
+    assert str(at_one[1]).startswith("rank 1 of 3 on ")
+    assert "another process could not go on" in str(at_one[0])
+
+
+def train_until(processes: Processes, folder: Path, step_of_end: int, number: int) -> None:
+    """Let the last process send itself a signal in a step."""
+    trainer = tiny_trainer(processes, folder, batches_per_step=2, dropout=0.1, steps=20)
+    take = trainer.backward
+
+    def signalled(batches):
+        if processes.rank == processes.count - 1 and trainer.position.step == step_of_end - 1:
+            os.kill(os.getpid(), number)
+        return take(batches)
+
+    trainer.backward = signalled
+    trainer.run()
+
+
+def resume(processes: Processes, folder: Path) -> dict:
+    trainer = tiny_trainer(processes, folder, batches_per_step=2, dropout=0.1, steps=20)
+    assert trainer.resume() == []
+    trainer.run()
+    return numbers(trainer)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_request_to_one_process_stops_all_after_the_same_step_and_one_alone_goes_on(tmp_path, number):
+    outcomes = in_processes(2, train_until, tmp_path / "run", 5, number)
+    assert [type(outcome) for outcome in outcomes] == [Stopped, Stopped]
+    assert load_checkpoint(tmp_path / "run" / "checkpoints")[0].step == 5
+    whole = trained_alone(dropout=0.1, steps=20)
+    assert resume(Processes(), tmp_path / "run")["bytes"] == whole["bytes"]
+
+
+def test_a_killed_process_ends_the_others_and_another_number_goes_on(tmp_path):
+    survivor, killed = in_processes(2, train_until, tmp_path / "run", 8, signal.SIGKILL)
+    assert killed is None
+    assert isinstance(survivor, ProcessLost)
+    assert "lost the others: one of them has ended" in str(survivor)
+    checkpoint, messages = load_checkpoint(tmp_path / "run" / "checkpoints")
+    assert (checkpoint.step, messages) == (6, [])
+    whole = trained_alone(dropout=0.1, steps=20)
+    one, other = in_processes(2, resume, tmp_path / "run")
+    assert one["bytes"] == other["bytes"] == whole["bytes"]
+
+
+def test_a_training_begun_alone_goes_on_in_two_processes(tmp_path):
+    with pytest.raises(Stopped):
+        train_until(Processes(), tmp_path / "run", 5, signal.SIGINT)
+    one, other = in_processes(2, resume, tmp_path / "run")
+    assert one["bytes"] == other["bytes"] == trained_alone(dropout=0.1, steps=20)["bytes"]
+
+
+def test_a_checksum_sees_the_last_bit():
+    numbers = torch.randn(100, generator=torch.Generator().manual_seed(0))
+    changed = numbers.clone()
+    changed[70] = torch.nextafter(changed[70], torch.tensor(9.0))
+    assert checksum(numbers) == checksum(numbers.clone()) != checksum(changed)
+
+
+def test_without_a_launcher_there_is_one_process(monkeypatch):
+    for name in ("RANK", "WORLD_SIZE"):
+        monkeypatch.delenv(name, raising=False)
+    assert Processes.launched().count == 1
+
+
+RECIPE = """
+d_model = 16
+n_heads = 2
+n_layers = 1
+d_ff = 32
+vocab_size = 300
+max_tokens = 64
+tokens_per_batch = 400
+warmup = 4
+steps = 300
+validate_every = 100
+checkpoint_every = 5
+"""
+
+
+def launch(folder: Path, *options: str) -> subprocess.Popen:
+    """`torchrun -m ttutor train` in two processes."""
+    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "ttutor"]
+    environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1"}
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+    return subprocess.Popen([*command, "train", *options], cwd=folder, env=environment, **pipes)
+
+
+def wait_for_a_checkpoint(launched: subprocess.Popen, checkpoints: Path, after: int) -> None:
+    """Wait until the training has saved a later step than this one."""
+    limit = time.monotonic() + 200
+    while not any(int(path.name[5:]) > after for path in checkpoints.glob("step-*")):
+        assert launched.poll() is None, launched.communicate()
+        assert time.monotonic() < limit, "no checkpoint within 200 seconds"
+        time.sleep(0.01)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes that torchrun started in /proc")
+def test_torchrun_interrupted_then_killed_then_finished_by_one_process(tmp_path, monkeypatch, as_readers_run_it):
+    (tmp_path / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
+    (tmp_path / "a.fr").write_text("".join(f"Phrase numero {number}.\n" for number in range(60)))
+    (tmp_path / "tiny.toml").write_text(RECIPE)
+    text = ("--source", "a.en", "--target", "a.fr", "--recipe", "tiny.toml")
+    checkpoints = tmp_path / "run" / "checkpoints"
+    again = "Go on with: torchrun --nproc-per-node 2 -m ttutor train --resume --out run"
+
+    launched = launch(tmp_path, *text, "--out", "run")
+    wait_for_a_checkpoint(launched, checkpoints, after=0)
+    launched.send_signal(signal.SIGINT)
+    out, errors = launched.communicate(timeout=120)
+    assert out.count("57 pairs to train on") == 1
+    assert "2 processes of 1 thread on cpu" in out
+    stopped, messages = load_checkpoint(checkpoints)
+    assert messages == []
+    assert errors.count(f"Stopped and saved after step {stopped.step:,}. {again}") == 1
+
+    launched = launch(tmp_path, "--resume", "--out", "run")
+    wait_for_a_checkpoint(launched, checkpoints, after=stopped.step)
+    workers = Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
+    os.kill(int(workers[-1]), signal.SIGKILL)
+    out, errors = launched.communicate(timeout=120)
+    assert launched.returncode != 0
+    assert "lost the others: one of them has ended" in errors
+    assert again.lower() in errors.lower()
+    killed, messages = load_checkpoint(checkpoints)
+    assert killed.step > stopped.step
+    assert messages == []
+
+    monkeypatch.chdir(tmp_path)
+    app = cli.build_app()
+    for options in (("--resume", "--out", "run"), (*text, "--out", "whole")):
+        result = CliRunner().invoke(app, ["train", "--device", "cpu", *options])
+        assert result.exit_code == 0, result.output
+    one, other = (load_checkpoint(tmp_path / name / "checkpoints")[0] for name in ("run", "whole"))
+    assert one.step == other.step == 300
+    assert one.tensors.keys() == other.tensors.keys()
+    assert all(torch.equal(one.tensors[name], other.tensors[name]) for name in one.tensors)

@@ -1,0 +1,152 @@
+"""The progress bar and the lines above it: right after a resume, readable on 80 columns, silent where nobody looks."""
+
+import io
+import os
+import re
+import sys
+
+import pytest
+
+from ttutor.training import progress
+from ttutor.training.progress import Pace, ProgressBar, say_above
+
+Terminal = pytest.importorskip("tests.training.terminal", reason="needs terminals as POSIX has them").Terminal
+
+
+class Clock:
+    """A clock that a test moves on."""
+
+    now = 100.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def open_terminal(monkeypatch):
+    """Put both streams on one terminal; called in the test itself, since pytest sets its own streams just before."""
+
+    def opened(columns: int = 80):
+        terminal = Terminal(columns)
+        monkeypatch.setattr(sys, "stderr", terminal.stream)
+        monkeypatch.setattr(sys, "stdout", terminal.stream)
+        return terminal
+
+    return opened
+
+
+def test_a_pace_forgets_what_is_long_past():
+    clock = Clock()
+    pace = Pace(window=10.0, clock=clock)
+    growth = [0.0, 1000.0, 1100.0, 1200.0, 1300.0]
+    seen = []
+    for amount in growth:
+        seen.append(pace(amount))
+        clock.now += 5.0
+    assert seen == [0.0, 200.0, 110.0, 20.0, 20.0]
+
+
+def test_a_pace_without_a_window_counts_from_its_own_beginning():
+    clock = Clock()
+    pace = Pace(clock=clock)
+    assert pace(0.5) == 0.0  # a resumed training: what was done before does not count
+    clock.now += 10.0
+    assert pace(0.6) == pytest.approx(0.01)
+    clock.now += 10.0
+    assert pace(0.9) == pytest.approx(0.02)
+
+
+def test_a_clock_that_stands_still_is_no_crash():
+    pace = Pace(clock=Clock())
+    assert [pace(1.0), pace(2.0), pace(3.0)] == [0.0, 0.0, 0.0]
+
+
+def test_the_bar_is_readable_on_80_columns(open_terminal):
+    terminal = open_terminal()
+    clock = Clock()
+    bar = ProgressBar(clock=clock)
+    for share in (0.50, 0.51):
+        bar.show(share, 15_000, 3.1234, 4.5e-3, 12_345.6)
+        clock.now += 60.0
+    bar.close()
+    (line, rest) = terminal.screen()
+    assert rest == ""
+    assert len(line) < 80
+    assert line.startswith(" 51% |")
+    assert "| 49:00 left, loss 3.12, 12,346 tokens/s, rate 4.5e-03" in line
+    assert re.search(r"\|\S* {2,}\|", line), "a bar is there"
+
+
+def test_a_wide_terminal_shows_all_and_a_narrow_one_what_matters_most(open_terminal):
+    def last_line(columns: int) -> str:
+        terminal = open_terminal(columns)
+        bar = ProgressBar(clock=Clock())
+        bar.show_validation(2.5)
+        bar.show(0.5, 1200, 3.0, 1e-3, 900.0)
+        bar.close()
+        return terminal.screen()[0]
+
+    assert last_line(140).endswith("? left, loss 3.00, 900 tokens/s, rate 1.0e-03, step 1,200, validation 2.500")
+    assert last_line(40).endswith("| ? left, loss 3.00")
+
+
+def test_the_time_left_of_a_resumed_training_counts_from_the_resume(open_terminal):
+    terminal = open_terminal()
+    clock = Clock()
+    bar = ProgressBar(clock=clock)
+    bar.show(0.90, 900, 3.0, 1e-3, 1000.0)
+    clock.now += 10.0
+    bar.show(0.92, 920, 3.0, 1e-3, 1000.0)
+    bar.close()
+    assert "| 0:40 left, " in terminal.screen()[0]
+
+
+def test_the_loss_is_smoothed_a_little(open_terminal):
+    terminal = open_terminal()
+    bar = ProgressBar(clock=Clock())
+    for loss in (4.0, 3.0, 3.0):
+        bar.show(0.5, 1, loss, 1e-3, 1000.0)
+    bar.close()
+    assert "loss 3.81" in terminal.screen()[0]
+
+
+def test_lines_above_the_bar_do_not_break_it(open_terminal):
+    terminal = open_terminal()
+    bar = ProgressBar(clock=Clock())
+    bar.show(0.3, 30, 3.0, 1e-3, 1000.0)
+    say_above("step 30\n  1  translation  le chien")
+    bar.show(1.0, 40, 3.0, 1e-3, 1000.0)
+    bar.close()
+    first, second, line, rest = terminal.screen()
+    assert (first, second, rest) == ("step 30", "  1  translation  le chien", "")
+    assert line.startswith("100% |")
+    assert "| done, loss 3.00" in line
+
+
+def test_a_bar_that_never_moved_leaves_nothing(open_terminal):
+    terminal = open_terminal()
+    ProgressBar().close()
+    assert terminal.screen() == [""]
+
+
+@pytest.mark.parametrize("stream", [io.StringIO(), None])
+def test_without_a_terminal_there_is_no_bar(monkeypatch, stream):
+    monkeypatch.setattr(sys, "stderr", stream)
+    bar = ProgressBar()
+    bar.show(0.5, 10, 3.0, 1e-3, 1000.0)
+    bar.close()
+    assert stream is None or stream.getvalue() == ""
+
+
+def test_a_quiet_bar_is_silent_on_a_terminal_too(open_terminal):
+    terminal = open_terminal()
+    bar = ProgressBar(quiet=True)
+    bar.show(0.5, 10, 3.0, 1e-3, 1000.0)
+    bar.close()
+    assert terminal.screen() == [""]
+
+
+def test_a_terminal_that_does_not_tell_its_width_is_taken_for_a_usual_one():
+    assert progress.columns_of(io.StringIO()) == 80
+    with open(os.devnull) as nothing:
+        assert progress.columns_of(nothing) == 80

@@ -1,0 +1,124 @@
+"""Recipes: presets, files, and messages that name what is wrong."""
+
+import json
+import math
+
+import pytest
+
+from ttutor.errors import RecipeError
+from ttutor.training.recipe import PRESETS, TrainingRecipe
+
+EMBEDDED = TrainingRecipe.preset("embedded")
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_survives_its_file(name, tmp_path):
+    recipe = TrainingRecipe.preset(name)
+    (tmp_path / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
+    assert TrainingRecipe.load(tmp_path / "recipe.toml") == recipe
+
+
+def test_the_file_explains_each_setting():
+    lines = EMBEDDED.to_toml().splitlines()
+    assert len(lines) > 15
+    assert all(" # " in line for line in lines)
+
+
+def test_json_and_defaults(tmp_path):
+    (tmp_path / "mine.json").write_text(json.dumps({"steps": 5}), encoding="utf-8")
+    recipe = TrainingRecipe.load(tmp_path / "mine.json")
+    assert (recipe.name, recipe.steps, recipe.d_model) == ("mine", 5, 128)
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1, got 1\.0"),
+        ({"d_model": 100, "n_heads": 3}, "d_model=100, n_heads=3"),
+        ({"d_model": 7, "n_heads": 1}, "d_model must be even .* got 7"),
+        ({"n_layers": 0}, "n_layers .* got 0"),
+        ({"vocab_size": 10}, "vocab_size .* got 10"),
+        ({"learning_rate": -1.0}, "learning_rate must be above 0"),
+        ({"warmup": 0}, "warmup .* got 0"),
+        ({"norm": "sandwich"}, "norm must be .* got 'sandwich'"),
+        ({"precision": "fp8"}, "precision must be .* got 'fp8'"),
+        ({"tokens_per_batch": 10}, "tokens_per_batch=10 cannot hold .* max_tokens=64"),
+        ({"steps": 0}, "steps must be a positive number, got 0"),
+        ({"minutes": -1.0}, r"minutes must be a positive number, got -1\.0"),
+        ({"steps": 5, "minutes": 5.0}, "exactly one of .* got steps=5, minutes=5"),
+        ({"d_modle": 5}, "no setting d_modle"),
+        ({"epochs": math.inf}, "epochs must be a finite number, got inf"),
+        ({"minutes": math.inf}, "minutes must be a finite number, got inf"),
+        ({"epochs": math.nan}, "epochs must be a finite number, got nan"),
+        ({"epochs": 1e300}, "epochs must be at most 1,000,000,000"),
+        ({"learning_rate": math.inf}, "learning_rate must be a finite number"),
+        ({"weight_decay": math.nan}, "weight_decay must be a finite number"),
+        ({"dropout": "a"}, "dropout must be a finite number, got 'a'"),
+        ({"seed": 2**63}, "seed must be a whole number from 0 to"),
+        ({"batches_per_step": 0}, "batches_per_step must be a whole number, at least 1, got 0"),
+        ({"optimizer": "sgd"}, "optimizer must be one of adamw, muon, got 'sgd'"),
+        ({"schedule": "cosine"}, "schedule must be one of inverse-sqrt, trapezoid, got 'cosine'"),
+        ({"patience": -1}, "patience must be a whole number, at least 0, got -1"),
+        ({"languages": "english"}, "languages must be two languages, like \"en-de\", got 'english'"),
+        ({"languages": "en-../x"}, "languages must be two languages"),
+        ({"languages": "en-en"}, "languages must be two languages"),
+        ({"corpus": ""}, "corpus must be"),
+        ({"name": "bad \udcff"}, "name must be text that UTF-8 can write"),
+    ],
+)
+def test_impossible_settings_are_named(changes, message, as_readers_run_it):
+    with pytest.raises(RecipeError, match=message):
+        EMBEDDED.replace(**changes)
+
+
+def test_giving_another_length_replaces_the_old_one():
+    recipe = EMBEDDED.replace(minutes=2.0)
+    assert (recipe.steps, recipe.minutes) == (None, 2.0)
+
+
+def test_an_unknown_preset_lists_those_there_are():
+    with pytest.raises(RecipeError, match="no preset 'big'; there are embedded, multi30k-short, multi30k-tiny"):
+        TrainingRecipe.preset("big")
+
+
+@pytest.mark.parametrize(
+    ("content", "message"),
+    [
+        ("steps = 5\ncolour = 3\n", "unknown settings: colour"),
+        ("steps = \n", "cannot be understood"),
+        ("steps = 5\ndropout = 'much'\n", "dropout must be a number, got 'much'"),
+        ("steps = 5\nn_layers = 2.5\n", r"n_layers must be a whole number, got 2\.5"),
+        ("steps = 5\nseed = true\n", "seed must be a whole number, got True"),
+        ("minutes = 'ten'\n", "minutes must be a number, got 'ten'"),
+        ("d_model = 64\n", "exactly one of steps, epochs, minutes"),
+    ],
+)
+def test_a_bad_file_is_named(tmp_path, content, message):
+    (tmp_path / "mine.toml").write_text(content, encoding="utf-8")
+    with pytest.raises(RecipeError, match=message):
+        TrainingRecipe.load(tmp_path / "mine.toml")
+
+
+def test_a_whole_number_will_do_for_a_fraction(tmp_path):
+    (tmp_path / "mine.toml").write_text("minutes = 2\ndropout = 0\n", encoding="utf-8")
+    recipe = TrainingRecipe.load(tmp_path / "mine.toml")
+    assert (recipe.minutes, recipe.dropout) == (2.0, 0.0)
+
+
+@pytest.mark.parametrize("text", ["[1]", "null", "5", '"steps"'])
+def test_json_that_is_no_object_is_named(tmp_path, text):
+    (tmp_path / "mine.json").write_text(text, encoding="utf-8")
+    with pytest.raises(RecipeError, match="must be an object of settings"):
+        TrainingRecipe.load(tmp_path / "mine.json")
+
+
+@pytest.mark.parametrize("name", ["a \U0001f600", 'quote " and \\', "bell \x07, del \x7f, line\nbreak", "été"])
+def test_any_name_survives_its_file(name, tmp_path):
+    recipe = EMBEDDED.replace(name=name)
+    (tmp_path / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
+    assert TrainingRecipe.load(tmp_path / "recipe.toml") == recipe
+
+
+def test_a_missing_file_is_named(tmp_path):
+    with pytest.raises(RecipeError, match=r"none\.toml cannot be read"):
+        TrainingRecipe.load(tmp_path / "none.toml")

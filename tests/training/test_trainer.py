@@ -1,0 +1,472 @@
+"""The training loop: it learns, it repeats itself bit for bit, it loses nothing, it says what is wrong."""
+
+import json
+import os
+import pickle
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+import torch
+from torch.nn import functional
+
+from tests.training.tiny import tiny_corpus, tiny_recipe
+from ttutor.corpora.tokenizer import PAD_ID
+from ttutor.errors import CheckpointError, CorpusError, TrainingError
+from ttutor.training.batching import make_batch
+from ttutor.training.checkpoint import TENSORS
+from ttutor.training.objective import batch_loss
+from ttutor.training.progress import Stopped
+from ttutor.training.run_folder import RunFolder
+from ttutor.training.trainer import Trainer
+from ttutor.translation.translator import Translator
+
+pytestmark = pytest.mark.trainer
+ROOT = Path(__file__).resolve().parents[2]
+
+
+def weights(trainer: Trainer) -> dict[str, torch.Tensor]:
+    own = {f"model.{name}": parameter.detach() for name, parameter in trainer.model.named_parameters()}
+    return own | {f"average.{name}": tensor for name, tensor in trainer.average.tensors.items()}
+
+
+def assert_bit_identical(one: Trainer, other: Trainer) -> None:
+    mine, theirs = weights(one), weights(other)
+    assert mine.keys() == theirs.keys()
+    assert all(torch.equal(mine[name], theirs[name]) for name in mine)
+
+
+def reopened(trainer: Trainer) -> Trainer:
+    """A new trainer on the same folder, as a new process would make it."""
+    folder = RunFolder(trainer.folder.path)
+    return Trainer(trainer.corpus, folder.recipe(), folder, tokenizer=folder.tokenizer(), precision=trainer.precision)
+
+
+def stop_after(trainer: Trainer, step: int) -> None:
+    """Press Ctrl-C while the training takes this step."""
+    take = trainer.training_step
+
+    def step_and_signal(batches):
+        loss = take(batches)
+        if trainer.position.step == step:
+            os.kill(os.getpid(), signal.SIGINT)
+        return loss
+
+    trainer.training_step = step_and_signal
+
+
+def test_the_loss_goes_down():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(steps=60, validate_every=20))
+    losses = [record["validation_loss"] for record in trainer.run()]
+    assert losses[0] > losses[1] > losses[2]
+
+
+def test_two_runs_with_one_seed_are_bit_identical_and_another_seed_differs():
+    first, second, other = (Trainer(tiny_corpus(), tiny_recipe(seed=seed)) for seed in (3, 3, 4))
+    for trainer in (first, second, other):
+        torch.manual_seed(time.time_ns())  # whatever the process drew before must not matter
+        trainer.run()
+    assert_bit_identical(first, second)
+    assert [record["training_loss"] for record in first.metrics] == [
+        record["training_loss"] for record in second.metrics
+    ]
+    assert not torch.equal(next(first.model.parameters()), next(other.model.parameters()))
+
+
+def test_the_callers_random_numbers_are_left_alone():
+    torch.manual_seed(5)
+    expected = torch.rand(3)
+    torch.manual_seed(5)
+    Trainer(tiny_corpus(), tiny_recipe(steps=3)).run()
+    assert torch.equal(torch.rand(3), expected)
+
+
+@pytest.mark.parametrize(("at", "optimizer"), [(1, "adamw"), (4, "muon"), (6, "adamw"), (13, "muon")])
+def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(begin, at, optimizer):
+    whole = begin("whole", optimizer=optimizer)
+    whole.run()
+    stopped = begin("stopped", optimizer=optimizer)
+    stop_after(stopped, at)
+    with pytest.raises(Stopped):
+        stopped.run()
+    assert stopped.position.step == at
+    resumed = reopened(stopped)
+    assert resumed.resume() == []
+    assert resumed.position.step == at
+    resumed.run()
+    assert_bit_identical(resumed, whole)
+    assert resumed.position.target_tokens == whole.position.target_tokens
+    columns = ("step", "epoch", "learning_rate", "validation_loss")
+    assert [[one[name] for name in columns] for one in resumed.metrics] == [
+        [one[name] for name in columns] for one in whole.metrics
+    ]
+    assert list(RunFolder(stopped.folder.path).read_metrics()) == resumed.metrics
+
+
+def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_still_ends_bit_identical(begin):
+    whole = begin("whole")
+    whole.run()
+    damaged = begin("damaged")
+    damaged.run()
+    newest = max(damaged.folder.checkpoints.iterdir()) / TENSORS
+    newest.write_bytes(newest.read_bytes()[:-100])
+    resumed = reopened(damaged)
+    (message,) = resumed.resume()
+    assert "step-00000014" in message
+    assert resumed.position.step == 12
+    resumed.run()
+    assert_bit_identical(resumed, whole)
+
+
+def test_nothing_is_unpickled_on_the_way(begin, monkeypatch):
+    trainer = begin()
+    trainer.run()
+
+    def refuse(*_, **__):
+        raise AssertionError("something was unpickled")
+
+    for name in ("load", "loads", "Unpickler"):
+        monkeypatch.setattr(pickle, name, refuse)
+    monkeypatch.setattr(torch, "load", refuse)
+    assert reopened(trainer).resume() == []
+
+
+def test_a_text_that_changed_since_the_checkpoint_is_refused(begin):
+    trainer = begin()
+    trainer.run()
+    folder = trainer.folder
+    other = Trainer(tiny_corpus(seed=1), folder.recipe(), folder, tokenizer=folder.tokenizer())
+    with pytest.raises(CheckpointError, match="the text has changed since the checkpoint"):
+        other.resume()
+
+
+def test_a_checkpoint_of_another_model_is_refused(begin):
+    trainer = begin()
+    trainer.run()
+    wider = Trainer(trainer.corpus, tiny_recipe(d_ff=64), trainer.folder, tokenizer=trainer.tokenizer)
+    with pytest.raises(CheckpointError, match="another model than its recipe describes: d_ff=32"):
+        wider.resume()
+
+
+def test_nan_stops_with_the_last_checkpoint_intact(begin):
+    trainer = begin()
+    take = trainer.loss
+
+    def poisoned(batch, smoothing):
+        return take(batch, smoothing) * (float("nan") if trainer.position.step == 7 else 1.0)
+
+    trainer.loss = poisoned
+    with pytest.raises(TrainingError, match=r"the loss became nan .* at step \d+ .* is intact.*smaller learning_rate"):
+        trainer.run()
+    assert all(tensor.isfinite().all() for tensor in weights(trainer).values())
+    resumed = reopened(trainer)
+    resumed.resume()
+    assert resumed.position.step == 6
+    assert all(tensor.isfinite().all() for tensor in weights(resumed).values())
+
+
+def test_a_full_disk_stops_with_the_last_checkpoint_intact(begin, monkeypatch):
+    import errno
+
+    trainer = begin()
+    real, calls = os.fsync, []
+
+    def fills_up(descriptor):
+        calls.append(1)
+        if len(calls) > 9:
+            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fills_up)
+    with pytest.raises(CheckpointError, match="No space left on device"):
+        trainer.run()
+    monkeypatch.undo()
+    assert all(path.name.startswith("step-") for path in trainer.folder.checkpoints.iterdir())
+    resumed = reopened(trainer)
+    assert resumed.resume() == []
+    resumed.run()
+    whole = begin("whole")
+    whole.run()
+    assert_bit_identical(resumed, whole)
+
+
+def test_the_step_s_loss_is_torch_s_on_all_logits():
+    """The projection of real positions alone, checked against torch's loss over the padded rectangle."""
+    trainer = Trainer(tiny_corpus(), tiny_recipe(dropout=0.0), precision="fp32")
+    batch = make_batch([trainer.batches.pairs[index] for index in range(7)])
+    logits = trainer.model(batch.source, batch.target_in)
+    expected = functional.cross_entropy(
+        logits.flatten(0, 1), batch.target_out.flatten(), label_smoothing=0.1, ignore_index=PAD_ID
+    )
+    torch.testing.assert_close(trainer.loss(batch, smoothing=0.1), expected)
+
+
+def test_a_step_s_gradient_is_that_of_the_mean_over_all_its_tokens():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(dropout=0.0), precision="fp32")
+    batches = [make_batch(trainer.batches.pairs[start:end]) for start, end in ((0, 3), (3, 11))]
+    loss = trainer.backward(batches)
+    gradients = [parameter.grad.clone() for parameter in trainer.model.parameters()]
+    counts = torch.tensor([batch.n_target_tokens for batch in batches])
+    expected = (
+        sum(trainer.loss(batch, smoothing=0.1) * n for batch, n in zip(batches, counts, strict=True)) / counts.sum()
+    )
+    assert loss == pytest.approx(expected.item(), rel=1e-5)
+    for found, wanted in zip(gradients, torch.autograd.grad(expected, list(trainer.model.parameters())), strict=True):
+        torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
+
+
+def test_in_one_process_a_run_is_the_plain_loop_bit_for_bit():
+    """Written out without a word of devices or processes: what they are for must cost the usual training nothing."""
+    trainer = Trainer(tiny_corpus(), tiny_recipe(dropout=0.0, optimizer="adamw", steps=6), precision="fp32")
+    plain = Trainer(tiny_corpus(), trainer.recipe, precision="fp32")
+    parameters = list(plain.model.parameters())
+    optimizer = torch.optim.AdamW(
+        parameters, betas=(0.9, 0.98), eps=1e-9, weight_decay=trainer.recipe.weight_decay, fused=True
+    )
+    rates, take = [], trainer.training_step
+    trainer.training_step = lambda batches: (take(batches), rates.append(trainer.learning_rate))[0]
+    trainer.run()
+    stream = (batch for epoch in range(9) for batch in plain.batches.epoch(epoch))
+    for rate in rates:
+        batches = [next(stream), next(stream)]
+        n_tokens = sum(batch.n_target_tokens for batch in batches)
+        losses = [batch_loss(plain.model, batch, 0.1) * (batch.n_target_tokens / n_tokens) for batch in batches]
+        first, second = (torch.autograd.grad(loss, parameters) for loss in losses)
+        for parameter, one, other in zip(parameters, first, second, strict=True):
+            parameter.grad = one + other
+        torch.nn.utils.clip_grad_norm_(parameters, trainer.recipe.clip_norm, foreach=True)
+        optimizer.param_groups[0]["lr"] = rate
+        optimizer.step()
+    assert len(rates) == 6
+    for found, expected in zip(trainer.model.parameters(), parameters, strict=True):
+        assert torch.equal(found, expected)
+
+
+@pytest.mark.parametrize("batches_per_step", [1, 3])
+def test_every_pair_is_learned_from_once_an_epoch_whatever_the_batches_a_step(batches_per_step):
+    trainer = Trainer(tiny_corpus(), tiny_recipe(batches_per_step=batches_per_step))
+    taken = [batch for _ in range(20) for batch in trainer.next_batches()]
+    expected = [batch for epoch in range(20) for batch in trainer.batches.epoch(epoch)][: len(taken)]
+    assert len(taken) == 20 * batches_per_step > 2 * trainer.batches.per_epoch()
+    for one, other in zip(taken, expected, strict=True):
+        assert torch.equal(one.source, other.source)
+        assert torch.equal(one.target_out, other.target_out)
+
+
+def test_the_number_of_threads_does_not_change_the_weights():
+    former, trainers = torch.get_num_threads(), []
+    try:
+        for n_threads in (1, 2):
+            torch.set_num_threads(n_threads)
+            trainers.append(Trainer(tiny_corpus(), tiny_recipe()))
+            trainers[-1].run()
+    finally:
+        torch.set_num_threads(former)
+    assert_bit_identical(*trainers)
+
+
+def worsening(trainer: Trainer, losses: list[float]) -> None:
+    """Let the validations give these losses."""
+    given = iter(losses)
+    trainer.validation_loss = lambda: next(given)
+
+
+def test_patience_ends_the_training_and_keeps_the_best_weights(begin):
+    trainer, kept = begin(patience=2, validate_every=2, steps=40), []
+    worsening(trainer, [5.0, 4.0, 4.5, 4.2])
+    trainer.run(on_validation=lambda one: kept.append({name: t.clone() for name, t in one.average.tensors.items()}))
+    assert [record["validation_loss"] for record in trainer.metrics] == [5.0, 4.0, 4.5, 4.2]
+    assert (trainer.position.step, trainer.position.best_step, trainer.position.best_loss) == (8, 4, 4.0)
+    assert all(torch.equal(tensor, kept[1][name]) for name, tensor in trainer.result().items())
+    loaded = dict(Translator.load(trainer.folder.path).model.named_parameters())
+    assert all(torch.equal(tensor, kept[1][name]) for name, tensor in loaded.items())
+    again = reopened(trainer)
+    again.resume()
+    assert again.run() == trainer.metrics  # it does not go on
+    assert all(torch.equal(tensor, kept[1][name]) for name, tensor in again.result().items())
+
+
+def test_a_better_validation_renews_the_patience_and_a_kill_does_not(begin):
+    trainer = begin(patience=2, validate_every=2, checkpoint_every=2, steps=40)
+    worsening(trainer, [5.0, 5.5, 4.0, 4.5])
+    stop_after(trainer, 8)
+    with pytest.raises(Stopped):
+        trainer.run()
+    resumed = reopened(trainer)
+    resumed.resume()
+    worsening(resumed, [4.4, 3.0])
+    resumed.run()
+    assert (resumed.position.step, resumed.position.best_step) == (10, 6)
+
+
+def test_without_patience_the_last_weights_are_the_result():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(validate_every=2, steps=10))
+    worsening(trainer, [1.0, 2.0, 3.0, 4.0, 5.0])
+    trainer.run()
+    assert trainer.position.step == 10
+    assert trainer.result() is trainer.average.tensors
+
+
+def test_the_average_follows_the_weights():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(averaging=0.9, steps=1))
+    before = {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}
+    trainer.run()
+    for name, parameter in trainer.model.named_parameters():
+        expected = before[name] + (1 - 2 / 11) * (parameter.detach() - before[name])
+        torch.testing.assert_close(trainer.average.tensors[name], expected)
+
+
+def test_validation_leaves_the_weights_alone():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(steps=3))
+    trainer.run()
+    before = {name: tensor.clone() for name, tensor in weights(trainer).items()}
+    assert trainer.validation_loss() == trainer.validation_loss()
+    assert all(torch.equal(tensor, before[name]) for name, tensor in weights(trainer).items())
+
+
+def test_without_averaging_the_average_is_the_weights():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(steps=3, averaging=0.0))
+    trainer.run()
+    for name, parameter in trainer.model.named_parameters():
+        assert torch.equal(trainer.average.tensors[name], parameter.detach())
+
+
+@pytest.mark.parametrize(("length", "steps"), [({"steps": 4}, 4), ({"epochs": 2.0}, None)])
+def test_the_training_is_as_long_as_the_recipe_says(length, steps):
+    trainer = Trainer(tiny_corpus(), tiny_recipe(**length))
+    trainer.run()
+    assert trainer.position.step == (steps or trainer.batches.per_epoch())  # two batches a step
+    assert 0 < trainer.learning_rate <= 0.5 * trainer.recipe.learning_rate
+
+
+def test_minutes_end_the_training_by_the_clock():
+    trainer = Trainer(tiny_corpus(), tiny_recipe(minutes=0.02))
+    trainer.run()
+    assert 1.2 <= trainer.position.seconds < 30
+
+
+def test_metrics_are_one_json_object_a_line(begin):
+    trainer = begin()
+    trainer.run()
+    lines = [json.loads(line) for line in (trainer.folder.path / "metrics.jsonl").read_text().splitlines()]
+    assert [line["step"] for line in lines] == [5, 10, 14]
+    assert {"seconds", "target_tokens", "learning_rate", "training_loss", "validation_loss"} <= lines[0].keys()
+
+
+def test_pairs_too_long_for_the_recipe_are_left_out_and_counted():
+    corpus = tiny_corpus()
+    corpus.train.append(("the dog " * 100, "le chien " * 100))
+    trainer = Trainer(corpus, tiny_recipe())
+    assert trainer.n_left_out == 1
+    with pytest.raises(CorpusError, match="none of the 121 training pairs has at most max_tokens=1 tokens"):
+        Trainer(corpus, tiny_recipe(max_tokens=1))
+
+
+def test_validation_pairs_too_long_are_counted_and_named():
+    long = ("the dog " * 100, "le chien " * 100)
+    corpus = tiny_corpus()
+    corpus.validation.append(long)
+    trainer = Trainer(corpus, tiny_recipe())
+    assert (trainer.n_left_out, trainer.n_validation_left_out) == (0, 1)
+    corpus.validation[:] = [long, long]
+    with pytest.raises(CorpusError, match="none of the 2 validation pairs has"):
+        Trainer(corpus, tiny_recipe())
+
+
+def test_a_trainer_with_a_new_folder_makes_a_run_that_loads(tmp_path):
+    trainer = Trainer(tiny_corpus(), tiny_recipe(steps=3), RunFolder(tmp_path / "my-run"))
+    trainer.run()
+    loaded = Translator.load(tmp_path / "my-run")
+    assert loaded("the dog sleeps", beam_size=1) == Translator.of(trainer)("the dog sleeps", beam_size=1)
+    again = reopened(trainer)
+    again.resume()
+    assert again.position.step == 3
+
+
+def test_a_trainer_does_not_write_over_a_run_that_it_did_not_resume(begin):
+    trainer = begin()
+    trainer.run()
+    with pytest.raises(CheckpointError, match=r"holds a training run already; go on with it by resume\(\)"):
+        reopened(trainer).run()
+    assert reopened(trainer).resume() == []
+
+
+@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\n", b'{"step": 5, "loss"\n[1]\n{"step": null}\n5\n'])
+def test_lost_or_damaged_metrics_do_not_keep_a_run_from_going_on(begin, content):
+    trainer = begin()
+    trainer.run()
+    if content is None:
+        trainer.folder.metrics.unlink()
+    else:
+        trainer.folder.metrics.write_bytes(content)
+    resumed = reopened(trainer)
+    assert resumed.resume() == []
+    assert resumed.run() == []
+
+
+def test_metrics_reach_the_disk(begin, monkeypatch):
+    folder, synced = begin().folder, []
+    monkeypatch.setattr(os, "fsync", synced.append)
+    folder.add_metrics({"step": 1})
+    assert len(synced) == 1
+
+
+def test_a_run_is_never_overwritten_unasked(begin):
+    begin("run")
+    with pytest.raises(CheckpointError, match="holds a training run already; go on with it by --resume"):
+        begin("run")
+
+
+KILLED = """
+import sys
+from tests.training.tiny import tiny_corpus, tiny_recipe
+from ttutor.training.progress import Stopped
+from ttutor.training.run_folder import RunFolder
+from ttutor.training.trainer import Trainer
+folder = RunFolder(sys.argv[1])
+trainer = Trainer(tiny_corpus(), folder.recipe(), folder, tokenizer=folder.tokenizer())
+if any(folder.checkpoints.glob("step-*")):
+    trainer.resume()
+print("ready", flush=True)
+trainer.run()
+print("done", flush=True)
+"""
+
+
+def kill_repeatedly(begin, seed: int, kills: int) -> tuple[Trainer, Trainer]:
+    """Kill a training at random moments and start it again each time; where it ends, and one that nobody killed."""
+    import random
+
+    moments = random.Random(seed)
+    length = {"steps": 60, "checkpoint_every": 1, "validate_every": 7, "seed": seed}
+    whole, killed = begin("whole", **length), begin("killed", **length)
+    whole.run()
+    command = [sys.executable, "-c", KILLED, str(killed.folder.path)]
+    for _ in range(kills):
+        with subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, text=True) as process:
+            assert process.stdout.readline() == "ready\n"
+            time.sleep(moments.uniform(0.0, 0.6))
+            process.kill()
+    assert subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=True).stdout == "ready\ndone\n"
+    ended = reopened(killed)
+    ended.resume()
+    return ended, whole
+
+
+@pytest.mark.skipif(os.name != "posix", reason="kills a process the POSIX way")
+def test_killed_and_resumed_ends_bit_identical(begin):
+    ended, whole = kill_repeatedly(begin, seed=0, kills=2)
+    assert ended.position.step == whole.position.step == 60
+    assert_bit_identical(ended, whole)
+
+
+@pytest.mark.soak
+@pytest.mark.skipif(os.name != "posix", reason="kills a process the POSIX way")
+@pytest.mark.parametrize("seed", range(1, 6))
+def test_killed_many_times_and_resumed_ends_bit_identical(begin, seed):
+    ended, whole = kill_repeatedly(begin, seed=seed, kills=8)
+    assert ended.position.step == whole.position.step == 60
+    assert_bit_identical(ended, whole)

@@ -1,0 +1,128 @@
+"""Subword tokens by byte-pair encoding, shared by both languages, on Hugging Face's `tokenizers`.
+
+Byte-pair encoding starts from single bytes and, again and again, joins the pair of neighbours that is commonest in
+the training text (Sennrich, Haddow and Birch 2016; over bytes: Radford et al. 2019). As every text is made of bytes,
+every text can be written in tokens and read back unchanged, and the unknown token is never needed.
+"""
+
+from collections.abc import Iterable, Sequence
+from pathlib import Path
+
+from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
+
+from ttutor.errors import CheckpointError, RecipeError
+
+PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
+SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
+SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
+"""The special tokens and one token for every byte."""
+
+WORDS = (
+    r" ?(?:[CDJLMNSTcdjlmnst]|[Qq]u)['’](?=\p{L})"  # l'oiseau, qu'il: the little word with its apostrophe
+    r"| ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+)
+"""No token reaches over the border of these pieces: a blank belongs to the word after it; digits stand alone."""
+
+
+class SubwordTokenizer:
+    """Turns sentences into lists of token ids and back, without loss.
+
+    >>> tokenizer = SubwordTokenizer.train(["the red car", "la voiture rouge", "l'oiseau"], vocab_size=280)
+    >>> tokenizer.decode(tokenizer.encode("l'étoile  rouge ☆"))
+    "l'étoile  rouge ☆"
+    """
+
+    def __init__(self, tokenizer: Tokenizer):
+        found = tuple(tokenizer.id_to_token(index) for index in range(len(SPECIAL_TOKENS)))
+        if found != SPECIAL_TOKENS:
+            raise CheckpointError(f"expected a tokenizer whose first tokens are {SPECIAL_TOKENS}, found {found}")
+        tokenizer.encode_special_tokens = True  # "<pad>" in a text is text, not padding
+        self._tokenizer = tokenizer
+
+    @classmethod
+    def train(cls, sentences: Iterable[str], vocab_size: int) -> "SubwordTokenizer":
+        """Learn the merges from the training sentences of both languages; the same text gives the same tokens.
+
+        Raises:
+            RecipeError: `vocab_size` has no room for the 4 special tokens and 256 bytes.
+        """
+        if vocab_size < SMALLEST_VOCABULARY:
+            raise RecipeError(
+                f"vocab_size must be at least {SMALLEST_VOCABULARY} (4 special tokens, 256 bytes), got {vocab_size}"
+            )
+        tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS[UNK_ID]))
+        tokenizer.pre_tokenizer = pre_tokenizers.Sequence(
+            [
+                pre_tokenizers.Split(Regex(WORDS), behavior="isolated"),
+                pre_tokenizers.ByteLevel(add_prefix_space=False, use_regex=False),
+            ]
+        )
+        tokenizer.decoder = decoders.ByteLevel()
+        trainer = trainers.BpeTrainer(
+            vocab_size=vocab_size,
+            special_tokens=list(SPECIAL_TOKENS),
+            initial_alphabet=sorted(pre_tokenizers.ByteLevel.alphabet()),
+            show_progress=False,
+        )
+        tokenizer.train_from_iterator((" " + sentence for sentence in sentences), trainer)
+        return cls(tokenizer)
+
+    @property
+    def vocab_size(self) -> int:
+        return self._tokenizer.get_vocab_size()
+
+    def encode(self, sentence: str) -> list[int]:
+        """The token ids of one sentence, without beginning and end marks.
+
+        A blank is put in front, so that a word has the same token at the beginning of a sentence as within it.
+        """
+        return self._tokenizer.encode(" " + sentence, add_special_tokens=False).ids
+
+    def encode_all(self, sentences: Sequence[str]) -> list[list[int]]:
+        encodings = self._tokenizer.encode_batch([" " + sentence for sentence in sentences], add_special_tokens=False)
+        return [encoding.ids for encoding in encodings]
+
+    def decode(self, token_ids: Sequence[int]) -> str:
+        """The text of token ids; special tokens have none."""
+        return self._tokenizer.decode(list(token_ids), skip_special_tokens=True).removeprefix(" ")
+
+    def tokens(self, token_ids: Sequence[int]) -> list[str]:
+        """Each token as text that can be shown, a leading blank as "▁"."""
+        return [self._tokenizer.decode([index], skip_special_tokens=False).replace(" ", "▁") for index in token_ids]
+
+    def pieces(self, token_ids: Sequence[int]) -> list[str]:
+        """The same, but so that all together are the whole text: a character of several tokens stands with the last.
+
+        >>> tokenizer = SubwordTokenizer.train(["the red car"], vocab_size=270)
+        >>> tokenizer.pieces(tokenizer.encode("é"))
+        ['▁', '', 'é']
+        """
+        pieces, held = [], []
+        for index in token_ids:
+            held.append(index)
+            text = self._tokenizer.decode(held, skip_special_tokens=False)
+            if text.endswith("�") and len(pieces) + 1 < len(token_ids):  # what is missing may come
+                pieces.append("")
+            else:
+                pieces.append(text.replace(" ", "▁"))
+                held = []
+        return pieces
+
+    def to_json(self) -> str:
+        return self._tokenizer.to_str(pretty=False)
+
+    @classmethod
+    def load(cls, path: str | Path) -> "SubwordTokenizer":
+        """Read a tokenizer from its JSON file.
+
+        Raises:
+            CheckpointError: the file is missing or is not a tokenizer.
+        """
+        path = Path(path)
+        if not path.is_file():
+            raise CheckpointError(f"there is no tokenizer at {path}; is this the folder of a training run?")
+        try:
+            tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+        except Exception as error:  # the library raises bare Exception for whatever is wrong with the JSON
+            raise CheckpointError(f"{path} is not a tokenizer's JSON ({error}); copy the run's folder again") from error
+        return cls(tokenizer)

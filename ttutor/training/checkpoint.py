@@ -1,0 +1,186 @@
+"""Checkpoints: everything a training needs to go on, in files that can be trusted.
+
+A checkpoint is a folder `step-00000200` with `tensors.safetensors` (weights, averages, optimizer, random state) and
+`state.json` (counters, and the checksums of both files). It appears whole or not at all. The last two are kept; one
+that is truncated or has a flipped bit is found out by its checksum, and the one before is used. Nothing is ever
+unpickled.
+"""
+
+import hashlib
+import json
+import shutil
+from dataclasses import dataclass
+from pathlib import Path
+
+import safetensors.torch
+from safetensors import SafetensorError
+from torch import Tensor
+
+from ttutor.errors import CheckpointError
+from ttutor.files import make_folder, remove_leftovers, write_folder
+
+FORMAT = "ttutor-translation-checkpoint-2"
+KEPT = 2
+TENSORS, STATE = "tensors.safetensors", "state.json"
+
+
+@dataclass(frozen=True)
+class Checkpoint:
+    """Tensors by name, and a JSON-able state that holds at least the number of the step."""
+
+    tensors: dict[str, Tensor]
+    state: dict
+
+    @property
+    def step(self) -> int:
+        return self.state["step"]
+
+    def group(self, prefix: str) -> dict[str, Tensor]:
+        """The tensors whose names begin with `prefix.`, without it."""
+        start = f"{prefix}."
+        return {name.removeprefix(start): tensor for name, tensor in self.tensors.items() if name.startswith(start)}
+
+
+def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
+    """Write a checkpoint under `folder`; of those before it one is kept.
+
+    Checkpoints of later steps are removed first: they are damaged, or of a training that was thrown away, and must not
+    pass for the newest.
+
+    Raises:
+        CheckpointError: it cannot be written; the ones before stay as they were.
+    """
+    make_folder(folder)
+    for later in checkpoint_paths(folder):
+        if step_of(later) > checkpoint.step:
+            shutil.rmtree(later, ignore_errors=True)
+    tensors = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
+    body = {"format": FORMAT, "tensors_sha256": _sha256(tensors), "state": checkpoint.state}
+    state = json.dumps({"sha256": _sha256(_canonical(body)), **body}, indent=1)
+    path = folder / f"step-{checkpoint.step:08d}"
+    write_folder(path, {TENSORS: tensors, STATE: state.encode()})
+    for old in checkpoint_paths(folder)[KEPT:]:
+        shutil.rmtree(old, ignore_errors=True)
+    remove_leftovers(folder)
+    return path
+
+
+def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
+    """The newest checkpoint under `folder` that is whole, with a message for each damaged one that was passed over.
+
+    Raises:
+        CheckpointError: there is none, or none is whole.
+    """
+    complaints: list[str] = []
+    for path in checkpoint_paths(folder):
+        try:
+            return read_checkpoint(path), complaints
+        except CheckpointError as error:
+            complaints.append(str(error))
+    if not complaints:
+        raise CheckpointError(f"there is no checkpoint in {folder}; train first with `ttutor train`")
+    raise CheckpointError(
+        f"no checkpoint in {folder} is whole: {'; '.join(complaints)}; train anew with `ttutor train`"
+    )
+
+
+def read_checkpoint(path: Path) -> Checkpoint:
+    """Read one checkpoint's folder and hold it against its checksums.
+
+    Raises:
+        CheckpointError: a file is missing or damaged, or the checkpoint is of another format.
+    """
+    try:
+        tensors_bytes, state_bytes = (path / TENSORS).read_bytes(), (path / STATE).read_bytes()
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
+    try:
+        body = json.loads(state_bytes)
+        checksum = body.pop("sha256")
+    except (ValueError, KeyError, AttributeError):
+        raise CheckpointError(f"{path / STATE} is damaged: it is not the JSON that was written") from None
+    if body.get("format") != FORMAT:
+        raise CheckpointError(f"{path} has the format {body.get('format')!r}, expected {FORMAT!r}")
+    if checksum != _sha256(_canonical(body)):
+        raise CheckpointError(f"{path / STATE} is damaged: its checksum differs")
+    if body["tensors_sha256"] != _sha256(tensors_bytes):
+        raise CheckpointError(f"{path / TENSORS} is damaged: its checksum differs")
+    try:
+        return Checkpoint(safetensors.torch.load(tensors_bytes), body["state"])
+    except SafetensorError as error:
+        raise CheckpointError(f"{path / TENSORS} is no safetensors file ({error})") from None
+
+
+def copy_into(parameters: dict[str, Tensor], stored: dict[str, Tensor], what: str) -> None:
+    """Copy stored tensors into a model's, by name.
+
+    Raises:
+        CheckpointError: names or shapes differ: the checkpoint is of another model.
+    """
+    missing, extra = sorted(set(parameters) - set(stored)), sorted(set(stored) - set(parameters))
+    if missing or extra:
+        raise CheckpointError(
+            f"this checkpoint is of another model: {what} expected {len(parameters)} tensors, found {len(stored)}; "
+            f"missing: {', '.join(missing[:3]) or 'none'}; unexpected: {', '.join(extra[:3]) or 'none'}"
+        )
+    for name, parameter in parameters.items():
+        if parameter.shape != stored[name].shape:
+            raise CheckpointError(
+                f"this checkpoint is of another model: {what} expected {name} of shape "
+                f"{tuple(parameter.shape)}, found {tuple(stored[name].shape)}"
+            )
+        parameter.detach().copy_(stored[name])
+
+
+def check_belongs(checkpoint: Checkpoint, folder: Path, *, fingerprint: str, model: dict) -> None:
+    """Make sure that a checkpoint is of this text and of this model.
+
+    Args:
+        checkpoint: what was found.
+        folder: where, for the message.
+        fingerprint: the checksum of the text that it should have learned from.
+        model: the settings of the model that the recipe describes.
+
+    Raises:
+        CheckpointError: it is of another text or of another model.
+    """
+    if checkpoint.state.get("fingerprint") != fingerprint:
+        raise CheckpointError(
+            f"the text has changed since the checkpoint in {folder} was written, or the checkpoint is of another run; "
+            "restore the files as they were, or train anew in another folder"
+        )
+    found = checkpoint.state.get("model") or {}
+    if found != model:
+        names = [name for name in model | found if model.get(name) != found.get(name)]
+        different = ", ".join(f"{name}={found.get(name)} (the recipe has {model.get(name)})" for name in names)
+        raise CheckpointError(
+            f"the checkpoint in {folder} is of another model than its recipe describes: {different}; "
+            "restore recipe.toml as it was, or train anew in another folder"
+        )
+
+
+def checkpoint_paths(folder: Path) -> list[Path]:
+    """The folders of all checkpoints, newest first; a file or folder of another name is none of ours."""
+    return sorted((path for path in folder.glob("step-*") if path.name[5:].isdecimal()), key=step_of, reverse=True)
+
+
+def step_of(path: Path) -> int:
+    """The step that a checkpoint's folder is named after."""
+    return int(path.name.removeprefix("step-"))
+
+
+def remove_checkpoints(folder: Path) -> None:
+    """Remove all checkpoints under `folder`, then the folder too if nothing else stands in it."""
+    for path in checkpoint_paths(folder):
+        shutil.rmtree(path)
+    remove_leftovers(folder)
+    if folder.is_dir() and not any(folder.iterdir()):
+        folder.rmdir()
+
+
+def _canonical(body: dict) -> bytes:
+    return json.dumps(body, sort_keys=True).encode()
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()

@@ -1,0 +1,173 @@
+"""The metrics of a training, or of several, as a picture: losses and learning rate against steps and minutes."""
+
+import io
+import math
+import warnings
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from ttutor.errors import CheckpointError, CurveError
+from ttutor.files import write_file
+from ttutor.training.run_folder import RunFolder
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+STYLE = "ttutor.widgets.ttutor"
+"""Matplotlib's name for the style sheet of the course's figures."""
+
+LOSS_COLOUR = "#D55E00"
+"""The colour of losses throughout the course; several runs take those of the style sheet in turn."""
+
+NO_DATES = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
+"""The kinds of picture, and what keeps the same metrics from giving other bytes tomorrow."""
+
+FEW = 30
+"""Up to so many validations are marked by a dot each, so that even one is seen."""
+
+
+def write_curve(folders: Sequence[RunFolder], output: Path) -> None:
+    """Draw the metrics of these runs into one picture; the same metrics give the same bytes.
+
+    Raises:
+        CheckpointError: there is no run, none of its validations is on record, or the picture cannot be written.
+        CurveError: Matplotlib is not there, or does not write pictures of that name.
+    """
+    if output.suffix not in NO_DATES:
+        raise CurveError(f"the picture's name must end in {', '.join(NO_DATES)}, got {output}")
+    runs = {name: _records(folder) for name, folder in zip(_labels(folders), folders, strict=True)}
+    buffer = io.BytesIO()
+    with _style(), warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "Glyph .* missing from font")  # a run's name may hold any character
+        draw(runs).savefig(buffer, format=output.suffix[1:], metadata=NO_DATES[output.suffix])
+    write_file(output, buffer.getvalue())
+
+
+def _records(folder: RunFolder) -> list[dict]:
+    """The records of a run in the order of their steps, the last of each step.
+
+    Raises:
+        CheckpointError: there is no run, or no record.
+    """
+    folder.facts()
+    records = {record["step"]: record for record in folder.read_metrics()}
+    if not records:
+        raise CheckpointError(
+            f"{folder.metrics} holds no validation yet, so there is nothing to draw; the first comes after "
+            f"{folder.recipe().validate_every:,} steps"
+        )
+    return [records[step] for step in sorted(records)]
+
+
+def _labels(folders: Sequence[RunFolder]) -> list[str]:
+    """What to call each run: its folder's name or, where two have the same, its number and path."""
+    names = [folder.path.resolve().name for folder in folders]
+    return [
+        name if names.count(name) == 1 else f"{number}: {folder.path}"
+        for number, (name, folder) in enumerate(zip(names, folders, strict=True), start=1)
+    ]
+
+
+def _as_label(name: str) -> str:
+    """A name as Matplotlib writes it out: no formula between dollars, not hidden for a leading underscore."""
+    printable = "".join(one if one.isprintable() else "\N{REPLACEMENT CHARACTER}" for one in name)
+    return (" " if printable.startswith("_") else "") + printable.replace("$", r"\$")
+
+
+def _style() -> Any:
+    """The look of the course's figures, for as long as the context lasts.
+
+    Raises:
+        CurveError: Matplotlib is not there.
+    """
+    try:
+        import matplotlib.style
+    except ImportError as error:
+        raise CurveError(
+            f"Matplotlib draws the curve, and it does not load ({error}); the widgets extra brings it: "
+            'pip install "ttutor[widgets]", or in a checkout pip install ".[widgets]"'
+        ) from None
+    return matplotlib.style.context(["default", STYLE])
+
+
+def draw(runs: Mapping[str, Sequence[Mapping]]) -> "Figure":
+    """Draw records by the name of their run; what is missing or not finite in a record leaves a gap.
+
+    >>> records = [{"step": 50, "training_loss": 4.0}, {"step": 100, "training_loss": 3.0}]
+    >>> losses, rate = draw({"a run": records}).axes
+    >>> losses.lines[0].get_ydata().tolist()
+    [4.0, 3.0]
+    """
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(6.4, 4.8))
+    losses, rate = figure.subplots(2, sharex=True, height_ratios=(3, 1))
+    for number, (name, records) in enumerate(runs.items()):
+        colour = f"C{number}" if len(runs) > 1 else LOSS_COLOUR
+        _draw_run(losses, rate, f"{_as_label(name)}: " if len(runs) > 1 else "", records, colour)
+    if len(runs) == 1:
+        losses.set_title(_as_label(next(iter(runs))), pad=8)
+        _add_minutes(losses, *runs.values())
+    losses.set_ylabel("loss (nats per token)")
+    losses.legend(fontsize="small")
+    rate.set(xlabel="steps", ylabel="learning rate")
+    rate.ticklabel_format(axis="y", style="sci", scilimits=(0, 0))
+    rate.set_ylim(bottom=0)
+    return figure
+
+
+def _draw_run(losses: "Axes", rate: "Axes", head: str, records: Sequence[Mapping], colour: str) -> None:
+    steps, validation = column(records, "step"), column(records, "validation_loss")
+    look = {"color": colour, "marker": "o" if len(records) <= FEW else "", "markersize": 3}
+    losses.plot(steps, column(records, "training_loss"), linestyle=":", label=f"{head}training", **look)
+    losses.plot(steps, validation, linestyle="-", label=f"{head}validation{_lowest(steps, validation)}", **look)
+    rate.plot(steps, column(records, "learning_rate"), linestyle="-", **look)
+
+
+def column(records: Sequence[Mapping], name: str) -> list[float]:
+    """One number from each record; not a number where it is missing, infinite or something else.
+
+    >>> column([{"loss": 2}, {"loss": "low"}, {}, {"loss": float("inf")}], "loss")
+    [2.0, nan, nan, nan]
+    """
+    values = [record.get(name) for record in records]
+    return [float(value) if _is_finite(value) else math.nan for value in values]
+
+
+def _is_finite(value: object) -> bool:
+    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+
+def _lowest(steps: Sequence[float], losses: Sequence[float]) -> str:
+    found = [(loss, step) for step, loss in zip(steps, losses, strict=True) if math.isfinite(loss)]
+    return " (lowest {:.3f} at step {:,.0f})".format(*min(found)) if found else ""
+
+
+def _add_minutes(losses: "Axes", records: Sequence[Mapping]) -> None:
+    """Minutes above the steps, where the records tell of two moments at least; between them they run evenly."""
+    pairs = zip(column(records, "step"), column(records, "seconds"), strict=True)
+    known = [(0.0, 0.0)]
+    for step, seconds in pairs:
+        if step > known[-1][0] and seconds / 60 > known[-1][1]:
+            known.append((step, seconds / 60))
+    if len(known) > 1:
+        steps, minutes = zip(*known, strict=True)
+        both = (_straight_lines(steps, minutes), _straight_lines(minutes, steps))
+        losses.secondary_xaxis("top", functions=both).set_xlabel("minutes")
+
+
+def _straight_lines(xs: Sequence[float], ys: Sequence[float]) -> Any:
+    """The function that goes through these points, and straight on beyond them."""
+    import numpy as np
+
+    first = (ys[1] - ys[0]) / (xs[1] - xs[0])
+    last = (ys[-1] - ys[-2]) / (xs[-1] - xs[-2])
+
+    def at(x: Any) -> Any:
+        x = np.asarray(x, dtype=float)
+        beyond = first * np.minimum(x - xs[0], 0) + last * np.maximum(x - xs[-1], 0)
+        return np.interp(x, xs, ys) + beyond
+
+    return at

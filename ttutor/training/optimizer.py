@@ -1,0 +1,77 @@
+r"""What turns gradients into steps: AdamW for all weights or, for the matrices inside the layers, Muon.
+
+Adam divides each number of the gradient by its own usual size (Kingma and Ba 2015). A matrix of a layer is more than
+its numbers, though: a step on it counts by what it changes about the layer's answers, and a few directions of a
+gradient commonly outweigh all others. Muon (Jordan et al. 2024, see `ttutor.training.muon`) goes about equally far
+in every direction. Embeddings, biases and norms stay with AdamW, since their rows and numbers act one by one.
+"""
+
+from collections.abc import Iterator
+
+import torch
+from torch import Tensor, nn
+
+from ttutor.training.muon import Muon
+from ttutor.training.parallel_batches import ParallelBatches
+from ttutor.transformer import Transformer
+
+
+class Optimizers:
+    """The optimizers of a training as one; between them they hold each parameter of the model once.
+
+    Args:
+        model: what is trained, in place.
+        kind: "adamw", or "muon" for Muon on the matrices of encoder and decoder.
+        weight_decay: pull towards zero.
+        places: where they work, at the same time.
+
+    >>> from ttutor.transformer import TransformerConfig
+    >>> model = Transformer(TransformerConfig.tiny(vocab_size=50))
+    >>> len(Optimizers(model, "muon", 0.0, ParallelBatches(2, seed=0)).parts)
+    3
+    """
+
+    def __init__(self, model: Transformer, kind: str, weight_decay: float, places: ParallelBatches):
+        matrices = matrices_of_layers(model) if kind == "muon" else []
+        with_muon = {id(matrix) for matrix in matrices}
+        rest = [parameter for parameter in model.parameters() if id(parameter) not in with_muon]
+        adamw = torch.optim.AdamW(rest, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
+        n_places = len(places.generators)
+        shares = [share for share in (matrices[place::n_places] for place in range(n_places)) if share]
+        self.parts: list[torch.optim.Optimizer] = [adamw, *(Muon(share, weight_decay=weight_decay) for share in shares)]
+        self._names = {parameter: name for name, parameter in model.named_parameters()}
+        self._places = places
+
+    def step(self, learning_rate: float) -> None:
+        """Change every parameter by its gradient."""
+        for part in self.parts:
+            part.param_groups[0]["lr"] = learning_rate
+        self._places.map(lambda part: part.step(), self.parts)
+
+    def state(self) -> dict[str, Tensor]:
+        """What they remember of the steps so far: by the name of a moment, a dot and the name of a parameter."""
+        return {
+            f"{moment}.{self._names[parameter]}": tensor
+            for part in self.parts
+            for parameter, moments in part.state.items()
+            for moment, tensor in moments.items()
+        }
+
+    def restore(self, stored: dict[str, Tensor]) -> None:
+        """Go on from what `state` gave."""
+        parameters = {name: parameter for parameter, name in self._names.items()}
+        part_of = {parameter: part for part in self.parts for parameter in _parameters(part)}
+        for key, tensor in stored.items():
+            moment, _, name = key.partition(".")
+            parameter = parameters[name]
+            part_of[parameter].state[parameter][moment] = tensor.to(parameter.device, copy=True)
+
+
+def matrices_of_layers(model: Transformer) -> list[nn.Parameter]:
+    """The matrices inside encoder and decoder: all that is neither embedding nor output, neither bias nor norm."""
+    stacks = (model.encoder, model.decoder)
+    return [parameter for stack in stacks for parameter in stack.parameters() if parameter.ndim == 2]
+
+
+def _parameters(optimizer: torch.optim.Optimizer) -> Iterator[Tensor]:
+    return (parameter for group in optimizer.param_groups for parameter in group["params"])

@@ -1,0 +1,99 @@
+"""Several batches at the same time, each on a thread of its own, with random numbers of its own.
+
+At the sizes of a small translator one batch cannot keep two cores busy: each operation is over before a second thread
+has been woken for it. Two batches can. Their results do not depend on how many threads there are, nor on which of them
+is done first.
+"""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from typing import TypeVar
+
+import numpy as np
+import torch
+
+from ttutor.training.dropout import drawing_from
+
+CPU = torch.device("cpu")
+Item, Result = TypeVar("Item"), TypeVar("Result")
+
+
+class ParallelBatches:
+    """Places at which work is done at the same time; what dropout drops at one place depends on that place alone.
+
+    PyTorch's operations let other Python threads run while they compute, so threads will do and no second process is
+    needed. Where there are fewer threads than places, places wait for each other; the results stay the same. So they do
+    where several processes share the places, if each has the same items at its places.
+
+    A GPU works on one thing at a time as fast as on two: there, one place is worked at after another. Its random
+    numbers begin anew at each call of `map`, from a seed that the place's generator on the CPU draws. Thus the states
+    are those of generators on the CPU everywhere, and a training may go on on another device.
+
+    Args:
+        n_places: how many items are worked on at one time.
+        seed: of the random numbers of all places.
+        here: which of the places are in this process; all, if not given.
+        device: where the work is done.
+        in_turn: one place after another; if not given, so on every device but the CPU.
+
+    >>> places = ParallelBatches(2, seed=0)
+    >>> places.map(lambda number: number**2, [1, 2, 3])
+    [1, 4, 9]
+    """
+
+    def __init__(
+        self,
+        n_places: int,
+        seed: int,
+        *,
+        here: Sequence[int] | None = None,
+        device: torch.device = CPU,
+        in_turn: bool | None = None,
+    ):
+        n_threads, here = torch.get_num_threads(), range(n_places) if here is None else here
+        self.generators = [torch.Generator().manual_seed(_seed_of(seed, place)) for place in here]
+        self._device = device
+        self._in_turn = device.type != "cpu" if in_turn is None else in_turn
+        self._threads = ThreadPoolExecutor(
+            max_workers=min(len(here), n_threads),
+            thread_name_prefix="ttutor",
+            initializer=torch.set_num_threads,
+            initargs=(max(1, n_threads // len(here)),),
+        )
+
+    def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
+        """The results of `work`, in the order of the items; item i is worked on at place i modulo their number.
+
+        Raises:
+            Exception: what `work` raised, of the first item that failed.
+        """
+
+        def at(place: int) -> list[Result]:
+            with drawing_from(self._source(place)):
+                return [work(item) for item in items[place :: len(self.generators)]]
+
+        map_places = map if self._in_turn else self._threads.map
+        found = list(map_places(at, range(min(len(items), len(self.generators)))))
+        return [found[index % len(found)][index // len(found)] for index in range(len(items))]
+
+    def _source(self, place: int) -> torch.Generator:
+        """Where a place's dropout draws from, during one call of `map`."""
+        if not self._in_turn:
+            return self.generators[place]
+        seed = torch.randint(2**63 - 1, (), generator=self.generators[place]).item()
+        return torch.Generator(self._device).manual_seed(seed)
+
+    def states(self) -> list[torch.Tensor]:
+        """The state of the random numbers of each place here, to go on from."""
+        return [generator.get_state() for generator in self.generators]
+
+    def restore(self, states: Sequence[torch.Tensor]) -> None:
+        """Go on from states that `states` gave."""
+        for generator, state in zip(self.generators, states, strict=True):
+            generator.set_state(state)
+
+
+def _seed_of(seed: int, place: int) -> int:
+    """A seed for one place, so that neighbouring seeds and places share no random numbers."""
+    first, second = np.random.SeedSequence([seed, place]).generate_state(2, dtype=np.uint32)
+    return int(first) << 32 | int(second)

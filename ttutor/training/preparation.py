@@ -1,0 +1,55 @@
+"""From a corpus and a recipe to what a trainer works on: a tokenizer, pairs of token ids, a model's sizes."""
+
+from collections.abc import Sequence
+
+from ttutor.corpora.corpus import Corpus, Pair
+from ttutor.corpora.tokenizer import PAD_ID, SubwordTokenizer
+from ttutor.errors import CorpusError
+from ttutor.training.batching import TokenPair
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.transformer import TransformerConfig
+
+SHORTEST_POSITIONS = 256
+"""The model knows at least this many positions, whatever the longest training sentence."""
+
+
+def train_tokenizer(corpus: Corpus, recipe: TrainingRecipe) -> SubwordTokenizer:
+    """Learn one vocabulary for both languages, from the training pairs alone."""
+    return SubwordTokenizer.train((sentence for pair in corpus.train for sentence in pair), recipe.vocab_size)
+
+
+def token_pairs(
+    pairs: Sequence[Pair], tokenizer: SubwordTokenizer, max_tokens: int, purpose: str = "training"
+) -> tuple[list[TokenPair], int]:
+    """Token ids of all pairs that are short enough, and the number of those that are not.
+
+    `purpose` says in messages what the pairs are for: "training" or "validation".
+
+    Raises:
+        CorpusError: none is short enough.
+    """
+    sources = tokenizer.encode_all([source for source, _ in pairs])
+    targets = tokenizer.encode_all([target for _, target in pairs])
+    encoded = list(zip(sources, targets, strict=True))
+    kept = [pair for pair in encoded if max(map(len, pair)) <= max_tokens]
+    if not kept:
+        raise CorpusError(
+            f"none of the {len(pairs):,} {purpose} pairs has at most max_tokens={max_tokens} tokens on each side; "
+            "raise max_tokens or give shorter sentences"
+        )
+    return kept, len(encoded) - len(kept)
+
+
+def model_config(recipe: TrainingRecipe, vocab_size: int) -> TransformerConfig:
+    """The model that a recipe describes, for a vocabulary of this size."""
+    return TransformerConfig(
+        vocab_size=vocab_size,
+        d_model=recipe.d_model,
+        n_heads=recipe.n_heads,
+        n_layers=recipe.n_layers,
+        d_ff=recipe.d_ff,
+        dropout=recipe.dropout,
+        norm=recipe.norm,
+        max_len=max(SHORTEST_POSITIONS, recipe.max_tokens + 1),
+        pad_id=PAD_ID,
+    )

@@ -1,0 +1,235 @@
+"""A training recipe: every number that decides how a training goes, in one frozen, readable object."""
+
+import dataclasses
+import json
+import math
+import tomllib
+from dataclasses import dataclass, field, fields
+from pathlib import Path
+from types import UnionType
+from typing import get_args
+
+from ttutor.corpora.tokenizer import SMALLEST_VOCABULARY
+from ttutor.errors import RecipeError
+from ttutor.training.schedule import SCHEDULES
+
+PRECISIONS = ("auto", "fp32", "bf16")
+OPTIMIZERS = ("adamw", "muon")
+LENGTHS = ("steps", "epochs", "minutes")
+LONGEST = 10**9
+"""No training is longer, whatever it counts in."""
+
+
+def _explained(text: str, **default):
+    return field(metadata={"explanation": text}, **default)
+
+
+@dataclass(frozen=True, kw_only=True)
+class TrainingRecipe:
+    """All settings of a training; exactly one of steps, epochs and minutes says how long it is.
+
+    A recipe that counts steps or epochs gives the same weights, bit for bit, each time it runs on the same machine with
+    the same number of threads; one that counts minutes ends where the clock says.
+
+    Raises:
+        RecipeError: a value is impossible; the message names it.
+
+    >>> TrainingRecipe.preset("multi30k-tiny").d_model
+    128
+    >>> TrainingRecipe.preset("embedded").replace(dropout=1.5)
+    Traceback (most recent call last):
+    ...
+    ttutor.errors.RecipeError: dropout must be at least 0 and below 1, got 1.5
+    """
+
+    name: str = _explained("what to call it")
+    corpus: str = _explained('the text: "embedded", a data set\'s name, or "files"', default="files")
+    languages: str | None = _explained("of a data set: from and to, like en-de", default=None)
+
+    d_model: int = _explained("width of the model", default=128)
+    n_heads: int = _explained("attention heads", default=4)
+    n_layers: int = _explained("layers of the encoder, and as many of the decoder", default=4)
+    d_ff: int = _explained("inner width of the feed-forward networks", default=256)
+    dropout: float = _explained("share of activations set to zero while training", default=0.1)
+    norm: str = _explained('LayerNorm before ("pre") or after ("post") each sublayer', default="pre")
+
+    vocab_size: int = _explained("subword tokens, shared by both languages (at most)", default=10_000)
+    max_tokens: int = _explained("training pairs with more tokens on a side are left out", default=128)
+
+    tokens_per_batch: int = _explained("computed tokens a batch, padding counted, on either side", default=2048)
+    batches_per_step: int = _explained("batches whose gradients make one step; computed at the same time", default=2)
+    optimizer: str = _explained('"adamw", or "muon" for Muon on the matrices of the layers', default="adamw")
+    learning_rate: float = _explained("its peak, at the end of the warm-up", default=5e-3)
+    warmup: int = _explained("steps until the peak", default=1000)
+    schedule: str = _explained(
+        'after it "inverse-sqrt", a decline as 1 / sqrt(step), or "trapezoid", a plateau', default="inverse-sqrt"
+    )
+    decay_from: float = _explained("share of the training after which the rate goes linearly to zero", default=0.5)
+    weight_decay: float = _explained("pull of the weights towards zero", default=0.0)
+    clip_norm: float = _explained("largest norm of the gradient; longer ones are shortened", default=1.0)
+    label_smoothing: float = _explained("probability spread over all tokens", default=0.1)
+    averaging: float = _explained("decay of the moving average of the weights (0: none)", default=0.997)
+
+    steps: int | None = _explained("length of the training in steps", default=None)
+    epochs: float | None = _explained("or in passes over the text", default=None)
+    minutes: float | None = _explained("or in minutes", default=None)
+
+    patience: int = _explained(
+        "validations without a better one that end the training; it keeps the best weights (0: never)", default=0
+    )
+    validate_every: int = _explained("steps from one validation loss to the next", default=200)
+    checkpoint_every: int = _explained("steps from one checkpoint to the next", default=200)
+    seed: int = _explained("of the initial weights, dropout and the order of the data", default=0)
+    precision: str = _explained(
+        'of matrix products: "fp32", "bf16", or "auto" (bf16 where the CPU has it)', default="auto"
+    )
+
+    def __post_init__(self) -> None:
+        self._require("name", _is_text(self.name), "text that UTF-8 can write")
+        self._require("corpus", _is_text(self.corpus) and self.corpus != "", 'a name, or "files"')
+        self._require("languages", self.languages is None or _is_pair(self.languages), 'two languages, like "en-de"')
+        for one in fields(self):
+            if float in (one.type, *get_args(one.type)) and getattr(self, one.name) is not None:
+                self._require(one.name, self._is_finite(one.name), "a finite number")
+        for name in ("d_model", "n_heads", "n_layers", "d_ff", "tokens_per_batch", "warmup", "max_tokens"):
+            self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
+        self._require("patience", self._is_int("patience") and self.patience >= 0, "a whole number, at least 0")
+        for name in ("batches_per_step", "validate_every", "checkpoint_every"):
+            self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
+        for name in ("dropout", "label_smoothing", "averaging"):
+            self._require(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")
+        for name in ("learning_rate", "clip_norm"):
+            self._require(name, getattr(self, name) > 0, "above 0")
+        self._require("decay_from", 0 <= self.decay_from <= 1, "between 0 and 1")
+        self._require("weight_decay", self.weight_decay >= 0, "at least 0")
+        self._require("seed", self._is_int("seed") and 0 <= self.seed < 2**63, "a whole number from 0 to 2**63 - 1")
+        self._require("norm", self.norm in ("pre", "post"), 'either "pre" or "post"')
+        self._require("schedule", self.schedule in SCHEDULES, f"one of {', '.join(SCHEDULES)}")
+        self._require("optimizer", self.optimizer in OPTIMIZERS, f"one of {', '.join(OPTIMIZERS)}")
+        self._require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
+        room = f"a whole number, at least {SMALLEST_VOCABULARY} (4 special tokens and 256 bytes)"
+        self._require("vocab_size", self._is_int("vocab_size") and self.vocab_size >= SMALLEST_VOCABULARY, room)
+        if self.d_model % self.n_heads:
+            raise RecipeError(
+                f"d_model must be a multiple of n_heads, got d_model={self.d_model}, n_heads={self.n_heads}"
+            )
+        if self.d_model % 2:
+            raise RecipeError(f"d_model must be even (sines and cosines come in pairs), got {self.d_model}")
+        if self.tokens_per_batch < self.max_tokens + 1:
+            raise RecipeError(
+                f"a batch of tokens_per_batch={self.tokens_per_batch} cannot hold one sentence of "
+                f"max_tokens={self.max_tokens} and its end mark"
+            )
+        self._check_length()
+
+    def _is_int(self, name: str) -> bool:
+        return isinstance(getattr(self, name), int) and not isinstance(getattr(self, name), bool)
+
+    def _is_finite(self, name: str) -> bool:
+        value = getattr(self, name)
+        return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+
+    def _require(self, name: str, condition: bool, expected: str) -> None:
+        if not condition:
+            raise RecipeError(f"{name} must be {expected}, got {getattr(self, name)!r}")
+
+    def _check_length(self) -> None:
+        given = {name: getattr(self, name) for name in LENGTHS if getattr(self, name) is not None}
+        if len(given) != 1:
+            found = ", ".join(f"{name}={value}" for name, value in given.items()) or "none"
+            raise RecipeError(f"exactly one of {', '.join(LENGTHS)} must say how long to train, got {found}")
+        ((name, value),) = given.items()
+        self._require(name, value > 0 and (name != "steps" or self._is_int("steps")), "a positive number")
+        self._require(name, value <= LONGEST, f"at most {LONGEST:,}")
+
+    def replace(self, **changes) -> "TrainingRecipe":
+        """The same recipe with some values changed; giving one of steps, epochs and minutes clears the others."""
+        unknown = sorted(set(changes) - {one.name for one in fields(self)})
+        if unknown:
+            known = ", ".join(one.name for one in fields(self))
+            raise RecipeError(f"a recipe has no setting {', '.join(unknown)}; it has {known}")
+        if any(name in changes for name in LENGTHS):
+            changes = dict.fromkeys(LENGTHS) | changes
+        return dataclasses.replace(self, **changes)
+
+    @classmethod
+    def preset(cls, name: str) -> "TrainingRecipe":
+        """A recipe by its name.
+
+        Each is a file to read, with the reasons for its numbers, in the folder `recipes` beside this module:
+        `embedded` learns the embedded English-French grammar in less than a minute on two CPU cores, `multi30k-tiny`
+        is the Transformer-Tiny of Wu et al. (2021) on Multi30k.
+        """
+        if name not in PRESETS:
+            raise RecipeError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+        return cls.load(PRESETS[name])
+
+    def to_toml(self) -> str:
+        """The recipe as a file that a person can read: one setting a line, with what it means."""
+        lines = [f"{one.name} = {_toml(getattr(self, one.name))}" for one in self._given()]
+        width = max(map(len, lines))
+        meanings = [one.metadata["explanation"] for one in self._given()]
+        return "".join(f"{line:<{width}}  # {meaning}\n" for line, meaning in zip(lines, meanings, strict=True))
+
+    def _given(self) -> list[dataclasses.Field]:
+        return [one for one in fields(self) if getattr(self, one.name) is not None]
+
+    @classmethod
+    def load(cls, path: str | Path) -> "TrainingRecipe":
+        """Read a recipe from a TOML file, or JSON where the name ends in .json; what is left out keeps its default.
+
+        Raises:
+            RecipeError: the file is missing, is not what its name says, or holds an unknown or impossible setting.
+        """
+        path = Path(path)
+        try:
+            text = path.read_text(encoding="utf-8")
+            values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+        except OSError as error:
+            raise RecipeError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
+        except ValueError as error:  # bad TOML, bad JSON, not UTF-8
+            raise RecipeError(f"the recipe {path} cannot be understood: {error}") from None
+        if not isinstance(values, dict):
+            raise RecipeError(
+                f'the recipe {path} must be an object of settings like {{"steps": 100}}, got {type(values).__name__}'
+            )
+        unknown = sorted(set(values) - {one.name for one in fields(cls)})
+        if unknown:
+            raise RecipeError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")
+        kinds = {one.name: one.type for one in fields(cls)}
+        given = {name: _of_kind(name, value, kinds[name]) for name, value in values.items()}
+        return cls(**({"name": path.stem} | given))
+
+
+def _is_text(value: object) -> bool:
+    """Whether it is text without halves of surrogate pairs, which bad bytes in a file's name become."""
+    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
+
+
+def _toml(value: object) -> str:
+    """A value as TOML writes it: like JSON, but with every character whole, and without a bare DEL."""
+    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
+
+
+def _of_kind(name: str, value: object, kind: type | UnionType) -> object:
+    """A value from a file as the setting wants it; a whole number will do where a fraction may stand.
+
+    Raises:
+        RecipeError: the value is of another kind.
+    """
+    wanted = next(one for one in (int, float, str) if one == kind or one in get_args(kind))
+    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
+        return float(value)
+    if type(value) is not wanted:
+        words = {int: "a whole number", float: "a number", str: "text"}
+        raise RecipeError(f"{name} must be {words[wanted]}, got {value!r}")
+    return value
+
+
+def _is_pair(languages: object) -> bool:
+    """Whether it is text like "en-de": two different names, and nothing that could lead to another folder."""
+    names = languages.split("-") if isinstance(languages, str) else []
+    return len(set(names)) == 2 == len(names) and all(name.isascii() and name.isalpha() for name in names)
+
+
+PRESETS: dict[str, Path] = {path.stem: path for path in sorted(Path(__file__).with_name("recipes").glob("*.toml"))}

@@ -1,0 +1,62 @@
+"""Records of a training as it goes: a file with one JSON object a line, each of which says its step.
+
+A line is on the disk before the training goes on; what a crash cuts off costs one line and no more.
+"""
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+from ttutor.errors import CheckpointError
+from ttutor.files import cannot_write, write_file
+
+
+def add_record(path: Path, record: dict) -> None:
+    """Append one record, through to the disk.
+
+    Raises:
+        CheckpointError: the disk is full or the like.
+    """
+    try:
+        with path.open("a", encoding="utf-8") as file:
+            file.write(_line(record))
+            file.flush()
+            os.fsync(file.fileno())
+    except OSError as error:
+        raise CheckpointError(cannot_write(path, error)) from None
+
+
+def read_records(path: Path) -> Iterator[dict]:
+    """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them.
+
+    Raises:
+        CheckpointError: the file is there and cannot be read.
+    """
+    try:
+        lines = path.read_bytes().split(b"\n")
+    except FileNotFoundError:
+        return
+    except OSError as error:
+        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from None
+    for line in lines:
+        with suppress(ValueError):
+            record = json.loads(line)
+            if isinstance(record, dict) and type(record.get("step")) is int:
+                yield record
+
+
+def cut_records(path: Path, step: int) -> None:
+    """Forget what was recorded after this step, from where a resumed run goes on; no file is made where none was.
+
+    Raises:
+        CheckpointError: the file cannot be read or written.
+    """
+    if path.exists():
+        kept = [_line(record) for record in read_records(path) if record["step"] <= step]
+        write_file(path, "".join(kept).encode())
+
+
+def _line(record: dict) -> str:
+    return json.dumps(record, ensure_ascii=False) + "\n"

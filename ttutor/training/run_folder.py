@@ -1,0 +1,251 @@
+"""A training run on disk: the recipe, the tokenizer, the facts about its text, the metrics and the checkpoints."""
+
+import json
+import os
+from collections.abc import Iterator, Mapping
+from contextlib import suppress
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import torch
+
+from ttutor.corpora.text_style import TextStyle
+from ttutor.corpora.tokenizer import SubwordTokenizer
+from ttutor.errors import CheckpointError
+from ttutor.files import PARTIAL, cannot_write, make_folder, remove_leftovers, write_file
+from ttutor.training.checkpoint import checkpoint_paths, remove_checkpoints
+from ttutor.training.precision import PRECISIONS
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.records import add_record, cut_records, read_records
+
+if TYPE_CHECKING:
+    from ttutor.training.trainer import Trainer
+
+FORMAT = "ttutor-translation-run-1"
+FACTS, RECIPE, TOKENIZER, METRICS = "run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"
+SAMPLES, CURVE = "samples.jsonl", "curve.svg"
+UNFINISHED = f"{PARTIAL}run"
+"""Stands in a folder while a run is made or removed, and tells what a kill left there from a person's own files."""
+
+
+@dataclass(frozen=True)
+class RunFacts:
+    """What a run must remember besides its recipe: of which text it is, and how its arithmetic was set.
+
+    `files` holds the paths the text was read from (none: the embedded grammar). The rest decides the rounding:
+    `precision`, in which a resumed run goes on, and `threads` (of each process), `processes` and `device`, which may
+    then be others.
+    """
+
+    corpus: str
+    fingerprint: str
+    files: dict[str, str | None]
+    style: TextStyle
+    precision: str
+    threads: int
+    processes: int = 1
+    device: str = "cpu"
+
+    @classmethod
+    def of(cls, trainer: "Trainer", files: Mapping[str, str | None]) -> "RunFacts":
+        """The facts of a training that begins now."""
+        corpus = trainer.corpus
+        style = TextStyle.of([source for source, _ in corpus.train])
+        where = torch.get_num_threads(), trainer.processes.count, trainer.device.type
+        return cls(corpus.name, corpus.fingerprint(), dict(files), style, trainer.precision, *where)
+
+    @classmethod
+    def from_dict(cls, body: Mapping) -> "RunFacts":
+        """Read what `asdict` made.
+
+        Raises:
+            KeyError, TypeError: a fact is missing, unknown or of another type.
+        """
+        facts = cls(**{**body, "style": TextStyle(**body["style"])})
+        paths = facts.files.values() if isinstance(facts.files, dict) else [0]
+        sound = {
+            "corpus": isinstance(facts.corpus, str),
+            "fingerprint": isinstance(facts.fingerprint, str),
+            "files": all(path is None or isinstance(path, str) for path in paths),
+            "style": all(isinstance(value, bool) for value in asdict(facts.style).values()),
+            "precision": facts.precision in PRECISIONS,
+            "threads": type(facts.threads) is int and facts.threads >= 1,
+            "processes": type(facts.processes) is int and facts.processes >= 1,
+            "device": isinstance(facts.device, str),
+        }
+        wrong = [name for name, is_sound in sound.items() if not is_sound]
+        if wrong:
+            raise TypeError(", ".join(f"{name} cannot be {body[name]!r}" for name in wrong))
+        return facts
+
+
+class RunFolder:
+    """The files of one run.
+
+    | file | what it holds |
+    |---|---|
+    | `recipe.toml` | the settings |
+    | `tokenizer.json` | the subword vocabulary |
+    | `run.json` | `RunFacts` |
+    | `metrics.jsonl` | one line of JSON for each validation |
+    | `samples.jsonl` | what the model made of a few validation sentences, a line for each validation |
+    | `curve.svg` | the metrics, drawn at the end |
+    | `checkpoints/` | the last two checkpoints |
+    """
+
+    def __init__(self, path: str | Path):
+        self.path = Path(path)
+        self.checkpoints = self.path / "checkpoints"
+        self.metrics = self.path / METRICS
+        self.samples = self.path / SAMPLES
+        self.curve = self.path / CURVE
+
+    @property
+    def exists(self) -> bool:
+        """Whether a run was begun here: `run.json` is written last."""
+        return (self.path / FACTS).is_file()
+
+    @property
+    def has_checkpoint(self) -> bool:
+        return bool(checkpoint_paths(self.checkpoints))
+
+    @property
+    def has_remains(self) -> bool:
+        """Whether a run was begun or removed here and that was cut off; nobody's work is lost by clearing it away."""
+        return not self.exists and (self.path / UNFINISHED).is_file()
+
+    def check_free(self) -> None:
+        """Make sure that a run may begin here.
+
+        Raises:
+            CheckpointError: a run stands here, or files of the same names that belong to none.
+        """
+        if self.exists:
+            raise CheckpointError(
+                f"{self.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "
+                "or choose another folder by --out"
+            )
+        foreign = [name for name in (RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE) if (self.path / name).exists()]
+        if foreign and not self.has_remains:
+            raise CheckpointError(
+                f"{self.path} holds {', '.join(foreign)} but no training run, and a run would write over them; "
+                "choose another folder by --out, or move them"
+            )
+
+    def create(self, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, facts: RunFacts) -> None:
+        """Write everything that stands before the first step.
+
+        Checkpoints that a former run left are removed first. If anything fails, what was written goes again.
+
+        Raises:
+            CheckpointError: a run or other people's files stand here, or the folder cannot be written.
+        """
+        self.check_free()
+        was_there = self.path.is_dir()
+        make_folder(self.path)
+        try:
+            write_file(self.path / UNFINISHED, b"")
+            self._remove_files()
+            write_file(self.path / RECIPE, recipe.to_toml().encode())
+            write_file(self.path / TOKENIZER, tokenizer.to_json().encode())
+            write_file(self.metrics, b"")
+            write_file(self.path / FACTS, json.dumps({"format": FORMAT, **asdict(facts)}, indent=1).encode())
+        except CheckpointError:
+            with suppress(CheckpointError, OSError):
+                self._remove_files()
+                remove_leftovers(self.path)
+                if not was_there:
+                    self.path.rmdir()
+            raise
+        remove_leftovers(self.path)
+
+    def begin(self, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, facts: RunFacts) -> None:
+        """Write what stands in the folder before the first step, unless it stands there already.
+
+        Raises:
+            CheckpointError: a training has got further here, or the folder cannot be written.
+        """
+        if not self.exists:
+            self.create(recipe, tokenizer, facts)
+        elif self.has_checkpoint:
+            raise CheckpointError(
+                f"{self.path} holds a training run already; go on with it by resume(), or choose another folder"
+            )
+
+    def remove(self) -> None:
+        """Remove the files of a run, and nothing else that may stand in the folder.
+
+        Wherever this is cut off, what stays is known for the remains of a run: `run.json` turns into their mark.
+
+        Raises:
+            CheckpointError: something cannot be removed.
+        """
+        try:
+            if self.exists:
+                os.replace(self.path / FACTS, self.path / UNFINISHED)
+        except OSError as error:
+            raise CheckpointError(cannot_write(self.path / FACTS, error)) from None
+        self._remove_files()
+        remove_leftovers(self.path)
+
+    def _remove_files(self) -> None:
+        """Remove everything but the mark of an unfinished run."""
+        try:
+            remove_checkpoints(self.checkpoints)
+            for name in (FACTS, RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE):
+                (self.path / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise CheckpointError(f"cannot remove the old run in {self.path}: {error.strerror or error}") from None
+
+    def facts(self) -> RunFacts:
+        """Read `run.json`.
+
+        Raises:
+            CheckpointError: there is no run here, or the file is of another format or damaged.
+        """
+        path = self.path / FACTS
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+        except (FileNotFoundError, NotADirectoryError):
+            raise CheckpointError(
+                f"there is no trained model in {self.path}; train one with `ttutor train --out {self.path}`"
+            ) from None
+        except OSError as error:
+            raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from None
+        except ValueError:
+            raise CheckpointError(f"{path} is damaged: it is not JSON") from None
+        found = body.pop("format", None) if isinstance(body, dict) else None
+        if found != FORMAT:
+            raise CheckpointError(f"{path} has the format {found!r}, expected {FORMAT!r}: another program wrote it")
+        try:
+            return RunFacts.from_dict(body)
+        except (KeyError, TypeError) as error:
+            raise CheckpointError(f"{path} is damaged: {error}; copy the run's folder again or train anew") from None
+
+    def recipe(self) -> TrainingRecipe:
+        return TrainingRecipe.load(self.path / RECIPE)
+
+    def tokenizer(self) -> SubwordTokenizer:
+        return SubwordTokenizer.load(self.path / TOKENIZER)
+
+    def add_metrics(self, record: dict) -> None:
+        """Append one line to `metrics.jsonl`, through to the disk.
+
+        Raises:
+            CheckpointError: the disk is full or the like.
+        """
+        add_record(self.metrics, record)
+
+    def read_metrics(self) -> Iterator[dict]:
+        """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them.
+
+        Raises:
+            CheckpointError: the file is there and cannot be read.
+        """
+        return read_records(self.metrics)
+
+    def cut_metrics(self, step: int) -> None:
+        """Forget what was recorded after this step, from where a resumed run goes on: metrics and samples."""
+        for path in (self.metrics, self.samples):
+            cut_records(path, step)

@@ -1,0 +1,282 @@
+"""The training loop: forward, loss, backward, add up, clip, step, average; now and then validate and save.
+
+trainer = Trainer(embedded_corpus(), TrainingRecipe.preset("embedded"), RunFolder("my-run"))
+trainer.run()
+"""
+
+import math
+import operator
+import time
+from collections.abc import Callable
+
+import torch
+from torch import Tensor, nn
+
+from ttutor.corpora.corpus import Corpus
+from ttutor.corpora.tokenizer import SubwordTokenizer
+from ttutor.errors import RecipeError, TrainingError
+from ttutor.training.averaging import AveragedWeights
+from ttutor.training.batching import Batch, BucketedBatches
+from ttutor.training.dropout import with_fast_dropout
+from ttutor.training.objective import batch_loss
+from ttutor.training.optimizer import Optimizers
+from ttutor.training.parallel_batches import ParallelBatches
+from ttutor.training.precision import products_in, resolve_precision
+from ttutor.training.preparation import model_config, token_pairs, train_tokenizer
+from ttutor.training.processes import Processes
+from ttutor.training.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.run_folder import RunFacts, RunFolder
+from ttutor.training.schedule import SCHEDULES
+from ttutor.training.state import Position, check_processes, restore_training, save_training
+from ttutor.transformer import Transformer
+
+
+class Trainer:
+    """A training under way.
+
+    Args:
+        corpus: the text.
+        recipe: the settings.
+        folder: where checkpoints and metrics go; None keeps everything in memory.
+        tokenizer: trained on the corpus if not given.
+        precision: "fp32" or "bf16"; decided by the recipe and the device if not given.
+        device: where to compute; weights, averages and optimizers live there.
+        processes: those that train together, of which this is one; all of them make a trainer of the same arguments.
+
+    Raises:
+        CorpusError: no pair of the corpus is short enough for the recipe.
+        RecipeError: there are more processes than batches in a step.
+    """
+
+    def __init__(
+        self,
+        corpus: Corpus,
+        recipe: TrainingRecipe,
+        folder: RunFolder | None = None,
+        *,
+        tokenizer: SubwordTokenizer | None = None,
+        precision: str | None = None,
+        device: torch.device | str = "cpu",
+        processes: Processes | None = None,
+    ):
+        self.corpus, self.recipe, self.folder = corpus, recipe, folder
+        self.device, self.processes = torch.device(device), processes or Processes()
+        self.writes = folder is not None and self.processes.is_first
+        self.precision = precision or resolve_precision(recipe.precision, self.device)
+        self.tokenizer = tokenizer or train_tokenizer(corpus, recipe)
+        training, self.n_left_out = token_pairs(corpus.train, self.tokenizer, recipe.max_tokens)
+        validation, self.n_validation_left_out = token_pairs(
+            corpus.validation, self.tokenizer, recipe.max_tokens, "validation"
+        )
+        self.batches = BucketedBatches(training, recipe.tokens_per_batch, recipe.seed)
+        self.validation = BucketedBatches(validation, recipe.tokens_per_batch)
+
+        with torch.random.fork_rng(devices=[]):
+            torch.manual_seed(recipe.seed)
+            self.model = with_fast_dropout(Transformer(model_config(recipe, self.tokenizer.vocab_size)))
+        self.model.to(self.device)
+        here = self.processes.mine(range(recipe.batches_per_step))
+        if not here:
+            raise RecipeError(
+                f"{self.processes.count} processes share {recipe.batches_per_step} batches of a step, and some would "
+                "have none: start fewer processes, or give each step more batches (--batches-per-step), which makes "
+                "another training"
+            )
+        self.places = ParallelBatches(recipe.batches_per_step, recipe.seed, here=here, device=self.device)
+        self.average = AveragedWeights(self.model, recipe.averaging)
+        self.optimizers = Optimizers(self.model, recipe.optimizer, recipe.weight_decay, self.places)
+        self.position = Position()
+        self.best: dict[str, Tensor] = {}
+        self.learning_rate = 0.0
+        self.metrics: list[dict] = []
+        self._is_resumed = False
+
+    def resume(self) -> list[str]:
+        """Go back to the newest whole checkpoint of the folder; returns a message for each damaged one passed over."""
+        messages = restore_training(self)
+        self._is_resumed = True
+        if self.writes:
+            self.folder.cut_metrics(self.position.step)
+        self.metrics = [record for record in self.folder.read_metrics() if record["step"] <= self.position.step]
+        return messages
+
+    def run(self, quiet: bool = True, on_validation: "OnValidation | None" = None) -> list[dict]:
+        """Train to the end of the recipe; returns the metrics, one record for each validation.
+
+        Args:
+            quiet: show no progress bar (without a terminal there is none anyway).
+            on_validation: called with this trainer after each validation, to look at the model as it learns; of several
+                processes, in each.
+
+        Raises:
+            CheckpointError: the folder cannot be written, or holds a run that this trainer did not resume.
+            TrainingError: the loss became infinite or not a number; or processes differ that must be equal.
+            ProcessLost: another process has ended.
+            Stopped: on Ctrl-C, after a checkpoint was saved; a second Ctrl-C interrupts at once.
+        """
+        check_processes(self)
+        self.processes.together(self._begin)
+        bar = ProgressBar(quiet or not self.processes.is_first)
+        try:
+            with stop_on_ctrl_c(several=self.processes.count > 1) as stop:
+                self._loop(stop, bar, on_validation)
+        finally:
+            bar.close()
+        return self.metrics
+
+    def _begin(self) -> None:
+        if self.writes and not self._is_resumed and self.position.step == 0:
+            self.folder.begin(self.recipe, self.tokenizer, RunFacts.of(self, {}))
+
+    def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
+        recipe, position = self.recipe, self.position
+        started, losses, pace = time.perf_counter() - position.seconds, [], Pace(window=15.0)
+        pace(float(position.target_tokens))
+        if position.step == 0:
+            self.save()
+        while self.progress() < 1 and not self.is_overfitting():
+            losses.append(self.training_step(self.next_batches()))
+            position.seconds, stops = self.processes.agree(time.perf_counter() - started, stop.requested)
+            ends = self.progress() >= 1
+            speed = pace(float(position.target_tokens))
+            bar.show(self.progress(), position.step, losses[-1], self.learning_rate, speed)
+            if ends or position.step % recipe.validate_every == 0:
+                self._record(sum(losses) / len(losses), bar)
+                losses = []
+                if on_validation:
+                    on_validation(self)
+                ends = ends or self.is_overfitting()
+            if ends or stops or position.step % recipe.checkpoint_every == 0:
+                self.save()
+            if stops and not ends:
+                raise Stopped
+
+    def next_batches(self) -> list[Batch]:
+        """The batches of the next step, on into the next epoch where one ends; moves the position along."""
+        position, taken = self.position, []
+        while len(taken) < self.recipe.batches_per_step:
+            if position.batch == self.batches.per_epoch(position.epoch):
+                position.epoch, position.batch = position.epoch + 1, 0
+            taken.append(self.batches.batch(position.epoch, position.batch))
+            position.batch += 1
+        return taken
+
+    def is_overfitting(self) -> bool:
+        """Whether so many validations as the recipe's `patience` have passed without a better one."""
+        patience = self.recipe.patience * self.recipe.validate_every
+        return 0 < patience <= self.position.step - self.position.best_step
+
+    def progress(self) -> float:
+        """The share of the training that is done, from 0 to 1, by steps, epochs or minutes as the recipe counts."""
+        recipe, position = self.recipe, self.position
+        if recipe.minutes is not None:
+            return min(1.0, position.seconds / 60 / recipe.minutes)
+        total = recipe.steps or math.ceil(recipe.epochs * self.batches.per_epoch() / recipe.batches_per_step)
+        return min(1.0, position.step / total)
+
+    def training_step(self, batches: list[Batch]) -> float:
+        """One update of the weights; returns the loss before it, in nats per real target token of all batches.
+
+        Raises:
+            TrainingError: loss or gradient is infinite or not a number; the weights stay as they were.
+        """
+        step = self.position.step + 1
+        self.learning_rate = SCHEDULES[self.recipe.schedule](
+            step,
+            self.recipe.learning_rate,
+            self.recipe.warmup,
+            progress=self.progress(),
+            decay_from=self.recipe.decay_from,
+        )
+        self.model.train()
+        loss = self.backward(batches)
+        norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm, foreach=True)
+        if not math.isfinite(loss) or not math.isfinite(norm.item()):
+            raise TrainingError(self._diverged(step, loss, norm.item()))
+        self.optimizers.step(self.learning_rate)
+        self.average.update(self.model, step)
+        self.position.step = step
+        self.position.target_tokens += sum(batch.n_target_tokens for batch in batches)
+        return loss
+
+    def backward(self, batches: list[Batch]) -> float:
+        """Put the gradient of the mean loss over all real target tokens into the parameters; returns that loss.
+
+        Each process computes its own of the batches; loss and gradient are those of all.
+        """
+        parameters = list(self.model.parameters())
+        n_tokens = sum(batch.n_target_tokens for batch in batches)
+
+        def share(batch: Batch) -> tuple[float, tuple[Tensor, ...]]:
+            loss = self.loss(batch, self.recipe.label_smoothing) * (batch.n_target_tokens / n_tokens)
+            return loss.item(), torch.autograd.grad(loss, parameters)
+
+        losses, gradients = zip(*self.places.map(share, self.processes.mine(batches)), strict=True)
+        loss = sum(self.processes.merged(losses, len(batches)))
+        total, *others = gradients
+        for more in others:
+            torch._foreach_add_(total, more)
+        self.processes.add_up(total)
+        for parameter, gradient in zip(parameters, total, strict=True):
+            parameter.grad = gradient
+        return loss
+
+    def loss(self, batch: Batch, smoothing: float) -> torch.Tensor:
+        """Mean loss per real target token of a batch, its products in the precision of this training."""
+        with products_in(self.precision, self.device):
+            return batch_loss(self.model, batch.to(self.device), smoothing)
+
+    def validation_loss(self) -> float:
+        """Cross-entropy per target token of the validation pairs, without smoothing, under the averaged weights."""
+        batches = list(self.validation.epoch(0))
+        counts = [batch.n_target_tokens for batch in batches]
+
+        @torch.no_grad()  # holds for one thread
+        def without_gradient(batch: Batch) -> float:
+            return self.loss(batch, smoothing=0.0).item()
+
+        self.model.eval()
+        with self.average.applied_to(self.model):
+            mine = self.places.map(without_gradient, self.processes.mine(batches))
+        losses = self.processes.merged(mine, len(batches))
+        return sum(map(operator.mul, losses, counts)) / sum(counts)
+
+    def _record(self, training_loss: float, bar: ProgressBar) -> None:
+        position, validation_loss = self.position, self.validation_loss()
+        if position.best_loss is None or validation_loss < position.best_loss:
+            position.best_loss, position.best_step = validation_loss, position.step
+            if self.recipe.patience:
+                self.best = {name: tensor.clone() for name, tensor in self.average.tensors.items()}
+        record = {
+            "step": position.step,
+            "epoch": round(position.epoch + position.batch / self.batches.per_epoch(position.epoch), 3),
+            "seconds": round(position.seconds, 1),
+            "target_tokens": position.target_tokens,
+            "learning_rate": self.learning_rate,
+            "training_loss": training_loss,
+            "validation_loss": validation_loss,
+        }
+        self.metrics.append(record)
+        if self.writes:
+            self.folder.add_metrics(record)
+        bar.show_validation(validation_loss)
+
+    def save(self) -> None:
+        """Write a checkpoint, if the training has a folder."""
+        if self.folder:
+            self.processes.together(lambda: save_training(self))
+
+    def result(self) -> dict[str, Tensor]:
+        """The weights to translate with: the averaged ones as they stand, with patience as they were at their best."""
+        return self.best or self.average.tensors
+
+    def _diverged(self, step: int, loss: float, norm: float) -> str:
+        kept = f"; the last checkpoint in {self.folder.checkpoints} is intact" if self.folder else ""
+        return (
+            f"the loss became {loss} and the gradient's norm {norm} at step {step} (learning rate "
+            f"{self.learning_rate:.2e}){kept}. Train anew with a smaller learning_rate or a longer warmup"
+        )
+
+
+OnValidation = Callable[[Trainer], None]
