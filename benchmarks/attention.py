@@ -37,8 +37,8 @@ from _in_turn import ratio  # noqa: E402
 from ttutor.attention import scaled_dot_product_attention  # noqa: E402
 from ttutor.cache import KeyValueCache  # noqa: E402
 from ttutor.efficient import choose_backend, efficient_attention  # noqa: E402
+from ttutor.efficient.attention_call import call_of  # noqa: E402
 from ttutor.efficient.choice import MOST_SCORES, why_not  # noqa: E402
-from ttutor.efficient.situation import situation_of  # noqa: E402
 from ttutor.masks import CAUSAL, Mask, lengths_mask  # noqa: E402
 from ttutor.multihead import MultiHeadAttention  # noqa: E402
 
@@ -47,7 +47,7 @@ import _record  # noqa: E402
 SECTIONS = ("cells", "structure", "modules", "decoding", "memory", "growth")
 N_HEADS, D_HEAD, N_TOKENS = 8, 64, 4096
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
-TIMED = ("explicit", "sdpa", "tiled", "window")
+TIMED = ("eager", "sdpa", "tiled", "window")
 
 
 # Measuring -----------------------------------------------------------------------------------------------------------
@@ -153,10 +153,10 @@ def cells(rounds: int, quick: bool, only: list[int] | None = None) -> list[dict]
 
 def cell(tensors: tuple[Tensor, ...], mask: Mask, is_training: bool, make: Callable, rounds: int) -> dict:
     """One cell: times of all backends that can run it in the memory there is, and `auto` against the best of them."""
-    facts = situation_of(*tensors, mask)
+    facts = call_of(*tensors, mask)
     facts = facts._replace(needs_gradient=is_training)
     n_scores = facts.batch * facts.n_heads * facts.n_queries * facts.n_keys
-    able = [name for name in TIMED if why_not(name, facts) is None and (name != "explicit" or n_scores <= MOST_SCORES)]
+    able = [name for name in TIMED if why_not(name, facts) is None and (name != "eager" or n_scores <= MOST_SCORES)]
     runs = {name: make(partial(efficient_attention, backend=name), tensors, mask=mask) for name in able}
     runs["auto"] = make(efficient_attention, tensors, mask=mask)
     times = in_turn(runs, rounds)
@@ -366,7 +366,7 @@ def memory(rounds: int, quick: bool) -> list[dict]:
     for backend in TIMED:
         for direction in ("forward", "training"):
             for length in lengths:
-                if N_HEADS * length**2 > MOST_SCORES and backend == "explicit":
+                if N_HEADS * length**2 > MOST_SCORES and backend == "eager":
                     continue
                 if length > 16384 and (backend == "sdpa" or direction == "training"):
                     continue  # minutes of time for a figure that the shorter ones tell
@@ -385,7 +385,7 @@ def growth(rounds: int, quick: bool) -> list[dict]:
     far = (4096, 8192, 16384) if quick else (8192, 16384, 32768, 65536, 131072)
     attends: dict[str, tuple[Callable[..., Tensor], tuple[int, ...]]] = {
         "reference": (scaled_dot_product_attention, lengths[:-1]),
-        "explicit": (partial(efficient_attention, backend="explicit"), lengths[:-1]),
+        "eager": (partial(efficient_attention, backend="eager"), lengths[:-1]),
         "sdpa": (partial(efficient_attention, backend="sdpa"), lengths),
         "tiled": (partial(efficient_attention, backend="tiled"), lengths),
         "window": (partial(efficient_attention, backend="window", window=256), far),

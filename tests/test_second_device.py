@@ -87,7 +87,7 @@ def test_searches(make, search):
             assert mine.score == pytest.approx(theirs.score, abs=1e-10)
 
 
-@pytest.mark.parametrize("name", ["reference", "explicit", "sdpa", "tiled", "window"])
+@pytest.mark.parametrize("name", ["reference", "eager", "sdpa", "tiled", "window"])
 def test_backends(name):
     mask = Mask(causal=True, window=20, key_lengths=torch.tensor([70, 31]))
     tensors = [torch.randn(2, n_heads, 70, 8, dtype=torch.float64) for n_heads in (4, 2, 2)]

@@ -186,12 +186,12 @@ def survey_attention(torch: dict[str, str]) -> dict[str, str]:
         return {}
     import torch as pytorch
 
-    from ttutor.efficient import BACKENDS, Situation
+    from ttutor.efficient import BACKENDS, AttentionCall
+    from ttutor.efficient.attention_call import HAS_TRITON
     from ttutor.efficient.choice import why_not
-    from ttutor.efficient.situation import HAS_TRITON
 
     is_cuda = torch["device"] == "cuda"
-    call = Situation(
+    call = AttentionCall(
         device=torch["device"],
         capability=pytorch.cuda.get_device_capability() if is_cuda else None,
         dtype=pytorch.bfloat16 if is_cuda else pytorch.float32,

@@ -242,7 +242,7 @@ def bfloat16_by_numbers() -> None:
         return multiply(self, widened(a), widened(b), *rest)
 
     InterpreterBuilder.create_dot = create_dot
-    triton._why_not_interpreted = lambda situation: None
+    triton._why_not_interpreted = lambda call: None
 
 
 SMALL, LARGE = ((16, 32), (32, 16)), ((128, 64),)

@@ -3,127 +3,174 @@
 from __future__ import annotations
 
 import itertools
+from functools import partial
 
 import pytest
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.efficient.cases import MASKINGS, Case, assert_as_good_as_plain, inputs_of, large_cases, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient import BackendError, Choice, Situation, choose, choose_backend, efficient_attention
-from ttutor.efficient.call import structured
-from ttutor.efficient.choice import MOST_SCORES, why_not
-from ttutor.efficient.situation import situation_of
+from ttutor.efficient import BACKENDS, AttentionCall, BackendError, choose, choose_backend, efficient_attention
+from ttutor.efficient.attention_call import call_of, find_lengths
+from ttutor.efficient.choice import why_not
 from ttutor.masks import Mask
 from ttutor.shapes import ShapeError
 
 
-def call(**facts) -> Situation:
+def call(**facts) -> AttentionCall:
     """A call on a CPU, 1,024 tokens long, as the facts change it."""
-    return Situation(**{"n_queries": 1024, "n_keys": 1024, "n_heads": 8, "n_kv_heads": 8, **facts})
+    return AttentionCall(**{"n_queries": 1024, "n_keys": 1024, "n_heads": 8, "n_kv_heads": 8, **facts})
+
+
+def on_a_gpu(**facts) -> AttentionCall:
+    return call(**{"device": "cuda", "capability": (9, 0), "dtype": torch.bfloat16, "has_triton": True, **facts})
+
+
+SHORT = {"n_queries": 15, "n_keys": 15, "batch": 64}
 
 
 @pytest.mark.parametrize(
-    ("facts", "expected"),
+    ("facts", "expected", "reason"),
     [
-        ({}, "sdpa"),
-        ({"causal": True}, "sdpa"),
-        ({"has_key_lengths": True}, "sdpa"),
-        ({"has_key_lengths": True, "n_queries": 15, "n_keys": 15, "batch": 64}, "tiled"),
-        ({"has_key_lengths": True, "n_queries": 5, "n_keys": 15, "batch": 64}, "sdpa"),  # a step of a beam search
-        ({"has_dense": True}, "sdpa"),
-        ({"window": 128, "causal": True}, "window"),
-        ({"window": 128, "has_key_lengths": True}, "window"),
-        ({"window": 128, "has_dense": True}, "sdpa"),
-        ({"window": 1000}, "sdpa"),
-        ({"dropout": 0.1}, "explicit"),
-        ({"has_bias": True, "needs_gradient": True}, "explicit"),
-        ({"has_bias": True}, "sdpa"),
-        ({"dtype": torch.bfloat16, "n_queries": 15, "n_keys": 15, "batch": 64}, "explicit"),
-        ({"dtype": torch.bfloat16, "n_queries": 15, "n_keys": 15, "batch": 64, "needs_gradient": True}, "explicit"),
-        ({"dtype": torch.bfloat16, "n_queries": 4096, "n_keys": 4096}, "sdpa"),
-        ({"dtype": torch.bfloat16, "n_queries": 1, "n_keys": 1024}, "explicit"),
-        ({"dtype": torch.bfloat16, "n_queries": 1, "n_keys": 8, "n_heads": 4}, "sdpa"),
-        ({"device": "mps", "causal": True}, "sdpa"),
-        ({"device": "cuda", "capability": (9, 0), "dtype": torch.bfloat16}, "sdpa"),
-        ({"device": "cuda", "capability": (9, 0), "dtype": torch.bfloat16, "causal": True}, "sdpa"),
-        ({"device": "cuda", "capability": (9, 0), "has_dense": True}, "sdpa"),
-        ({"device": "cuda", "capability": (9, 0), "has_triton": True, "window": 64, "causal": True}, "triton"),
-        ({"device": "cuda", "capability": (9, 0), "has_triton": True, "has_key_lengths": True}, "triton"),
-        ({"device": "cuda", "capability": (7, 5), "has_triton": True, "window": 64}, "window"),
-        ({"device": "cuda", "capability": (9, 0), "window": 64}, "window"),
+        (call(), "sdpa", "knows this structure"),
+        (call(causal=True), "sdpa", "knows this structure"),
+        (call(causal=True, n_queries=1), "sdpa", "knows this structure"),
+        (call(causal=True, n_queries=40), "sdpa", "mask as a table"),
+        (call(has_key_lengths=True), "sdpa", "knows this structure"),
+        (call(has_key_lengths=True, **SHORT), "sdpa", "mask as a table"),
+        (call(has_key_lengths=True, needs_gradient=True, **SHORT), "eager", "too short"),
+        (call(has_dense=True), "sdpa", "mask as a table"),
+        (call(window=128, causal=True), "window", "outside the band"),
+        (call(window=128, has_key_lengths=True), "window", "outside the band"),
+        (call(window=128, has_dense=True), "sdpa", "mask as a table"),
+        (call(window=1000), "sdpa", "mask as a table"),
+        (call(dropout=0.1), "eager", "dropout"),
+        (call(has_bias=True, needs_gradient=True), "eager", "no gradient for a bias"),
+        (call(has_bias=True), "sdpa", "mask as a table"),
+        (call(has_bias=True, n_queries=2**16, n_keys=2**16), "tiled", "would not fit"),
+        (call(d_value=32), "sdpa", "plain products"),
+        (call(n_queries=40, n_keys=40, needs_gradient=True), "eager", "the way back"),
+        (call(dtype=torch.bfloat16, **SHORT), "eager", "half precision"),
+        (call(dtype=torch.bfloat16, n_queries=4096, n_keys=4096), "sdpa", "knows this structure"),
+        (call(dtype=torch.bfloat16, n_queries=2**16, n_keys=2**16), "sdpa", "knows this structure"),
+        (call(dtype=torch.bfloat16, n_queries=1), "eager", "half precision"),
+        (call(dtype=torch.bfloat16, n_queries=1, n_keys=8, n_heads=4), "sdpa", "knows this structure"),
+        (call(device="mps", causal=True), "sdpa", "for mps; nothing was measured"),
+        (call(device="mps", window=64), "sdpa", "for mps, handed the mask as a table; nothing was measured"),
+        (on_a_gpu(), "sdpa", "flash kernel"),
+        (on_a_gpu(causal=True), "sdpa", "flash kernel"),
+        (on_a_gpu(causal=True, capability=(7, 5)), "sdpa", "memory-efficient kernel knows"),
+        (on_a_gpu(causal=True, dtype=torch.float32), "sdpa", "memory-efficient kernel knows"),
+        (on_a_gpu(causal=True, dtype=torch.float64), "sdpa", "plain products"),
+        (on_a_gpu(has_dense=True), "sdpa", "mask as a table"),
+        (on_a_gpu(window=64, causal=True), "triton", "not yet measured"),
+        (on_a_gpu(has_key_lengths=True), "triton", "not yet measured"),
+        (on_a_gpu(window=64, capability=(7, 5)), "window", "not yet measured"),
+        (on_a_gpu(window=64, has_triton=False), "window", "not yet measured"),
+        (on_a_gpu(window=1000, has_triton=False), "sdpa", "mask as a table"),
     ],
 )
-def test_what_is_chosen(facts, expected):
-    choice = choose(call(**facts))
+def test_what_is_chosen(facts, expected, reason):
+    choice = choose(facts)
     assert choice.name == expected
-    assert choice.reason
-    assert why_not(choice.name, call(**facts)) is None
+    assert reason in choice.reason
 
 
 def test_whatever_is_chosen_can_run():
-    truth = (False, True)
-    for (
-        device,
-        dtype,
-        causal,
-        window,
-        lengths,
-        dense,
-        bias,
-        dropout,
-        gradient,
-        compiling,
-        n_queries,
-    ) in itertools.product(
-        ("cpu", "cuda", "mps"),
-        (torch.float32, torch.bfloat16),
-        truth,
-        (None, 64),
-        truth,
-        truth,
-        truth,
-        (0.0, 0.1),
-        truth,
-        truth,
-        (1, 64, 2048),
-    ):
-        situation = call(
-            device=device,
-            capability=(8, 0) if device == "cuda" else None,
-            dtype=dtype,
-            causal=causal,
-            window=window,
-            has_key_lengths=lengths,
-            has_dense=dense,
-            has_bias=bias,
-            dropout=dropout,
-            needs_gradient=gradient,
-            is_compiling=compiling,
-            n_queries=n_queries,
-            n_keys=2048,
-        )
-        name, reason = choose(situation)
-        assert why_not(name, situation) is None, f"{name} was chosen for {situation}"
+    facts = {
+        "device": ("cpu", "cuda", "mps"),
+        "dtype": (torch.float32, torch.bfloat16, torch.float64),
+        "causal": (False, True),
+        "window": (None, 64),
+        "has_key_lengths": (False, True),
+        "has_dense": (False, True),
+        "has_bias": (False, True),
+        "dropout": (0.0, 0.1),
+        "needs_gradient": (False, True),
+        "is_compiling": (False, True),
+        "n_queries": (1, 64, 2048),
+    }
+    for values in itertools.product(*facts.values()):
+        asked = call(**dict(zip(facts, values, strict=True)), n_keys=2048, capability=(8, 0))
+        name, reason = choose(asked)
+        assert why_not(name, asked) is None, f"{name} was chosen for {asked}"
         assert reason
 
 
-def test_the_choice_is_pure():
-    assert choose(call()) == choose(call()) == Choice(*choose(call()))
+# What is said against what runs --------------------------------------------------------------------------------------
 
 
-def test_a_table_of_scores_that_would_fill_the_memory_is_not_written():
-    huge = {"n_queries": 2**16, "n_keys": 2**16}
-    assert MOST_SCORES < 2**32
-    assert choose(call(**huge, dtype=torch.bfloat16)).name == "sdpa"
-    assert choose(call(**huge, has_bias=True)).name == "tiled"
+class FusedCalls(TorchDispatchMode):
+    """Records for each call of PyTorch's fused CPU kernel whether it was handed a mask as a tensor."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.with_table: list[bool] = []
+
+    def __torch_dispatch__(self, operation, types, args=(), kwargs=None):
+        """Note the call, and run it."""
+        if operation.overloadpacket is torch.ops.aten._scaled_dot_product_flash_attention_for_cpu:
+            self.with_table.append((kwargs or {}).get("attn_mask") is not None)
+        return operation(*args, **(kwargs or {}))
+
+
+def masks_for(n_queries: int, n_keys: int) -> dict[str, dict[str, object]]:
+    """Masks of every kind for two rows, as arguments of a call."""
+    real = torch.arange(n_keys) < torch.tensor([[n_keys], [max(1, n_keys // 2)]])
+    return {
+        "none": {},
+        "causal": {"causal": True},
+        "narrow window": {"window": 3},
+        "wide window": {"causal": True, "window": n_keys},
+        "lengths": {"mask": Mask(key_lengths=real.sum(dim=-1))},
+        "causal, lengths": {"mask": Mask(causal=True, key_lengths=real.sum(dim=-1))},
+        "padding on the right": {"mask": real[:, None, None]},
+        "padding on the left": {"mask": real.flip(-1)[:, None, None]},
+        "no padding at all": {"mask": torch.ones(2, 1, 1, n_keys, dtype=torch.bool), "causal": True},
+        "table": {"mask": torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys)},
+        "table for each head": {"mask": torch.ones(4, n_queries, n_keys, dtype=torch.bool).tril(n_keys)},
+        "bias": {"bias": torch.zeros(n_queries, n_keys)},
+        "dropout": {"dropout": 0.5},
+    }
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
+@pytest.mark.parametrize("sizes", [(5, 7), (1, 9), (40, 40), (130, 130), (130, 140), (520, 520)], ids=str)
+@pytest.mark.parametrize("masking", masks_for(1, 1))
+def test_what_is_said_is_what_runs(monkeypatch, masking, sizes, dtype):
+    ran = []
+    for name, backend in BACKENDS.items():
+        attend = partial(lambda name, attend, *a, **k: ran.append(name) or attend(*a, **k), name, backend.attend)
+        monkeypatch.setitem(BACKENDS, name, backend._replace(attend=attend))
+    for d_value, training in itertools.product((8, 5), (False, True)):
+        shapes = ((2, 4, sizes[0], 8), (2, 2, sizes[1], 8), (2, 2, sizes[1], d_value))
+        tensors = [torch.randn(shape, dtype=dtype, requires_grad=training) for shape in shapes]
+        options = masks_for(*sizes)[masking]
+        choice = choose_backend(*tensors, **options)
+        with FusedCalls() as fused:
+            efficient_attention(*tensors, **options)
+        assert ran.pop() == choice.name
+        assert not ran
+        if choice.name == "sdpa":
+            assert (
+                set(fused.with_table)
+                == {
+                    "a fused kernel that knows this structure": {False},
+                    "a fused kernel that reads the mask as a table": {True},
+                    "PyTorch's plain products: its fused CPU kernel needs values as wide as keys": set(),
+                }[choice.reason]
+            )
+        if choice.name in ("eager", "tiled"):
+            assert not fused.with_table
 
 
 @pytest.mark.parametrize("masking", MASKINGS)
 def test_the_facts_of_a_call(masking):
     inputs = inputs_of(Case(n_heads=4, n_kv_heads=2, d_value=9, masking=masking, bias=True), requires_grad=True)
     mask = inputs.keywords["mask"] or Mask()
-    facts = situation_of(*inputs.tensors(), mask, bias=inputs.keywords["bias"], dropout=0.5)
-    assert facts == Situation(
+    facts = call_of(*inputs.tensors(), mask, bias=inputs.keywords["bias"], dropout=0.5)
+    assert facts == AttentionCall(
         device="cpu",
         dtype=torch.float32,
         batch=2,
@@ -143,13 +190,7 @@ def test_the_facts_of_a_call(masking):
         has_triton=facts.has_triton,
     )
     with torch.no_grad():
-        assert not situation_of(*inputs.tensors(), mask).needs_gradient
-
-
-def test_choose_backend_asks_about_tensors():
-    query = torch.zeros(1, 8, 2048, 64)
-    assert choose_backend(query, query, query, causal=True) == choose(call(n_queries=2048, n_keys=2048, causal=True))
-    assert choose_backend(query, query, query, Mask(causal=True), window=64).name == "window"
+        assert not call_of(*inputs.tensors(), mask).needs_gradient
 
 
 # The public call ---------------------------------------------------------------------------------------------------
@@ -168,7 +209,7 @@ def test_auto_in_other_dtypes(dtype, masking):
     assert_as_good_as_plain(efficient_attention, case, gradients=True)
 
 
-@pytest.mark.parametrize("name", ["reference", "explicit", "sdpa", "tiled"])
+@pytest.mark.parametrize("name", ["reference", "eager", "sdpa", "tiled"])
 def test_a_backend_by_name(name):
     inputs = inputs_of(Case(masking="everything", dtype=torch.float64))
     (mine,) = run(lambda *tensors, **options: efficient_attention(*tensors, **options, backend=name), inputs)
@@ -181,7 +222,7 @@ def test_a_backend_that_cannot_says_why_and_what_can():
     with pytest.raises(BackendError, match=r"backend 'window' cannot run this call: there is no window; .*sdpa.* can"):
         efficient_attention(*tensors, backend="window")
     with pytest.raises(
-        BackendError, match=r"backend 'tiled' cannot run this call: .*drop.*; reference, explicit, sdpa can"
+        BackendError, match=r"backend 'tiled' cannot run this call: .*drop.*; reference, eager, sdpa can"
     ):
         efficient_attention(*tensors, dropout=0.5, backend="tiled")
     with pytest.raises(BackendError, match=r'backend must be "auto" or one of .*\'triton\'\], but is \'flash\''):
@@ -200,7 +241,7 @@ def test_a_backend_that_cannot_says_why_and_what_can():
 )
 def test_lengths_are_found_behind_a_mask_of_padding(rows, expected):
     dense = torch.tensor(rows, dtype=torch.bool)[:, None, None]
-    found = structured(Mask(causal=True, dense=dense), torch.zeros(2, 1, 3, 4))
+    found = find_lengths(Mask(causal=True, dense=dense), torch.zeros(2, 1, 3, 4))
     assert found.causal
     assert (found.dense is not None) == (expected == "dense")
     lengths = None if found.key_lengths is None else found.key_lengths.tolist()

@@ -11,7 +11,7 @@ from torch.utils.flop_counter import FlopCounterMode
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache
 from ttutor.decoder import Decoder
-from ttutor.efficient.explicit import explicit_attention
+from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.features import FavorFeatures
 from ttutor.efficient.linear import linear_attention
 from ttutor.efficient.linear_state import linear_attention_recurrent
@@ -49,7 +49,7 @@ def test_attention_is_two_products_forward_and_four_backward():
 def test_tiles_cost_seven_products_where_the_plain_version_costs_six(device):
     options = {"n_queries": 600, "d_head": 8, "backward": True, "device": device}
     tiled = attention_operations(tiled_attention, **options)
-    plain = attention_operations(explicit_attention, **options)
+    plain = attention_operations(eager_attention, **options)
     assert 6 * tiled.multiply_adds == 7 * plain.multiply_adds
     n_tiles = 3 * 2  # blocks of 256 queries and 512 keys
     assert tiled.matrix_products == 7 * n_tiles
@@ -69,9 +69,9 @@ def test_the_tiled_memory_is_linear_though_its_work_is_not():
 
 def test_pytorchs_own_counter_sees_the_same_products():
     tensors = [torch.randn(2, 3, 9, 4, requires_grad=True) for _ in range(3)]
-    counted = count_operations(explicit_attention, *tensors, backward=True, causal=True)
+    counted = count_operations(eager_attention, *tensors, backward=True, causal=True)
     with FlopCounterMode(display=False) as counter:
-        explicit_attention(*tensors, causal=True).sum().backward()
+        eager_attention(*tensors, causal=True).sum().backward()
     assert 2 * counted.multiply_adds == counter.get_total_flops()
 
 
@@ -101,7 +101,7 @@ def test_linear_and_sparse_attention_double_where_full_attention_quadruples():
         for count in ("multiply_adds", "exponentials", "pointwise", "kept", "largest"):
             assert getattr(long, count) <= 2.05 * getattr(short, count), (name, count)
         assert long.multiply_adds > 1.9 * short.multiply_adds, name
-    short, long = (attention_operations(explicit_attention, n, backward=True) for n in (1024, 2048))
+    short, long = (attention_operations(eager_attention, n, backward=True) for n in (1024, 2048))
     assert (long.multiply_adds, long.exponentials) == (4 * short.multiply_adds, 4 * short.exponentials)
     assert attention_operations(linear_ones["elu"], 2048, backward=True).multiply_adds < long.multiply_adds / 4
 

@@ -9,13 +9,13 @@ from hypothesis import strategies as st
 
 from tests.efficient.cases import MASKINGS, Case, assert_as_good_as_plain, inputs_of, large_cases, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient import explicit
-from ttutor.efficient.explicit import VECTOR, explicit_attention, sees_something
+from ttutor.efficient import eager
+from ttutor.efficient.eager import VECTOR, eager_attention, sees_something
 from ttutor.efficient.sdpa import sdpa_attention
 from ttutor.masks import Mask
 from ttutor.shapes import ShapeError
 
-BACKENDS = pytest.mark.parametrize("attend", [explicit_attention, sdpa_attention])
+BACKENDS = pytest.mark.parametrize("attend", [eager_attention, sdpa_attention])
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
 
 
@@ -146,7 +146,7 @@ def test_short_rows_that_are_filled_up_have_the_same_weights_and_gradients(n_key
     generator = torch.Generator().manual_seed(n_keys)
     scores = torch.randn(2, 3, 4, n_keys, generator=generator).to(dtype).requires_grad_()
     falls = torch.randn(2, 3, 4, n_keys, generator=generator)
-    weights, exact = explicit._softmax(scores), scores.double().softmax(dim=-1)
+    weights, exact = eager._softmax(scores), scores.double().softmax(dim=-1)
     assert weights.dtype is dtype
     tolerance = {"rtol": 0.0, "atol": 1e-6 if dtype is torch.float32 else 4e-3}
     torch.testing.assert_close(weights.double(), exact, **tolerance)

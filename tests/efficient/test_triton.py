@@ -15,8 +15,8 @@ import torch
 
 from tests.efficient.cases import Case, assert_as_good_as_plain, inputs_of, large_cases, run, small_cases
 from tests.require import missing
+from ttutor.efficient.attention_call import HAS_TRITON, AttentionCall
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.situation import HAS_TRITON, Situation
 from ttutor.efficient.triton import triton_attention, why_not
 from ttutor.efficient.triton_launch import PLANS, SHARED_KIB, padded, plan
 from ttutor.masks import Mask
@@ -24,7 +24,9 @@ from ttutor.shapes import ShapeError
 
 STRUCTURES = ("none", "causal", "window", "causal+window", "lengths", "causal+lengths")
 HALF = (torch.bfloat16, torch.float16)
-A_GPU = Situation(device="cuda", capability=(9, 0), dtype=torch.bfloat16, n_queries=512, n_keys=512, has_triton=True)
+A_GPU = AttentionCall(
+    device="cuda", capability=(9, 0), dtype=torch.bfloat16, n_queries=512, n_keys=512, has_triton=True
+)
 ROOT = Path(__file__).parents[2]
 
 

@@ -70,7 +70,7 @@ def test_lines_come_and_go_and_their_crossings_with_them(open_saved: Open) -> No
     page.get_by_role("checkbox", name="window of 256").press("Space")
     assert "window" not in page.locator(".told").inner_text()
     assert page.locator("polyline").count() == 3
-    for name in ("full, explicit", "full, fused (sdpa)", "full, tiled"):
+    for name in ("full, eager", "full, fused (sdpa)", "full, tiled"):
         page.get_by_role("checkbox", name=name, exact=True).uncheck()
     assert page.locator("polyline").count() == 0
     page.get_by_role("button", name="Reset").click()
@@ -103,7 +103,7 @@ def test_a_tap_on_the_chart_reads_a_length(open_saved: Open) -> None:
 def test_changes_are_spoken(open_saved: Open) -> None:
     page = open_saved(specimen())
     page.get_by_label("full, reference").uncheck()
-    expect(page.locator('[role="status"]')).to_contain_text("full, reference hidden. full, explicit: exponent 2.04")
+    expect(page.locator('[role="status"]')).to_contain_text("full, reference hidden. full, eager: exponent 2.04")
 
 
 def test_counted_and_measured_name_their_source(open_saved: Open) -> None:

@@ -8,10 +8,11 @@ square of the length: `sparse_attention`, `linear_attention`, and `SelectiveStat
 what any of them computes.
 """
 
+from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.call import efficient_attention
 from ttutor.efficient.choice import BACKENDS, Choice, choose, choose_backend
+from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.explicit import explicit_attention
 from ttutor.efficient.features import FavorFeatures, FeatureMap, Features, elu_features
 from ttutor.efficient.flex import flex_attention
 from ttutor.efficient.linear import linear_attention, linear_weights
@@ -19,7 +20,6 @@ from ttutor.efficient.linear_state import LinearState, linear_attention_recurren
 from ttutor.efficient.mamba import SelectiveStateSpace, StateSpaceState
 from ttutor.efficient.operations import Operations, attention_operations, count_operations, decoding_cost
 from ttutor.efficient.sdpa import sdpa_attention
-from ttutor.efficient.situation import Situation
 from ttutor.efficient.sparse import sparse_attention
 from ttutor.efficient.sparse_masks import draw_random_blocks, sparse_mask
 from ttutor.efficient.state_space import Selection, discretise, selective_loop, selective_matrix, selective_scan
@@ -29,6 +29,7 @@ from ttutor.efficient.window import window_attention
 
 __all__ = [
     "BACKENDS",
+    "AttentionCall",
     "BackendError",
     "Choice",
     "FavorFeatures",
@@ -38,7 +39,6 @@ __all__ = [
     "Operations",
     "Selection",
     "SelectiveStateSpace",
-    "Situation",
     "StateSpaceState",
     "attention_operations",
     "choose",
@@ -47,9 +47,9 @@ __all__ = [
     "decoding_cost",
     "discretise",
     "draw_random_blocks",
+    "eager_attention",
     "efficient_attention",
     "elu_features",
-    "explicit_attention",
     "flex_attention",
     "linear_attention",
     "linear_attention_recurrent",

@@ -1,36 +1,51 @@
 """Which backend runs a call, and why.
 
-The choice is made anew for each call, from the facts in a `Situation` alone: device, number format, sizes and the
-structure of the mask. It is a pure function, so that it can be asked about a machine that is not there. What it knows
-of speeds was measured by ``benchmarks/attention.py``; where nothing was measured, the reason says so.
+The choice is made for each call from the facts in an `AttentionCall` alone. It is a pure function, so it can be asked
+about a machine that is not there. The limits in the rules were measured on CPUs by ``benchmarks/attention.py``; where
+nothing was measured, the reason says so.
 """
 
+from collections.abc import Callable
 from typing import NamedTuple
 
+import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.efficient import explicit, flex, reference, sdpa, tiled, triton, window
+from ttutor.efficient import eager, flex, reference, sdpa, tiled, triton, window
+from ttutor.efficient.attention_call import HALF, AttentionCall, prepare
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.situation import HALF, Situation, situation_of
-from ttutor.masks import Mask, both
+from ttutor.efficient.sdpa import mask_form
+from ttutor.masks import Mask
 
-__all__ = ["BACKENDS", "Choice", "check_backend", "choose", "choose_backend", "why_not"]
+__all__ = ["BACKENDS", "Backend", "Choice", "check_backend", "choose", "choose_backend", "why_not"]
+
+
+class Backend(NamedTuple):
+    """One way to compute attention.
+
+    Attributes:
+        attend: the function.
+        why_not: says why it cannot run a call, or None if it can.
+    """
+
+    attend: Callable[..., Tensor]
+    why_not: Callable[[AttentionCall], str | None]
+
 
 BACKENDS = {
-    "reference": reference,
-    "explicit": explicit,
-    "sdpa": sdpa,
-    "tiled": tiled,
-    "window": window,
-    "flex": flex,
-    "triton": triton,
+    "reference": Backend(reference.reference_attention, reference.why_not),
+    "eager": Backend(eager.eager_attention, eager.why_not),
+    "sdpa": Backend(sdpa.sdpa_attention, sdpa.why_not),
+    "tiled": Backend(tiled.tiled_attention, tiled.why_not),
+    "window": Backend(window.window_attention, window.why_not),
+    "flex": Backend(flex.flex_attention, flex.why_not),
+    "triton": Backend(triton.triton_attention, triton.why_not),
 }
-"""All backends that compute the same function, by name. Each says by ``why_not`` what it cannot run."""
+"""All backends that compute the same function, by name."""
 
-MOST_SCORES = 2**28  # scores that may stand in memory at once: 1 GiB of float32
-FEW_QUERIES = 8  # as in decoding: the mask is so small a table that reading it costs next to nothing
-FEW_SCORES = 2**12  # below this a call costs what starting it costs, and a fused kernel starts fastest
+MOST_SCORES = 2**28  # scores that may be in memory at once: 1 GiB of float32
+FEW_SCORES = 2**12  # with fewer, the time goes into starting the kernel, and a fused kernel starts fastest
 
 
 class Choice(NamedTuple):
@@ -38,6 +53,119 @@ class Choice(NamedTuple):
 
     name: str
     reason: str
+
+
+class Rule(NamedTuple):
+    """A backend, the reason for taking it, and the calls that it is for (if it can run them)."""
+
+    name: str
+    reason: str
+    applies: Callable[[AttentionCall], bool]
+
+
+def _is_long_for_its_window(call: AttentionCall) -> bool:
+    """Whether a band of blocks is so much less than the whole that it pays to compute the band alone."""
+    is_half_training = call.device == "cpu" and call.dtype in HALF and call.needs_gradient
+    shortest = 1024 if is_half_training else 512  # plain products are fast there
+    return call.window is not None and call.n_queries >= 256 and call.n_keys >= max(shortest, 2 * call.window)
+
+
+def _has_flash_kernel(call: AttentionCall) -> bool:
+    """Whether PyTorch's FlashAttention for GPUs computes in this format, and with these widths."""
+    return call.dtype in HALF and (call.capability or (0, 0)) >= (8, 0) and call.d_head == call.d_value
+
+
+RULES = {
+    "cpu": (
+        Rule(
+            "window",
+            "the keys are many windows long, and blocks outside the band are never computed",
+            _is_long_for_its_window,
+        ),
+        Rule(
+            "eager",
+            "with dropout PyTorch's CPU kernels write the weights down in full as well",
+            lambda call: call.dropout > 0,
+        ),
+        Rule(
+            "eager",
+            "PyTorch's fused CPU kernel has no gradient for a bias",
+            lambda call: call.has_bias and call.needs_gradient,
+        ),
+        Rule(
+            "tiled",
+            "the table of scores would not fit, and the tiles write none",
+            lambda call: call.n_scores > MOST_SCORES and (call.has_bias or call.d_head != call.d_value),
+        ),
+        Rule(
+            "eager",
+            "in half precision, plain products beat PyTorch's fused CPU kernel at these lengths",
+            lambda call: call.dtype in HALF and FEW_SCORES <= call.n_scores <= MOST_SCORES and call.area <= 512**2,
+        ),
+        Rule(
+            "eager",
+            "at these lengths the way back through plain products is a little faster",
+            lambda call: call.needs_gradient and not call.has_dense and 24**2 <= call.area <= 48**2,
+        ),
+        Rule(
+            "eager",
+            "rows of different lengths, too short to be worth a kernel call each",
+            lambda call: (
+                call.needs_gradient and call.has_key_lengths and call.n_scores >= FEW_SCORES and call.area <= 24**2
+            ),
+        ),
+        Rule(
+            "sdpa",
+            "PyTorch's plain products: its fused CPU kernel needs values as wide as keys",
+            lambda call: call.d_head != call.d_value,
+        ),
+        Rule("sdpa", "a fused kernel that reads the mask as a table", lambda call: mask_form(call) == "table"),
+        Rule("sdpa", "a fused kernel that knows this structure", lambda call: True),
+    ),
+    "cuda": (
+        Rule(
+            "sdpa",
+            "PyTorch's flash kernel knows this structure",
+            lambda call: mask_form(call) != "table" and _has_flash_kernel(call),
+        ),
+        Rule(
+            "sdpa",
+            "PyTorch's memory-efficient kernel knows this structure",
+            lambda call: mask_form(call) != "table" and call.dtype != torch.float64,
+        ),
+        Rule(
+            "triton",
+            "our kernel skips what the mask's structure hides; not yet measured on a GPU",
+            lambda call: True,
+        ),
+        Rule(
+            "window",
+            "blocks outside the band are never computed; not yet measured on a GPU",
+            _is_long_for_its_window,
+        ),
+        Rule(
+            "sdpa",
+            "PyTorch's plain products: no fused kernel for GPUs computes in float64",
+            lambda call: call.dtype == torch.float64,
+        ),
+        Rule("sdpa", "PyTorch's memory-efficient kernel reads the mask as a table", lambda call: True),
+    ),
+}
+"""For each kind of device the rules in order; the first that applies, and whose backend can run the call, decides."""
+
+
+def choose(call: AttentionCall) -> Choice:
+    """The choice for a call of these facts.
+
+    Example:
+        >>> choose(AttentionCall(n_queries=512, n_keys=512, causal=True))
+        Choice(name='sdpa', reason='a fused kernel that knows this structure')
+    """
+    for rule in RULES.get(call.device, ()):
+        if rule.applies(call) and why_not(rule.name, call) is None:
+            return Choice(rule.name, rule.reason)
+    handed = ", handed the mask as a table" if mask_form(call) == "table" else ""
+    return Choice("sdpa", f"PyTorch's kernels for {call.device}{handed}; nothing was measured there")
 
 
 def choose_backend(
@@ -51,89 +179,18 @@ def choose_backend(
     bias: Float[Tensor, "..."] | None = None,
     dropout: float = 0.0,
 ) -> Choice:
-    """What `ttutor.efficient.efficient_attention` would run for these tensors, and why.
+    """What `ttutor.efficient.efficient_attention` runs for these tensors, and why.
 
     Example:
-        >>> import torch
         >>> tensor = torch.zeros(1, 8, 4096, 64)
         >>> choose_backend(tensor, tensor, tensor, causal=True, window=256).name
         'window'
     """
-    structure = both(mask, Mask(causal=causal, window=window))
-    return choose(situation_of(query, key, value, structure, bias=bias, dropout=dropout))
+    _, call = prepare(query, key, value, mask, causal=causal, window=window, bias=bias, dropout=dropout)
+    return choose(call)
 
 
-def choose(situation: Situation) -> Choice:
-    """The choice for a call of these facts.
-
-    Example:
-        >>> choose(Situation(n_queries=512, n_keys=512, causal=True))
-        Choice(name='sdpa', reason='a fused kernel that knows this structure')
-    """
-    if situation.device == "cpu":
-        return _on_a_cpu(situation)
-    if situation.device == "cuda":
-        return _on_a_gpu(situation)
-    return Choice("sdpa", f"PyTorch's kernels for {situation.device}; nothing was measured there")
-
-
-def _on_a_cpu(call: Situation) -> Choice:
-    n_scores = call.batch * call.n_heads * call.n_queries * call.n_keys
-    fits = n_scores <= MOST_SCORES
-    if call.window is not None and _is_long_for_its_window(call) and window.why_not(call) is None:
-        return Choice("window", "the keys are many windows long, and blocks outside the band are never computed")
-    if call.dropout > 0:
-        return Choice("explicit", "with dropout PyTorch's CPU kernels write the weights down in full as well")
-    if call.has_bias and call.needs_gradient:
-        return Choice("explicit", "PyTorch's fused CPU kernel has no gradient for a bias")
-    if not fits and call.has_bias:
-        return Choice("tiled", "the table of scores would not fit, and the tiles take a bias as it is")
-    if call.dtype in HALF and n_scores >= FEW_SCORES and fits and _is_short_in_half(call):
-        return Choice("explicit", "in half precision, plain products beat PyTorch's fused CPU kernel at these lengths")
-    if call.needs_gradient and not call.has_dense and 24**2 <= call.n_queries * call.n_keys <= 48**2:
-        return Choice("explicit", "at these lengths the way back through plain products is a little faster")
-    if call.has_key_lengths and n_scores >= FEW_SCORES and call.n_queries > FEW_QUERIES:
-        short = "rows of different lengths, too short to be worth a kernel call each"
-        if call.needs_gradient and call.n_queries * call.n_keys <= 32**2:
-            return Choice("explicit", short)
-        if call.n_queries * call.n_keys <= 20**2 and tiled.why_not(call) is None:
-            return Choice("tiled", short)
-    if call.has_key_lengths or call.causal or not call.has_dense:
-        return Choice("sdpa", "a fused kernel that knows this structure")
-    return Choice("sdpa", "a fused kernel, which reads the mask as a table")
-
-
-def _is_long_for_its_window(call: Situation) -> bool:
-    """Whether a band of blocks is so much less than the whole that it pays to compute the band alone."""
-    is_half_training = call.device == "cpu" and call.dtype in HALF and call.needs_gradient
-    shortest = 1024 if is_half_training else 512  # plain products are fast there
-    return call.n_queries >= 256 and call.n_keys >= max(shortest, 2 * call.window)
-
-
-def _is_short_in_half(call: Situation) -> bool:
-    """Whether lengths are below those at which the fused kernel's saving of memory outweighs its slow products."""
-    if call.n_queries == 1:
-        return True
-    if call.needs_gradient:
-        longest = 512 if call.causal or call.has_key_lengths else 1024
-    else:
-        longest = 256 if call.has_key_lengths else 512
-    return call.n_queries * call.n_keys <= longest**2
-
-
-def _on_a_gpu(call: Situation) -> Choice:
-    is_plain = call.window is None and not call.has_key_lengths and not call.has_dense and not call.has_bias
-    is_aligned = not call.causal or call.n_queries == call.n_keys or call.n_queries == 1
-    if is_plain and is_aligned:
-        return Choice("sdpa", "PyTorch's flash kernel knows this structure")
-    if triton.why_not(call) is None:
-        return Choice("triton", "our kernel skips what the mask's structure hides; not yet measured on a GPU")
-    if call.window is not None and _is_long_for_its_window(call) and window.why_not(call) is None:
-        return Choice("window", "blocks outside the band are never computed; not yet measured on a GPU")
-    return Choice("sdpa", "PyTorch's memory-efficient kernel reads the mask as a table")
-
-
-def why_not(name: str, situation: Situation) -> str | None:
+def why_not(name: str, call: AttentionCall) -> str | None:
     """Why a backend cannot run such a call; None if it can.
 
     Raises:
@@ -141,16 +198,12 @@ def why_not(name: str, situation: Situation) -> str | None:
     """
     if name not in BACKENDS:
         raise BackendError(f'backend must be "auto" or one of {list(BACKENDS)}, but is {name!r}')
-    return BACKENDS[name].why_not(situation)
+    return BACKENDS[name].why_not(call)
 
 
-def check_backend(name: str, situation: Situation) -> None:
-    """Refuse a backend that cannot run such a call.
-
-    Raises:
-        BackendError: it cannot, or there is none of this name; the message names those that can.
-    """
-    reason = why_not(name, situation)
+def check_backend(name: str, call: AttentionCall) -> None:
+    """Refuse a backend that cannot run such a call, or does not exist; the message names those that can."""
+    reason = why_not(name, call)
     if reason is not None:
-        able = [other for other in BACKENDS if why_not(other, situation) is None]
+        able = [other for other in BACKENDS if why_not(other, call) is None]
         raise BackendError(f"backend {name!r} cannot run this call: {reason}; {', '.join(able)} can")

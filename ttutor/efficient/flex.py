@@ -13,25 +13,25 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.situation import Situation
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
 __all__ = ["flex_attention", "why_not"]
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""
-    if situation.dropout > 0:
+    if call.dropout > 0:
         return "FlexAttention has no dropout"
-    if situation.device == "mps":
+    if call.device == "mps":
         return "FlexAttention does not compile for mps"
-    if situation.device == "cpu" and situation.needs_gradient:
+    if call.device == "cpu" and call.needs_gradient:
         return "FlexAttention has no backward pass on a CPU"
-    if situation.has_bias and situation.needs_gradient:
+    if call.has_bias and call.needs_gradient:
         return "the gradient of a bias is not supported here"
-    if situation.device == "cpu" and not (shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")):
+    if call.device == "cpu" and not (shutil.which("c++") or shutil.which("g++") or shutil.which("clang++")):
         return "compiling for a CPU needs a C++ compiler, and none was found"
     return None
 

@@ -17,11 +17,11 @@ from einops import einsum, rearrange, reduce, repeat
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FeatureMap, elu_features
 from ttutor.efficient.linear_state import SPREAD, LinearState, absorb, divide, empty_state, look_up, prepare, relative
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
-from ttutor.efficient.situation import Situation
 from ttutor.masks import Mask, both, causal_mask
 from ttutor.shapes import check_broadcasts
 
@@ -34,15 +34,15 @@ BLEND = "batch kv_heads group queries keys, batch kv_heads keys d_value -> batch
 FOR_EACH_QUERY = "batch kv_heads queries -> batch kv_heads 1 queries"
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why linear attention cannot run such a call; None if it can. Where it can, it computes another function."""
-    if situation.window is not None:
+    if call.window is not None:
         return "its sums run over all keys and cannot forget those outside a window"
-    if situation.has_bias:
+    if call.has_bias:
         return "a bias is added to the scores, and linear attention has none"
-    if situation.has_dense:
+    if call.has_dense:
         return "a mask that differs from query to query is a table, and its sums are the same for all"
-    if situation.dropout > 0:
+    if call.dropout > 0:
         return "it has no weights that could be dropped"
     return None
 
@@ -86,7 +86,7 @@ def linear_attention(
     if structure.window is not None or bias is not None or dropout > 0 or not is_same_for_all_queries(structure.dense):
         raise BackendError(
             "linear attention sums over the keys once for all queries: it takes causal masks and padding, but no "
-            "window, bias, dropout or mask that differs between queries or heads; explicit_attention takes all of "
+            "window, bias, dropout or mask that differs between queries or heads; eager_attention takes all of "
             f"them, as another function. Came: window={structure.window}, bias: {bias is not None}, {dropout=}, "
             f"mask: {None if structure.dense is None else tuple(structure.dense.shape)}"
         )

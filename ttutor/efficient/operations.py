@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_leaves
 
-from ttutor.efficient.explicit import explicit_attention
+from ttutor.efficient.eager import eager_attention
 
 __all__ = ["Operations", "attention_operations", "count_operations", "decoding_cost"]
 
@@ -125,7 +125,7 @@ def attention_operations(
         **options: handed to the attention function.
 
     Example:
-        >>> attention_operations(explicit_attention, 1000, d_head=64).exponentials
+        >>> attention_operations(eager_attention, 1000, d_head=64).exponentials
         1000000
     """
     n_keys = n_queries if n_keys is None else n_keys
@@ -146,7 +146,7 @@ def decoding_cost(
     n_tokens: int,
     *,
     with_cache: bool,
-    attend: Callable[..., Tensor] = explicit_attention,
+    attend: Callable[..., Tensor] = eager_attention,
     n_heads: int = 1,
     d_head: int = 64,
     device: str = "meta",

@@ -11,19 +11,40 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ttutor.efficient.explicit import explicit_attention
-from ttutor.efficient.situation import Situation
+from ttutor.efficient.attention_call import AttentionCall, call_of
+from ttutor.efficient.eager import eager_attention
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["sdpa_attention", "why_not"]
+__all__ = ["mask_form", "sdpa_attention", "why_not"]
 
 WORTH_A_CALL = 128 * 128  # scores of one head that are worth a kernel call of their own, on a CPU
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call: it always can, on some kernel of its own."""
     return None
+
+
+def mask_form(call: AttentionCall) -> str:
+    """How PyTorch is told of a call's mask.
+
+    "none" and "causal" are the two structures that it knows; with "rows", each row is cut to its length and needs no
+    more than these; "table" is a tensor of ``queries x keys`` entries, or of as many as broadcast to them.
+
+    Example:
+        >>> mask_form(AttentionCall(512, 512, causal=True)), mask_form(AttentionCall(512, 512, window=64))
+        ('causal', 'table')
+    """
+    is_square = call.n_queries == call.n_keys
+    if call.has_dense or call.has_bias or call.window is not None:
+        return "table"
+    if call.has_key_lengths:  # on a CPU reading a length is free
+        can_look = call.device == "cpu" and not call.is_compiling and call.batch > 0
+        return "rows" if can_look and call.area >= WORTH_A_CALL and (is_square or not call.causal) else "table"
+    if not call.causal or call.n_queries <= 1:  # the last query sees all keys
+        return "none"
+    return "causal" if is_square else "table"
 
 
 def sdpa_attention(
@@ -44,19 +65,12 @@ def sdpa_attention(
         >>> sdpa_attention(torch.zeros(1, 4, 1, 2), torch.randn(1, 2, 3, 2), torch.ones(1, 2, 3, 5)).shape
         torch.Size([1, 4, 1, 5])
     """
-    n_queries, n_keys = query.shape[-2], key.shape[-2]
     structure = both(mask, Mask(causal=causal, window=window))
-    if bias is None and _can_cut(structure, query, key):
+    form = mask_form(call_of(query, key, value, structure, bias=bias))
+    if form == "rows":
         return _row_by_row(query, key, value, structure, scale=scale, dropout=dropout)
-    is_causal = (
-        structure.causal
-        and structure.window is None
-        and structure.dense is None
-        and structure.key_lengths is None
-        and n_queries == n_keys > 1
-        and bias is None
-    )
-    allowed = None if is_causal else _drawn(structure, query, key, bias)
+    is_causal = form == "causal"
+    allowed = _drawn(structure, query, key, bias) if form == "table" else None
     return torch.nn.functional.scaled_dot_product_attention(
         query,
         key,
@@ -70,7 +84,7 @@ def sdpa_attention(
 
 
 def _drawn(structure: Mask, query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor | None:
-    """What the kernel shall read as a mask: nothing where that is possible, else bools, or numbers with a bias."""
+    """The mask as a table: bools, or numbers where there is a bias."""
     n_queries, n_keys = query.shape[-2], key.shape[-2]
     shape = (*query.shape[:-1], n_keys)
     if structure.causal and n_queries == 1:  # the last query sees all keys
@@ -78,26 +92,12 @@ def _drawn(structure: Mask, query: Tensor, key: Tensor, bias: Tensor | None) -> 
     drawn = structure.materialise(n_queries, n_keys, device=query.device)
     if drawn is not None:
         check_broadcasts("mask", drawn, shape)
-        drawn = torch.atleast_2d(drawn)  # the kernel wants both axes, queries and keys
+        drawn = drawn[(None,) * (4 - drawn.ndim)]  # with three axes it is refused by the fused kernel
     if bias is None:
         return drawn
     check_broadcasts("bias", bias, shape)
-    bias = torch.atleast_2d(bias).to(query.dtype)
+    bias = bias[(None,) * (4 - bias.ndim)].to(query.dtype)
     return bias if drawn is None else bias.masked_fill(~drawn, -torch.inf)
-
-
-def _can_cut(structure: Mask, query: Tensor, key: Tensor) -> bool:
-    """Whether rows of different lengths shall be cut to their length: on a CPU, where reading a length is free."""
-    return (
-        structure.key_lengths is not None
-        and structure.dense is None
-        and structure.window is None
-        and query.device.type == "cpu"
-        and not torch.compiler.is_compiling()
-        and query.shape[0] > 0
-        and query.shape[-2] * key.shape[-2] >= WORTH_A_CALL
-        and (not structure.causal or query.shape[-2] == key.shape[-2])
-    )
 
 
 def _row_by_row(
@@ -122,7 +122,7 @@ def _row_by_row(
     ):
         k, v = k[:, :, :length], v[:, :, :length]
         if length == 0:  # nothing to see: a product over no keys, whose result and gradients are zeros
-            rows.append(explicit_attention(q, k, v))
+            rows.append(eager_attention(q, k, v))
             continue
         n_inside = length if structure.causal else 0
         parts = [

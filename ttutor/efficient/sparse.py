@@ -18,11 +18,11 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ttutor.efficient.attention_call import AttentionCall
+from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.explicit import explicit_attention
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
 from ttutor.efficient.sdpa import sdpa_attention
-from ttutor.efficient.situation import Situation
 from ttutor.efficient.sparse_masks import NO_BLOCK, check_sizes
 from ttutor.efficient.window import block_kernel
 from ttutor.masks import Mask, both
@@ -31,11 +31,11 @@ from ttutor.shapes import check_shapes
 __all__ = ["sparse_attention", "why_not"]
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why sparse attention cannot run such a call; None if it can. It computes another function than full attention."""
-    if situation.window is not None:
+    if call.window is not None:
         return "its window widens what is seen, and cannot be narrowed by another"
-    if situation.has_dense or situation.has_bias:
+    if call.has_dense or call.has_bias:
         return "a mask that differs between queries, or a bias, is a table of queries x keys, which it never builds"
     return None
 
@@ -84,7 +84,7 @@ def sparse_attention(
     if structure.window is not None or bias is not None or not is_same_for_all_queries(structure.dense):
         raise BackendError(
             "sparse attention builds its own mask: it takes causal masks and padding besides, but no second window, "
-            "bias or mask that differs between queries or heads; explicit_attention takes them together with "
+            "bias or mask that differs between queries or heads; eager_attention takes them together with "
             f"sparse_mask(...). Came: window={structure.window}, bias: {bias is not None}, "
             f"mask: {None if structure.dense is None else tuple(structure.dense.shape)}"
         )
@@ -96,7 +96,7 @@ def sparse_attention(
     n_queries, n_keys = query.shape[-2], key.shape[-2]
     check_sizes(n_keys, window, n_global, random_blocks, block_size)
     if 0 in (len(query), n_queries, n_keys):  # nothing to be cut into blocks
-        return explicit_attention(query, key, value)
+        return eager_attention(query, key, value)
     is_real = real_keys(structure, key)
     pattern = _Pattern(query, key, is_real, structure.causal, window, n_global, random_blocks, block_size)
     attend = block_kernel(query)

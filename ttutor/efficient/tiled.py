@@ -19,8 +19,8 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.situation import Situation
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
@@ -35,13 +35,13 @@ TO_WEIGHTS = "batch kv_heads group queries d_value, batch kv_heads keys d_value 
 TO_QUERIES = "batch kv_heads group queries keys, batch kv_heads keys d_head -> batch kv_heads group queries d_head"
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""
-    if situation.dropout > 0:
+    if call.dropout > 0:
         return "it computes the weights twice, and would have to drop the same ones both times"
-    if situation.has_bias and situation.needs_gradient:
+    if call.has_bias and call.needs_gradient:
         return "it gives no gradient to a bias"
-    if situation.is_compiling:
+    if call.is_compiling:
         return "its loop over tiles would be unrolled into the compiled graph"
     return None
 

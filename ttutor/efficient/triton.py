@@ -12,8 +12,8 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.efficient.attention_call import AttentionCall, call_of
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.situation import Situation, situation_of
 from ttutor.efficient.triton_launch import forward
 from ttutor.masks import Mask, both
 from ttutor.shapes import ShapeError, check_shapes
@@ -24,31 +24,31 @@ LARGEST_HEAD = 128
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can.
 
     Example:
-        >>> why_not(Situation(n_queries=512, n_keys=512))
+        >>> why_not(AttentionCall(n_queries=512, n_keys=512))
         'it compiles for NVIDIA GPUs, and these tensors are on cpu'
-        >>> why_not(Situation(n_queries=512, n_keys=512, device="cuda", capability=(9, 0), has_bias=True))
+        >>> why_not(AttentionCall(n_queries=512, n_keys=512, device="cuda", capability=(9, 0), has_bias=True))
         'it adds no bias to the scores'
     """
-    widest = max(situation.d_head, situation.d_value)
-    if situation.device != "cuda":
-        return f"it compiles for NVIDIA GPUs, and these tensors are on {situation.device}"
-    if situation.capability is None or situation.capability < (8, 0):
-        return f"it needs compute capability 8.0 or more, and this GPU's is {situation.capability}"
-    if situation.dtype not in DTYPES:
-        return f"it computes in float16, bfloat16 and float32, and the queries are {situation.dtype}"
+    widest = max(call.d_head, call.d_value)
+    if call.device != "cuda":
+        return f"it compiles for NVIDIA GPUs, and these tensors are on {call.device}"
+    if call.capability is None or call.capability < (8, 0):
+        return f"it needs compute capability 8.0 or more, and this GPU's is {call.capability}"
+    if call.dtype not in DTYPES:
+        return f"it computes in float16, bfloat16 and float32, and the queries are {call.dtype}"
     if widest > LARGEST_HEAD:
         return f"its tiles hold heads of up to {LARGEST_HEAD} numbers, and these have {widest}"
-    if situation.has_dense:
+    if call.has_dense:
         return "it reads no mask tensor, only causal, window and key lengths"
-    if situation.has_bias:
+    if call.has_bias:
         return "it adds no bias to the scores"
-    if situation.dropout > 0:
+    if call.dropout > 0:
         return "it has no dropout"
-    if not situation.has_triton:
+    if not call.has_triton:
         return "Triton is not installed"
     return None
 
@@ -87,8 +87,8 @@ def triton_attention(
     """
     structure = both(mask, Mask(causal=causal, window=window))
     _check(query, key, value, structure)
-    situation = situation_of(query, key, value, structure, bias=bias, dropout=dropout)
-    reason = _why_not_interpreted(situation) if _is_interpreted() else why_not(situation)
+    call = call_of(query, key, value, structure, bias=bias, dropout=dropout)
+    reason = _why_not_interpreted(call) if _is_interpreted() else why_not(call)
     if reason is not None:
         raise BackendError(f"the backend 'triton' cannot run this call: {reason}; 'sdpa' and 'tiled' can")
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
@@ -101,11 +101,11 @@ def _is_interpreted() -> bool:
     return os.environ.get("TRITON_INTERPRET") == "1"
 
 
-def _why_not_interpreted(situation: Situation) -> str | None:
+def _why_not_interpreted(call: AttentionCall) -> str | None:
     """Why the interpreter cannot run such a call."""
-    if situation.dtype == torch.bfloat16:
+    if call.dtype == torch.bfloat16:
         return "Triton's interpreter multiplies the bit patterns of bfloat16 numbers, not the numbers"
-    return why_not(situation._replace(device="cuda", capability=(8, 0)))
+    return why_not(call._replace(device="cuda", capability=(8, 0)))
 
 
 def _check(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> None:

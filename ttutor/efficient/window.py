@@ -14,22 +14,22 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ttutor.efficient.attention_call import HALF, AttentionCall
+from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.errors import BackendError
-from ttutor.efficient.explicit import explicit_attention
 from ttutor.efficient.sdpa import sdpa_attention
-from ttutor.efficient.situation import HALF, Situation
 from ttutor.masks import Mask, both
 
 __all__ = ["block_kernel", "why_not", "window_attention"]
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""
-    if situation.window is None:
+    if call.window is None:
         return "there is no window"
-    if situation.has_dense:
+    if call.has_dense:
         return "a mask that comes as a tensor is no band"
-    if situation.has_bias:
+    if call.has_bias:
         return "a bias is a table of queries x keys, which this backend never builds"
     return None
 
@@ -63,7 +63,7 @@ def window_attention(
             f"window={structure.window}, dense mask: {structure.dense is not None}, bias: {bias is not None}"
         )
     if query.shape[0] == 0 or query.shape[-2] == 0:  # nothing to be cut into blocks
-        return explicit_attention(query, key, value)
+        return eager_attention(query, key, value)
     band = _Band(query.shape[-2], key.shape[-2], structure)
     attend = block_kernel(query)
     if structure.key_lengths is None:
@@ -78,7 +78,7 @@ def window_attention(
 def block_kernel(query: Tensor) -> Callable[..., Tensor]:
     """What runs the blocks: PyTorch's kernel, but plain products where its backward pass is slow."""
     is_slow = query.device.type == "cpu" and query.dtype in HALF and query.requires_grad and torch.is_grad_enabled()
-    return explicit_attention if is_slow else sdpa_attention
+    return eager_attention if is_slow else sdpa_attention
 
 
 class _Band:

@@ -13,7 +13,7 @@ from ttutor.widgets.base import Explorer
 
 LINES = {
     "reference": ("full, reference", "masked"),
-    "explicit": ("full, explicit", "decoder"),
+    "eager": ("full, eager", "decoder"),
     "sdpa": ("full, fused (sdpa)", "query"),
     "tiled": ("full, tiled", "memory"),
     "window": ("window of 256", "value"),
@@ -64,10 +64,10 @@ class CostExplorer(Explorer):
     Raises:
         ValueError: there is no such quantity or line.
 
-    >>> explorer = CostExplorer("memory", lines=["explicit", "sdpa"])
+    >>> explorer = CostExplorer("memory", lines=["eager", "sdpa"])
     >>> explorer
-    CostExplorer(measured: memory, forward; explicit, sdpa)
-    >>> round(explorer.growth["explicit"]["exponent"], 1), round(explorer.growth["sdpa"]["exponent"], 1)
+    CostExplorer(measured: memory, forward; eager, sdpa)
+    >>> round(explorer.growth["eager"]["exponent"], 1), round(explorer.growth["sdpa"]["exponent"], 1)
     (2.0, 1.0)
     """
 

@@ -11,22 +11,22 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.efficient.situation import Situation
+from ttutor.efficient.attention_call import AttentionCall
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["explicit_attention", "why_not"]
+__all__ = ["eager_attention", "why_not"]
 
 VECTOR = 16 if torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 8
 """Numbers of float32 that the processor computes at a time."""
 
 
-def why_not(situation: Situation) -> str | None:
+def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call: it always can."""
     return None
 
 
-def explicit_attention(
+def eager_attention(
     query: Float[Tensor, "batch heads queries d_head"],
     key: Float[Tensor, "batch kv_heads keys d_head"],
     value: Float[Tensor, "batch kv_heads keys d_value"],
@@ -45,7 +45,7 @@ def explicit_attention(
     are looked for in that table instead of the scores, and only where the mask's structure does not rule them out.
 
     Example:
-        >>> explicit_attention(torch.zeros(1, 4, 1, 2), torch.randn(1, 2, 3, 2), torch.ones(1, 2, 3, 5)).shape
+        >>> eager_attention(torch.zeros(1, 4, 1, 2), torch.randn(1, 2, 3, 2), torch.ones(1, 2, 3, 5)).shape
         torch.Size([1, 4, 1, 5])
     """
     n_queries, n_keys, n_kv_heads = query.shape[-2], key.shape[-2], key.shape[-3]

@@ -1,17 +1,19 @@
 """What a choice of backend depends on: the facts of one call, without its tensors.
 
-A situation can be written by hand, so that what would be chosen on another machine can be asked, and tested, on this.
+They can be written by hand, to ask and to test what would be chosen on another machine.
 """
 
 from importlib.util import find_spec
 from typing import NamedTuple
 
 import torch
+from einops import rearrange
+from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.masks import Mask
+from ttutor.masks import Mask, both
 
-__all__ = ["HALF", "Situation", "situation_of"]
+__all__ = ["HALF", "AttentionCall", "call_of", "find_lengths", "prepare"]
 
 HALF = (torch.bfloat16, torch.float16)
 """The half-precision number formats, in which kernels differ most."""
@@ -19,7 +21,7 @@ HALF = (torch.bfloat16, torch.float16)
 HAS_TRITON = find_spec("triton") is not None  # looked for, not loaded
 
 
-class Situation(NamedTuple):
+class AttentionCall(NamedTuple):
     """The facts of one call of an attention function.
 
     Attributes:
@@ -59,21 +61,31 @@ class Situation(NamedTuple):
     is_compiling: bool = False
     has_triton: bool = False
 
+    @property
+    def area(self) -> int:
+        """The number of scores of one head."""
+        return self.n_queries * self.n_keys
 
-def situation_of(
+    @property
+    def n_scores(self) -> int:
+        """The number of scores of all heads."""
+        return self.batch * self.n_heads * self.area
+
+
+def call_of(
     query: Tensor, key: Tensor, value: Tensor, mask: Mask, *, bias: Tensor | None = None, dropout: float = 0.0
-) -> Situation:
+) -> AttentionCall:
     """The facts of a call with these tensors, ``batch heads tokens d_head``.
 
     Example:
         >>> tensor = torch.zeros(2, 3, 5, 8)
-        >>> situation_of(tensor, tensor, tensor, Mask(causal=True)).n_keys
+        >>> call_of(tensor, tensor, tensor, Mask(causal=True)).n_keys
         5
     """
     is_cuda = query.is_cuda
     wants_gradient = query.requires_grad or key.requires_grad or value.requires_grad
     wants_gradient = wants_gradient or (bias is not None and bias.requires_grad)
-    return Situation(
+    return AttentionCall(
         device=query.device.type,
         capability=torch.cuda.get_device_capability(query.device) if is_cuda else None,
         dtype=query.dtype,
@@ -93,4 +105,46 @@ def situation_of(
         needs_gradient=torch.is_grad_enabled() and wants_gradient,
         is_compiling=torch.compiler.is_compiling(),
         has_triton=HAS_TRITON,
+    )
+
+
+def prepare(
+    query: Float[Tensor, "batch heads queries d_head"],
+    key: Float[Tensor, "batch kv_heads keys d_head"],
+    value: Float[Tensor, "batch kv_heads keys d_value"],
+    mask: Mask | Bool[Tensor, "..."] | None,
+    *,
+    causal: bool,
+    window: int | None,
+    bias: Float[Tensor, "..."] | None,
+    dropout: float,
+) -> tuple[Mask, AttentionCall]:
+    """The one mask that a backend gets, and the facts by which the backend is chosen."""
+    structure = find_lengths(both(mask, Mask(causal=causal, window=window)), key)
+    return structure, call_of(query, key, value, structure, bias=bias, dropout=dropout)
+
+
+def find_lengths(mask: Mask, key: Float[Tensor, "batch kv_heads keys d_head"]) -> Mask:
+    """Describe a padding mask that came as a tensor by its lengths, on a CPU, where looking costs next to nothing.
+
+    A mask ``batch 1 1 keys`` that is True up to some length in every row says no more than those lengths, and nothing
+    at all if they are all whole.
+
+    Example:
+        >>> padding = torch.tensor([[[[True, True, False]]], [[[True, True, True]]]])
+        >>> find_lengths(Mask(dense=padding), torch.zeros(2, 1, 3, 4)).key_lengths
+        tensor([2, 3])
+    """
+    dense = mask.dense
+    is_padding = dense is not None and dense.shape == (key.shape[0], 1, 1, key.shape[-2])
+    if not is_padding or dense.device.type != "cpu" or torch.compiler.is_compiling():
+        return mask
+    if dense.all():
+        return Mask(causal=mask.causal, window=mask.window, key_lengths=mask.key_lengths)
+    real = rearrange(dense, "batch 1 1 keys -> batch keys")
+    if (real[:, 1:] > real[:, :-1]).any():  # a real key after padding: no length can say that
+        return mask
+    return both(
+        Mask(causal=mask.causal, window=mask.window, key_lengths=mask.key_lengths),
+        Mask(key_lengths=real.sum(dim=-1)),
     )
