@@ -17,7 +17,7 @@ def transformers():
     try:
         import transformers
     except ModuleNotFoundError:
-        missing("transformers", "transformers is not installed: pip install 'ttutor[interop]'")
+        missing("transformers", "transformers is not installed: pip install 'ttutor[test]'")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()
     return transformers

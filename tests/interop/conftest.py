@@ -17,6 +17,6 @@ def _transformers_is_there_and_quiet() -> None:
     try:
         import transformers
     except ModuleNotFoundError:
-        missing("transformers", "transformers is not installed: pip install 'ttutor[interop]'")
+        missing("transformers", "transformers is not installed: pip install 'ttutor[test]'")
     transformers.logging.set_verbosity_error()
     transformers.logging.disable_progress_bar()

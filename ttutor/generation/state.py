@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, check_is_real
-from ttutor.efficient.call import structured
+from ttutor.efficient.attention_call import find_lengths
 from ttutor.generation.stopping import check_token_id
 from ttutor.masks import Mask, padding_mask
 from ttutor.shapes import check_shapes
@@ -90,7 +90,7 @@ class TranslationState(DecodingState):
     def _memory_mask(self) -> Mask:
         """Which tokens of the memory are real, in as few words as possible: found out once, not in every layer."""
         mask = Mask(dense=rearrange(self.is_real, "batch source -> batch 1 1 source"))
-        return structured(mask, rearrange(self.memory, "batch source d_model -> batch 1 source d_model"))
+        return find_lengths(mask, rearrange(self.memory, "batch source d_model -> batch 1 source d_model"))
 
     def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
         return self.model.decode(token_ids, self.memory, self.memory_mask, self.cache, is_real=is_real)
