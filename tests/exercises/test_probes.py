@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from ttutor.exercises import Trial
+from ttutor.exercises.encoder.gradient import gradient_like
 from ttutor.exercises.probes import (
     batch_independent,
     causal,
@@ -38,25 +40,19 @@ def test_the_dependency_map_shows_which_output_moves_with_which_input() -> None:
     assert dependencies(trial(attend, HIDDEN), argument=0, axis=1, output_axis=1).all()
 
 
-def test_the_dependency_map_leaves_the_inputs_alone() -> None:
-    before = HIDDEN.clone()
-    dependencies(trial(attend, HIDDEN), argument=0, axis=1, output_axis=1)
-    assert torch.equal(HIDDEN, before)
-
-
-def test_a_norm_does_not_hide_a_change() -> None:
-    seen = dependencies(trial(lambda hidden: torch.nn.functional.layer_norm(hidden, (5,)), HIDDEN), 0, 1, 1)
-    assert torch.equal(seen, torch.eye(4).bool())
-
-
-def test_token_ids_and_masks_can_be_changed_too() -> None:
-    table = torch.randn(7, 3)
-    assert torch.equal(
-        dependencies(trial(lambda ids: table[ids], torch.tensor([[0, 5, 1]])), 0, 1, 1), torch.eye(3).bool()
-    )
-    assert torch.equal(
-        dependencies(trial(lambda mask: ~mask, torch.tensor([True, False])), 0, 0, 0), torch.eye(2).bool()
-    )
+@pytest.mark.parametrize(
+    ("run", "given", "axis"),
+    [
+        (lambda hidden: torch.nn.functional.layer_norm(hidden, (5,)), HIDDEN, 1),  # a norm does not hide a change
+        (lambda ids: torch.arange(14.0).reshape(7, 2)[ids], torch.tensor([[0, 5, 1]]), 1),
+        (lambda mask: ~mask, torch.tensor([True, False]), 0),
+    ],
+)
+def test_vectors_token_ids_and_masks_can_be_changed(run, given: torch.Tensor, axis: int) -> None:
+    before = given.clone()
+    seen = dependencies(trial(run, given), argument=0, axis=axis, output_axis=axis)
+    assert torch.equal(seen, torch.eye(given.shape[axis]).bool())
+    assert torch.equal(given, before)
 
 
 def test_a_leak_from_the_future_is_seen_and_drawn() -> None:
@@ -118,3 +114,27 @@ def test_gradients_that_do_not_come_back_are_named() -> None:
     assert prop.broken(trial(lambda a, b: (a * 0).sqrt() * b, HIDDEN, other)) == (
         "The gradient of input 1 is not finite."
     )
+
+
+def overwritten(numbers, shift, name):
+    root = numbers.exp()
+    result = root.sin()
+    root += 1
+    return result + shift
+
+
+@pytest.mark.parametrize(
+    ("answer", "first", "words"),
+    [
+        (lambda numbers, shift, name: numbers**2 + shift.detach(), 1.0, "No gradient reaches `shift`"),
+        (lambda numbers, shift, name: numbers * numbers.detach() + shift, 1.0, "gradient of `numbers` is off by 0.5"),
+        (lambda numbers, shift, name: numbers.abs().sqrt() ** 4 + shift, 0.0, "of `numbers` is not finite"),
+        (lambda numbers, shift, name: (numbers**2 + shift).detach(), 1.0, "remembers nothing"),
+        (overwritten, 1.0, "The backward pass fails"),
+    ],
+)
+def test_a_gradient_that_is_not_the_references_is_told(answer, first: float, words: str) -> None:
+    prop = gradient_like(lambda numbers, shift, name: numbers**2 + shift, ("numbers", "shift", "name"), "Look.")
+    inputs = torch.tensor([first, 2.0]), torch.ones(1), "no tensor"
+    assert prop.broken(trial(lambda numbers, shift, name: numbers * numbers + shift, *inputs)) is None
+    assert words in prop.broken(trial(answer, *inputs))
