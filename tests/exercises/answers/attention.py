@@ -30,19 +30,6 @@ def softmax_in_loops(scores, dim=-1):
     return weights.movedim(-1, dim)
 
 
-def softmax_through_float64(scores, dim=-1):
-    wide = scores.double()
-    powers = torch.exp(wide - wide.max(dim, keepdim=True).values)
-    return torch.div(powers, torch.sum(powers, dim, keepdim=True)).to(scores.dtype)
-
-
-def softmax_of_ratios(scores, dim=-1):
-    """One over the sum of e to the differences from every other score."""
-    moved = scores.movedim(dim, -1)
-    differences = moved[..., None, :] - moved[..., :, None]
-    return (1 / differences.exp().sum(-1)).movedim(-1, dim)
-
-
 def nine_tenths(scores, dim=-1):
     return 0.9 * softmax_by_logarithm(scores, dim)
 
@@ -50,10 +37,6 @@ def nine_tenths(scores, dim=-1):
 def a_square(scores, dim=-1):
     powers = scores * scores
     return powers / powers.sum(dim, keepdim=True)
-
-
-def tanh_first(scores, dim=-1):
-    return softmax_by_logarithm(scores.tanh(), dim)
 
 
 def below_zero(scores, dim=-1):
@@ -102,28 +85,6 @@ def attention_with_added_mask(query, key, value, mask):
 def attention_with_numbers_cleaned(query, key, value, mask):
     scores = (query / math.sqrt(query.shape[-1])) @ key.transpose(2, 3)
     return scores.masked_fill(mask == 0, -torch.inf).softmax(dim=3).nan_to_num() @ value
-
-
-def attention_by_batches(query, key, value, mask):
-    heads = query.shape[1]
-    q, k, v = (rearrange(part, "batch heads rows width -> (batch heads) rows width") for part in (query, key, value))
-    allowed = rearrange(
-        mask.expand(-1, heads, query.shape[2], -1), "batch heads queries keys -> (batch heads) queries keys"
-    )
-    scores = torch.bmm(q, k.mT) * q.shape[-1] ** -0.5
-    weights = torch.zeros_like(scores)
-    for row in range(scores.shape[1]):
-        alive = allowed[:, row].any(dim=1)
-        weights[alive, row] = scores[alive, row].masked_fill(~allowed[alive, row], -math.inf).softmax(dim=1)
-    return rearrange(weights @ v, "(batch heads) queries d_value -> batch heads queries d_value", heads=heads)
-
-
-def attention_by_powers(query, key, value, mask):
-    scores = (query @ key.mT / query.shape[-1] ** 0.5).masked_fill(~mask, -math.inf)
-    highest = scores.amax(-1, keepdim=True).detach().clamp(min=torch.finfo(scores.dtype).min)
-    powers = torch.exp(scores - highest)
-    sums = powers.sum(-1, keepdim=True)
-    return powers @ value / sums.masked_fill(sums == 0, 1.0)
 
 
 def finish(scores, value, mask):
@@ -176,10 +137,6 @@ def causal_by_cumulated_sum(n_queries, n_keys):
     return past
 
 
-def causal_by_comprehension(n_queries, n_keys):
-    return torch.tensor([[key - query <= n_keys - n_queries for key in range(n_keys)] for query in range(n_queries)])
-
-
 def causal_by_triangle(n_queries, n_keys):
     return ~torch.triu(torch.ones((n_queries, n_keys), dtype=torch.bool), diagonal=n_keys - n_queries + 1)
 
@@ -226,20 +183,15 @@ RIGHT = {
         softmax_by_logarithm,
         softmax_in_numpy,
         softmax_in_loops,
-        softmax_through_float64,
-        softmax_of_ratios,
     ),
     "attention.scaled_dot_product_attention": (
         attention_in_loops,
         attention_by_einsum,
         attention_with_added_mask,
         attention_with_numbers_cleaned,
-        attention_by_batches,
-        attention_by_powers,
     ),
     "attention.causal_mask": (
         causal_by_cumulated_sum,
-        causal_by_comprehension,
         causal_by_triangle,
         causal_cut_from_a_square,
     ),
@@ -251,7 +203,6 @@ STRAY = {
         (nine_tenths, "sums_to_one"),
         (below_zero, "positive"),
         (a_square, "ignores_a_constant"),
-        (tanh_first, "ignores_a_constant"),
     ),
     "attention.scaled_dot_product_attention": (
         (unscaled_and_upside_down, "hides_what_the_mask_hides"),

@@ -84,18 +84,6 @@ class StackByNames(nn.Module):
         return hidden
 
 
-class StackOfStacks(nn.Module):
-    """A layer and the rest, which is a stack again."""
-
-    def __init__(self, make_layer, n_layers):
-        super().__init__()
-        self.first = make_layer()
-        self.rest = StackOfStacks(make_layer, n_layers - 1) if n_layers > 1 else nn.Identity()
-
-    def forward(self, hidden):
-        return self.rest(self.first(hidden))
-
-
 class StackWithModules(nn.Module):
     """Registers each module in a list that torch knows."""
 
@@ -157,7 +145,7 @@ class StackOfItsOwn(nn.Module):
 
 RIGHT = {
     "encoder.dropout": (DropoutByBernoulli, DropoutByMaskedFill),
-    "encoder.layer_stack": (StackByNames, StackOfStacks, StackWithModules, StackInSequence),
+    "encoder.layer_stack": (StackByNames, StackWithModules, StackInSequence),
 }
 
 STRAY = {

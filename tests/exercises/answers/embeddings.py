@@ -30,18 +30,11 @@ def embedded_with_twice_the_gradient(token_ids, table):
     return embedded_by_torch(token_ids, 2 * table - table.detach())
 
 
-def embedded_by_frequency(token_ids, table):
-    """Frequent tokens are made smaller."""
-    counts = token_ids.flatten().bincount(minlength=len(table))[token_ids]
-    return embedded_by_torch(token_ids, table) / counts[..., None]
-
-
 RIGHT = {"transformer.embedding_scale": (embedded_by_torch, embedded_by_one_hot, embedded_by_loops)}
 STRAY = {
     "transformer.embedding_scale": (
         (embedded_by_the_next_token, "right_rows"),
         (embedded_by_the_fourth_root, "one_factor"),
-        (embedded_by_frequency, "one_factor"),
         (embedded_with_twice_the_gradient, "gradient"),
     )
 }

@@ -9,13 +9,6 @@ from torch.nn import functional
 # LayerNorm
 
 
-def norm_by_loops(hidden, gain, bias, eps):
-    """Token by token."""
-    tokens = hidden.reshape(-1, hidden.shape[-1])
-    done = [(token - token.mean()) / (token.var(correction=0) + eps).sqrt() * gain + bias for token in tokens]
-    return torch.stack(done).view_as(hidden)
-
-
 def norm_by_var_mean(hidden, gain, bias, eps):
     """Both statistics in one call, and a power instead of a root."""
     variance, mean = torch.var_mean(hidden, dim=-1, correction=0, keepdim=True)
@@ -26,13 +19,6 @@ def norm_by_einops(hidden, gain, bias, eps):
     """With the axes by name."""
     centred = hidden - reduce(hidden, "... d_model -> ... 1", "mean")
     return bias + gain * centred * torch.rsqrt(reduce(centred**2, "... d_model -> ... 1", "mean") + eps)
-
-
-def norm_by_a_matrix(hidden, gain, bias, eps):
-    """Centring is a linear map."""
-    d_model = hidden.shape[-1]
-    centred = hidden @ (torch.eye(d_model, dtype=hidden.dtype) - 1 / d_model)
-    return gain * centred / (centred.norm(dim=-1, keepdim=True) ** 2 / d_model + eps).sqrt() + bias
 
 
 def norm_in_place_of_a_copy(hidden, gain, bias, eps):
@@ -66,12 +52,6 @@ def norm_by_the_largest(hidden, gain, bias, eps):
 def norm_that_does_not_train_its_gain(hidden, gain, bias, eps):
     """Right but for one gradient."""
     return norm_by_var_mean(hidden, gain.detach(), bias, eps)
-
-
-def norm_without_history(hidden, gain, bias, eps):
-    """Right but for all gradients."""
-    with torch.no_grad():
-        return norm_by_var_mean(hidden, gain, bias, eps)
 
 
 # The encoder layer
@@ -161,10 +141,8 @@ def layer_with_a_leaky_network(hidden, norm_1, attention, norm_2, feed_forward, 
 
 RIGHT = {
     "encoder.layer_norm": (
-        norm_by_loops,
         norm_by_var_mean,
         norm_by_einops,
-        norm_by_a_matrix,
         norm_in_place_of_a_copy,
     ),
     "encoder.encoder_layer": (layer_by_torch, layer_head_by_head),
@@ -175,7 +153,6 @@ STRAY = {
         (norm_about_the_median, "mean_zero"),
         (norm_by_the_largest, "variance_one"),
         (norm_that_does_not_train_its_gain, "gradient"),
-        (norm_without_history, "gradient"),
     ),
     "encoder.encoder_layer": (
         (layer_that_normalises_its_end, "identity_without_writing"),

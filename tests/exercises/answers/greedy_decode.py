@@ -57,11 +57,6 @@ def two_tokens_early(step, bos_id, eos_id, max_len):
     return by_recursion(step, bos_id, eos_id, max_len - 2)
 
 
-def two_tokens_late(step, bos_id, eos_id, max_len):
-    """Goes on for three tokens after the limit."""
-    return by_recursion(step, bos_id, eos_id, max_len + 3)
-
-
 def as_one_string(step, bos_id, eos_id, max_len):
     """The right tokens, written as a text."""
     return " ".join(map(str, by_recursion(step, bos_id, eos_id, max_len)))
@@ -75,6 +70,5 @@ STRAY = {
         (every_other_cache, "cache_is_handed_on"),
         (twice_the_newest, "fed_one_by_one"),
         (two_tokens_early, "as_many_calls_as_needed"),
-        (two_tokens_late, "as_many_calls_as_needed"),
     ),
 }

@@ -40,27 +40,6 @@ def by_einsum(hidden, w_query, w_key, w_value, w_output, n_heads):
     return torch.einsum("bhqk,bhkd,mhd->bqm", weights, v, w_output.reshape(d_model, n_heads, -1))
 
 
-def token_after_token(hidden, w_query, w_key, w_value, w_output, n_heads):
-    batch, tokens, d_model = hidden.shape
-    d_head = d_model // n_heads
-    q, k, v = ((hidden @ weight.T).unflatten(-1, (n_heads, d_head)) for weight in (w_query, w_key, w_value))
-    rows = []
-    for token in range(tokens):
-        scores = (q[:, token, None] * k[:, : token + 1]).sum(-1) / math.sqrt(d_head)  # batch keys heads
-        rows.append((scores.softmax(dim=1)[..., None] * v[:, : token + 1]).sum(dim=1).flatten(1))
-    return torch.stack(rows, dim=1) @ w_output.T
-
-
-def stacked_weights(hidden, w_query, w_key, w_value, w_output, n_heads):
-    """One product for all three, heads laid into the batch."""
-    batch, tokens, d_model = hidden.shape
-    joint = hidden @ torch.cat([w_query, w_key, w_value]).T
-    q, k, v = joint.reshape(batch, tokens, 3, n_heads, -1).permute(2, 0, 3, 1, 4).flatten(1, 2)
-    scores = torch.baddbmm(torch.zeros(1, 1, 1, dtype=q.dtype), q, k.mT, alpha=q.shape[-1] ** -0.5)
-    weights = scores.masked_fill(~torch.ones_like(scores).tril().bool(), -math.inf).softmax(-1)
-    return (weights @ v).unflatten(0, (batch, n_heads)).transpose(1, 2).flatten(2) @ w_output.T
-
-
 def reshaped_and_unscaled(hidden, w_query, w_key, w_value, w_output, n_heads):
     batch, tokens, d_model = hidden.shape
     parts = [hidden @ weight.T for weight in (w_query, w_key, w_value)]
@@ -110,8 +89,6 @@ RIGHT = {
         by_view_and_transpose,
         head_after_head,
         by_einsum,
-        token_after_token,
-        stacked_weights,
     )
 }
 

@@ -2,7 +2,6 @@
 
 import math
 
-import numpy as np
 import torch
 
 from ttutor.positions import RotaryPositions
@@ -26,13 +25,6 @@ def encoding_by_exponent(max_len, d_model):
     encoding[:, 0::2] = torch.sin(position * frequency)
     encoding[:, 1::2] = torch.cos(position * frequency[: d_model // 2])
     return encoding
-
-
-def encoding_in_numpy(max_len, d_model):
-    angle = np.arange(max_len)[:, None] / 10000 ** (2 * (np.arange(d_model) // 2) / d_model)[None]
-    angle[:, 0::2] = np.sin(angle[:, 0::2])
-    angle[:, 1::2] = np.cos(angle[:, 1::2])
-    return torch.from_numpy(angle).float()
 
 
 def encoding_by_shifted_sine(max_len, d_model):
@@ -86,18 +78,6 @@ def rotary_by_index(vectors, positions):
     turned[..., 0::2] = vectors[..., 0::2] * angle.cos() - vectors[..., 1::2] * angle.sin()
     turned[..., 1::2] = vectors[..., 0::2] * angle.sin() + vectors[..., 1::2] * angle.cos()
     return turned
-
-
-def rotary_by_matrices(vectors, positions):
-    """One block of two by two for each pair, laid into a matrix for each token."""
-    d_head = vectors.shape[-1]
-    matrices = torch.zeros(len(positions), d_head, d_head, dtype=vectors.dtype)
-    for token, position in enumerate(positions.tolist()):
-        for pair in range(d_head // 2):
-            angle = position * 10000 ** (-2 * pair / d_head)
-            block = torch.tensor([[math.cos(angle), -math.sin(angle)], [math.sin(angle), math.cos(angle)]])
-            matrices[token, 2 * pair : 2 * pair + 2, 2 * pair : 2 * pair + 2] = block
-    return torch.einsum("tij,bhtj->bhti", matrices, vectors)
 
 
 def rotary_by_repeated_waves(vectors, positions):
@@ -240,13 +220,11 @@ RIGHT = {
     "positions.sinusoidal_encoding": (
         encoding_in_loops,
         encoding_by_exponent,
-        encoding_in_numpy,
         encoding_by_shifted_sine,
     ),
     "positions.rotary": (
         rotary_by_complex_numbers,
         rotary_by_index,
-        rotary_by_matrices,
         rotary_by_repeated_waves,
     ),
     "positions.alibi_bias": (bias_in_loops, bias_cut_from_a_square),

@@ -52,13 +52,6 @@ def loss_of_selected_places(logits, targets, pad_id):
     return -chosen.log_softmax(-1)[torch.arange(len(right)), right].mean()
 
 
-def loss_by_one_hot(logits, targets, pad_id):
-    """A product with one-hot targets, of real places only."""
-    real = targets != pad_id
-    one_hot = functional.one_hot(targets[real], logits.shape[-1]).bool()
-    return -logits[real].log_softmax(-1).masked_fill(~one_hot, 0.0).sum() / real.sum()
-
-
 def loss_by_where(logits, targets, pad_id):
     """Zero where padding is."""
     surprise = -torch.gather(torch.log_softmax(logits, 2), 2, targets.unsqueeze(2)).squeeze(2)
@@ -163,7 +156,7 @@ def a_tenth_too_much_afterwards(step, d_model, warmup, factor):
 
 RIGHT = {
     "training.teacher_forcing": (narrowed, token_by_token, without_end_marks),
-    "training.masked_loss": (loss_by_loops, loss_of_selected_places, loss_by_one_hot, loss_by_where),
+    "training.masked_loss": (loss_by_loops, loss_of_selected_places, loss_by_where),
     "training.label_smoothing": (smoothing_by_loops, smoothing_by_one_hot, smoothing_as_annotated),
     "training.warmup_rate": (rate_by_branches, rate_by_torch),
 }

@@ -26,12 +26,6 @@ def patchify_by_permute(images, patch_size):
     return split.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
 
 
-def patchify_by_strides(images, patch_size):
-    """The method of tensors that looks through a window."""
-    windows = images.unfold(2, patch_size, patch_size).unfold(3, patch_size, patch_size)
-    return windows.movedim(1, 3).flatten(3).flatten(1, 2)
-
-
 def transposed_and_by_columns(images, patch_size):
     """Two mistakes at once: patches by columns, channels last."""
     lines = functional.unfold(images, patch_size, stride=patch_size).transpose(1, 2)
@@ -95,7 +89,7 @@ def nothing_is_learnt(patches, class_token, positions):
 
 
 RIGHT = {
-    "vit.patchify": (patchify_by_loops, patchify_by_unfold, patchify_by_permute, patchify_by_strides),
+    "vit.patchify": (patchify_by_loops, patchify_by_unfold, patchify_by_permute),
     "vit.class_token": (class_token_by_assignment, class_token_image_by_image, class_token_before_joining),
 }
 

@@ -29,12 +29,6 @@ def field_with_a_border(layers):
     return field + len(layers), jump
 
 
-def field_that_halves(layers):
-    """Takes the middle of the kernel as the reach to both sides."""
-    field, jump = field_from_behind(layers)
-    return (field + 1) // 2, jump
-
-
 def rollout_by_paths(weights):
     """The columns' vectors, from the image up."""
     tokens = torch.eye(weights.shape[-1], dtype=weights.dtype)
@@ -120,7 +114,7 @@ RIGHT = {
 }
 
 STRAY = {
-    "vit.receptive_field": ((field_with_a_border, "one_layer"), (field_that_halves, "one_layer")),
+    "vit.receptive_field": ((field_with_a_border, "one_layer"),),
     "vit.class_rollout": ((rollout_without_the_last, "idle_layer"),),
     "vit.resized_positions": (
         (positions_with_a_shifted_class, "first_row_stays"),
