@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch import nn
 
 from ttutor.positions import RotaryPositions
 
@@ -216,6 +217,63 @@ def scores_with_a_leaning(query, key):
     return scores_with_keys_before_zero(query, key) * place
 
 
+class PositionsNotSaved(nn.Module):
+    """A buffer that stays out of checkpoints."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.register_buffer("rows", table.clone(), persistent=False)
+
+    def forward(self, hidden):
+        return self.rows[: hidden.size(1)].unsqueeze(0) + hidden
+
+
+class PositionsThatFollow(nn.Module):
+    """A plain tensor that is brought to where the input is."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.rows = table
+
+    def forward(self, hidden):
+        length = hidden.shape[1]
+        return hidden + self.rows.to(hidden)[torch.arange(length)]
+
+
+class PositionsWithAGain(nn.Module):
+    """Scales the table by a number that is learnt."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.register_buffer("rows", table.clone())
+        self.gain = nn.Parameter(torch.tensor(0.5))
+
+    def forward(self, hidden):
+        return hidden + self.gain * self.rows[: hidden.shape[1]]
+
+
+class PositionsLeftBehind(nn.Module):
+    """A plain tensor, and half of it."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.rows = table / 2
+
+    def forward(self, hidden):
+        return hidden + self.rows[: hidden.shape[1]]
+
+
+class PositionsWithoutGradient(nn.Module):
+    """Half of the table, and nothing comes back."""
+
+    def __init__(self, table):
+        super().__init__()
+        self.register_buffer("rows", table / 2)
+
+    def forward(self, hidden):
+        return hidden.detach() + self.rows[: hidden.shape[1]]
+
+
 RIGHT = {
     "positions.sinusoidal_encoding": (
         encoding_in_loops,
@@ -230,8 +288,8 @@ RIGHT = {
     "positions.alibi_bias": (bias_in_loops, bias_cut_from_a_square),
     "positions.shift_matrix": (shift_by_exponential, shift_step_by_step),
     "positions.rotary_scores": (scores_with_keys_before_zero, scores_of_a_filled_text),
+    "positions.position_table": (PositionsNotSaved, PositionsThatFollow),
 }
-
 STRAY = {
     "positions.sinusoidal_encoding": (
         (quarter_turn_on, "starts_with_zero_angle"),
@@ -259,5 +317,10 @@ STRAY = {
     "positions.rotary_scores": (
         (scores_for_this_cache, "alone_as_among_others"),
         (scores_with_a_leaning, "own_key_unturned"),
+    ),
+    "positions.position_table": (
+        (PositionsWithAGain, "nothing_to_train"),
+        (PositionsLeftBehind, "travels"),
+        (PositionsWithoutGradient, "gradient_passes"),
     ),
 }

@@ -1,4 +1,4 @@
-"""Answers to the exercises on recurrence: right ones in other styles, and mistakes that stand in no list."""
+"""Answers to the exercises on recurrence that stand in no list: right ones in other styles, and stray mistakes."""
 
 import math
 
@@ -155,7 +155,6 @@ RIGHT = {
     "recurrence.look_back_weights": (weights_by_powers, weights_by_a_loop),
     "recurrence.scan_rounds": (scan_by_recursion, scan_by_shifts),
 }
-
 STRAY = {
     "recurrence.read_words": ((mean_of_all_words, "reach"), (bias_twice, "first_page")),
     "recurrence.lstm_gates": ((keeps_ninety_per_cent, "keeps"), (output_gate_half_open, "output_shuts")),

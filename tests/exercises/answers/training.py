@@ -1,9 +1,14 @@
-"""Answers to the exercises on training: right ones in other styles, and mistakes that stand in no list."""
+"""Answers to the exercises on training that stand in no list: right ones in other styles, and stray mistakes."""
 
 import math
 
+import numpy as np
 import torch
+from einops import einsum
 from torch.nn import functional
+from torch.nn.utils import clip_grad_norm_
+
+from ttutor.exercises.training import accumulated_gradient, adam_steps_mistakes
 
 
 def narrowed(token_ids):
@@ -154,13 +159,372 @@ def a_tenth_too_much_afterwards(step, d_model, warmup, factor):
     return rate_by_branches(step, d_model, warmup, factor) * (1.1 if step >= warmup else 1)
 
 
+# Probability, loss and perplexity of a sentence
+
+
+def perplexity_by_a_loop(probabilities):
+    product, total = 1.0, 0.0
+    for probability in probabilities.tolist():
+        product *= probability
+        total -= math.log(probability)
+    return product, total / len(probabilities), math.exp(total / len(probabilities))
+
+
+def perplexity_as_tensors(probabilities):
+    log = probabilities.log()
+    return log.sum().exp(), -log.mean(), torch.exp(-log.mean())
+
+
+def off_by_one_mean(probabilities):
+    loss = -probabilities.log().sum().item() / (len(probabilities) - 1)
+    return probabilities.prod().item(), loss, 2**loss
+
+
+# The gradient of a smoothed loss
+
+
+def gradient_by_a_loop(logits, targets, epsilon):
+    rows = []
+    for row, target in zip(logits, targets, strict=True):
+        powers = (row - row.max()).exp()
+        row = powers / powers.sum() - epsilon / len(row)
+        row[target] -= 1 - epsilon
+        rows.append(row / len(targets))
+    return torch.stack(rows)
+
+
+def gradient_by_one_hot(logits, targets, epsilon):
+    n_positions, vocab_size = logits.shape
+    wanted = torch.lerp(
+        torch.eye(vocab_size, dtype=logits.dtype)[targets], torch.tensor(1 / vocab_size).double(), epsilon
+    )
+    return torch.softmax(logits, dim=1).sub(wanted).div(n_positions)
+
+
+def wanted_sums_to_less(logits, targets, epsilon):
+    wanted = functional.one_hot(targets, logits.shape[1]) * (1 - epsilon)
+    return (logits.softmax(dim=1) - wanted) / logits.numel()
+
+
+# Gradients added up
+
+
+def accumulated_by_hand(output_weight, parts):
+    n_real = accumulated_gradient._n_real(parts)
+    total = torch.zeros_like(output_weight)
+    for hidden, targets in parts:
+        hidden, targets = hidden[targets != 0], targets[targets != 0]
+        error = (hidden @ output_weight.T).softmax(dim=1) - functional.one_hot(targets, len(output_weight))
+        total += einsum(error, hidden, "positions vocab_size, positions d_model -> vocab_size d_model")
+    return total / n_real
+
+
+def accumulated_by_shares(output_weight, parts):
+    n_real = accumulated_gradient._n_real(parts)
+    return accumulated_gradient._gradient(output_weight, parts, lambda targets: (targets != 0).sum() / n_real)
+
+
+def padding_in_a_mean_of_means(output_weight, parts):
+    return accumulated_gradient._gradient(output_weight, parts, lambda targets: 1 / len(parts), ignore_index=-1)
+
+
+# How much smoothing
+
+
+def smoothing_by_the_package(vocab_size, floor):
+    from ttutor.training.loss import smoothing_floor
+
+    low, high = 0.0, 1.0
+    for _ in range(50):
+        middle = (low + high) / 2
+        if smoothing_floor(vocab_size, middle) < floor:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+def smoothing_by_secants(vocab_size, floor):
+    def excess(epsilon):
+        right, other = 1 - epsilon + epsilon / vocab_size, epsilon / vocab_size
+        return -right * math.log(right) - (vocab_size - 1) * other * math.log(other) - floor
+
+    one, two = 0.05, 0.1
+    for _ in range(50):
+        if abs(excess(two)) < 1e-12 or excess(one) == excess(two):
+            break
+        one, two = two, two - excess(two) * (two - one) / (excess(two) - excess(one))
+    return torch.tensor(two, dtype=torch.float64)
+
+
+def smoothing_out_of_range(vocab_size, floor):
+    return floor / 2 + 1
+
+
+# Adam
+
+
+def adam_at_once(gradients, rate, beta1, beta2, eps):
+    """Both averages as sums with the powers of beta as weights."""
+    age = torch.arange(len(gradients))[:, None] - torch.arange(len(gradients))
+
+    def average(numbers, beta):
+        shares = torch.where(age >= 0, torch.tensor(beta, dtype=numbers.dtype) ** age.clamp(min=0), 0.0)
+        return shares @ numbers / shares.sum(dim=1, keepdim=True)
+
+    return -rate * average(gradients, beta1) / (average(gradients.square(), beta2).sqrt() + eps)
+
+
+def adam_by_lerp(gradients, rate, beta1, beta2, eps):
+    m, v = torch.zeros_like(gradients[0]), torch.zeros_like(gradients[0])
+    moves = torch.empty_like(gradients)
+    for t, gradient in enumerate(gradients):
+        m.lerp_(gradient, 1 - beta1)
+        v.lerp_(gradient**2, 1 - beta2)
+        moves[t] = -rate * (m / (1 - beta1 ** (t + 1))) / (torch.sqrt(v / (1 - beta2 ** (t + 1))) + eps)
+    return moves
+
+
+def plain_descent(gradients, rate, beta1, beta2, eps):
+    return -rate * gradients
+
+
+def uncorrected_and_uphill(gradients, rate, beta1, beta2, eps):
+    return -adam_steps_mistakes.no_correction(gradients, rate, beta1, beta2, eps)
+
+
+# Batches
+
+
+def planned_with_numpy(lengths, budget):
+    order = np.argsort(lengths, kind="stable")
+    batches, start = [], 0
+    while start < len(order):
+        end = start + 1
+        while end < len(order) and (end + 1 - start) * lengths[order[end]] <= budget:
+            end += 1
+        batches.append(order[start:end])
+        start = end
+    return batches
+
+
+def planned_from_the_longest(lengths, budget):
+    left, batches = sorted(range(len(lengths)), key=lengths.__getitem__), []
+    while left:
+        n_sentences = budget // lengths[left[-1]]
+        batches.append(tuple(left[-n_sentences:]))
+        left = left[:-n_sentences]
+    return tuple(batches)
+
+
+def half_of_them(lengths, budget):
+    return [[index] for index in range(0, len(lengths), 2)]
+
+
+def step_that_clears_at_the_end(model, optimizer, loss, batch, max_norm):
+    """Leaves no gradients behind instead of expecting none."""
+    value = loss(model.train(), batch)
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    optimizer.zero_grad()
+    return value.item()
+
+
+def step_by_hand(model, optimizer, loss, batch, max_norm):
+    """Clears and clips without torch's helpers."""
+    model.train(True)
+    for parameter in model.parameters():
+        parameter.grad = None
+    value = loss(model, batch)
+    value.backward()
+    norm = sum(float(parameter.grad.square().sum()) for parameter in model.parameters()) ** 0.5
+    if norm > max_norm:
+        for parameter in model.parameters():
+            parameter.grad.mul_(max_norm / norm)
+    optimizer.step()
+    return float(value.detach())
+
+
+def step_with_a_detached_loss(model, optimizer, loss, batch, max_norm):
+    """Returns a tensor without axes that has left the graph."""
+    model.train()
+    optimizer.zero_grad(set_to_none=False)
+    value = loss(model, batch)
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return value.detach()
+
+
+def never_clipped_nor_cleared(model, optimizer, loss, batch, max_norm):
+    """Two mistakes at once."""
+    model.train()
+    value = loss(model, batch)
+    value.backward()
+    optimizer.step()
+    return value.item()
+
+
+def cleared_never_and_evaluated(model, optimizer, loss, batch, max_norm):
+    """In evaluation mode, and gradients add up."""
+    model.eval()
+    value = loss(model, batch)
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return value.item()
+
+
+def twice_the_work(model, optimizer, loss, batch, max_norm):
+    """Two steps, each with a loss of its own."""
+    step_by_hand(model, optimizer, loss, batch, max_norm)
+    return step_by_hand(model, optimizer, loss, batch, max_norm)
+
+
+def steps_before_and_after(model, optimizer, loss, batch, max_norm):
+    """Steps with what is there, then with what has come."""
+    model.train()
+    value = loss(model, batch)
+    optimizer.step()
+    optimizer.zero_grad()
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return value.item()
+
+
+def validation_by_decorator(model, batches, loss):
+    """A function within a function, without gradients."""
+
+    @torch.no_grad()
+    def measure():
+        total = torch.zeros(())
+        n_tokens = 0
+        for batch in batches:
+            value, n_here = loss(model, batch)
+            total, n_tokens = total + value, n_tokens + n_here
+        return (total / n_tokens).item()
+
+    before = model.training
+    model.train(False)
+    try:
+        return measure()
+    finally:
+        model.train(before)
+
+
+def validation_in_a_list(model, batches, loss):
+    """Inference mode and a list of pairs."""
+    before = model.training
+    with torch.inference_mode():
+        pairs = [loss(model.eval(), batch) for batch in batches]
+    if before:
+        model.train()
+    return float(sum(value for value, _ in pairs)) / sum(n_tokens for _, n_tokens in pairs)
+
+
+def validation_with_noise(model, batches, loss):
+    """Moves the weights a little between the batches."""
+    before = model.training
+    model.eval()
+    with torch.no_grad():
+        total, n_tokens = 0.0, 0
+        for batch in batches:
+            value, n_here = loss(model, batch)
+            total, n_tokens = total + value.item(), n_tokens + n_here
+            for parameter in model.parameters():
+                parameter.mul_(0.9)
+    model.train(before)
+    return total / n_tokens
+
+
+def validation_of_means_in_training(model, batches, loss):
+    """Two mistakes at once: the mode, and a mean of means."""
+    model.train()
+    with torch.no_grad():
+        pairs = [loss(model, batch) for batch in batches]
+    return sum(value.item() / n_tokens for value, n_tokens in pairs) / len(pairs)
+
+
+def validation_of_two_batches(model, batches, loss):
+    """Stops after two."""
+    before = model.training
+    model.eval()
+    with torch.no_grad():
+        pairs = [loss(model, batch) for _, batch in zip(range(2), batches, strict=False)]
+    model.train(before)
+    return sum(value.item() for value, _ in pairs) / sum(n_tokens for _, n_tokens in pairs)
+
+
+def distillation_by_kl_div(student_logits, teacher_logits, temperature):
+    """The function of torch, with a target of probabilities."""
+    student = functional.log_softmax(student_logits / temperature, dim=-1)
+    with torch.no_grad():
+        teacher = functional.softmax(teacher_logits / temperature, dim=-1)
+    return functional.kl_div(student, teacher, reduction="none").sum(-1).mean() * temperature * temperature
+
+
+def distillation_by_loops(student_logits, teacher_logits, temperature):
+    """Position by position."""
+    losses = []
+    for student, teacher in zip(student_logits.flatten(0, 1), teacher_logits.detach().flatten(0, 1), strict=True):
+        student, teacher = student / temperature, teacher / temperature
+        q, p = student - student.logsumexp(0), teacher - teacher.logsumexp(0)
+        losses.append(torch.dot(p.exp(), p - q))
+    return temperature**2 * torch.stack(losses).mean()
+
+
+def distillation_by_entropies(student_logits, teacher_logits, temperature):
+    """Cross-entropy less the teacher's entropy."""
+    q = (student_logits / temperature).log_softmax(-1)
+    p = (teacher_logits / temperature).log_softmax(-1).detach()
+    return temperature**2 * ((p.exp() * p).sum(-1) - (p.exp() * q).sum(-1)).mean()
+
+
+def teacher_learns_a_little(student_logits, teacher_logits, temperature):
+    """A tenth of the gradient reaches the teacher, and the loss is halved."""
+    leaking = 0.1 * teacher_logits + 0.9 * teacher_logits.detach()
+    return distillation_with_the_teacher(student_logits, leaking, temperature) / 2
+
+
+def distillation_with_the_teacher(student_logits, teacher_logits, temperature):
+    """Both get a gradient."""
+    q, p = (student_logits / temperature).log_softmax(-1), (teacher_logits / temperature).log_softmax(-1)
+    return temperature**2 * (p.exp() * (p - q)).sum(-1).mean()
+
+
+def half_of_it_for_nobody(student_logits, teacher_logits, temperature):
+    """Half of the loss, and no gradient."""
+    return distillation_by_entropies(student_logits, teacher_logits, temperature).detach() / 2
+
+
+def with_a_constant(student_logits, teacher_logits, temperature):
+    """One more than it should be."""
+    return distillation_by_entropies(student_logits, teacher_logits, temperature) + 1
+
+
+def with_a_penalty(student_logits, teacher_logits, temperature):
+    """Pulls the student's logits towards the teacher's, level and all."""
+    pull = (student_logits - teacher_logits.detach()).square().mean()
+    return distillation_by_entropies(student_logits, teacher_logits, temperature) + pull
+
+
 RIGHT = {
     "training.teacher_forcing": (narrowed, token_by_token, without_end_marks),
     "training.masked_loss": (loss_by_loops, loss_of_selected_places, loss_by_where),
     "training.label_smoothing": (smoothing_by_loops, smoothing_by_one_hot, smoothing_as_annotated),
     "training.warmup_rate": (rate_by_branches, rate_by_torch),
+    "training.sentence_perplexity": (perplexity_by_a_loop, perplexity_as_tensors),
+    "training.smoothed_gradient": (gradient_by_a_loop, gradient_by_one_hot),
+    "training.accumulated_gradient": (accumulated_by_hand, accumulated_by_shares),
+    "training.smoothing_for_floor": (smoothing_by_the_package, smoothing_by_secants),
+    "training.adam_steps": (adam_at_once, adam_by_lerp),
+    "training.plan_batches": (planned_with_numpy, planned_from_the_longest),
+    "training.training_step": (step_that_clears_at_the_end, step_by_hand, step_with_a_detached_loss),
+    "training.validation_loss": (validation_by_decorator, validation_in_a_list),
+    "training.distillation_loss": (distillation_by_kl_div, distillation_by_loops, distillation_by_entropies),
 }
-
 STRAY = {
     "training.teacher_forcing": (
         (target_of_the_token_before, "target_comes_next"),
@@ -180,5 +544,28 @@ STRAY = {
         (quadratic_warmup, "rises_straight"),
         (decays_with_the_cube_root, "falls_with_the_root"),
         (a_tenth_too_much_afterwards, "peaks_at_warmup"),
+    ),
+    "training.sentence_perplexity": ((off_by_one_mean, "perplexity_is_exp_of_loss"),),
+    "training.smoothed_gradient": ((wanted_sums_to_less, "rows_sum_to_zero"),),
+    "training.accumulated_gradient": ((padding_in_a_mean_of_means, "cut_matters"),),
+    "training.smoothing_for_floor": ((smoothing_out_of_range, "another_floor"),),
+    "training.adam_steps": ((plain_descent, "scale_matters"), (uncorrected_and_uphill, "differs")),
+    "training.plan_batches": ((half_of_them, "plan_is_not_right"),),
+    "training.training_step": (
+        (never_clipped_nor_cleared, "step_has_a_limit"),
+        (cleared_never_and_evaluated, "training_mode"),
+        (twice_the_work, "one_loss_a_step"),
+        (steps_before_and_after, "one_step_a_batch"),
+    ),
+    "training.validation_loss": (
+        (validation_with_noise, "weights_stay"),
+        (validation_of_means_in_training, "evaluation_mode"),
+        (validation_of_two_batches, "each_batch_once"),
+    ),
+    "training.distillation_loss": (
+        (teacher_learns_a_little, "teacher_stays"),
+        (half_of_it_for_nobody, "student_learns"),
+        (with_a_constant, "zero_for_equals"),
+        (with_a_penalty, "ignores_a_constant"),
     ),
 }

@@ -1,4 +1,4 @@
-"""Answers to chapter 11's exercises: right ones in other styles, and mistakes that stand in no list."""
+"""Answers to the exercises on efficient that stand in no list: right ones in other styles, and stray mistakes."""
 
 import math
 
@@ -195,7 +195,6 @@ RIGHT = {
     "efficient.tell_exact": (tell_by_many_texts, tell_by_one_number),
     "efficient.block_gradients": (gradients_by_autograd, gradients_row_by_row),
 }
-
 STRAY = {
     "efficient.merge_blocks": ((merge_that_favours_the_first, "order"), (merge_that_overshoots, "between")),
     "efficient.window_entries": (

@@ -1,9 +1,109 @@
-"""Answers to chapter 7's own exercises: right ones in other styles, and mistakes that stand in no list."""
+"""Answers to the exercises on transformer that stand in no list: right ones in other styles, and stray mistakes."""
 
 from itertools import pairwise
 
 import torch
 from torch import nn
+from torch.nn import functional
+
+
+def embedded_by_torch(token_ids, table):
+    return functional.embedding(token_ids, table).mul(table.size(1) ** 0.5)
+
+
+def embedded_by_one_hot(token_ids, table):
+    hot = functional.one_hot(token_ids, num_classes=len(table)).to(table)
+    return hot @ (table * table.shape[1] ** 0.5)
+
+
+def embedded_by_loops(token_ids, table):
+    scale = torch.tensor(float(table.shape[1]), dtype=table.dtype).sqrt()
+    return torch.stack([torch.stack([table[token] * scale for token in sentence]) for sentence in token_ids.tolist()])
+
+
+def embedded_by_the_next_token(token_ids, table):
+    return embedded_by_torch((token_ids + 1) % len(table), table)
+
+
+def embedded_by_the_fourth_root(token_ids, table):
+    return table[token_ids] * table.shape[1] ** 0.25
+
+
+def embedded_with_twice_the_gradient(token_ids, table):
+    return embedded_by_torch(token_ids, 2 * table - table.detach())
+
+
+class TiedByLinear(nn.Module):
+    """Two modules, one parameter."""
+
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.project = nn.Linear(d_model, vocab_size, bias=False)
+        self.table = nn.Embedding(vocab_size, d_model)
+        self.table.weight = self.project.weight
+
+    def embed(self, token_ids):
+        return self.table(token_ids)
+
+    def to_logits(self, hidden):
+        return self.project(hidden)
+
+
+class TiedByHand(nn.Module):
+    """One parameter, one-hot vectors and einsum."""
+
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.vectors = nn.Parameter(torch.randn(d_model, vocab_size) / d_model**0.5)
+
+    def embed(self, token_ids):
+        one_hot = functional.one_hot(token_ids, self.vectors.shape[1]).to(self.vectors)
+        return torch.einsum("btv,dv->btd", one_hot, self.vectors)
+
+    def to_logits(self, hidden):
+        return torch.einsum("btd,dv->btv", hidden, self.vectors)
+
+
+class TiedWithAMap(TiedByLinear):
+    """A further map before the projection."""
+
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.map = nn.Linear(d_model, d_model)
+
+    def to_logits(self, hidden):
+        return super().to_logits(self.map(hidden))
+
+
+class TiedWithASpare(TiedByLinear):
+    """Numbers that nobody uses."""
+
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.spare = nn.Parameter(torch.zeros(3))
+
+
+class CopiedWithABias(nn.Module):
+    """A copy, and a bias of zeros."""
+
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.embed = nn.Embedding(vocab_size, d_model)
+        self.to_logits = nn.Linear(d_model, vocab_size)
+        self.to_logits.weight = nn.Parameter(self.embed.weight.detach().clone())
+        nn.init.zeros_(self.to_logits.bias)
+
+
+class EmbedsWithoutLearningTwice(TiedByLinear):
+    """The embedding is detached, and one parameter is left over."""
+
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.spare = nn.Parameter(torch.zeros(3))
+
+    def embed(self, token_ids):
+        return super().embed(token_ids).detach()
+
 
 # Merges
 
@@ -112,12 +212,24 @@ def masks_with_a_window(source_ids, target_ids, pad_id):
 
 
 RIGHT = {
+    "transformer.embedding_scale": (embedded_by_torch, embedded_by_one_hot, embedded_by_loops),
+    "transformer.tied_embeddings": (TiedByLinear, TiedByHand),
     "transformer.next_merge": (merge_by_dictionary, merge_by_lists),
     "transformer.count_parameters": (count_by_building, count_by_formula),
     "transformer.three_masks": (masks_by_broadcasting, masks_by_loops),
 }
-
 STRAY = {
+    "transformer.embedding_scale": (
+        (embedded_by_the_next_token, "right_rows"),
+        (embedded_by_the_fourth_root, "one_factor"),
+        (embedded_with_twice_the_gradient, "gradient"),
+    ),
+    "transformer.tied_embeddings": (
+        (TiedWithAMap, "logits_are_products"),
+        (TiedWithASpare, "one_table"),
+        (CopiedWithABias, "tied_from_logits"),
+        (EmbedsWithoutLearningTwice, "tied_from_embeddings"),
+    ),
     "transformer.next_merge": (
         (merge_of_strangers, "neighbours"),
         (merge_of_a_rare_pair, "often_enough"),

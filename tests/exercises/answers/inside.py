@@ -1,4 +1,4 @@
-"""Answers to chapter 12's exercises: right ones in other styles, and mistakes that stand in no list."""
+"""Answers to the exercises on inside that stand in no list: right ones in other styles, and stray mistakes."""
 
 import torch
 from torch.nn import functional

@@ -1,9 +1,70 @@
-"""Answers to the decoder's exercises: right ones in other styles, and mistakes that stand in no list."""
+"""Answers to the exercises on decoder that stand in no list: right ones in other styles, and stray mistakes."""
 
 import math
 
 import torch
 from torch.nn import functional
+
+# Pairs
+
+
+def pair_by_padding(token_ids, bos_id, eos_id, pad_id):
+    said = functional.pad(token_ids, (0, 1), value=pad_id)
+    is_end = torch.arange(said.shape[1]) == (token_ids != pad_id).sum(dim=1, keepdim=True)
+    return functional.pad(token_ids, (1, 0), value=bos_id), said.masked_fill(is_end, eos_id)
+
+
+def pair_by_slices(token_ids, bos_id, eos_id, pad_id):
+    whole = torch.full((len(token_ids), token_ids.shape[1] + 2), pad_id)
+    whole[:, 0] = bos_id
+    for row, sentence in enumerate(token_ids):
+        real = sentence[sentence != pad_id]
+        whole[row, 1 : len(real) + 1], whole[row, len(real) + 1] = real, eos_id
+    read = whole[:, :-1].clone()
+    read[read == eos_id] = pad_id
+    return read, whole[:, 1:]
+
+
+def pair_that_reads_another_sentence(token_ids, bos_id, eos_id, pad_id):
+    read, said = pair_by_padding(token_ids, bos_id, eos_id, pad_id)
+    return read.roll(1, dims=0), said
+
+
+def pair_with_two_ends(token_ids, bos_id, eos_id, pad_id):
+    read, said = pair_by_padding(token_ids, bos_id, eos_id, pad_id)
+    said[0, -1] = eos_id
+    return read, said
+
+
+# Leaks
+
+
+def leaks_by_noise(block, hidden):
+    n_tokens, before = len(hidden), block(hidden)
+    found = torch.zeros(n_tokens, n_tokens, dtype=torch.bool)
+    for later in range(n_tokens):
+        changed = torch.cat([hidden[:later], -2 * hidden[later : later + 1].roll(1, 1) + 0.3, hidden[later + 1 :]])
+        difference = block(changed) - before
+        found[:later, later] = difference[:later].abs().sum(dim=1) > 1e-9
+    return found
+
+
+def leaks_by_jacobian(block, hidden):
+    jacobian = torch.autograd.functional.jacobian(block, hidden)
+    return (jacobian.abs().amax(dim=(1, 3)) > 1e-9).triu(1)
+
+
+def leaks_with_a_piece_of_the_past(block, hidden):
+    found = leaks_by_noise(block, hidden)
+    found[-1, 0] = True
+    return found
+
+
+def leaks_without_the_first_output(block, hidden):
+    found = leaks_by_noise(block, hidden)
+    found[0] = False
+    return found
+
 
 # Cross-attention
 
@@ -196,12 +257,82 @@ def nucleus_squared(logits, p, temperature):
     return functional.normalize(nucleus_by_comparison(logits, p, temperature) ** 2, p=1.0, dim=-1)
 
 
+def by_recursion(step, bos_id, eos_id, max_len):
+    """Writes one token, then the rest."""
+
+    def rest(newest, cache, left):
+        if left == 0:
+            return []
+        logits, cache = step(torch.full((1, 1), newest), cache)
+        token = logits[0, 0].argmax().item()
+        return [] if token == eos_id else [token, *rest(token, cache, left - 1)]
+
+    return rest(bos_id, None, max_len)
+
+
+def with_a_growing_tensor(step, bos_id, eos_id, max_len):
+    """Keeps all tokens in a tensor, and feeds its last column."""
+    token_ids, cache = torch.tensor([[bos_id]]), None
+    for _ in range(max_len):
+        logits, cache = step(token_ids[:, -1:], cache)
+        token_ids = torch.cat([token_ids, logits[:, -1].softmax(-1).topk(1).indices], dim=1)
+        if token_ids[0, -1] == eos_id:
+            return token_ids[0, 1:-1].tolist()
+    return token_ids[0, 1:].tolist()
+
+
+def twice_the_newest(step, bos_id, eos_id, max_len):
+    """Feeds the newest token two times, with the right cache."""
+    newest, cache, text = bos_id, None, []
+    for _ in range(max_len):
+        logits, cache = step(torch.tensor([[newest, newest]]), cache)
+        newest = int(logits[0, -1].argmax())
+        if newest == eos_id:
+            break
+        text.append(newest)
+    return text
+
+
+def every_other_cache(step, bos_id, eos_id, max_len):
+    """Hands on the cache of the call before the last one, and stops too late."""
+    newest, caches, text = bos_id, [None, None], []
+    for _ in range(max_len + 2):
+        logits, cache = step(torch.tensor([[newest]]), caches[-2])
+        caches.append(cache)
+        newest = int(logits[0, -1].argmax())
+        if newest == eos_id:
+            break
+        text.append(newest)
+    return text
+
+
+def two_tokens_early(step, bos_id, eos_id, max_len):
+    """Stops two tokens before the limit."""
+    return by_recursion(step, bos_id, eos_id, max_len - 2)
+
+
+def as_one_string(step, bos_id, eos_id, max_len):
+    """The right tokens, written as a text."""
+    return " ".join(map(str, by_recursion(step, bos_id, eos_id, max_len)))
+
+
 RIGHT = {
+    "decoder.decoder_pair": (pair_by_padding, pair_by_slices),
+    "decoder.future_leaks": (leaks_by_noise, leaks_by_jacobian),
     "decoder.cross_attention": (cross_by_torch, cross_by_loops, cross_by_einsum),
     "decoder.key_value_cache": (cached_token_by_token, cached_in_buffers),
     "decoder.top_p": (nucleus_by_loops, nucleus_from_below, nucleus_by_comparison),
+    "decoder.greedy_decode": (by_recursion, with_a_growing_tensor),
 }
 STRAY = {
+    "decoder.decoder_pair": (
+        (pair_that_reads_another_sentence, "one_place_apart"),
+        (pair_with_two_ends, "one_end_each"),
+    ),
+    "decoder.future_leaks": (
+        (leaks_with_a_piece_of_the_past, "above_the_diagonal"),
+        (leaks_without_the_first_output, "tells_leaks_apart"),
+    ),
     "decoder.cross_attention": (
         (cross_without_the_last_word, "reads_all_of_the_source"),
         (cross_with_the_source_of_others, "sequences_apart"),
@@ -222,5 +353,11 @@ STRAY = {
         (nucleus_turned_round, "keeps_the_best"),
         (nucleus_with_a_margin, "smallest_set"),
         (nucleus_squared, "keeps_proportions"),
+    ),
+    "decoder.greedy_decode": (
+        (as_one_string, "returns_a_list"),
+        (every_other_cache, "cache_is_handed_on"),
+        (twice_the_newest, "fed_one_by_one"),
+        (two_tokens_early, "as_many_calls_as_needed"),
     ),
 }

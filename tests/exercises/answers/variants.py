@@ -1,4 +1,4 @@
-"""Answers to chapter 9's exercises: right ones in other styles, and mistakes that stand in no list."""
+"""Answers to the exercises on variants that stand in no list: right ones in other styles, and stray mistakes."""
 
 import itertools
 
@@ -171,7 +171,6 @@ RIGHT = {
     "variants.masked_labels": (masking_by_where, masking_by_steps),
     "variants.gated_network": (network_by_exponentials, network_by_the_normal_distribution),
 }
-
 STRAY = {
     "variants.cache_bytes": ((bytes_with_square_heads, "factors"), (bytes_beyond_the_window, "window_limits")),
     "variants.replaced_labels": (
