@@ -9,10 +9,10 @@ import importlib.metadata
 import json
 import os
 import platform
-import re
-import sys
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
+
+from packaging.requirements import Requirement
 
 import ttutor
 
@@ -27,9 +27,6 @@ PURPOSE = {
     "test": "running the tests",
     "release": "building the package",
 }
-REQUIREMENT = re.compile(r"^\s*([A-Za-z0-9._-]+)(?:\[[^\]]*\])?\s*([^;]*?)\s*(?:;\s*(.*))?$")
-PLATFORM_MARKER = re.compile(r"(sys_platform|platform_machine)\s*==\s*['\"]([^'\"]+)['\"]")
-EXTRA_MARKER = re.compile(r"extra\s*==\s*['\"]([^'\"]+)['\"]")
 
 
 @dataclass(frozen=True)
@@ -89,74 +86,34 @@ def missing_package(error: ImportError) -> str:
     return f"{error.name or 'a package'} does not load ({error}). {missing_extra()}; ttutor doctor shows what is there"
 
 
-def parse_requirement(text: str) -> tuple[str, str, str]:
-    """Return name, version bounds and extra (``core`` if none) of one line of the package's metadata.
+def extra_of(requirement: Requirement) -> str | None:
+    """Return the extra that asks for a package (``core`` if none does), or None where this machine needs none of it.
 
-    >>> parse_requirement('jupyter-book<2,>=1.0.4; extra == "book"')
-    ('jupyter-book', '<2,>=1.0.4', 'book')
-    >>> parse_requirement("einops>=0.8")
-    ('einops', '>=0.8', 'core')
+    >>> extra_of(Requirement("einops>=0.8")), extra_of(Requirement('jupyter-book<2; extra == "book"'))
+    ('core', 'book')
+    >>> extra_of(Requirement("x>=1; sys_platform == 'amiga'"))
     """
-    match = REQUIREMENT.match(text)
-    if match is None:
-        raise ValueError(f"not a requirement: {text!r}; expected a package name and perhaps versions and a marker")
-    name, bounds, marker = match.groups()
-    extra = EXTRA_MARKER.search(marker or "")
-    return name, bounds, extra.group(1) if extra else "core"
-
-
-def is_for_this_platform(requirement: str) -> bool:
-    """Return whether a requirement's marker allows this system and processor.
-
-    >>> is_for_this_platform("einops>=0.8"), is_for_this_platform("x>=1; sys_platform == 'amiga'")
-    (True, False)
-    """
-    here = {"sys_platform": sys.platform, "platform_machine": platform.machine()}
-    return all(here[name] == value for name, value in PLATFORM_MARKER.findall(requirement))
-
-
-def version_key(version: str) -> tuple[int, ...]:
-    """Return the numbers a release is ordered by; local and pre-release parts do not count.
-
-    >>> version_key("2.13.0+cpu") > version_key("2.9")
-    True
-    """
-    numbers = [int(part) for part in re.findall(r"\d+", re.split(r"[+abr]", version)[0])]
-    while numbers and numbers[-1] == 0:  # 26.0 is 26.0.0
-        numbers.pop()
-    return tuple(numbers)
-
-
-def meets(version: str, bounds: str) -> bool:
-    """Return whether a version keeps the lower and upper bounds that our metadata uses (``>=`` and ``<``).
-
-    >>> meets("2.13.0", ">=2.9"), meets("2.1.7", "<2,>=1.0.4.post1")
-    (True, False)
-    """
-    found = version_key(version)
-    for bound in filter(None, (part.strip() for part in bounds.split(","))):
-        if bound.startswith(">=") and found < version_key(bound[2:].split(".post")[0]):
-            return False
-        if bound.startswith("<") and found >= version_key(bound[1:]):
-            return False
-    return True
+    asking = ("", *EXTRAS)
+    needed = [name for name in asking if requirement.marker is None or requirement.marker.evaluate({"extra": name})]
+    return (needed[0] or "core") if needed else None
 
 
 def survey_packages() -> list[Group]:
     """Compare what is installed with what the package's own metadata asks for, extra by extra."""
     groups = {name: Group(name, {}, []) for name in ("core", *EXTRAS)}
-    for line in importlib.metadata.requires("ttutor") or []:
-        name, bounds, extra = parse_requirement(line)
-        if extra not in groups or not is_for_this_platform(line):
+    for requirement in map(Requirement, importlib.metadata.requires("ttutor") or []):
+        group = groups.get(extra_of(requirement) or "")
+        if group is None:
             continue
+        wanted = f"{requirement.name}{requirement.specifier}"
         try:
-            version = importlib.metadata.version(name)
+            version = importlib.metadata.version(requirement.name)
         except importlib.metadata.PackageNotFoundError:
-            groups[extra].missing.append(f"{name}{bounds}")
+            group.missing.append(wanted)
             continue
-        groups[extra].installed[name] = version
-        if not meets(version, bounds):
-            groups[extra].missing.append(f"{name}{bounds} (found {version})")
+        group.installed[requirement.name] = version
+        if not requirement.specifier.contains(version, prereleases=True):
+            group.missing.append(f"{wanted} (found {version})")
     return list(groups.values())
 
 

@@ -1,5 +1,6 @@
 """`ttutor fetch`."""
 
+import sys
 from pathlib import Path
 from typing import Annotated
 
@@ -24,23 +25,20 @@ def fetch(
     ] = False,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
-    """Download a data set, checked by its checksums; goes on where an earlier download broke off."""
+    """Download a data set, checked by its checksums; files that are there already are not fetched again."""
     with plain_errors():
         from ttutor.corpora.datasets import data_root, fetch_command, known_dataset
-        from ttutor.corpora.download_bar import DownloadBar
         from ttutor.corpora.fetch import fetch_dataset
 
         dataset, pairs, tell = known_dataset(name), languages or [], teller(quiet)
         folder = data_root(data_dir) / dataset.name
-        bar = DownloadBar(dataset.files_of(pairs), quiet)
+        progress = not quiet and sys.stderr is not None and sys.stderr.isatty()
         try:
-            came = fetch_dataset(dataset, folder, pairs, base_url=base_url, overwrite=overwrite, watcher=bar)
+            came = fetch_dataset(dataset, folder, pairs, base_url=base_url, overwrite=overwrite, progress=progress)
         except KeyboardInterrupt:
             again = fetch_command(dataset, languages=pairs, data_dir=data_dir, base_url=base_url, overwrite=overwrite)
-            say(f"\nStopped; what has come is kept. Go on with: {again}", error=True)
+            say(f"\nStopped; the files that came whole are kept. Go on with: {again}", error=True)
             raise typer.Exit(130) from None
-        finally:
-            bar.close()
         for file in dataset.files_of(pairs):
             tell(f"{file.name}: {file.size:,} bytes, {'fetched' if file.name in came else 'was already there'}")
         tell(f"{dataset.name} is in {folder}. {dataset.terms}")
