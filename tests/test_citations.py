@@ -73,12 +73,11 @@ def prose(path: Path) -> Iterator[str]:
         yield path.read_text(encoding="utf-8")
 
 
-SOURCES = sorted(
-    path
+CITED = {
+    path.relative_to(ROOT).as_posix(): set().union(*map(citations, prose(path)))
     for place, ending in (("ttutor", "**/*.py"), ("book", "*.md"), ("book", "*.ipynb"))
-    for path in (ROOT / place).glob(ending)
-    if any(map(citations, prose(path)))
-)
+    for path in sorted((ROOT / place).glob(ending))
+}
 
 
 @cache
@@ -110,11 +109,11 @@ def is_listed(citation: Citation) -> bool:
     return sum(is_named_by(entry, citation) for entry in bibliography()) >= n_wanted
 
 
-@pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.relative_to(ROOT).as_posix())
-def test_every_cited_work_stands_in_the_bibliography(path: Path) -> None:
-    cited = set().union(*map(citations, prose(path)))
-    missing = sorted(citation for citation in cited if not is_listed(citation))
-    assert missing == [], "add them to book/references.bib, or correct names and year"
+def test_every_cited_work_stands_in_the_bibliography() -> None:
+    missing = {place: sorted(one for one in cited if not is_listed(one)) for place, cited in CITED.items()}
+    assert {place: works for place, works in missing.items() if works} == {}, (
+        "add them to book/references.bib, or correct names and year"
+    )
 
 
 @pytest.mark.parametrize(
@@ -159,9 +158,9 @@ def test_the_bibliography_is_in_order() -> None:
 
 
 def test_every_work_of_the_bibliography_is_cited() -> None:
-    by_name = set().union(*(citations(text) for path in SOURCES for text in prose(path)))
+    by_name = set().union(*CITED.values())
     pages = [*(ROOT / "book").glob("*.md"), *(ROOT / "book").glob("*.ipynb")]
-    lists = [ROOT / "ttutor" / "claims.toml", ROOT / "ttutor" / "translation" / "datasets.py"]
+    lists = [ROOT / "ttutor" / "claims.toml", ROOT / "ttutor" / "corpora" / "datasets.py"]
     text = " ".join(page.read_text(encoding="utf-8") for page in [*pages, *lists])
     by_key = set(re.findall(r"[a-z]+\d{4}[a-z]?", text))
     entries = parse_file(ROOT / "book" / "references.bib").entries
