@@ -3,8 +3,7 @@
 import pytest
 
 from tests.training.tiny import tiny_corpus, tiny_recipe
-from ttutor.corpora.text_style import TextStyle
-from ttutor.training.run_folder import RunFacts, RunFolder
+from ttutor.training.run_folder import RunFolder
 from ttutor.training.trainer import Trainer
 
 
@@ -15,15 +14,7 @@ def begin(tmp_path):
     def make(name: str = "run", corpus=None, **changes) -> Trainer:
         corpus = corpus or tiny_corpus()
         trainer = Trainer(corpus, tiny_recipe(**changes), RunFolder(tmp_path / name))
-        facts = RunFacts(
-            corpus=corpus.name,
-            fingerprint=corpus.fingerprint(),
-            files={},
-            style=TextStyle.of([source for source, _ in corpus.train]),
-            precision=trainer.precision,
-            threads=1,
-        )
-        trainer.folder.create(trainer.recipe, trainer.tokenizer, facts)
+        trainer.folder.create(trainer.recipe, trainer.tokenizer, trainer.facts())
         return trainer
 
     return make

@@ -13,6 +13,7 @@ from typer.testing import CliRunner
 
 from ttutor import cli
 from ttutor.errors import CorpusError
+from ttutor.training.recipe import PRESETS
 from ttutor.translation.commands import translate
 
 pytestmark = pytest.mark.trainer
@@ -96,6 +97,11 @@ def test_the_last_run_is_found_without_naming_it(ttutor, text):
 def test_validation_files(ttutor, text):
     extra = ("--validation-source", "a.en", "--validation-target", "a.fr")
     assert "60 pairs to train on" in ttutor("train", *text, *extra).output
+
+
+def test_the_help_names_every_preset(ttutor):
+    help_text = " ".join(ttutor("train", "--help", env={"COLUMNS": "200"}).output.split())
+    assert [name for name in PRESETS if name not in help_text] == []
 
 
 def test_a_second_training_needs_leave(ttutor, text):

@@ -17,7 +17,7 @@ from ttutor import cli
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.corpora.text_files import read_groups
 from ttutor.errors import CorpusError
-from ttutor.training.run_folder import RunFacts, RunFolder
+from ttutor.training.run_folder import RunFolder
 from ttutor.training.trainer import Trainer
 from ttutor.translation.evaluation import evaluate, sentence_chrf
 from ttutor.translation.evaluation_text import evaluation_text
@@ -35,7 +35,7 @@ def run(tmp_path_factory):
     folder = RunFolder(tmp_path_factory.mktemp("translate") / "run")
     changes = {"steps": 150, "warmup": 30, "dropout": 0.0, "d_model": 64, "vocab_size": 600, "validate_every": 150}
     trainer = Trainer(CORPUS, tiny_recipe(**changes), folder, precision="fp32")
-    folder.create(trainer.recipe, trainer.tokenizer, RunFacts.of(trainer, {}))
+    folder.create(trainer.recipe, trainer.tokenizer, trainer.facts())
     trainer.run(quiet=True)
     return str(folder.path)
 

@@ -6,9 +6,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING
-
-import torch
 
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import SubwordTokenizer
@@ -18,9 +15,6 @@ from ttutor.training.checkpoint import checkpoint_paths, remove_checkpoints
 from ttutor.training.precision import PRECISIONS
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.records import add_record, cut_records, read_records
-
-if TYPE_CHECKING:
-    from ttutor.training.trainer import Trainer
 
 FORMAT = "ttutor-translation-run-1"
 FACTS, RECIPE, TOKENIZER, METRICS = "run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"
@@ -46,14 +40,6 @@ class RunFacts:
     threads: int
     processes: int = 1
     device: str = "cpu"
-
-    @classmethod
-    def of(cls, trainer: "Trainer", files: Mapping[str, str | None]) -> "RunFacts":
-        """The facts of a training that begins now."""
-        corpus = trainer.corpus
-        style = TextStyle.of([source for source, _ in corpus.train])
-        where = torch.get_num_threads(), trainer.processes.count, trainer.device.type
-        return cls(corpus.name, corpus.fingerprint(), dict(files), style, trainer.precision, *where)
 
     @classmethod
     def from_dict(cls, body: Mapping) -> "RunFacts":

@@ -1,16 +1,17 @@
 """A training as a checkpoint, and back: weights, averages, optimizer, random numbers, position in the data."""
 
-from dataclasses import asdict, dataclass, fields
-from typing import TYPE_CHECKING
+from dataclasses import asdict, dataclass, field, fields
+from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from ttutor.training.averaging import AveragedWeights
 from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint, save_checkpoint
-from ttutor.training.processes import checksum
-
-if TYPE_CHECKING:
-    from ttutor.training.trainer import Trainer
+from ttutor.training.optimizer import Optimizers
+from ttutor.training.parallel_batches import ParallelBatches
+from ttutor.training.processes import Processes, checksum
+from ttutor.transformer import Transformer
 
 
 @dataclass
@@ -26,86 +27,81 @@ class Position:
     best_loss: float | None = None
 
 
-def save_training(trainer: "Trainer") -> None:
-    """Write everything that the next step depends on; of several processes the first writes, for all.
+@dataclass(frozen=True)
+class TrainingState:
+    """Everything that the next step depends on: the parts of a trainer, shared with it and changed in place.
 
     A checkpoint is the same whatever it was computed on, and by however many processes.
-
-    Raises:
-        CheckpointError: the checkpoint cannot be written; those before stay.
-        TrainingError: the processes have come to different weights; nothing is written.
     """
-    parameters = dict(trainer.model.named_parameters())
-    tensors = {f"model.{name}": parameter.detach() for name, parameter in parameters.items()}
-    tensors |= {f"averaged.{name}": tensor for name, tensor in trainer.average.tensors.items()}
-    tensors |= {f"optimizer.{name}": tensor for name, tensor in trainer.optimizers.state().items()}
-    tensors |= {f"best.{name}": tensor for name, tensor in trainer.best.items()}
-    check_weights(trainer, tensors)
-    random = trainer.processes.merged_rows(torch.stack(trainer.places.states()), trainer.recipe.batches_per_step)
-    if not trainer.processes.is_first:
-        return
-    tensors |= {f"random.{place}": state for place, state in enumerate(random)}
-    state = asdict(trainer.position) | {
-        "fingerprint": trainer.corpus.fingerprint(),
-        "model": trainer.model.config.to_dict(),
-        "progress": trainer.progress(),
-    }
-    on_cpu = {name: tensor.cpu() for name, tensor in tensors.items()}
-    save_checkpoint(trainer.folder.checkpoints, Checkpoint(on_cpu, state))
+
+    model: Transformer
+    average: AveragedWeights
+    optimizers: Optimizers
+    places: ParallelBatches
+    position: Position = field(default_factory=Position)
+    best: dict[str, Tensor] = field(default_factory=dict)
+
+    def tensors(self) -> dict[str, Tensor]:
+        """All tensors but the random numbers, by the names they have in a checkpoint."""
+        groups = {
+            "model": {name: parameter.detach() for name, parameter in self.model.named_parameters()},
+            "averaged": self.average.tensors,
+            "optimizer": self.optimizers.state(),
+            "best": self.best,
+        }
+        return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
+
+    def save(self, folder: Path, processes: Processes, n_places: int, *, fingerprint: str, progress: float) -> None:
+        """Write a checkpoint; of several processes the first writes, for all.
+
+        Raises:
+            CheckpointError: the checkpoint cannot be written; those before stay.
+            TrainingError: the processes have come to different weights; nothing is written.
+        """
+        tensors = self.tensors()
+        check_weights(processes, tensors)
+        random = processes.merged_rows(torch.stack(self.places.states()), n_places)
+        if not processes.is_first:
+            return
+        tensors |= {f"random.{place}": state for place, state in enumerate(random)}
+        state = asdict(self.position) | {
+            "fingerprint": fingerprint,
+            "model": self.model.config.to_dict(),
+            "progress": progress,
+        }
+        save_checkpoint(folder, Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state))
+
+    def restore(self, folder: Path, processes: Processes, *, fingerprint: str) -> list[str]:
+        """Go back to the newest whole checkpoint; returns a message for each damaged one passed over.
+
+        Raises:
+            CheckpointError: there is no whole checkpoint, or it is of another model or another text.
+        """
+        checkpoint, messages = load_checkpoint(folder)
+        check_belongs(checkpoint, folder, fingerprint=fingerprint, model=self.model.config.to_dict())
+        parameters = dict(self.model.named_parameters())
+        copy_into(parameters, checkpoint.group("model"), "the model")
+        copy_into(self.average.tensors, checkpoint.group("averaged"), "the averaged weights")
+        self.optimizers.restore(checkpoint.group("optimizer"))
+        random = checkpoint.group("random")
+        self.places.restore(processes.mine([random[str(place)] for place in range(len(random))]))
+        self.best.clear()
+        self.best.update(
+            (name, tensor.to(parameters[name].device)) for name, tensor in checkpoint.group("best").items()
+        )
+        for one in fields(Position):
+            setattr(self.position, one.name, checkpoint.state[one.name])
+        return messages
 
 
-def restore_training(trainer: "Trainer") -> list[str]:
-    """Put a trainer back where its newest whole checkpoint stands; returns a message for each damaged one passed over.
-
-    Raises:
-        CheckpointError: there is no whole checkpoint, or it is of another model or another text.
-    """
-    checkpoint, messages = load_checkpoint(trainer.folder.checkpoints)
-    check_belongs(
-        checkpoint,
-        trainer.folder.checkpoints,
-        fingerprint=trainer.corpus.fingerprint(),
-        model=trainer.model.config.to_dict(),
-    )
-    parameters = dict(trainer.model.named_parameters())
-    copy_into(parameters, checkpoint.group("model"), "the model")
-    copy_into(trainer.average.tensors, checkpoint.group("averaged"), "the averaged weights")
-    trainer.optimizers.restore(checkpoint.group("optimizer"))
-    random = checkpoint.group("random")
-    trainer.best = {name: tensor.to(trainer.device) for name, tensor in checkpoint.group("best").items()}
-    trainer.places.restore(trainer.processes.mine([random[str(place)] for place in range(len(random))]))
-    trainer.position = Position(**{one.name: checkpoint.state[one.name] for one in fields(Position)})
-    return messages
-
-
-def check_processes(trainer: "Trainer") -> None:
-    """Make sure, before the first step, that all processes are about to do the same.
-
-    Raises:
-        TrainingError: they are not; the message says what differs.
-    """
-    facts = {
-        "the text": trainer.corpus.fingerprint(),
-        "the recipe": trainer.recipe.to_toml(),
-        "the vocabulary": trainer.tokenizer.to_json(),
-        "the step where they begin": trainer.position.step,
-        "the precision": trainer.precision,
-        "the device": trainer.device.type,
-        "the number of threads": torch.get_num_threads(),
-        "the version of PyTorch": torch.__version__,
-    }
-    trainer.processes.check_equal(facts, "give all machines the same files, versions and command")
-    trainer.processes.use(trainer.device)
-
-
-def check_weights(trainer: "Trainer", tensors: dict[str, Tensor]) -> None:
+def check_weights(processes: Processes, tensors: dict[str, Tensor]) -> None:
     """Make sure that all processes hold the same tensors, bit for bit.
 
     Raises:
         TrainingError: they do not; the message says which.
     """
-    if trainer.processes.count > 1:
-        trainer.processes.check_equal(
+    if processes.count > 1:
+        processes.check_equal(
             {name: checksum(tensors[name]) for name in sorted(tensors)},  # read back, they come in any order
             "they must be equal bit for bit, so one has miscalculated, or their processors round differently; "
             "go on from the last checkpoint by --resume, on machines of one kind",

@@ -7,12 +7,13 @@ trainer.run()
 import math
 import operator
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 
 import torch
 from torch import Tensor, nn
 
 from ttutor.corpora.corpus import Corpus
+from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.errors import RecipeError, TrainingError
 from ttutor.training.averaging import AveragedWeights
@@ -28,7 +29,7 @@ from ttutor.training.progress import Pace, ProgressBar, Stopped, StopRequest, st
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.run_folder import RunFacts, RunFolder
 from ttutor.training.schedule import SCHEDULES
-from ttutor.training.state import Position, check_processes, restore_training, save_training
+from ttutor.training.state import TrainingState
 from ttutor.transformer import Transformer
 
 
@@ -86,15 +87,15 @@ class Trainer:
         self.places = ParallelBatches(recipe.batches_per_step, recipe.seed, here=here, device=self.device)
         self.average = AveragedWeights(self.model, recipe.averaging)
         self.optimizers = Optimizers(self.model, recipe.optimizer, recipe.weight_decay, self.places)
-        self.position = Position()
-        self.best: dict[str, Tensor] = {}
+        self.state = TrainingState(self.model, self.average, self.optimizers, self.places)
+        self.position, self.best = self.state.position, self.state.best
         self.learning_rate = 0.0
         self.metrics: list[dict] = []
         self._is_resumed = False
 
     def resume(self) -> list[str]:
         """Go back to the newest whole checkpoint of the folder; returns a message for each damaged one passed over."""
-        messages = restore_training(self)
+        messages = self.state.restore(self.folder.checkpoints, self.processes, fingerprint=self.corpus.fingerprint())
         self._is_resumed = True
         if self.writes:
             self.folder.cut_metrics(self.position.step)
@@ -115,7 +116,7 @@ class Trainer:
             ProcessLost: another process has ended.
             Stopped: on Ctrl-C, after a checkpoint was saved; a second Ctrl-C interrupts at once.
         """
-        check_processes(self)
+        self._check_processes()
         self.processes.together(self._begin)
         bar = ProgressBar(quiet or not self.processes.is_first)
         try:
@@ -127,7 +128,35 @@ class Trainer:
 
     def _begin(self) -> None:
         if self.writes and not self._is_resumed and self.position.step == 0:
-            self.folder.begin(self.recipe, self.tokenizer, RunFacts.of(self, {}))
+            self.folder.begin(self.recipe, self.tokenizer, self.facts())
+
+    def facts(self, files: Mapping[str, str | None] | None = None) -> RunFacts:
+        """What the run's folder must remember of this training; `files` are those that its text was read from."""
+        return RunFacts(
+            corpus=self.corpus.name,
+            fingerprint=self.corpus.fingerprint(),
+            files=dict(files or {}),
+            style=TextStyle.of([source for source, _ in self.corpus.train]),
+            precision=self.precision,
+            threads=torch.get_num_threads(),
+            processes=self.processes.count,
+            device=self.device.type,
+        )
+
+    def _check_processes(self) -> None:
+        """Make sure, before the first step, that all processes are about to do the same."""
+        facts = {
+            "the text": self.corpus.fingerprint(),
+            "the recipe": self.recipe.to_toml(),
+            "the vocabulary": self.tokenizer.to_json(),
+            "the step where they begin": self.position.step,
+            "the precision": self.precision,
+            "the device": self.device.type,
+            "the number of threads": torch.get_num_threads(),
+            "the version of PyTorch": torch.__version__,
+        }
+        self.processes.check_equal(facts, "give all machines the same files, versions and command")
+        self.processes.use(self.device)
 
     def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
         recipe, position = self.recipe, self.position
@@ -247,7 +276,7 @@ class Trainer:
         if position.best_loss is None or validation_loss < position.best_loss:
             position.best_loss, position.best_step = validation_loss, position.step
             if self.recipe.patience:
-                self.best = {name: tensor.clone() for name, tensor in self.average.tensors.items()}
+                self.best.update((name, tensor.clone()) for name, tensor in self.average.tensors.items())
         record = {
             "step": position.step,
             "epoch": round(position.epoch + position.batch / self.batches.per_epoch(position.epoch), 3),
@@ -265,7 +294,16 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint, if the training has a folder."""
         if self.folder:
-            self.processes.together(lambda: save_training(self))
+            self.processes.together(self._save)
+
+    def _save(self) -> None:
+        self.state.save(
+            self.folder.checkpoints,
+            self.processes,
+            self.recipe.batches_per_step,
+            fingerprint=self.corpus.fingerprint(),
+            progress=self.progress(),
+        )
 
     def result(self) -> dict[str, Tensor]:
         """The weights to translate with: the averaged ones as they stand, with patience as they were at their best."""

@@ -147,7 +147,7 @@ def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes) ->
     if trainer.writes:
         if folder.exists or folder.has_checkpoint:
             folder.remove()
-        folder.create(recipe, trainer.tokenizer, RunFacts.of(trainer, files))
+        folder.create(recipe, trainer.tokenizer, trainer.facts(files))
     return trainer
 
 

@@ -13,7 +13,7 @@ def train(
     target: Annotated[Path | None, typer.Option(help="Their translations, line by line.")] = None,
     validation_source: Annotated[Path | None, typer.Option(help="Sentences to validate on.")] = None,
     validation_target: Annotated[Path | None, typer.Option(help="Their translations.")] = None,
-    preset: Annotated[str | None, typer.Option(help="embedded or multi30k-tiny.")] = None,
+    preset: Annotated[str | None, typer.Option(help="embedded, multi30k-short or multi30k-tiny.")] = None,
     recipe: Annotated[Path | None, typer.Option(help="A recipe of your own, TOML or JSON.")] = None,
     languages: Annotated[str | None, typer.Option(help="Of a data set: from and to, as en-fr.")] = None,
     data_dir: Annotated[
