@@ -12,10 +12,12 @@ PY      := $(VENV)/bin/python
 PIP     := $(PY) -m pip --disable-pip-version-check
 STAMP   := $(VENV)/.installed
 SECONDS := $(VENV)/.install-seconds
+BOUNDS  := .venv-bounds
+UV      := $(BOUNDS)/bin/uv pip install --python $(BOUNDS)/bin/python
 TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book pdf zip dist test notebooks verified student instructor experiments lab serve bench soak clean
+.PHONY: help install book pdf zip dist test notebooks verified student instructor experiments lab serve bench soak bounds clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -80,6 +82,13 @@ soak: $(STAMP)  ## the exhaustive forms of the tests (long)
 	$(PY) book/_tools/build.py
 	$(PY) -m pytest -m soak
 
+bounds: $(STAMP)  ## the unit tests on the lowest versions that pyproject.toml allows
+	$(PY) -m venv --clear $(BOUNDS)
+	$(BOUNDS)/bin/python -m pip install --quiet uv
+	$(UV) --resolution lowest-direct --no-build $(if $(TORCH_INDEX),--torch-backend cpu) -r pyproject.toml --all-extras
+	$(UV) --no-deps -e .
+	$(BOUNDS)/bin/python -m pytest -q -n 2 -m "not soak and not trainer and not browser"
+
 clean:  ## remove what was built, the environment included
-	rm -rf $(VENV) _build dist book/_generated .mypy_cache .pytest_cache .ruff_cache *.egg-info
+	rm -rf $(VENV) $(BOUNDS) _build dist book/_generated .mypy_cache .pytest_cache .ruff_cache *.egg-info
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +
