@@ -37,9 +37,9 @@ def test_what_the_code_needs_is_pinned_within_its_bounds() -> None:
     assert [name for name, version in PINNED.items() if not re.fullmatch(r"[0-9][0-9a-z.]*", version)] == []
 
 
-def test_the_core_needs_four_packages() -> None:
+def test_the_core_needs_five_packages() -> None:
     core = [Requirement(entry).name for entry in PROJECT["dependencies"]]
-    assert core == ["torch", "numpy", "einops", "jaxtyping"]
+    assert core == ["torch", "numpy", "einops", "jaxtyping", "packaging"]
 
 
 def test_dev_is_all_extras_and_doctor_knows_them() -> None:
