@@ -8,8 +8,9 @@ A script ``experiments/<stem>_<name>.py`` ends with::
     ...
     _record.write("<stem>_<name>", {"bleu": 39.6}, seeds=[1, 2, 3], started=started)
 
-which writes ``ttutor/assets/<stem>_<name>.json``. The tests hold script and result together: the recorded hash must be
-that of the script as it stands, and so must that of the embedded corpus where one was used.
+which writes ``ttutor/assets/<stem>_<name>.json`` and, where ``weights`` are given, ``<stem>_<name>.safetensors`` beside
+it. The tests hold script and result together: the recorded hash must be that of the script as it stands, and so must
+that of the embedded corpus where one was used.
 """
 
 from __future__ import annotations
@@ -24,7 +25,10 @@ import sys
 import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from torch import Tensor
 
 EXPERIMENTS = Path(__file__).resolve().parent
 ASSETS = EXPERIMENTS.parent / "ttutor" / "assets"
@@ -116,7 +120,13 @@ def versions() -> dict[str, str]:
 
 
 def write(
-    name: str, results: Mapping[str, Any], *, seeds: Sequence[int], started: float, embedded_corpus: bool = False
+    name: str,
+    results: Mapping[str, Any],
+    *,
+    seeds: Sequence[int],
+    started: float,
+    embedded_corpus: bool = False,
+    weights: Mapping[str, Tensor] | None = None,
 ) -> Path:
     """Write ``results`` and their provenance to ``ttutor/assets/<name>.json``, whole or not at all.
 
@@ -126,6 +136,7 @@ def write(
         seeds: every seed that was run.
         started: what `start` returned when the script began.
         embedded_corpus: whether the embedded corpus was used; the tests then ask for a new run when it changes.
+        weights: tensors to store beside the results, in ``<name>.safetensors``.
 
     Raises:
         FileNotFoundError: no script has this name.
@@ -146,11 +157,26 @@ def write(
     }
     if embedded_corpus:
         provenance["corpus_sha256"] = corpus_hash()
+    packed = None
+    if weights:
+        import safetensors.torch
+
+        packed = safetensors.torch.save(dict(weights))
+        provenance["weights_sha256"] = hashlib.sha256(packed).hexdigest()
+        if len(packed) > LARGEST_BYTES:
+            raise ValueError(f"{name}.safetensors would hold {len(packed):,} bytes; store at most {LARGEST_BYTES:,}")
     text = json.dumps({"provenance": provenance, **results}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if len(text.encode("utf-8")) > LARGEST_BYTES:
         raise ValueError(f"{name}.json would hold {len(text):,} characters; store less than {LARGEST_BYTES:,} bytes")
+    if packed is not None:
+        put(ASSETS / f"{name}.safetensors", packed)
     target = ASSETS / f"{name}.json"
-    unfinished = target.with_suffix(".part")
-    unfinished.write_text(text, encoding="utf-8", newline="\n")
-    unfinished.replace(target)
+    put(target, text.encode("utf-8"))
     return target
+
+
+def put(target: Path, data: bytes) -> None:
+    """Write a file whole or not at all."""
+    unfinished = target.with_suffix(".part")
+    unfinished.write_bytes(data)
+    unfinished.replace(target)

@@ -44,10 +44,10 @@ def main() -> None:
         "settings": {"steps": there.STEPS, "batch": there.BATCH, "peak": peak, "test_seed": there.TEST_SEED},
         "losses_by_peak": {str(peak): values for peak, values in losses.items()},
         "losses": losses[peak],
-        "weights": [weights for weights, _ in runs[peak]],
     }
     print(results["losses_by_peak"], flush=True)
-    _record.write("inside_plain", results, seeds=there.SEEDS, started=started)
+    weights = {str(seed): flat for seed, (flat, _) in zip(there.SEEDS, runs[peak], strict=True)}
+    _record.write("inside_plain", results, seeds=there.SEEDS, started=started, weights=weights)
 
 
 if __name__ == "__main__":

@@ -5,10 +5,12 @@ from __future__ import annotations
 import importlib
 import json
 import re
+from hashlib import sha256
 from pathlib import Path
 from types import ModuleType
 
 import pytest
+import torch
 
 from experiments._record import ASSETS, EXPERIMENTS, LARGEST_BYTES, command_line, corpus_hash, source_hash
 from ttutor import assets
@@ -54,9 +56,15 @@ def test_a_result_on_the_embedded_corpus_used_the_corpus_as_it_stands(script: Pa
 def test_a_result_says_where_it_came_from(script: Path) -> None:
     provenance = assets.load(script.stem)["provenance"]
     expected = {"command", "machine", "minutes", "script_sha256", "seeds", "versions"}
-    assert set(provenance) - {"corpus_sha256"} == expected
+    assert set(provenance) - {"corpus_sha256", "weights_sha256"} == expected
     assert provenance["command"].startswith(f"python experiments/{script.name}")
     assert provenance["seeds"] != []
+
+
+def test_stored_weights_are_those_of_their_result() -> None:
+    stored = {path.stem: sha256(path.read_bytes()).hexdigest() for path in ASSETS.glob("*.safetensors")}
+    recorded = {name: assets.load(name)["provenance"].get("weights_sha256") for name in assets.names()}
+    assert stored == {name: digest for name, digest in recorded.items() if digest}
 
 
 @pytest.mark.parametrize("script", SCRIPTS, ids=lambda path: path.stem)
@@ -81,6 +89,22 @@ def test_writing_stores_results_and_origin(record: ModuleType) -> None:
     assert stored["provenance"]["script_sha256"] == source_hash(record.EXPERIMENTS / "training_tiny.py")
     assert {"python", "torch"} <= set(stored["provenance"]["versions"])
     assert list(path.parent.glob("*.part")) == []
+
+
+def test_weights_stand_beside_the_result(record: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
+    weights = {"0": torch.arange(3.0), "1": torch.ones(2, dtype=torch.float16)}
+    path = record.write("training_tiny", {"loss": 1.5}, seeds=[0, 1], started=record.start(), weights=weights)
+    monkeypatch.setattr(assets, "files", lambda _: record.ASSETS)
+    found = assets.weights("training_tiny")
+    assert {name: (tensor.dtype, tensor.tolist()) for name, tensor in found.items()} == {
+        name: (tensor.dtype, tensor.tolist()) for name, tensor in weights.items()
+    }
+    digest = json.loads(path.read_text(encoding="utf-8"))["provenance"]["weights_sha256"]
+    assert digest == sha256(path.with_suffix(".safetensors").read_bytes()).hexdigest()
+    with pytest.raises(ValueError, match="store at most"):
+        record.write("training_tiny", {}, seeds=[0], started=record.start(), weights={"0": torch.ones(300_000)})
+    with pytest.raises(FileNotFoundError, match="no weights are called 'nothing'.*training_tiny"):
+        assets.weights("nothing")
 
 
 @pytest.mark.parametrize(
