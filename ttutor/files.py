@@ -29,11 +29,7 @@ ADVICE = {
 
 
 def make_folder(folder: Path) -> None:
-    """Create a folder and its parents.
-
-    Raises:
-        CheckpointError: it cannot be created, or a file stands in its place.
-    """
+    """Create a folder and its parents."""
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:

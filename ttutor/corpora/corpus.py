@@ -87,9 +87,6 @@ def file_corpus(
     """Read a corpus from files in which line n of one translates line n of the other (UTF-8, .gz or plain).
 
     Without validation files one pair in twenty (at most 1,000) is held out of the training, the same for one seed.
-
-    Raises:
-        CorpusError: a file is missing, empty or not UTF-8, or the two differ in their number of lines.
     """
     notes: list[str] = []
 
@@ -122,11 +119,7 @@ def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
 
 
 def read_aligned(source: str | Path, target: str | Path) -> list[Pair]:
-    """Read two line-aligned files, every pair of them, without the blanks around the sentences.
-
-    Raises:
-        CorpusError: a file is missing, empty or not UTF-8; the line counts differ.
-    """
+    """Read two line-aligned files, every pair of them, without the blanks around the sentences."""
     source_lines, target_lines = read_lines(source), read_lines(target)
     if len(source_lines) != len(target_lines):
         raise CorpusError(
@@ -162,9 +155,6 @@ def read_lines(path: str | Path) -> list[str]:
 
     Only a line feed (with or without a carriage return) ends a line: other characters that Python's `splitlines`
     would cut at occur inside the sentences of real corpora and would shift every pair after them.
-
-    Raises:
-        CorpusError: with the path, and for bad bytes the line and the byte within it.
     """
     path = Path(path)
     try:

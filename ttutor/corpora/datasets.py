@@ -35,11 +35,7 @@ class DataFile:
     sha256: str
 
     def fault(self, folder: Path) -> str | None:
-        """What is wrong with this file in a folder, in a few words, or None where it is as it was published.
-
-        Raises:
-            CorpusError: it cannot be read.
-        """
+        """What is wrong with this file in a folder, in a few words, or None where it is as it was published."""
         path = folder / self.name
         try:
             size = path.stat().st_size
@@ -85,9 +81,6 @@ class DataSet:
 
         >>> MULTI30K.names("en-de")["validation"]
         ('val.en.gz', 'val.de.gz')
-
-        Raises:
-            CorpusError: the data set has no such pair of languages.
         """
         if languages not in self.pairs:
             raise CorpusError(
@@ -139,11 +132,7 @@ DATASETS = {dataset.name: dataset for dataset in (MULTI30K,)}
 
 
 def known_dataset(name: str) -> DataSet:
-    """The data set of this name.
-
-    Raises:
-        CorpusError: there is none.
-    """
+    """The data set of this name."""
     if name not in DATASETS:
         raise CorpusError(f"there is no data set {name!r}; known are: {', '.join(DATASETS)}")
     return DATASETS[name]

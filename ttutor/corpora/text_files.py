@@ -67,11 +67,7 @@ def _decoded(line: bytes, number: int, name: str) -> str:
 
 
 def open_text(path: Path) -> BufferedIOBase:
-    """A file of sentences, open for bytes; one that ends in .gz is decompressed.
-
-    Raises:
-        CorpusError: there is no such file, or it cannot be read.
-    """
+    """A file of sentences, open for bytes; one that ends in .gz is decompressed."""
     try:
         return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
     except FileNotFoundError:
@@ -81,11 +77,7 @@ def open_text(path: Path) -> BufferedIOBase:
 
 
 def check_output(path: Path) -> None:
-    """Refuse, before any work is done, a path to which `write_text` could not write.
-
-    Raises:
-        CorpusError: it is a folder or a device, or its folder is not there or may not be written to.
-    """
+    """Refuse, before any work is done, a path to which `write_text` could not write."""
     folder = path.resolve().parent
     if path.exists() and not path.is_file():
         raise CorpusError(f"--output {path} is no file but a folder or a device; leave it out to print, or name a file")

@@ -41,11 +41,7 @@ class SubwordTokenizer:
 
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int) -> "SubwordTokenizer":
-        """Learn the merges from the training sentences of both languages; the same text gives the same tokens.
-
-        Raises:
-            RecipeError: `vocab_size` has no room for the 4 special tokens and 256 bytes.
-        """
+        """Learn the merges from the training sentences of both languages; the same text gives the same tokens."""
         if vocab_size < SMALLEST_VOCABULARY:
             raise RecipeError(
                 f"vocab_size must be at least {SMALLEST_VOCABULARY} (4 special tokens, 256 bytes), got {vocab_size}"
@@ -113,11 +109,7 @@ class SubwordTokenizer:
 
     @classmethod
     def load(cls, path: str | Path) -> "SubwordTokenizer":
-        """Read a tokenizer from its JSON file.
-
-        Raises:
-            CheckpointError: the file is missing or is not a tokenizer.
-        """
+        """Read a tokenizer from its JSON file."""
         path = Path(path)
         if not path.is_file():
             raise CheckpointError(f"there is no tokenizer at {path}; is this the folder of a training run?")

@@ -41,9 +41,6 @@ class Batch:
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "batch tokens"]:
     """One row per sequence, filled up with the padding id on the right.
 
-    Raises:
-        ValueError: there is no sequence.
-
     >>> pad([[5, 6, 7], [8]]).tolist()
     [[5, 6, 7], [8, 0, 0]]
     """
@@ -80,9 +77,6 @@ class BucketedBatches:
         pairs: token ids of source and target, without marks.
         max_tokens: the budget of a batch: rows times the length of the longest, for source and for target.
         seed: decides which pairs of equal length meet, and the order of the batches.
-
-    Raises:
-        CorpusError: there is no pair, or one pair alone is over the budget.
 
     >>> batches = BucketedBatches([([5], [6]), ([7, 8], [9, 10]), ([5], [7])], max_tokens=4, seed=0)
     >>> sorted(len(batch.source) for batch in batches.epoch(0))

@@ -66,11 +66,7 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
 
 
 def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
-    """The newest checkpoint under `folder` that is whole, with a message for each damaged one that was passed over.
-
-    Raises:
-        CheckpointError: there is none, or none is whole.
-    """
+    """The newest checkpoint under `folder` that is whole, with a message for each damaged one that was passed over."""
     complaints: list[str] = []
     for path in checkpoint_paths(folder):
         try:
@@ -85,11 +81,7 @@ def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
-    """Read one checkpoint's folder and hold it against its checksums.
-
-    Raises:
-        CheckpointError: a file is missing or damaged, or the checkpoint is of another format.
-    """
+    """Read one checkpoint's folder and hold it against its checksums."""
     try:
         tensors_bytes, state_bytes = (path / TENSORS).read_bytes(), (path / STATE).read_bytes()
     except OSError as error:
@@ -140,9 +132,6 @@ def check_belongs(checkpoint: Checkpoint, folder: Path, *, fingerprint: str, mod
         folder: where, for the message.
         fingerprint: the checksum of the text that it should have learned from.
         model: the settings of the model that the recipe describes.
-
-    Raises:
-        CheckpointError: it is of another text or of another model.
     """
     if checkpoint.state.get("fingerprint") != fingerprint:
         raise CheckpointError(

@@ -46,11 +46,7 @@ def write_curve(folders: Sequence[RunFolder], output: Path) -> None:
 
 
 def _records(folder: RunFolder) -> list[dict]:
-    """The records of a run in the order of their steps, the last of each step.
-
-    Raises:
-        CheckpointError: there is no run, or no record.
-    """
+    """The records of a run in the order of their steps, the last of each step."""
     folder.facts()
     records = {record["step"]: record for record in folder.read_metrics()}
     if not records:
@@ -77,11 +73,7 @@ def _as_label(name: str) -> str:
 
 
 def _style() -> Any:
-    """The look of the course's figures, for as long as the context lasts.
-
-    Raises:
-        CurveError: Matplotlib is not there.
-    """
+    """The look of the course's figures, for as long as the context lasts."""
     try:
         import matplotlib.style
     except ImportError as error:

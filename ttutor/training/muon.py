@@ -66,9 +66,6 @@ class Muon(torch.optim.Optimizer):
         lr: the learning rate.
         weight_decay: pull towards zero, times the learning rate.
         momentum: $\mu$.
-
-    Raises:
-        ValueError: something is no matrix.
     """
 
     def __init__(

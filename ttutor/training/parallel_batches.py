@@ -62,11 +62,7 @@ class ParallelBatches:
         )
 
     def map(self, work: Callable[[Item], Result], items: Sequence[Item]) -> list[Result]:
-        """The results of `work`, in the order of the items; item i is worked on at place i modulo their number.
-
-        Raises:
-            Exception: what `work` raised, of the first item that failed.
-        """
+        """The results of `work`, in the order of the items; item i is worked on at place i modulo their number."""
 
         def at(place: int) -> list[Result]:
             with drawing_from(self._source(place)):

@@ -20,9 +20,6 @@ def training_device(wanted: str = "auto", local_rank: int = 0) -> torch.device:
         wanted: "auto", "cpu", "cuda", or one GPU as "cuda:1".
         local_rank: the number of this process on its machine; each takes a GPU of its own.
 
-    Raises:
-        RecipeError: there is no such device, or not one for each process.
-
     >>> training_device("cpu")
     device(type='cpu')
     """

@@ -24,9 +24,6 @@ def token_pairs(
     """Token ids of all pairs that are short enough, and the number of those that are not.
 
     `purpose` says in messages what the pairs are for: "training" or "validation".
-
-    Raises:
-        CorpusError: none is short enough.
     """
     sources = tokenizer.encode_all([source for source, _ in pairs])
     targets = tokenizer.encode_all([target for _, target in pairs])

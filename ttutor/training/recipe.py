@@ -212,11 +212,7 @@ def _toml(value: object) -> str:
 
 
 def _of_kind(name: str, value: object, kind: type | UnionType) -> object:
-    """A value from a file as the setting wants it; a whole number will do where a fraction may stand.
-
-    Raises:
-        RecipeError: the value is of another kind.
-    """
+    """A value from a file as the setting wants it; a whole number will do where a fraction may stand."""
     wanted = next(one for one in (int, float, str) if one == kind or one in get_args(kind))
     if wanted is float and isinstance(value, int) and not isinstance(value, bool):
         return float(value)

@@ -14,11 +14,7 @@ from ttutor.files import cannot_write, write_file
 
 
 def add_record(path: Path, record: dict) -> None:
-    """Append one record, through to the disk.
-
-    Raises:
-        CheckpointError: the disk is full or the like.
-    """
+    """Append one record, through to the disk."""
     try:
         with path.open("a", encoding="utf-8") as file:
             file.write(_line(record))
@@ -29,11 +25,7 @@ def add_record(path: Path, record: dict) -> None:
 
 
 def read_records(path: Path) -> Iterator[dict]:
-    """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them.
-
-    Raises:
-        CheckpointError: the file is there and cannot be read.
-    """
+    """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them."""
     try:
         lines = path.read_bytes().split(b"\n")
     except FileNotFoundError:
@@ -48,11 +40,7 @@ def read_records(path: Path) -> Iterator[dict]:
 
 
 def cut_records(path: Path, step: int) -> None:
-    """Forget what was recorded after this step, from where a resumed run goes on; no file is made where none was.
-
-    Raises:
-        CheckpointError: the file cannot be read or written.
-    """
+    """Forget what was recorded after this step, from where a resumed run goes on; no file is made where none was."""
     if path.exists():
         kept = [_line(record) for record in read_records(path) if record["step"] <= step]
         write_file(path, "".join(kept).encode())

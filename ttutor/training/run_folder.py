@@ -123,9 +123,6 @@ class RunFolder:
         """Write everything that stands before the first step.
 
         Checkpoints that a former run left are removed first. If anything fails, what was written goes again.
-
-        Raises:
-            CheckpointError: a run or other people's files stand here, or the folder cannot be written.
         """
         self.check_free()
         was_there = self.path.is_dir()
@@ -147,11 +144,7 @@ class RunFolder:
         remove_leftovers(self.path)
 
     def begin(self, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, facts: RunFacts) -> None:
-        """Write what stands in the folder before the first step, unless it stands there already.
-
-        Raises:
-            CheckpointError: a training has got further here, or the folder cannot be written.
-        """
+        """Write what stands in the folder before the first step, unless it stands there already."""
         if not self.exists:
             self.create(recipe, tokenizer, facts)
         elif self.has_checkpoint:
@@ -163,9 +156,6 @@ class RunFolder:
         """Remove the files of a run, and nothing else that may stand in the folder.
 
         Wherever this is cut off, what stays is known for the remains of a run: `run.json` turns into their mark.
-
-        Raises:
-            CheckpointError: something cannot be removed.
         """
         try:
             if self.exists:
@@ -185,11 +175,7 @@ class RunFolder:
             raise CheckpointError(f"cannot remove the old run in {self.path}: {error.strerror or error}") from None
 
     def facts(self) -> RunFacts:
-        """Read `run.json`.
-
-        Raises:
-            CheckpointError: there is no run here, or the file is of another format or damaged.
-        """
+        """Read `run.json`."""
         path = self.path / FACTS
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
@@ -216,19 +202,11 @@ class RunFolder:
         return SubwordTokenizer.load(self.path / TOKENIZER)
 
     def add_metrics(self, record: dict) -> None:
-        """Append one line to `metrics.jsonl`, through to the disk.
-
-        Raises:
-            CheckpointError: the disk is full or the like.
-        """
+        """Append one line to `metrics.jsonl`, through to the disk."""
         add_record(self.metrics, record)
 
     def read_metrics(self) -> Iterator[dict]:
-        """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them.
-
-        Raises:
-            CheckpointError: the file is there and cannot be read.
-        """
+        """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them."""
         return read_records(self.metrics)
 
     def cut_metrics(self, step: int) -> None:

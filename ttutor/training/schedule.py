@@ -11,9 +11,6 @@ Steps count from 1.
 def noam_rate(step: int, d_model: int, warmup: int = 4000, factor: float = 1.0) -> float:
     """The paper's schedule (equation 3), named after Noam Shazeer; `factor` scales all of it.
 
-    Raises:
-        ValueError: a step, width or warm-up below 1.
-
     >>> f"{noam_rate(4000, d_model=512):.3e}"  # its peak, at the end of the warm-up
     '6.988e-04'
     """
@@ -34,9 +31,6 @@ def warmup_then_decline(
         warmup: steps of linear growth.
         progress: the share of the training that is done, from 0 to 1.
         decay_from: the share after which the rate is brought down linearly to zero; 1 leaves the curve as it is.
-
-    Raises:
-        ValueError: a step or warm-up below 1, a share outside 0 to 1.
 
     >>> [warmup_then_decline(step, peak=1.0, warmup=100) for step in (50, 100, 400)]
     [0.5, 1.0, 0.5]

@@ -72,11 +72,7 @@ class TrainingState:
         save_checkpoint(folder, Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state))
 
     def restore(self, folder: Path, processes: Processes, *, fingerprint: str) -> list[str]:
-        """Go back to the newest whole checkpoint; returns a message for each damaged one passed over.
-
-        Raises:
-            CheckpointError: there is no whole checkpoint, or it is of another model or another text.
-        """
+        """Go back to the newest whole checkpoint; returns a message for each damaged one passed over."""
         checkpoint, messages = load_checkpoint(folder)
         check_belongs(checkpoint, folder, fingerprint=fingerprint, model=self.model.config.to_dict())
         parameters = dict(self.model.named_parameters())

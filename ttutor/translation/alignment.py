@@ -68,11 +68,7 @@ class CrossAttention:
         return find_words(self.target_tokens)
 
     def mean(self, layer: int | None = None) -> Float[Tensor, "target source"]:
-        """The mean over the heads of one layer, or of all.
-
-        Raises:
-            IndexError: there is no such layer.
-        """
+        """The mean over the heads of one layer, or of all."""
         n_layers = len(self.weights)
         if layer is not None and not 0 <= layer < n_layers:
             raise IndexError(f"this model's decoder has layers 0 to {n_layers - 1}, but layer {layer} was asked for")
@@ -98,9 +94,6 @@ class CrossAttention:
 
         Args:
             layer: whose attention; the mean of all layers when left out.
-
-        Raises:
-            IndexError: there is no such layer.
         """
         if not self.source_words:
             return []

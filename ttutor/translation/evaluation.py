@@ -71,9 +71,6 @@ def evaluate(
         n_cut: how many translations are not whole, for the report.
         language: of the translations, as "de", for `bleu_as_words`.
 
-    Raises:
-        CorpusError: there are none, or not as many of one as of the other.
-
     >>> evaluate(["Le chien dort ."], ["Le chien dort ."]).exact_match
     1.0
     """
@@ -98,9 +95,6 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> lis
 
     Not BLEU: in one sentence often no run of four words matches at all, so that its score is zero, or whatever was
     chosen to smooth it. Characters match by degrees.
-
-    Raises:
-        CorpusError: there are none, or not as many of one as of the other.
 
     >>> [round(score) for score in sentence_chrf(["le chat dort", "x"], ["le chat dort", "le chien"])]
     [100, 0]

@@ -26,11 +26,7 @@ class Report:
         self._is_first = True
 
     def __call__(self, trainer: "Trainer") -> None:
-        """Say the line, and translate.
-
-        Raises:
-            CheckpointError: the run's folder cannot be written.
-        """
+        """Say the line, and translate."""
         lines = [self._line(trainer)]
         if self.samples:
             record = self.samples.take(trainer)

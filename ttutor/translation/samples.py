@@ -43,11 +43,7 @@ class Samples:
             self.translator = Translator.of(trainer)
 
     def take(self, trainer: "Trainer") -> dict:
-        """Translate, keep and return the record of this step.
-
-        Raises:
-            CheckpointError: the run's folder cannot be written.
-        """
+        """Translate, keep and return the record of this step."""
         copy_into(dict(self.translator.model.named_parameters()), trainer.average.tensors, "the averaged weights")
         answers = self.translator.translate([source for source, _ in self.pairs], beam_size=1)
         samples = [

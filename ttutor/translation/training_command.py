@@ -48,9 +48,6 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
     Where torchrun started several processes, each calls this; the first writes and speaks for all.
 
     `on_validation` as for `Trainer.run`; it is called after the report on the validation.
-
-    Raises:
-        TranslationError: text, recipe, folder or training are not as they must be.
     """
     processes = Processes.launched()
     if not processes.is_first:

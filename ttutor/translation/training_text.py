@@ -67,11 +67,7 @@ def _check_no_dataset(recipe: TrainingRecipe, data_dir: Path | None) -> None:
 
 
 def read_corpus(files: Mapping[str, str | None], seed: int) -> Corpus:
-    """The text of the files or, without any, of the embedded grammar.
-
-    Raises:
-        CorpusError: a file is given without the one it belongs to, is missing, or cannot be used.
-    """
+    """The text of the files or, without any, of the embedded grammar."""
     for one, other in (("source", "target"), ("validation_source", "validation_target")):
         if (files.get(one) is None) != (files.get(other) is None):
             options = [f"--{name.replace('_', '-')}" for name in (one, other)]

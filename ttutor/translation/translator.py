@@ -61,9 +61,6 @@ class Translator:
 
         `messages` of the result tells of damaged checkpoints that were passed over, `unfinished` (empty if so) that
         the training had not come to its end.
-
-        Raises:
-            CheckpointError: there is no run, no whole checkpoint, or one of another model or another text.
         """
         run = RunFolder(folder)
         facts, tokenizer = run.facts(), run.tokenizer()
@@ -145,9 +142,6 @@ class Translator:
 
         Args:
             pairs: source sentences and their translations; either may be empty.
-
-        Raises:
-            CorpusError: a sentence cannot be written in UTF-8.
         """
         sides = [[one for one, _ in pairs], [other for _, other in pairs]]
         for side in sides:

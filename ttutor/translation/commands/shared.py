@@ -43,11 +43,7 @@ def load_translator(run: Path) -> "Translator":
 
 
 def latest_run() -> Path:
-    """The run under ttutor-runs that was begun last.
-
-    Raises:
-        CheckpointError: there is none.
-    """
+    """The run under ttutor-runs that was begun last."""
     from ttutor.errors import CheckpointError
 
     runs = sorted(DEFAULT_RUNS.glob("*/run.json"), key=lambda path: path.stat().st_mtime)

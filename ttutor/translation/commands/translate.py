@@ -96,11 +96,7 @@ def warn_if_cut(number: int, answer: "Translation") -> None:
 
 
 def sentence_groups(sentences: list[str] | None, input_file: Path | None) -> Iterator[list[str]]:
-    """What to translate, in groups: the arguments, the lines of the file or those of the standard input.
-
-    Raises:
-        CorpusError: there are arguments and a file, there is no input, or it cannot be read.
-    """
+    """What to translate, in groups: the arguments, the lines of the file or those of the standard input."""
     from ttutor.errors import CorpusError
 
     if sentences and input_file is not None:
@@ -109,11 +105,7 @@ def sentence_groups(sentences: list[str] | None, input_file: Path | None) -> Ite
 
 
 def lines_of(input_file: Path | None) -> Iterator[list[str]]:
-    """The lines of a file or, without one, of the standard input.
-
-    Raises:
-        CorpusError: there is no input, it cannot be read, or a line is not UTF-8.
-    """
+    """The lines of a file or, without one, of the standard input."""
     from ttutor.corpora.text_files import open_text, read_groups
     from ttutor.errors import CorpusError
 
