@@ -89,7 +89,7 @@ def distance_as_score(query, key, value, temperature):
 def _outside_the_values(trial: Trial) -> str | None:
     value = trial.inputs[2]
     beyond = torch.maximum(trial.value - value.amax(dim=0), value.amin(dim=0) - trial.value)
-    worst = beyond.argmax().item()
+    worst = int(beyond.argmax())
     if beyond[worst] < 1e-6:
         return None
     return f"Feature {worst} of your result lies outside the range of that feature in all values."

@@ -110,7 +110,7 @@ def _past_that_is_changed(trial: Trial) -> str | None:
     return None
 
 
-def _token_that_is_seen_too_early(trial: Trial) -> Finding | None:
+def _token_that_is_seen_too_early(trial: Trial) -> str | Finding | None:
     """Draw which new token's context moves with which new token."""
     of_context = Trial(run=lambda *inputs: trial.run(*inputs)[0], inputs=trial.inputs, value=trial.value[0])
     return causal("").broken(of_context)

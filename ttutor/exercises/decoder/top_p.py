@@ -104,9 +104,9 @@ def _proportions_that_are_lost(trial: Trial) -> str | None:
     """Compare each kept token's share with what it had."""
     is_kept, before = _kept(trial)
     growth = torch.where(is_kept, trial.value.double() / before, torch.nan)
-    least, most = growth.nan_to_num(torch.inf).amin(dim=-1), growth.nan_to_num(-torch.inf).amax(dim=-1)
-    row = (most / least).argmax()
-    least, most = least.flatten()[row].item(), most.flatten()[row].item()
+    lowest, highest = growth.nan_to_num(torch.inf).amin(dim=-1), growth.nan_to_num(-torch.inf).amax(dim=-1)
+    row = (highest / lowest).argmax()
+    least, most = lowest.flatten()[row].item(), highest.flatten()[row].item()
     if most <= least * 1.001:
         return None
     return f"Of the tokens that you keep, one has grown by the factor {most:.3g} and another by {least:.3g}."

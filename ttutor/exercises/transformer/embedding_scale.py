@@ -51,10 +51,10 @@ def _rows_of_other_tokens(trial: Trial) -> str | None:
     token_ids, table = trial.inputs
     rows = table[token_ids]
     cosines = torch.nn.functional.cosine_similarity(trial.value, rows, dim=-1)
-    place = cosines.argmin()
-    if cosines.flatten()[place] > 0.999:
+    least = cosines.argmin()
+    if cosines.flatten()[least] > 0.999:
         return None
-    place = tuple(index.item() for index in torch.unravel_index(place, cosines.shape))
+    place = tuple(index.item() for index in torch.unravel_index(least, cosines.shape))
     return f"The vector at {place} is no multiple of row {token_ids[place].item()} of the table."
 
 
