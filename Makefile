@@ -40,31 +40,32 @@ $(STAMP): pyproject.toml constraints.txt
 install: $(STAMP)  ## set up .venv with the pinned packages and this project
 
 book: $(STAMP)  ## build the book and say where to open it
-	$(PY) book/_tools/build.py
+	$(PY) -m book._tools.build
 
 pdf: book  ## print the whole book to _build/html/ttutor.pdf (needs a Chromium)
-	$(PY) book/_tools/pdf.py $(if $(PAPER),--paper $(PAPER))
+	$(PY) -m book._tools.pdf $(if $(PAPER),--paper $(PAPER))
 
 zip: book  ## the built book as one file to hand out, into _build (make pdf zip: with the PDF)
-	$(PY) release/book_zip.py
+	$(PY) -m release.book_zip
 
 dist: $(STAMP)  ## the package to publish, as wheel and source distribution, into dist
-	$(PY) release/dist.py
+	rm -rf dist
+	$(PY) -m build --no-isolation
 
 test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
 	$(PY) tests/run.py $(if $(LAX),--lax)
 
 notebooks: $(STAMP)  ## execute the notebooks in place and normalise them
-	$(PY) book/_tools/notebooks.py $(if $(REFRESH),--refresh) $(NOTEBOOKS)
+	$(PY) -m book._tools.notebooks $(if $(REFRESH),--refresh) $(NOTEBOOKS)
 
 verified: $(STAMP)  ## run the notebooks as the tests do and record which passed, when and how fast
-	$(PY) book/_tools/verified.py $(NOTEBOOKS)
+	$(PY) -m book._tools.verified $(NOTEBOOKS)
 
 student: $(STAMP)  ## the notebooks for students, without solutions, into _build/student
-	$(PY) book/_tools/editions.py student
+	$(PY) -m book._tools.editions student
 
 instructor: $(STAMP)  ## the notebooks with solutions and the known mistakes, into _build/instructor
-	$(PY) book/_tools/editions.py instructor
+	$(PY) -m book._tools.editions instructor
 
 experiments: $(STAMP)  ## run the long experiments again (minutes each)
 	@set -e; for script in experiments/[!_]*.py; do echo "$$script"; $(PY) "$$script"; done
@@ -79,7 +80,7 @@ bench: $(STAMP)  ## measure speed and write benchmarks/results/
 	@set -e; for script in benchmarks/[!_]*.py; do echo "$$script"; $(PY) "$$script"; done
 
 soak: $(STAMP)  ## the exhaustive forms of the tests (long)
-	$(PY) book/_tools/build.py
+	$(PY) -m book._tools.build
 	$(PY) -m pytest -m soak
 
 bounds: $(STAMP)  ## the unit tests on the lowest versions that pyproject.toml allows

@@ -1,31 +1,27 @@
-"""The built book as one file to hand out: ``python release/book_zip.py``, after ``make book`` (and ``make pdf``).
+"""The built book as one file to hand out: ``python -m release.book_zip``, after ``make book`` (and ``make pdf``).
 
 ``_build/ttutor-book-VERSION.zip`` unpacks to one folder, in which ``START.html`` opens the first page and
-``README.txt`` says so. Nothing in it needs a network or a server. The PDF is in it where the pages lead to one. Two
-archives of one build are the same to the byte: names are sorted, and no file keeps its own time.
+``README.txt`` says so. Nothing in it needs a network or a server.
 """
 
 from __future__ import annotations
 
 import argparse
+import shutil
 import sys
-import zipfile
-from collections.abc import Iterator
+import tempfile
 from pathlib import Path
 
-ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
-    sys.path.insert(0, str(ROOT))
+import ttutor
+from book._tools.address import address, pages
 
-import ttutor  # noqa: E402
-from book._tools.address import address, pages  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 HTML = ROOT / "_build" / "html"
 FIRST = "book/intro.html"
 PDF = "ttutor.pdf"
 LICENCES = ("LICENSE", "LICENSE-book")
-LEFT_OUT = (".buildinfo", ".doctrees", ".nojekyll")
-EARLIEST = (1980, 1, 1, 0, 0, 0)  # a zip archive knows no time before it
+LEFT_OUT = shutil.ignore_patterns(".buildinfo", ".doctrees", ".nojekyll")
 START = f"""\
 <!doctype html>
 <html lang="en">
@@ -47,49 +43,28 @@ Text: CC BY 4.0 (LICENSE-book). Code: MIT (LICENSE).
 """
 
 
-def has_pdf(html: Path) -> bool:
-    """Whether the book has a PDF and its pages lead to it; one that an earlier build has left does not count."""
-    return (html / PDF).is_file() and f'href="../{PDF}"' in (html / FIRST).read_text(encoding="utf-8")
-
-
 def readme(html: Path) -> str:
     """What the unpacked folder says about itself."""
     repository = address()
     return README.format(
         version=ttutor.__version__,
-        pdf=f"The whole book on paper: html/{PDF}\n" if has_pdf(html) else "",
+        pdf=f"The whole book on paper: html/{PDF}\n" if (html / PDF).is_file() else "",
         address=f"The newest version: {pages(repository)}\n" if repository else "",
     )
 
 
-def members(html: Path) -> Iterator[tuple[str, bytes]]:
-    """Yield name and content of every file of the archive, in order."""
-    yield "README.txt", readme(html).encode("utf-8")
-    yield "START.html", START.encode("utf-8")
-    yield from ((name, (ROOT / name).read_bytes()) for name in LICENCES)
-    for path in sorted(html.rglob("*"), key=lambda path: path.relative_to(html).as_posix()):
-        name = path.relative_to(html)
-        if not path.is_file() or name.parts[0] in LEFT_OUT or (name.as_posix() == PDF and not has_pdf(html)):
-            continue
-        yield f"html/{name.as_posix()}", path.read_bytes()
-
-
 def write(html: Path, target: Path) -> Path:
-    """Write the archive of a built book, whole or not at all, and return where it is.
-
-    Raises:
-        FileNotFoundError: there is no built book in the folder.
-    """
+    """Write the archive of a built book and return where it is."""
     if not (html / FIRST).is_file():
         raise FileNotFoundError(f"no built book in {html}: there is no {FIRST} in it; run `make book` first")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = target.with_suffix(".part")
-    with zipfile.ZipFile(unfinished, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, content in members(html):
-            entry = zipfile.ZipInfo(f"{target.stem}/{name}", EARLIEST)
-            entry.create_system, entry.external_attr = 3, 0o644 << 16  # the same on every system
-            archive.writestr(entry, content, zipfile.ZIP_DEFLATED, compresslevel=9)
-    return unfinished.replace(target)
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch) / target.stem
+        shutil.copytree(html, folder / "html", ignore=LEFT_OUT)
+        (folder / "README.txt").write_text(readme(html), encoding="utf-8")
+        (folder / "START.html").write_text(START, encoding="utf-8")
+        for name in LICENCES:
+            shutil.copy(ROOT / name, folder)
+        return Path(shutil.make_archive(str(target.with_suffix("")), "zip", scratch))
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -102,11 +77,8 @@ def main(arguments: list[str] | None = None) -> int:
     except FileNotFoundError as error:
         print(error, file=sys.stderr)
         return 1
-    with zipfile.ZipFile(target) as archive:
-        count, unpacked = len(archive.infolist()), sum(entry.file_size for entry in archive.infolist())
-    with_pdf = "with the PDF" if has_pdf(options.html) else "without a PDF (`make pdf zip` puts it in)"
+    with_pdf = "with the PDF" if (options.html / PDF).is_file() else "without a PDF (`make pdf zip` puts it in)"
     print(f"{target}: {target.stat().st_size / 1e6:.1f} MB, {with_pdf}")
-    print(f"{count} files, {unpacked / 1e6:.1f} MB unpacked; START.html opens the book")
     return 0
 
 

@@ -1,6 +1,6 @@
 """What ``CHANGELOG.md`` says of the newest version, and whether all places name the same version.
 
-``python release/changelog.py`` prints the newest entry, which is the text of the release. ``--tag v0.1.0`` checks
+``python -m release.changelog`` prints the newest entry, which is the text of the release. ``--tag v0.1.0`` checks
 first that the tag, the package, the changelog, ``CITATION.cff`` and the notebooks all mean this version.
 """
 
@@ -15,13 +15,11 @@ from pathlib import Path
 
 import yaml
 
-ROOT = Path(__file__).resolve().parents[1]
-if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
-    sys.path.insert(0, str(ROOT))
+import ttutor
+from book._tools.colab import with_guarded_line
+from book._tools.notebook_io import notebooks, read
 
-import ttutor  # noqa: E402
-from book._tools.colab import with_guarded_line  # noqa: E402
-from book._tools.stored import notebooks, read  # noqa: E402
+ROOT = Path(__file__).resolve().parents[1]
 
 HEADING = re.compile(r"^## \[?(?P<version>[^\]\s]+)\]?(?: - (?P<date>\d{4}-\d\d-\d\d))?$", re.MULTILINE)
 RELEASED = re.compile(r"\d+\.\d+\.\d+")
@@ -51,11 +49,7 @@ def entries(changelog: str) -> list[Entry]:
 
 
 def newest(root: Path = ROOT) -> Entry:
-    """The newest entry of a project's changelog.
-
-    Raises:
-        ValueError: there is none.
-    """
+    """The newest entry of a project's changelog."""
     if found := entries((root / "CHANGELOG.md").read_text(encoding="utf-8")):
         return found[0]
     raise ValueError("CHANGELOG.md has no entry: expected a heading such as '## 0.1.0 - 2026-11-21' or '## Unreleased'")
@@ -89,7 +83,7 @@ def main(arguments: list[str] | None = None) -> int:
     options = parser.parse_args(arguments)
     found = list(disagreements(ttutor.__version__, options.tag)) if options.tag else []
     if options.tag and (stale := stale_notebooks()):
-        found.append(f"install another version in Colab: {', '.join(stale)}; run python book/_tools/colab.py")
+        found.append(f"install another version in Colab: {', '.join(stale)}; run python -m book._tools.colab")
     print("\n".join(found) or newest().text, file=sys.stderr if found else sys.stdout)
     return 1 if found else 0
 

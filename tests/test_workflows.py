@@ -61,7 +61,7 @@ def test_every_target_and_script_is_found_where_there_are_some() -> None:
     """The patterns of the tests above find what they look for."""
     release = ROOT / ".github" / "workflows" / "release.yml"
     assert {"make install", "make dist", "make pdf zip"} <= set(commands(release))
-    assert any("release/changelog.py" in line for line in commands(release))
+    assert any("release.changelog" in line for line in commands(release))
 
 
 def test_a_release_is_tried_before_it_is_published_and_by_a_tag_alone() -> None:

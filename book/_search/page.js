@@ -52,7 +52,9 @@
   }
 
   function search() {
-    query = input.value.trim();
+    const asked = input.value.trim();
+    if (asked === query && results.length) return; // what is shown keeps its place, and the focus
+    query = asked;
     const found = ttutorSearch.find(query);
     results = found.results;
     list.replaceChildren();

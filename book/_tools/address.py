@@ -19,11 +19,7 @@ GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 
 
 def written_address() -> str | None:
-    """The repository that ``pyproject.toml`` names, as ``https://github.com/OWNER/NAME``; None if it names none.
-
-    Raises:
-        ValueError: what stands there is no repository on GitHub.
-    """
+    """The repository that ``pyproject.toml`` names, as ``https://github.com/OWNER/NAME``; None if it names none."""
     project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
     written = project.get("urls", {}).get("Repository")
     return None if written is None else plain(written)
@@ -31,9 +27,6 @@ def written_address() -> str | None:
 
 def plain(written: str) -> str:
     """An address without what may follow it.
-
-    Raises:
-        ValueError: it is no repository on GitHub.
 
     >>> plain("https://github.com/someone/course.git")
     'https://github.com/someone/course'
@@ -48,11 +41,7 @@ def plain(written: str) -> str:
 
 
 def address() -> str | None:
-    """The repository of this build: GITHUB_REPOSITORY (``OWNER/NAME``) where it is set, else the one written, or None.
-
-    Raises:
-        ValueError: it is no repository on GitHub.
-    """
+    """The repository of this build: GITHUB_REPOSITORY (``OWNER/NAME``) where it is set, else the one written."""
     running = os.environ.get("GITHUB_REPOSITORY")
     return plain(f"https://github.com/{running}") if running else written_address()
 

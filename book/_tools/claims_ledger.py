@@ -13,10 +13,11 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
 from html import escape
-from html.parser import HTMLParser
 from pathlib import Path
 
+import lxml.html
 from docutils import nodes
+from lxml.etree import _Element as Element
 from sphinx.application import Sphinx
 from sphinx.domains import Domain
 from sphinx.util.docutils import SphinxDirective
@@ -41,28 +42,6 @@ class Record:
     source: str
 
 
-class _Callouts(HTMLParser):
-    """Collects the records of the callouts in a cell's stored HTML."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.records: list[Record] = []
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        data = dict(attrs)
-        if "data-claim" not in data:
-            return
-        measured = data.get("data-measured") or ""
-        self.records.append(
-            Record(
-                claim=data["data-claim"] or "",
-                verdict=data.get("data-verdict") or "",
-                measured=json.loads(measured) if measured else None,
-                source=data.get("data-source") or "",
-            )
-        )
-
-
 def title(stem: str) -> str:
     """Return a chapter's number and name on the page.
 
@@ -85,9 +64,18 @@ def records(page: Path | None) -> Iterator[Record]:
         for output in cell.get("outputs", []):
             markup = "".join(output.get("data", {}).get("text/html", ""))
             if "data-claim" in markup:
-                callouts = _Callouts()
-                callouts.feed(markup)
-                yield from callouts.records
+                yield from map(record, lxml.html.fromstring(markup).xpath("descendant-or-self::*[@data-claim]"))
+
+
+def record(callout: Element) -> Record:
+    """Return what a callout's attributes say."""
+    measured = callout.get("data-measured")
+    return Record(
+        claim=callout.get("data-claim"),
+        verdict=callout.get("data-verdict", ""),
+        measured=json.loads(measured) if measured else None,
+        source=callout.get("data-source", ""),
+    )
 
 
 class ClaimsLedger(SphinxDirective):

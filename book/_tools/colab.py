@@ -3,7 +3,7 @@
 Colab opens a notebook on a machine that has PyTorch and not this course. The first code cell of each notebook therefore
 begins with an ``if`` that holds there only, and installs the version of ``ttutor`` that the notebook belongs to: from
 the repository's tag where an address is written in ``pyproject.toml``, else by that version's number from the package
-index. ``python book/_tools/colab.py`` writes it into every notebook without executing any; so does ``make notebooks``.
+index. ``python -m book._tools.colab`` writes it into every notebook without executing any; so does ``make notebooks``.
 """
 
 from __future__ import annotations
@@ -13,16 +13,13 @@ import re
 import sys
 from pathlib import Path
 
+from book._tools.address import tag, written_address
+from book._tools.notebook_io import code_cells, notebooks, read, to_text
 from nbformat import NotebookNode
 
+import ttutor
+
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.address import tag, written_address  # noqa: E402
-from book._tools.stored import code_cells, notebooks, read, to_text  # noqa: E402
-
-import ttutor  # noqa: E402
 
 EXTRA = "chapters"
 GUARD = """\

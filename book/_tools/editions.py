@@ -1,6 +1,6 @@
 """The chapters for a class: an edition without solutions for students, one with everything for instructors.
 
-``python book/_tools/editions.py`` writes both, to ``_build/student`` and ``_build/instructor`` (or the one that is
+``python -m book._tools.editions`` writes both, to ``_build/student`` and ``_build/instructor`` (or the one that is
 named). Every notebook of the book is in them, in plain Markdown, so that Jupyter and Colab show it as it is meant.
 
 A cell tagged ``solution`` belongs to the solution of an exercise; the student edition leaves it out, with its output.
@@ -16,20 +16,17 @@ import re
 import sys
 from pathlib import Path
 
+from book._tools.exercise_cells import drift, mark, slug
+from book._tools.myst_to_markdown import Plain, directives
+from book._tools.names import undefined
+from book._tools.notebook_io import chapters, code_cells, read, tags, to_text
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
+from ttutor.exercises.exercise import Exercise
+from ttutor.exercises.registry import find
+
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.exercise_cells import drift, mark, slug  # noqa: E402
-from book._tools.names import undefined  # noqa: E402
-from book._tools.plain import Plain, directives  # noqa: E402
-from book._tools.stored import chapters, code_cells, read, tags, to_text  # noqa: E402
-
-from ttutor.exercises.exercise import Exercise  # noqa: E402
-from ttutor.exercises.registry import find  # noqa: E402
 
 EDITIONS = {
     "student": "Exercises have no solutions here. Write your answer where a cell holds `...`, and run the cell: "
@@ -117,9 +114,6 @@ def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str])
         name: ``student`` or ``instructor``.
         file: the name of the chapter's file; the number in front is the chapter's.
         pages: the names of all notebooks of the edition.
-
-    Raises:
-        ValueError: the chapter cannot be handed out as it is; the message says why.
     """
     if found := problems(notebook) + drift(notebook, re.sub(r"^\d+-|\.ipynb$", "", file)):
         raise ValueError(f"{file} cannot be handed out:\n  " + "\n  ".join(found))

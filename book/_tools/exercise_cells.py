@@ -7,7 +7,7 @@ where the definition has none. A cell says so in its metadata:
 ``"ttutor": {"exercise": "attention.softmax", "part": "stub"}``. One more cell, the part ``imports``, brings what stubs
 and solutions need.
 
-``python book/_tools/exercise_cells.py --add attention.softmax --after some-cell book/02-attention.ipynb`` puts a new
+``python -m book._tools.exercise_cells --add attention.softmax --after some-cell book/02-attention.ipynb`` puts a new
 one into a chapter.
 """
 
@@ -22,19 +22,16 @@ from collections.abc import Callable, Sequence
 from functools import cache
 from pathlib import Path
 
+from book._tools.notebook_io import read, to_text
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell
 from ruff import find_ruff_bin
 
+from ttutor.exercises.exercise import Exercise
+from ttutor.exercises.registry import exercises, find
+from ttutor.exercises.source import imports, solution_source, stub_source
+
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.stored import read, to_text  # noqa: E402
-
-from ttutor.exercises.exercise import Exercise  # noqa: E402
-from ttutor.exercises.registry import exercises, find  # noqa: E402
-from ttutor.exercises.source import imports, solution_source, stub_source  # noqa: E402
 
 HINTS = ("what to look at", "how to begin", "nearly there")
 CHECK = "from ttutor.exercises import check"
@@ -120,11 +117,7 @@ WRITERS: dict[str, Callable[[Exercise], str]] = {"task": task, "stub": stub, "wo
 
 
 def synchronise(notebook: NotebookNode) -> NotebookNode:
-    """Return the notebook with every cell that has a definition written from it anew.
-
-    Raises:
-        UnknownExercise: a cell names an exercise that does not exist.
-    """
+    """Return the notebook with every cell that has a definition written from it anew."""
     written = copy.deepcopy(notebook)
     shown = [find(mark(cell)[0]) for cell in notebook.cells if mark(cell)[1] == "stub"]
     for cell in written.cells:
@@ -172,12 +165,7 @@ def cells(exercise: Exercise) -> list[NotebookNode]:
 
 
 def add(notebook: NotebookNode, exercise: str, after: str) -> NotebookNode:
-    """Return the notebook with an exercise's cells put behind the cell of an id.
-
-    Raises:
-        ValueError: there is no such cell, or the exercise stands there already.
-        UnknownExercise: there is no such exercise.
-    """
+    """Return the notebook with an exercise's cells put behind the cell of an id."""
     ids = [cell.id for cell in notebook.cells]
     if after not in ids:
         raise ValueError(f"no cell is called {after!r}; the cells are {', '.join(ids)}")

@@ -1,12 +1,7 @@
-"""What is done to every page when Sphinx has written it: mended for all readers, and made lighter.
+"""What is done to every page when Sphinx has written it: mended for readers without a mouse or a screen.
 
-Mended is what leaves a reader out who does not use a mouse and a screen, where it is a defect of a template or of a
-directive that no setting of theirs mends. The tests look at every page with the rules of axe-core, so that a repair
-which no longer finds its place is noticed.
-
-Lighter are pages by what a reader pays for and does not see. Highlighted code gives most of its words the colour that
-the block has anyway, each in an element of its own: a third of a chapter's bytes and elements. And the theme loads what
-a search needs on pages that have no search.
+Each repair is of a defect in a template of the theme or in a directive that no setting of theirs mends. The tests look
+at every page with the rules of axe-core, so that a repair which no longer finds its place is noticed.
 """
 
 from __future__ import annotations
@@ -37,8 +32,6 @@ REPAIRS = (
     (re.compile(r'<dd>(<em class="sig-param">.*)</dd>'), r"<div>\1</div>"),
     # Of this role the specification says that a list's entry is enough.
     (re.compile(r'(<div class="citation"[^>]*?) role="doc-biblioentry"'), r'\1 role="listitem"'),
-    # A version that is known only where an earlier build has left the file: the same build twice gives the same page.
-    (re.compile(r'(href="[^"]*_static/(?:mystnb\.\w+|exercise|proof)\.css)\?v=\w+"'), r'\1"'),
     # A picture to click on, which the keyboard cannot: the list of modules is short enough to stand open.
     (re.compile(r'<img src="[^"]*minus\.png" class="toggler"[^>]*>'), ""),
     # A line begins with no comma, and ends with no bracket that opens: browsers would break beside every formula.
@@ -51,16 +44,11 @@ REPAIRS = (
     ),
     # Nor after the hyphen in the name of a claim.
     (re.compile(r"(<a [^>]*>)([A-Z]{2,4}-\d\d)</a>"), r'\1<span class="held">\2</span></a>'),
+    # The index of Sphinx's own search, which the book does without.
+    (re.compile(r'\s*<script src="[^"]*(?:_static/searchtools|_static/language_data|searchindex)\.js"></script>'), ""),
 )
-TOKEN = re.compile(r'<span class="(\w+)">([^<]*)</span>')
-CODE = re.compile(r'<div class="highlight"><pre>.*?</pre>', re.DOTALL)
-RULE = re.compile(r'(html\[data-theme="\w+"\]) \.highlight (?:\.(\w+) )?\{([^}]*)\}')
 SIGNATURE = re.compile(r'<dt class="sig [^"]*".*?</dt>', re.DOTALL)
 NAME = re.compile(r'(?<=<span class="pre">)[^<]*_[^<]*(?=</span>)')
-COLOUR = re.compile(r"(?<![-\w])color: *([^;}\s]+)")
-SEARCH_SCRIPTS = re.compile(
-    r'\s*<script src="[^"]*(?:_static/searchtools|_static/language_data|searchindex)\.js"></script>'
-)
 
 
 def mend(text: str) -> str:
@@ -79,70 +67,18 @@ def _breakable(name: re.Match) -> str:
     return re.sub(r"_(?=[^_<])", "_<wbr>", name[0])
 
 
-def plain_tokens(css: str) -> set[str]:
-    """Return the classes of words of code that have the block's own colour, and nothing else, in every mode.
-
-    Args:
-        css: the style sheet of highlighted code, as Sphinx writes it for this theme.
-
-    >>> dark = 'html[data-theme="dark"] .highlight'
-    >>> plain_tokens(f"{dark} {{ color: #eee }} {dark} .n {{ color: #eee }} {dark} .k {{ color: red }}")
-    {'n'}
-    """
-    rules = RULE.findall(css)
-    blocks = {mode: COLOUR.findall(body) for mode, token, body in rules if not token}
-    tokens = {token for _, token, _ in rules if token}
-    marked = {
-        token for mode, token, body in rules if token and (body.count(":") > 1 or COLOUR.findall(body) != blocks[mode])
-    }
-    return tokens - marked
-
-
-def lighten(text: str, plain: set[str], *, searches: bool = False) -> str:
-    """Return a page without elements that change nothing, and without a search's index where nothing searches.
-
-    Args:
-        text: the page as the theme wrote it.
-        plain: the classes of words of code that look like the block, as `plain_tokens` finds them.
-        searches: whether it is the page that searches, which keeps its index.
-
-    >>> lighten('<div class="highlight"><pre><span class="n">x</span></pre>', {"n"})
-    '<div class="highlight"><pre>x</pre>'
-
-    >>> lighten('<div class="highlight"><pre><span class="n">a<span class="n">b</span></span></pre>', {"n"})
-    '<div class="highlight"><pre>ab</pre>'
-    """
-
-    def bare(token: re.Match) -> str:
-        return token[2] if token[1] in plain else token[0]
-
-    def light(block: re.Match) -> str:
-        before, after = "", block[0]
-        while after != before:  # from the innermost elements outwards
-            before, after = after, TOKEN.sub(bare, after)
-        return after
-
-    text = CODE.sub(light, text)
-    return text if searches else SEARCH_SCRIPTS.sub("", text)
-
-
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Rewrite the pages in place (Sphinx event ``build-finished``); a second time changes nothing."""
+    """Mend the pages in place (Sphinx event ``build-finished``); a second time changes nothing."""
     if error is not None or app.builder.format != "html":
         return
-    html = Path(app.outdir)
-    plain = plain_tokens((html / "_static" / "pygments.css").read_text(encoding="utf-8"))
-    for path in html.rglob("*.html"):
-        if "_static" in path.relative_to(html).parts:
-            continue
+    for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text(encoding="utf-8")
-        done = lighten(mend(text), plain, searches=path.name == "search.html")
-        if done != text:
-            path.write_text(done, encoding="utf-8")
+        if (mended := mend(text)) != text:
+            path.write_text(mended, encoding="utf-8")
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register it, and the script that lets the keyboard into boxes that scroll."""
     app.add_js_file(SCRIPT, loading_method="defer")
-    app.connect("build-finished", finish, priority=900)  # the theme writes the colours of code there, too
+    app.connect("build-finished", finish, priority=900)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

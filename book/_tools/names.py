@@ -6,7 +6,7 @@ import builtins
 import symtable
 from collections.abc import Iterator
 
-from book._tools.stored import code_cells
+from book._tools.notebook_io import code_cells
 from nbformat import NotebookNode
 
 GIVEN = frozenset({*dir(builtins), "__file__", "__name__", "display", "get_ipython"})

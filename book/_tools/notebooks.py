@@ -1,6 +1,6 @@
 """Execute the chapters in place and make what they store the same on every run.
 
-``python book/_tools/notebooks.py`` executes every notebook of the book (or those named) and normalises it; a second run
+``python -m book._tools.notebooks`` executes every notebook of the book (or those named) and normalises it; a second run
 leaves no difference. What is made elsewhere is written first: the cells of an exercise (`exercise_cells`), and the line
 that installs the package in Colab (`colab`). ``--check`` executes nothing and says what is wrong with the notebooks as
 they are stored.
@@ -20,20 +20,15 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import oxipng
+from book._tools.colab import with_guarded_line
+from book._tools.exercise_cells import synchronise
+from book._tools.notebook_io import code_cells, notebooks, output_is_ignored, read, tags, to_text
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.colab import with_guarded_line  # noqa: E402
-from book._tools.exercise_cells import synchronise  # noqa: E402
-from book._tools.stored import code_cells, notebooks, output_is_ignored, read, tags, to_text  # noqa: E402
-
 WIDGET_VIEW = "application/vnd.jupyter.widget-view+json"
 VOLATILE = ("execution", "scrolled", "trusted", "collapsed")
-LARGEST_BYTES = 900_000  # 500,000 for a chapter that is rebuilt: the pictures of the others grow by their true colours
+LARGEST_BYTES = 800_000  # 500,000 for a chapter that is rebuilt: the pictures of the others grow by their true colours
 COLOUR_TYPE, RGBA = 25, 6
 """Where the header of a PNG says how it stores colours, and what it says in those that matplotlib draws."""
 KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
@@ -74,11 +69,7 @@ def small_picture(picture: str) -> str:
 
 
 def normalise_output(output: NotebookNode, execution_count: int | None, where: str) -> None:
-    """Shrink pictures, drop the view of a live widget (only its static rendering is stored), and set the number.
-
-    Raises:
-        ValueError: the widget has no static rendering, so that the built book would show nothing.
-    """
+    """Shrink pictures, drop the view of a live widget (only its static rendering is stored), and set the number."""
     if output.output_type == "execute_result":
         output.execution_count = execution_count
     data = output.get("data", {})
@@ -95,11 +86,7 @@ def normalise_output(output: NotebookNode, execution_count: int | None, where: s
 
 
 def normalise(notebook: NotebookNode, name: str) -> NotebookNode:
-    """Return the notebook with everything gone that would differ in the next run.
-
-    Raises:
-        ValueError: a stored widget has no static rendering.
-    """
+    """Return the notebook with everything gone that would differ in the next run."""
     clean = copy.deepcopy(notebook)
     clean.metadata = NotebookNode(
         kernelspec=NotebookNode(KERNEL), language_info=NotebookNode(name="python", file_extension=".py")

@@ -7,24 +7,20 @@ address of a repository there is no link that leads nowhere.
 from __future__ import annotations
 
 import subprocess
-import sys
 from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlencode
 
+from book._tools.address import address, revision
 from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
+import ttutor
+
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.address import address, revision  # noqa: E402
-
-import ttutor  # noqa: E402
 
 FORM = "bug.yml"
 SHOWN = {"python": "Python", "torch": "PyTorch", "numpy": "NumPy", "jupyter-book": "Jupyter Book"}
@@ -50,17 +46,6 @@ def commit(root: Path) -> tuple[str, bool] | None:
     if not head or top is None or Path(top).resolve() != root.resolve():
         return None
     return head, bool(git(root, "status", "--porcelain", "--untracked-files=no"))
-
-
-def built_from(built: tuple[str, bool] | None) -> str:
-    """Return the words for a commit; `build.py` puts them anew into pages that did not change.
-
-    >>> built_from(("0123abcd4567", True))
-    ', built from commit <code>0123abcd4</code> with changes that are not committed'
-    """
-    if built is None:
-        return ""
-    return f", built from commit <code>{built[0][:9]}</code>" + (" with changes that are not committed" * built[1])
 
 
 def in_words(day: str) -> str:
@@ -112,7 +97,7 @@ def facts(app: Sphinx, docname: str, title: str) -> dict[str, Any]:
     built = commit(root)
     repository = address()
     source = Path(app.env.doc2path(docname))
-    shown = {"version": ttutor.__version__, "commit": built and built[0][:9], "built_from": built_from(built)}
+    shown = {"version": ttutor.__version__, "commit": built and built[0][:9], "changed": built and built[1]}
     if source.suffix == ".ipynb":
         from book._tools.verified import recorded
 

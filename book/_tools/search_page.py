@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import json
 import shutil
-import sys
 import tomllib
 from collections.abc import Iterator
 from dataclasses import asdict, astuple
@@ -15,6 +14,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 
+from book._tools.search_records import NOTATION, Collector, Record, readable, row_names
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -23,10 +23,6 @@ from sphinx.transforms import SphinxTransform
 from sphinx.util.typing import ExtensionMetadata
 
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.search_records import NOTATION, Collector, Record, readable, row_names  # noqa: E402
 
 
 class NameRows(SphinxTransform):
@@ -59,12 +55,8 @@ def keep(app: Sphinx, doctree: nodes.document, docname: str) -> None:
 
 
 def add_words(app: Sphinx, docname: str, records: list[Record]) -> None:
-    """Add what ``search_words.toml`` says that readers call a page or a section.
-
-    Raises:
-        ValueError: it names a section that the page does not have.
-    """
-    for address, names in words(Path(app.srcdir))["words"].items():
+    """Add what ``search_words.toml`` says that readers call a page or a section."""
+    for address, names in words(Path(app.srcdir)).items():
         page, _, anchor = address.partition("#")
         if page != docname:
             continue
@@ -75,13 +67,9 @@ def add_words(app: Sphinx, docname: str, records: list[Record]) -> None:
 
 
 @cache
-def words(root: Path) -> dict[str, Any]:
-    """Return what readers call things, and which phrases mean the same."""
-    return tomllib.loads((root / "book" / "search_words.toml").read_text(encoding="utf-8"))
-
-
-UNUSED = ("searchindex.js", "_static/searchtools.js", "_static/language_data.js")
-"""What the search of Sphinx leaves behind, from this build or an earlier one."""
+def words(root: Path) -> dict[str, list[str]]:
+    """Return what readers call pages and sections, by their addresses."""
+    return tomllib.loads((root / "book" / "search_words.toml").read_text(encoding="utf-8"))["words"]
 
 
 def found_before(app: Sphinx) -> Path:
@@ -106,17 +94,12 @@ def write(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.format != "html":
         return
     folder = Path(app.outdir) / "search"
-    folder.mkdir(exist_ok=True)
-    for unused in UNUSED:
-        (Path(app.outdir) / unused).unlink(missing_ok=True)
-    for script in (Path(app.srcdir) / "book" / "_search").glob("*.js"):
-        shutil.copyfile(script, folder / script.name)
+    shutil.copytree(Path(app.srcdir) / "book" / "_search", folder, dirs_exist_ok=True)
     (folder / "stemmer.js").write_text(SearchEnglish({}).js_stemmer_code, encoding="utf-8")
     found = {page: app.ttutor_found[page] for page in sorted(app.env.all_docs)}
     found_before(app).write_text(json.dumps(found, ensure_ascii=False), encoding="utf-8")
     data = {
         "pages": [[page, part["title"]] for page, part in found.items()],
-        "same": words(Path(app.srcdir))["same"],
         "records": [
             astuple(Record(**record | {"page": number}))
             for number, part in enumerate(found.values())

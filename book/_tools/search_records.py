@@ -11,8 +11,8 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from book._tools.formula_words import plain_formula
 from docutils import nodes
+from pylatexenc.latex2text import LatexNodes2Text
 from sphinx import addnodes
 
 IDENTIFIER = re.compile(r"\b(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*)\b")
@@ -27,6 +27,7 @@ QUIET = (
     | nodes.system_message
 )
 NOTATION = "book/notation"
+FORMULA = LatexNodes2Text(math_mode="text")
 OBJECTS = ("function", "class", "method", "attribute")
 
 
@@ -75,7 +76,7 @@ def readable(node: nodes.Node) -> str:
         if isinstance(part, nodes.Text):
             parts.append(part.astext())
         elif isinstance(part, nodes.math | nodes.math_block):
-            parts.append(plain_formula(part.astext()))
+            parts.append(FORMULA.latex_to_text(part.astext()))
         elif not isinstance(part, QUIET) and not is_output(part):
             for child in part.children:
                 walk(child)

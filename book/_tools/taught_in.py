@@ -1,29 +1,22 @@
-"""In the reference, under every module: which chapter teaches or uses it, its exercises, and which tests hold it.
+"""In the reference, under every module: the chapter that teaches it, with its exercises, or the chapters that use it.
 
-Chapter, module and tests of one idea share a stem: ``03-multihead``, ``ttutor.multihead``, ``tests/test_multihead.py``.
-A module without a chapter of its own names the chapters whose cells import it. Nothing of this is typed.
+A chapter and what it teaches share a stem: ``03-multihead`` and ``ttutor.multihead``. A module without a chapter of its
+own names the chapters whose cells import it.
 """
 
 from __future__ import annotations
 
 import json
 import re
-import sys
 from functools import cache
 from pathlib import Path
 
+from book._tools.notebook_io import chapters
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
 from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
-
-ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # Sphinx looks beside this file only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.address import address, revision  # noqa: E402
-from book._tools.stored import chapters  # noqa: E402
 
 REFERENCE = "book/api"
 EXERCISES = "exercises"
@@ -56,84 +49,36 @@ def imported(source: str) -> set[str]:
 
 
 @cache
-def used_in(module: str) -> list[Path]:
-    """Return the chapters whose cells import a module."""
-    return [path for path in chapters() if module in _imports(path)]
-
-
-@cache
-def _imports(path: Path) -> set[str]:
+def imports_of(path: Path) -> set[str]:
+    """Return the modules that a chapter's cells import."""
     cells = json.loads(path.read_text(encoding="utf-8"))["cells"]
     return imported("\n".join("".join(cell["source"]) for cell in cells if cell["cell_type"] == "code"))
 
 
-def held_by(module: str, root: Path) -> list[str]:
-    """Return the files of tests that hold a module, or the folder of those of its package.
+def line(app: Sphinx, module: str) -> nodes.paragraph | None:
+    """Return the line under a module, or None where no chapter has to do with it."""
 
-    >>> held_by("ttutor.multihead", ROOT), held_by("ttutor.training.loss", ROOT)
-    (['tests/test_multihead.py'], ['tests/training/test_loss.py'])
-    """
-    _, room, *rest = module.split(".")
-    own = f"tests/{room}/test_{rest[-1]}.py" if rest else f"tests/test_{room}.py"
-    near = [own] if (root / own).is_file() else [f"tests/{room}", f"tests/test_{room}.py"]
-    return [path for path in near if (root / path).exists()]
+    def link(path: Path, text: str, anchor: str = "") -> nodes.reference:
+        return make_refnode(app.builder, REFERENCE, f"book/{path.stem}", anchor, nodes.Text(text), None)
 
-
-class Line:
-    """The line under one module."""
-
-    def __init__(self, app: Sphinx, module: str) -> None:
-        self.app, self.module = app, module
-        self.node = nodes.paragraph(classes=["taught-in"])
-
-    def make(self) -> nodes.paragraph | None:
-        """Return the line, or None where there is nothing to say."""
-        pages = {path.stem.split("-", 1)[1]: path for path in chapters()}
-        stem = stem_of(self.module, list(pages))
-        if stem is not None:
-            self._taught(pages[stem])
-        elif used := used_in(self.module):
-            self._used(used)
-        if tests := held_by(self.module, ROOT):
-            self._say("; tested in " if self.node.children else "Tested in ")
-            self._list([self._file(path) for path in tests])
-        if not self.node.children:
+    by_stem = {path.stem.split("-", 1)[1]: path for path in chapters()}
+    stem = stem_of(module, list(by_stem))
+    if stem is not None:
+        chapter = by_stem[stem]
+        registry = app.env.sphinx_exercise_registry.values()
+        n_exercises = sum(e["docname"] == f"book/{chapter.stem}" and e["type"] == "exercise" for e in registry)
+        parts = [nodes.Text("Taught in "), link(chapter, f"chapter {int(chapter.name[:2])}")]
+        if n_exercises:
+            parts += [nodes.Text(", with "), link(chapter, f"{n_exercises} exercises", EXERCISES)]
+    else:
+        used = [path for path in chapters() if module in imports_of(path)]
+        if not used:
             return None
-        self._say(".")
-        return self.node
-
-    def _say(self, text: str) -> None:
-        self.node += nodes.Text(text)
-
-    def _list(self, links: list[nodes.Node]) -> None:
-        for at, link in enumerate(links):
-            if at:
-                self._say(" and " if at == len(links) - 1 else ", ")
-            self.node += link
-
-    def _link(self, docname: str, anchor: str, text: str) -> nodes.reference:
-        return make_refnode(self.app.builder, REFERENCE, docname, anchor, nodes.Text(text), None)
-
-    def _taught(self, chapter: Path) -> None:
-        docname = f"book/{chapter.stem}"
-        registry = self.app.env.sphinx_exercise_registry.values()
-        asked = [entry for entry in registry if entry["docname"] == docname and entry["type"] == "exercise"]
-        self._say("Taught in ")
-        self.node += self._link(docname, "", f"chapter {int(chapter.name[:2])}")
-        if asked:
-            self._say(", with ")
-            self.node += self._link(docname, EXERCISES, f"{len(asked)} exercises")
-
-    def _used(self, used: list[Path]) -> None:
-        self._say("Used in chapters " if len(used) > 1 else "Used in chapter ")
-        self._list([self._link(f"book/{path.stem}", "", str(int(path.name[:2]))) for path in used])
-
-    def _file(self, path: str) -> nodes.Node:
-        repository, shown = address(), nodes.literal(text=path)
-        if repository is None:
-            return shown
-        kind = "blob" if path.endswith(".py") else "tree"
-        return nodes.reference("", "", shown, refuri=f"{repository}/{kind}/{revision()}/{path}")
+        parts = [nodes.Text("Used in chapters " if len(used) > 1 else "Used in chapter ")]
+        for at, path in enumerate(used):
+            comma = "" if at == 0 else " and " if at == len(used) - 1 else ", "
+            parts += [nodes.Text(comma), link(path, str(int(path.name[:2])))]
+    return nodes.paragraph("", "", *parts, nodes.Text("."), classes=["taught-in"])
 
 
 def add_lines(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -142,8 +87,8 @@ def add_lines(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         return
     for index in list(doctree.findall(addnodes.index)):
         kind, name, *_ = index["entries"][0]
-        if kind == "pair" and name.startswith("module; ") and (line := Line(app, name.removeprefix("module; ")).make()):
-            index.parent.insert(index.parent.index(index) + 1, line)
+        if kind == "pair" and name.startswith("module; ") and (found := line(app, name.removeprefix("module; "))):
+            index.parent.insert(index.parent.index(index) + 1, found)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:

@@ -66,8 +66,8 @@ def convert_signature(app: Sphinx, what: str, name: str, obj: object, *rest: obj
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register everything with Sphinx."""
-    app.setup_extension("finished_pages")
-    app.setup_extension("glossary_links")
+    app.setup_extension("book._tools.finished_pages")
+    app.setup_extension("book._tools.glossary_links")
     app.connect("autodoc-process-docstring", convert_docstring, priority=10)
     app.connect("autodoc-process-signature", convert_signature)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,6 +1,6 @@
 """Run notebooks as the tests do, and record in ``book/verified.json`` which passed: when, with what, how long it took.
 
-``python book/_tools/verified.py`` runs every notebook of the book (or those named) through nbval, strictly and on one
+``python -m book._tools.verified`` runs every notebook of the book (or those named) through nbval, strictly and on one
 thread. Only what passes is recorded. The record holds a mark of the cells as they were, so that the built page can say
 whether they have been changed since. This is the one command that writes a date; ``--check`` runs nothing and lists the
 notebooks whose record is out of date.
@@ -20,19 +20,16 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
+from book._tools.notebook_io import code_cells, notebooks, output_is_ignored, read, tags
+from experiments._record import processor
 from nbformat import NotebookNode
 
 import ttutor
 
 ROOT = Path(__file__).resolve().parents[2]
-if str(ROOT) not in sys.path:  # run as a script, Python looks beside the script only
-    sys.path.insert(0, str(ROOT))
-
-from book._tools.stored import code_cells, notebooks, output_is_ignored, read, tags  # noqa: E402
-from experiments._record import processor  # noqa: E402
-from tests.run import PYTEST  # noqa: E402
 
 RECORD = ROOT / "book" / "verified.json"
+NBVAL = (sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "--nbval", "--nbval-cell-timeout=300")
 PACKAGES = ("torch", "numpy", "jupyter-book")
 
 
@@ -77,9 +74,8 @@ def run(path: Path) -> tuple[bool, float]:
         Whether every output was the stored one, and the seconds of processor time that took, start of Python included:
         a busy machine lengthens them much less than the time on the clock, though not by nothing.
     """
-    command = (*PYTEST, "--nbval", "--nbval-cell-timeout=300", str(path))
     before = os.times()
-    done = subprocess.run(command, cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
+    done = subprocess.run((*NBVAL, str(path)), cwd=ROOT, env=os.environ | {"OMP_NUM_THREADS": "1"}, check=False)
     after = os.times()
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     return done.returncode == 0, spent

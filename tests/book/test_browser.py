@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.book.browser import LARGEST_TRANSFER, Reader, open_browser, picture, reader, serve, visit
+from tests.book.browser import LARGEST_TRANSFER, Reader, open_browser, reader, serve, visit
 
 pytestmark = pytest.mark.browser
 
@@ -129,11 +129,6 @@ def test_a_fault_is_found_from_a_server(someone: Reader, tmp_path: Path, kind: s
 
 def test_a_good_page_has_no_findings(browser: Browser, tmp_path: Path) -> None:
     assert visit(browser, write_page(tmp_path, GOOD).as_uri(), patience=0.5).findings == {}
-
-
-def test_a_picture_is_taken(browser: Browser, tmp_path: Path) -> None:
-    picture(browser, write_page(tmp_path, GOOD).as_uri(), tmp_path / "page.png", width=360, dark=True)
-    assert (tmp_path / "page.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_without_a_browser_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:

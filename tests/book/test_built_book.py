@@ -13,9 +13,7 @@ import pytest
 from playwright.sync_api import Browser
 
 from book._tools.build import read_toc
-from book._tools.finished_pages import lighten, plain_tokens
 from tests.book.browser import HTML, Reader, reader, serve, visit
-from tests.require import missing
 
 pytestmark = pytest.mark.browser
 
@@ -63,9 +61,8 @@ def broken_links(path: Path) -> list[str]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _built() -> None:
-    if not PAGES:
-        missing("browser", "the book is not built: run `make book`")
+def _built(html: Path) -> None:
+    """All of this is about the built book."""
 
 
 @pytest.fixture(scope="module")
@@ -75,14 +72,8 @@ def server() -> Iterator[str]:
 
 
 @pytest.fixture(scope="module")
-def at_night_on_a_phone(browser: Browser) -> Iterator[Reader]:
-    with reader(browser, widths=(360, 768), dark=True, audit="quick") as one:
-        yield one
-
-
-@pytest.fixture(scope="module")
-def by_day_at_a_desk(browser: Browser) -> Iterator[Reader]:
-    with reader(browser, widths=(1200, 360), audit="quick") as one:
+def someone(browser: Browser) -> Iterator[Reader]:
+    with reader(browser, widths=(1200, 768, 360), audit="quick") as one:
         yield one
 
 
@@ -94,40 +85,34 @@ def test_the_index_sends_readers_to_the_first_page() -> None:
     assert f"url={read_toc()[0]}.html" in (HTML / "index.html").read_text(encoding="utf-8")
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_links_within_the_book_lead_somewhere(page: str) -> None:
-    assert broken_links(HTML / page) == []
+def test_links_within_the_book_lead_somewhere() -> None:
+    assert {page: broken for page in PAGES if (broken := broken_links(HTML / page))} == {}
 
 
-@pytest.mark.parametrize("page", PAGES)
-def test_nothing_comes_from_another_host(page: str) -> None:
-    text = (HTML / page).read_text(encoding="utf-8")
+def from_elsewhere(path: Path) -> list[str]:
+    """Return the tags of a page that ask another host for something."""
+    text = path.read_text(encoding="utf-8")
     tags = re.findall(r"<(?:script|img|iframe|source|video|audio|embed)\b[^>]*?\bsrc=[\"'](?:https?:)?//[^>]*>", text)
     links = re.findall(r"<link\b[^>]*href=[\"'](?:https?:)?//[^>]*>", text)
-    sheets = [link for link in links if "stylesheet" in link or "preload" in link]
-    assert tags + sheets == []
+    return tags + [link for link in links if "stylesheet" in link or "preload" in link]
 
 
+def test_nothing_comes_from_another_host() -> None:
+    assert {page: tags for page in PAGES if (tags := from_elsewhere(HTML / page))} == {}
+
+
+# Each page is opened once, and all that can be asked of it is asked in this visit: at three widths, in both modes.
 @pytest.mark.parametrize("page", READ)
-def test_words_of_code_in_the_colour_of_the_block_have_no_element_of_their_own(page: str) -> None:
-    plain = plain_tokens((HTML / "_static" / "pygments.css").read_text(encoding="utf-8"))
-    text = (HTML / page).read_text(encoding="utf-8")
-    assert {"n", "p"} <= plain
-    assert lighten(text, plain, searches=True) == text
-
-
-# Each page is opened twice, and all that can be asked of it is asked in these two visits.
-@pytest.mark.parametrize("page", READ)
-def test_page_from_disk_on_a_phone_in_the_dark(at_night_on_a_phone: Reader, page: str) -> None:
-    result = at_night_on_a_phone.visit((HTML / page).as_uri())
-    assert not result.findings, str(result)
-
-
-@pytest.mark.parametrize("page", READ)
-def test_page_from_a_server_at_a_desk_in_the_light(by_day_at_a_desk: Reader, server: str, page: str) -> None:
-    result = by_day_at_a_desk.visit(f"{server}/{page}")
+def test_page_as_a_reader_meets_it(someone: Reader, server: str, page: str) -> None:
+    result = someone.visit(f"{server}/{page}")
     assert not result.findings, str(result)
     assert result.own_bytes > 10_000, "nothing was weighed"
+
+
+@pytest.mark.parametrize("page", ["book/02-attention.html", "book/claims.html", "search.html"])
+def test_page_from_disk_on_a_phone_in_the_dark(browser: Browser, page: str) -> None:
+    result = visit(browser, (HTML / page).as_uri(), widths=(360,), dark=True)
+    assert not result.findings, str(result)
 
 
 @pytest.mark.soak

@@ -8,17 +8,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Browser, Page
 
 from book._tools.claims_ledger import COUNTED, Record, chapter_page, coverage, records
-from tests.book.browser import HTML, find_browser, open_browser
-from tests.require import missing
 from ttutor.claims import all_claims, chapters, claim
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = {stem: chapter_page(ROOT, stem) for stem in chapters()}
 STORED = {stem: list(records(page)) for stem, page in PAGES.items()}
-LEDGER = HTML / "book" / "claims.html"
 
 
 def made(tmp_path: Path, *markup: str) -> Path:
@@ -83,16 +80,11 @@ def test_what_a_cell_has_stored_is_the_verdict_of_today(stem: str) -> None:
 
 
 @pytest.fixture(scope="module")
-def page() -> Iterator[Page]:
-    if not LEDGER.exists():
-        missing("browser", "the book is not built: run `make book`")
-    if find_browser() is None:
-        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
-    with open_browser() as browser:
-        tab = browser.new_page()
-        tab.goto(LEDGER.as_uri())
-        yield tab
-        tab.close()
+def page(browser: Browser, html: Path) -> Iterator[Page]:
+    tab = browser.new_page()
+    tab.goto((html / "book" / "claims.html").as_uri())
+    yield tab
+    tab.close()
 
 
 def shown(page: Page) -> list[str]:

@@ -12,8 +12,8 @@ from book._tools import editions, exercise_cells
 from book._tools.editions import edition, main, problems, with_notes, without_solutions
 from book._tools.exercise_cells import cells, import_cell, mark
 from book._tools.names import names, undefined
+from book._tools.notebook_io import chapters, code_cells, read, tags
 from book._tools.notebooks import execute
-from book._tools.stored import chapters, code_cells, read, tags
 from tests.book.made import code, notebook, text
 from ttutor.exercises.registry import find
 from ttutor.exercises.source import solution_source, stub_source

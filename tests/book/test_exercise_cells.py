@@ -21,7 +21,7 @@ from book._tools.exercise_cells import (
     synchronise,
     task,
 )
-from book._tools.stored import chapters, read, to_text
+from book._tools.notebook_io import chapters, read, to_text
 from tests.book.made import code, notebook, text
 from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.registry import UnknownExercise, exercises, find

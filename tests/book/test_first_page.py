@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from book._tools.first_page import NAMES, NEEDS, PLACES, draw, in_words, pages
-from book._tools.stored import read
+from book._tools.notebook_io import read
 
 ROOT = Path(__file__).resolve().parents[2]
 PAGES = pages(ROOT)

@@ -13,7 +13,7 @@ from sphinx.application import Sphinx
 
 from book._tools.build import ROOT
 from book._tools.glossary_links import CHAPTER, anchor, key
-from book._tools.stored import chapters, read, to_text
+from book._tools.notebook_io import chapters, read, to_text
 from tests.book.made import notebook, text
 from ttutor.positions import RotaryScaling
 from ttutor.training.recipe import TrainingRecipe

@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.book.browser import DESK, HTML
-from tests.require import missing
+from tests.book.browser import DESK
 
 pytestmark = pytest.mark.browser
 
-CHAPTER = HTML / "book" / "02-attention.html"
 FOCUSED = "() => { const e = document.activeElement; return e.textContent.trim() || e.getAttribute('aria-label'); }"
 MOVING = """
 () => {
@@ -29,13 +28,11 @@ MOVING = """
 
 
 @pytest.fixture(scope="module")
-def opened(browser: Browser) -> Iterator[Page]:
-    if not CHAPTER.exists():
-        missing("browser", "the book is not built: run `make book`")
+def opened(browser: Browser, html: Path) -> Iterator[Page]:
     context = browser.new_context(viewport=DESK, reduced_motion="reduce")
     context.route("**/mathjax/**", lambda route: route.abort())  # nothing here is about formulas
     page = context.new_page()
-    page.goto(CHAPTER.as_uri(), timeout=120_000)
+    page.goto((html / "book" / "02-attention.html").as_uri(), timeout=120_000)
     yield page
     context.close()
 

@@ -8,8 +8,6 @@ import re
 from pathlib import Path
 
 import pytest
-from docutils import nodes
-from docutils.utils import new_document
 from nbformat import NotebookNode
 
 import ttutor
@@ -18,7 +16,7 @@ from book._tools import launch
 from book._tools.address import tag, written_address
 from book._tools.colab import GUARD, guarded_line, with_guarded_line
 from book._tools.editions import edition
-from book._tools.stored import chapters, code_cells, notebooks, read
+from book._tools.notebook_io import chapters, code_cells, notebooks, read
 
 OPENING = re.compile(
     r"\*\*Runs on:\*\* one CPU core, in (?:under|about) a minute, with no graphics card and no download\. "
@@ -67,26 +65,15 @@ def test_a_chapter_opens_with_where_it_runs_and_how_long(path: Path) -> None:
 
 
 @pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
-def test_a_notebook_begins_with_the_line_for_colab(path: Path) -> None:
+def test_a_notebook_begins_with_a_line_that_installs_the_package_in_colab_and_only_there(path: Path) -> None:
     first = first_code(stored(path))
     assert first.source.startswith(guarded_line(ttutor.__version__, written_address()))
-    assert first.source.count(GUARD) == 1
-    assert first.outputs == []
-
-
-@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
-def test_outside_colab_the_line_does_nothing(path: Path) -> None:
-    shell = Shell("ipykernel.zmqshell.ZMQInteractiveShell")
-    assert run_guarded(first_code(stored(path)).source, shell) == ""
-    assert shell.commands == []
-
-
-@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
-def test_in_colab_the_line_installs_this_version_of_the_package(path: Path) -> None:
-    shell = Shell("google.colab._shell.Shell")
-    run_guarded(first_code(stored(path)).source, shell)
+    assert (first.source.count(GUARD), first.outputs) == (1, [])
+    elsewhere, colab = Shell("ipykernel.zmqshell.ZMQInteractiveShell"), Shell("google.colab._shell.Shell")
+    assert (run_guarded(first.source, elsewhere), elsewhere.commands) == ("", [])
+    run_guarded(first.source, colab)
     wanted = {f"=={ttutor.__version__}", f" @ git+{written_address()}@{tag(ttutor.__version__)}"}
-    assert shell.commands[0] in {f"pip install -q 'ttutor[chapters]{which}'" for which in wanted}
+    assert colab.commands[0] in {f"pip install -q 'ttutor[chapters]{which}'" for which in wanted}
 
 
 def test_students_have_the_line_too() -> None:
@@ -129,47 +116,6 @@ def test_a_new_version_takes_the_place_of_the_old_line(monkeypatch: pytest.Monke
     assert with_guarded_line(after) == before
 
 
-@pytest.fixture
-def chapter(monkeypatch: pytest.MonkeyPatch) -> nodes.document:
-    """A chapter's page as Sphinx has read it, outside any workflow."""
-    for name in ("GITHUB_REPOSITORY", "GITHUB_REF_NAME", "GITHUB_REF_TYPE", "GITHUB_BASE_REF"):
-        monkeypatch.delenv(name, raising=False)
-    monkeypatch.setattr(address_module, "written_address", lambda: None)
-    page = new_document("02-attention")
-    page += nodes.paragraph("", "", nodes.strong("", "Runs on:"), nodes.Text(" one CPU core."))
-    page += nodes.paragraph("", "Another.")
-    return page
-
-
-class App:
-    """The part of Sphinx that is asked."""
-
-    class env:
-        docname = "book/02-attention"
-
-
-def test_without_an_address_the_opening_line_has_no_links(chapter: nodes.document) -> None:
-    before = chapter.pformat()
-    launch.add_links(App, chapter)
-    assert chapter.pformat() == before
-
-
-def test_with_an_address_the_opening_line_leads_to_both(
-    chapter: nodes.document, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/course")
-    monkeypatch.setattr(ttutor, "__version__", "0.1.0")
-    launch.add_links(App, chapter)
-    assert chapter.children[0].astext() == (
-        "Runs on: one CPU core. Run it now: in Binder or Colab, which take some minutes to start."
-    )
-    assert chapter.children[1].astext() == "Another."
-    assert [link["refuri"] for link in chapter.findall(nodes.reference)] == [
-        "https://mybinder.org/v2/gh/someone/course/v0.1.0?urlpath=lab/tree/book/02-attention.ipynb",
-        "https://colab.research.google.com/github/someone/course/blob/v0.1.0/book/02-attention.ipynb",
-    ]
-
-
 class Settings:
     """The part of Sphinx's configuration that is set."""
 
@@ -177,21 +123,19 @@ class Settings:
         self.ogp_site_url, self.html_theme_options = "", {"show_navbar_depth": 1}
 
 
-def test_without_an_address_the_theme_shows_no_button(chapter: nodes.document) -> None:
+def test_without_an_address_the_theme_shows_no_button(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "address", lambda: None)
     config = Settings()
-    launch.set_address(App, config)
+    launch.set_address(None, config)
     assert (config.ogp_site_url, config.html_theme_options) == ("", {"show_navbar_depth": 1})
 
 
-def test_with_an_address_the_theme_leads_to_repository_binder_and_colab(
-    chapter: nodes.document, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setenv("GITHUB_REPOSITORY", "someone/course")
+def test_with_an_address_the_theme_leads_to_repository_binder_and_colab(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "address", lambda: REPOSITORY)
     config = Settings()
-    launch.set_address(App, config)
+    launch.set_address(None, config)
     assert config.ogp_site_url == "https://someone.github.io/course/"
     assert config.html_theme_options["repository_url"] == REPOSITORY
     assert config.html_theme_options["repository_branch"] == launch.revision()
-    buttons = config.html_theme_options["launch_buttons"]
-    assert {"binderhub_url", "colab_url"} <= set(buttons)
+    assert {"binderhub_url", "colab_url"} <= set(config.html_theme_options["launch_buttons"])
     assert config.html_theme_options["show_navbar_depth"] == 1

@@ -9,7 +9,6 @@ import pytest
 
 from book._tools.claims_ledger import chapter_page, records
 from tests.book.browser import HTML
-from tests.require import missing
 from ttutor.claims import chapters
 
 pytestmark = pytest.mark.browser
@@ -21,9 +20,8 @@ REFERENCE = re.compile(
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _built() -> None:
-    if not (HTML / "book" / "api.html").exists():
-        missing("browser", "the book is not built: run `make book`")
+def _built(html: Path) -> None:
+    """All of this is about the built book."""
 
 
 def text_of(stem: str) -> str:

@@ -10,8 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from book._tools import page_facts
+from book._tools.notebook_io import to_text
 from book._tools.page_facts import commit, facts, report_link, verification
-from book._tools.stored import to_text
 from book._tools.verified import mark_of
 from tests.book.made import code, notebook
 

@@ -11,8 +11,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.book.browser import HTML, INSPECT, OVERFLOW, PHONE, Visit, find_browser, open_browser, watch
-from tests.require import missing
+from tests.book.browser import HTML, INSPECT, OVERFLOW, PHONE, Visit, watch
 
 pytestmark = pytest.mark.browser
 
@@ -23,22 +22,12 @@ PLACES = """(query) => ttutorSearch.find(query).results.slice(0, 3).map(
 
 
 @pytest.fixture(scope="module")
-def browser() -> Iterator[Browser]:
-    if not (HTML / "search.html").exists():
-        missing("browser", "the book is not built: run `make book`")
-    if find_browser() is None:
-        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
-    with open_browser() as opened:
-        yield opened
-
-
-@pytest.fixture(scope="module")
-def tab(browser: Browser) -> Iterator[Page]:
+def tab(browser: Browser, html: Path) -> Iterator[Page]:
     """One tab for all questions, with the search opened from disk; what goes wrong in it fails the test at the end."""
     context, seen = browser.new_context(viewport=PHONE), Visit("search.html")
     page = context.new_page()
     watch(context, page, seen)
-    page.goto((HTML / "search.html").as_uri())
+    page.goto((html / "search.html").as_uri())
     yield page
     context.close()
     assert not seen.findings, str(seen)

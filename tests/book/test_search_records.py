@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import pytest
 from docutils import nodes
 from sphinx import addnodes
 
-from book._tools.formula_words import plain_formula
 from book._tools.search_page import ROOT, words
 from book._tools.search_records import Collector, Record, readable
 
@@ -61,23 +59,9 @@ def test_terms_are_records_with_all_their_names() -> None:
 
 def test_formulas_are_readable() -> None:
     line = nodes.paragraph("", "", nodes.Text("the scale "), nodes.math(text=r"\frac{1}{\sqrt{d_\text{head}}}"))
-    assert readable(line) == "the scale 1/√d_head"
-
-
-@pytest.mark.parametrize(
-    ("latex", "plain"),
-    [
-        (r"\epsilon_\text{ls}", "ε_ls"),
-        (r"\lvert V\rvert", "|V|"),
-        (r"W_i^Q \in \mathbb{R}^{d \times k}", "W_i^Q ∈ R^d × k"),
-        (r"\begin{pmatrix}B_1\\ B_2\end{pmatrix}", "B_1 B_2"),
-        (r"\operatorname{softmax}\left(S\right)V", "softmax(S)V"),
-    ],
-)
-def test_formulas_as_plain_text(latex: str, plain: str) -> None:
-    assert plain_formula(latex) == plain
+    assert readable(line) == "the scale 1/√(d_head)"
 
 
 def test_the_words_of_readers_name_pages_of_the_book() -> None:
-    pages = {address.partition("#")[0] for address in words(ROOT)["words"]}
+    pages = {address.partition("#")[0] for address in words(ROOT)}
     assert [page for page in pages if not list(ROOT.glob(f"{page}.*"))] == []

@@ -11,8 +11,8 @@ from pathlib import Path
 import codespell_lib
 import pytest
 
+from book._tools.notebook_io import notebooks, read
 from book._tools.prose import paragraphs
-from book._tools.stored import notebooks, read
 
 ROOT = Path(__file__).resolve().parents[2]
 DATA = Path(codespell_lib.__file__).parent / "data"

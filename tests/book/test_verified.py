@@ -8,7 +8,7 @@ import pytest
 from nbformat import NotebookNode
 
 from book._tools import verified
-from book._tools.stored import to_text
+from book._tools.notebook_io import to_text
 from book._tools.verified import ROOT, mark, mark_of, outdated, recorded, verify
 from tests.book.made import code, notebook, text
 

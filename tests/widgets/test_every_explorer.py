@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
-from functools import cache, partial
+from functools import cache
 from importlib import import_module
 from pathlib import Path
 
@@ -15,10 +15,9 @@ import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Page, expect
 
-from book._tools.build import short_javascript
 from tests.book.browser import OVERFLOW
 from ttutor.widgets import Explorer
-from ttutor.widgets.static import module_names, static_script
+from ttutor.widgets.static import module_names
 
 Open = Callable[..., Page]
 LARGEST_OUTPUT = 30_000
@@ -193,14 +192,3 @@ def test_a_frame_without_widgets_shows_it_alive(name: str, browser: Browser, tmp
     frame = page.frame_locator("iframe")
     expect(frame.locator("[data-explorer][data-ready]")).to_have_count(1)
     context.close()
-
-
-@pytest.mark.browser
-@every_explorer
-def test_the_books_shortened_script_shows_the_same(
-    name: str, open_saved: Open, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    before = shown(open_saved(specimen(name)))
-    short = partial(static_script, compress=short_javascript)
-    monkeypatch.setattr("ttutor.widgets.base.static_script", short)
-    assert shown(open_saved(specimen(name))) == before

@@ -7,7 +7,6 @@ import gzip
 import json
 import re
 import sys
-from collections.abc import Callable
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -39,21 +38,16 @@ def module_source(name: str) -> str:
     return _shared() + _part(name)
 
 
-def static_script(names: list[str] | None = None, compress: Callable[[str], str] = str) -> str:
-    """A classic script that mounts the explorers of a page; all of them unless some are named.
-
-    Args:
-        names: which explorers.
-        compress: what makes JavaScript shorter without changing what it does, nor any name at its top.
-    """
-    parts = {name: compress(_part(name)) for name in (module_names() if names is None else names)}
-    script = _read("mount").replace('/*SHARED*/ ""', _literal(f"{compress(_shared())}\n"))
+def static_script(names: list[str] | None = None) -> str:
+    """A classic script that mounts the explorers of a page; all of them unless some are named."""
+    parts = {name: _part(name) for name in (module_names() if names is None else names)}
+    script = _read("mount").replace('/*SHARED*/ ""', _literal(f"{_shared()}\n"))
     return script.replace("/*MODULES*/ {}", _literal(parts))
 
 
-def write_script(out: Path, compress: Callable[[str], str] = str) -> None:
+def write_script(out: Path) -> None:
     """Write the script of all explorers to a file, and say how large it is."""
-    script = static_script(compress=compress).encode()
+    script = static_script().encode()
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_bytes(script)
     gzipped = len(gzip.compress(script, mtime=0))

@@ -6,8 +6,8 @@ import re
 
 import pytest
 
-from book._tools.plain import Plain, authors_and_year, closing_line, directives, slug
-from book._tools.stored import chapters, read
+from book._tools.myst_to_markdown import Plain, authors_and_year, closing_line, directives, slug
+from book._tools.notebook_io import chapters, read
 
 EXERCISE = "````{exercise} Two words ★ (5 minutes)\n:label: a-b\n\nWrite\n\n```python\nx = 1\n```\n````"
 EQUATION = "```{math}\n:label: eq-one\na = b\n```"

@@ -35,11 +35,7 @@ def bibliography() -> dict[str, Entry]:
 
 
 def authors_and_year(key: str) -> tuple[str, str]:
-    """Return how a work is cited in running text.
-
-    Raises:
-        ValueError: the bibliography has no such work.
-    """
+    """Return how a work is cited in running text."""
     if key not in bibliography():
         raise ValueError(f"the bibliography has no work {key!r}; its keys stand in book/references.bib")
     entry = bibliography()[key]
@@ -84,11 +80,7 @@ class Plain:
                     self.equations[directive.label] = len(self.equations) + 1
 
     def __call__(self, text: str) -> str:
-        """Return one cell's text in plain Markdown.
-
-        Raises:
-            ValueError: it holds a directive, a role or a citation that has no plain form here, or an open fence.
-        """
+        """Return one cell's text in plain Markdown."""
         parts = []
         for part in split(text):
             if isinstance(part, Directive):
@@ -170,11 +162,7 @@ def folded(title: str, body: str) -> str:
 
 
 def split(text: str) -> Iterator[str | Directive]:
-    """Yield the directives of a text, and what stands between them: prose, or a fenced block of code as it is.
-
-    Raises:
-        ValueError: a fence is not closed.
-    """
+    """Yield the directives of a text, and what stands between them: prose, or a fenced block of code as it is."""
     lines, prose = text.split("\n"), []
     while lines:
         opening = FENCE.match(lines[0])
