@@ -6,7 +6,7 @@ import pytest
 
 from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.translation.interlinear import interlinear, terminal_width
-from ttutor.translation.spaced_words import spaced_words
+from ttutor.translation.moses_tokenize import moses_tokenize
 from ttutor.translation.words import find_words
 
 pytestmark = pytest.mark.trainer
@@ -93,8 +93,8 @@ def test_columns_fill_the_line_to_its_end():
         (".", "de", "."),
     ],
 )
-def test_spaced_words(text, language, words):
-    assert spaced_words(text, language) == words
+def test_words_are_cut_as_moses_cuts_them(text, language, words):
+    assert moses_tokenize(text, language) == words
 
 
 PUBLISHED = {"val": (13_308, 12_828, 14_381), "test_2016_flickr": (12_968, 12_103, 13_988)}
@@ -106,4 +106,4 @@ def test_as_many_words_as_in_the_published_files(multi30k, split, place):
     """The counts stand in the README of Multi30k, of files that the scripts of Moses made."""
     language = ("en", "de", "fr")[place]
     text = gzip.decompress((multi30k / f"{split}.{language}.gz").read_bytes()).decode()
-    assert sum(len(spaced_words(line, language).split()) for line in text.split("\n")) == PUBLISHED[split][place]
+    assert sum(len(moses_tokenize(line, language).split()) for line in text.split("\n")) == PUBLISHED[split][place]

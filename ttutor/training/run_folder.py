@@ -206,7 +206,7 @@ class RunFolder:
         add_record(self.metrics, record)
 
     def read_metrics(self) -> Iterator[dict]:
-        """The records so far; lines that a crash cut off or damaged are left out: a training does not depend on them."""
+        """The records so far; lines that a crash cut off or damaged are left out."""
         return read_records(self.metrics)
 
     def cut_metrics(self, step: int) -> None:

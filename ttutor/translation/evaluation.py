@@ -14,7 +14,7 @@ from dataclasses import asdict, dataclass
 from sacrebleu.metrics import BLEU, CHRF
 
 from ttutor.errors import CorpusError
-from ttutor.translation.spaced_words import spaced_words
+from ttutor.translation.moses_tokenize import moses_tokenize
 
 
 @dataclass(frozen=True)
@@ -25,7 +25,7 @@ class Evaluation:
         n_sentences: how many were compared.
         bleu, bleu_signature: cased, on detokenized text, sacreBLEU's own 13a tokenization.
         bleu_lower_cased, bleu_lower_cased_signature: the same in lower case.
-        bleu_as_words, bleu_as_words_signature: of lower-cased text, cut into words by `spaced_words`.
+        bleu_as_words, bleu_as_words_signature: of lower-cased text, cut into words by `moses_tokenize`.
         language: whose rules cut it into words.
         chrf, chrf_signature: F-score over character n-grams (Popović 2015).
         exact_match: share of translations equal to their reference, from 0 to 1.
@@ -78,7 +78,7 @@ def evaluate(
     metrics = {"bleu": BLEU(), "bleu_lower_cased": BLEU(lowercase=True), "chrf": CHRF()}
     scores = {name: metric.corpus_score(list(translations), [list(references)]) for name, metric in metrics.items()}
     metrics["bleu_as_words"] = BLEU(tokenize="none", force=True)  # force: our text is cut into words on purpose
-    cut = [[spaced_words(text, language) for text in side] for side in (translations, references)]
+    cut = [[moses_tokenize(text, language) for text in side] for side in (translations, references)]
     scores["bleu_as_words"] = metrics["bleu_as_words"].corpus_score(cut[0], [cut[1]])
     return Evaluation(
         n_sentences=len(references),

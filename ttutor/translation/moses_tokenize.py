@@ -1,9 +1,10 @@
-"""Text cut into words as papers before sacreBLEU cut it: in lower case, punctuation normalised, blanks between words.
+"""Moses-style tokenising, as papers before sacreBLEU scored text: lower case, plain punctuation, blanks between words.
 
 The rules are those of the scripts that came with Moses (Koehn et al. 2007), as far as captions in English, German and
 French need them. The published files of Multi30k named ``lc.norm.tok`` were made by those scripts, and Wu et al. (2021)
 scored such text. Of the raw validation and test files ours makes exactly as many words as the published ones have (test
 2016: 12,968 English, 12,103 German, 13,988 French); of the training files it differs by at most 2 in 400,000.
+Sacremoses makes as many, but cuts 4 of 6,042 sentences elsewhere (a full stop before a quotation mark or a blank).
 """
 
 import re
@@ -23,16 +24,16 @@ ABBREVIATIONS = {
 English, numbers below 100, which may be ordinals."""
 
 
-def spaced_words(text: str, language: str = "en") -> str:
+def moses_tokenize(text: str, language: str = "en") -> str:
     """The words of a sentence with a blank between each.
 
     Args:
         text: a sentence as it is written.
         language: "en", "de" or "fr", which differ in where an apostrophe belongs; others are cut as German.
 
-    >>> spaced_words('A "black-and-white" dog\\'s toy.', "en")
+    >>> moses_tokenize('A "black-and-white" dog\\'s toy.', "en")
     'a " black-and-white " dog \\'s toy .'
-    >>> spaced_words("L'homme s’assied, ici.", "fr")
+    >>> moses_tokenize("L'homme s’assied, ici.", "fr")
     "l' homme s' assied , ici ."
     """
     text = text.lower().translate(NORMALISED)
