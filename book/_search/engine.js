@@ -8,17 +8,50 @@
 const ttutorSearch = (() => {
   const FIELDS = { title: 6, names: 5, place: 0.8, text: 1, code: 0.4 };
   const KINDS = {
-    chapter: 1.5, page: 1.4, term: 1.35, symbol: 1.2, section: 1, function: 1.05, class: 1.05, method: 0.8,
-    module: 1, attribute: 0.6, exercise: 0.85, claim: 0.7, work: 0.5, change: 0.3,
+    chapter: 1.5,
+    page: 1.4,
+    term: 1.35,
+    symbol: 1.2,
+    section: 1,
+    function: 1.05,
+    class: 1.05,
+    method: 0.8,
+    module: 1,
+    attribute: 0.6,
+    exercise: 0.85,
+    claim: 0.7,
+    work: 0.5,
+    change: 0.3,
   };
   const STOP = new Set(
-    ("a about an and are as at be but by can could did do does for from has have how i if in into is it its me my of on one "
-      + "or should so such that the their then there these they this to us was we what when where which why will with would "
-      + "you your").split(" "),
+    (
+      "a about an and are as at be but by can could did do does for from has have how i if in into is it its me my of on one " +
+      "or should so such that the their then there these they this to us was we what when where which why will with would " +
+      "you your"
+    ).split(" "),
   );
   const GREEK = {
-    α: "alpha", β: "beta", γ: "gamma", δ: "delta", ε: "epsilon", ϵ: "epsilon", ζ: "zeta", η: "eta", θ: "theta", κ: "kappa",
-    λ: "lambda", μ: "mu", π: "pi", ρ: "rho", σ: "sigma", τ: "tau", φ: "phi", ϕ: "phi", χ: "chi", ψ: "psi", ω: "omega",
+    α: "alpha",
+    β: "beta",
+    γ: "gamma",
+    δ: "delta",
+    ε: "epsilon",
+    ϵ: "epsilon",
+    ζ: "zeta",
+    η: "eta",
+    θ: "theta",
+    κ: "kappa",
+    λ: "lambda",
+    μ: "mu",
+    π: "pi",
+    ρ: "rho",
+    σ: "sigma",
+    τ: "tau",
+    φ: "phi",
+    ϕ: "phi",
+    χ: "chi",
+    ψ: "psi",
+    ω: "omega",
   };
   const WORD = /[\p{L}\p{N}]+(?:[_.^'’-]+[\p{L}\p{N}]+)*/gu;
   const LEAST_SHARE = 0.02; // of the best score: what is worth less is no answer
@@ -28,15 +61,25 @@ const ttutorSearch = (() => {
 
   // Small letters, no accents, Greek letters by name, one spelling: what a reader types and what we print may differ.
   function fold(text) {
-    const plain = text.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").replace(/[α-ωϵϕ]/g, (letter) => GREEK[letter] || letter);
-    const spelt = plain.replace(/([iy])s(e|ed|es|ing|er|ers|ation|ations)$/, "$1z$2").replace(/(col|behavi|neighb|fav)our/, "$1or");
+    const plain = text
+      .toLowerCase()
+      .normalize("NFKD")
+      .replace(/\p{M}/gu, "")
+      .replace(/[α-ωϵϕ]/g, (letter) => GREEK[letter] || letter);
+    const spelt = plain
+      .replace(/([iy])s(e|ed|es|ing|er|ers|ation|ations)$/, "$1z$2")
+      .replace(/(col|behavi|neighb|fav)our/, "$1or");
     return /^[a-z]{3,}$/.test(spelt) ? stemmer.stemWord(spelt) : spelt;
   }
 
   // The forms of a word. A compound such as d_head, pre-norm or MultiHeadAttention has its parts and itself in one word.
   function forms(word) {
     if (!remembered.has(word)) {
-      const parts = word.replace(/['’]s$/, "").replace(/(\p{Ll}{2})(?=\p{Lu})/gu, "$1-").split(/[_.^'’-]+/).filter(Boolean);
+      const parts = word
+        .replace(/['’]s$/, "")
+        .replace(/(\p{Ll}{2})(?=\p{Lu})/gu, "$1-")
+        .split(/[_.^'’-]+/)
+        .filter(Boolean);
       remembered.set(word, parts.length < 2 ? parts.map(fold) : [fold(parts.join("")), ...parts.map(fold)]);
     }
     return remembered.get(word);
@@ -59,7 +102,16 @@ const ttutorSearch = (() => {
   function build(data) {
     records = data.records;
     index = new MiniSearch({ fields: Object.keys(FIELDS), tokenize: remember, processTerm: (word) => word });
-    index.addAll(records.map(([, , , title, place, names, text, code], id) => ({ id, title, place, names: names.join(" "), text, code })));
+    index.addAll(
+      records.map(([, , , title, place, names, text, code], id) => ({
+        id,
+        title,
+        place,
+        names: names.join(" "),
+        text,
+        code,
+      })),
+    );
     calls = records.map(([, , , title, , names]) => [title, ...names].map(words));
   }
 
@@ -67,7 +119,9 @@ const ttutorSearch = (() => {
   function calledSo(asked, id) {
     const shares = calls[id].map((name) => {
       if (name.join(" ") === asked.join(" ")) return 1;
-      return name.length && asked.every((word) => name.includes(word)) ? (0.8 * new Set(asked).size) / new Set(name).size : 0;
+      return name.length && asked.every((word) => name.includes(word))
+        ? (0.8 * new Set(asked).size) / new Set(name).size
+        : 0;
     });
     return Math.max(0, ...shares);
   }
@@ -82,10 +136,15 @@ const ttutorSearch = (() => {
       fuzzy: (word) => (word.length > 3 && !known.has(word) ? 0.25 : false),
       boostDocument: (id) => (KINDS[records[id][0]] || 1) * (records[id][4].startsWith("ttutor.widgets") ? 0.6 : 1),
     });
-    const scored = found.map(({ id, score, terms }) => ({ record: records[id], terms, score: score * (1 + 4 * calledSo(asked, id) ** 2) }));
+    const scored = found.map(({ id, score, terms }) => ({
+      record: records[id],
+      terms,
+      score: score * (1 + 4 * calledSo(asked, id) ** 2),
+    }));
     scored.sort((a, b) => b.score - a.score);
     const results = scored.filter(({ score }) => score >= LEAST_SHARE * scored[0].score);
-    const isGuessed = results.length > 0 && asked.some((word) => !results[0].terms.some((term) => term.startsWith(word)));
+    const isGuessed =
+      results.length > 0 && asked.some((word) => !results[0].terms.some((term) => term.startsWith(word)));
     const guesses = isGuessed ? results[0].terms.filter((term) => !asked.some((word) => term.startsWith(word))) : [];
     return { results, guesses };
   }
@@ -99,7 +158,9 @@ const ttutorSearch = (() => {
     const end = start + length < text.length ? text.lastIndexOf(" ", start + length) : text.length;
     const pieces = start > 0 ? [["… ", false]] : [];
     let at = start;
-    for (const { 0: word, index: place } of hits.filter((hit) => hit.index >= start && hit.index + hit[0].length <= end)) {
+    for (const { 0: word, index: place } of hits.filter(
+      (hit) => hit.index >= start && hit.index + hit[0].length <= end,
+    )) {
       pieces.push([text.slice(at, place), false], [word, true]);
       at = place + word.length;
     }

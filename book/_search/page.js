@@ -4,15 +4,29 @@
 (() => {
   const STEP = 12;
   const NAMES = {
-    chapter: "Chapter", page: "Page", section: "Section", term: "Glossary", symbol: "Notation", function: "Function", class: "Class",
-    method: "Method", attribute: "Attribute", module: "Module", exercise: "Exercise", claim: "Claim", work: "Bibliography", change: "Changes",
+    chapter: "Chapter",
+    page: "Page",
+    section: "Section",
+    term: "Glossary",
+    symbol: "Notation",
+    function: "Function",
+    class: "Class",
+    method: "Method",
+    attribute: "Attribute",
+    module: "Module",
+    exercise: "Exercise",
+    claim: "Claim",
+    work: "Bibliography",
+    change: "Changes",
   };
   const input = document.getElementById("book-search-words");
   const list = document.getElementById("book-search-results");
   const status = document.getElementById("book-search-status");
   const more = document.getElementById("book-search-more");
   const pages = ttutorRecords.pages;
-  let results = [], query = "", timer = 0;
+  let results = [],
+    query = "",
+    timer = 0;
 
   function element(name, className, text) {
     const made = document.createElement(name);
@@ -22,14 +36,16 @@
   }
 
   function item({ record: [kind, page, anchor, title, place, names, text] }) {
-    const made = element("li"), link = element("a", "book-search-link", title);
+    const made = element("li"),
+      link = element("a", "book-search-link", title);
     link.href = `${pages[page][0]}.html${anchor ? `#${anchor}` : ""}`;
     const where = element("p", "book-search-where");
     where.append(element("span", "book-search-kind", NAMES[kind] || kind), ` ${place || pages[page][1]}`);
     made.append(link, where);
     if (text) {
       const context = element("p", "book-search-context");
-      for (const [piece, isHit] of ttutorSearch.excerpt(text, query)) context.append(isHit ? element("mark", "", piece) : piece);
+      for (const [piece, isHit] of ttutorSearch.excerpt(text, query))
+        context.append(isHit ? element("mark", "", piece) : piece);
       made.append(context);
     }
     return made;
@@ -37,9 +53,12 @@
 
   function say(guesses) {
     if (!query) status.textContent = "";
-    else if (!results.length) status.textContent = `Nothing was found for “${query}”. Try fewer words, or another spelling.`;
+    else if (!results.length)
+      status.textContent = `Nothing was found for “${query}”. Try fewer words, or another spelling.`;
     else {
-      const near = guesses.length ? ` The book does not have every word of it; these are for words like ${guesses.slice(0, 3).join(", ")}.` : "";
+      const near = guesses.length
+        ? ` The book does not have every word of it; these are for words like ${guesses.slice(0, 3).join(", ")}.`
+        : "";
       status.textContent = `${results.length} result${results.length === 1 ? "" : "s"} for “${query}”, the best first.${near}`;
     }
   }

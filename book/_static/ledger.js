@@ -12,9 +12,13 @@
     for (const section of chapters) {
       let some = false;
       for (const claim of section.querySelectorAll(".ledger-claim")) {
-        const fits = (!chapter || section.classList.contains(chapter)) && (!verdict || claim.classList.contains(verdict));
+        const fits =
+          (!chapter || section.classList.contains(chapter)) && (!verdict || claim.classList.contains(verdict));
         claim.hidden = !fits;
-        if (fits) { shown += 1; some = true; }
+        if (fits) {
+          shown += 1;
+          some = true;
+        }
       }
       section.hidden = !some;
     }

@@ -3,8 +3,14 @@
 (function () {
   "use strict";
   const BOXES = [
-    "pre", "div.math", "mjx-container[display]", "div.cell_output", "div.cell_output > .output", "div.highlight",
-    ".pst-scrollable-table-container", "dl.py > dt",
+    "pre",
+    "div.math",
+    "mjx-container[display]",
+    "div.cell_output",
+    "div.cell_output > .output",
+    "div.highlight",
+    ".pst-scrollable-table-container",
+    "dl.py > dt",
   ];
   const NATURAL = "a[href], button, input, select, textarea, summary, [tabindex='0']";
 
@@ -15,7 +21,10 @@
     const number = [...document.querySelectorAll(WHOLE)].indexOf(box) + 1;
     const kind = box.querySelector("table") ? "Table" : box.querySelector(":scope > img") ? "Figure" : "Output";
     const words = `${kind}, number ${number}, larger than its place`;
-    for (const [attribute, value] of [["role", "region"], ["aria-label", words]]) {
+    for (const [attribute, value] of [
+      ["role", "region"],
+      ["aria-label", words],
+    ]) {
       if (scrolls) box.setAttribute(attribute, value);
       else box.removeAttribute(attribute);
     }
@@ -23,8 +32,10 @@
 
   function scrolls(box) {
     const { overflowX, overflowY } = getComputedStyle(box);
-    return (box.scrollWidth > box.clientWidth + 1 && overflowX !== "visible")
-      || (box.scrollHeight > box.clientHeight + 1 && (overflowY === "auto" || overflowY === "scroll"));
+    return (
+      (box.scrollWidth > box.clientWidth + 1 && overflowX !== "visible") ||
+      (box.scrollHeight > box.clientHeight + 1 && (overflowY === "auto" || overflowY === "scroll"))
+    );
   }
 
   /** Give a box a tab stop if it scrolls and nothing in it can be focused, else take ours away. */

@@ -2,8 +2,7 @@
 
 ``python -m book._tools.verified`` runs every notebook of the book (or those named) through nbval, strictly and on one
 thread. Only what passes is recorded. The record holds a mark of the cells as they were, so that the built page can say
-whether they have been changed since. This is the one command that writes a date; ``--check`` runs nothing and lists the
-notebooks whose record is out of date.
+whether they have been changed since. This is the one command that writes a date.
 """
 
 from __future__ import annotations
@@ -52,12 +51,6 @@ def recorded(record: Path = RECORD) -> dict[str, dict[str, Any]]:
     return json.loads(record.read_text(encoding="utf-8")) if record.exists() else {}
 
 
-def outdated(paths: list[Path], record: Path = RECORD) -> list[str]:
-    """Return the names of the notebooks that were changed since they were last verified, or never were."""
-    known = recorded(record)
-    return [path.name for path in paths if known.get(path.stem, {}).get("cells") != mark_of(path)]
-
-
 def environment() -> dict[str, Any]:
     """Return what a run depends on: versions, and the machine by its processor."""
     packages = {name: importlib.metadata.version(name) for name in PACKAGES}
@@ -95,13 +88,8 @@ def main(arguments: list[str] | None = None) -> int:
     """Verify, or check the record; return 0 only if all is well."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebooks", nargs="*", type=Path, help="all of the book's when left out")
-    parser.add_argument("--check", action="store_true", help="run nothing; list what is not verified as it stands")
     options = parser.parse_args(arguments)
     paths = [path.resolve() for path in options.notebooks] or notebooks()
-    if options.check:
-        found = outdated(paths)
-        print("\n".join(f"{name}: not verified as it stands; run make verified" for name in found))
-        return 1 if found else 0
     failed = [path.name for path in paths if not verify(path)]
     print(f"{len(paths) - len(failed)} of {len(paths)} notebooks are verified." + f" Failed: {failed}" * bool(failed))
     return 1 if failed else 0

@@ -3,26 +3,34 @@
 async ({ quick }) => {
   // A rule meant for controls with words on them, which people who speak to their computer say. In explorers the cells and
   // parts are none: they show numbers or short words, and their names say in full what those are.
-  const SPOKEN = 'label-content-name-mismatch';
-  for (const closed of document.querySelectorAll('details:not([open])')) closed.open = true;
-  for (const button of document.querySelectorAll('.toggle-hidden > .admonition-title .toggle-button')) button.click();
-  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done)));  // what is told of it has been
+  const SPOKEN = "label-content-name-mismatch";
+  for (const closed of document.querySelectorAll("details:not([open])")) closed.open = true;
+  for (const button of document.querySelectorAll(".toggle-hidden > .admonition-title .toggle-button")) button.click();
+  await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))); // what is told of it has been
 
-  const ASPECTS = ['role', 'style', 'aria-label', 'tabindex', 'type', 'lang', 'scope'];
-  const WHOLE = 'mjx-container, svg, button, summary, label, a, th, caption, figcaption, h1, h2, h3, h4, h5, h6';  // looked at with all that is in them
-  const KEPT = 'h1, h2, h3, h4, h5, h6, summary, label, option, th, thead, caption, [data-explorer], [data-explorer] > div';
-  const GROUND = '.admonition, .exercise, .solution, .proof, details, table, aside, nav, .cell_input, .cell_output, .sd-card';
-  const kind = (e) => e instanceof ShadowRoot ? 'shadow' : [
-    e.tagName, e.getAttribute('class'), ...ASPECTS.map((name) => e.getAttribute(name)),
-    ['alt', 'href', 'title', 'for', 'aria-hidden'].map((name) => e.hasAttribute(name)), !e.textContent.trim(),
-  ].join('|');
+  const ASPECTS = ["role", "style", "aria-label", "tabindex", "type", "lang", "scope"];
+  const WHOLE = "mjx-container, svg, button, summary, label, a, th, caption, figcaption, h1, h2, h3, h4, h5, h6"; // looked at with all that is in them
+  const KEPT =
+    "h1, h2, h3, h4, h5, h6, summary, label, option, th, thead, caption, [data-explorer], [data-explorer] > div";
+  const GROUND =
+    ".admonition, .exercise, .solution, .proof, details, table, aside, nav, .cell_input, .cell_output, .sd-card";
+  const kind = (e) =>
+    e instanceof ShadowRoot
+      ? "shadow"
+      : [
+          e.tagName,
+          e.getAttribute("class"),
+          ...ASPECTS.map((name) => e.getAttribute(name)),
+          ["alt", "href", "title", "for", "aria-hidden"].map((name) => e.hasAttribute(name)),
+          !e.textContent.trim(),
+        ].join("|");
   const seen = new Map();
   function thin(e, within) {
     const own = kind(e);
     for (const child of [...e.children]) {
       if (!child.matches(WHOLE)) thin(child, child.matches(GROUND) ? kind(child) : within);
-      const formula = child.tagName === 'MJX-CONTAINER';
-      const key = formula ? `${child.getAttribute('display')}` : `${within}>${own}>${kind(child)}`;
+      const formula = child.tagName === "MJX-CONTAINER";
+      const key = formula ? `${child.getAttribute("display")}` : `${within}>${own}>${kind(child)}`;
       const times = seen.get(key) || 0;
       seen.set(key, times + 1);
       const bare = !child.firstElementChild || child.matches(WHOLE);
@@ -30,21 +38,32 @@ async ({ quick }) => {
     }
   }
   if (quick) {
-    thin(document.body, '');
-    for (const place of document.querySelectorAll('[data-explorer] > div')) if (place.shadowRoot) thin(place.shadowRoot, 'explorer');
+    thin(document.body, "");
+    for (const place of document.querySelectorAll("[data-explorer] > div"))
+      if (place.shadowRoot) thin(place.shadowRoot, "explorer");
   }
 
-  const rules = Object.fromEntries(axe.getRules(['experimental']).map((rule) => [rule.ruleId, { enabled: true }]));
-  rules['p-as-heading'] = { enabled: false };  // it takes a bold caption for a heading
+  const rules = Object.fromEntries(axe.getRules(["experimental"]).map((rule) => [rule.ruleId, { enabled: true }]));
+  rules["p-as-heading"] = { enabled: false }; // it takes a bold caption for a heading
   // Cells and terms are missing now, and these rules count them.
-  if (quick) for (const name of ['td-has-header', 'definition-list', 'table-fake-caption']) rules[name] = { enabled: false };
-  const found = await axe.run(document, { preload: false, resultTypes: ['violations'], rules });
+  if (quick)
+    for (const name of ["td-has-header", "definition-list", "table-fake-caption"]) rules[name] = { enabled: false };
+  const found = await axe.run(document, { preload: false, resultTypes: ["violations"], rules });
   // Formulas are spoken by their MathML (inspect.js sees that each has one), in which axe does not look for words.
-  const spoken = (node) => typeof node.target[0] === 'string'
-    && document.querySelector(node.target[0])?.querySelector('mjx-assistive-mml math');
-  const say = (node) => node.any.concat(node.all, node.none).map((check) => check.message).join('; ');
-  return found.violations.flatMap((one) => one.nodes
-    .filter((node) => one.id !== 'empty-table-header' || !spoken(node))
-    .filter((node) => one.id !== SPOKEN || !(Array.isArray(node.target[0]) || /role="(gridcell|option)"/.test(node.html)))
-    .map((node) => `${one.id}: ${node.html.replace(/\s+/g, ' ').slice(0, 160)} (${say(node).slice(0, 200)})`));
-}
+  const spoken = (node) =>
+    typeof node.target[0] === "string" &&
+    document.querySelector(node.target[0])?.querySelector("mjx-assistive-mml math");
+  const say = (node) =>
+    node.any
+      .concat(node.all, node.none)
+      .map((check) => check.message)
+      .join("; ");
+  return found.violations.flatMap((one) =>
+    one.nodes
+      .filter((node) => one.id !== "empty-table-header" || !spoken(node))
+      .filter(
+        (node) => one.id !== SPOKEN || !(Array.isArray(node.target[0]) || /role="(gridcell|option)"/.test(node.html)),
+      )
+      .map((node) => `${one.id}: ${node.html.replace(/\s+/g, " ").slice(0, 160)} (${say(node).slice(0, 200)})`),
+  );
+};
