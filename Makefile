@@ -88,7 +88,7 @@ bounds: $(STAMP)  ## the unit tests on the lowest versions that pyproject.toml a
 	$(BOUNDS)/bin/python -m pip install --quiet uv
 	$(UV) --resolution lowest-direct --no-build $(if $(TORCH_INDEX),--torch-backend cpu) -r pyproject.toml --all-extras
 	$(UV) --no-deps -e .
-	$(BOUNDS)/bin/python -m pytest -q -n 2 -m "not soak and not trainer and not browser"
+	$(BOUNDS)/bin/python -m pytest -q -n 2 -W default -m "not soak and not trainer and not browser"
 
 clean:  ## remove what was built, the environment included
 	rm -rf $(VENV) $(BOUNDS) _build dist book/_generated .mypy_cache .pytest_cache .ruff_cache *.egg-info

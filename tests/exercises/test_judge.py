@@ -13,6 +13,7 @@ from tests.exercises import specimen as one
 from tests.exercises.specimen import reference, specimen
 from ttutor.exercises import Case, Mistake, Property
 from ttutor.exercises.judge import judge
+from ttutor.exercises.running import expectation
 
 EXERCISE = specimen()
 
@@ -65,18 +66,20 @@ def test_a_puzzle_is_not_started_until_its_code_is_changed() -> None:
     assert said(one.counts_from_one, puzzle) == "counts_from_one"
 
 
-def test_a_result_in_place_of_a_function_is_refused_with_advice() -> None:
-    result = judge(EXERCISE, torch.zeros(3))
+@pytest.mark.parametrize(
+    ("answer", "words"),
+    [
+        (
+            torch.zeros(3),
+            "expected the function numbered_double, but a Tensor came. Hand in its name, without brackets.",
+        ),
+        (lambda values: values, "values, scale"),
+    ],
+)
+def test_what_cannot_be_called_as_the_stub_is_refused_with_advice(answer, words: str) -> None:
+    result = judge(EXERCISE, answer)
     assert result.hint_id == "cannot_load"
-    assert result.message == (
-        "I expected the function numbered_double, but a Tensor came. Hand in its name, without brackets."
-    )
-
-
-def test_a_function_with_other_parameters_is_told_which_it_gets() -> None:
-    result = judge(EXERCISE, lambda values: values)
-    assert result.hint_id == "cannot_load"
-    assert "values, scale" in result.message
+    assert words in result.message
 
 
 def test_an_instance_in_place_of_a_class_is_refused() -> None:
@@ -131,17 +134,13 @@ def test_what_a_student_raises_is_reported_with_its_line_and_the_shapes() -> Non
     assert "values (3, 5), scale 2.0" in result.message
 
 
-def test_a_student_who_leaves_python_is_kept_in() -> None:
-    def answer(values, scale):
-        raise SystemExit(0)
-
-    assert said(answer) == "raises"
-
-
 def test_only_a_keyboard_interrupt_gets_out() -> None:
     def answer(values, scale):
-        raise KeyboardInterrupt
+        raise SystemExit(0) if judged == "kept in" else KeyboardInterrupt
 
+    judged = "kept in"
+    assert said(answer) == "raises"
+    judged = "let out"
     with pytest.raises(KeyboardInterrupt):
         judge(EXERCISE, answer)
 
@@ -180,12 +179,8 @@ def test_one_case_after_the_other_is_looked_at_and_within_a_case_the_sentences_h
         return result[None] if "shape" in faults else result
 
     exercise = specimen(properties=())
-    for fault, hint_id in (
-        ("shape", "shape"),
-        ("changes", "input_changed"),
-        ("nan", "non_finite"),
-        ("values", "differs"),
-    ):
+    order = {"shape": "shape", "changes": "input_changed", "nan": "non_finite", "values": "differs"}
+    for fault, hint_id in order.items():
         assert said(answer, exercise) == hint_id
         faults.remove(fault)
     assert said(answer, exercise) is None
@@ -282,36 +277,38 @@ def test_the_expected_numbers_are_never_shown() -> None:
         exercise = specimen(cases=(case,), mistakes=(), properties=())
         result = judge(exercise, lambda values, scale: values * scale + 0.123)
         text = f"{result!s}{result._repr_html_()}"
-        from ttutor.exercises.running import expectation
-
         for number in expectation(exercise, case, 0).flatten().tolist():
             assert abs(number) < 10 or f"{number:.3f}"[:6] not in text
         assert "tensor(" not in text
 
 
+def drawn() -> tuple[float, float, float]:
+    return torch.rand(1).item(), random.random(), np.random.rand()  # noqa: NPY002
+
+
+def seed_all(seed: int) -> None:
+    torch.manual_seed(seed)
+    random.seed(seed)
+    np.random.seed(seed)  # noqa: NPY002
+
+
 def test_random_states_and_defaults_are_as_before(as_readers_run_it) -> None:
     def answer(values, scale):
-        torch.manual_seed(1)
-        random.seed(1)
-        np.random.seed(1)  # noqa: NPY002
+        seed_all(1)
         torch.set_default_dtype(torch.float64)
         torch.set_grad_enabled(False)
         return reference(values, scale)
 
-    expected = torch.rand(3), random.random(), np.random.rand()  # noqa: NPY002
-    torch.manual_seed(0)
-    random.seed(0)
-    np.random.seed(0)  # noqa: NPY002
+    seed_all(0)
+    expected = drawn()
+    seed_all(0)
     try:
         judge(EXERCISE, answer)
-        assert torch.is_grad_enabled()
-        assert torch.get_default_dtype() == torch.float32
+        assert (torch.is_grad_enabled(), torch.get_default_dtype()) == (True, torch.float32)
     finally:
         torch.set_grad_enabled(True)
         torch.set_default_dtype(torch.float32)
-    came = torch.rand(3), random.random(), np.random.rand()  # noqa: NPY002
-    assert torch.equal(came[0], expected[0])
-    assert came[1:] == expected[1:]
+    assert drawn() == expected
 
 
 def test_the_readers_default_dtype_makes_no_difference() -> None:
@@ -336,16 +333,16 @@ def test_the_readers_default_device_makes_no_difference(as_readers_run_it) -> No
 
 
 def test_answers_that_draw_get_the_same_numbers_in_every_run() -> None:
-    drawn = []
+    numbers = []
 
     def answer(values, scale):
-        drawn.append((torch.rand(1).item(), random.random(), np.random.rand()))  # noqa: NPY002
+        numbers.append(drawn())
         return reference(values, scale)
 
-    judge(specimen(properties=()), answer)
-    judge(specimen(properties=()), answer)
-    assert drawn[:3] == drawn[3:]
-    assert len(set(drawn)) == 3
+    for _ in range(2):
+        judge(specimen(properties=()), answer)
+    assert numbers[:3] == numbers[3:]
+    assert len(set(numbers)) == 3
 
 
 def test_what_an_answer_draws_is_not_its_input_once_more() -> None:
@@ -356,23 +353,24 @@ def test_what_an_answer_draws_is_not_its_input_once_more() -> None:
 
 def test_another_seed_gives_other_inputs() -> None:
     seen = []
-
-    def answer(values, scale):
-        seen.append(values.clone())
-        return reference(values, scale)
-
     exercise = specimen(properties=(), cases=EXERCISE.cases[:1])
-    judge(exercise, answer)
-    judge(exercise, answer, seed=1)
-    assert not torch.equal(seen[0], seen[1])
+    for seed in (0, 1):
+        judge(exercise, lambda values, scale: seen.append(values.clone()) or reference(values, scale), seed=seed)
+    assert not torch.equal(*seen)
 
 
-def test_an_exercise_checks_itself(as_readers_run_it) -> None:
-    with pytest.raises(ValueError, match="id must be 'chapter.name'"):
-        specimen(id="cookery.soup")
-    with pytest.raises(ValueError, match="three hints"):
-        specimen(hints=("one",))
-    with pytest.raises(ValueError, match="difficulty must be 1, 2 or 3, but came as 4"):
-        specimen(difficulty=4)
-    with pytest.raises(ValueError, match="each hint id must be given once, but twice came cut_off"):
-        specimen(properties=(Property(id="cut_off", says="", broken=lambda trial: None),))
+@pytest.mark.parametrize(
+    ("changes", "words"),
+    [
+        ({"id": "cookery.soup"}, "id must be 'chapter.name'"),
+        ({"hints": ("one",)}, "three hints"),
+        ({"difficulty": 4}, "difficulty must be 1, 2 or 3, but came as 4"),
+        (
+            {"properties": (Property(id="cut_off", says="", broken=lambda trial: None),)},
+            "each hint id must be given once, but twice came cut_off",
+        ),
+    ],
+)
+def test_an_exercise_checks_itself(changes: dict, words: str, as_readers_run_it) -> None:
+    with pytest.raises(ValueError, match=words):
+        specimen(**changes)
