@@ -1,8 +1,8 @@
-"""Where tensors live and in which number format their products run: chosen in one place, and said aloud."""
+"""The device to work on, and the number format in which its matrix products run fast."""
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
-from typing import NamedTuple, TypeVar
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -11,8 +11,6 @@ __all__ = ["DeviceChoice", "choose_device", "half_precision", "products_in_tf32"
 
 BF16_FEATURES = ("avx512_bf16", "amx_bf16")
 """Instructions that multiply bfloat16; without them a CPU converts back and forth, and half precision is slower."""
-
-Batch = TypeVar("Batch")
 
 
 class DeviceChoice(NamedTuple):
@@ -27,9 +25,6 @@ def choose_device(wanted: str = "auto") -> DeviceChoice:
 
     Args:
         wanted: ``"auto"``, or a name that PyTorch understands, such as ``"cpu"`` or ``"cuda:1"``.
-
-    Raises:
-        ValueError: there is no such device here; the message says what there is.
 
     Example:
         >>> choose_device("cpu")
@@ -67,7 +62,9 @@ def half_precision(device: torch.device | str) -> tuple[torch.dtype | None, str]
         return torch.float16, "this GPU is older than bfloat16; scale the loss against underflow"
     if device.type == "mps":
         return torch.float16, "Apple GPUs multiply float16; scale the loss against underflow"
-    capabilities = getattr(torch.cpu, "get_capabilities", dict)()  # older releases of PyTorch cannot tell
+    capabilities: dict[str, Any] = getattr(
+        torch.cpu, "get_capabilities", dict
+    )()  # older releases of PyTorch cannot tell
     found = [feature for feature in BF16_FEATURES if capabilities.get(feature)]
     if found:
         return torch.bfloat16, f"this CPU multiplies bfloat16 ({', '.join(found)})"
@@ -100,7 +97,7 @@ def products_in_tf32(allowed: bool = True) -> Iterator[None]:
         torch.set_float32_matmul_precision(before)
 
 
-def to_device(batch: Batch, device: torch.device | str) -> Batch:
+def to_device(batch: Any, device: torch.device | str) -> Any:
     """Move the tensors of a batch, in whatever tuples, lists and dictionaries they stand, without waiting for them.
 
     On the way to an NVIDIA GPU they are copied into pinned memory first, so that the transfer runs beside the

@@ -32,9 +32,6 @@ def format_number(value: Any, digits: int = 3) -> str:
 def magnitude(value: Any) -> float:
     """The absolute value of one number: how far an error is from zero, whichever way it points.
 
-    Raises:
-        ValueError: `value` holds several numbers, or none.
-
     >>> magnitude(np.array([-0.5]))
     0.5
     """
@@ -49,9 +46,6 @@ def magnitude(value: Any) -> float:
 
 def rounded(value: Any, digits: int = 3) -> Any:
     """Turn anything that was measured into plain JSON values, floats rounded to significant digits.
-
-    Raises:
-        TypeError: when something in it is neither a number nor text.
 
     >>> rounded({"gap": np.array([0.12345, 2.0]), "n": 7})
     {'gap': [0.123, 2.0], 'n': 7}

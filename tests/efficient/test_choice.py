@@ -50,7 +50,7 @@ SHORT = {"n_queries": 15, "n_keys": 15, "batch": 64}
         (call(has_bias=True), "sdpa", "mask as a table"),
         (call(has_bias=True, n_queries=2**16, n_keys=2**16), "tiled", "would not fit"),
         (call(d_value=32), "sdpa", "plain products"),
-        (call(n_queries=40, n_keys=40, needs_gradient=True), "eager", "the way back"),
+        (call(n_queries=40, n_keys=40, needs_gradient=True), "eager", "backward pass"),
         (call(dtype=torch.bfloat16, **SHORT), "eager", "half precision"),
         (call(dtype=torch.bfloat16, n_queries=4096, n_keys=4096), "sdpa", "knows this structure"),
         (call(dtype=torch.bfloat16, n_queries=2**16, n_keys=2**16), "sdpa", "knows this structure"),

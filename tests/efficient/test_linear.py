@@ -141,15 +141,6 @@ def test_without_keys_there_is_nothing_to_see(causal):
 
 
 @pytest.mark.parametrize("name", MAPS)
-def test_gradients_are_right(name):
-    tensors = [torch.randn(1, 2, 4, 3, generator=seeded(i), dtype=torch.float64).requires_grad_() for i in range(3)]
-    feature_map = elu_features if name == "elu" else favor(6, 3)
-    for causal in (False, True):
-        attend = partial(linear_attention, causal=causal, feature_map=feature_map)
-        assert torch.autograd.gradcheck(attend, tensors)
-
-
-@pytest.mark.parametrize("name", MAPS)
 def test_no_later_token_changes_a_bit_of_an_earlier_output(name):
     tensors = list(torch.randn(3, 1, 2, 300, 8, generator=seeded()))
     before = linear_attention(*tensors, causal=True, feature_map=MAPS[name])

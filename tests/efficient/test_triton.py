@@ -5,6 +5,7 @@ from __future__ import annotations
 import itertools
 import json
 import os
+import re
 import subprocess
 import sys
 from dataclasses import replace
@@ -18,7 +19,7 @@ from tests.require import missing
 from ttutor.efficient.attention_call import HAS_TRITON, AttentionCall
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.triton import triton_attention, why_not
-from ttutor.efficient.triton_launch import PLANS, SHARED_KIB, padded, plan
+from ttutor.efficient.triton_launch import PLANS, SHARED_KIB, plan
 from ttutor.masks import Mask
 from ttutor.shapes import ShapeError
 
@@ -81,16 +82,6 @@ def test_there_is_a_plan_for_every_gpu_and_every_head(capability, direction, n_b
     assert few == 16 if direction == "output" else few <= 128
 
 
-def test_more_shared_memory_means_larger_tiles():
-    large, small = (plan("output", 128, 128, 2, capability, 4096) for capability in ((9, 0), (8, 6)))
-    assert large.block_keys * large.num_stages > small.block_keys * small.num_stages
-
-
-@pytest.mark.parametrize(("width", "expected"), [(1, 16), (16, 16), (17, 32), (64, 64), (65, 128), (128, 128)])
-def test_widths_are_padded_to_powers_of_two(width, expected):
-    assert padded(width) == expected
-
-
 def test_it_can_run_on_a_gpu():
     assert why_not(A_GPU) is None
     assert why_not(A_GPU._replace(causal=True, window=9, has_key_lengths=True, needs_gradient=True)) is None
@@ -108,16 +99,11 @@ def test_it_can_run_on_a_gpu():
         ({"has_dense": True}, "reads no mask tensor"),
         ({"has_bias": True}, "adds no bias"),
         ({"dropout": 0.1}, "has no dropout"),
+        ({"has_triton": False}, "Triton is not installed"),
     ],
 )
 def test_it_says_what_it_cannot_run(change, reason):
-    assert why_not(A_GPU) is None
-    with pytest.raises(BackendError, match=reason):
-        raise BackendError(why_not(A_GPU._replace(**change)))
-
-
-def test_it_says_that_triton_is_missing():
-    assert why_not(A_GPU._replace(has_triton=False)) == "Triton is not installed"
+    assert re.search(reason, why_not(A_GPU._replace(**change)))
 
 
 def test_tensors_on_a_cpu_are_refused():
@@ -138,12 +124,6 @@ def test_tensors_that_do_not_fit_together_are_refused(as_readers_run_it):
         triton_attention(query, key.half(), value)
     with pytest.raises(ValueError, match="one device, but came on cpu, meta, cpu"):
         triton_attention(query, key.to("meta"), value)
-
-
-def test_importing_it_does_not_load_triton():
-    program = "import sys, ttutor.efficient.triton; print(any(name.split('.')[0] == 'triton' for name in sys.modules))"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
-    assert done.stdout.strip() == "False"
 
 
 @pytest.mark.gpu

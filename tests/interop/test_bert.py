@@ -10,6 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from tests.interop.oracles import assert_same_gradients, assert_same_tensors
 from ttutor.inside import capture
 from ttutor.interop import ConfigError, WeightsError, from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
@@ -116,14 +117,7 @@ def test_gradients(ours, theirs, token_ids, segment_ids):
         names = ("is_real", "segment_ids") if model is ours else ("attention_mask", "token_type_ids")
         answers = outputs(model(token_ids, **dict(zip(names, (IS_REAL, segment_ids), strict=True))))
         sum(real(answer).log_softmax(dim=-1)[..., 1].sum() for answer in answers).backward()
-    # Their gradients stand in for weights, so that the same rules bring them into our order.
-    borrowed = random_model(type(theirs).__name__)
-    with torch.no_grad():
-        for parameter, source in zip(borrowed.parameters(), theirs.parameters(), strict=True):
-            parameter.copy_(torch.zeros_like(source) if source.grad is None else source.grad)
-    for (name, mine), other in zip(ours.named_parameters(), from_huggingface(borrowed).parameters(), strict=True):
-        gradient = torch.zeros_like(mine) if mine.grad is None else mine.grad  # of a pooler that nobody asks
-        torch.testing.assert_close(gradient, other, rtol=1e-9, atol=1e-9, msg=lambda m, name=name: f"{name}: {m}")
+    assert_same_gradients(ours, theirs)
 
 
 def test_padding_values_never_matter(ours, token_ids, segment_ids):
@@ -144,9 +138,7 @@ def test_positions_count_real_tokens_so_padding_may_stand_on_the_left(token_ids)
 
 def test_there_and_back(ours, theirs):
     config, tensors = to_huggingface(ours)
-    expected = theirs.state_dict()
-    assert set(tensors) == set(expected)
-    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+    assert_same_tensors(tensors, theirs.state_dict())
     known = {"architectures": [type(theirs).__name__], "attention_probs_dropout_prob": 0, "dtype": "float64"}
     described = theirs.config.to_dict() | known
     described = json.loads(json.dumps(described))  # keys of ids are words in JSON

@@ -6,6 +6,7 @@ import pytest
 import torch
 import transformers
 
+from tests.interop.oracles import assert_same_gradients, assert_same_tensors, assert_same_tokens, padded
 from ttutor.cache import DecoderCache
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
@@ -46,13 +47,6 @@ def token_ids():
     return torch.randint(VOCAB, (3, 7))
 
 
-def padded(side: str) -> torch.Tensor:
-    """Which tokens of three rows of seven are real, with the padding on one side."""
-    n_real = torch.tensor([[7], [4], [1]])
-    place = torch.arange(7)
-    return place < n_real if side == "right" else place >= 7 - n_real
-
-
 def test_logits_and_every_hidden_state(ours, theirs, token_ids):
     expected = theirs(token_ids, output_hidden_states=True)
     with capture(ours, "embeddings", "decoder.layers.*", "decoder.final_norm") as seen:
@@ -68,14 +62,7 @@ def test_gradients(ours, theirs, token_ids):
         model.zero_grad()
         logits = model(token_ids) if model is ours else model(token_ids).logits
         logits.log_softmax(dim=-1)[..., 5].sum().backward()
-    # Their gradients stand in for weights, so that the same rules bring them into our order.
-    borrowed = transformers.GPT2LMHeadModel(theirs.config).double()
-    with torch.no_grad():
-        for parameter, source in zip(borrowed.parameters(), theirs.parameters(), strict=True):
-            parameter.copy_(source.grad)
-    gradients = from_huggingface(borrowed)
-    for (name, mine), other in zip(ours.named_parameters(), gradients.parameters(), strict=True):
-        torch.testing.assert_close(mine.grad, other, rtol=1e-9, atol=1e-9, msg=lambda m, name=name: f"{name}: {m}")
+    assert_same_gradients(ours, theirs)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -109,15 +96,12 @@ def test_greedy_continuations_token_by_token(ours, theirs, token_ids):
         token_ids, attention_mask=is_real.long(), max_new_tokens=9, do_sample=False, pad_token_id=END
     )
     found = greedy_search(ours, token_ids, is_real=is_real, eos_id=END, max_new_tokens=9)
-    for hypothesis, row in zip(found, expected[:, 7:].tolist(), strict=True):
-        assert list(hypothesis.token_ids) == row[: row.index(END) if END in row else None]
+    assert_same_tokens(found, expected[:, 7:].tolist(), END)
 
 
 def test_there_and_back(ours, theirs):
     config, tensors = to_huggingface(ours)
-    expected = theirs.state_dict()
-    assert set(tensors) == set(expected)
-    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+    assert_same_tensors(tensors, theirs.state_dict())
     assert all(getattr(theirs.config, name) == value for name, value in config.items() if name.startswith("n_"))
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 
 import pytest
@@ -10,7 +9,7 @@ import torch
 import transformers
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from tests.interop.oracles import with_precise_norms
+from tests.interop.oracles import assert_same_gradients, assert_same_tensors, with_precise_norms
 from ttutor.cache import DecoderCache
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
@@ -99,14 +98,7 @@ def test_gradients(ours, theirs, source_ids, target_ids):
         model.zero_grad()
         logits = model(source_ids, target_ids) if model is ours else answer(model, source_ids, target_ids).logits
         logits.log_softmax(dim=-1)[..., 5].sum().backward()
-    # Their gradients stand in for weights, so that the same rules bring them into our order.
-    borrowed = copy.deepcopy(theirs)
-    with torch.no_grad():
-        for parameter, source in zip(borrowed.parameters(), theirs.parameters(), strict=True):
-            parameter.copy_(source.grad)
-    gradients = from_huggingface(borrowed)
-    for (name, mine), other in zip(ours.named_parameters(), gradients.parameters(), strict=True):
-        torch.testing.assert_close(mine.grad, other, rtol=1e-9, atol=1e-9, msg=lambda m, name=name: f"{name}: {m}")
+    assert_same_gradients(ours, theirs)
 
 
 @pytest.mark.parametrize("side", ["left", "right"])
@@ -145,9 +137,7 @@ def test_greedy_answers_token_by_token(ours, theirs, source_ids):
 
 def test_there_and_back(ours, theirs):
     config, tensors = to_huggingface(ours)
-    expected = theirs.state_dict()
-    assert set(tensors) == set(expected)
-    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+    assert_same_tensors(tensors, theirs.state_dict())
     again = transformers.T5Config(**config).to_dict()
     described = theirs.config.to_dict()
     for name in {*SIZES, "num_decoder_layers", "feed_forward_proj", "scale_decoder_outputs", "dense_act_fn"}:

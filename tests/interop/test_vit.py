@@ -10,6 +10,7 @@ import transformers
 from safetensors.torch import load_file, save_file
 from torch import nn
 
+from tests.interop.oracles import assert_same_gradients, assert_same_tensors
 from ttutor.inside import capture
 from ttutor.interop import ConfigError, WeightsError, from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig, with_image_size
@@ -83,14 +84,7 @@ def test_gradients_of_weights_and_pixels(ours, theirs, images):
         model.zero_grad()
         output(model(pixel)).log_softmax(dim=-1)[..., 1].sum().backward()
     torch.testing.assert_close(pixels[0].grad, pixels[1].grad, rtol=1e-9, atol=1e-9)
-    # Their gradients stand in for weights, so that the same rules bring them into our order.
-    borrowed = random_model(type(theirs).__name__)
-    with torch.no_grad():
-        for parameter, source in zip(borrowed.parameters(), theirs.parameters(), strict=True):
-            parameter.copy_(torch.zeros_like(source) if source.grad is None else source.grad)
-    for (name, mine), other in zip(ours.named_parameters(), from_huggingface(borrowed).parameters(), strict=True):
-        gradient = torch.zeros_like(mine) if mine.grad is None else mine.grad  # of a pooler that nobody asks
-        torch.testing.assert_close(gradient, other, rtol=1e-9, atol=1e-9, msg=lambda m, name=name: f"{name}: {m}")
+    assert_same_gradients(ours, theirs)
 
 
 @pytest.mark.parametrize("image_size", [10, 25])
@@ -104,9 +98,7 @@ def test_images_of_another_size(image_size):
 def test_there_and_back_with_the_names_of_files(ours, theirs, tmp_path):
     config, tensors = to_huggingface(ours)
     theirs.save_pretrained(tmp_path)
-    expected = load_file(tmp_path / "model.safetensors")
-    assert set(tensors) == set(expected)
-    assert all(torch.equal(tensors[name], expected[name]) for name in expected)
+    assert_same_tensors(tensors, load_file(tmp_path / "model.safetensors"))
     described = json.loads((tmp_path / "config.json").read_text())
     assert config == {name: described[name] for name in config}
 

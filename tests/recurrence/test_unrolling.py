@@ -6,7 +6,7 @@ from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from tests.recurrence.torch_twins import our_gradients, torch_twin, twin_gradients
 from ttutor.efficient import count_operations
-from ttutor.recurrence import GRUCell, LSTMCell, RecurrentEncoder, RNNCell, hidden_of, keep_where, unroll
+from ttutor.recurrence import GRUCell, LSTMCell, RecurrentEncoder, RNNCell, hidden_of, unroll
 from ttutor.shapes import ShapeError
 
 CELLS = [RNNCell, LSTMCell, GRUCell]
@@ -111,12 +111,6 @@ def test_an_empty_sequence_leaves_the_initial_state(cell):
     states = unroll(cell, torch.zeros(2, 0, 3, dtype=torch.float64))
     assert len(states) == 1
     assert hidden_of(states).shape == (2, 0, 5)
-
-
-def test_keeping_picks_rows():
-    new, old = torch.ones(2, 3), torch.zeros(2, 3)
-    (kept,) = keep_where(torch.tensor([False, True]), (new,), (old,))
-    assert kept.tolist() == [[0.0] * 3, [1.0] * 3]
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

@@ -136,8 +136,9 @@ def find_lengths(mask: Mask, key: Float[Tensor, "batch kv_heads keys d_head"]) -
         tensor([2, 3])
     """
     dense = mask.dense
-    is_padding = dense is not None and dense.shape == (key.shape[0], 1, 1, key.shape[-2])
-    if not is_padding or dense.device.type != "cpu" or torch.compiler.is_compiling():
+    if dense is None or dense.shape != (key.shape[0], 1, 1, key.shape[-2]):
+        return mask
+    if dense.device.type != "cpu" or torch.compiler.is_compiling():
         return mask
     if dense.all():
         return Mask(causal=mask.causal, window=mask.window, key_lengths=mask.key_lengths)

@@ -39,6 +39,7 @@ def efficient_attention(
         BackendError: the named backend does not exist or cannot run this call; the message says why, and what can.
 
     Example:
+        >>> import torch
         >>> query = torch.zeros(1, 1, 1, 2)  # asks for nothing in particular, so it gets the mean
         >>> key, value = torch.randn(1, 1, 4, 2), torch.arange(4.0).reshape(1, 1, 4, 1)
         >>> efficient_attention(query, key, value)

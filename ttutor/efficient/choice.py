@@ -104,7 +104,7 @@ RULES = {
         ),
         Rule(
             "eager",
-            "at these lengths the way back through plain products is a little faster",
+            "at these lengths the backward pass through plain products is a little faster",
             lambda call: call.needs_gradient and not call.has_dense and 24**2 <= call.area <= 48**2,
         ),
         Rule(
@@ -191,11 +191,7 @@ def choose_backend(
 
 
 def why_not(name: str, call: AttentionCall) -> str | None:
-    """Why a backend cannot run such a call; None if it can.
-
-    Raises:
-        BackendError: there is no backend of this name.
-    """
+    """Why a backend cannot run such a call; None if it can."""
     if name not in BACKENDS:
         raise BackendError(f'backend must be "auto" or one of {list(BACKENDS)}, but is {name!r}')
     return BACKENDS[name].why_not(call)

@@ -7,6 +7,7 @@ their own, `FavorFeatures` make one that is $e^{q^\top k}$ on average.
 
 import math
 from collections.abc import Callable
+from functools import partial
 from typing import NamedTuple
 
 import torch
@@ -39,9 +40,6 @@ def elu_features(inputs: Float[Tensor, "batch heads tokens d_head"], scale: floa
     Args:
         inputs: queries or keys.
         scale: queries and keys are multiplied by its root each; 1 when left out, as in the paper.
-
-    Raises:
-        ValueError: the scale is negative.
 
     Example:
         >>> elu_features(torch.tensor([[[[-1.0, 0.0, 2.0]]]])).values
@@ -88,17 +86,15 @@ class FavorFeatures:
             d_head: width of queries and keys.
             generator: where the chance comes from.
             orthogonal: False draws them independently, which shows what orthogonality is worth.
-
-        Raises:
-            ValueError: there would be no feature.
         """
         if n_features < 1 or d_head < 1:
             raise ValueError(f"n_features and d_head must be at least 1, but {n_features=} and {d_head=}")
-        n_groups, form = -(-n_features // d_head), {"dtype": torch.float64, "device": generator.device}
-        drawn = torch.randn(n_groups, d_head, d_head, generator=generator, **form)
+        shape = (-(-n_features // d_head), d_head, d_head)
+        draw = partial(torch.randn, shape, generator=generator, dtype=torch.float64, device=generator.device)
+        drawn = draw()
         if orthogonal:
             lengths = torch.linalg.vector_norm(drawn, dim=-1, keepdim=True)
-            basis, triangle = torch.linalg.qr(torch.randn(drawn.shape, generator=generator, **form))
+            basis, triangle = torch.linalg.qr(draw())
             signs = torch.diagonal(triangle, dim1=-2, dim2=-1).sign()  # without them not every turn is as likely
             drawn = lengths * basis * rearrange(signs, "groups columns -> groups 1 columns")
         return cls(rearrange(drawn, "groups rows d_head -> (groups rows) d_head")[:n_features])
@@ -109,10 +105,6 @@ class FavorFeatures:
         Args:
             inputs: queries or keys.
             scale: of the scores whose exponential is meant; $1/\sqrt{d_\mathrm{head}}$ when left out.
-
-        Raises:
-            ShapeError: the inputs are not as wide as the directions.
-            ValueError: the scale is negative.
         """
         n_features, d_head = self.directions.shape
         check_shapes({"d_head": d_head}, inputs=(inputs, "batch heads tokens d_head"))

@@ -48,11 +48,7 @@ def flex_attention(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries d_value"]:
-    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, compiled by FlexAttention.
-
-    Raises:
-        BackendError: there is dropout.
-    """
+    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, compiled by FlexAttention."""
     from torch.nn.attention.flex_attention import create_block_mask
 
     if dropout > 0:
@@ -93,8 +89,9 @@ def _rule(structure: Mask, shape: tuple[int, int, int, int]) -> Callable[..., Te
         conditions.append(lambda row, head, query, key: key <= query + offset)
     if structure.window is not None:
         conditions.append(lambda row, head, query, key: (query + offset - key).abs() < structure.window)
-    if structure.key_lengths is not None:
-        conditions.append(lambda row, head, query, key: key < structure.key_lengths[row])
+    lengths = structure.key_lengths
+    if lengths is not None:
+        conditions.append(lambda row, head, query, key: key < lengths[row])
     if structure.dense is not None:
         dense = structure.dense.expand(shape)
         conditions.append(lambda row, head, query, key: dense[row, head, query, key])

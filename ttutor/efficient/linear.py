@@ -73,10 +73,6 @@ def linear_attention(
         scale: handed to the feature map.
         feature_map: makes features of queries and of keys.
 
-    Raises:
-        BackendError: there is a window, a bias, dropout, or a mask that differs between queries or heads.
-        ShapeError: the tensors' axes do not fit together.
-
     Example:
         >>> query = torch.zeros(1, 1, 1, 2)  # equally near to all keys that are alike
         >>> linear_attention(query, torch.ones(1, 1, 4, 2), torch.arange(4.0).reshape(1, 1, 4, 1))
@@ -117,9 +113,6 @@ def linear_weights(
     Args:
         query, key, mask, causal, window: as for `ttutor.attention.attention_weights`.
         scale, feature_map: as for `linear_attention`.
-
-    Raises:
-        ShapeError: the tensors' axes do not fit together, or the mask does not broadcast to the weights.
 
     Example:
         >>> linear_weights(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3), causal=True)

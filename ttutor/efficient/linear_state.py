@@ -62,9 +62,6 @@ def linear_attention_recurrent(
     Returns:
         What each new token receives, and the state after the last.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-
     Example:
         >>> from ttutor.efficient.linear import linear_attention
         >>> q, k, v = torch.randn(3, 1, 2, 5, 4)

@@ -41,9 +41,6 @@ class SelectiveStateSpace(nn.Module):
             out.
         n_taps: how many tokens the convolution sees.
 
-    Raises:
-        ValueError: a width is smaller than one.
-
     Example:
         >>> block = SelectiveStateSpace(d_model=8)
         >>> block(torch.randn(2, 5, 8)).shape
@@ -80,11 +77,7 @@ class SelectiveStateSpace(nn.Module):
             self.to_step.bias.copy_(first_steps + (-(-first_steps).expm1()).log())
 
     def forward(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
-        """Mix each token with all that came before it.
-
-        Raises:
-            ShapeError: the hidden vectors are not ``d_model`` wide.
-        """
+        """Mix each token with all that came before it."""
         return self.read(hidden)[0]
 
     def read(
@@ -95,9 +88,6 @@ class SelectiveStateSpace(nn.Module):
         Args:
             hidden: the new tokens.
             state: after the tokens before them; nothing came before when left out.
-
-        Raises:
-            ShapeError: the hidden vectors are not ``d_model`` wide, or the state is another block's.
         """
         check_shapes({"d_model": self.d_model}, hidden=(hidden, "batch tokens d_model"))
         state = self.initial_state(hidden) if state is None else state

@@ -1,4 +1,4 @@
-"""Counting what a computation does: multiply-adds, exponentials, the largest tensor, what is kept for the way back.
+"""Counting what a computation does: multiply-adds, exponentials, the largest tensor, what the backward pass needs.
 
 Nothing here is a formula for an algorithm. The function is run, and every operation that PyTorch carries out is looked
 at. Tensors on the ``meta`` device have a shape and no numbers; with them a count at length 100 000 is nearly as cheap
@@ -68,7 +68,7 @@ def count_operations(function: Callable[..., Any], *args: Any, backward: bool = 
         function: what to run; parameters of a module count as inputs.
         *args: its arguments.
         **kwargs: its keyword arguments.
-        backward: also run the way back, to all inputs that require a gradient, and count both together.
+        backward: also run the backward pass, to all inputs that require a gradient, and count both together.
 
     Raises:
         ValueError: there shall be a backward pass, but no input requires a gradient.
@@ -184,7 +184,7 @@ def _flop_formulas() -> dict[Any, Callable[..., int]]:
 
 
 class _Counting(TorchDispatchMode):
-    """Looks at every operation below autograd, so that the way back is seen too."""
+    """Looks at every operation below autograd, so that the backward pass is counted too."""
 
     def __init__(self, inputs: list[Tensor]) -> None:
         super().__init__()

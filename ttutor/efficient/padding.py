@@ -28,9 +28,6 @@ def real_keys(structure: Mask, key: Float[Tensor, "batch heads keys d_head"]) ->
         structure: its tensor must be the same for all queries and heads.
         key: the keys.
 
-    Raises:
-        ShapeError: the mask does not fit the keys.
-
     Example:
         >>> import torch
         >>> real_keys(Mask(key_lengths=torch.tensor([1, 3])), torch.zeros(2, 1, 3, 4))

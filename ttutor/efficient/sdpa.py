@@ -67,8 +67,9 @@ def sdpa_attention(
     """
     structure = both(mask, Mask(causal=causal, window=window))
     form = mask_form(call_of(query, key, value, structure, bias=bias))
-    if form == "rows":
-        return _row_by_row(query, key, value, structure, scale=scale, dropout=dropout)
+    if form == "rows" and structure.key_lengths is not None:
+        lengths = structure.key_lengths.clamp(0, key.shape[-2])
+        return _row_by_row(query, key, value, lengths, structure.causal, scale=scale, dropout=dropout)
     is_causal = form == "causal"
     allowed = _drawn(structure, query, key, bias) if form == "table" else None
     return torch.nn.functional.scaled_dot_product_attention(
@@ -104,7 +105,8 @@ def _row_by_row(
     query: Float[Tensor, "batch heads queries d_head"],
     key: Float[Tensor, "batch kv_heads keys d_head"],
     value: Float[Tensor, "batch kv_heads keys d_value"],
-    structure: Mask,
+    lengths: Int[Tensor, " batch"],
+    causal: bool,
     *,
     scale: float | None,
     dropout: float,
@@ -115,7 +117,7 @@ def _row_by_row(
     themselves: two calls, neither of which needs a mask.
     """
     rows = []
-    stretches = _stretches(structure.key_lengths.clamp(0, key.shape[-2]))
+    stretches = _stretches(lengths)
     counts = [count for count, _ in stretches]  # one split, not many slices: each of those would have a whole gradient
     for (_, length), q, k, v in zip(
         stretches, query.split(counts), key.split(counts), value.split(counts), strict=True
@@ -124,7 +126,7 @@ def _row_by_row(
         if length == 0:  # nothing to see: a product over no keys, whose result and gradients are zeros
             rows.append(eager_attention(q, k, v))
             continue
-        n_inside = length if structure.causal else 0
+        n_inside = length if causal else 0
         parts = [
             sdpa_attention(part, k, v, causal=is_inside, scale=scale, dropout=dropout)
             for part, is_inside in ((q[:, :, :n_inside], True), (q[:, :, n_inside:], False))

@@ -68,11 +68,6 @@ def sparse_attention(
         causal: look at no key after the query, global or not.
         bias: part of the protocol; must be left out.
 
-    Raises:
-        BackendError: there is a bias, or a mask with a window or one that differs between queries or heads.
-        ShapeError: the tensors' axes do not fit together.
-        ValueError: a size is out of range, or there are fewer rows of random blocks than blocks.
-
     Example:
         >>> from ttutor.efficient.sparse_masks import draw_random_blocks
         >>> tokens = torch.randn(1, 2, 1000, 8)

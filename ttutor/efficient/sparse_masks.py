@@ -29,9 +29,6 @@ def draw_random_blocks(
         generator: where the chance comes from.
         causal: draw only blocks up to the queries' own. The first ones then get fewer; -1 stands for none.
 
-    Raises:
-        ValueError: a number is too small.
-
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> draw_random_blocks(12, block_size=4, n_random=2, generator=generator, causal=True)[0]
@@ -65,9 +62,6 @@ def sparse_mask(
         n_queries, n_keys: as for `ttutor.masks.causal_mask`; the last query is aligned with the last key.
         window, n_global, random_blocks, block_size, causal: as for `ttutor.efficient.sparse.sparse_attention`.
         device: where the mask shall live.
-
-    Raises:
-        ValueError: a size is out of range, or there are fewer rows of random blocks than blocks.
 
     Example:
         >>> sparse_mask(5, window=1, n_global=1).int()

@@ -54,9 +54,6 @@ def discretise(
         rate: $A$, the diagonal of it; negative, so that the state fades.
         write: $B$.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-
     Example:
         >>> step, rate, write = torch.ones(1, 1, 1), -torch.ones(1, 1), torch.ones(1, 1, 1)
         >>> remains, added = discretise(step, rate, write)
@@ -86,9 +83,6 @@ def selective_loop(
     Returns:
         $C_t^T h_t$ for every token, and the state after the last.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-
     Example:
         >>> ones = torch.ones(1, 3, 1)
         >>> memory, _ = selective_loop(ones, Selection(ones, -ones[0, :1], ones, ones))
@@ -114,9 +108,6 @@ def selective_scan(
     Arguments and results are those of `selective_loop`. Gu and Dao (2023), section 3.3.2.
 
     Differs from the paper: its program keeps the states in a GPU's fast memory; here each round writes all of them.
-
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)
@@ -151,9 +142,6 @@ def selective_matrix(selection: Selection) -> Float[Tensor, "batch d_inner queri
 
     Args:
         selection: the steps.
-
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
 
     Example:
         >>> ones = torch.ones(1, 3, 1)

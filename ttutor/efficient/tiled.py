@@ -62,9 +62,6 @@ def tiled_attention(
 
     Dao et al. (2022), algorithms 1 and 4. Tiles that a causal mask, a window or the rows' lengths hide are left out.
 
-    Raises:
-        BackendError: there is dropout, or a bias that wants a gradient.
-
     Example:
         >>> tiled_attention(torch.zeros(1, 4, 1, 2), torch.randn(1, 2, 3, 2), torch.ones(1, 2, 3, 5)).shape
         torch.Size([1, 4, 1, 5])

@@ -1,8 +1,8 @@
 """Our own fused kernel for NVIDIA GPUs: FlashAttention-2 (Dao 2023), forward and backward, in Triton.
 
-Here stands what leads to the kernel: the public function, and what it refuses. `ttutor.efficient.triton_launch` has the
-operators by which PyTorch differentiates and compiles the call, `ttutor.efficient.triton_kernels` the kernels. Nothing
-imports Triton before one is launched.
+This module has the public function and what it refuses, `ttutor.efficient.triton_launch` the operators by which PyTorch
+differentiates and compiles the call, `ttutor.efficient.triton_kernels` the kernels. Triton is imported when the first
+kernel is launched.
 """
 
 import math

@@ -48,9 +48,6 @@ def window_attention(
 ) -> Float[Tensor, "batch heads queries d_value"]:
     """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, where there is a window.
 
-    Raises:
-        BackendError: there is no window, or a dense mask or a bias besides.
-
     Example:
         >>> tokens = torch.randn(1, 2, 1000, 8)
         >>> window_attention(tokens, tokens, tokens, causal=True, window=16).shape
@@ -64,14 +61,14 @@ def window_attention(
         )
     if query.shape[0] == 0 or query.shape[-2] == 0:  # nothing to be cut into blocks
         return eager_attention(query, key, value)
-    band = _Band(query.shape[-2], key.shape[-2], structure)
+    band = _Band(query.shape[-2], key.shape[-2], structure.window, structure.causal)
     attend = block_kernel(query)
     if structure.key_lengths is None:
         return band.run(attend, query, key, value, band.allowed(None, query.device), scale=scale, dropout=dropout)
     rows = []
     for row, n_real in enumerate(structure.key_lengths):  # rows of different lengths have different masks
-        tensors = (tensor[row : row + 1] for tensor in (query, key, value))
-        rows.append(band.run(attend, *tensors, band.allowed(n_real, query.device), scale=scale, dropout=dropout))
+        q, k, v = (tensor[row : row + 1] for tensor in (query, key, value))
+        rows.append(band.run(attend, q, k, v, band.allowed(n_real, query.device), scale=scale, dropout=dropout))
     return torch.cat(rows)
 
 
@@ -84,16 +81,24 @@ def block_kernel(query: Tensor) -> Callable[..., Tensor]:
 class _Band:
     """How the queries are cut into blocks, and which stretch of keys belongs to each."""
 
-    def __init__(self, n_queries: int, n_keys: int, structure: Mask) -> None:
-        window = min(structure.window, max(n_queries, n_keys) + 1)  # a wider one hides nothing more
-        self.n_queries, self.n_keys, self.window, self.causal = n_queries, n_keys, window, structure.causal
+    def __init__(self, n_queries: int, n_keys: int, window: int, causal: bool) -> None:
+        window = min(window, max(n_queries, n_keys) + 1)  # a wider one hides nothing more
+        self.n_queries, self.n_keys, self.window, self.causal = n_queries, n_keys, window, causal
         self.size = min(n_queries, max(64, window // 4))  # small blocks compute less beside the band, large ones faster
         self.n_blocks = -(-n_queries // self.size)
         self.before = window - 1
         self.width = self.before + self.size + (0 if self.causal else self.before)
         self.offset = n_keys - n_queries  # query i stands at key position i + offset
 
-    def run(self, attend, query: Tensor, key: Tensor, value: Tensor, allowed: Tensor, **options: object) -> Tensor:
+    def run(
+        self,
+        attend: Callable[..., Tensor],
+        query: Tensor,
+        key: Tensor,
+        value: Tensor,
+        allowed: Tensor,
+        **options: object,
+    ) -> Tensor:
         """All blocks in one call, as if each were a row of a batch."""
         batch = query.shape[0]
         filled = torch.nn.functional.pad(query, (0, 0, 0, self.n_blocks * self.size - self.n_queries))

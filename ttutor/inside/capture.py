@@ -21,11 +21,7 @@ class Captured(Mapping[str, Any]):
         self._calls: dict[str, list[Any]] = {name: [] for name in names}
 
     def calls(self, name: str) -> list[Any]:
-        """What the intermediate was in each call so far, the oldest first; empty if it did not occur.
-
-        Raises:
-            KeyError: the name was not asked for.
-        """
+        """What the intermediate was in each call so far, the oldest first; empty if it did not occur."""
         if name not in self._calls:
             raise KeyError(f"{name!r} is not among what is captured here: {', '.join(self._calls)}")
         return self._calls[name]

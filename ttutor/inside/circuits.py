@@ -29,9 +29,6 @@ def qk_circuit(attention: MultiHeadAttention, head: int) -> Float[Tensor, "d_mod
     Biases add terms that depend on the key alone (which matter) and on the query alone (which the softmax removes);
     rotary positions stand between the two factors and are left out.
 
-    Raises:
-        IndexError: there is no such head.
-
     Example:
         >>> _ = torch.manual_seed(0)
         >>> attention, hidden = MultiHeadAttention(d_model=6, n_heads=3, bias=False), torch.randn(1, 4, 6)
@@ -48,11 +45,7 @@ def qk_circuit(attention: MultiHeadAttention, head: int) -> Float[Tensor, "d_mod
 
 
 def ov_circuit(attention: MultiHeadAttention, head: int) -> Float[Tensor, "d_model d_model"]:
-    """What is carried over: a token's stream times this matrix is what the head writes per unit of weight on it.
-
-    Raises:
-        IndexError: there is no such head.
-    """
+    """What is carried over: a token's stream times this matrix is what the head writes per unit of weight on it."""
     _, _, to_value, to_output = _head_weights(attention, head)
     return einsum(to_value, to_output, "d_head read, written d_head -> read written")
 
@@ -65,9 +58,6 @@ def head_writes(
     Args:
         attention: the layer.
         context: its captured ``context``.
-
-    Raises:
-        ShapeError: the context is not this layer's.
     """
     sizes = {"heads": attention.n_heads, "d_head": attention.d_head}
     check_shapes(sizes, context=(context, "batch heads queries d_head"))
@@ -86,9 +76,6 @@ def composition_score(
     Elhage et al. (2021), on models of two layers. With an earlier `ov_circuit` ``A``, the later head's ``B`` is its
     `qk_circuit` for its queries, the transpose of that for its keys, its `ov_circuit` for its values. Unrelated
     matrices do not score zero: compare with random ones of the same sizes.
-
-    Raises:
-        ShapeError: the matrices cannot be multiplied.
     """
     check_shapes(earlier=(earlier, "read between"), later=(later, "between further"))
     both = einsum(earlier, later, "read between, between further -> read further")
@@ -114,27 +101,25 @@ def change_basis(
         kv_head: a key/value head; the query heads that share it change with it.
         query_key: the invertible matrix $M$.
         value_output: the invertible matrix $N$.
-
-    Raises:
-        IndexError: there is no such head.
-        ShapeError: a matrix is not ``d_head`` by ``d_head``.
     """
     _check_head(kv_head, attention.n_kv_heads)
     for name, matrix in (("query_key", query_key), ("value_output", value_output)):
         if matrix is not None:
             check_shapes({"d_head": attention.d_head}, **{name: (matrix, "d_head d_head")})
     group = attention.n_heads // attention.n_kv_heads
-    inverses = [None if matrix is None else matrix.inverse() for matrix in (query_key, value_output)]  # or nothing
-    for head in range(kv_head * group, (kv_head + 1) * group):
-        if query_key is not None:
-            _multiply(attention.to_query, head, query_key)
-        if value_output is not None:
-            read = attention.to_output.weight[:, head * attention.d_head : (head + 1) * attention.d_head]
-            read.copy_(einsum(read, inverses[1], "d_model old, new old -> d_model new"))
+    heads = range(kv_head * group, (kv_head + 1) * group)
     if query_key is not None:
-        _multiply(attention.to_key, kv_head, rearrange(inverses[0], "old new -> new old"))
+        inverse = query_key.inverse()  # fails before anything is changed
     if value_output is not None:
+        inverse_value = value_output.inverse()
+        for head in heads:
+            read = attention.to_output.weight[:, head * attention.d_head : (head + 1) * attention.d_head]
+            read.copy_(einsum(read, inverse_value, "d_model old, new old -> d_model new"))
         _multiply(attention.to_value, kv_head, value_output)
+    if query_key is not None:
+        for head in heads:
+            _multiply(attention.to_query, head, query_key)
+        _multiply(attention.to_key, kv_head, rearrange(inverse, "old new -> new old"))
 
 
 def _multiply(projection: nn.Linear, head: int, matrix: Tensor) -> None:

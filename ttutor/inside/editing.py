@@ -29,9 +29,6 @@ def key_covariance(keys: Float[Tensor, "... d_in"], *, ridge: float = 0.0) -> Fl
     Args:
         keys: captured inputs of the layer, such as ``"....feed_forward.narrow.input"`` over much text.
         ridge: needed where features are always zero or inputs are fewer than features.
-
-    Raises:
-        ShapeError: the keys have no axis before ``d_in``.
     """
     check_shapes(keys=(keys, "... samples d_in"))
     samples = rearrange(keys, "... d_in -> (...) d_in")
@@ -52,10 +49,6 @@ def rank_one_edit(
         key: the layer's input that shall be answered anew.
         value: the answer, without the layer's bias.
         covariance: how other inputs are distributed, from `key_covariance`.
-
-    Raises:
-        ShapeError: the sizes do not fit together.
-        ValueError: the covariance is not positive definite, or the key is zero.
 
     Example:
         >>> weight, key, value = torch.zeros(2, 3), torch.tensor([0.0, 2.0, 0.0]), torch.tensor([4.0, 6.0])
@@ -131,9 +124,6 @@ def find_value(
         learning_rate: its step size.
 
     Differs from the paper: without its second term, which keeps the model's idea of the subject; add one to the loss.
-
-    Raises:
-        ValueError: the name matches nothing or several intermediates, or the loss does not depend on it.
     """
     with torch.no_grad(), capture(model, name) as seen:
         loss()

@@ -38,10 +38,6 @@ def weight_on(
         wanted: for each query, the keys of interest. With ``token_ids == sep_id``, say, repeated for each query, it is
             how much goes to separators (Clark et al. 2019, section 3.2).
 
-    Raises:
-        ShapeError: the axes do not fit together.
-        ValueError: no query wants any key.
-
     Example:
         >>> weights = torch.tensor([[[[1.0, 0.0], [0.4, 0.6]]]])
         >>> weight_on(weights, torch.tensor([[[False, False], [True, False]]]))
@@ -73,10 +69,6 @@ def induction_score(
 
     In ``A B ... A`` the query is the second ``A`` and the wanted key is ``B``: a model that looks there can copy what
     it finds. Olsson et al. (2022) call it prefix matching and measure it on random tokens that repeat.
-
-    Raises:
-        ShapeError: weights and ids do not fit together.
-        ValueError: no token occurs twice.
     """
     check_shapes(weights=(weights, "... batch heads tokens tokens"), token_ids=(token_ids, "batch tokens"))
     position = _positions(weights)

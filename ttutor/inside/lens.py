@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any, cast
 
 import torch
 from einops import rearrange
@@ -19,9 +20,6 @@ Project = Callable[[Tensor], Tensor]
 
 def stack_of(model: nn.Module) -> str:
     """The name of the stack of layers whose result a model projects: its last part that has a final norm.
-
-    Raises:
-        ValueError: the model has no stack with ``layers`` and ``final_norm``.
 
     Example:
         >>> from ttutor.transformer import Transformer, TransformerConfig
@@ -43,9 +41,6 @@ def residual_stream(
         model: a model of ours.
         inputs, options: what the model is called with.
         stack: name of the stack, such as ``"encoder"``; found by `stack_of` when left out.
-
-    Raises:
-        ValueError: the model has no such stack.
     """
     prefix = _prefix(model, stack)
     with capture(model, f"{prefix}layers.0.input", f"{prefix}layers.*") as seen:
@@ -68,9 +63,6 @@ def read_out(
         stack: name of the stack; found by `stack_of` when left out.
         project: from hidden vectors to logits, such as ``model.head`` of a masked language model or
             ``model.classifier`` of a ViT; the method ``model.project`` when left out.
-
-    Raises:
-        ValueError: the model has no method ``project`` and none was given, or it has no such stack.
     """
     return _project(model, project)(model.get_submodule(f"{_prefix(model, stack)}final_norm")(hidden))
 
@@ -88,9 +80,6 @@ def logit_lens(
         model: a model of ours, in evaluation mode.
         inputs, options: what the model is called with.
         stack, project: as for `read_out`.
-
-    Raises:
-        ValueError: the model has no such stack, or no method ``project`` and none was given.
 
     Example:
         >>> from ttutor.transformer import Transformer, TransformerConfig
@@ -117,7 +106,7 @@ def residual_writes(
             follows the sum, the stream is rescaled at every sublayer and is no sum of writes.
     """
     prefix = _prefix(model, stack)
-    layers = model.get_submodule(f"{prefix}layers")
+    layers = cast(nn.ModuleList, model.get_submodule(f"{prefix}layers"))
     arounds = [f"{prefix}layers.{name}" for name, part in layers.named_modules() if isinstance(part, PreNorm)]
     first, last = f"{prefix}layers.0.input", f"{prefix}layers.{len(layers) - 1}"
     with capture(model, first, last, *(f"{name}.dropout" for name in arounds)) as seen:
@@ -165,7 +154,7 @@ def logit_attribution(
     for name, write in writes.items():
         check_shapes(token_ids=(token_ids, "batch tokens"), **{name: (write, "batch tokens d_model")})
     stream = torch.stack(list(writes.values())).sum(dim=0)
-    norm = model.get_submodule(f"{_prefix(model, stack)}final_norm")
+    norm: Any = model.get_submodule(f"{_prefix(model, stack)}final_norm")
     normalise, to_logits = _frozen(norm, stream), _project(model, project)
 
     def logit(hidden: Tensor) -> Tensor:
@@ -190,7 +179,7 @@ def _prefix(model: nn.Module, stack: str | None) -> str:
 def _project(model: nn.Module, project: Project | None) -> Project:
     if project is None and not hasattr(model, "project"):
         raise ValueError(f"{type(model).__name__} has no method `project`: give what maps hidden vectors to logits")
-    return model.project if project is None else project
+    return cast(Project, model.project) if project is None else project
 
 
 def _add_up(parts: dict[str, Tensor], whole: Tensor) -> bool:
@@ -199,7 +188,7 @@ def _add_up(parts: dict[str, Tensor], whole: Tensor) -> bool:
     return bool((torch.stack(list(parts.values())).sum(dim=0) - whole).abs().max() <= tolerance)
 
 
-def _frozen(norm: nn.Module, stream: Tensor) -> Callable[[Tensor], Tensor]:
+def _frozen(norm: LayerNorm | RMSNorm | nn.Identity, stream: Tensor) -> Callable[[Tensor], Tensor]:
     """The norm as a linear map: as it acts on this stream, with its divisor held fixed."""
     if isinstance(norm, nn.Identity):
         return norm

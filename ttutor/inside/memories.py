@@ -65,10 +65,6 @@ def top_inputs(coefficients: Float[Tensor, "batch tokens d_ff"], key: int, n: in
 
     Geva et al. (2021), section 3, read what such inputs have in common. Padding should be set to minus infinity first.
 
-    Raises:
-        ShapeError: the coefficients do not have the three axes.
-        IndexError: there is no such key.
-
     Example:
         >>> import torch
         >>> top_inputs(torch.tensor([[[0.5], [2.0]], [[1.0], [0.0]]]), key=0, n=2)

@@ -28,11 +28,6 @@ def patch(model: nn.Module, replacements: Mapping[str, Replacement]) -> Iterator
             what the model computed to what it shall go on with. Patched attention weights are used as they are,
             without dropout. Where patches meet at one place, the one opened later has the last word.
 
-    Raises:
-        ValueError: a name matches nothing.
-        ShapeError: a replacement has another shape than what it replaces.
-        TypeError: it has another dtype, or is no tensor.
-
     Example:
         >>> from ttutor.encoder import Encoder
         >>> encoder, hidden = Encoder(d_model=8, n_heads=2, d_ff=16, n_layers=1, norm="pre"), torch.randn(1, 5, 8)
@@ -82,11 +77,6 @@ def ablate(
         tokens: only these positions (rows, of the weights).
         by: what stands there instead: ``"zero"``; ``"mean"``, the mean over batch and tokens in this very run; or a
             tensor that broadcasts, such as a mean over other data.
-
-    Raises:
-        ValueError: a name matches nothing, heads are asked of something without heads, or ``by`` is unknown.
-        ShapeError: ``by`` does not broadcast to what it replaces.
-        IndexError: there are not so many heads or tokens.
 
     Example:
         >>> from ttutor.encoder import Encoder

@@ -26,11 +26,7 @@ class LinearProbe:
         return scores.argmax(dim=-1)
 
     def accuracy(self, hidden: Float[Tensor, "samples d_model"], labels: Int[Tensor, " samples"]) -> float:
-        """The share of hidden vectors whose label is right.
-
-        Raises:
-            ShapeError: there are not as many labels as hidden vectors.
-        """
+        """The share of hidden vectors whose label is right."""
         check_shapes(hidden=(hidden, "samples d_model"), labels=(labels, "samples"))
         return (self(hidden) == labels).double().mean().item()
 
@@ -49,10 +45,6 @@ def fit_probe(
         labels: 0 to ``n_labels - 1``.
         n_labels: how many labels there are.
         ridge: the $\lambda$, in units of the features' mean variance; more of it, less capacity.
-
-    Raises:
-        ShapeError: there are not as many labels as hidden vectors.
-        ValueError: a label is out of range, the ridge is not positive, or a hidden vector is not finite.
 
     Example:
         >>> hidden = torch.tensor([[0.0, 1.0], [0.2, 0.0], [1.0, 1.0], [0.9, 0.0]])
@@ -88,9 +80,6 @@ def control_labels(
         types: what each sample is an occurrence of, such as its token id.
         labels: the real labels, whose distribution the random ones follow.
         generator: where chance comes from.
-
-    Raises:
-        ShapeError: there are not as many types as labels.
     """
     check_shapes(types=(types, "samples"), labels=(labels, "samples"))
     distinct, which = types.unique(return_inverse=True)
@@ -137,11 +126,6 @@ def probe(
         is_train: which samples the probes are fitted on.
         generator: draws the control labels.
         ridge: as for `fit_probe`.
-
-    Raises:
-        ShapeError: the samples differ in number.
-        TypeError: ``is_train`` is not bool.
-        ValueError: no sample is held out, or none is trained on, or no held-out type occurs in training.
     """
     check_shapes(
         hidden=(hidden, "samples d_model"),
@@ -158,11 +142,11 @@ def probe(
     if not torch.isin(types[~is_train], types[is_train]).any():
         raise ValueError("no type of a held-out sample occurs in training, so the control task cannot be learnt")
     n_labels = int(labels.max()) + 1
-    accuracies = [
+    accuracy, control_accuracy = (
         fit_probe(hidden[is_train], wanted[is_train], n_labels, ridge=ridge).accuracy(
             hidden[~is_train], wanted[~is_train]
         )
         for wanted in (labels, control_labels(types, labels, generator))
-    ]
+    )
     commonest = labels[is_train].bincount().argmax()
-    return ProbeResult(*accuracies, majority=(labels[~is_train] == commonest).double().mean().item())
+    return ProbeResult(accuracy, control_accuracy, (labels[~is_train] == commonest).double().mean().item())

@@ -25,10 +25,6 @@ def attention_rollout(
         weights: of all layers, the first layer first, as ``capture(...).stack()`` gives them.
         residual: share of the residual connection; the paper takes one half.
 
-    Raises:
-        ShapeError: the weights do not have the five axes, or queries and keys differ in number.
-        ValueError: the share lies outside 0 to 1.
-
     Example:
         >>> uniform = torch.full((1, 1, 2, 4, 4), 0.25)
         >>> attention_rollout(uniform)[0, 0]

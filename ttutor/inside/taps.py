@@ -39,15 +39,12 @@ Tap = Callable[[Any], Any]
 class Site(NamedTuple):
     """A module and which of its intermediates is meant: ``input``, ``output`` or one of `ATTENTION_PARTS`."""
 
-    module: nn.Module
+    module: Any  # an nn.Module, whose attributes no type checker knows
     part: str
 
 
 def intermediates(model: nn.Module, pattern: str = "**") -> list[str]:
     """The names of all intermediates of a model that match a pattern.
-
-    Raises:
-        ValueError: nothing matches; the message lists similar names.
 
     Example:
         >>> from ttutor.encoder import Encoder
@@ -64,11 +61,7 @@ def intermediates(model: nn.Module, pattern: str = "**") -> list[str]:
 
 
 def find_sites(model: nn.Module, *patterns: str) -> dict[str, Site]:
-    """The sites that match any of the patterns, by name, in the order of the patterns and then of the model.
-
-    Raises:
-        ValueError: a pattern matches nothing; the message lists similar names.
-    """
+    """The sites that match any of the patterns, by name, in the order of the patterns and then of the model."""
     sites = _all_sites(model)
     found: dict[str, Site] = {}
     for pattern in patterns:

@@ -56,10 +56,6 @@ def activation_patching(model: nn.Module, source: Measure, target: Measure, *nam
         target: the same for the other text.
         names: intermediates whose second-last axis is that of the tokens, such as ``"decoder.layers.*"``.
         window: how many neighbouring names are put in together, around the row's own.
-
-    Raises:
-        ValueError: a name matches nothing, or the window is below one.
-        ShapeError: the runs have different lengths.
     """
     with torch.no_grad():
         with capture(model, *names) as seen:
@@ -81,9 +77,6 @@ def causal_trace(
         corruption: what spoils the run, as for `patch`. It must do the same at each run: draw the noise beforehand.
         names: intermediates whose second-last axis is that of the tokens, such as ``"decoder.layers.*"``.
         window: how many neighbouring names are restored together; the paper takes 10 for sublayers, 1 for whole layers.
-
-    Raises:
-        ValueError: a name matches nothing, or the window is below one.
 
     Example:
         >>> from ttutor.encoder import Encoder

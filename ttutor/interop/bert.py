@@ -6,7 +6,7 @@ are, a `BERTForPreTraining`, so that no tensor is lost.
 """
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor, nn
 
@@ -78,7 +78,7 @@ def _architecture(config: Mapping[str, Any]) -> type[nn.Module]:
     return ARCHITECTURES[named[0]]
 
 
-def describe(model: nn.Module) -> dict[str, Any]:
+def describe(model: Any) -> dict[str, Any]:
     """Their config of our model."""
     bert, _, _ = _places(model)
     theirs = next(name for name, ours in ARCHITECTURES.items() if isinstance(model, ours))
@@ -99,11 +99,14 @@ def describe(model: nn.Module) -> dict[str, Any]:
         "layer_norm_eps": 1e-12,
     }
     if isinstance(model, CLASSIFIERS):
-        described |= {"classifier_dropout": model.dropout.p, **class_names(model.classifier.out_features)}
+        described |= {
+            "classifier_dropout": model.dropout.p,
+            **class_names(cast(nn.Linear, model.classifier).out_features),
+        }
     return described
 
 
-def _check(model: nn.Module, bert: nn.Module, theirs: str) -> None:
+def _check(model: Any, bert: nn.Module, theirs: str) -> None:
     """Refuse what their class of that name has not, or has otherwise."""
     if not isinstance(bert, BERT):
         raise ConfigError(
@@ -143,7 +146,7 @@ def rules(model: nn.Module) -> Iterator[Rule]:
         yield from linear("cls.seq_relationship", "next_sentence")
 
 
-def _places(model: nn.Module) -> tuple[nn.Module, str, str]:
+def _places(model: Any) -> tuple[Any, str, str]:
     """The `BERT` of a model, and what stands before the names of its tensors: theirs and ours."""
     if isinstance(model, BERT):
         return model, "", ""

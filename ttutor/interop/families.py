@@ -31,8 +31,8 @@ class Family:
     model_type: str
     model: type[nn.Module] | tuple[type[nn.Module], ...]
     build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], nn.Module]
-    describe: Callable[[nn.Module], dict[str, Any]]
-    rules: Callable[[nn.Module], Iterable[Rule]]
+    describe: Callable[[Any], dict[str, Any]]
+    rules: Callable[[Any], Iterable[Rule]]
     normalise: Callable[[dict[str, Tensor]], dict[str, Tensor]] = lambda tensors: tensors
 
 
@@ -42,9 +42,6 @@ def agree(theirs: Mapping[str, Any], **demands: object) -> None:
     Args:
         theirs: the config.
         demands: the one value of each entry that our model supports.
-
-    Raises:
-        ConfigError: an entry has another value; all such entries are named.
 
     Example:
         >>> agree({"model_type": "gpt2", "add_cross_attention": True}, add_cross_attention=False)
@@ -69,9 +66,6 @@ def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str], *, 
         name: which entry.
         choices: our word for each of theirs.
         default: their word where the config does not mention the entry.
-
-    Raises:
-        ConfigError: we know no such word.
 
     Example:
         >>> choose({"activation_function": "gelu_new"}, "activation_function", {"gelu_new": "gelu_tanh"})

@@ -57,9 +57,6 @@ def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
 def to_huggingface(model: nn.Module) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The config and the tensors that `transformers` would have for one of our models.
 
-    Raises:
-        ConfigError: the model is of no family that they have, or has what theirs has not.
-
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
         >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
@@ -88,7 +85,7 @@ def save_huggingface(model: nn.Module, folder: str | Path) -> Path:
 
 def _live(model: nn.Module) -> tuple[Mapping[str, Any], Mapping[str, Tensor]]:
     """Config and tensors of a model of `transformers` that is in memory."""
-    config = getattr(model, "config", None)
+    config: Any = getattr(model, "config", None)
     if not hasattr(config, "to_dict") or not hasattr(config, "model_type"):
         raise TypeError(f"expected a model of transformers or a folder, but came {type(model).__name__}")
     described = config.to_dict()

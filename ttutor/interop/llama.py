@@ -1,7 +1,7 @@
 """Llama in Hugging Face's form, and Mistral, which is a Llama with a sliding window."""
 
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, cast
 
 from torch import Tensor
 
@@ -61,16 +61,17 @@ def describe(model: Llama) -> dict[str, Any]:
     """Their config of our model."""
     config = model.config
     rotary: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
-    if config.rotary_scaling is not None:
-        rotary |= {"rope_type": "linear", "factor": config.rotary_scaling.factor}
-        if config.rotary_scaling.trained_len is not None:
+    scaling = cast(RotaryScaling | None, config.rotary_scaling)  # a mapping was replaced when the config was made
+    if scaling is not None:
+        rotary |= {"rope_type": "linear", "factor": scaling.factor}
+        if scaling.trained_len is not None:
             rotary |= {
                 "rope_type": "llama3",
-                "original_max_position_embeddings": config.rotary_scaling.trained_len,
-                "low_freq_factor": config.rotary_scaling.few_turns,
-                "high_freq_factor": config.rotary_scaling.many_turns,
+                "original_max_position_embeddings": scaling.trained_len,
+                "low_freq_factor": scaling.few_turns,
+                "high_freq_factor": scaling.many_turns,
             }
-    family = {"architectures": ["LlamaForCausalLM"]}
+    family: dict[str, Any] = {"architectures": ["LlamaForCausalLM"]}
     if config.window is not None:
         family = {
             "model_type": "mistral",
@@ -91,7 +92,7 @@ def describe(model: Llama) -> dict[str, Any]:
         "rope_parameters": rotary,
         # For versions of transformers before 5, which read these two instead.
         "rope_theta": config.rotary_base,
-        "rope_scaling": None if config.rotary_scaling is None else rotary,
+        "rope_scaling": None if scaling is None else rotary,
         "hidden_act": "silu",
         "tie_word_embeddings": config.tie_embeddings,
         # Their defaults are Llama's own marks, which another vocabulary has not.

@@ -127,9 +127,6 @@ def to_ours(rules: Iterable[Rule], theirs: Mapping[str, Tensor], expected: Mappi
         theirs: their tensors by name.
         expected: tensors of our model by name, for their shapes.
 
-    Raises:
-        WeightsError: tensors are missing, or belong nowhere, or have other sizes than the model; all are listed.
-
     Example:
         >>> theirs, ours = {"ln.weight": torch.ones(2)}, {"norm.gain": torch.zeros(2)}
         >>> to_ours(norm("ln", "norm", bias=False), theirs, ours)
@@ -140,7 +137,8 @@ def to_ours(rules: Iterable[Rule], theirs: Mapping[str, Tensor], expected: Mappi
         ttutor.interop.rules.WeightsError: these weights do not fit the model:
           missing: ln.bias
     """
-    rules, ours, used, faults = list(rules), {}, set(), []
+    ours: dict[str, Tensor] = {}
+    rules, used, faults = list(rules), set(), []
     for rule in rules:
         missing = [name for name in rule.theirs if name not in theirs]
         if missing:

@@ -30,9 +30,6 @@ def additive_weights(
         direction: the vector $v$ that turns the hidden layer into a score.
         is_real: which keys count (True = real); all when left out.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-
     Example:
         >>> q, k = torch.zeros(1, 1, 2), torch.tensor([[[2.0, 0.0], [0.0, 2.0], [2.0, 0.0]]])
         >>> additive_weights(q, k, torch.tensor([3.0, 0.0]))
@@ -79,11 +76,7 @@ class AdditiveAttention(nn.Module):
         is_real: Bool[Tensor, "batch keys"] | None = None,
         k: Float[Tensor, "batch keys d_head"] | None = None,
     ) -> Float[Tensor, "batch queries d_memory"]:
-        """The blend of the memory that each query receives; arguments as for `weights`.
-
-        Raises:
-            ShapeError: the tensors' axes do not fit together or have other widths than the module.
-        """
+        """The blend of the memory that each query receives; arguments as for `weights`."""
         weights = self.weights(query, memory, is_real, k)
         return einsum(weights, memory, "batch queries keys, batch keys d_memory -> batch queries d_memory")
 
@@ -101,9 +94,6 @@ class AdditiveAttention(nn.Module):
             memory: what is looked at.
             is_real: which vectors of the memory count (True = real); all when left out.
             k: ``to_key(memory)``, if it is at hand: it is the same at every step of a decoder.
-
-        Raises:
-            ShapeError: the tensors' axes do not fit together or have other widths than the module.
         """
         check_shapes(
             {"d_query": self.d_query, "d_memory": self.d_memory},

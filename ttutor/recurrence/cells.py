@@ -34,9 +34,6 @@ class RecurrentCell(nn.Module):
     Args:
         d_input: width of each input.
         d_model: width of each tensor of the state.
-
-    Raises:
-        ValueError: a width is smaller than one.
     """
 
     n_gates = 1  # what is computed from input and hidden vector at each step, the candidate included
@@ -78,9 +75,6 @@ class RNNCell(RecurrentCell):
             which is what `ttutor.recurrence.linear_scan` makes use of.
 
     Differs from the paper: Elman's units are logistic, ours tanh.
-
-    Raises:
-        ValueError: the activation is unknown, or a width is smaller than one.
 
     Example:
         >>> cell = RNNCell(d_input=3, d_model=4)

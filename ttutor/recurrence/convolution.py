@@ -33,10 +33,6 @@ def convolve(
         dilation: the distance between neighbouring taps.
         causal: look only at the token itself and to its left.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-        ValueError: the dilation is smaller than one, or a centred convolution has an even number of taps.
-
     Example:
         >>> hidden = torch.tensor([[[1.0], [10.0], [100.0]]])
         >>> convolve(hidden, torch.ones(3, 1, 1)).flatten()
@@ -65,9 +61,6 @@ def receptive_field(kernel_size: int, dilations: Sequence[int]) -> int:
         kernel_size: $k$, the number of taps of each layer.
         dilations: $\delta_l$, one for each layer.
 
-    Raises:
-        ValueError: there are no taps, or a dilation is smaller than one.
-
     Example:
         >>> receptive_field(3, [1] * 5), receptive_field(3, [1, 3, 9, 27, 81])
         (11, 243)
@@ -86,9 +79,6 @@ class Convolution(nn.Module):
         kernel_size: number of taps; odd unless causal.
         dilation: the distance between neighbouring taps.
         causal: look only at the token itself and to its left.
-
-    Raises:
-        ValueError: the dilation is smaller than one, or a centred convolution has an even number of taps.
 
     Example:
         >>> Convolution(3, 4, kernel_size=5)(torch.randn(2, 7, 3)).shape
@@ -110,11 +100,7 @@ class Convolution(nn.Module):
         hidden: Float[Tensor, "batch tokens d_input"],
         is_real: Bool[Tensor, "batch tokens"] | None = None,
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Mix neighbours; padding counts as the zeros beyond the ends.
-
-        Raises:
-            ShapeError: the tensors' axes do not fit together.
-        """
+        """Mix neighbours; padding counts as the zeros beyond the ends."""
         if is_real is not None:
             check_shapes(hidden=(hidden, "batch tokens d_input"), is_real=(is_real, "batch tokens"))
             hidden = hidden.masked_fill(~rearrange(is_real, "batch tokens -> batch tokens 1"), 0.0)
@@ -131,9 +117,6 @@ class ConvolutionEncoder(nn.Module):
         kernel_size: taps of each layer; odd unless causal.
         dilations: one for each layer: ``[1] * 5`` is contiguous, ``[1, 2, 4, 8]`` doubles the reach at each layer.
         causal: look only at each token itself and to its left.
-
-    Raises:
-        ValueError: a dilation is smaller than one, or a centred convolution has an even number of taps.
 
     Example:
         >>> ConvolutionEncoder(4, kernel_size=3, dilations=[1, 2, 4])(torch.randn(2, 7, 4)).shape
@@ -152,11 +135,7 @@ class ConvolutionEncoder(nn.Module):
         hidden: Float[Tensor, "batch tokens d_model"],
         is_real: Bool[Tensor, "batch tokens"] | None = None,
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Send the stream through all layers; at padding the result has no meaning.
-
-        Raises:
-            ShapeError: the tensors' axes do not fit together.
-        """
+        """Send the stream through all layers; at padding the result has no meaning."""
         for layer in self.layers:
             hidden = hidden + torch.relu(layer(hidden, is_real))
         return hidden

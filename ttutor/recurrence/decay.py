@@ -50,9 +50,6 @@ def decay_recurrent(
     Returns:
         The weighted mean at every token, and the state after the last.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-
     Example:
         >>> key, value = torch.zeros(1, 4, 1), torch.tensor([0.0, 2.0, 4.0, 6.0]).reshape(1, 4, 1)
         >>> mean, _ = decay_recurrent(key, value, torch.zeros(1), torch.zeros(1))  # no decay: the running mean
@@ -87,9 +84,6 @@ def decay_weights(
     Args:
         key, decay, bonus: as for `decay_recurrent`.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-
     Example:
         >>> decay_weights(torch.zeros(1, 3, 1), torch.tensor([1.0]), torch.tensor([0.0]))[0, 0]
         tensor([[1.0000, 0.0000, 0.0000],
@@ -113,9 +107,6 @@ def decay_parallel(
     bonus: Float[Tensor, " d_model"],
 ) -> Float[Tensor, "batch tokens d_model"]:
     """The closed form: all tokens at once, with memory for every pair of them; arguments as for `decay_recurrent`.
-
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
 
     Example:
         >>> key, value, decay, bonus = torch.randn(2, 5, 3), torch.randn(2, 5, 3), torch.rand(3), torch.randn(3)
@@ -158,11 +149,7 @@ class DecayMixing(nn.Module):
         self.bonus = nn.Parameter(torch.zeros(d_model))
 
     def forward(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
-        """Mix each token with all that came before it.
-
-        Raises:
-            ShapeError: the hidden vectors are not ``d_model`` wide.
-        """
+        """Mix each token with all that came before it."""
         check_shapes({"d_model": self.d_model}, hidden=(hidden, "batch tokens d_model"))
         previous = nn.functional.pad(hidden[:, :-1], (0, 0, 1, 0))  # torch counts axes from the last
         receptance, key, value = (

@@ -33,10 +33,6 @@ def jacobians_through_time(
         part: which tensor of the state, at both ends: 0 is the hidden vector, 1 the LSTM's cell. The other parts are
             held fixed at time $t$ and follow afterwards.
 
-    Raises:
-        ShapeError: the inputs are not ``d_input`` wide.
-        ValueError: the cell's state has no such part.
-
     Example:
         >>> from ttutor.recurrence import RNNCell
         >>> jacobians_through_time(RNNCell(3, 4), torch.randn(2, 5, 3)).shape
@@ -77,10 +73,6 @@ def gradient_norms(
         cell, inputs, state, part: as for `jacobians_through_time`.
         norm: ``"spectral"``, the largest factor by which any direction is stretched, or ``"frobenius"``, the root of
             the sum of squares.
-
-    Raises:
-        ShapeError: the inputs are not ``d_input`` wide.
-        ValueError: the norm is unknown, or the cell's state has no such part.
 
     Example:
         >>> from ttutor.recurrence import RNNCell

@@ -24,9 +24,6 @@ def linear_scan(
     Returns:
         $h_t$ for every token, and how many rounds it took.
 
-    Raises:
-        ShapeError: the two differ in shape, or do not have the axes batch, tokens and d_model.
-
     Example:
         >>> import torch
         >>> half, ones = torch.full((1, 5, 1), 0.5), torch.ones(1, 5, 1)

@@ -31,9 +31,6 @@ class Seq2SeqConfig:
         bidirectional: whether the source is read from both ends, by two encoders half as wide each.
         pad_id: the token id that means "nothing here".
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> Seq2SeqConfig(vocab_size=10, cell="cnn")
         Traceback (most recent call last):
@@ -122,21 +119,13 @@ class Seq2Seq(nn.Module):
         Args:
             source_ids: the sentence to read, padded with ``pad_id`` anywhere.
             target_ids: the sentence to continue, beginning with the start token, padded anywhere.
-
-        Raises:
-            ShapeError: the two differ in batch size, or do not have two axes.
         """
         return self.to_logits(hidden_of(self._teacher_forced(source_ids, target_ids)))
 
     def attention_weights(
         self, source_ids: Int[Tensor, "batch source"], target_ids: Int[Tensor, "batch target"]
     ) -> Float[Tensor, "batch target source"]:
-        """How much the decoder looks at each source token, at each step of reading this target.
-
-        Raises:
-            ShapeError: the two differ in batch size, or do not have two axes.
-            ValueError: the model has no attention.
-        """
+        """How much the decoder looks at each source token, at each step of reading this target."""
         if self.attention is None:
             raise ValueError("this model has no attention: build it with Seq2SeqConfig(..., attention=True)")
         states = self._teacher_forced(source_ids, target_ids)
@@ -155,11 +144,6 @@ class Seq2Seq(nn.Module):
             bos_id: the token that starts every target; the result does not repeat it.
             eos_id: the token that ends it.
             max_new_tokens: rows that have not ended by then are cut off.
-
-        Raises:
-            ShapeError: the ids do not have the two axes batch and source.
-            ValueError: a special token lies outside the vocabulary, the end mark is padding, or there is no room for
-                a token.
         """
         if not (0 <= bos_id < self.config.vocab_size and 0 <= eos_id < self.config.vocab_size):
             raise ValueError(f"{bos_id=} and {eos_id=} must lie below the vocab_size of {self.config.vocab_size}")
@@ -168,7 +152,7 @@ class Seq2Seq(nn.Module):
         source, state = self.read(source_ids)
         last = torch.full(source_ids.shape[:1], bos_id, device=source_ids.device)
         is_open = torch.ones_like(last, dtype=torch.bool)
-        written = []
+        written: list[Tensor] = []
         while len(written) < max_new_tokens and is_open.any():
             state = self.step(last, state, source)
             logits = self.to_logits(state[0])
@@ -179,11 +163,7 @@ class Seq2Seq(nn.Module):
         return torch.stack(written, dim=1) if written else source_ids[:, :0]  # a batch without rows
 
     def read(self, source_ids: Int[Tensor, "batch source"]) -> tuple[Source, State]:
-        """Run the encoder: what attention may look back at, and the state in which the decoder begins.
-
-        Raises:
-            ShapeError: the ids do not have the two axes batch and source.
-        """
+        """Run the encoder: what attention may look back at, and the state in which the decoder begins."""
         check_shapes(source_ids=(source_ids, "batch source"))
         is_real = source_ids != self.config.pad_id
         memory, state = self.encoder(self.source_embedding(source_ids), is_real)

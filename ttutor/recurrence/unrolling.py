@@ -28,9 +28,6 @@ def unroll(
         is_real: which tokens count (True = real); all when left out.
         state: where to begin; the cell's ``initial_state`` when left out.
 
-    Raises:
-        ShapeError: inputs and ``is_real`` do not fit together or are not ``d_input`` wide.
-
     Example:
         >>> from ttutor.recurrence import LSTMCell
         >>> states = unroll(LSTMCell(3, 4), torch.randn(2, 5, 3))
@@ -104,9 +101,6 @@ class RecurrentEncoder(nn.Module):
         """Read; give the hidden vector of each token and the state at the end (of each direction, side by side).
 
         At padding the hidden vector is that of the last real token before it.
-
-        Raises:
-            ShapeError: inputs and ``is_real`` do not fit together or are not ``d_input`` wide.
         """
         states = unroll(self.cell, inputs, is_real)
         if self.backward_cell is None:

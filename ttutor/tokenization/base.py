@@ -22,9 +22,6 @@ class Tokenizer(ABC):
 
     Attributes:
         vocabulary: every token, the special ones first; a token's place is its id.
-
-    Raises:
-        ValueError: a token comes twice, or is empty.
     """
 
     def __init__(self, tokens: Iterable[str]) -> None:
@@ -60,20 +57,12 @@ class Tokenizer(ABC):
         return [self._id_of.get(token, UNK_ID) for token in self.split(text)]
 
     def decode(self, token_ids: Iterable[int]) -> str:
-        """The text of token ids. Padding, start and end have none; the unknown shows as ``<unk>``.
-
-        Raises:
-            ValueError: an id is not in the vocabulary.
-        """
+        """The text of token ids. Padding, start and end have none; the unknown shows as ``<unk>``."""
         silent = (PAD_ID, BOS_ID, EOS_ID)
         return self.join(self.vocabulary[token_id] for token_id in self._checked(token_ids) if token_id not in silent)
 
     def tokens(self, token_ids: Iterable[int]) -> list[str]:
-        """Each token by itself, as text that can be shown; a blank is drawn as "▁".
-
-        Raises:
-            ValueError: an id is not in the vocabulary.
-        """
+        """Each token by itself, as text that can be shown; a blank is drawn as "▁"."""
         return [self.show(self.vocabulary[token_id]) for token_id in self._checked(token_ids)]
 
     def show(self, token: str) -> str:
@@ -92,12 +81,7 @@ class Tokenizer(ABC):
 
 
 def checked_texts(texts: Iterable[str]) -> list[str]:
-    """Take the training texts, and refuse a single string and a corpus without a word in it.
-
-    Raises:
-        TypeError: ``texts`` is one string, whose items would be its characters.
-        ValueError: there is nothing but blanks.
-    """
+    """Take the training texts, and refuse a single string and a corpus without a word in it."""
     if isinstance(texts, str):
         raise TypeError("texts must be several strings, but came as one; write [text]")
     texts = list(texts)
@@ -107,11 +91,7 @@ def checked_texts(texts: Iterable[str]) -> list[str]:
 
 
 def check_room(vocab_size: int, n_needed: int, what: str) -> None:
-    """Refuse a vocabulary too small for the tokens that it cannot do without.
-
-    Raises:
-        ValueError: it is.
-    """
+    """Refuse a vocabulary too small for the tokens that it cannot do without."""
     if vocab_size < len(SPECIAL_TOKENS) + n_needed:
         raise ValueError(
             f"vocab_size must be at least {len(SPECIAL_TOKENS) + n_needed} "

@@ -51,9 +51,6 @@ class BytePairTokenizer(Tokenizer):
         merges: the pairs to join, in the order in which they were learned. Each part is a byte (the character with the
             byte's number) or made by an earlier merge.
 
-    Raises:
-        ValueError: a part of a merge is unknown where it is needed, or a merge makes a token that exists.
-
     Example:
         >>> tokenizer = BytePairTokenizer.train(["low lower lowest", "new newer newest"], vocab_size=266)
         >>> tokenizer.merges
@@ -83,10 +80,6 @@ class BytePairTokenizer(Tokenizer):
 
         Among pairs equally common, the one whose first token is older wins, then the one whose second is (bytes in
         the order of their numbers, then merges in the order of learning).
-
-        Raises:
-            TypeError: ``texts`` is one string.
-            ValueError: the texts are blank, or ``vocab_size`` has no room for 4 special tokens and 256 bytes.
         """
         check_room(vocab_size, len(BYTES), f"{len(BYTES)} bytes")
         pieces = Counter(piece for text in checked_texts(texts) for piece in split_pieces(text))

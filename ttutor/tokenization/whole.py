@@ -39,12 +39,7 @@ class CharacterTokenizer(Tokenizer):
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None = None) -> "CharacterTokenizer":
-        """Take the most frequent characters, all of them by default; among equals the lower code point comes first.
-
-        Raises:
-            TypeError: ``texts`` is one string.
-            ValueError: the texts are blank, or ``vocab_size`` has no room for a single character.
-        """
+        """Take the most frequent characters, all of them by default; among equals the lower code point comes first."""
         counts = Counter(character for text in checked_texts(texts) for character in text)
         return cls(_most_frequent(counts, vocab_size, "one character"))
 
@@ -76,12 +71,7 @@ class WordTokenizer(Tokenizer):
 
     @classmethod
     def train(cls, texts: Iterable[str], vocab_size: int | None = None) -> "WordTokenizer":
-        """Take the most frequent words, all of them by default; among equals alphabetical order (by code point) rules.
-
-        Raises:
-            TypeError: ``texts`` is one string.
-            ValueError: the texts are blank, or ``vocab_size`` has no room for a single word.
-        """
+        """Take the most frequent words, all of them by default; among equals the lower code points come first."""
         counts = Counter(word for text in checked_texts(texts) for word in split_words(text))
         return cls(_most_frequent(counts, vocab_size, "one word"))
 

@@ -50,10 +50,6 @@ class WordPieceTokenizer(Tokenizer):
             texts: what to learn from.
             vocab_size: how many tokens at most, the special ones included.
             min_count: pairs that meet less often than this are left apart. The ratio is largest for what occurs once.
-
-        Raises:
-            TypeError: ``texts`` is one string.
-            ValueError: the texts are blank, or ``vocab_size`` has no room for the characters that occur.
         """
         counts = Counter(word for text in checked_texts(texts) for word in split_words(text))
         words = CutWords({_characters(word): times for word, times in counts.items()})
