@@ -70,7 +70,7 @@ def test_what_is_computed_grows_with_the_length_not_its_square():
     from ttutor.efficient.window import _Band
 
     for length in (1024, 2048, 4096):
-        band = _Band(length, length, Mask(causal=True, window=128))
+        band = _Band(length, length, window=128, causal=True)
         tokens = torch.zeros(1, 1, length, 4)
         band.run(attend, tokens, tokens, tokens, band.allowed())
     assert sizes[2] == 2 * sizes[1] == 4 * sizes[0]
@@ -87,7 +87,7 @@ def test_it_stays_on_the_tensors_device():
 def test_keys_are_not_copied_for_the_blocks_that_share_them():
     from ttutor.efficient.window import _Band
 
-    band = _Band(1024, 1024, Mask(causal=True, window=128))
+    band = _Band(1024, 1024, window=128, causal=True)
     stretches = band.stretches(torch.zeros(2, 3, 1024, 4))
     assert stretches.numel() > 2 * 2 * 3 * 1024 * 4
     assert stretches.untyped_storage().nbytes() < 1.3 * 4 * 2 * 3 * 1024 * 4
