@@ -68,7 +68,7 @@ def plan(lax: bool) -> list[Stage]:
     notebooks = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "book").glob("*.ipynb"))
     compare = "--nbval-lax" if lax else "--nbval"
     nbval = (*PYTEST, compare, "--nbval-cell-timeout=120", "-n", "2", "--dist", "loadfile", *notebooks)
-    build = (sys.executable, "-m", "book._tools.build")
+    build = (sys.executable, "-m", "book._tools.build", "--all")
     return [
         Stage("unit", 240, [*LINT, (*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")]),
         Stage("notebooks", 200, [nbval]),
