@@ -1,10 +1,11 @@
 """What a model costs, against built modules, torch's operation counter, what autograd keeps, and the literature."""
 
 import dataclasses
-import html.parser
+import html
 import importlib
 import inspect
 import pkgutil
+import re
 from collections.abc import Callable
 from functools import partial
 
@@ -23,18 +24,11 @@ from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.encoder import EncoderLayer
 from ttutor.multihead import MultiHeadAttention
 from ttutor.transformer import Blueprint, Projection, Stack, Transformer, TransformerConfig, account
-from ttutor.transformer.activations import Keeping, activation_bytes, layer_activations, stack_activations
+from ttutor.transformer.activations import ActivationPolicy, activation_bytes, layer_activations, stack_activations
 from ttutor.transformer.costs import (
-    attention_flops,
-    attention_parameters,
-    attention_projection_flops,
-    cache_bytes,
     crossover_length,
-    feed_forward_flops,
-    feed_forward_parameters,
     weights_bytes,
 )
-from ttutor.transformer.stacks import stack_parameters
 from ttutor.transformer.table import quantity
 from ttutor.variants.bert import BERT, BERTConfig
 from ttutor.variants.gpt import GPT, GPTConfig
@@ -178,6 +172,10 @@ def test_odd_sizes_count_what_their_module_has(config, sizes):
         (LlamaConfig.mistral_7b(), 7_241_732_096),
         (T5Config.small(), 60_506_624),
         (T5Config.base(), 222_903_552),
+        (T5Config.large(), 737_668_096),
+        (T5Config.v1_1_small(), 76_961_152),
+        (T5Config.v1_1_base(), 247_577_856),
+        (T5Config.v1_1_large(), 783_150_080),
         (ViTConfig.base(), 86_567_656),
         (ViTConfig.large(), 304_326_632),
     ],
@@ -185,36 +183,6 @@ def test_odd_sizes_count_what_their_module_has(config, sizes):
 )
 def test_published_models_have_their_counted_size(config, published):
     assert account(config).n_parameters == published
-
-
-@pytest.mark.parametrize(
-    ("config", "printed"),
-    [
-        (BERTConfig.base(), 110e6),  # Devlin et al. (2019), section 3
-        (GPTConfig.gpt2_large(), 774e6),
-        (GPTConfig.gpt3(), 175e9),  # Brown et al. (2020), table 2.1
-        (LlamaConfig.llama_7b(), 6.7e9),  # Touvron et al. (2023a), table 2
-        (ViTConfig.base(), 86e6),  # Dosovitskiy et al. (2021), table 1
-    ],
-    ids=name_of,
-)
-def test_published_models_have_their_printed_size(config, printed):
-    assert account(config).n_parameters == pytest.approx(printed, rel=0.01)
-
-
-@pytest.mark.parametrize(
-    ("config", "share"),
-    [
-        (TransformerConfig.base(), 0.399),
-        (GPTConfig.gpt2(), 0.455),
-        (BERTConfig.base(), 0.517),
-        (GPTConfig.gpt3(), 0.664),
-    ],
-    ids=name_of,
-)
-def test_the_feed_forward_networks_hold_this_share(config, share):
-    costs = account(config)
-    assert costs.parameters["feed-forward"] / costs.n_parameters == pytest.approx(share, abs=1e-3)
 
 
 @pytest.mark.parametrize("config", [TransformerConfig.tiny(vocab_size=23), T5Config.small(vocab_size=23)], ids=name_of)
@@ -251,17 +219,6 @@ def test_shared_layers_cost_parameters_once_and_operations_every_time():
     shared = own.replace(stacks=(own.stacks[0].replace(n_distinct_layers=1),))
     assert account(shared).n_parameters == count(model)
     assert account(shared).flops == account(own).flops
-
-
-def test_well_known_formulas():
-    d_model = 768
-    attention = attention_parameters(d_model, n_heads=12, d_head=64, bias=False)
-    feed_forward = feed_forward_parameters(d_model, 4 * d_model, bias=False)
-    assert (attention, feed_forward) == (4 * d_model**2, 8 * d_model**2)
-    stack = Stack(name="s", n_layers=1, d_model=768, n_heads=12, n_kv_heads=12, d_head=64, d_ff=3072, final_norm=False)
-    assert sum(stack_parameters(stack).values()) == 12 * d_model**2 + 13 * d_model  # biases and two norms
-    # a gate costs nothing when the network is two thirds as wide: 8/3 of the width instead of 4
-    assert feed_forward_parameters(6, 16, gated=True, bias=False) == feed_forward_parameters(6, 24, bias=False)
 
 
 # Operations
@@ -301,29 +258,6 @@ def test_a_training_step_takes_three_times_the_forward_pass(config):
     assert costs.training_flops - spared == counter.get_total_flops()
 
 
-def test_operations_grow_with_the_square_of_the_length_only_in_scores_and_blend():
-    config = TransformerConfig.base()
-    short, long = (account(config, n_tokens=n).flops for n in (100, 300))
-    assert {kind: long[kind] / short[kind] for kind in short} == {
-        "attention projections": 3,
-        "scores and blend": 9,
-        "feed-forward": 3,
-        "output projection": 3,
-    }
-
-
-@pytest.mark.parametrize(
-    ("d_model", "n_tokens", "share"), [(512, 512, 0.143), (12_288, 2048, 0.027), (12_288, 100_000, 0.576)]
-)
-def test_the_share_of_scores_and_blend(d_model, n_tokens, share):
-    sizes = {"d_model": d_model, "n_heads": d_model // 64, "d_head": 64}
-    scores = attention_flops(n_tokens, n_tokens, n_heads=sizes["n_heads"], d_head=64)
-    matrices = attention_projection_flops(n_tokens, n_tokens, **sizes)
-    matrices += feed_forward_flops(n_tokens, d_model=d_model, d_ff=4 * d_model)
-    assert scores / (scores + matrices) == pytest.approx(share, abs=5e-4)
-    assert crossover_length(**sizes, d_ff=4 * d_model) == 6 * d_model
-
-
 def test_with_fewer_key_value_heads_scores_outweigh_the_matrices_sooner():
     sizes = {"d_model": 8192, "n_heads": 64, "d_head": 128, "d_ff": 28_672, "gated": True}
     at = crossover_length(**sizes, n_kv_heads=8)
@@ -355,22 +289,6 @@ def test_the_cache_holds_what_was_reckoned(config, sizes):
     caches = [part for layer in cache.layers for part in (layer.self_attention, layer.cross_attention)]
     held = sum(tensor.numel() for part in caches if len(part) for tensor in part.read())
     assert account_of_call(config, dtype=torch.float16).cache_bytes == 2 * held
-
-
-def test_well_known_caches():
-    llama3_70b = {"n_layers": 80, "d_head": 128}
-    assert cache_bytes(4096, **llama3_70b, n_kv_heads=8) == 1_342_177_280  # 1.34 GB, 1.25 GiB
-    assert cache_bytes(4096, **llama3_70b, n_kv_heads=64) == 8 * 1_342_177_280
-    mistral = account(LlamaConfig.mistral_7b(), dtype=torch.float16)
-    assert mistral.cache_bytes_per_token == 2 * 32 * 8 * 128 * 2
-    assert account(BERTConfig.base()).cache_bytes == 0
-    assert account(ViTConfig.base()).cache_bytes_per_token == 0
-
-
-def test_well_known_weights():
-    assert weights_bytes(100_000, 100_000, n_heads=96, n_layers=96) == 368_640_000_000_000  # 368.6 TB
-    assert weights_bytes(512, 512, n_heads=1, dtype=torch.float16) == 2**19  # half a MiB
-    assert weights_bytes(131_072, 131_072, n_heads=1, dtype=torch.float16) == 32 * 2**30
 
 
 def test_adam_keeps_what_was_reckoned():
@@ -462,7 +380,7 @@ def test_a_tiled_attention_keeps_a_number_for_each_query_instead_of_its_weights(
     layer = MultiHeadAttention(d_model=12, n_heads=6, n_kv_heads=3, d_head=4, attend=tiled)
     hidden = torch.randn(BATCH, TOKENS, 12, requires_grad=True)
     stack = KEPT["Llama"].blueprint().stacks[0]
-    reckoned = layer_activations(stack, TOKENS, batch=BATCH, keeping=Keeping(is_tiled=True))
+    reckoned = layer_activations(stack, TOKENS, batch=BATCH, policy=ActivationPolicy(is_tiled=True))
     attention = reckoned["queries, keys, values, context"] + reckoned["weights"]
     assert kept_bytes(lambda: layer(hidden), layer) == attention + hidden.nbytes
     assert "masks" not in reckoned
@@ -484,7 +402,7 @@ def test_the_formula_is_that_of_korthikanti_and_others():
         dropout=0.1,
         drops_inside=True,
     )
-    kept = layer_activations(stack, n, keeping=Keeping(dtype=torch.float16, dropout_bytes=1))
+    kept = layer_activations(stack, n, policy=ActivationPolicy(dtype=torch.float16, dropout_bytes=1))
     statistics, inner_dropout = 2 * 2 * 2 * n, 4 * n * d
     assert sum(kept.values()) - statistics - inner_dropout == 34 * n * d + 5 * h * n**2
 
@@ -515,36 +433,12 @@ def test_a_batch_costs_as_much_as_its_sequences():
 # The table
 
 
-class Cells(html.parser.HTMLParser):
-    """The cells of HTML tables by row, captions too; tags must close in the order in which they opened."""
-
-    def __init__(self, text: str) -> None:
-        super().__init__()
-        self.rows, self.open = [], []
-        self.feed(text)
-        assert self.open == []
-
-    def handle_starttag(self, tag, attrs):
-        self.open.append(tag)
-        if tag in ("tr", "caption"):
-            self.rows.append([])
-        if tag in ("td", "th", "caption"):
-            self.rows[-1].append("")
-
-    def handle_endtag(self, tag):
-        assert self.open.pop() == tag
-
-    def handle_data(self, data):
-        if self.open and self.open[-1] in ("td", "th", "caption"):
-            self.rows[-1][-1] += data
-
-
-def test_text_and_html_say_the_same():
-    costs = account(TransformerConfig.base(), n_tokens=100, n_memory=200, batch=3)
-    rows = Cells(costs._repr_html_()).rows
-    assert [" ".join(" ".join(row).split()) for row in rows] == [
-        " ".join(line.split()) for line in str(costs).splitlines()
-    ]
+def test_text_and_html_say_the_same_and_a_models_name_cannot_break_the_html():
+    blueprint = TransformerConfig.base().blueprint().replace(name="<b>A & co")
+    costs = account(blueprint, n_tokens=100, n_memory=200, batch=3)
+    words = html.unescape(re.sub("<[^>]+>", " ", costs._repr_html_())).split()
+    assert words == str(costs).split()
+    assert words[:3] == ["<b>A", "&", "co:"]
 
 
 def test_the_table_shows_the_numbers_with_their_units():
@@ -557,11 +451,6 @@ def test_the_table_shows_the_numbers_with_their_units():
     assert "key/value cache 1.07 GB while generating" in rows  # 2 * 32 * 4096 * 2048 * 2 bytes
     assert "other" not in str(costs), "parts that a model does not have are left out"
     assert "cache" not in str(account(ViTConfig.base()))
-
-
-def test_a_models_name_cannot_break_the_html():
-    blueprint = GPTConfig.gpt2().blueprint().replace(name="<b>GPT & co")
-    assert Cells(account(blueprint)._repr_html_()).rows[0] == ["<b>GPT & co: 124,439,808 parameters, by part"]
 
 
 @pytest.mark.parametrize(

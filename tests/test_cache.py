@@ -43,20 +43,14 @@ def test_selecting_leaves_the_spare_room_alone_and_has_a_gradient():
     assert torch.equal(cache.read()[0][:, :, :3], key[[1, 1]].expand(2, 1, 3, 3))
 
 
-def test_a_decoder_cache_keeps_rows_of_tokens_and_of_memories_apart():
+def test_a_decoder_cache_can_leave_the_memory_as_it_is():
     cache = DecoderCache(1)
     cache.extend(torch.ones(2, 1, dtype=torch.bool))
     layer = cache.layers[0]
     layer.self_attention.append(torch.zeros(2, 1, 1, 4), torch.zeros(2, 1, 1, 4))
     layer.cross_attention.append(torch.randn(2, 1, 3, 4), torch.randn(2, 1, 3, 4))
-    cache.select_tokens(torch.tensor([0, 0, 1, 1]))
-    cache.share_memories(2)
-    assert (layer.self_attention.read()[0].shape[0], layer.cross_attention.read()[0].shape[0]) == (4, 2)
-    assert layer.cross_attention.rows_per_memory == 2
-    cache.select_memories(torch.tensor([1]))
-    assert (layer.self_attention.read()[0].shape[0], layer.cross_attention.read()[0].shape[0]) == (4, 1)
-    with pytest.raises(ShapeError, match="axis 'batch' is 2 in target_ids but 1 in memory"):
-        cache.check_memory(torch.zeros(4, 1, dtype=torch.long), torch.zeros(1, 3, 4))
+    cache.select(torch.tensor([0, 0, 1, 1]), with_memory=False)
+    assert (len(layer.self_attention.read()[0]), len(layer.cross_attention.read()[0])) == (4, 2)
 
 
 def test_reading_an_empty_cache_is_an_error():

@@ -4,20 +4,13 @@ import pytest
 import torch
 from torch import nn
 
+from tests.torch_twins import attention_twin
 from ttutor.cache import KeyValueCache
 from ttutor.masks import CAUSAL, Mask
 from ttutor.multihead import AttentionHead, MultiHeadAttention
 from ttutor.shapes import ShapeError
 
 D_MODEL, N_HEADS = 12, 3
-
-
-def copy_weights(ours: MultiHeadAttention, theirs: nn.MultiheadAttention) -> None:
-    """Give torch's module the weights of ours."""
-    projections = (ours.to_query, ours.to_key, ours.to_value)
-    theirs.in_proj_weight.data = torch.cat([p.weight.data for p in projections])
-    theirs.in_proj_bias.data = torch.cat([p.bias.data for p in projections])
-    theirs.out_proj.load_state_dict(ours.to_output.state_dict())
 
 
 @pytest.fixture
@@ -41,8 +34,7 @@ def memory():
 
 @pytest.mark.parametrize("kind", ["self", "cross", "value apart", "causal", "padded"])
 def test_equals_torch(ours, query, memory, kind):
-    theirs = nn.MultiheadAttention(D_MODEL, N_HEADS, batch_first=True).double().eval()
-    copy_weights(ours, theirs)
+    theirs = attention_twin(ours)
     real = torch.tensor([[True] * 7, [True] * 4 + [False] * 3])
     if kind == "self":
         mine, expected = ours(query), theirs(query, query, query)[0]
@@ -204,16 +196,3 @@ def test_scale_and_bias_reach_the_scores(query, memory):
     additive = torch.where(mask, bias, -torch.inf)
     expected = by_hand(query, memory, bias=additive)
     torch.testing.assert_close(layer(query, memory, mask=mask, bias=bias), expected, rtol=0, atol=1e-12)
-
-
-def test_rows_in_turn_share_a_memory_where_the_cache_says_so():
-    attention = MultiHeadAttention(d_model=8, n_heads=2).double()
-    words, memory = torch.randn(6, 1, 8).double(), torch.randn(2, 7, 8).double()
-    mask = torch.arange(7) < torch.tensor([[[[7]]], [[[4]]]])
-    expected = attention(words, memory.repeat_interleave(3, 0), mask=mask.repeat_interleave(3, 0))
-    cache = KeyValueCache(is_fixed=True)
-    cache.rows_per_memory = 3
-    for _ in range(2):  # when it is filled, and when it is read
-        torch.testing.assert_close(attention(words, memory, mask=mask, cache=cache), expected)
-    with pytest.raises(ShapeError, match="axis 'batch' is 3 in query but 2 in key"):
-        attention(torch.randn(9, 1, 8).double(), memory, cache=cache)

@@ -47,10 +47,6 @@ def attention_weights(
         bias: added to the scaled scores, as ALiBi and T5 do.
         scale: the factor $s$; $1/\sqrt{d_\mathrm{head}}$ when left out.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together, or mask or bias does not broadcast to the weights.
-        TypeError: the mask is not bool.
-
     Example:
         >>> query = torch.tensor([[4.0, 0.0]])
         >>> key = torch.tensor([[1.0, 0.0], [0.0, 1.0], [1.0, 0.0]])
@@ -100,11 +96,6 @@ def scaled_dot_product_attention(
         value: what each position hands over when it is attended to.
         dropout: probability with which each weight is set to zero, the others being scaled up. A layer passes it
             while it trains and zero otherwise.
-
-    Raises:
-        ShapeError: the tensors' axes do not fit together, or mask or bias does not broadcast to the weights.
-        TypeError: the mask is not bool.
-        ValueError: the dropout is no probability below one.
 
     Example:
         >>> query = torch.zeros(1, 2)  # asks for nothing in particular, so it gets the mean

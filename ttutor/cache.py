@@ -16,12 +16,7 @@ __all__ = ["DecoderCache", "KeyValueCache", "LayerCache", "check_is_real", "laye
 
 
 def check_is_real(is_real: Bool[Tensor, "batch tokens"]) -> None:
-    """Refuse what does not say of each token whether it is real, such as the attention masks of 0 and 1 elsewhere.
-
-    Raises:
-        ShapeError: it does not have the two axes batch and tokens.
-        TypeError: it is not bool.
-    """
+    """Refuse what does not say of each token whether it is real, such as the attention masks of 0 and 1 elsewhere."""
     check_shapes(is_real=(is_real, "batch tokens"))
     if is_real.dtype != torch.bool:
         raise TypeError(
@@ -34,10 +29,6 @@ def real_positions(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch 
     """Number the real tokens of each row 0, 1, 2, ... wherever the padding stands.
 
     A padding token gets the number of the real token before it (0 where there is none); nobody looks at it.
-
-    Raises:
-        ShapeError: ``is_real`` does not have the two axes batch and tokens.
-        TypeError: it is not bool.
 
     Example:
         >>> real_positions(torch.tensor([[True, True, False], [False, True, True]]))
@@ -57,10 +48,6 @@ class KeyValueCache:
     Args:
         is_fixed: filled once and then only read, as in cross-attention, where the memory stays the same for all steps.
 
-    Attributes:
-        rows_per_memory: how many rows of queries in turn look at each of its rows: in a beam search the beginnings of
-            one sentence share its memory.
-
     Example:
         >>> cache = KeyValueCache()
         >>> key, value = cache.append(torch.zeros(1, 2, 3, 4), torch.zeros(1, 2, 3, 4))
@@ -71,7 +58,6 @@ class KeyValueCache:
 
     def __init__(self, *, is_fixed: bool = False) -> None:
         self.is_fixed = is_fixed
-        self.rows_per_memory = 1
         self._n_tokens = 0
         self._key: Tensor | None = None  # batch tokens heads d_head, with room for more tokens than there are
         self._value: Tensor | None = None
@@ -87,10 +73,6 @@ class KeyValueCache:
         The room is doubled when it runs out, so that appending ``n`` tokens copies about ``2n`` of them, not ``n^2/2``.
         A cache is for inference: a backward pass through several calls fails where one wrote into room that another
         had read from.
-
-        Raises:
-            ShapeError: key and value do not fit each other, or not what the cache holds already.
-            TypeError: their dtype is not that of what the cache holds already.
         """
         self._check(key, value)
         start, end = self._n_tokens, self._n_tokens + key.shape[-2]
@@ -113,11 +95,7 @@ class KeyValueCache:
         check_shapes(**tensors)
 
     def read(self) -> tuple[Tensor, Tensor]:
-        """The keys and values of all tokens so far.
-
-        Raises:
-            ValueError: nothing was appended yet.
-        """
+        """The keys and values of all tokens so far."""
         if self._key is None or self._value is None:
             raise ValueError("the cache is empty: append keys and values before reading it")
         return (
@@ -183,7 +161,6 @@ class DecoderCache:
 
     def __init__(self, n_layers: int) -> None:
         self.layers = [LayerCache() for _ in range(n_layers)]
-        self.rows_per_memory = 1
         self._is_real: Tensor | None = None
 
     @property
@@ -194,12 +171,7 @@ class DecoderCache:
     def extend(
         self, is_real: Bool[Tensor, "batch tokens"]
     ) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 1 keys"]]:
-        """Announce new tokens; learn their positions and which of all keys, old and new, are real.
-
-        Raises:
-            ShapeError: the new tokens are of another batch than the cached ones.
-            TypeError: ``is_real`` is not bool.
-        """
+        """Announce new tokens; learn their positions and which of all keys, old and new, are real."""
         check_is_real(is_real)
         if self._is_real is not None:
             check_shapes(cached_tokens=(self._is_real, "batch _"), new_tokens=(is_real, "batch _"))
@@ -209,66 +181,34 @@ class DecoderCache:
         return positions, rearrange(self._is_real, "batch keys -> batch 1 1 keys")
 
     def positions(self) -> Int[Tensor, "batch keys"]:
-        """The position of every token so far, which biases by distance need.
-
-        Raises:
-            ValueError: the cache is empty.
-        """
+        """The position of every token so far, which biases by distance need."""
         if self._is_real is None:
             raise ValueError("the cache is empty: decode something with it first")
         return real_positions(self._is_real)
 
     def lengths(self) -> Int[Tensor, " batch"]:
-        """How many real tokens each row holds.
-
-        Raises:
-            ValueError: the cache is empty.
-        """
+        """How many real tokens each row holds."""
         if self._is_real is None:
             raise ValueError("the cache is empty: decode something with it first")
         return reduce(self._is_real.int(), "batch keys -> batch", "sum")
 
-    def select(self, rows: Int[Tensor, " rows"]) -> None:
-        """Keep these rows of the batch in every layer, in this order; a row may come more than once."""
-        self.select_tokens(rows)
-        self.select_memories(rows)
+    def select(self, rows: Int[Tensor, " rows"], *, with_memory: bool = True) -> None:
+        """Keep these rows of the batch in every layer, in this order; a row may come more than once.
 
-    def select_tokens(self, rows: Int[Tensor, " rows"]) -> None:
-        """Keep these rows of the tokens alone: where several share a memory, its rows are others."""
+        Args:
+            rows: which ones.
+            with_memory: whether cross-attention has the same rows; otherwise its caches stay as they are.
+        """
         if self._is_real is not None:
             self._is_real = self._is_real.index_select(0, rows)
         for layer in self.layers:
             layer.self_attention.select(rows)
-
-    def select_memories(self, rows: Int[Tensor, " rows"]) -> None:
-        """Keep these rows of what cross-attention looks at alone."""
-        for layer in self.layers:
-            layer.cross_attention.select(rows)
-
-    def share_memories(self, rows_per_memory: int) -> None:
-        """Say how many rows of tokens in turn look at each row of the memory from now on."""
-        self.rows_per_memory = rows_per_memory
-        for layer in self.layers:
-            layer.cross_attention.rows_per_memory = rows_per_memory
-
-    def check_memory(
-        self, target_ids: Int[Tensor, "batch tokens"], memory: Float[Tensor, "memories source d_model"]
-    ) -> None:
-        """Refuse a memory that is not as many rows as look at it.
-
-        Raises:
-            ShapeError: it is not, or the two do not have their two and three axes.
-        """
-        check_shapes(
-            target_ids=(target_ids[:: self.rows_per_memory], "batch target"), memory=(memory, "batch source d_model")
-        )
+            if with_memory:
+                layer.cross_attention.select(rows)
 
 
 def layer_caches(cache: DecoderCache | None, n_layers: int) -> list[LayerCache | None]:
     """Each layer's share of a cache; nothing for each where there is no cache.
-
-    Raises:
-        ValueError: the cache was made for another number of layers.
 
     Example:
         >>> layer_caches(None, 2)

@@ -1,4 +1,4 @@
-"""What the configs of all models share: checks whose message names every value that is out of range, and presets."""
+"""What the configs of all models share: checks whose message names every value that is out of range."""
 
 import dataclasses
 import math
@@ -11,17 +11,14 @@ __all__ = ["Config"]
 class Config:
     """The sizes and choices of a model: plain values that never change. Each family has its own fields.
 
-    A family lists what it demands in ``faults``, out of the small checks below.
-
-    Raises:
-        ValueError: a value is out of range; the message names each.
+    A family lists what it demands in ``errors``, out of the small checks below.
 
     Example:
         >>> @dataclasses.dataclass(frozen=True, kw_only=True)
         ... class SmallConfig(Config):
         ...     d_model: int = 8
-        ...     def faults(self):
-        ...         yield from self.not_positive("d_model")
+        ...     def errors(self):
+        ...         yield from self.require_positive_int("d_model")
         >>> SmallConfig(d_model=0)
         Traceback (most recent call last):
         ...
@@ -29,62 +26,58 @@ class Config:
     """
 
     def __post_init__(self) -> None:
-        faults = list(self.faults())
-        if faults:
-            raise ValueError(f"{type(self).__name__}: " + "; ".join(faults))
+        errors = list(self.errors())
+        if errors:
+            raise ValueError(f"{type(self).__name__}: " + "; ".join(errors))
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values, a sentence each."""
         return ()
 
     def replace(self, **changes: object) -> "Config":
-        """The same config with some values changed.
-
-        Raises:
-            TypeError: the config has no such field.
-        """
+        """The same config with some values changed."""
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, object]:
         """The config as plain values, for a checkpoint's JSON."""
         return {field.name: getattr(self, field.name) for field in dataclasses.fields(self)}
 
-    def not_positive(self, *names: str) -> Iterable[str]:
-        """Faults of fields that must be integers of at least 1."""
+    def require_positive_int(self, *names: str) -> Iterable[str]:
+        """Errors of fields that must be integers of at least 1."""
         for name in names:
             value = getattr(self, name)
             if type(value) is not int or value < 1:
                 yield f"{name} must be a positive integer ({name}={value!r})"
 
-    def not_multiple(self, name: str, divisor: str) -> Iterable[str]:
-        """The fault of a field that must be a multiple of another, if both are positive integers."""
+    def require_multiple(self, name: str, divisor: str) -> Iterable[str]:
+        """The error of a field that must be a multiple of another, if both are positive integers."""
         value, by = getattr(self, name), getattr(self, divisor)
         if type(value) is int and type(by) is int and by > 0 and value % by:
             yield f"{name} must be a multiple of {divisor} ({name}={value}, {divisor}={by})"
 
-    def not_probability(self, *names: str) -> Iterable[str]:
-        """Faults of fields that must be at least 0 and below 1."""
+    def require_probability(self, *names: str) -> Iterable[str]:
+        """Errors of fields that must be at least 0 and below 1."""
         for name in names:
             value = getattr(self, name)
             if not isinstance(value, int | float) or not 0 <= value < 1:
                 yield f"{name} must be at least 0 and below 1 ({name}={value!r})"
 
-    def not_above_zero(self, *names: str) -> Iterable[str]:
-        """Faults of fields that must be numbers above 0, whole or not, and finite."""
+    def require_positive_number(self, *names: str) -> Iterable[str]:
+        """Errors of fields that must be numbers above 0, whole or not, and finite."""
         for name in names:
             value = getattr(self, name)
             if type(value) not in (int, float) or not 0 < value < math.inf:
                 yield f"{name} must be a positive number ({name}={value!r})"
 
-    def not_bool(self, *names: str) -> Iterable[str]:
-        """Faults of fields that must be True or False; of other values many would silently count as True."""
+    def require_bool(self, *names: str) -> Iterable[str]:
+        """Errors of fields that must be True or False; of other values many would silently count as True."""
         for name in names:
             value = getattr(self, name)
             if type(value) is not bool:
                 yield f"{name} must be True or False ({name}={value!r})"
 
-    def not_among(self, name: str, choices: Iterable[str]) -> Iterable[str]:
-        """The fault of a field that must be one of some words."""
+    def require_one_of(self, name: str, choices: Iterable[str]) -> Iterable[str]:
+        """The error of a field that must be one of some words."""
         choices, value = sorted(choices), getattr(self, name)
         if value not in choices:
             yield f"{name} must be one of {choices} ({name}={value!r})"

@@ -59,7 +59,7 @@ class DecoderLayer(nn.Module):
     def forward(
         self,
         hidden: Float[Tensor, "batch target d_model"],
-        memory: Float[Tensor, "memories source d_model"] | None = None,
+        memory: Float[Tensor, "batch source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: LayerCache | None = None,
@@ -76,9 +76,6 @@ class DecoderLayer(nn.Module):
             memory_mask: which tokens of the memory are real.
             cache: this layer's keys and values of earlier calls.
             bias, rotation: of self-attention, as for `MultiHeadAttention.forward`.
-
-        Raises:
-            ValueError: a memory is missing, or came to a layer that cannot use it.
         """
         own, other = (None, None) if cache is None else (cache.self_attention, cache.cross_attention)
         if (memory is None) != (self.cross_attention is None):
@@ -136,7 +133,7 @@ class Decoder(nn.Module):
     def forward(
         self,
         hidden: Float[Tensor, "batch target d_model"],
-        memory: Float[Tensor, "memories source d_model"] | None = None,
+        memory: Float[Tensor, "batch source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,

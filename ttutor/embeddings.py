@@ -4,12 +4,14 @@ import math
 
 import torch
 from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ttutor.cache import DecoderCache, layer_caches
+from ttutor.configs import Config
 from ttutor.shapes import check_shapes
 
-__all__ = ["Embeddings", "TokenEmbedding", "check_ids"]
+__all__ = ["Embeddings", "TokenEmbedding", "check_ids", "place_tokens"]
 
 
 class TokenEmbedding(nn.Module):
@@ -43,12 +45,7 @@ class TokenEmbedding(nn.Module):
 
 
 def check_ids(name: str, ids: Int[Tensor, "batch tokens"], n_rows: int) -> None:
-    """Refuse ids that a table has no row for; whether they are too large, only on a CPU.
-
-    Raises:
-        IndexError: an id is negative or not below the number of rows.
-        TypeError: the ids are not whole numbers of 32 or 64 bits.
-    """
+    """Refuse ids that a table has no row for; whether they are too large, only on a CPU."""
     if ids.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{name} must be whole numbers, torch.int64 or torch.int32, but came with dtype {ids.dtype}")
     if torch.compiler.is_compiling() or ids.device.type != "cpu" or ids.numel() == 0:
@@ -81,12 +78,7 @@ class Embeddings(nn.Module):
     def forward(
         self, token_ids: Int[Tensor, "batch tokens"], positions: Int[Tensor, "batch tokens"] | None = None
     ) -> Float[Tensor, "batch tokens d_model"]:
-        """Embed tokens that stand at these positions; at 0, 1, 2, ... when none are given.
-
-        Raises:
-            ShapeError: the ids do not have the two axes batch and tokens.
-            ValueError: there are more tokens than positions.
-        """
+        """Embed tokens that stand at these positions; at 0, 1, 2, ... when none are given."""
         check_shapes(token_ids=(token_ids, "batch tokens"))
         if positions is None:
             self.check_length(token_ids.shape[-1])
@@ -94,13 +86,37 @@ class Embeddings(nn.Module):
         return self.dropout(self.token(token_ids) + self.position(positions))
 
     def check_length(self, n_tokens: int) -> None:
-        """Refuse more tokens than there are positions for.
-
-        Raises:
-            ValueError: the sequence is longer than the position module's ``max_len``.
-        """
+        """Refuse more tokens than the position module's ``max_len``."""
         if n_tokens > self.position.max_len:
             raise ValueError(
                 f"{n_tokens} tokens are more than the {self.position.max_len} positions this model knows; "
                 f"shorten the sequence or build the model with max_len={n_tokens} or more"
             )
+
+
+def place_tokens(
+    cache: DecoderCache | None,
+    is_real: Bool[Tensor, "batch tokens"],
+    config: Config,
+    embeddings: Embeddings | None = None,
+    **ids: Int[Tensor, "batch tokens"],
+) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 1 keys"]]:
+    """Announce tokens to a decoder's cache: their positions, and which of all keys are real.
+
+    Whatever is wrong is said before the cache is extended, so that a refused call leaves it as it was.
+
+    Args:
+        cache: earlier tokens, as for the model's ``decode``; without one the tokens are the first.
+        is_real: which of the tokens are no padding.
+        config: the model's, with ``n_layers`` and ``vocab_size``.
+        embeddings: what knows how many positions there are, in a model with a last one.
+        **ids: the tokens, under the name that the model's caller knows.
+    """
+    ((name, token_ids),) = ids.items()
+    check_shapes(**{name: (token_ids, "batch tokens")}, is_real=(is_real, "batch tokens"))
+    layer_caches(cache, config.n_layers)
+    check_ids(name, token_ids, config.vocab_size)
+    seen = DecoderCache(0) if cache is None else cache
+    if embeddings is not None:
+        embeddings.check_length(seen.n_tokens + token_ids.shape[-1])
+    return seen.extend(is_real)

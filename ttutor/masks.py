@@ -32,9 +32,6 @@ def causal_mask(
         n_keys: number of keys; as many as queries when left out.
         device: where the mask shall live.
 
-    Raises:
-        ValueError: a count is negative.
-
     Example:
         >>> causal_mask(3).int()
         tensor([[1, 0, 0],
@@ -54,9 +51,6 @@ def window_mask(
     The band of Beltagy et al. (2020), section 3.1. ``window=1`` leaves each position alone with itself.
 
     Differs from the paper: there the window counts both sides together; here it bounds the distance on either side.
-
-    Raises:
-        ValueError: a count is negative or the window is smaller than one.
 
     Example:
         >>> window_mask(4, window=2).int()
@@ -81,9 +75,6 @@ def _distance(n_queries: int, n_keys: int | None, device: torch.device | str | N
 
 def padding_mask(token_ids: Int[Tensor, "batch tokens"], pad_id: int) -> Bool[Tensor, "batch 1 1 tokens"]:
     """Nobody may look at padding: True where a key is a real token, wherever in the row the padding stands.
-
-    Raises:
-        ShapeError: the ids do not have the two axes batch and tokens.
 
     Example:
         >>> padding_mask(torch.tensor([[5, 7, 0], [0, 6, 9]]), pad_id=0).int()
@@ -117,10 +108,6 @@ class Mask:
         window: only keys nearer than this to the query.
         key_lengths: how many keys of each row are real, for batches padded on the right.
         dense: any further condition as a bool tensor, broadcastable to ``batch heads queries keys``.
-
-    Raises:
-        ValueError: the window is smaller than one.
-        TypeError: the lengths are no whole numbers, or the dense mask is not bool.
 
     Example:
         >>> mask = Mask(causal=True) & Mask(key_lengths=torch.tensor([2, 3]))

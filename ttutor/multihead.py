@@ -52,11 +52,7 @@ class AttentionHead(nn.Module):
         *,
         causal: bool = False,
     ) -> Float[Tensor, "batch queries d_head"]:
-        """Let each query look at the keys; without a key, at the queries' own sequence (self-attention).
-
-        Raises:
-            ShapeError: the tensors' axes do not fit together or are not ``d_model`` wide.
-        """
+        """Let each query look at the keys; without a key, at the queries' own sequence (self-attention)."""
         key = query if key is None else key
         value = key if value is None else value
         check_shapes(
@@ -86,9 +82,6 @@ class MultiHeadAttention(nn.Module):
         attend: the attention function; whole models give `ttutor.efficient.efficient_attention`, which is faster.
 
     Differs from the paper: its formula has no bias in the projections; we have one by default, as torch does.
-
-    Raises:
-        ValueError: the head counts do not divide, or the dropout is no probability below one.
 
     Example:
         >>> import torch
@@ -138,7 +131,7 @@ class MultiHeadAttention(nn.Module):
 
     def forward(
         self,
-        query: Float[Tensor, "rows queries d_model"],
+        query: Float[Tensor, "batch queries d_model"],
         key: Float[Tensor, "batch keys d_model"] | None = None,
         value: Float[Tensor, "batch keys d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
@@ -146,7 +139,7 @@ class MultiHeadAttention(nn.Module):
         *,
         bias: Float[Tensor, "..."] | None = None,
         rotation: Rotation | None = None,
-    ) -> Float[Tensor, "rows queries d_model"]:
+    ) -> Float[Tensor, "batch queries d_model"]:
         """Let each query look at the keys, in every head.
 
         Args:
@@ -156,8 +149,7 @@ class MultiHeadAttention(nn.Module):
             mask: bool tensor (True = may attend) or `Mask`, broadcastable to ``batch heads queries keys``: with the two
                 axes ``queries keys``, or with all four.
             cache: keys and values of earlier calls. They are extended by this call's, or, in a fixed cache that is
-                filled, used instead of them: a new memory needs a new cache, and only its size is compared. Where its
-                `rows_per_memory` is more than 1, so many rows of the query in turn look at each row of the key.
+                filled, used instead of them: a new memory needs a new cache, and only its size is compared.
             bias: added to the scores, as `ttutor.positions.AlibiPositions` gives it for all keys, cached ones included.
             rotation: turns queries and new keys, as `ttutor.positions.RotaryPositions` gives it for the queries'
                 positions; for self-attention only.
@@ -180,25 +172,19 @@ class MultiHeadAttention(nn.Module):
             )
         key = query if key is None else key
         value = key if value is None else value
-        copies = 1 if cache is None else cache.rows_per_memory
         check_shapes(
             {"d_model": self.d_model},
-            query=(query[::copies], "batch queries d_model"),
+            query=(query, "batch queries d_model"),
             key=(key, "batch keys d_model"),
             value=(value, "batch keys d_model"),
         )
-        q = rearrange(
-            self.to_query(query),
-            "(batch copies) queries (heads d_head) -> batch heads (copies queries) d_head",
-            copies=copies,
-            heads=self.n_heads,
-        )
+        split = "batch queries (heads d_head) -> batch heads queries d_head"
+        q = rearrange(self.to_query(query), split, heads=self.n_heads)
         q = q if rotation is None else rotation(q)
         k, v = self._keys_and_values(key, value, cache, rotation)
         dropout = self.dropout if self.training else 0.0
         context = self.attend(q, k, v, mask, bias=bias, scale=self.scale, dropout=dropout)
-        merged = "batch heads (copies queries) d_head -> (batch copies) queries (heads d_head)"
-        return self.to_output(rearrange(context, merged, copies=copies))
+        return self.to_output(rearrange(context, "batch heads queries d_head -> batch queries (heads d_head)"))
 
     def _keys_and_values(
         self,

@@ -27,9 +27,6 @@ def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor
     Returns:
         The size of every named axis.
 
-    Raises:
-        ShapeError: a tensor has too few or too many axes, or one name has two sizes.
-
     Example:
         >>> key, value = torch.zeros(2, 7, 8), torch.zeros(2, 6, 8)
         >>> check_shapes(key=(key, "batch keys d_head"), value=(value, "batch keys d_head"))
@@ -66,9 +63,6 @@ def _sizes_by_axis(
 
 def check_broadcasts(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
     """Check that a tensor can be broadcast to a shape whose axes are ``batch heads queries keys``, not enlarging it.
-
-    Raises:
-        ShapeError: it cannot, or the result would be larger than the shape.
 
     Example:
         >>> check_broadcasts("mask", torch.ones(2, 5), (2, 3, 4, 5))  # doctest: +ELLIPSIS

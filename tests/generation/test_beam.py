@@ -7,22 +7,22 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from tests.generation.tiny import PROMPTS, all_sequences, gpt, padded, translator
-from ttutor.generation import beam_search, greedy_search, length_penalty
+from tests.generation.tiny import PROMPTS, all_sequences, gpt, padded
+from ttutor.generation import beam_search, length_penalty
 
 
 def beam_by_hand(
     model, prompt: Sequence[int], n_tokens: int, beam_size: int, alpha: float, eos_ids: Sequence[int]
 ) -> list[tuple[tuple[int, ...], bool, float]]:
-    """Tokens, whether they ended, score; everything computed anew and every extension of every beginning ranked."""
-    beginnings, finished = [((), 0.0)], []
+    """Tokens, whether they ended, score; computed anew, every extension of every hypothesis ranked."""
+    hypotheses, finished = [((), 0.0)], []
     for step in range(1, n_tokens + 1):
         with torch.no_grad():
-            table = model(torch.tensor([[*prompt, *new] for new, _ in beginnings]))[:, -1].log_softmax(dim=-1)
+            table = model(torch.tensor([[*prompt, *new] for new, _ in hypotheses]))[:, -1].log_softmax(dim=-1)
         ranked = sorted(
             (
                 ((*new, token), total + gain)
-                for (new, total), gains in zip(beginnings, table.tolist(), strict=True)
+                for (new, total), gains in zip(hypotheses, table.tolist(), strict=True)
                 for token, gain in enumerate(gains)
             ),
             key=lambda candidate: -candidate[1],
@@ -30,11 +30,11 @@ def beam_by_hand(
         for new, total in ranked[:beam_size]:
             if new[-1] in eos_ids and len(finished) < beam_size:
                 finished.append((new[:-1], True, total / length_penalty(step, alpha)))
-        beginnings = [candidate for candidate in ranked if candidate[0][-1] not in eos_ids][:beam_size]
+        hypotheses = [candidate for candidate in ranked if candidate[0][-1] not in eos_ids][:beam_size]
         if len(finished) == beam_size:
             break
     else:
-        cut = [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in beginnings]
+        cut = [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in hypotheses]
         finished += cut[: beam_size - len(finished)]
     return sorted(finished, key=lambda found: (not found[1], -found[2]))
 
@@ -55,16 +55,6 @@ def test_every_hypothesis_of_every_prompt_is_the_one_found_by_hand(beam_size, al
         assert all((one.ended_by == "eos_id") == one.is_finished for one in beam)
 
 
-def test_a_wide_beam_by_hand_too():
-    model, endings = gpt(seed=1), set()
-    for prompt in PROMPTS:
-        (found,) = beam_search(model, torch.tensor([prompt]), eos_id=[2], max_new_tokens=4, beam_size=5, alpha=1.0)
-        expected = beam_by_hand(model, prompt, 4, 5, 1.0, [2])
-        assert [(one.token_ids, one.is_finished) for one in found] == [one[:2] for one in expected]
-        endings.add(tuple(one.is_finished for one in found))
-    assert any(True in ending and False in ending for ending in endings)
-
-
 @pytest.mark.parametrize("seed", range(3))
 def test_a_beam_as_wide_as_the_vocabulary_finds_the_best_of_all_pairs_in_order(seed):
     model = gpt(seed=seed)
@@ -74,17 +64,6 @@ def test_a_beam_as_wide_as_the_vocabulary_finds_the_best_of_all_pairs_in_order(s
     assert [one.token_ids for one in found] == best
     assert [one.log_probability for one in found] == pytest.approx([exact[new] for new in best], abs=1e-9)
     assert [one.score for one in found] == pytest.approx([exact[new] / (7 / 6) ** 0.6 for new in best], abs=1e-9)
-
-
-def test_a_beam_finds_what_greedy_search_misses():
-    better = 0
-    for seed in range(5):
-        model, prompt = gpt(seed=seed), torch.tensor(PROMPTS[1:2])
-        (greedy,) = greedy_search(model, prompt, max_new_tokens=6)
-        (beam,) = beam_search(model, prompt, max_new_tokens=6, beam_size=8, alpha=0.0)
-        assert beam[0].log_probability >= greedy.log_probability - 1e-9
-        better += beam[0].log_probability > greedy.log_probability + 1e-9
-    assert better > 0
 
 
 @pytest.mark.parametrize("size", [1, 2, 3])
@@ -112,18 +91,6 @@ def test_where_every_token_is_forbidden_a_prompt_has_no_hypothesis():
     assert {frozenset(one.token_ids) for one in found[1]} == {frozenset({0, 2, 3})}
 
 
-def test_rows_that_end_early_change_nothing_for_the_others():
-    model = gpt(seed=1)
-    token_ids, is_real = padded(PROMPTS, "strewn")
-    options = {"eos_id": [3, 8], "max_new_tokens": 12, "beam_size": 3}
-    together = beam_search(model, token_ids, is_real=is_real, **options)
-    assert len({max(len(one.token_ids) for one in beam) for beam in together}) > 1  # they are done at different steps
-    for prompt, beam in zip(PROMPTS, together, strict=True):
-        (alone,) = beam_search(model, torch.tensor([prompt]), **options)
-        assert [one.token_ids for one in alone] == [one.token_ids for one in beam]
-        assert [one.score for one in alone] == pytest.approx([one.score for one in beam], abs=1e-9)
-
-
 @pytest.mark.parametrize(
     ("eos_id", "widest"),
     [(None, r"the vocabulary \(11\)"), (3, r"half the vocabulary \(5\)"), ([3, 4], r"the vocabulary over 3 \(3\)")],
@@ -139,11 +106,3 @@ def test_the_widest_beam_leaves_room_for_every_way_to_end(eos_id, widest):
 def test_an_ngram_without_tokens_is_refused():
     with pytest.raises(ValueError, match="ngram_size must be at least 1, but is 0"):
         beam_search(gpt(), torch.tensor([[5]]), max_new_tokens=2, ngram_size=0)
-
-
-def test_several_end_marks_serve_an_encoder_decoder_too():
-    source = torch.tensor([[5, 6, 7, 0], [8, 9, 0, 0]])
-    found = beam_search(translator(2), source, bos_id=2, eos_id=list(range(3, 8)), max_new_tokens=6, beam_size=1)
-    greedy = greedy_search(translator(2), source, bos_id=2, eos_id=list(range(3, 8)), max_new_tokens=6)
-    assert [beam[0].token_ids for beam in found] == [one.token_ids for one in greedy]
-    assert [beam[0].ended_by for beam in found] == [one.ended_by for one in greedy]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 import torch
 
 from tests.generation.tiny import EOS, translator
@@ -21,7 +20,7 @@ def test_watching_changes_nothing() -> None:
     assert watched()[0] == beam_search(translator(), SOURCE, **OPTIONS)
 
 
-def test_every_step_ranks_the_extensions_of_the_open_beginnings() -> None:
+def test_every_step_ranks_the_extensions_of_the_partial_hypotheses() -> None:
     _, steps = watched()
     for n_tokens, step in enumerate(steps):
         assert step.tokens.shape == (3 * len(step.sentences), n_tokens)
@@ -31,7 +30,7 @@ def test_every_step_ranks_the_extensions_of_the_open_beginnings() -> None:
     assert steps[0].totals.tolist() == [[0.0, -torch.inf, -torch.inf]] * 2
 
 
-def test_open_beginnings_are_candidates_of_the_step_before_and_results_too() -> None:
+def test_partial_hypotheses_are_candidates_of_the_step_before_and_results_too() -> None:
     found, steps = watched()
     extended = [set() for _ in SOURCE]
     for step in steps:
@@ -41,11 +40,3 @@ def test_open_beginnings_are_candidates_of_the_step_before_and_results_too() -> 
     for sentence, hypotheses in enumerate(found):
         for one in hypotheses:
             assert (*one.token_ids, *([EOS] if one.is_finished else [])) in extended[sentence]
-
-
-def test_an_error_of_the_watcher_ends_the_search() -> None:
-    def fail(step: BeamStep) -> None:
-        raise RuntimeError("seen enough")
-
-    with pytest.raises(RuntimeError, match="seen enough"):
-        beam_search(translator(), SOURCE, watch=fail, **OPTIONS)

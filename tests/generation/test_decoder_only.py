@@ -41,15 +41,6 @@ def test_greedy_equals_decoding_each_prompt_alone_without_a_cache(positions, sid
         assert hypothesis.score == hypothesis.log_probability
 
 
-def test_the_models_of_these_tests_end_some_sequences_and_not_others():
-    endings = set()
-    for positions in KINDS:
-        token_ids, is_real = padded(PROMPTS, "left")
-        found = greedy_search(gpt(1, positions), token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=9)
-        endings |= {(hypothesis.ended_by, hypothesis.is_finished) for hypothesis in found}
-    assert endings == {("eos_id", True), ("max_new_tokens", False)}
-
-
 @pytest.mark.parametrize("side", SIDES)
 def test_the_state_gives_the_distribution_of_an_uncached_pass_at_every_step(side):
     model = gpt(seed=2)
@@ -78,30 +69,6 @@ def test_rows_may_leave_and_double_and_take_their_padding_with_them(side):
         expected = torch.stack([next_distribution(model, text) for text in ([10, 8], [4, 3, 5, 9], [10, 3])])
         found = state.next_log_probabilities(torch.tensor([8, 9, 3]))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
-
-
-def test_copies_of_a_prompt_stand_side_by_side():
-    model = gpt(seed=2)
-    token_ids, is_real = padded(PROMPTS[:2], "right")
-    with torch.no_grad():
-        state = ContinuationState(model, token_ids, is_real, copies=3)
-        found = state.next_log_probabilities(state.first)
-    expected = [next_distribution(model, prompt) for prompt in PROMPTS[:2] for _ in range(3)]
-    torch.testing.assert_close(found, torch.stack(expected), rtol=0, atol=1e-10)
-
-
-def test_what_stands_in_the_padding_never_matters():
-    model = gpt(seed=1)
-    results = []
-    for junk in (0, 9):
-        token_ids, is_real = padded(PROMPTS, "left", junk=junk)
-        results.append(greedy_search(model, token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=6))
-    assert results[0] == results[1]
-
-
-def test_without_is_real_every_token_counts():
-    found = greedy_search(gpt(seed=1), torch.tensor([[0, 0, 5, 6]]), max_new_tokens=4)
-    assert list(found[0].token_ids) == greedy_by_hand(gpt(seed=1), [0, 0, 5, 6], 4)
 
 
 @pytest.mark.parametrize("side", SIDES)
@@ -172,13 +139,6 @@ def test_marks_outside_the_vocabulary_are_refused(search, wrong):
         list(search(translator(), prompt, bos_id=wrong, max_new_tokens=2))
 
 
-def test_a_model_that_cannot_decode_is_refused():
-    model = torch.nn.Linear(2, 2)
-    model.config = gpt().config
-    with pytest.raises(TypeError, match="Linear has no decode"):
-        greedy_search(model, torch.tensor([[5]]), max_new_tokens=2)
-
-
 def test_logits_of_low_precision_are_summed_in_float32_and_those_of_float64_stay():
     for dtype, expected in ((torch.bfloat16, torch.float32), (torch.float32, torch.float32), (None, torch.float64)):
         model = copy.deepcopy(gpt()) if dtype is None else copy.deepcopy(gpt()).to(dtype)
@@ -200,13 +160,3 @@ def test_generated_tokens_count_as_real_even_if_they_equal_the_padding():
             expected = model(source, so_far, is_real=torch.ones_like(so_far, dtype=torch.bool))[:, -1]
             found = state.next_log_probabilities(torch.tensor([token]))
             torch.testing.assert_close(found, expected.log_softmax(dim=-1), rtol=0, atol=1e-10)
-
-
-def test_a_translation_may_start_with_the_padding_token():
-    model, source, new = translator(seed=3), torch.tensor([[5, 6, 7, 0]]), []
-    for _ in range(6):
-        target = torch.tensor([[model.config.pad_id, *new]])
-        with torch.no_grad():
-            new.append(int(model(source, target, is_real=torch.ones_like(target, dtype=torch.bool))[0, -1].argmax()))
-    (found,) = greedy_search(model, source, bos_id=model.config.pad_id, max_new_tokens=6)
-    assert list(found.token_ids) == new

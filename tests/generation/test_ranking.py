@@ -26,15 +26,6 @@ def test_the_best_are_those_of_the_whole_ranking(vocab_size, n_beams, n):
         assert all(torch.equal(a, b) for a, b in zip(found, expected, strict=True))
 
 
-def test_the_best_may_all_stand_in_one_block_and_in_the_last_short_one():
-    log_probabilities = torch.full((2, 3 * BLOCK + 4), -50.0)
-    log_probabilities[0, BLOCK : BLOCK + 6] = -torch.arange(1.0, 7.0)
-    log_probabilities[1, 3 * BLOCK :] = -torch.arange(1.0, 5.0)
-    best, _, token = best_extensions(log_probabilities, torch.zeros(2, 1), 4)
-    assert best.tolist() == [[-1.0, -2.0, -3.0, -4.0]] * 2
-    assert token.tolist() == [list(range(BLOCK, BLOCK + 4)), list(range(3 * BLOCK, 3 * BLOCK + 4))]
-
-
 def test_what_is_impossible_comes_last_and_names_a_token_of_the_vocabulary():
     log_probabilities = torch.full((2, BLOCK + 2), -torch.inf)
     log_probabilities[0, [1, BLOCK + 1]] = torch.tensor([-1.0, -2.0])

@@ -1,4 +1,4 @@
-"""The beginnings of a sentence share its memory: as if each had its own, in every order, as sentences leave."""
+"""The partial hypotheses of a sentence share its memory: as if each had its own, in every order, as sentences leave."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import pytest
 import torch
 
 from tests.generation.tiny import EOS, PAD, translator
+from ttutor.cache import KeyValueCache
 from ttutor.generation import TranslationState, beam_search, length_penalty
+from ttutor.generation.shared_memory import SharedMemoryAttention
+from ttutor.multihead import MultiHeadAttention
 from ttutor.variants.t5 import T5, T5Config
 
 BOS = 2
@@ -19,27 +22,27 @@ def rectangle(sources: list[list[int]]) -> torch.Tensor:
 
 
 def beam_by_hand(model, source: list[int], n_tokens: int, beam_size: int, alpha: float) -> list[tuple]:
-    """One sentence, no cache, no batch of others: every extension of every beginning ranked."""
-    beginnings, finished = [((), 0.0)], []
+    """One sentence, no cache, no batch of others: every extension of every partial hypothesis ranked."""
+    hypotheses, finished = [((), 0.0)], []
     for step in range(1, n_tokens + 1):
-        targets = torch.tensor([[BOS, *new] for new, _ in beginnings])
+        targets = torch.tensor([[BOS, *new] for new, _ in hypotheses])
         with torch.no_grad():
             is_real = torch.ones_like(targets, dtype=torch.bool)  # a model may write its padding token
-            table = model(torch.tensor([source] * len(beginnings)), targets, is_real=is_real)[:, -1].log_softmax(dim=-1)
+            table = model(torch.tensor([source] * len(hypotheses)), targets, is_real=is_real)[:, -1].log_softmax(dim=-1)
         candidates = [
             ((*new, token), total + gain)
-            for (new, total), gains in zip(beginnings, table.tolist(), strict=True)
+            for (new, total), gains in zip(hypotheses, table.tolist(), strict=True)
             for token, gain in enumerate(gains)
         ]
         ranked = sorted(candidates, key=lambda candidate: -candidate[1])
         finished += [
             (new[:-1], True, total / length_penalty(step, alpha)) for new, total in ranked[:beam_size] if new[-1] == EOS
         ]
-        beginnings = [candidate for candidate in ranked if candidate[0][-1] != EOS][:beam_size]
+        hypotheses = [candidate for candidate in ranked if candidate[0][-1] != EOS][:beam_size]
         if len(finished) >= beam_size:
             break
     else:
-        finished += [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in beginnings]
+        finished += [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in hypotheses]
     return sorted(finished[:beam_size], key=lambda found: (not found[1], -found[2]))
 
 
@@ -54,15 +57,6 @@ def test_every_hypothesis_is_that_of_a_plain_slow_search_in_whatever_order_the_b
         for beam, place in zip(found, order, strict=True):
             assert [(one.token_ids, one.is_finished) for one in beam] == [one[:2] for one in expected[place]]
             assert [one.score for one in beam] == pytest.approx([one[2] for one in expected[place]], abs=1e-9)
-
-
-def test_the_sentences_of_that_test_leave_at_different_steps():
-    lengths = {
-        max(len(one[0]) for one in beam_by_hand(translator(seed), source, 8, 2, 1.0))
-        for seed in range(3)
-        for source in SOURCES
-    }
-    assert len(lengths) > 1
 
 
 @pytest.mark.parametrize("rows", [[0, 0, 0, 1, 1, 1], [1, 0], [2, 2, 0, 0], [0, 0, 1], [1, 1, 1, 0, 2]])
@@ -80,6 +74,42 @@ def test_rows_go_on_with_their_own_memory_however_they_are_kept(rows):
             table = model(torch.tensor([SOURCES[kept]]), target)[0].log_softmax(dim=-1)
             torch.testing.assert_close(found[row], table[1])
             torch.testing.assert_close(after[len(rows) - 1 - row], table[2])
+
+
+def test_attention_with_a_shared_memory_is_attention_with_a_memory_for_each_row():
+    attention = MultiHeadAttention(d_model=8, n_heads=2).double()
+    words, memory = torch.randn(6, 1, 8).double(), torch.randn(2, 7, 8).double()
+    mask, cache = torch.arange(7) < torch.tensor([[[[7]]], [[[4]]]]), KeyValueCache(is_fixed=True)
+    memories = memory.repeat_interleave(3, 0)
+    expected = attention(words, memories, mask=mask.repeat_interleave(3, 0))
+    for _ in range(2):  # when the cache is filled, and when it is read
+        found = SharedMemoryAttention(attention, copies=3)(words, memories, mask=mask, cache=cache)
+        torch.testing.assert_close(found, expected)
+    assert cache.read()[0].shape[0] == 2
+
+
+class Foreign(torch.nn.Module):
+    """A translator built in another way: nothing in it can share a memory."""
+
+    def __init__(self, model):
+        super().__init__()
+        self.inner, self.config = model, model.config
+        self.encode, self.decode, self.project = model.encode, model.decode, model.project
+
+
+def test_a_model_of_another_build_gets_a_memory_for_each_row():
+    options = {"bos_id": BOS, "eos_id": EOS, "max_new_tokens": 8, "beam_size": 3}
+    expected = beam_search(translator(1), rectangle(SOURCES), **options)
+    found = beam_search(Foreign(translator(1)), rectangle(SOURCES), **options)
+    assert [[one.token_ids for one in beam] for beam in found] == [[one.token_ids for one in beam] for beam in expected]
+
+
+def test_searching_leaves_the_model_as_it_was():
+    model = translator(1)
+    names, layer = [name for name, _ in model.named_modules()], model.decoder.layers[0]
+    beam_search(model, rectangle(SOURCES), bos_id=BOS, eos_id=EOS, max_new_tokens=4)
+    assert [name for name, _ in model.named_modules()] == names
+    assert model.decoder.layers[0] is layer
 
 
 def test_copies_share_from_the_start():

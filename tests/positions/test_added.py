@@ -25,17 +25,6 @@ def test_far_positions_are_exact_too():
     assert sinusoidal_encoding(100_000, 2)[-1].tolist() == pytest.approx(expected, abs=1e-6)
 
 
-def test_every_position_has_the_same_length_of_vector():
-    norms = sinusoidal_encoding(500, 128).square().sum(dim=-1)
-    torch.testing.assert_close(norms, torch.full((500,), 64.0))
-
-
-def test_a_shift_is_one_linear_map_for_all_positions():
-    encoding, shift = sinusoidal_encoding(200, 16).double(), 7
-    moves, *_ = torch.linalg.lstsq(encoding[:-shift], encoding[shift:])
-    torch.testing.assert_close(encoding[:-shift] @ moves, encoding[shift:], rtol=0, atol=1e-5)
-
-
 @pytest.mark.parametrize("offset", [-3, 0, 1, 7, 100])
 def test_the_shift_is_known_and_is_a_rotation(offset):
     encoding = sinusoidal_encoding(200, 16).double()
@@ -76,11 +65,6 @@ def test_modules_look_positions_up(kind):
     assert torch.equal(vectors[0, 1], vectors[0, 2])
     assert torch.equal(vectors[0, 0], vectors[1, 2])
     assert not torch.equal(vectors[0, 0], vectors[0, 1])
-
-
-def test_only_the_table_has_parameters_and_the_waves_stay_out_of_checkpoints():
-    assert list(SinusoidalPositions(6, 9).state_dict()) == []
-    assert sum(p.numel() for p in LearnedPositions(6, 9).parameters()) == 54
 
 
 @pytest.mark.parametrize("kind", [SinusoidalPositions, LearnedPositions])

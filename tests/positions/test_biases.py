@@ -5,9 +5,6 @@ import math
 import pytest
 import torch
 
-from ttutor.attention import attention_weights
-from ttutor.cache import DecoderCache
-from ttutor.decoder import Decoder
 from ttutor.positions import AlibiPositions, RelativePositions, alibi_slopes, relative_bucket
 from ttutor.shapes import ShapeError
 
@@ -41,14 +38,6 @@ def test_a_bias_depends_on_the_distance_alone(scheme):
     assert torch.equal(scheme(positions, positions), scheme(positions + 1000, positions + 1000))
 
 
-def test_alibi_prefers_near_keys_and_each_head_in_its_own_way():
-    positions = torch.arange(6)[None]
-    query = key = torch.zeros(1, 8, 6, 4)
-    weights = attention_weights(query, key, causal=True, bias=AlibiPositions(8)(positions, positions))
-    assert (weights[0, :, -1].diff(dim=-1) > 0).all()  # the nearer, the more
-    assert (weights[0, :, -1, -1].diff() < 0).all()  # the first head looks least far
-
-
 @pytest.mark.parametrize("is_bidirectional", [True, False])
 @pytest.mark.parametrize(("n_buckets", "max_distance"), [(32, 128), (8, 20)])
 def test_buckets(is_bidirectional, n_buckets, max_distance):
@@ -80,21 +69,6 @@ def test_the_table_is_looked_up_by_bucket():
         for j in range(3):
             bucket = relative_bucket(key[0, j] - query[0, i], n_buckets=8, max_distance=16, is_bidirectional=False)
             assert torch.equal(bias[0, :, i, j], module.table.weight[bucket])
-
-
-@pytest.mark.parametrize("scheme", [AlibiPositions(2), RelativePositions(2, is_bidirectional=False)])
-def test_cached_and_padded_equals_plain(scheme):
-    torch.manual_seed(0)
-    decoder = Decoder(8, 2, 16, 2, cross_attention=False, norm="pre").double()
-    hidden, scheme = torch.randn(1, 6, 8, dtype=torch.float64), scheme.double()
-    positions = torch.arange(6)[None]
-    whole = decoder(hidden, bias=scheme(positions, positions))
-    padded = torch.cat([torch.randn(1, 2, 8, dtype=torch.float64), hidden], dim=1)
-    is_real, cache, parts = torch.tensor([[False] * 2 + [True] * 6]), DecoderCache(2), []
-    for part, real in zip(padded.split([4, 1, 3], dim=1), is_real.split([4, 1, 3], dim=1), strict=True):
-        new, keys = cache.extend(real)
-        parts.append(decoder(part, mask=keys, cache=cache, bias=scheme(new, cache.positions())))
-    torch.testing.assert_close(torch.cat(parts, dim=1)[:, 2:], whole, rtol=0, atol=1e-12)
 
 
 def test_impossible_sizes_are_refused():

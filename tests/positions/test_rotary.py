@@ -5,16 +5,12 @@ import math
 import pytest
 import torch
 
-from ttutor.cache import DecoderCache, KeyValueCache
-from ttutor.decoder import Decoder
-from ttutor.masks import CAUSAL, Mask
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import (
     RotaryPositions,
     RotaryScaling,
     half_to_interleaved,
     interleaved_to_half,
-    rotary_frequencies,
 )
 from ttutor.shapes import ShapeError
 
@@ -40,14 +36,6 @@ def test_interleaved_is_a_product_of_complex_numbers(vectors, base):
     turned = torch.view_as_complex(vectors.reshape(2, 3, 5, 4, 2)) * torch.polar(torch.ones_like(angles), angles)
     mine = RotaryPositions(8, base=base, layout="interleaved")(positions)(vectors)
     torch.testing.assert_close(mine, torch.view_as_real(turned).reshape(2, 3, 5, 8), **CLOSE)
-
-
-def test_the_layouts_are_one_scheme_with_features_renamed(vectors):
-    positions = torch.arange(5)[None]
-    renamed = vectors.reshape(2, 3, 5, 4, 2).mT.reshape(2, 3, 5, 8)
-    interleaved = RotaryPositions(8, layout="interleaved")(positions)(vectors)
-    half = RotaryPositions(8, layout="half")(positions)(renamed)
-    torch.testing.assert_close(half, interleaved.reshape(2, 3, 5, 4, 2).mT.reshape(2, 3, 5, 8), **CLOSE)
 
 
 def test_converting_the_weights_converts_the_layer():
@@ -91,37 +79,6 @@ def test_angles_stay_exact_in_low_precision_and_far_away():
     angle = torch.tensor([1001.0, 1_000_001.0], dtype=torch.float64)
     torch.testing.assert_close(rotation.cos[0, 0, :, 0], angle.cos(), **CLOSE)
     assert rotation(torch.ones(1, 1, 2, 4, dtype=torch.bfloat16)).dtype == torch.bfloat16
-
-
-def test_it_has_no_parameters_and_no_state():
-    assert list(RotaryPositions(8).state_dict()) == []
-
-
-def test_positions_may_be_fractions(vectors):
-    halves = scores(vectors, vectors, torch.arange(5.0)[None] / 2, torch.arange(5.0)[None] / 2)
-    rotary = RotaryPositions(8, frequencies=rotary_frequencies(8) / 2)
-    slower = rotary(torch.arange(5)[None])(vectors)
-    torch.testing.assert_close(halves, slower @ slower.mT, **CLOSE)
-
-
-def test_turned_keys_are_cached_turned():
-    hidden, rotary = torch.randn(2, 5, 8, dtype=torch.float64), RotaryPositions(4)
-    layer = MultiHeadAttention(8, 2).double()
-    whole = layer(hidden, mask=CAUSAL, rotation=rotary(torch.arange(5)[None]))
-    cache, parts = KeyValueCache(), []
-    for start, end in ((0, 2), (2, 3), (3, 5)):
-        rotation = rotary(torch.arange(start, end)[None])
-        parts.append(layer(hidden[:, start:end], mask=CAUSAL, cache=cache, rotation=rotation))
-    torch.testing.assert_close(torch.cat(parts, dim=1), whole, **CLOSE)
-
-
-def test_padding_on_the_left_moves_nothing():
-    hidden, rotary = torch.randn(1, 5, 8, dtype=torch.float64), RotaryPositions(4)
-    decoder = Decoder(8, 2, 16, 2, cross_attention=False, norm="pre").double()
-    padded = torch.cat([torch.randn(1, 3, 8, dtype=torch.float64), hidden], dim=1)
-    positions, real = DecoderCache(0).extend(torch.tensor([[False] * 3 + [True] * 5]))
-    with_padding = decoder(padded, mask=Mask(dense=real), rotation=rotary(positions))[:, 3:]
-    torch.testing.assert_close(with_padding, decoder(hidden, rotation=rotary(torch.arange(5)[None])), **CLOSE)
 
 
 @pytest.mark.parametrize("d_head", [0, 5])

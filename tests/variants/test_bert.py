@@ -2,20 +2,14 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterator
-
 import pytest
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
-from ttutor.attention import scaled_dot_product_attention
+from tests.torch_twins import randomised
 from ttutor.inside import capture
 from ttutor.shapes import ShapeError
-from ttutor.training.fit import fit
-from ttutor.transformer.accounting import account
-from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
+from ttutor.variants.bert import BERT, BERTConfig, BERTForPreTraining
 from ttutor.variants.heads import (
     MaskedTokenHead,
     Pooler,
@@ -25,17 +19,9 @@ from ttutor.variants.heads import (
     mean_over_tokens,
     sentence_embedding,
 )
-from ttutor.variants.objectives import mask_tokens
 
 CONFIG = BERTConfig(vocab_size=19, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=11, n_segments=3)
 IS_REAL = torch.arange(7) < torch.tensor([[7], [4], [1]])
-
-
-def randomised(module: nn.Module) -> nn.Module:
-    """A module in float64 and evaluation mode none of whose parameters is zero or one by design."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return module.double().eval()
 
 
 @pytest.fixture
@@ -54,20 +40,6 @@ def segment_ids():
 
 
 # The base model's count is that of the published checkpoint; the large one's is printed as 340 M.
-@pytest.mark.parametrize(("config", "published"), [(BERTConfig.base(), 109_482_240), (BERTConfig.large(), None)])
-def test_parameters_are_counted_from_the_config(config, published):
-    with torch.device("meta"):
-        model = BERT(config)
-    n_parameters = account(config).n_parameters
-    assert n_parameters == sum(parameter.numel() for parameter in model.parameters())
-    assert n_parameters == published if published else abs(n_parameters / 340e6 - 1) < 0.02
-
-
-def test_operations_are_counted_from_the_config(token_ids):
-    model = BERT(CONFIG, attend=scaled_dot_product_attention).eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model.pool(model(token_ids))
-    assert account(CONFIG, n_tokens=7, batch=3).forward_flops == counter.get_total_flops()
 
 
 def test_what_enters_the_layers_is_the_normalised_sum_of_three_tables(bert, token_ids, segment_ids):
@@ -94,23 +66,6 @@ def test_padding_may_stand_anywhere(bert, token_ids):
     hidden = bert(moved, on_the_left)
     torch.testing.assert_close(hidden[on_the_left], on_the_right[IS_REAL])
     torch.testing.assert_close(bert.pool(hidden, on_the_left), bert.pool(on_the_right, IS_REAL))
-
-
-def test_without_positions_a_text_is_a_bag_of_tokens(bert, token_ids, segment_ids):
-    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
-    hidden = bert(token_ids, segment_ids=segment_ids)
-    moved = bert(token_ids[:, order], segment_ids=segment_ids[:, order])
-    assert (moved - hidden[:, order]).abs().max() > 1e-3  # positions tell the two apart
-    nn.init.zeros_(bert.embeddings.position.table.weight)
-    hidden = bert(token_ids, segment_ids=segment_ids)
-    moved = bert(token_ids[:, order], segment_ids=segment_ids[:, order])
-    torch.testing.assert_close(moved, hidden[:, order])
-
-
-def test_every_token_reads_those_after_it(bert, token_ids):
-    other = token_ids.clone()
-    other[:, -1] = (token_ids[:, -1] + 1) % 19
-    assert (bert(other) - bert(token_ids)).abs().amax(dim=-1).gt(1e-6).all()
 
 
 def test_first_token_and_mean_take_real_tokens_alone():
@@ -155,13 +110,6 @@ def test_both_tasks_share_one_encoder_and_one_table(bert, token_ids, segment_ids
     assert model.head.to_logits.weight is bert.embeddings.token.table.weight
     n_new = sum(p.numel() for p in model.parameters()) - sum(p.numel() for p in bert.parameters())
     assert n_new == (12 * 12 + 12) + 2 * 12 + 19 + (2 * 12 + 2)  # map, norm, a bias for each token; two classes
-
-
-def test_a_head_leaves_the_encoder_as_it_is(bert):
-    before = {name: tensor.clone() for name, tensor in bert.state_dict().items()}
-    BERTForPreTraining(bert)
-    TransformerForSequenceClassification(bert, 12, 3)
-    assert all(torch.equal(before[name], tensor) for name, tensor in bert.state_dict().items())
 
 
 class BagOfWords(nn.Module):
@@ -217,26 +165,6 @@ def test_without_a_pooler_there_is_none(token_ids):
     assert not any(isinstance(module, Pooler) for module in model.modules())
     hidden = model.eval()(token_ids)
     assert torch.equal(model.pool(hidden), hidden[:, 0])
-
-
-def test_a_small_model_learns_to_fill_in_what_was_masked():
-    # Each text says one of eleven words again and again: what is hidden can be known from what is not.
-    generator = torch.Generator().manual_seed(0)
-    config = CONFIG.replace(vocab_size=13, d_model=24, n_layers=1, d_ff=48, dropout=0.0)
-    model = BERTForMaskedLM(BERT(config, pooler=False))
-
-    def batches() -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
-        while True:
-            texts = torch.randint(2, 13, (32, 1), generator=generator).expand(-1, 10)
-            yield mask_tokens(texts, mask_id=1, vocab_size=13, special_ids=[0], generator=generator)
-
-    def loss(model: nn.Module, batch: tuple[torch.Tensor, torch.Tensor]) -> torch.Tensor:
-        return nn.functional.cross_entropy(model(batch[0]).flatten(0, 1), batch[1].flatten())
-
-    losses = fit(model, batches(), loss, steps=60, learning_rate=1e-2)
-    unigram = math.log(11)  # the best that can be said without looking at the text: all words are equally frequent
-    assert losses[0] > unigram - 0.2
-    assert sum(losses[-20:]) / 20 < unigram / 2
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

@@ -5,7 +5,6 @@ Counts are held within five standard deviations of their binomial mean, which ch
 
 from __future__ import annotations
 
-import copy
 import itertools
 import math
 from collections import Counter
@@ -15,9 +14,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 from torch import nn
-from torch.nn.functional import cross_entropy
 
-from ttutor.attention import scaled_dot_product_attention
 from ttutor.encoder import Encoder
 from ttutor.masks import causal_mask
 from ttutor.shapes import ShapeError
@@ -79,14 +76,6 @@ def test_fifteen_per_cent_are_chosen_of_which_eighty_are_masked_ten_random_ten_k
     assert_binomial(int(kept.sum()), n, 0.15 * (0.1 + 0.1 / n_ordinary))
 
 
-def test_every_position_is_chosen_alike_and_apart_from_its_neighbour():
-    chosen = bert(torch.full((20_000, 7), 50), rate=0.3).labels != IGNORE_ID
-    for count in chosen.sum(dim=0).tolist():
-        assert_binomial(count, 20_000, 0.3)
-    for count in (chosen[:, 1:] & chosen[:, :-1]).sum(dim=0).tolist():
-        assert_binomial(count, 20_000, 0.3**2)
-
-
 def test_random_tokens_are_all_ordinary_ones_alike():
     inputs, _ = bert(torch.full((200, 200), 7), vocab_size=21, rate=1.0, mask_share=0.0, random_share=1.0)
     counts = inputs.flatten().bincount(minlength=21).tolist()
@@ -113,24 +102,6 @@ def test_a_rate_of_one_chooses_all_but_the_special_ones_and_a_rate_of_zero_none(
     assert inputs.tolist() == [[CLS, MASK, MASK, SEP, MASK, MASK, SEP, 0]]
     assert labels.tolist() == [[-100, 5, 6, -100, 7, -100, -100, -100]]
     assert torch.equal(bert(token_ids, rate=0.0).inputs, token_ids)
-
-
-def test_each_reading_masks_anew_and_each_seed_the_same():
-    token_ids, generator = torch.full((4, 50), 9), seeded()
-    arguments = {"mask_id": MASK, "vocab_size": 20, "special_ids": SPECIAL}
-    first, second = (mask_tokens(token_ids, generator=generator, **arguments).labels for _ in range(2))
-    assert not torch.equal(first, second)
-    assert torch.equal(first, mask_tokens(token_ids, generator=seeded(), **arguments).labels)
-
-
-def test_the_loss_counts_the_chosen_alone():
-    token_ids = torch.randint(5, 12, (3, 8), generator=seeded())
-    _, labels = bert(token_ids, 12, rate=0.5)
-    logits = torch.randn(3, 8, 12, dtype=torch.float64)
-    chosen = (labels != IGNORE_ID).nonzero().tolist()
-    by_hand = [-logits[b, t].log_softmax(dim=-1)[token_ids[b, t]] for b, t in chosen]
-    assert 0 < len(by_hand) < 24
-    torch.testing.assert_close(cross_entropy(logits.flatten(0, 1), labels.flatten()), torch.stack(by_hand).mean())
 
 
 @pytest.mark.parametrize(
@@ -174,25 +145,6 @@ def test_each_position_is_guessed_from_its_own_logits():
     inputs, is_replaced = replace_tokens(token_ids, chosen, sure, generator=seeded())
     assert inputs.tolist() == [[5, 0, 7], [1, 6, 5]]
     assert is_replaced.tolist() == [[False, True, False], [False, True, True]]
-
-
-def test_from_masked_text_to_labels_as_electra_chains_them():
-    token_ids = torch.randint(5, 12, (3, 8), generator=seeded())
-    masked = bert(token_ids, 12, rate=0.5, mask_share=1.0, random_share=0.0)
-    logits = torch.randn(3, 8, 12, requires_grad=True)
-    inputs, is_replaced = replace_tokens(token_ids, masked.labels != IGNORE_ID, logits, generator=seeded())
-    assert not inputs.requires_grad
-    assert not (is_replaced & (masked.inputs != MASK)).any()
-    assert torch.equal(torch.where(is_replaced, token_ids, inputs), token_ids)
-
-
-def test_nothing_chosen_is_nothing_replaced():
-    token_ids = torch.tensor([[5, 6]])
-    inputs, is_replaced = replace_tokens(
-        token_ids, torch.zeros(1, 2, dtype=torch.bool), torch.randn(1, 2, 8), generator=seeded()
-    )
-    assert torch.equal(inputs, token_ids)
-    assert not is_replaced.any()
 
 
 @pytest.mark.usefixtures("as_readers_run_it")
@@ -291,14 +243,6 @@ def test_inputs_and_targets_restore_the_text(token_ids, rate, mean_length, seed)
     assert all(a < 900 or b < 900 for a, b in itertools.pairwise(targets)), "a span is empty"
 
 
-def test_the_defaults_take_fifteen_per_cent_in_spans_of_three():
-    inputs, targets = span_corruption(range(400), sentinel_ids=SENTINELS, generator=seeded())
-    n_spans = sum(token_id >= 900 for token_id in inputs)
-    assert len(inputs) - n_spans == 340
-    assert n_spans == 20
-    assert len(targets) == 60 + 20 + 1
-
-
 @pytest.mark.parametrize(("n_tokens", "n_taken", "n_spans"), [(5, 2, 2), (6, 3, 2), (4, 3, 1), (5, 3, 3)])
 def test_every_way_to_take_spans_has_the_same_probability(n_tokens, n_taken, n_spans):
     """The ways are enumerated: sets of positions whose runs are as many as there are spans."""
@@ -390,16 +334,6 @@ def test_infilled_spans_have_poisson_lengths_and_some_are_empty():
         assert_binomial(lengths[length], lengths.total(), math.exp(-3) * 3**length / math.factorial(length))
 
 
-def test_infilled_spans_stand_everywhere():
-    generator, first, last = seeded(), 0, 0
-    for _ in range(2000):  # two of five tokens go, as one span nearly always; it has four places
-        damaged = text_infilling(range(10, 15), mask_id=MASK, generator=generator, rate=0.4, mean_length=50.0)
-        first, last = first + (damaged[0] == MASK), last + (damaged[-1] == MASK)
-        assert damaged.count(MASK) == 1
-    assert_binomial(first, 2000, 1 / 4)
-    assert_binomial(last, 2000, 1 / 4)
-
-
 def test_sentences_come_in_every_order_alike():
     generator, sentences = seeded(), [[5, 6], [7], [8, 9, 10]]
     seen = Counter(tuple(map(tuple, sentence_permutation(sentences, generator=generator))) for _ in range(3000))
@@ -474,12 +408,6 @@ def test_positions_see_what_comes_earlier_in_the_order(orders):
             assert content[b, 0, i, j].item() == (order.index(j) <= order.index(i))
 
 
-def test_from_left_to_right_the_content_mask_is_causal():
-    content, query = permutation_masks(torch.arange(7).reshape(1, 7))
-    assert torch.equal(content[0, 0], causal_mask(7))
-    assert torch.equal(query[0, 0], causal_mask(7) & ~torch.eye(7, dtype=torch.bool))
-
-
 def test_every_order_is_drawn_alike():
     seen = Counter(map(tuple, factorisation_order(3000, 3, generator=seeded()).tolist()))
     assert set(seen) == set(itertools.permutations(range(3)))
@@ -491,52 +419,6 @@ def test_every_order_is_drawn_alike():
 def test_an_order_that_leaves_a_position_out_is_refused(order):
     with pytest.raises(ValueError, match="must hold each position from 0 to 2 once"):
         permutation_masks(torch.tensor(order))
-
-
-def two_streams(token_ids: torch.Tensor, content_mask: torch.Tensor, query_mask: torch.Tensor) -> torch.Tensor:
-    """The log probability of each token by a small two-stream network of two layers with random weights."""
-    n_tokens, vocab_size, width, generator = token_ids.shape[1], 3, 8, seeded(5)
-
-    def draw(*shape: int) -> torch.Tensor:
-        return torch.randn(*shape, dtype=torch.float64, generator=generator)
-
-    tokens, positions = draw(vocab_size, width), draw(n_tokens, width)
-    content = (tokens[token_ids] + positions).unsqueeze(1)
-    query = positions.expand(len(token_ids), 1, n_tokens, width)
-    for _ in range(2):
-        q, k, v = draw(3, width, width) / width**0.5
-        seen = scaled_dot_product_attention(query @ q, content @ k, content @ v, query_mask)
-        content = content + scaled_dot_product_attention(content @ q, content @ k, content @ v, content_mask)
-        query = query + seen
-    log_probabilities = (query @ draw(width, vocab_size)).squeeze(1).log_softmax(dim=-1)
-    return log_probabilities.gather(-1, token_ids.unsqueeze(-1)).squeeze(-1)
-
-
-EVERY_TEXT = torch.tensor(list(itertools.product(range(3), repeat=4)))
-
-
-@pytest.mark.parametrize("order", [(0, 1, 2, 3), (3, 2, 1, 0), (2, 0, 3, 1), (1, 3, 0, 2)])
-def test_any_order_factorises_a_distribution_over_all_texts(order):
-    """If a position saw its own token or a later one, the probabilities of all texts would not add up to one."""
-    content, query = permutation_masks(torch.tensor([order]))
-    by_token = two_streams(EVERY_TEXT, content, query)
-    assert by_token.sum(dim=-1).exp().sum().item() == pytest.approx(1.0, abs=1e-12)
-    assert len(by_token.sum(dim=-1).unique()) == 81  # every text has a probability of its own
-    leaking = two_streams(EVERY_TEXT, content, content)
-    assert abs(leaking.sum(dim=-1).exp().sum().item() - 1) > 0.01
-
-
-def test_changing_a_token_leaves_all_that_come_before_it_in_the_order_as_they_were():
-    order = [2, 0, 3, 1]
-    masks = permutation_masks(torch.tensor([order]))
-    text = torch.tensor([[0, 1, 2, 1]])
-    before = two_streams(text, *masks)
-    for turn, position in enumerate(order):
-        changed = text.clone()
-        changed[0, position] = 0 if text[0, position] else 2
-        after = two_streams(changed, *masks)
-        assert torch.equal(after[0, order[:turn]], before[0, order[:turn]])
-        assert (after[0, order[turn + 1 :]] != before[0, order[turn + 1 :]]).all()
 
 
 # Layer sharing.
@@ -569,11 +451,6 @@ def test_a_repeated_layer_computes_as_equal_layers_do_and_gathers_their_gradient
     for name, parameter in shared.layers[0].named_parameters():
         gradients = [layer.get_parameter(name).grad for layer in unshared.layers]
         torch.testing.assert_close(parameter.grad, torch.stack(gradients).sum(dim=0), rtol=1e-10, atol=1e-10)
-
-
-def test_a_copy_shares_among_its_own_layers():
-    layers = copy.deepcopy(repeat_layer(nn.Linear(2, 2), 3))
-    assert layers[0] is layers[2]
 
 
 def test_no_layers_are_refused():

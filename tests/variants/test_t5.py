@@ -8,12 +8,12 @@ import pytest
 import torch
 from torch import nn
 
+from tests.torch_twins import randomised
 from ttutor.cache import DecoderCache
 from ttutor.inside import capture
 from ttutor.masks import padding_mask
 from ttutor.shapes import ShapeError
 from ttutor.training.fit import fit
-from ttutor.transformer import account
 from ttutor.variants.objectives import span_corruption
 from ttutor.variants.t5 import T5, T5Block, T5Config
 
@@ -27,11 +27,7 @@ def small(**changes) -> T5Config:
 
 
 def build(**changes) -> T5:
-    """A model in float64 and evaluation mode none of whose parameters is zero or one by design."""
-    model = T5(small(**changes)).double().eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return model
+    return randomised(T5(small(**changes)))
 
 
 @pytest.fixture(params=["relu", "geglu"])
@@ -106,11 +102,6 @@ def test_a_ragged_batch_goes_on_after_its_padding(model, source_ids, target_ids)
     torch.testing.assert_close(step[1], short[0, -1:], **CLOSE)
 
 
-def test_rows_do_not_depend_on_each_other(model, source_ids, target_ids):
-    alone = model(source_ids[:1], target_ids[:1])
-    torch.testing.assert_close(model(source_ids, target_ids)[:1], alone, **CLOSE)
-
-
 def test_only_distances_count_and_each_stack_has_one_table(model, source_ids, target_ids, monkeypatch):
     before = model(source_ids, target_ids)
     for stack in (model.encoder, model.decoder):
@@ -121,13 +112,6 @@ def test_only_distances_count_and_each_stack_has_one_table(model, source_ids, ta
         monkeypatch.setattr(stack.positions, "forward", lambda q, k, f=forward: f(q, k) * 2)
         assert not torch.allclose(model(source_ids, target_ids), before)
         monkeypatch.setattr(stack.positions, "forward", forward)
-
-
-def test_without_its_biases_the_encoder_sees_a_set(model, source_ids):
-    nn.init.zeros_(model.encoder.positions.table.weight)
-    order = torch.tensor([3, 0, 6, 2, 5, 1, 4])
-    shuffled = model.encode(source_ids[:1, order])
-    torch.testing.assert_close(shuffled, model.encode(source_ids[:1])[:, order], **CLOSE)
 
 
 def test_the_stream_is_what_each_layer_adds_to(model, source_ids, target_ids):
@@ -161,29 +145,6 @@ def test_at_the_start_scores_are_of_order_one_and_no_token_is_favoured(preset):
     assert logits.std().item() == pytest.approx(1.0, rel=0.1)
 
 
-@pytest.mark.parametrize(
-    ("preset", "published"),
-    [
-        ("small", 60_506_624),
-        ("base", 222_903_552),
-        ("large", 737_668_096),
-        ("v1_1_small", 76_961_152),
-        ("v1_1_base", 247_577_856),
-        ("v1_1_large", 783_150_080),
-    ],
-)
-def test_presets_have_the_published_sizes(preset, published):
-    assert account(getattr(T5Config, preset)()).n_parameters == published
-
-
-@pytest.mark.parametrize("preset", ["small", "v1_1_small"])
-def test_a_model_built_has_the_size_that_its_config_tells(preset):
-    config = getattr(T5Config, preset)()
-    with torch.device("meta"):
-        model = T5(config)
-    assert sum(parameter.numel() for parameter in model.parameters()) == account(config).n_parameters
-
-
 def corrupted(rows: torch.Tensor, seed: int) -> tuple[torch.Tensor, torch.Tensor]:
     """Rows with spans taken out, and the spans; sentinels are 20, 21 and 22. All rows get the same lengths."""
     generator = torch.Generator().manual_seed(seed)
@@ -210,18 +171,6 @@ def test_damaged_text_lowers_its_loss():
     model = T5(small(d_model=24, d_head=16, d_ff=40, n_layers=1))
     losses = fit(model, [corrupted(rows, seed) for seed in range(20)], next_token_loss, steps=20, learning_rate=1e-2)
     assert sum(losses[-5:]) < 0.6 * sum(losses[:5])
-
-
-@pytest.mark.soak
-def test_it_learns_to_restore_damaged_text():
-    """With the source it knows what is missing; with the source of another row it can only guess where to count on."""
-    batches = [corrupted(counting_rows(), seed) for seed in range(600)]
-    model = T5(small(d_model=48, d_head=16, d_ff=96, max_distance=16))
-    fit(model, batches, next_token_loss, steps=600, learning_rate=lambda step: 5e-3 * min(1, (600 - step) / 300))
-    source_ids, labels = corrupted(counting_rows(), seed=1000)
-    own, another = (next_token_loss(model, (ids, labels)).item() for ids in (source_ids, source_ids.roll(1, dims=0)))
-    assert own < 0.2
-    assert another > 5 * own
 
 
 @pytest.mark.parametrize(

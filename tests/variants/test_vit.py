@@ -5,12 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 from torch import nn
-from torch.utils.flop_counter import FlopCounterMode
 
-from ttutor.attention import scaled_dot_product_attention
-from ttutor.inside import capture
+from tests.torch_twins import randomised
 from ttutor.shapes import ShapeError
-from ttutor.transformer.accounting import account
 from ttutor.variants.gradcam import grad_cam
 from ttutor.variants.patches import interpolate_positions, patchify, unpatchify
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig, with_image_size
@@ -19,13 +16,6 @@ CONFIG = ViTConfig(
     image_size=12, patch_size=4, n_channels=2, n_classes=5, d_model=15, n_heads=3, n_layers=2, d_ff=20, norm_eps=1e-5
 )
 ORDER = torch.tensor([3, 0, 8, 6, 2, 5, 7, 1, 4])
-
-
-def randomised(module: nn.Module) -> nn.Module:
-    """A module in float64 and evaluation mode none of whose parameters is zero or one by design."""
-    for parameter in module.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return module.double().eval()
 
 
 @pytest.fixture
@@ -54,11 +44,6 @@ def test_unpatchify_undoes_patchify(size):
     assert torch.equal(unpatchify(patchify(images, 2), 2, n_rows=size[0] // 2), images)
 
 
-def test_a_square_image_needs_no_rows_to_be_put_together():
-    images = torch.randn(2, 3, 8, 8)
-    assert torch.equal(unpatchify(patchify(images, 2), 2), images)
-
-
 def test_embedding_patches_is_a_convolution_whose_stride_is_the_patch(vit, images):
     found = vit.vision.embed_patches(patchify(images, 4))
     kernel = vit.vision.embed_patches.weight.reshape(15, 2, 4, 4)
@@ -74,37 +59,6 @@ def test_what_enters_the_layers_is_the_class_token_and_the_patches_with_their_po
 
 
 # The base model's count is that of the published checkpoint with 1,000 classes; the others are printed as millions.
-@pytest.mark.parametrize(
-    ("config", "published"),
-    [
-        (ViTConfig.tiny(), 5e6),
-        (ViTConfig.small(), 22e6),
-        (ViTConfig.base(), 86_567_656),
-        (ViTConfig.large(), 307e6),
-        (CONFIG, None),
-    ],
-)
-def test_parameters_are_counted_from_the_config(config, published):
-    with torch.device("meta"):
-        model = ViT(config)
-    n_parameters = account(config).n_parameters
-    assert n_parameters == sum(parameter.numel() for parameter in model.parameters())
-    if isinstance(published, int):
-        assert n_parameters == published
-    elif published:
-        # Printed as 5, 22 and 307 M, rounded, and for L without classes.
-        assert abs((n_parameters - 1001 * config.d_model) / published - 1) < 0.12
-
-
-def test_operations_are_counted_from_the_config(images):
-    model = ViT(CONFIG, attend=scaled_dot_product_attention).double().eval()
-    with FlopCounterMode(display=False) as counter, torch.no_grad():
-        model(images)
-    assert account(CONFIG, batch=3).forward_flops == counter.get_total_flops()
-
-
-def test_an_image_does_not_depend_on_its_batch(vit, images):
-    torch.testing.assert_close(vit(images)[1:2], vit(images[1:2]))
 
 
 def test_patches_may_change_places_together_with_their_positions(vit, images):
@@ -114,13 +68,6 @@ def test_patches_may_change_places_together_with_their_positions(vit, images):
     table = vit.vision.position.table.weight
     table.data[1:] = table.data[1:][ORDER]
     torch.testing.assert_close(vit(moved), logits)
-
-
-def test_without_positions_an_image_is_a_bag_of_patches(vit, images):
-    vit.vision.position.table.weight.data[1:] = 0
-    moved = unpatchify(patchify(images, 4)[:, ORDER], 4)
-    torch.testing.assert_close(vit(moved), vit(images))
-    torch.testing.assert_close(vit.vision(moved)[:, 1:], vit.vision(images)[:, 1:][:, ORDER])
 
 
 def test_the_class_is_read_from_the_class_token_alone(vit, images):
@@ -247,13 +194,6 @@ def test_grad_cam_leaves_modes_gradients_and_hooks_alone(vit, images):
         assert torch.equal(first, grad_cam(vit, images, class_id=1))
 
 
-def test_grad_cam_and_capture_may_be_used_together(vit, images):
-    with capture(vit, "vision.encoder.layers.1.self_attention.weights") as seen:
-        found = grad_cam(vit, images, class_id=1)
-    assert seen["vision.encoder.layers.1.self_attention.weights"].shape == (3, 3, 10, 10)
-    assert torch.equal(found, grad_cam(vit, images, class_id=1))
-
-
 @pytest.mark.usefixtures("as_readers_run_it")
 def test_what_does_not_fit_is_refused(vit, images):
     with pytest.raises(ShapeError, match=r"images are \(12, 8\) pixels, but .* for \(12, 12\); .*with_image_size"):
@@ -277,7 +217,3 @@ def test_what_does_not_fit_is_refused(vit, images):
 def test_impossible_configs_are_refused_with_their_values():
     with pytest.raises(ValueError, match=r"image_size must be a multiple of patch_size \(image_size=9, patch_size=4\)"):
         ViTConfig(image_size=9, patch_size=4)
-
-
-def test_a_batch_without_images_gives_no_logits():
-    assert ViT(CONFIG)(torch.randn(0, 2, 12, 12)).shape == (0, 5)

@@ -6,9 +6,9 @@ token of work. What they feed is a state, the same for both kinds of model:
 - `TranslationState` for an encoder-decoder, which reads a source and begins its target with a start token;
 - `ContinuationState` for a decoder-only model, which goes on from a prompt.
 
-`greedy_search` and `sample` collect what `stream` yields token by token; `beam_search` keeps several beginnings at
-once. The filters (`top_p_only` and its like) are functions from distribution to distribution, the stop conditions
-functions from tokens to yes or no; both can be tried by hand, without a model.
+`greedy_search` and `sample` collect what `stream` yields token by token; `beam_search` keeps several partial
+hypotheses at once. The filters (`top_p_only` and its like) are functions from distribution to distribution, the stop
+conditions functions from tokens to yes or no; both can be tried by hand, without a model.
 """
 
 from ttutor.generation.beam import BeamStep, beam_search, length_penalty

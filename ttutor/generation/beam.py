@@ -1,4 +1,4 @@
-"""Beam search: several beginnings of each sequence at once, so that a token that looks poor now may pay off later."""
+"""Beam search: several partial hypotheses at once, so that a token that looks poor now may pay off later."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -9,10 +9,11 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
+from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import Hypothesis
 from ttutor.generation.ranking import best_extensions
 from ttutor.generation.repetition import would_repeat_ngram
-from ttutor.generation.state import DecodingState, begin, check_decodes, evaluation
+from ttutor.generation.state import DecodingState, begin, check_decodes
 from ttutor.generation.stopping import Endings, as_end_ids
 from ttutor.generation.streaming import check_max_new_tokens
 
@@ -35,15 +36,15 @@ def length_penalty(n_tokens: int, alpha: float) -> float:
 
 @dataclass(frozen=True, eq=False)
 class BeamStep:
-    """What one step of `beam_search` sees: the open beginnings, ``beam_size`` of each sentence, and what may follow.
+    """What one step of `beam_search` sees: the partial hypotheses, ``beam_size`` of each sentence, and what may follow.
 
     Attributes:
-        sentences: which sentence of the batch each group of beginnings belongs to.
-        tokens: the new tokens of each beginning, one row each.
-        totals: the log probability of each beginning; minus infinity where a group has fewer than ``beam_size``.
-        log_probabilities: of every token as the next one of each beginning.
+        sentences: which sentence of the batch each group of partial hypotheses belongs to.
+        tokens: the new tokens of each partial hypothesis, one row each.
+        totals: the log probability of each of them; minus infinity where a group has fewer than ``beam_size``.
+        log_probabilities: of every token as the next one of each partial hypothesis.
         candidates: the log probability of each group's best extensions, best first.
-        rows: which beginning each of them extends.
+        rows: which partial hypothesis each of them extends.
         new_tokens: by which token.
     """
 
@@ -70,15 +71,15 @@ def beam_search(
     ngram_size: int | None = None,
     watch: Callable[[BeamStep], None] | None = None,
 ) -> list[list[Hypothesis]]:
-    """Keep the best ``beam_size`` beginnings at every step; give each sequence's finished ones, best first.
+    """Keep the best ``beam_size`` partial hypotheses at every step; give each sequence's finished ones, best first.
 
-    A sequence is done when ``beam_size`` hypotheses have finished, or at the limit, where the beginnings still open
+    A sequence is done when ``beam_size`` hypotheses have finished, or at the limit, where the partial hypotheses
     fill the places that are left, after the finished ones. Sequences that are done leave the batch. With a small
     vocabulary and a low limit there may be fewer than ``beam_size``.
 
     Args:
         model, token_ids, max_new_tokens, is_real, bos_id, eos_id: as for `greedy_search`.
-        beam_size: how many beginnings are kept; 1 gives the greedy search.
+        beam_size: how many partial hypotheses are kept; 1 gives the greedy search.
         alpha: strength of the length penalty; 0 ranks by probability alone.
         ngram_size: no run of so many tokens may come twice, the prompt included; no such rule when left out. It
             forbids and does not renormalise: hypotheses are ranked by the model's own probability.
@@ -96,7 +97,7 @@ def beam_search(
     check_decodes(model)
     endings = Endings(as_end_ids(eos_id, model.config.vocab_size), (), max_new_tokens)
     _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), model.config.vocab_size)
-    with evaluation(model):
+    with evaluating(model):
         state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id)
         beams = _Beams(state, endings, beam_size, alpha, ngram_size, watch)
         while len(last) > 0:
@@ -105,7 +106,7 @@ def beam_search(
 
 
 class _Beams:
-    """The bookkeeping of `beam_search`: open beginnings as tensors, finished hypotheses as lists."""
+    """The bookkeeping of `beam_search`: partial hypotheses as tensors, finished hypotheses as lists."""
 
     def __init__(
         self,
@@ -118,20 +119,20 @@ class _Beams:
     ) -> None:
         self.state, self.endings, self.beam_size, self.watch = state, endings, beam_size, watch
         self.alpha, self.ngram_size = alpha, ngram_size
-        # A beginning can end in as many ways as there are end marks, so among this many candidates, and among this many
-        # extensions of one beginning, there are always enough that go on.
+        # A hypothesis can end in as many ways as there are end marks, so among this many candidates, and among this
+        # many extensions of one hypothesis, there are always enough that go on.
         self.n_candidates = (1 + len(endings.eos_ids)) * beam_size
         self.limits = state.limits(endings.max_new_tokens)
         n_sentences, device = len(self.limits), state.history.device
         self.eos_ids = torch.tensor(endings.eos_ids, dtype=torch.long, device=device)
         self.sentence = list(range(n_sentences))  # which sentence each group of open rows belongs to
-        # Before the first step a sentence has one beginning, the empty one; from then on beam_size of them.
+        # Before the first step a sentence has one partial hypothesis, the empty one; from then on beam_size of them.
         self.total = torch.zeros(n_sentences, 1, device=device)
         self.tokens = torch.empty(n_sentences, 0, dtype=torch.long, device=device)
         self.finished: list[list[Hypothesis]] = [[] for _ in range(n_sentences)]
 
     def step(self, last: Int[Tensor, " rows"]) -> Int[Tensor, " new_rows"]:
-        """Extend every open beginning by its best tokens; give the last token of each that stays open."""
+        """Extend every partial hypothesis by its best tokens; give the last token of each that stays open."""
         log_probabilities = self.state.next_log_probabilities(last)
         if self.ngram_size is not None:
             repeats = would_repeat_ngram(self.state.history, self.ngram_size, log_probabilities.shape[-1])
@@ -169,8 +170,8 @@ class _Beams:
         n_tokens = self.tokens.shape[1] + 1  # the end mark counts
         group, rank = ends[:, : self.beam_size].nonzero(as_tuple=True)
         ids, totals = self.tokens[row[group, rank]].tolist(), best[group, rank].tolist()
-        for place, beginning, total in zip(group.tolist(), ids, totals, strict=True):
-            self._store(self.sentence[place], beginning, total, n_tokens, "eos_id")
+        for place, hypothesis, total in zip(group.tolist(), ids, totals, strict=True):
+            self._store(self.sentence[place], hypothesis, total, n_tokens, "eos_id")
 
     def _go_on(
         self,
@@ -200,10 +201,10 @@ class _Beams:
     def _collect_cut(
         self, sentence: int, total: Float[Tensor, " beam"], row: Int[Tensor, " beam"], token: Int[Tensor, " beam"]
     ) -> None:
-        """Store the open beginnings of a sentence that has come to its limit."""
+        """Store the partial hypotheses of a sentence that has come to its limit."""
         limit = self.limits[sentence]
-        beginnings = torch.cat([self.tokens[row], rearrange(token, "beam -> beam 1")], dim=1)
-        for ids, one in zip(beginnings.tolist(), total.tolist(), strict=True):
+        hypotheses = torch.cat([self.tokens[row], rearrange(token, "beam -> beam 1")], dim=1)
+        for ids, one in zip(hypotheses.tolist(), total.tolist(), strict=True):
             self._store(sentence, ids, one, limit, self.endings.cut(limit))
 
     def _store(self, sentence: int, ids: list[int], total: float, n_tokens: int, ended_by: str) -> None:

@@ -63,9 +63,6 @@ def top_k_only(log_probabilities: Float[Tensor, "... vocab_size"], k: int) -> Fl
     Tokens exactly as probable as the ``k``-th are all kept, so that no order of ids decides. With ``k`` at or above the
     size of the vocabulary nothing is dropped.
 
-    Raises:
-        ValueError: ``k`` is below 1.
-
     Example:
         >>> import torch
         >>> top_k_only(torch.tensor([0.5, 0.1, 0.3, 0.1]).log(), 2).exp()
@@ -85,9 +82,6 @@ def top_p_only(log_probabilities: Float[Tensor, "... vocab_size"], p: float) -> 
     with the tokens in order of falling probability. Holtzman et al. (2020), section 3.1. The token that crosses the
     threshold belongs to the nucleus, so the best one is always kept; where the sum meets the threshold exactly, the
     next token is out. Of tokens exactly as probable as each other the lower ids come first. ``p=1`` keeps everything.
-
-    Raises:
-        ValueError: ``p`` is not above 0 and at most 1.
 
     Example:
         >>> import torch
@@ -111,9 +105,6 @@ def min_p_only(log_probabilities: Float[Tensor, "... vocab_size"], p: float) -> 
     $$w_i = [\,p_i \ge p \cdot \max_j p_j\,]$$
 
     Nguyen et al. (2024), section 3. A sure model keeps few tokens, an unsure one many.
-
-    Raises:
-        ValueError: ``p`` is not above 0 and at most 1.
 
     Example:
         >>> import torch

@@ -19,11 +19,11 @@ BLOCK = 64
 def best_extensions(
     log_probabilities: Float[Tensor, "rows vocab_size"], totals: Float[Tensor, "group beam"], n: int
 ) -> tuple[Float[Tensor, "group ranked"], Int[Tensor, "group ranked"], Int[Tensor, "group ranked"]]:
-    """The ``n`` most probable ways to extend the beginnings of each group by a token, best first.
+    """The ``n`` most probable ways to extend the partial hypotheses of each group by a token, best first.
 
     Args:
-        log_probabilities: of every token as the next one of each beginning.
-        totals: the log probability of each beginning; those of a group stand in consecutive rows.
+        log_probabilities: of every token as the next one of each partial hypothesis.
+        totals: the log probability of each partial hypothesis; those of a group stand in consecutive rows.
         n: how many; no more than a group has extensions.
 
     Returns:

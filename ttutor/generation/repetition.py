@@ -33,10 +33,6 @@ def with_repetition_penalty(
         history: the tokens so far, -1 for none.
         penalty: $\theta$; above 1 discourages repetition, below 1 encourages it.
 
-    Raises:
-        ShapeError: distribution and history do not have the same rows.
-        ValueError: the penalty is not positive.
-
     Example:
         >>> p = torch.tensor([[0.5, 0.25, 0.25]])
         >>> with_repetition_penalty(p.log(), torch.tensor([[0, 0]]), 2.0).exp()  # 0.25 each
@@ -55,10 +51,6 @@ def would_repeat_ngram(
     history: Int[Tensor, "rows tokens"], size: int, vocab_size: int
 ) -> Bool[Tensor, "rows vocab_size"]:
     """Which tokens would complete ``size`` tokens in a row that stand in the history already.
-
-    Raises:
-        ShapeError: the history does not have the two axes rows and tokens.
-        ValueError: the size is below 1.
 
     Example:
         >>> would_repeat_ngram(torch.tensor([[4, 1, 2, 4, 1]]), size=3, vocab_size=5)  # 4 1 was followed by 2
@@ -87,10 +79,6 @@ def without_repeated_ngrams(
 
     Paulus, Xiong and Socher (2018), section 2.5, with $n = 3$. The history counts as one sequence, the prompt included.
     Where everything is forbidden the result is no distribution (NaN), and `stream` says so.
-
-    Raises:
-        ShapeError: distribution and history do not have the same rows.
-        ValueError: the size is below 1.
 
     Example:
         >>> p = torch.tensor([[0.5, 0.25, 0.25]])

@@ -38,9 +38,6 @@ def greedy_search(
         token_ids: the sentences to read, padded anywhere, or the prompts to continue.
         max_new_tokens, is_real, bos_id, eos_id, stop, filters: as for `stream`.
 
-    Raises:
-        ShapeError, TypeError, ValueError, FloatingPointError: as `stream`.
-
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
         >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
@@ -86,9 +83,6 @@ def sample(
         generator, temperature, top_k, top_p: as for `Sampler`.
         max_new_tokens, is_real, bos_id, eos_id, stop, filters: as for `stream`; the filters come before temperature.
 
-    Raises:
-        ShapeError, TypeError, ValueError, FloatingPointError: as `Sampler` and `stream`.
-
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
         >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
@@ -123,9 +117,6 @@ class Sampler:
         top_k: as for `ttutor.generation.top_k_only`; no such limit when left out.
         top_p: as for `ttutor.generation.top_p_only`; no such limit when left out.
 
-    Raises:
-        ValueError: one of them is out of range.
-
     Example:
         >>> draw = Sampler(torch.Generator().manual_seed(0), top_k=2)
         >>> p = torch.tensor([[0.5, 0.1, 0.4], [0.0, 0.0, 1.0]])
@@ -156,11 +147,7 @@ class Sampler:
         return changed if self.top_p is None else top_p_only(changed, self.top_p)
 
     def __call__(self, log_probabilities: Float[Tensor, "rows vocab_size"], rows: list[int]) -> Int[Tensor, " rows"]:
-        """Draw a token for each of these sequences.
-
-        Raises:
-            ValueError: the generator is on another device than the probabilities.
-        """
+        """Draw a token for each of these sequences."""
         if self.generator.device.type != log_probabilities.device.type:
             raise ValueError(
                 f"the generator is on {self.generator.device}, but the probabilities on {log_probabilities.device}: "

@@ -14,11 +14,12 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, check_is_real
 from ttutor.efficient.attention_call import find_lengths
+from ttutor.generation.shared_memory import can_share_memory, with_shared_memory
 from ttutor.generation.stopping import check_token_id
-from ttutor.masks import Mask, padding_mask
+from ttutor.masks import Mask
 from ttutor.shapes import check_shapes
 
-__all__ = ["ContinuationState", "DecodingState", "TranslationState", "begin", "check_decodes", "evaluation"]
+__all__ = ["ContinuationState", "DecodingState", "TranslationState", "begin", "check_decodes"]
 
 
 class DecodingState:
@@ -37,11 +38,7 @@ class DecodingState:
         self.cache = DecoderCache(model.config.n_layers)
 
     def next_log_probabilities(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab_size"]:
-        """Append one token to each row; give the distribution of the token after it.
-
-        Raises:
-            FloatingPointError: the distribution holds something that is no number.
-        """
+        """Append one token to each row; give the distribution of the token after it."""
         new = rearrange(token_ids, "rows -> rows 1")
         self.history = torch.cat([self.history, new], dim=1)
         logits = self.model.project(self._decode(new, torch.ones_like(new, dtype=torch.bool))[:, -1])
@@ -82,32 +79,38 @@ class TranslationState(DecodingState):
     def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"], copies: int = 1) -> None:
         nothing = source_ids.new_zeros(len(source_ids) * copies, 0)
         super().__init__(model, nothing, n_prompt=[1] * len(source_ids))
-        self.cache.share_memories(copies)
         self.memory = model.encode(source_ids)
-        self.is_real = rearrange(padding_mask(source_ids, model.config.pad_id), "batch 1 1 source -> batch source")
-        self.memory_mask = self._memory_mask()
+        self.is_real = source_ids != model.config.pad_id
+        self._look_at(torch.arange(len(nothing), device=source_ids.device) // copies)
 
-    def _memory_mask(self) -> Mask:
-        """Which tokens of the memory are real, in as few words as possible: found out once, not in every layer."""
-        mask = Mask(dense=rearrange(self.is_real, "batch source -> batch 1 1 source"))
-        return find_lengths(mask, rearrange(self.memory, "batch source d_model -> batch 1 source d_model"))
+    def _look_at(self, memory_of_row: Int[Tensor, " rows"]) -> None:
+        """Let each row of tokens look at this row of the memory; neighbours that look at the same share it."""
+        memories, counts = memory_of_row.unique_consecutive(return_counts=True)
+        if not can_share_memory(self.model) or (counts != counts[:1]).any():  # then each row has a memory of its own
+            memories = memory_of_row
+        if not torch.equal(memories, torch.arange(len(self.memory), device=memories.device)):
+            for layer in self.cache.layers:
+                layer.cross_attention.select(memories)
+            self.memory, self.is_real = self.memory.index_select(0, memories), self.is_real.index_select(0, memories)
+        self.copies = max(1, len(memory_of_row) // max(1, len(memories)))
+        self.sharing = with_shared_memory(self.model, self.copies)
+        for_each_row = "memory source d_model -> (memory copies) source d_model"
+        self.memory_of_rows = repeat(self.memory, for_each_row, copies=self.copies)
+        # Which tokens are real, as lengths where that says it: found out once, not in every layer.
+        mask = Mask(dense=rearrange(self.is_real, "memory source -> memory 1 1 source"))
+        keys = rearrange(self.memory, "memory source d_model -> memory 1 source d_model")
+        self.memory_mask = find_lengths(mask, keys)
 
     def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
-        return self.model.decode(token_ids, self.memory, self.memory_mask, self.cache, is_real=is_real)
+        return self.sharing.decode(token_ids, self.memory_of_rows, self.memory_mask, self.cache, is_real=is_real)
 
     def select(self, rows: Int[Tensor, " kept"]) -> None:
         """Keep these rows, in this order; a row may come more than once. Neighbours go on sharing their memory."""
         self.history = self.history.index_select(0, rows)
-        self.cache.select_tokens(rows)
-        memory_of_row = rows // self.cache.rows_per_memory
-        memories, counts = memory_of_row.unique_consecutive(return_counts=True)
-        if (counts != counts[:1]).any():  # not as many rows for each: then each row gets a memory of its own
-            memories = memory_of_row
-        self.cache.share_memories(len(rows) // max(1, len(memories)))
-        if not torch.equal(memories, torch.arange(len(self.memory), device=rows.device)):
-            self.cache.select_memories(memories)
-            self.memory, self.is_real = self.memory.index_select(0, memories), self.is_real.index_select(0, memories)
-            self.memory_mask = self._memory_mask()
+        self.cache.select(rows, with_memory=False)
+        now = torch.arange(len(self.memory), device=rows.device)
+        if not torch.equal(rows // self.copies, repeat(now, "memory -> (memory copies)", copies=self.copies)):
+            self._look_at(rows // self.copies)
 
 
 class ContinuationState(DecodingState):
@@ -122,10 +125,6 @@ class ContinuationState(DecodingState):
         token_ids: the prompts.
         is_real: which of their tokens count; all when left out.
         copies: rows for each prompt.
-
-    Raises:
-        ShapeError: the ids do not have the two axes batch and tokens, or ``is_real`` has others.
-        ValueError: a prompt has no token, or more than the model has positions for.
     """
 
     def __init__(
@@ -178,11 +177,6 @@ def begin(
 
     A model with ``encode`` is an encoder-decoder: it reads the ids and starts with ``bos_id``. One without is
     decoder-only: the ids are its prompt.
-
-    Raises:
-        TypeError: the model cannot decode.
-        ValueError: the start token is missing, or came to a model that has none; ``is_real`` came to an
-            encoder-decoder; the prompts do not suit, as for `ContinuationState`.
     """
     check_decodes(model)
     if not hasattr(model, "encode"):
@@ -199,31 +193,12 @@ def begin(
 
 
 def check_decodes(model: nn.Module) -> None:
-    """Refuse a model that cannot write.
-
-    Raises:
-        TypeError: it lacks ``decode`` or ``project``.
-    """
+    """Refuse a model that cannot write."""
     for method in ("decode", "project"):
         if not hasattr(model, method):
             raise TypeError(
                 f"generation needs a model with decode and project, but {type(model).__name__} has no {method}"
             )
-
-
-class evaluation:
-    """Put a model into evaluation mode for a while; afterwards each of its parts gets its own mode back."""
-
-    def __init__(self, model: nn.Module) -> None:
-        self.model = model
-        self.was_training = {module: module.training for module in model.modules()}
-
-    def __enter__(self) -> None:
-        self.model.eval()
-
-    def __exit__(self, *_: object) -> None:
-        for module, was_training in self.was_training.items():
-            module.training = was_training
 
 
 def _max_len(model: nn.Module) -> int | float:

@@ -15,10 +15,6 @@ def ends_with(*sequence: int) -> Stop:
 
     Only new tokens count: a sequence that begins in the prompt is not found.
 
-    Raises:
-        TypeError: a token is no number, such as a list of tokens.
-        ValueError: there is no token to look for.
-
     Example:
         >>> is_over = ends_with(7, 8)
         >>> is_over((5, 7, 8)), is_over((7, 8, 5))
@@ -67,9 +63,6 @@ class Endings:
 def as_end_ids(eos_id: int | Iterable[int] | None, vocab_size: int) -> tuple[int, ...]:
     """One end mark, several or none, as a tuple without repetitions.
 
-    Raises:
-        ValueError: one of them is not in the vocabulary.
-
     Example:
         >>> as_end_ids(3, vocab_size=10), as_end_ids([5, 3, 5], vocab_size=10), as_end_ids(None, vocab_size=10)
         ((3,), (3, 5), ())
@@ -81,11 +74,7 @@ def as_end_ids(eos_id: int | Iterable[int] | None, vocab_size: int) -> tuple[int
 
 
 def check_token_id(name: str, token_id: int, vocab_size: int) -> None:
-    """Refuse an id that the model has no token for.
-
-    Raises:
-        ValueError: it is no whole number, or lies outside the vocabulary.
-    """
+    """Refuse an id that the model has no token for."""
     if not isinstance(token_id, SupportsIndex) or not 0 <= token_id < vocab_size:
         raise ValueError(
             f"{name} must be a token id of the model's vocabulary, from 0 to {vocab_size - 1}, but is {token_id}"

@@ -7,9 +7,10 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import NewToken
 from ttutor.generation.ranking import most_probable
-from ttutor.generation.state import begin, check_decodes, evaluation
+from ttutor.generation.state import begin, check_decodes
 from ttutor.generation.stopping import Endings, Stop, as_end_ids
 
 __all__ = ["Choose", "Filter", "check_max_new_tokens", "stream"]
@@ -79,7 +80,7 @@ def _stream(
     filters: tuple[Filter, ...],
     choose: Choose,
 ) -> Iterator[NewToken]:
-    with evaluation(model):
+    with evaluating(model):
         state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id)
         limits = state.limits(endings.max_new_tokens)
         tokens: list[list[int]] = [[] for _ in limits]
@@ -121,10 +122,6 @@ def _filtered(
 
 
 def check_max_new_tokens(max_new_tokens: int) -> None:
-    """Refuse to generate nothing.
-
-    Raises:
-        ValueError: ``max_new_tokens`` is no whole number above 0.
-    """
+    """Refuse to generate nothing."""
     if type(max_new_tokens) is not int or max_new_tokens < 1:
         raise ValueError(f"max_new_tokens must be a whole number of at least 1, but is {max_new_tokens!r}")

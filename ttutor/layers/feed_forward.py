@@ -37,9 +37,6 @@ class FeedForward(nn.Module):
 
     Differs from the paper: section 5.4 drops features of the sublayer's output only, which `PreNorm` and `PostNorm` do;
     the dropout here is for models that drop inner features as well.
-
-    Raises:
-        ValueError: the activation is unknown.
     """
 
     def __init__(
@@ -68,9 +65,6 @@ class GatedFeedForward(nn.Module):
         d_model, d_ff, dropout: as for `FeedForward`.
         activation: of the gate, one of `ACTIVATIONS`.
         bias: whether the three maps add a constant; the paper leaves it out.
-
-    Raises:
-        ValueError: the activation is unknown.
 
     Example:
         >>> import torch

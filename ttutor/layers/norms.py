@@ -22,9 +22,6 @@ def layer_norm(
     Ba et al. (2016), section 3. Mean and (biased) variance run over the features of one token, so no token's result
     depends on any other token. Note that $\epsilon$ stands inside the root.
 
-    Raises:
-        ShapeError: gain or bias is not as wide as the hidden vectors.
-
     Example:
         >>> layer_norm(torch.tensor([1.0, 2.0, 3.0]), torch.ones(3), torch.zeros(3))
         tensor([-1.2247,  0.0000,  1.2247])
@@ -63,9 +60,6 @@ def rms_norm(
     $$\mathrm{RMSNorm}(x) = \gamma \odot \frac{x}{\sqrt{\frac{1}{d}\sum_i x_i^2 + \epsilon}}$$
 
     Zhang and Sennrich (2019), equation 4. On a vector whose mean is zero it is `layer_norm` without its bias.
-
-    Raises:
-        ShapeError: the gain is not as wide as the hidden vectors.
 
     Example:
         >>> rms_norm(torch.tensor([1.0, -1.0, 2.0, -2.0]), torch.ones(4))

@@ -73,9 +73,6 @@ def residual_sublayer(
 ) -> PreNorm | PostNorm:
     """Pick the residual connection by the place of its norm, ``"post"`` (2017) or ``"pre"`` (most models since 2019).
 
-    Raises:
-        ValueError: the place is neither.
-
     Example:
         >>> residual_sublayer("pre", 8)  # doctest: +ELLIPSIS
         PreNorm(...

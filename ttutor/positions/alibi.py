@@ -22,9 +22,6 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
     Args:
         n_heads: $n$, the number of heads.
 
-    Raises:
-        ValueError: there is no head.
-
     Example:
         >>> alibi_slopes(4)
         tensor([0.2500, 0.0625, 0.0156, 0.0039])
@@ -65,11 +62,7 @@ class AlibiPositions(nn.Module):
     def forward(
         self, query_positions: Int[Tensor, "batch queries"], key_positions: Int[Tensor, "batch keys"]
     ) -> Float[Tensor, "batch heads queries keys"]:
-        """The bias of each score.
-
-        Raises:
-            ShapeError: the two differ in batch size.
-        """
+        """The bias of each score."""
         check_shapes(query_positions=(query_positions, "batch queries"), key_positions=(key_positions, "batch keys"))
         distance = (
             rearrange(query_positions, "batch queries -> batch 1 queries 1")

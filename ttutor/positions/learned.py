@@ -28,21 +28,13 @@ class LearnedPositions(nn.Module):
         nn.init.normal_(self.table.weight, std=0.02)
 
     def forward(self, positions: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
-        """The vectors of these positions.
-
-        Raises:
-            ValueError: a position is negative or not below ``max_len``.
-        """
+        """The vectors of these positions."""
         check_range(positions, self.max_len)
         return self.table(positions)
 
 
 def check_range(positions: Int[Tensor, "batch tokens"], max_len: int) -> None:
-    """Refuse positions outside the table; only on a CPU, since a GPU would have to be waited for.
-
-    Raises:
-        ValueError: a position is negative or not below ``max_len``.
-    """
+    """Refuse positions outside the table; only on a CPU, since a GPU would have to be waited for."""
     if torch.compiler.is_compiling() or positions.device.type != "cpu" or positions.numel() == 0:
         return
     low, high = (int(bound) for bound in positions.aminmax())

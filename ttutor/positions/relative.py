@@ -32,9 +32,6 @@ def relative_bucket(
         is_bidirectional: whether keys ahead of the query have the second half of the buckets for themselves; otherwise
             they fall into bucket 0, where a causal mask hides them.
 
-    Raises:
-        ValueError: there are too few buckets, or the logarithmic half has no room below ``max_distance``.
-
     Example:
         >>> relative_bucket(torch.tensor([0, -1, -2, -20, -100, -500]), is_bidirectional=False)
         tensor([ 0,  1,  2, 17, 30, 31])
@@ -81,11 +78,7 @@ class RelativePositions(nn.Module):
     def forward(
         self, query_positions: Int[Tensor, "batch queries"], key_positions: Int[Tensor, "batch keys"]
     ) -> Float[Tensor, "batch heads queries keys"]:
-        """The bias of each score.
-
-        Raises:
-            ShapeError: the two differ in batch size.
-        """
+        """The bias of each score."""
         check_shapes(query_positions=(query_positions, "batch queries"), key_positions=(key_positions, "batch keys"))
         offset = rearrange(key_positions, "batch keys -> batch 1 keys") - rearrange(
             query_positions, "batch queries -> batch queries 1"

@@ -48,9 +48,6 @@ def rotary_frequencies(d_head: int, base: float = 10_000.0) -> Float[Tensor, " p
         d_head: width of a head, even.
         base: $b$.
 
-    Raises:
-        ValueError: ``d_head`` is odd or not positive, or ``base`` is not positive and finite.
-
     Example:
         >>> rotary_frequencies(4)
         tensor([1.0000, 0.0100], dtype=torch.float64)
@@ -81,9 +78,6 @@ class RotaryScaling(Config):
         trained_len: the longest text in training, in tokens.
         few_turns, many_turns: between which numbers of turns within ``trained_len`` the blending goes on.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> RotaryScaling(factor=8.0)(rotary_frequencies(4))
         tensor([0.1250, 0.0013], dtype=torch.float64)
@@ -96,13 +90,13 @@ class RotaryScaling(Config):
     few_turns: float = 1.0
     many_turns: float = 4.0
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_above_zero("factor")
+        yield from self.require_positive_number("factor")
         if type(self.factor) in (int, float) and self.factor < 1:
             yield f"factor must be at least 1 (factor={self.factor!r})"
         if self.trained_len is not None:
-            yield from self.not_positive("trained_len")
+            yield from self.require_positive_int("trained_len")
         if any(type(turns) not in (int, float) for turns in (self.few_turns, self.many_turns)):
             yield f"few_turns and many_turns must be numbers ({self.few_turns!r}, {self.many_turns!r})"
         elif not 0 <= self.few_turns < self.many_turns:
@@ -136,11 +130,7 @@ class Rotation:
     def __call__(
         self, vectors: Float[Tensor, "batch heads tokens d_head"]
     ) -> Float[Tensor, "batch heads tokens d_head"]:
-        """Turn each pair of features by its angle; lengths stay as they are.
-
-        Raises:
-            ShapeError: the vectors are not those of as many tokens, or not twice as wide as there are pairs.
-        """
+        """Turn each pair of features by its angle; lengths stay as they are."""
         sizes = {"tokens": self.cos.shape[-2], "d_head": 2 * self.cos.shape[-1]}
         if len(self.cos) != 1:  # positions of one row serve every batch
             sizes["batch"] = len(self.cos)
@@ -161,9 +151,6 @@ class RotaryPositions(nn.Module):
         layout: ``"half"`` or ``"interleaved"``; the two are one scheme with the features named differently, and
             `half_to_interleaved` renames them in a projection's weight.
         frequencies: the turn of each pair from one position to the next, where it is not `rotary_frequencies`.
-
-    Raises:
-        ValueError: ``d_head`` is odd, or the layout is unknown.
 
     Example:
         >>> rotation = RotaryPositions(d_head=4)(torch.tensor([[0, 1]]))
@@ -188,11 +175,7 @@ class RotaryPositions(nn.Module):
         self.frequencies = tuple((rotary_frequencies(d_head, base) if frequencies is None else frequencies).tolist())
 
     def forward(self, positions: Int[Tensor, "batch tokens"] | Float[Tensor, "batch tokens"]) -> Rotation:
-        """The turns of tokens that stand at these positions, which need not be whole numbers.
-
-        Raises:
-            ShapeError: the positions do not have the two axes batch and tokens.
-        """
+        """The turns of tokens that stand at these positions, which need not be whole numbers."""
         check_shapes(positions=(positions, "batch tokens"))
         precise = torch.float32 if positions.device.type == "mps" else torch.float64  # that device has no float64
         frequencies = torch.tensor(self.frequencies, dtype=precise, device=positions.device)

@@ -27,9 +27,6 @@ def sinusoidal_encoding(
         max_len: number of positions, counted from 0.
         d_model: width of each vector.
 
-    Raises:
-        ValueError: ``max_len`` is negative or ``d_model`` is not positive.
-
     Example:
         >>> sinusoidal_encoding(3, 4)
         tensor([[ 0.0000,  1.0000,  0.0000,  1.0000],
@@ -55,9 +52,6 @@ def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
     Args:
         offset: how far to move, forwards or backwards.
         d_model: width of the encoding, even: a sine without its cosine cannot be moved.
-
-    Raises:
-        ValueError: ``d_model`` is odd or not positive.
 
     Example:
         >>> moved = shift_matrix(2, 4) @ sinusoidal_encoding(4, 4)[1].double()
@@ -95,11 +89,7 @@ class SinusoidalPositions(nn.Module):
         self.register_buffer("encoding", sinusoidal_encoding(max_len, d_model), persistent=False)
 
     def forward(self, positions: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
-        """The vectors of these positions.
-
-        Raises:
-            ValueError: a position is negative or not below ``max_len``.
-        """
+        """The vectors of these positions."""
         check_range(positions, self.max_len)
         return self.encoding[positions]
 

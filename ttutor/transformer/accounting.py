@@ -8,25 +8,17 @@ what autograd keeps.
 
 from collections import Counter
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
 
 import torch
 
+from ttutor.configs import Config
 from ttutor.transformer import costs
-from ttutor.transformer.activations import Keeping, activation_bytes
+from ttutor.transformer.activations import ActivationPolicy, activation_bytes
 from ttutor.transformer.blueprint import PARTS, Blueprint, Stack
 from ttutor.transformer.stacks import stack_flops, stack_parameters
 from ttutor.transformer.table import Section, quantity, share, to_html, to_text
 
-__all__ = ["Account", "HasBlueprint", "account"]
-
-
-@runtime_checkable
-class HasBlueprint(Protocol):
-    """Any config that can say what its model is made of."""
-
-    def blueprint(self) -> Blueprint:
-        """What the model is made of."""
+__all__ = ["Account", "account"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -138,8 +130,8 @@ class Account:
     @property
     def activations(self) -> dict[str, int]:
         """The same by stack, and around them."""
-        keeping = Keeping(dtype=self.dtype)
-        return activation_bytes(self.blueprint, self.n_tokens, self.n_memory, batch=self.batch, keeping=keeping)
+        policy = ActivationPolicy(dtype=self.dtype)
+        return activation_bytes(self.blueprint, self.n_tokens, self.n_memory, batch=self.batch, policy=policy)
 
     def __str__(self) -> str:
         return to_text(self._sections())
@@ -192,7 +184,7 @@ class Account:
 
 
 def account(
-    model: Blueprint | HasBlueprint,
+    model: Config,
     *,
     n_tokens: int | None = None,
     n_memory: int | None = None,
@@ -207,10 +199,6 @@ def account(
         n_memory: length of the source, for a model with encoder and decoder; ``n_tokens`` when left out.
         batch: how many sequences.
         dtype: of weights, gradients, cache and activations.
-
-    Raises:
-        TypeError: the model is neither.
-        ValueError: a length or the batch is not positive, or a source was given for a single stack.
 
     Example:
         >>> from ttutor.transformer import TransformerConfig

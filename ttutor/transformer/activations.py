@@ -17,11 +17,11 @@ import torch
 
 from ttutor.transformer.blueprint import Blueprint, Stack
 
-__all__ = ["Keeping", "activation_bytes", "layer_activations", "stack_activations"]
+__all__ = ["ActivationPolicy", "activation_bytes", "layer_activations", "stack_activations"]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Keeping:
+class ActivationPolicy:
     """How values are kept.
 
     Attributes:
@@ -47,11 +47,11 @@ class Keeping:
         return self.per_value if self.dropout_bytes is None else self.dropout_bytes
 
 
-PLAIN = Keeping()
+PLAIN = ActivationPolicy()
 
 
 def layer_activations(
-    stack: Stack, n_tokens: int, n_memory: int = 0, *, batch: int = 1, keeping: Keeping = PLAIN
+    stack: Stack, n_tokens: int, n_memory: int = 0, *, batch: int = 1, policy: ActivationPolicy = PLAIN
 ) -> dict[str, int]:
     r"""The bytes that one layer keeps, by what they are.
 
@@ -64,18 +64,18 @@ def layer_activations(
         n_tokens: length of the sequence.
         n_memory: length of the memory, where there is cross-attention.
         batch: how many sequences.
-        keeping: how values are kept.
+        policy: how values are kept.
 
     Left out: the angles of rotary positions, and float32 copies that RMSNorm makes of half-precision values.
 
     Example:
         >>> sizes = {"n_layers": 1, "d_model": 64, "n_heads": 4, "n_kv_heads": 4, "d_head": 16, "d_ff": 256}
         >>> gpt = Stack(name="decoder", **sizes, activation="gelu", is_causal=True)
-        >>> layer_activations(gpt, 10, keeping=Keeping(dtype=torch.float16))["feed-forward"] == 16 * 10 * 64
+        >>> layer_activations(gpt, 10, policy=ActivationPolicy(dtype=torch.float16))["feed-forward"] == 16 * 10 * 64
         True
     """
     n_sublayers = 3 if stack.cross_attention else 2
-    per_value, per_dropped = keeping.per_value, keeping.per_dropped
+    per_value, per_dropped = policy.per_value, policy.per_dropped
     kept = Counter(
         {
             "norms": n_sublayers * n_tokens * (stack.d_model + _beside_its_input(stack)) * per_value,
@@ -86,9 +86,9 @@ def layer_activations(
     if stack.dropout:
         dropped = n_sublayers * stack.d_model + stack.drops_inside * stack.d_ff
         kept["dropout"] = n_tokens * dropped * per_dropped
-    kept.update(_attention(stack, n_tokens, n_tokens, stack.is_causal, keeping))
+    kept.update(_attention(stack, n_tokens, n_tokens, stack.is_causal, policy))
     if stack.cross_attention:
-        kept.update(_attention(stack, n_tokens, n_memory, False, keeping))
+        kept.update(_attention(stack, n_tokens, n_memory, False, policy))
     return {what: batch * count for what, count in kept.items()}
 
 
@@ -106,22 +106,22 @@ def _inner_vectors(stack: Stack) -> int:
     return 1 if result_is_input_of_next else 2  # ReLU's gradient follows from its result, others' from their argument
 
 
-def _attention(stack: Stack, n_queries: int, n_keys: int, is_causal: bool, keeping: Keeping) -> dict[str, int]:
+def _attention(stack: Stack, n_queries: int, n_keys: int, is_causal: bool, policy: ActivationPolicy) -> dict[str, int]:
     """What one attention keeps for a sequence, besides its input."""
     width, n_weights = stack.n_heads * stack.d_head, stack.n_heads * n_queries * n_keys
-    if keeping.is_tiled:
+    if policy.is_tiled:
         keys_and_values = 2 * n_keys * stack.n_kv_heads * stack.d_head
         return {
-            "queries, keys, values, context": (2 * n_queries * width + keys_and_values) * keeping.per_value,
+            "queries, keys, values, context": (2 * n_queries * width + keys_and_values) * policy.per_value,
             "weights": n_queries * stack.n_heads * torch.float32.itemsize,
         }
     drops_weights = stack.drops_inside and stack.dropout > 0
     kept = {
-        "queries, keys, values, context": 2 * (n_queries + n_keys) * width * keeping.per_value,
-        "weights": n_weights * keeping.per_value * (2 if stack.is_masked or drops_weights else 1),
+        "queries, keys, values, context": 2 * (n_queries + n_keys) * width * policy.per_value,
+        "weights": n_weights * policy.per_value * (2 if stack.is_masked or drops_weights else 1),
     }
     if drops_weights:
-        kept["dropout"] = n_weights * keeping.per_dropped
+        kept["dropout"] = n_weights * policy.per_dropped
     if stack.is_masked:
         allowed = n_queries * n_keys if is_causal else n_keys
         kept["masks"] = allowed + stack.n_heads * n_queries  # which queries are blind; a byte each
@@ -129,20 +129,25 @@ def _attention(stack: Stack, n_queries: int, n_keys: int, is_causal: bool, keepi
 
 
 def stack_activations(
-    stack: Stack, n_tokens: int, n_memory: int = 0, *, batch: int = 1, keeping: Keeping = PLAIN
+    stack: Stack, n_tokens: int, n_memory: int = 0, *, batch: int = 1, policy: ActivationPolicy = PLAIN
 ) -> int:
     """The bytes that a stack keeps: all layers, the last norm, and once the memory, which all layers share.
 
     Arguments as for `layer_activations`.
     """
-    layer = layer_activations(stack, n_tokens, n_memory, batch=batch, keeping=keeping)
+    layer = layer_activations(stack, n_tokens, n_memory, batch=batch, policy=policy)
     last_norm = stack.final_norm * n_tokens * (stack.d_model + _beside_its_input(stack))
     memory = stack.cross_attention * n_memory * stack.d_model
-    return stack.n_layers * sum(layer.values()) + (last_norm + memory) * batch * keeping.per_value
+    return stack.n_layers * sum(layer.values()) + (last_norm + memory) * batch * policy.per_value
 
 
 def activation_bytes(
-    blueprint: Blueprint, n_tokens: int, n_memory: int | None = None, *, batch: int = 1, keeping: Keeping = PLAIN
+    blueprint: Blueprint,
+    n_tokens: int,
+    n_memory: int | None = None,
+    *,
+    batch: int = 1,
+    policy: ActivationPolicy = PLAIN,
 ) -> dict[str, int]:
     """The bytes that a whole model keeps until the backward pass, by stack and in what stands around them.
 
@@ -154,16 +159,16 @@ def activation_bytes(
         blueprint: the model.
         n_tokens: length of the sequence; the target's, if there are two stacks.
         n_memory: length of the source, if there are two; as long when left out.
-        batch, keeping: as for `layer_activations`.
+        batch, policy: as for `layer_activations`.
     """
     n_memory = n_tokens if n_memory is None else n_memory
     kept: Counter[str] = Counter()
     for stack, length in zip(blueprint.stacks, blueprint.lengths(n_tokens, n_memory), strict=True):
-        kept[stack.name] += stack_activations(stack, length, n_memory, batch=batch, keeping=keeping)
+        kept[stack.name] += stack_activations(stack, length, n_memory, batch=batch, policy=policy)
         if stack.dropout:
-            kept["embeddings"] += length * stack.d_model * batch * keeping.per_dropped
+            kept["embeddings"] += length * stack.d_model * batch * policy.per_dropped
     for projection in blueprint.projections:
         is_output = projection.part == "output projection"
         values = projection.n_rows(n_tokens) * (projection.d_in + is_output * projection.d_out)
-        kept[projection.part] += values * batch * keeping.per_value
+        kept[projection.part] += values * batch * policy.per_value
     return dict(kept)

@@ -47,9 +47,6 @@ class Stack(Config):
         n_distinct_layers: how many layers have parameters of their own, where they are shared (1 in ALBERT); all when
             left out.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> Stack(name="decoder", n_layers=2, d_model=8, n_heads=2, n_kv_heads=2, d_head=4, d_ff=16).n_distinct_layers
         2
@@ -76,20 +73,29 @@ class Stack(Config):
     drops_inside: bool = False
     n_distinct_layers: int | None = None
 
+    @classmethod
+    def of(cls, config: Config, name: str, **choices: object) -> "Stack":
+        """Layers of the sizes and the dropout that a model's config tells; the choices are the other arguments."""
+        sizes = {size: getattr(config, size) for size in ("n_layers", "d_model", "n_heads", "d_ff")}
+        n_kv_heads = getattr(config, "n_kv_heads", None) or config.n_heads
+        d_head = getattr(config, "d_head", None) or config.d_model // config.n_heads
+        dropout = getattr(config, "dropout", 0.0)
+        return cls(name=name, **sizes, n_kv_heads=n_kv_heads, d_head=d_head, dropout=dropout, **choices)
+
     def __post_init__(self) -> None:
         if self.n_distinct_layers is None:
             object.__setattr__(self, "n_distinct_layers", self.n_layers)  # frozen for everybody else
         super().__post_init__()
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_positive("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff")
-        yield from self.not_positive("n_distinct_layers")
-        yield from self.not_multiple("n_heads", "n_kv_heads")
-        yield from self.not_multiple("n_layers", "n_distinct_layers")
-        yield from self.not_among("activation", ACTIVATIONS)
-        yield from self.not_among("norm", ("post", "pre"))
-        yield from self.not_probability("dropout")
+        yield from self.require_positive_int("n_layers", "d_model", "n_heads", "n_kv_heads", "d_head", "d_ff")
+        yield from self.require_positive_int("n_distinct_layers")
+        yield from self.require_multiple("n_heads", "n_kv_heads")
+        yield from self.require_multiple("n_layers", "n_distinct_layers")
+        yield from self.require_one_of("activation", ACTIVATIONS)
+        yield from self.require_one_of("norm", ("post", "pre"))
+        yield from self.require_probability("dropout")
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -104,9 +110,6 @@ class Projection(Config):
         acts_on: ``"every token"``; ``"first token"`` (BERT's pooler, a classifier on the class token); or ``"later
             tokens"``, all but the first (a vision model's patches, which the class token is not). The tokens are those
             of the last stack.
-
-    Raises:
-        ValueError: a value is out of range; the message names each.
     """
 
     part: str
@@ -116,11 +119,17 @@ class Projection(Config):
     is_tied: bool = False
     acts_on: str = "every token"
 
-    def faults(self) -> Iterable[str]:
+    @classmethod
+    def to_logits(cls, config: Config, *, bias: bool = False) -> "Projection":
+        """The output projection of a model whose config says whether it is tied to the embeddings."""
+        sizes = {"d_in": config.d_model, "d_out": config.vocab_size}
+        return cls(part="output projection", **sizes, bias=bias, is_tied=config.tie_embeddings)
+
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_among("part", PARTS)
-        yield from self.not_positive("d_in", "d_out")
-        yield from self.not_among("acts_on", ACTS_ON)
+        yield from self.require_one_of("part", PARTS)
+        yield from self.require_positive_int("d_in", "d_out")
+        yield from self.require_one_of("acts_on", ACTS_ON)
 
     def n_rows(self, n_tokens: int) -> int:
         """How many of a sequence's tokens it acts on."""
@@ -138,9 +147,6 @@ class Blueprint(Config):
         projections: the matrices beside them, the output projection last.
         further: parameters that no matrix product uses, by part: token, position and segment tables (``"embeddings"``),
             norms outside the stacks (``"norms"``), T5's table of distances (``"attention"``).
-
-    Raises:
-        ValueError: a value is out of range; the message names each.
     """
 
     name: str
@@ -149,9 +155,9 @@ class Blueprint(Config):
     projections: tuple[Projection, ...] = ()
     further: Mapping[str, int] = field(default_factory=dict)
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_positive("n_tokens")
+        yield from self.require_positive_int("n_tokens")
         with_memory = [stack.cross_attention for stack in self.stacks]
         if with_memory not in ([False], [False, True]):
             names = [stack.name for stack in self.stacks]

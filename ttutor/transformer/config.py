@@ -33,9 +33,6 @@ class TransformerConfig(Config):
             2017), which saves ``vocab_size * d_model`` parameters.
         logits_bias: whether the output projection adds a constant for each token, as Marian does.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> TransformerConfig.base().d_model
         512
@@ -59,16 +56,16 @@ class TransformerConfig(Config):
     tie_embeddings: bool = True
     logits_bias: bool = False
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_bool("tie_embeddings", "logits_bias")
-        yield from self.not_positive("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
-        yield from self.not_multiple("d_model", "n_heads")
-        yield from self.not_probability("dropout")
-        yield from self.not_among("activation", ACTIVATIONS)
+        yield from self.require_bool("tie_embeddings", "logits_bias")
+        yield from self.require_positive_int("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
+        yield from self.require_multiple("d_model", "n_heads")
+        yield from self.require_probability("dropout")
+        yield from self.require_one_of("activation", ACTIVATIONS)
         if self.norm not in ("post", "pre"):
             yield f'norm must be "post" or "pre" (norm={self.norm!r})'
-        yield from self.not_among("positions", POSITIONS)
+        yield from self.require_one_of("positions", POSITIONS)
         if type(self.pad_id) is not int or (type(self.vocab_size) is int and not 0 <= self.pad_id < self.vocab_size):
             yield f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})"
 
@@ -96,32 +93,18 @@ class TransformerConfig(Config):
 
     def blueprint(self) -> Blueprint:
         """What the model is made of, for `ttutor.transformer.account`."""
-        encoder = Stack(
-            name="encoder",
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            n_kv_heads=self.n_heads,
-            d_head=self.d_model // self.n_heads,
-            d_ff=self.d_ff,
+        encoder = Stack.of(
+            self,
+            "encoder",
             activation=self.activation,
             norm=self.norm,
             final_norm=self.norm == "pre",
-            dropout=self.dropout,
         )
         n_tables = 2 if self.positions == "learned" else 0  # the source's and the target's
         return Blueprint(
             name="Transformer",
             n_tokens=self.max_len,
             stacks=(encoder, encoder.replace(name="decoder", is_causal=True, cross_attention=True)),
-            projections=(
-                Projection(
-                    part="output projection",
-                    d_in=self.d_model,
-                    d_out=self.vocab_size,
-                    bias=self.logits_bias,
-                    is_tied=self.tie_embeddings,
-                ),
-            ),
+            projections=(Projection.to_logits(self, bias=self.logits_bias),),
             further={"embeddings": (self.vocab_size + n_tables * self.max_len) * self.d_model},
         )

@@ -6,10 +6,10 @@ from functools import partial
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache, layer_caches, real_positions
+from ttutor.cache import DecoderCache, real_positions
 from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
+from ttutor.embeddings import Embeddings, TokenEmbedding, place_tokens
 from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.masks import Mask, padding_mask
 from ttutor.positions import LearnedPositions, SinusoidalPositions
@@ -71,10 +71,6 @@ class Transformer(nn.Module):
             source_ids: the sentence to read, padded with ``pad_id`` anywhere.
             target_ids: the sentence to continue, beginning with the start token.
             is_real: which target tokens count, as for `decode`.
-
-        Raises:
-            ShapeError: the two differ in batch size.
-            ValueError: a sequence is longer than ``max_len``.
         """
         check_shapes(source_ids=(source_ids, "batch source"), target_ids=(target_ids, "batch target"))
         memory = self.encode(source_ids)
@@ -82,12 +78,7 @@ class Transformer(nn.Module):
         return self.project(self.decode(target_ids, memory, memory_mask, is_real=is_real))
 
     def encode(self, source_ids: Int[Tensor, "batch source"]) -> Float[Tensor, "batch source d_model"]:
-        """The memory: one vector for each source token, informed by all the others.
-
-        Raises:
-            ShapeError: the ids do not have the two axes batch and source.
-            ValueError: there are more tokens than ``max_len``.
-        """
+        """The memory: one vector for each source token, informed by all the others."""
         check_shapes(source_ids=(source_ids, "batch source"))
         is_real = source_ids != self.config.pad_id
         self.source_embeddings.check_length(source_ids.shape[-1])
@@ -97,7 +88,7 @@ class Transformer(nn.Module):
     def decode(
         self,
         target_ids: Int[Tensor, "batch target"],
-        memory: Float[Tensor, "memories source d_model"],
+        memory: Float[Tensor, "batch source d_model"],
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,
         *,
@@ -107,25 +98,15 @@ class Transformer(nn.Module):
 
         Args:
             target_ids: the tokens to decode; with a cache, only the new ones.
-            memory: what `encode` gave; several rows of the target share one of its rows if the cache says so.
+            memory: what `encode` gave.
             memory_mask: which of its tokens are real, as `ttutor.masks.padding_mask` says.
             cache: earlier tokens; it is extended by the new ones.
             is_real: which of the tokens count; those that are not ``pad_id`` when left out. Models that start a target
                 with the padding token, as Marian's do, need it said.
-
-        Raises:
-            ShapeError: ids and memory differ in batch size, or do not have their two and three axes.
-            ValueError: there are more tokens than ``max_len``, or the cache was made for another number of layers.
         """
-        seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
-        seen.check_memory(target_ids, memory)
-        self.target_embeddings.check_length(seen.n_tokens + target_ids.shape[-1])
+        check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
         is_real = target_ids != self.config.pad_id if is_real is None else is_real
-        check_shapes(target_ids=(target_ids, "batch target"), is_real=(is_real, "batch target"))
-        # Both complain before the cache is extended: a refused call leaves it as it was.
-        layer_caches(cache, self.config.n_layers)
-        check_ids("target_ids", target_ids, self.config.vocab_size)
-        positions, real_keys = seen.extend(is_real)
+        positions, real_keys = place_tokens(cache, is_real, self.config, self.target_embeddings, target_ids=target_ids)
         hidden = self.target_embeddings(target_ids, positions)
         return self.decoder(hidden, memory, real_keys, memory_mask, cache)
 

@@ -36,9 +36,6 @@ def drawn_shapes(
     Returns:
         The images, 0 is black and 1 is white, and the number of each one's class in `SHAPES`.
 
-    Raises:
-        ValueError: the images are smaller than 16 pixels, or the noise is negative.
-
     Example:
         >>> images, classes = drawn_shapes(2, seed=1)
         >>> images.shape, [SHAPES[i] for i in classes]

@@ -12,14 +12,13 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache, layer_caches
+from ttutor.cache import DecoderCache
 from ttutor.configs import Config
 from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
+from ttutor.embeddings import Embeddings, TokenEmbedding, place_tokens
 from ttutor.layers import ACTIVATIONS
 from ttutor.positions import AlibiPositions, LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
-from ttutor.shapes import check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 
 __all__ = ["GPT", "GPTConfig"]
@@ -45,9 +44,6 @@ class GPTConfig(Config):
 
     Differs from the paper: GPT-2 drops attention weights as well, while training.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> GPTConfig.gpt2_large().n_layers
         36
@@ -64,14 +60,14 @@ class GPTConfig(Config):
     positions: str = "learned"
     tie_embeddings: bool = True
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_positive("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
-        yield from self.not_multiple("d_model", "n_heads")
-        yield from self.not_probability("dropout")
-        yield from self.not_among("activation", ACTIVATIONS)
-        yield from self.not_among("positions", POSITIONS)
-        yield from self.not_bool("tie_embeddings")
+        yield from self.require_positive_int("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
+        yield from self.require_multiple("d_model", "n_heads")
+        yield from self.require_probability("dropout")
+        yield from self.require_one_of("activation", ACTIVATIONS)
+        yield from self.require_one_of("positions", POSITIONS)
+        yield from self.require_bool("tie_embeddings")
 
     @classmethod
     def gpt2(cls, **changes: object) -> "GPTConfig":
@@ -104,31 +100,18 @@ class GPTConfig(Config):
 
     def blueprint(self) -> Blueprint:
         """What the model is made of, for `ttutor.transformer.account`."""
-        decoder = Stack(
-            name="decoder",
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            n_kv_heads=self.n_heads,
-            d_head=self.d_model // self.n_heads,
-            d_ff=self.d_ff,
+        decoder = Stack.of(
+            self,
+            "decoder",
             activation=self.activation,
             is_causal=True,
-            dropout=self.dropout,
-        )
-        to_logits = Projection(
-            part="output projection",
-            d_in=self.d_model,
-            d_out=self.vocab_size,
-            bias=False,
-            is_tied=self.tie_embeddings,
         )
         n_rows = self.vocab_size + (self.max_len if self.positions == "learned" else 0)
         return Blueprint(
             name="GPT",
             n_tokens=self.max_len,
             stacks=(decoder,),
-            projections=(to_logits,),
+            projections=(Projection.to_logits(self),),
             further={"embeddings": n_rows * self.d_model},
         )
 
@@ -200,25 +183,16 @@ class GPT(nn.Module):
             token_ids: the text; with a cache, only its new tokens.
             is_real: which of these tokens are no padding, wherever it stands; all of them when left out.
             cache: earlier tokens; it is extended by the new ones.
-
-        Raises:
-            ShapeError: the ids do not have the two axes batch and tokens, or ``is_real`` has others.
-            ValueError: there are more tokens than ``max_len``, or the cache was made for another number of layers.
         """
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
-        check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
-        # Both complain before the cache is extended: a refused call leaves it as it was.
-        layer_caches(cache, self.config.n_layers)
-        check_ids("token_ids", token_ids, self.config.vocab_size)
-        seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
-        self.embeddings.check_length(seen.n_tokens + token_ids.shape[-1])
-        positions, real_keys = seen.extend(is_real)
+        positions, real_keys = place_tokens(cache, is_real, self.config, self.embeddings, token_ids=token_ids)
+        key_positions = positions if self.alibi is None or cache is None else cache.positions()
         return self.decoder(
             self.embeddings(token_ids, positions),
             mask=real_keys,
             cache=cache,
             rotation=None if self.rotary is None else self.rotary(positions),
-            bias=None if self.alibi is None else self.alibi(positions, seen.positions()),
+            bias=None if self.alibi is None else self.alibi(positions, key_positions),
         )
 
     def project(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... vocab_size"]:

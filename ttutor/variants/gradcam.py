@@ -8,6 +8,7 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
+from ttutor.evaluating import evaluating
 from ttutor.shapes import check_shapes
 from ttutor.variants.vit import ViT
 
@@ -42,9 +43,6 @@ def grad_cam(
     Returns:
         A number of at least 0 for each patch, as the patches stand in the image. Their scale has no meaning.
 
-    Raises:
-        ValueError: there is no such class or layer.
-
     Example:
         >>> from ttutor.variants.vit import ViTConfig
         >>> model = ViT(ViTConfig.tiny(image_size=32, patch_size=8, n_layers=2))
@@ -53,7 +51,7 @@ def grad_cam(
     """
     classes = torch.as_tensor(class_id, device=images.device).expand(len(images))
     _check(model, classes, layer)
-    with _in_evaluation(model), torch.enable_grad(), _attention_input(model, layer) as seen:
+    with evaluating(model), torch.enable_grad(), _attention_input(model, layer) as seen:
         logits = model(images)
         chosen = logits[torch.arange(len(images), device=images.device), classes]
         (gradient,) = torch.autograd.grad(chosen.sum(), seen)
@@ -78,18 +76,6 @@ def _attention_input(model: ViT, layer: int) -> Iterator[list[Tensor]]:
         yield seen
     finally:
         handle.remove()
-
-
-@contextmanager
-def _in_evaluation(model: nn.Module) -> Iterator[None]:
-    """Evaluation mode for a while; then each module has the mode it had."""
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
-    try:
-        yield
-    finally:
-        for module, mode in was_training.items():
-            module.training = mode
 
 
 def _check(model: ViT, classes: Int[Tensor, " batch"], layer: int) -> None:

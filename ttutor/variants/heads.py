@@ -138,9 +138,6 @@ class TransformerForSequenceClassification(nn.Module):
             ``"mean"``, all real tokens.
         dropout: probability of dropping a feature of the pooled vector while training.
 
-    Raises:
-        ValueError: the pooling is unknown.
-
     Example:
         >>> from ttutor.variants.bert import BERT, BERTConfig
         >>> bert = BERT(BERTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))

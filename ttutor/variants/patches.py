@@ -16,9 +16,6 @@ def patchify(
 
     Dosovitskiy et al. (2021), section 3.1. A linear map of such a line is a convolution whose stride is its width.
 
-    Raises:
-        ShapeError: the images do not have their four axes, or a side is no multiple of the patch.
-
     Example:
         >>> import torch
         >>> patchify(torch.arange(16.0).reshape(1, 1, 4, 4), patch_size=2)[0, 1]
@@ -47,9 +44,6 @@ def unpatchify(
         patches: in the order that `patchify` gives them.
         patch_size: height and width of a patch, in pixels.
         n_rows: how many patches stand one above the other; as many as beside one another when left out.
-
-    Raises:
-        ShapeError: the patches do not have their three axes, or do not make up whole rows and channels.
 
     Example:
         >>> import torch
@@ -91,9 +85,6 @@ def interpolate_positions(
     Args:
         table: the class token's position, then those of a square grid of patches, row by row.
         n_rows, n_columns: how many patches the new images have, one above and one beside the other.
-
-    Raises:
-        ShapeError: the old grid is no square.
 
     Example:
         >>> import torch

@@ -44,9 +44,6 @@ class ViTConfig(Config):
             by table 3 of the paper 0.1 in pre-training on ImageNet-21k, 0 on the larger JFT and in fine-tuning.
         norm_eps: added to the variance in the norms: 1e-6 in the authors' code, 1e-12 in Hugging Face's configs.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> ViTConfig.base().n_patches
         196
@@ -63,13 +60,13 @@ class ViTConfig(Config):
     dropout: float = 0.0
     norm_eps: float = 1e-6
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_positive("image_size", "patch_size", "n_channels", "n_classes")
-        yield from self.not_positive("d_model", "n_heads", "n_layers", "d_ff")
-        yield from self.not_multiple("image_size", "patch_size")
-        yield from self.not_multiple("d_model", "n_heads")
-        yield from self.not_probability("dropout", "norm_eps")
+        yield from self.require_positive_int("image_size", "patch_size", "n_channels", "n_classes")
+        yield from self.require_positive_int("d_model", "n_heads", "n_layers", "d_ff")
+        yield from self.require_multiple("image_size", "patch_size")
+        yield from self.require_multiple("d_model", "n_heads")
+        yield from self.require_probability("dropout", "norm_eps")
 
     @property
     def n_patches(self) -> int:
@@ -98,17 +95,11 @@ class ViTConfig(Config):
 
     def blueprint(self) -> Blueprint:
         """What a `ViT` is made of, for `ttutor.transformer.account`."""
-        stack = Stack(
-            name="encoder",
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            n_kv_heads=self.n_heads,
-            d_head=self.d_model // self.n_heads,
-            d_ff=self.d_ff,
+        stack = Stack.of(
+            self,
+            "encoder",
             activation="gelu",
             is_masked=False,
-            dropout=self.dropout,
         )
         d_patch = self.n_channels * self.patch_size**2
         return Blueprint(
@@ -168,19 +159,11 @@ class VisionEncoder(nn.Module):
         initialise_normal(self.embed_patches)
 
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch tokens d_model"]:
-        """The last hidden vectors, normalised.
-
-        Raises:
-            ShapeError: the images have other axes, channels or sizes than the config says.
-        """
+        """The last hidden vectors, normalised."""
         return self.encoder(self.embed(images))
 
     def embed(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch tokens d_model"]:
-        """What enters the first layer: the class token and the patches, each with its position (equation 1).
-
-        Raises:
-            ShapeError: the images have other axes, channels or sizes than the config says.
-        """
+        """What enters the first layer: the class token and the patches, each with its position (equation 1)."""
         size = self.config.image_size
         check_shapes({"channels": self.config.n_channels}, images=(images, "batch channels height width"))
         if tuple(images.shape[-2:]) != (size, size):
@@ -230,9 +213,6 @@ def with_image_size(model: ViT, image_size: int) -> ViT:
 
     The patches stay as large as they are, so there are more of them, and their positions are interpolated.
     Dosovitskiy et al. (2021), section 3.2.
-
-    Raises:
-        ValueError: the size is no multiple of the patches'.
 
     Example:
         >>> model = ViT(ViTConfig.tiny(image_size=32, patch_size=8, n_layers=2))

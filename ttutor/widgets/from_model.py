@@ -4,8 +4,7 @@ Our models are read by `ttutor.inside.capture`. Those of Hugging Face answer ``o
 plain attention, called "eager", which is switched on for the run. Afterwards every model is what it was.
 """
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,6 +13,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ttutor.embeddings import TokenEmbedding
+from ttutor.evaluating import evaluating
 from ttutor.generation import greedy_search
 from ttutor.inside import capture, head_writes
 from ttutor.multihead import MultiHeadAttention
@@ -84,7 +84,7 @@ def recorded_attention(
     source, written, inputs = texts.source(text), [], []
     if target is not None and not is_pair:
         raise ValueError(f"{type(model).__name__} reads one text only; put what target holds at the end of the text")
-    with torch.no_grad(), _evaluating(model):
+    with torch.no_grad(), evaluating(model):
         if is_pair and part != "encoder":
             written = texts.target(target) if target is not None else reader.answer(source, texts)
             inputs = [texts.start, *written[:-1]]
@@ -180,15 +180,3 @@ def _our_part(name: str) -> str:
     if name.endswith("cross_attention"):
         return "cross"
     return "encoder" if "encoder." in name else "decoder"
-
-
-@contextmanager
-def _evaluating(model: nn.Module) -> Iterator[None]:
-    """Switch dropout off, and on again where it was on."""
-    training = [one for one in model.modules() if one.training]
-    model.eval()
-    try:
-        yield
-    finally:
-        for one in training:
-            one.training = True

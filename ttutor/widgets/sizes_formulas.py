@@ -5,7 +5,7 @@ know whole numbers, names, `+`, `−`, `×` and brackets.
 """
 
 from ttutor.transformer import Account
-from ttutor.transformer.activations import Keeping, activation_bytes, layer_activations
+from ttutor.transformer.activations import ActivationPolicy, activation_bytes, layer_activations
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 
 REMARKS = {
@@ -217,14 +217,14 @@ def _around(blueprint: Blueprint, beside: str) -> str:
 
 def activations(costs: Account, tiled: bool) -> dict[str, int]:
     """What a training step keeps, by what it is, over all layers; and around them."""
-    keeping = Keeping(dtype=costs.dtype, is_tiled=tiled)
+    policy = ActivationPolicy(dtype=costs.dtype, is_tiled=tiled)
     kept: dict[str, int] = {}
     for stack in costs.blueprint.stacks:
-        layer = layer_activations(stack, costs.n_tokens, costs.n_memory, batch=costs.batch, keeping=keeping)
+        layer = layer_activations(stack, costs.n_tokens, costs.n_memory, batch=costs.batch, policy=policy)
         for what, count in layer.items():
             kept[what] = kept.get(what, 0) + stack.n_layers * count
     everything = activation_bytes(
-        costs.blueprint, costs.n_tokens, costs.n_memory, batch=costs.batch, keeping=keeping
+        costs.blueprint, costs.n_tokens, costs.n_memory, batch=costs.batch, policy=policy
     ).values()
     around = sum(everything) - sum(kept.values())
     named = {_KEPT.get(what, what): count for what, count in kept.items()}

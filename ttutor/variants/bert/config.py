@@ -27,9 +27,6 @@ class BERTConfig(Config):
 
     Differs from the paper: BERT drops attention weights as well, while training.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> BERTConfig.large().n_layers
         24
@@ -45,12 +42,14 @@ class BERTConfig(Config):
     dropout: float = 0.1
     activation: str = "gelu"
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_positive("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments")
-        yield from self.not_multiple("d_model", "n_heads")
-        yield from self.not_probability("dropout")
-        yield from self.not_among("activation", ACTIVATIONS)
+        yield from self.require_positive_int(
+            "vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len", "n_segments"
+        )
+        yield from self.require_multiple("d_model", "n_heads")
+        yield from self.require_probability("dropout")
+        yield from self.require_one_of("activation", ACTIVATIONS)
 
     @classmethod
     def base(cls, **changes: object) -> "BERTConfig":
@@ -64,18 +63,12 @@ class BERTConfig(Config):
 
     def blueprint(self) -> Blueprint:
         """What a `BERT` with its pooler is made of, for `ttutor.transformer.account`."""
-        stack = Stack(
-            name="encoder",
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            n_kv_heads=self.n_heads,
-            d_head=self.d_model // self.n_heads,
-            d_ff=self.d_ff,
+        stack = Stack.of(
+            self,
+            "encoder",
             activation=self.activation,
             norm="post",
             final_norm=False,
-            dropout=self.dropout,
         )
         return Blueprint(
             name="BERT",

@@ -79,10 +79,6 @@ class BERT(nn.Module):
             token_ids: the texts, each beginning with ``[CLS]``.
             is_real: which tokens are no padding; all of them when left out.
             segment_ids: the segment of each token; all 0 when left out.
-
-        Raises:
-            ShapeError: the three do not have the two axes batch and tokens alike.
-            ValueError: there are more tokens than ``max_len``.
         """
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
         segment_ids = torch.zeros_like(token_ids) if segment_ids is None else segment_ids

@@ -30,9 +30,6 @@ class LlamaConfig(Config):
         window: how many tokens back a query sees, itself included (Mistral); all when left out.
         tie_embeddings: whether the output projection is the embedding table.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> LlamaConfig.llama2_70b().n_kv_heads
         8
@@ -57,18 +54,18 @@ class LlamaConfig(Config):
             object.__setattr__(self, "rotary_scaling", RotaryScaling(**self.rotary_scaling))
         super().__post_init__()
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_positive("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
-        yield from self.not_positive(
+        yield from self.require_positive_int("vocab_size", "d_model", "n_heads", "n_layers", "d_ff", "max_len")
+        yield from self.require_positive_int(
             *(name for name in ("n_kv_heads", "d_head", "window") if getattr(self, name) is not None)
         )
         if self.n_kv_heads is not None:
-            yield from self.not_multiple("n_heads", "n_kv_heads")
+            yield from self.require_multiple("n_heads", "n_kv_heads")
         if self.d_head is None:
-            yield from self.not_multiple("d_model", "n_heads")
-        yield from self.not_above_zero("norm_eps", "rotary_base")
-        yield from self.not_bool("tie_embeddings")
+            yield from self.require_multiple("d_model", "n_heads")
+        yield from self.require_positive_number("norm_eps", "rotary_base")
+        yield from self.require_bool("tie_embeddings")
 
     def to_dict(self) -> dict[str, object]:
         """The config as plain values, for a checkpoint's JSON."""
@@ -103,14 +100,9 @@ class LlamaConfig(Config):
 
     def blueprint(self) -> Blueprint:
         """What the model is made of, for `ttutor.transformer.account`."""
-        decoder = Stack(
-            name="decoder",
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            n_kv_heads=self.n_kv_heads or self.n_heads,
-            d_head=self.d_head or self.d_model // self.n_heads,
-            d_ff=self.d_ff,
+        decoder = Stack.of(
+            self,
+            "decoder",
             gated=True,
             activation="silu",
             attention_bias=False,
@@ -118,17 +110,10 @@ class LlamaConfig(Config):
             rms=True,
             is_causal=True,
         )
-        to_logits = Projection(
-            part="output projection",
-            d_in=self.d_model,
-            d_out=self.vocab_size,
-            bias=False,
-            is_tied=self.tie_embeddings,
-        )
         return Blueprint(
             name="Llama",
             n_tokens=self.max_len,
             stacks=(decoder,),
-            projections=(to_logits,),
+            projections=(Projection.to_logits(self),),
             further={"embeddings": self.vocab_size * self.d_model},
         )

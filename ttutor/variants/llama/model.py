@@ -11,12 +11,11 @@ from torch import Tensor, nn
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import TokenEmbedding, check_ids
+from ttutor.embeddings import TokenEmbedding, place_tokens
 from ttutor.layers import GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RotaryPositions, Rotation, rotary_frequencies
-from ttutor.shapes import check_shapes
 from ttutor.variants.llama.config import LlamaConfig
 
 __all__ = ["Llama", "LlamaBlock"]
@@ -147,22 +146,14 @@ class Llama(nn.Module):
             token_ids: the text; with a cache, only its new tokens.
             is_real: which of these tokens are no padding, wherever it stands; all of them when left out.
             cache: earlier tokens; it is extended by the new ones.
-
-        Raises:
-            ShapeError: the ids do not have the two axes batch and tokens, or ``is_real`` has others.
-            ValueError: the cache was made for another number of layers.
         """
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
-        check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
-        caches = layer_caches(cache, self.config.n_layers)
-        check_ids("token_ids", token_ids, self.config.vocab_size)  # before the cache is extended
-        seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
-        positions, mask = seen.extend(is_real)
+        positions, mask = place_tokens(cache, is_real, self.config, token_ids=token_ids)
         if self.config.window is not None:
-            mask = mask & _within(self.config.window, positions, seen.positions())
+            mask = mask & _within(self.config.window, positions, positions if cache is None else cache.positions())
         rotation = self.rotary(positions)  # one for all layers
         hidden = self.embedding(token_ids)
-        for layer, layer_cache in zip(self.layers, caches, strict=True):
+        for layer, layer_cache in zip(self.layers, layer_caches(cache, len(self.layers)), strict=True):
             hidden = layer(hidden, mask, layer_cache, rotation=rotation)
         return self.final_norm(hidden)
 

@@ -30,10 +30,6 @@ def random_parts(total: int, n_parts: int, generator: torch.Generator) -> list[i
 
 
 def check_rate(name: str, rate: float) -> None:
-    """Refuse what is no share of a whole.
-
-    Raises:
-        ValueError: it is not between 0 and 1.
-    """
+    """Refuse what is no share of a whole."""
     if not 0 <= rate <= 1:
         raise ValueError(f"{name} must be between 0 and 1, but is {rate}")

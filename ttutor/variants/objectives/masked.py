@@ -59,10 +59,6 @@ def mask_tokens(
         rate: share of tokens that are chosen.
         mask_share, random_share: what becomes of the chosen; the rest stays. ELECTRA's generator has 1 and 0.
 
-    Raises:
-        ShapeError: the ids do not have the two axes batch and tokens.
-        ValueError: a share is not between 0 and 1, an id is not in the vocabulary, or all its tokens are special.
-
     Example:
         >>> text, generator = torch.arange(10, 20).reshape(2, 5), torch.Generator().manual_seed(0)
         >>> inputs, labels = mask_tokens(
@@ -132,9 +128,6 @@ def replace_tokens(
         chosen: True where a token was hidden from the generator: ``labels != IGNORE_ID`` of `mask_tokens`.
         logits: what the generator made of the text with those tokens hidden.
         generator: where chance comes from (not the network of that name).
-
-    Raises:
-        ShapeError: the tensors do not fit together.
 
     Example:
         >>> text, chosen = torch.tensor([[5, 6, 7]]), torch.tensor([[True, False, True]])

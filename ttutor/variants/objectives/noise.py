@@ -16,9 +16,6 @@ __all__ = ["document_rotation", "sentence_permutation", "text_infilling", "token
 def token_masking(token_ids: Sequence[int], *, mask_id: int, rate: float, generator: torch.Generator) -> list[int]:
     """Replace each token by the mask with probability ``rate``: how many are missing, and where, can be seen.
 
-    Raises:
-        ValueError: the rate is not between 0 and 1.
-
     Example:
         >>> token_masking([7, 8, 9], mask_id=4, rate=1.0, generator=torch.Generator())
         [4, 4, 4]
@@ -30,9 +27,6 @@ def token_masking(token_ids: Sequence[int], *, mask_id: int, rate: float, genera
 
 def token_deletion(token_ids: Sequence[int], *, rate: float, generator: torch.Generator) -> list[int]:
     """Leave each token out with probability ``rate``: where something is missing must be found out.
-
-    Raises:
-        ValueError: the rate is not between 0 and 1.
 
     Example:
         >>> token_deletion([7, 8, 9], rate=0.0, generator=torch.Generator())
@@ -63,9 +57,6 @@ def text_infilling(
         generator: where chance comes from.
         rate: share of tokens that disappear.
         mean_length: mean of the Poisson distribution.
-
-    Raises:
-        ValueError: the rate is not between 0 and 1, or the mean length not between 0.01 and a million.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)

@@ -44,10 +44,6 @@ def next_tokens(token_ids: Int[Tensor, "batch tokens"], *, pad_id: int | None = 
         token_ids: the text.
         pad_id: the token of padding, which is nobody's label; None if there is none.
 
-    Raises:
-        ShapeError: the ids do not have the two axes batch and tokens.
-        ValueError: there are fewer than two tokens.
-
     Example:
         >>> inputs, labels = next_tokens(torch.tensor([[2, 7, 8, 0]]), pad_id=0)
         >>> inputs, labels
@@ -71,10 +67,6 @@ def prefix_mask(prefix_lengths: Int[Tensor, " batch"], n_tokens: int) -> Bool[Te
     Args:
         prefix_lengths: how many tokens of each row belong to the prefix.
         n_tokens: how many tokens there are.
-
-    Raises:
-        ShapeError: the lengths do not have the one axis batch.
-        ValueError: a length is negative or larger than the number of tokens.
 
     Example:
         >>> prefix_mask(torch.tensor([2]), 4).int()[0, 0]
@@ -124,10 +116,6 @@ def permutation_masks(order: Int[Tensor, "batch tokens"]) -> PermutationMasks:
 
     Args:
         order: for each row, its positions in the order of prediction, as `factorisation_order` gives them.
-
-    Raises:
-        ShapeError: the order does not have the two axes batch and tokens.
-        ValueError: a row does not hold every position once.
 
     Example:
         >>> content, query = permutation_masks(torch.tensor([[2, 0, 1]]))

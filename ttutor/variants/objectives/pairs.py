@@ -57,9 +57,6 @@ def next_sentence_pairs(
         cls_id, sep_id: the tokens before the first sentence and after each.
         generator: where chance comes from.
 
-    Raises:
-        ValueError: fewer than two documents have a sentence.
-
     Example:
         >>> documents, generator = [[[10], [11], [12]], [[20], [21]]], torch.Generator().manual_seed(0)
         >>> pairs = next_sentence_pairs(documents, cls_id=2, sep_id=3, generator=generator)

@@ -18,9 +18,6 @@ def repeat_layer(layer: nn.Module, n_layers: int) -> nn.ModuleList:
         layer: the layer that is used again and again.
         n_layers: how often.
 
-    Raises:
-        ValueError: ``n_layers`` is not positive.
-
     Example:
         >>> from ttutor.encoder import Encoder
         >>> encoder = Encoder(d_model=8, n_heads=2, d_ff=16, n_layers=1)

@@ -47,10 +47,6 @@ def span_corruption(
         rate: share of tokens that are taken out.
         mean_length: mean length of the spans.
 
-    Raises:
-        ValueError: the text has fewer than two tokens or contains a sentinel, there are too few sentinels or one comes
-            twice, or rate or mean length is impossible.
-
     Example:
         >>> generator = torch.Generator().manual_seed(0)
         >>> span_corruption(range(20), sentinel_ids=[90, 91, 92], generator=generator, rate=0.25)
@@ -86,10 +82,6 @@ def restore_spans(inputs: Sequence[int], targets: Sequence[int], *, sentinel_ids
         inputs: a text with sentinels.
         targets: sentinels, each followed by its span; the last may close the list with no span.
         sentinel_ids: which tokens are sentinels.
-
-    Raises:
-        ValueError: the targets do not start with a sentinel, name one twice, lack one of the inputs, or hold a span
-            that has no place there.
 
     Example:
         >>> restore_spans([7, 90, 8, 91], [90, 1, 2, 91, 3, 92], sentinel_ids=[90, 91, 92])

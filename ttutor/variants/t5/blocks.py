@@ -35,9 +35,6 @@ class T5Block(nn.Module):
         dropout: probability of dropping what `T5Config` lists, while training.
         attend: the attention function.
 
-    Raises:
-        ValueError: the feed-forward network is of no known kind.
-
     Example:
         >>> import torch
         >>> T5Block(d_model=12, n_heads=3, d_ff=32)(torch.randn(2, 5, 12)).shape
@@ -83,7 +80,7 @@ class T5Block(nn.Module):
     def forward(
         self,
         hidden: Float[Tensor, "batch tokens d_model"],
-        memory: Float[Tensor, "memories source d_model"] | None = None,
+        memory: Float[Tensor, "batch source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: LayerCache | None = None,
@@ -98,9 +95,6 @@ class T5Block(nn.Module):
             mask, bias: of the self-attention, as for `MultiHeadAttention.forward`.
             memory_mask: which tokens of the memory are real.
             cache: earlier tokens of this layer; it is extended by the new ones.
-
-        Raises:
-            ValueError: a memory is missing, or came to a block that cannot use it.
         """
         if (memory is None) != (self.cross_attention is None):
             raise ValueError(
@@ -147,7 +141,7 @@ class T5Stack(nn.Module):
         self,
         hidden: Float[Tensor, "batch tokens d_model"],
         positions: Int[Tensor, "batch tokens"],
-        memory: Float[Tensor, "memories source d_model"] | None = None,
+        memory: Float[Tensor, "batch source d_model"] | None = None,
         mask: Mask | Bool[Tensor, "..."] | None = None,
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,
@@ -161,9 +155,6 @@ class T5Stack(nn.Module):
             mask: which tokens may be looked at; in a decoder, in addition to the causal mask.
             memory_mask: which tokens of the memory are real.
             cache: earlier tokens; its `extend` must have been called for these ones.
-
-        Raises:
-            ValueError: the cache was made for another number of layers.
         """
         mask = mask if self.positions.is_bidirectional else both(CAUSAL, mask)
         bias = self.positions(positions, positions if cache is None else cache.positions())

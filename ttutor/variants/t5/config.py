@@ -34,9 +34,6 @@ class T5Config(Config):
             divided by the root of ``d_model``; in T5 1.1 it is a matrix of its own.
         pad_id: the token id that means "nothing here" in a source, and starts every target.
 
-    Raises:
-        ValueError: a value is out of range; the message names each.
-
     Example:
         >>> T5Config.base().n_layers
         12
@@ -55,13 +52,13 @@ class T5Config(Config):
     tie_embeddings: bool = True
     pad_id: int = 0
 
-    def faults(self) -> Iterable[str]:
+    def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
-        yield from self.not_positive("vocab_size", "d_model", "d_head", "n_heads", "n_layers", "d_ff")
-        yield from self.not_positive("n_buckets", "max_distance")
-        yield from self.not_probability("dropout")
-        yield from self.not_among("feed_forward", FEED_FORWARDS)
-        yield from self.not_bool("tie_embeddings")
+        yield from self.require_positive_int("vocab_size", "d_model", "d_head", "n_heads", "n_layers", "d_ff")
+        yield from self.require_positive_int("n_buckets", "max_distance")
+        yield from self.require_probability("dropout")
+        yield from self.require_one_of("feed_forward", FEED_FORWARDS)
+        yield from self.require_bool("tie_embeddings")
         if type(self.pad_id) is not int or (type(self.vocab_size) is int and not 0 <= self.pad_id < self.vocab_size):
             yield f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})"
 
@@ -99,33 +96,20 @@ class T5Config(Config):
     def blueprint(self) -> Blueprint:
         """What the model is made of, for `ttutor.transformer.account`."""
         gated, activation = FEED_FORWARDS[self.feed_forward]
-        encoder = Stack(
-            name="encoder",
-            n_layers=self.n_layers,
-            d_model=self.d_model,
-            n_heads=self.n_heads,
-            n_kv_heads=self.n_heads,
-            d_head=self.d_head,
-            d_ff=self.d_ff,
+        encoder = Stack.of(
+            self,
+            "encoder",
             gated=gated,
             activation=activation,
             attention_bias=False,
             feed_forward_bias=False,
             rms=True,
-            dropout=self.dropout,
             drops_inside=True,
-        )
-        to_logits = Projection(
-            part="output projection",
-            d_in=self.d_model,
-            d_out=self.vocab_size,
-            bias=False,
-            is_tied=self.tie_embeddings,
         )
         return Blueprint(
             name="T5",
             n_tokens=TRAINED_LEN,
             stacks=(encoder, encoder.replace(name="decoder", is_causal=True, cross_attention=True)),
-            projections=(to_logits,),
+            projections=(Projection.to_logits(self),),
             further={"embeddings": self.vocab_size * self.d_model, "attention": 2 * self.n_buckets * self.n_heads},
         )

@@ -7,9 +7,9 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache, layer_caches, real_positions
+from ttutor.cache import DecoderCache, real_positions
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import TokenEmbedding, check_ids
+from ttutor.embeddings import TokenEmbedding, place_tokens
 from ttutor.masks import Mask
 from ttutor.positions import RelativePositions
 from ttutor.shapes import check_shapes
@@ -71,9 +71,6 @@ class T5(nn.Module):
             target_ids: the text to continue, beginning with ``pad_id``.
             source_is_real: which source tokens count; those that are not ``pad_id`` when left out.
             is_real: which target tokens count; all when left out.
-
-        Raises:
-            ShapeError: the two differ in batch size.
         """
         check_shapes(source_ids=(source_ids, "batch source"), target_ids=(target_ids, "batch target"))
         source_is_real = source_ids != self.config.pad_id if source_is_real is None else source_is_real
@@ -89,9 +86,6 @@ class T5(nn.Module):
         Args:
             source_ids: the text to read.
             is_real: which of its tokens count; those that are not ``pad_id`` when left out.
-
-        Raises:
-            ShapeError: the ids do not have the two axes batch and source, or ``is_real`` has others.
         """
         is_real = source_ids != self.config.pad_id if is_real is None else is_real
         check_shapes(source_ids=(source_ids, "batch source"), is_real=(is_real, "batch source"))
@@ -101,7 +95,7 @@ class T5(nn.Module):
     def decode(
         self,
         target_ids: Int[Tensor, "batch target"],
-        memory: Float[Tensor, "memories source d_model"],
+        memory: Float[Tensor, "batch source d_model"],
         memory_mask: Mask | Bool[Tensor, "..."] | None = None,
         cache: DecoderCache | None = None,
         *,
@@ -111,23 +105,14 @@ class T5(nn.Module):
 
         Args:
             target_ids: the tokens to decode; with a cache, only the new ones.
-            memory: what `encode` gave; several rows of the target share one of its rows if the cache says so.
+            memory: what `encode` gave.
             memory_mask: which of its tokens are real, as `ttutor.masks.padding_mask` says.
             cache: earlier tokens; it is extended by the new ones.
             is_real: which of the tokens count; all when left out, since ``pad_id`` starts a target.
-
-        Raises:
-            ShapeError: ids and memory differ in batch size, or do not have their two and three axes.
-            ValueError: the cache was made for another number of layers.
         """
         is_real = torch.ones_like(target_ids, dtype=torch.bool) if is_real is None else is_real
-        seen = DecoderCache(0) if cache is None else cache  # without a cache, count as in an empty one
-        seen.check_memory(target_ids, memory)
-        check_shapes(target_ids=(target_ids, "batch target"), is_real=(is_real, "batch target"))
-        # Both complain before the cache is extended: a refused call leaves it as it was.
-        layer_caches(cache, self.config.n_layers)
-        check_ids("target_ids", target_ids, self.config.vocab_size)
-        positions, real_keys = seen.extend(is_real)
+        check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
+        positions, real_keys = place_tokens(cache, is_real, self.config, target_ids=target_ids)
         return self.decoder(self.embedding(target_ids), positions, memory, real_keys, memory_mask, cache)
 
     def project(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... vocab_size"]:
