@@ -64,23 +64,6 @@ def test_equals_a_loop_over_heads_whose_writes_add_up(ours, query):
     torch.testing.assert_close(ours(query), written)
 
 
-@pytest.mark.parametrize("n_kv_heads", [1, 2])
-def test_grouped_heads_equal_full_heads_with_repeated_weights(n_kv_heads, query, memory):
-    grouped = MultiHeadAttention(D_MODEL, 4, n_kv_heads).double()
-    full = MultiHeadAttention(D_MODEL, 4).double()
-    full.load_state_dict(
-        {
-            name: tensor.reshape(n_kv_heads, 3, -1).repeat_interleave(4 // n_kv_heads, dim=0).reshape(full_tensor.shape)
-            if name.startswith(("to_key", "to_value"))
-            else tensor
-            for (name, tensor), full_tensor in zip(
-                grouped.state_dict().items(), full.state_dict().values(), strict=True
-            )
-        }
-    )
-    torch.testing.assert_close(grouped(query, memory), full(query, memory))
-
-
 @pytest.mark.parametrize("chunks", [[5], [1, 1, 1, 1, 1], [3, 2], [1, 4]])
 def test_cached_in_chunks_equals_all_at_once(ours, query, chunks):
     cache = KeyValueCache()

@@ -148,29 +148,6 @@ def test_at_the_start_no_token_is_favoured():
     assert loss.item() == pytest.approx(torch.tensor(1000.0).log().item(), rel=0.15)
 
 
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_heads": 5}, r"d_model must be a multiple of n_heads \(d_model=12, n_heads=5\)"),
-        ({"d_ff": 0}, r"d_ff must be a positive integer \(d_ff=0\)"),
-        ({"n_layers": 2.0}, r"n_layers must be a positive integer \(n_layers=2.0\)"),
-        ({"dropout": 1.0}, r"dropout must be at least 0 and below 1 \(dropout=1.0\)"),
-        ({"norm": "mid"}, r"norm must be \"post\" or \"pre\" \(norm='mid'\)"),
-        ({"positions": "rotating"}, r"positions must be one of .*\(positions='rotating'\)"),
-        ({"pad_id": 23}, r"pad_id must be a token id \(pad_id=23, vocab_size=23\)"),
-    ],
-)
-@pytest.mark.usefixtures("as_readers_run_it")
-def test_impossible_configs_name_their_values(changes, message):
-    with pytest.raises(ValueError, match=message):
-        small(**changes)
-
-
-def test_a_config_survives_as_plain_values():
-    config = small(norm="pre")
-    assert TransformerConfig(**config.to_dict()) == config
-
-
 @pytest.mark.usefixtures("as_readers_run_it")
 def test_wrong_inputs_are_named(source_ids, target_ids):
     model = build()

@@ -1,6 +1,7 @@
 """Embeddings: from token ids to the vectors that the layers work on."""
 
 import math
+from typing import Any
 
 import torch
 from einops import rearrange
@@ -8,7 +9,6 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, layer_caches
-from ttutor.configs import Config
 from ttutor.shapes import check_shapes
 
 __all__ = ["Embeddings", "TokenEmbedding", "check_ids", "place_tokens"]
@@ -97,7 +97,7 @@ class Embeddings(nn.Module):
 def place_tokens(
     cache: DecoderCache | None,
     is_real: Bool[Tensor, "batch tokens"],
-    config: Config,
+    config: Any,
     embeddings: Embeddings | None = None,
     **ids: Int[Tensor, "batch tokens"],
 ) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 1 keys"]]:
@@ -108,7 +108,7 @@ def place_tokens(
     Args:
         cache: earlier tokens, as for the model's ``decode``; without one the tokens are the first.
         is_real: which of the tokens are no padding.
-        config: the model's, with ``n_layers`` and ``vocab_size``.
+        config: the model's, or anything with ``n_layers`` and ``vocab_size``.
         embeddings: what knows how many positions there are, in a model with a last one.
         **ids: the tokens, under the name that the model's caller knows.
     """

@@ -7,36 +7,13 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from tests.generation.tiny import PROMPTS, all_sequences, gpt, padded
-from ttutor.generation import beam_search, length_penalty
+from tests.generation.tiny import PROMPTS, all_sequences, beam_by_hand, gpt, padded
+from ttutor.generation import beam_search
 
 
-def beam_by_hand(
-    model, prompt: Sequence[int], n_tokens: int, beam_size: int, alpha: float, eos_ids: Sequence[int]
-) -> list[tuple[tuple[int, ...], bool, float]]:
-    """Tokens, whether they ended, score; computed anew, every extension of every hypothesis ranked."""
-    hypotheses, finished = [((), 0.0)], []
-    for step in range(1, n_tokens + 1):
-        with torch.no_grad():
-            table = model(torch.tensor([[*prompt, *new] for new, _ in hypotheses]))[:, -1].log_softmax(dim=-1)
-        ranked = sorted(
-            (
-                ((*new, token), total + gain)
-                for (new, total), gains in zip(hypotheses, table.tolist(), strict=True)
-                for token, gain in enumerate(gains)
-            ),
-            key=lambda candidate: -candidate[1],
-        )
-        for new, total in ranked[:beam_size]:
-            if new[-1] in eos_ids and len(finished) < beam_size:
-                finished.append((new[:-1], True, total / length_penalty(step, alpha)))
-        hypotheses = [candidate for candidate in ranked if candidate[0][-1] not in eos_ids][:beam_size]
-        if len(finished) == beam_size:
-            break
-    else:
-        cut = [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in hypotheses]
-        finished += cut[: beam_size - len(finished)]
-    return sorted(finished, key=lambda found: (not found[1], -found[2]))
+def ranked_after(model, prompt: Sequence[int]):
+    """One prompt, no cache, no batch of others: what may follow each of some continuations."""
+    return lambda news: model(torch.tensor([[*prompt, *new] for new in news]))[:, -1].log_softmax(dim=-1)
 
 
 @pytest.mark.parametrize("eos_ids", [(), (3,), (3, 0, 8)])
@@ -48,7 +25,7 @@ def test_every_hypothesis_of_every_prompt_is_the_one_found_by_hand(beam_size, al
         model, token_ids, is_real=is_real, eos_id=eos_ids, max_new_tokens=5, beam_size=beam_size, alpha=alpha
     )
     for beam, prompt in zip(found, PROMPTS, strict=True):
-        expected = beam_by_hand(model, prompt, 5, beam_size, alpha, eos_ids)
+        expected = beam_by_hand(ranked_after(model, prompt), 5, beam_size, alpha, eos_ids)
         assert [(one.token_ids, one.is_finished) for one in beam] == [one[:2] for one in expected]
         assert [one.score for one in beam] == pytest.approx([one[2] for one in expected], abs=1e-9)
         assert {one.ended_by for one in beam} <= {"eos_id", "max_new_tokens"}

@@ -37,41 +37,22 @@ def kept(log_probabilities: torch.Tensor) -> list[int]:
     return (log_probabilities[0] > -math.inf).nonzero().flatten().tolist()
 
 
-@pytest.mark.parametrize("temperature", [0.3, 1.0, 2.5])
-def test_temperature_equals_theirs(theirs, temperature):
-    p = table(7, 53)
-    expected = theirs.TemperatureLogitsWarper(temperature)(None, p).log_softmax(dim=-1)
-    torch.testing.assert_close(with_temperature(p, temperature), expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("k", [1, 5, 52, 53, 80])
-def test_top_k_equals_theirs(theirs, k):
-    p = table(7, 53)
-    expected = theirs.TopKLogitsWarper(k)(None, p).log_softmax(dim=-1)
-    found = top_k_only(p, k)
-    torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
-    assert ((found > -math.inf).sum(dim=-1) == min(k, 53)).all()
-
-
-@pytest.mark.parametrize("top_p", [0.01, 0.5, 0.9, 0.999, 1.0])
-def test_top_p_equals_theirs(theirs, top_p):
-    p = table(7, 53)
-    expected = theirs.TopPLogitsWarper(top_p)(None, p).log_softmax(dim=-1)
-    torch.testing.assert_close(top_p_only(p, top_p), expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("min_p", [0.001, 0.1, 1.0])
-def test_min_p_equals_theirs(theirs, min_p):
-    p = table(7, 53)
-    expected = theirs.MinPLogitsWarper(min_p)(None, p).log_softmax(dim=-1)
-    torch.testing.assert_close(min_p_only(p, min_p), expected, rtol=0, atol=1e-12)
-
-
-@pytest.mark.parametrize("penalty", [0.7, 1.0, 1.3])
-def test_the_repetition_penalty_equals_theirs_on_log_probabilities(theirs, penalty):
+@pytest.mark.parametrize(
+    ("change", "name", "values"),
+    [
+        (with_temperature, "TemperatureLogitsWarper", [0.3, 1.0, 2.5]),
+        (top_k_only, "TopKLogitsWarper", [1, 5, 52, 53, 80]),
+        (top_p_only, "TopPLogitsWarper", [0.01, 0.5, 0.9, 0.999, 1.0]),
+        (min_p_only, "MinPLogitsWarper", [0.001, 0.1, 1.0]),
+        (with_repetition_penalty, "RepetitionPenaltyLogitsProcessor", [0.7, 1.0, 1.3]),
+    ],
+)
+def test_each_filter_equals_theirs(theirs, change, name, values):
     p, history = table(7, 53), torch.randint(53, (7, 11))
-    expected = theirs.RepetitionPenaltyLogitsProcessor(penalty)(history, p.clone()).log_softmax(dim=-1)
-    torch.testing.assert_close(with_repetition_penalty(p, history, penalty), expected, rtol=0, atol=1e-12)
+    for value in values:
+        expected = getattr(theirs, name)(value)(history, p.clone()).log_softmax(dim=-1)
+        found = change(p, history, value) if change is with_repetition_penalty else change(p, value)
+        torch.testing.assert_close(found, expected, rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("size", [1, 2, 3, 5])

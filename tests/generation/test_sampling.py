@@ -8,7 +8,7 @@ import pytest
 import torch
 from einops import repeat
 
-from tests.generation.tiny import EOS, PROMPTS, all_sequences, gpt, log_probability, next_distribution, padded
+from tests.generation.tiny import EOS, PROMPTS, all_sequences, gpt, log_probability, padded
 from ttutor.generation import Sampler, greedy_search, sample
 
 SMALL = 5  # tokens, so that all pairs of them can be counted
@@ -45,28 +45,6 @@ def test_pairs_of_tokens_come_as_often_as_the_model_says():
     model = gpt(seed=4, vocab_size=SMALL)
     exact = {new: math.exp(total) for new, total in all_sequences(model, [1, 2, 3], 2).items()}
     assert_drawn_from(draws(model, [1, 2, 3], 2000, max_new_tokens=2), exact)
-
-
-@pytest.mark.parametrize("temperature", [0.5, 2.0])
-def test_temperature_bends_the_frequencies(temperature):
-    model = gpt(seed=4, vocab_size=SMALL)
-    p = (next_distribution(model, [1, 2, 3]) / temperature).softmax(dim=-1)
-    exact = {(token,): float(p[token]) for token in range(SMALL)}
-    assert_drawn_from(draws(model, [1, 2, 3], 1000, max_new_tokens=1, temperature=temperature), exact)
-
-
-@pytest.mark.parametrize("top_p", [0.5, 0.8, 0.95])
-def test_the_nucleus_is_drawn_by_its_renormalised_probabilities(top_p):
-    model = gpt(seed=4)
-    p = next_distribution(model, [1, 2, 3]).exp()
-    ranked = sorted(range(len(p)), key=lambda token: -p[token])
-    size = next(n for n in range(1, len(p) + 1) if float(p[ranked[:n]].sum()) >= top_p)
-    nucleus = {(token,): float(p[token] / p[ranked[:size]].sum()) for token in ranked[:size]}
-    found = draws(model, [1, 2, 3], 1000, max_new_tokens=1, top_p=top_p)
-    if size == 1:
-        assert set(found) == set(nucleus)
-    else:
-        assert_drawn_from(found, nucleus)
 
 
 def test_temperature_comes_before_top_k_and_top_k_before_top_p():

@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.generation.tiny import EOS, PAD, translator
+from tests.generation.tiny import EOS, PAD, beam_by_hand, translator
 from ttutor.cache import KeyValueCache
-from ttutor.generation import TranslationState, beam_search, length_penalty
+from ttutor.generation import TranslationState, beam_search
 from ttutor.generation.shared_memory import SharedMemoryAttention
 from ttutor.multihead import MultiHeadAttention
 from ttutor.variants.t5 import T5, T5Config
@@ -21,36 +21,22 @@ def rectangle(sources: list[list[int]]) -> torch.Tensor:
     return torch.tensor([source + [PAD] * (width - len(source)) for source in sources])
 
 
-def beam_by_hand(model, source: list[int], n_tokens: int, beam_size: int, alpha: float) -> list[tuple]:
-    """One sentence, no cache, no batch of others: every extension of every partial hypothesis ranked."""
-    hypotheses, finished = [((), 0.0)], []
-    for step in range(1, n_tokens + 1):
-        targets = torch.tensor([[BOS, *new] for new, _ in hypotheses])
-        with torch.no_grad():
-            is_real = torch.ones_like(targets, dtype=torch.bool)  # a model may write its padding token
-            table = model(torch.tensor([source] * len(hypotheses)), targets, is_real=is_real)[:, -1].log_softmax(dim=-1)
-        candidates = [
-            ((*new, token), total + gain)
-            for (new, total), gains in zip(hypotheses, table.tolist(), strict=True)
-            for token, gain in enumerate(gains)
-        ]
-        ranked = sorted(candidates, key=lambda candidate: -candidate[1])
-        finished += [
-            (new[:-1], True, total / length_penalty(step, alpha)) for new, total in ranked[:beam_size] if new[-1] == EOS
-        ]
-        hypotheses = [candidate for candidate in ranked if candidate[0][-1] != EOS][:beam_size]
-        if len(finished) >= beam_size:
-            break
-    else:
-        finished += [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in hypotheses]
-    return sorted(finished[:beam_size], key=lambda found: (not found[1], -found[2]))
+def ranked_after(model, source: list[int]):
+    """One sentence, no cache, no batch of others: what may follow each of some targets."""
+
+    def log_probabilities(news: list[tuple[int, ...]]) -> torch.Tensor:
+        targets = torch.tensor([[BOS, *new] for new in news])
+        is_real = torch.ones_like(targets, dtype=torch.bool)  # a model may write its padding token
+        return model(torch.tensor([source] * len(news)), targets, is_real=is_real)[:, -1].log_softmax(dim=-1)
+
+    return log_probabilities
 
 
 @pytest.mark.parametrize("beam_size", [1, 2, 5])
 @pytest.mark.parametrize("seed", range(3))
 def test_every_hypothesis_is_that_of_a_plain_slow_search_in_whatever_order_the_batch_stands(seed, beam_size):
     model = translator(seed)
-    expected = [beam_by_hand(model, source, 8, beam_size, 1.0) for source in SOURCES]
+    expected = [beam_by_hand(ranked_after(model, source), 8, beam_size, 1.0, [EOS]) for source in SOURCES]
     for order in (range(len(SOURCES)), torch.randperm(len(SOURCES)).tolist()):
         batch = rectangle([SOURCES[place] for place in order])
         found = beam_search(model, batch, bos_id=BOS, eos_id=EOS, max_new_tokens=8, beam_size=beam_size, alpha=1.0)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from functools import cache
 
 import torch
 
+from ttutor.generation import length_penalty
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.variants.gpt import GPT, GPTConfig
 
@@ -96,3 +97,27 @@ def _greedy_by_hand(model: GPT, prompt: tuple[int, ...], n_tokens: int) -> list[
     while len(new) < n_tokens:
         new.append(int(next_distribution(model, [*prompt, *new]).argmax()))
     return new
+
+
+@torch.no_grad()
+def beam_by_hand(
+    log_probabilities: Callable, n_tokens: int, beam_size: int, alpha: float, eos_ids: Sequence[int]
+) -> list[tuple[tuple[int, ...], bool, float]]:
+    """Tokens, whether they ended, score: a beam written with lists, every extension of every hypothesis ranked."""
+    hypotheses, finished = [((), 0.0)], []
+    for step in range(1, n_tokens + 1):
+        table = log_probabilities([new for new, _ in hypotheses]).tolist()
+        candidates = [
+            ((*new, token), total + gain)
+            for (new, total), gains in zip(hypotheses, table, strict=True)
+            for token, gain in enumerate(gains)
+        ]
+        ranked = sorted(candidates, key=lambda candidate: -candidate[1])
+        ended = [(new[:-1], True, total) for new, total in ranked[:beam_size] if new[-1] in eos_ids]
+        finished += [(new, True, total / length_penalty(step, alpha)) for new, _, total in ended]
+        hypotheses = [candidate for candidate in ranked if candidate[0][-1] not in eos_ids][:beam_size]
+        if len(finished) >= beam_size:
+            break
+    else:
+        finished += [(new, False, total / length_penalty(n_tokens, alpha)) for new, total in hypotheses]
+    return sorted(finished[:beam_size], key=lambda found: (not found[1], -found[2]))

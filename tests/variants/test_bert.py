@@ -177,8 +177,3 @@ def test_what_does_not_fit_is_refused(bert, token_ids):
         bert(token_ids, IS_REAL[:2])
     with pytest.raises(ValueError, match=r"pooling must be one of \['cls', 'mean'\], but is 'max'"):
         TransformerForSequenceClassification(bert, 12, 3, pooling="max")
-
-
-def test_impossible_configs_are_refused_with_their_values():
-    with pytest.raises(ValueError, match=r"n_segments must be a positive .*; d_model must be a multiple of n_heads"):
-        BERTConfig(d_model=10, n_heads=3, n_segments=0)

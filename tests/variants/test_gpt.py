@@ -136,11 +136,6 @@ def test_it_learns_what_only_attention_can_tell():
     assert sum(losses[-10:]) / 10 < 0.2
 
 
-def test_wrong_values_are_named():
-    with pytest.raises(ValueError, match=r"n_layers must be a positive .* \(n_layers=0\); positions must be one of"):
-        small(n_layers=0, positions="learnt")
-
-
 @pytest.mark.usefixtures("as_readers_run_it")
 def test_shapes_that_do_not_fit_are_named(token_ids):
     model = GPT(small())

@@ -2,15 +2,11 @@
 
 from __future__ import annotations
 
-import json
-
 import pytest
 import torch
-from einops import repeat
 
 from tests.torch_twins import randomised
 from ttutor.cache import DecoderCache
-from ttutor.inside import capture
 from ttutor.positions import RotaryPositions, RotaryScaling, rotary_frequencies
 from ttutor.shapes import ShapeError
 from ttutor.variants.llama import Llama, LlamaConfig
@@ -105,27 +101,6 @@ def test_only_distances_count(model, token_ids, monkeypatch):
     assert (model(token_ids) - before).abs().max() > 0.1
 
 
-def test_the_stream_is_what_each_layer_adds_to(model, token_ids):
-    with capture(model, "embedding", "layers.*", "layers.*.self_attention", "layers.*.feed_forward") as seen:
-        model(token_ids)
-    stream = seen["embedding"]
-    for i in range(2):
-        stream = stream + seen[f"layers.{i}.self_attention"] + seen[f"layers.{i}.feed_forward"]
-        torch.testing.assert_close(seen[f"layers.{i}"], stream, **CLOSE)
-
-
-def test_groups_share_keys_and_values(token_ids):
-    """Grouped-query attention is full attention in which the query heads of a group have equal keys and values."""
-    grouped, full = build(), build(n_kv_heads=None)
-    tensors = grouped.state_dict()
-    for name in tensors:
-        if "to_key" in name or "to_value" in name:
-            pattern = "(kv_heads d_head) d_model -> (kv_heads group d_head) d_model"
-            tensors[name] = repeat(tensors[name], pattern, kv_heads=2, group=3)
-    full.load_state_dict(tensors)
-    torch.testing.assert_close(full(token_ids), grouped(token_ids), **CLOSE)
-
-
 def test_scaling_without_a_trained_length_interpolates_positions():
     frequencies = rotary_frequencies(10)
     scaled = RotaryPositions(10, frequencies=RotaryScaling(factor=4.0)(frequencies))
@@ -146,29 +121,6 @@ def test_scaling_by_turns_spares_the_fast_pairs():
     assert ((between > 1 / 8) & (between < 1)).all()
     assert (slowed.diff() <= 0).all()
     torch.testing.assert_close(RotaryScaling(factor=1.0, trained_len=8192)(frequencies), frequencies, **CLOSE)
-
-
-def test_a_config_survives_as_json():
-    config = small(rotary_scaling=RotaryScaling(factor=8.0, trained_len=16), window=3)
-    assert LlamaConfig(**json.loads(json.dumps(config.to_dict()))) == config
-    assert LlamaConfig(**json.loads(json.dumps(small().to_dict()))) == small()
-
-
-@pytest.mark.parametrize(
-    ("changes", "message"),
-    [
-        ({"n_kv_heads": 4}, r"n_heads must be a multiple of n_kv_heads \(n_heads=6, n_kv_heads=4\)"),
-        ({"d_head": None, "n_heads": 5, "n_kv_heads": None}, r"d_model must be a multiple of n_heads \(.*n_heads=5\)"),
-        ({"window": 0}, r"window must be a positive integer \(window=0\)"),
-        ({"n_layers": 2.0, "d_ff": -1}, r"n_layers must be .*\(n_layers=2.0\); d_ff must be .*\(d_ff=-1\)"),
-        ({"norm_eps": 0.0}, r"norm_eps must be a positive number \(norm_eps=0.0\)"),
-        ({"rotary_base": -1.0}, r"rotary_base must be a positive number \(rotary_base=-1.0\)"),
-    ],
-)
-@pytest.mark.usefixtures("as_readers_run_it")
-def test_impossible_configs_name_their_values(changes, message):
-    with pytest.raises(ValueError, match=message):
-        small(**changes)
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

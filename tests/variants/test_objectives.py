@@ -428,18 +428,6 @@ def encoder(n_layers: int) -> Encoder:
     return Encoder(d_model=12, n_heads=3, d_ff=20, n_layers=n_layers, norm="pre").double()
 
 
-def test_shared_layers_have_as_many_parameters_at_any_depth():
-    sizes = set()
-    for n_layers in (1, 3, 12):
-        model = encoder(1)
-        model.layers = repeat_layer(model.layers[0], n_layers)
-        assert len(model.layers) == n_layers
-        sizes.add(sum(parameter.numel() for parameter in model.parameters()))
-    assert sizes == {sum(parameter.numel() for parameter in encoder(1).parameters())}
-    unshared, norm = encoder(12), sum(parameter.numel() for parameter in encoder(1).final_norm.parameters())
-    assert sum(parameter.numel() for parameter in unshared.parameters()) - norm == 12 * (sizes.pop() - norm)
-
-
 def test_a_repeated_layer_computes_as_equal_layers_do_and_gathers_their_gradients():
     shared, unshared = encoder(1), encoder(5)
     shared.layers = repeat_layer(shared.layers[0], 5)
@@ -466,17 +454,6 @@ def test_labels_keep_their_mark_whatever_integers_the_text_has():
     for labels in (masked.labels, following.labels):
         assert labels.dtype == torch.int64
         assert labels.min() == IGNORE_ID
-
-
-@pytest.mark.usefixtures("as_readers_run_it")
-def test_spans_of_tensors_are_those_of_lists():
-    text, sentinels = torch.arange(20), torch.tensor([90, 91, 92])
-    corrupted = span_corruption(text, sentinel_ids=sentinels, generator=seeded())
-    assert corrupted == span_corruption(range(20), sentinel_ids=[90, 91, 92], generator=seeded())
-    inputs, targets = torch.tensor(corrupted.inputs), torch.tensor(corrupted.targets)
-    assert restore_spans(inputs, targets, sentinel_ids=sentinels) == list(range(20))
-    with pytest.raises(ValueError, match=r"the text contains \[90, 91, 92\], which are sentinels"):
-        span_corruption(text + 75, sentinel_ids=sentinels, generator=seeded())
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

@@ -212,8 +212,3 @@ def test_what_does_not_fit_is_refused(vit, images):
         grad_cam(vit, images, class_id=5)
     with pytest.raises(ValueError, match="layer must be -2 to 1, but is 2"):
         grad_cam(vit, images, class_id=0, layer=2)
-
-
-def test_impossible_configs_are_refused_with_their_values():
-    with pytest.raises(ValueError, match=r"image_size must be a multiple of patch_size \(image_size=9, patch_size=4\)"):
-        ViTConfig(image_size=9, patch_size=4)
