@@ -11,10 +11,10 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import torch
-from _training_peers import CLIP, DROPOUT, LEARNING_RATE, SIZES, SMOOTHING, WARMUP, Step, TutorialLoop, cycle
 from torch import Tensor
 from torch.utils.data import DataLoader
 
+from benchmarks._training_peers import CLIP, DROPOUT, LEARNING_RATE, SIZES, SMOOTHING, WARMUP, Step, TutorialLoop, cycle
 from ttutor.corpora.tokenizer import PAD_ID, UNK_ID
 from ttutor.training.batching import Batch, TokenPair
 

@@ -29,21 +29,17 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads
 import torch
 from torch import Tensor, nn
 
+from benchmarks._in_turn import ratio
+from experiments import _record
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.cache import KeyValueCache
+from ttutor.efficient import choose_backend, efficient_attention
+from ttutor.efficient.attention_call import call_of
+from ttutor.efficient.choice import MOST_SCORES, why_not
+from ttutor.masks import CAUSAL, Mask, lengths_mask
+from ttutor.multihead import MultiHeadAttention
+
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "experiments")]
-
-from _in_turn import ratio  # noqa: E402
-
-from ttutor.attention import scaled_dot_product_attention  # noqa: E402
-from ttutor.cache import KeyValueCache  # noqa: E402
-from ttutor.efficient import choose_backend, efficient_attention  # noqa: E402
-from ttutor.efficient.attention_call import call_of  # noqa: E402
-from ttutor.efficient.choice import MOST_SCORES, why_not  # noqa: E402
-from ttutor.masks import CAUSAL, Mask, lengths_mask  # noqa: E402
-from ttutor.multihead import MultiHeadAttention  # noqa: E402
-
-import _record  # noqa: E402
-
 SECTIONS = ("cells", "structure", "modules", "decoding", "memory", "growth")
 N_HEADS, D_HEAD, N_TOKENS = 8, 64, 4096
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}

@@ -34,20 +34,16 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads
 
 import torch
 
+from benchmarks import _decoding_peers as peers
+from benchmarks import _in_turn
+from experiments import _record
+from ttutor.corpora.corpus import read_aligned
+from ttutor.corpora.datasets import find_dataset
+from ttutor.translation.evaluation import evaluate
+from ttutor.translation.training_command import TrainingRequest, run
+from ttutor.translation.translator import Translator
+
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "experiments")]
-
-import _decoding_peers as peers  # noqa: E402
-import _in_turn  # noqa: E402
-
-from ttutor.corpora.corpus import read_aligned  # noqa: E402
-from ttutor.corpora.datasets import find_dataset  # noqa: E402
-from ttutor.translation.evaluation import evaluate  # noqa: E402
-from ttutor.translation.training_command import TrainingRequest, run  # noqa: E402
-from ttutor.translation.translator import Translator  # noqa: E402
-
-import _record  # noqa: E402
-
 RESULTS = BENCHMARKS / "results" / "decoding.json"
 SECTIONS = ("cpu", "wall", "memory")
 PACKAGES = ("torch", "ctranslate2", "transformers", "joeynmt")

@@ -18,11 +18,9 @@ import sys
 import tempfile
 from pathlib import Path
 
+from experiments import _record
+
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
-
-import _record  # noqa: E402
-
 RESULTS = BENCHMARKS / "results" / "imports.json"
 MODULES = ("ttutor", "ttutor.claims", "ttutor.doctor", "ttutor.cli", "ttutor.widgets")
 MODULES += ("torch", "ttutor.attention", "ttutor.variants.gpt", "ttutor.translation.translator")

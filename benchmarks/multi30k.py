@@ -18,20 +18,17 @@ import time
 import tomllib
 from pathlib import Path
 
+from experiments import _record
+from ttutor.corpora.corpus import read_aligned
+from ttutor.corpora.datasets import find_dataset
+from ttutor.training.checkpoint import copy_into
+from ttutor.training.recipe import PRESETS
+from ttutor.training.trainer import Trainer
+from ttutor.translation.evaluation import Evaluation, evaluate
+from ttutor.translation.training_command import TrainingRequest, run
+from ttutor.translation.translator import Translator
+
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
-
-from ttutor.corpora.corpus import read_aligned  # noqa: E402
-from ttutor.corpora.datasets import find_dataset  # noqa: E402
-from ttutor.training.checkpoint import copy_into  # noqa: E402
-from ttutor.training.recipe import PRESETS  # noqa: E402
-from ttutor.training.trainer import Trainer  # noqa: E402
-from ttutor.translation.evaluation import Evaluation, evaluate  # noqa: E402
-from ttutor.translation.training_command import TrainingRequest, run  # noqa: E402
-from ttutor.translation.translator import Translator  # noqa: E402
-
-import _record  # noqa: E402
-
 RESULTS = BENCHMARKS / "results" / "multi30k.json"
 TEST_SET = "test_2016_flickr"
 SUMMARISED = ("bleu", "bleu_lower_cased", "bleu_as_words", "chrf")

@@ -17,15 +17,12 @@ import statistics
 import sys
 from pathlib import Path
 
+from playwright.sync_api import Browser
+
+from experiments import _record
+from tests.book.browser import HTML, Visit, open_browser, reader, serve, settle
+
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path[:0] = [str(BENCHMARKS.parent), str(BENCHMARKS.parent / "experiments")]
-
-from playwright.sync_api import Browser  # noqa: E402
-
-from tests.book.browser import HTML, Visit, open_browser, reader, serve, settle  # noqa: E402
-
-import _record  # noqa: E402
-
 WIDTHS = (360, 1200)
 PATIENCE = 120
 NOTE_MOUNTS = """

@@ -36,26 +36,20 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads
 
 import torch
 
+from benchmarks import _in_turn, _training_joey, _training_peers
+from experiments import _record
+from ttutor.corpora.corpus import Corpus
+from ttutor.corpora.tokenizer import SubwordTokenizer
+from ttutor.training.batching import TokenPair
+from ttutor.training.dropout import drawing_from
+from ttutor.training.precision import resolve_precision
+from ttutor.training.preparation import token_pairs, train_tokenizer
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.trainer import Trainer
+from ttutor.transformer.accounting import account
+from ttutor.translation.training_text import files_for, read_corpus
+
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path[:0] = [str(BENCHMARKS), str(BENCHMARKS.parent / "experiments")]
-
-import _in_turn  # noqa: E402
-import _training_joey  # noqa: E402
-import _training_peers  # noqa: E402
-
-from ttutor.corpora.corpus import Corpus  # noqa: E402
-from ttutor.corpora.tokenizer import SubwordTokenizer  # noqa: E402
-from ttutor.training.batching import TokenPair  # noqa: E402
-from ttutor.training.dropout import drawing_from  # noqa: E402
-from ttutor.training.precision import resolve_precision  # noqa: E402
-from ttutor.training.preparation import token_pairs, train_tokenizer  # noqa: E402
-from ttutor.training.recipe import TrainingRecipe  # noqa: E402
-from ttutor.training.trainer import Trainer  # noqa: E402
-from ttutor.transformer.accounting import account  # noqa: E402
-from ttutor.translation.training_text import files_for, read_corpus  # noqa: E402
-
-import _record  # noqa: E402
-
 RESULTS = BENCHMARKS / "results" / "training.json"
 SECTIONS = ("speed", "wall", "curves", "share", "memory")
 PACKAGES = ("torch", "transformers", "x-transformers", "joeynmt")

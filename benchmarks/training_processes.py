@@ -21,16 +21,13 @@ from pathlib import Path
 
 import torch
 
+from experiments import _record
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.training.processes import LAUNCHED, Processes
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.trainer import Trainer
+
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
-
-from ttutor.corpora.corpus import embedded_corpus  # noqa: E402
-from ttutor.training.processes import LAUNCHED, Processes  # noqa: E402
-from ttutor.training.recipe import TrainingRecipe  # noqa: E402
-from ttutor.training.trainer import Trainer  # noqa: E402
-
-import _record  # noqa: E402
-
 RESULTS = BENCHMARKS / "results" / "training_processes.json"
 OPTIMIZERS = ("muon", "adamw")
 SIZES = {"train": 3000, "validation": 20, "test": 1}

@@ -10,13 +10,9 @@ own command, machine and minutes. Only numbers are stored, no sentence of the co
 """
 
 import sys
-from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "benchmarks"))
-
-import multi30k
-
-import _record
+from benchmarks import multi30k
+from experiments import _record
 
 KEPT = ("step", "seconds", "target_tokens", "learning_rate", "training_loss", "validation_loss", "test_bleu")
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
-import sys
 from pathlib import Path
 from types import ModuleType
 
@@ -13,18 +11,16 @@ import pytest
 
 pytest.importorskip("tokenizers", reason="needs the translation extra")
 
+from benchmarks import multi30k as benchmark
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
 @pytest.fixture
 def multi30k(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> ModuleType:
     """The benchmark as a module, writing to a folder of its own."""
-    monkeypatch.setattr(sys, "path", [str(ROOT / "experiments"), *sys.path])
-    spec = importlib.util.spec_from_file_location("benchmark_multi30k", ROOT / "benchmarks" / "multi30k.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    monkeypatch.setattr(module, "RESULTS", tmp_path / "results" / "multi30k.json")
-    return module
+    monkeypatch.setattr(benchmark, "RESULTS", tmp_path / "results" / "multi30k.json")
+    return benchmark
 
 
 def options(**changes) -> argparse.Namespace:
