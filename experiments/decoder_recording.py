@@ -19,8 +19,7 @@ from ttutor.corpora.corpus import embedded_corpus
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import LENGTH_PENALTY, Translation, Translator
-from ttutor.widgets.decoding_models import speaker_of
-from ttutor.widgets.decoding_trace import Names, record_decoding
+from ttutor.widgets.decoding import Names, record_decoding, speaker_of
 
 import _record
 

@@ -28,7 +28,7 @@ from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer
 from ttutor.translation.translator import Translator
-from ttutor.widgets.head_facts import label_of
+from ttutor.widgets.heads import label_of
 
 import _record
 

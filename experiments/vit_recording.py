@@ -15,8 +15,7 @@ from torch import Tensor, nn
 from ttutor.training.fit import fit
 from ttutor.variants.drawings import SHAPES, drawn_shapes
 from ttutor.variants.vit import ViT, ViTConfig
-from ttutor.widgets.patches_input import hexadecimal, hundredths, thousandths
-from ttutor.widgets.patches_model import read_vit
+from ttutor.widgets.patches import hexadecimal, hundredths, read_vit, thousandths
 
 import _record
 

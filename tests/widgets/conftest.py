@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -11,7 +11,26 @@ from playwright.sync_api import Browser, Page
 
 from tests.book.browser import Visit, find_browser, open_browser, settle, watch
 from tests.require import missing
-from ttutor.widgets import Explorer
+from ttutor.widgets import Explorer, base, static
+
+MOUNTS_A_PAGE = 30  # figures that were replaced go on listening to the page's colours
+# The page's own script, run again, mounts what stands in the page now; the figures are ready when it is done.
+MOUNT = """
+async (markup) => {
+  document.querySelector('main').innerHTML = `<h1>Figure</h1>${markup}`;
+  document.body.removeAttribute('style');
+  document.documentElement.removeAttribute('data-theme');
+  const script = document.createElement('script');
+  script.textContent = document.querySelector('body > script').textContent;
+  document.body.append(script);
+  script.remove();
+  const places = [...document.querySelectorAll('[data-explorer]')];
+  const end = performance.now() + 20000;
+  while (!places.every((place) => place.dataset.ready) && performance.now() < end)
+    await new Promise((done) => setTimeout(done, 2));
+  return places.every((place) => place.dataset.ready);
+}
+"""
 
 
 @pytest.fixture(scope="session")
@@ -23,51 +42,65 @@ def browser() -> Iterator[Browser]:
 
 
 @dataclass
-class Tabs:
-    """Pages used again from test to test, as a reader's tab goes from one address to the next.
-
-    A page in a context of its own costs four times what the explorer on it does.
-    """
+class Show:
+    """Shows figures in a page that is loaded from disk, without a network, and used again from test to test."""
 
     browser: Browser
-    tabs: dict[tuple[bool, int], tuple[Page, Visit]] = field(default_factory=dict)
+    shell: Path
+    tabs: dict[bool, tuple[Page, Visit]] = field(default_factory=dict)
+    n_mounts: int = 0
 
-    def tab(self, *, touch: bool, index: int) -> tuple[Page, Visit]:
-        """Return the page of that place, made at the first call, and the list of what it complains of."""
-        if (touch, index) not in self.tabs:
-            context = self.browser.new_context(has_touch=touch)
-            page, visit = context.new_page(), Visit("")
-            watch(context, page, visit)
-            self.tabs[touch, index] = page, visit
-        return self.tabs[touch, index]
-
-
-@pytest.fixture(scope="session")
-def tabs(browser: Browser) -> Tabs:
-    return Tabs(browser)
-
-
-@pytest.fixture
-def open_saved(tabs: Tabs, tmp_path: Path) -> Iterator[Callable[..., Page]]:
-    """Open an explorer's saved file from disk with no network; whatever the page complains of fails the test."""
-    used: list[tuple[Page, Visit]] = []
-
-    def open_(explorer: Explorer, *, width: int = 900, dark: bool = False, touch: bool = False) -> Page:
-        path = explorer.save(tmp_path / f"explorer-{len(used)}.html")
-        page, visit = tabs.tab(touch=touch, index=len(used))
-        used.append((page, visit))
-        visit.url = path.name
+    def __call__(self, *explorers: Explorer, width: int = 900, dark: bool = False, touch: bool = False) -> Page:
+        """Show explorers, one below the other, and return the page."""
+        page, visit = self._tab(touch)
+        visit.url = ", ".join(map(repr, explorers))
+        page.mouse.move(0, 0)
         page.set_viewport_size({"width": width, "height": 740})
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="no-preference", media="screen")
+        if self.n_mounts % MOUNTS_A_PAGE == 0 or page.url != self.shell.as_uri():
+            page.goto(self.shell.as_uri())
+        self.n_mounts += 1
+        if not page.evaluate(MOUNT, "".join(explorer.to_html() for explorer in explorers)):
+            visit.add("did not mount", visit.url)
+        return page
+
+    def file(self, path: Path, *, width: int = 900) -> Page:
+        """Open a file as a reader does who got it sent."""
+        page, visit = self._tab(touch=False)
+        visit.url = path.name
+        page.mouse.move(0, 0)
+        page.set_viewport_size({"width": width, "height": 740})
+        page.emulate_media(color_scheme="light", reduced_motion="no-preference", media="screen")
         page.goto(path.as_uri(), wait_until="load")
         settle(page, visit, 20)
         return page
 
-    yield open_
-    for page, _ in used:
-        page.mouse.move(0, 0)
-        page.goto("about:blank")
-    complaints = [str(visit) for _, visit in used if visit.findings]
-    for _, visit in used:
-        visit.findings.clear()
-    assert not complaints, "\n".join(complaints)
+    def complaints(self) -> list[str]:
+        """What the pages complained of since the last call."""
+        found = [str(visit) for _, visit in self.tabs.values() if visit.findings]
+        for _, visit in self.tabs.values():
+            visit.findings.clear()
+        return found
+
+    def _tab(self, touch: bool) -> tuple[Page, Visit]:
+        if touch not in self.tabs:
+            context = self.browser.new_context(has_touch=touch)
+            page, visit = context.new_page(), Visit("")
+            watch(context, page, visit)
+            self.tabs[touch] = page, visit
+            self.n_mounts = 0
+        return self.tabs[touch]
+
+
+@pytest.fixture(scope="session")
+def _show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Show:
+    shell = tmp_path_factory.mktemp("explorers") / "shell.html"
+    shell.write_text(base._PAGE.format(title="Figures", body="", script=static.static_script()), encoding="utf-8")
+    return Show(browser, shell)
+
+
+@pytest.fixture
+def show(_show: Show) -> Iterator[Show]:
+    """Show an explorer in the browser; whatever the page complains of fails the test."""
+    yield _show
+    assert not (complaints := _show.complaints()), "\n".join(complaints)

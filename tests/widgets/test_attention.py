@@ -1,18 +1,16 @@
-"""The attention map in Python: its state, its numbers, its fallback and what it refuses."""
+"""The attention map: its state, its numbers in Python and on the page, its fallback and what it refuses."""
 
-import html
-import json
-import re
-from html.parser import HTMLParser
+from __future__ import annotations
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page, expect
 
-from ttutor.widgets import AttentionExplorer, Explorer
+from tests.widgets.conftest import Show
+from tests.widgets.figure import CONTRAST, HOSTILE, Table, cell, in_browser, numbers, press, slide, spoken, state_of
+from ttutor.widgets import AttentionExplorer
 from ttutor.widgets.attention import MAX_TOKENS
-
-TOKENS = ["the", "cat", "sat"]
 
 
 def specimen() -> AttentionExplorer:
@@ -21,41 +19,27 @@ def specimen() -> AttentionExplorer:
     return AttentionExplorer(["the", "cat", "sat", "on", "the", "mat"], scores, d_head=64)
 
 
+def hostile() -> AttentionExplorer:
+    return AttentionExplorer(HOSTILE, np.eye(3))
+
+
+def extremes() -> list[AttentionExplorer]:
+    def words(n_tokens: int) -> list[str]:
+        return [f"Donaudampfschiff{i}" if i % 3 == 0 else f"t{i}" for i in range(n_tokens)]
+
+    full = AttentionExplorer(words(48), 10 * np.random.default_rng(0).normal(size=(48, 48)), causal=True)
+    return [full, *(AttentionExplorer(words(n), np.zeros((n, n))) for n in (1, 16, 200))]
+
+
+WORDS = ["the", "cat", "sat", "on", "the", "mat"]
+TAP = ('[data-row="3"][data-column="2"]', "“on” → “sat”: weight")
+TOKENS = ["the", "cat", "sat"]
 SCORES = [[0.12345, -1.5, 2.0], [0.0, 0.5, 1.0], [3.0, -0.00001, 0.25]]
-HOSTILE = ['<img src=x onerror="alert(1)">', "</script>", "'\"&"]
-
-
-class Table(HTMLParser):
-    """Reads the cells of a table back, and every tag that stands in the page."""
-
-    def __init__(self, markup: str) -> None:
-        super().__init__()
-        self.tags: list[str] = []
-        self.cells: dict[str, list[str]] = {"th": [], "td": [], "caption": []}
-        self._in = ""
-        self.feed(markup)
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        self.tags.append(tag)
-        self._in = tag
-        if tag in self.cells:
-            self.cells[tag].append("")
-
-    def handle_data(self, data: str) -> None:
-        if self._in in self.cells:
-            self.cells[self._in][-1] += data
 
 
 def softmax(scores: np.ndarray) -> np.ndarray:
     powers = np.exp(scores - scores.max(axis=-1, keepdims=True))
     return powers / powers.sum(axis=-1, keepdims=True)
-
-
-def state_of(explorer: AttentionExplorer) -> dict:
-    return json.loads(html.unescape(re.search(r'data-state="([^"]*)"', explorer.to_html())[1]))
-
-
-# ---------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("temperature", [0.1, 1.0, 2.5])
@@ -77,11 +61,6 @@ def test_causal_and_given_masks_hide_keys() -> None:
     assert weights[0].tolist() == [1.0, 0.0, 0.0]
     assert weights[1].tolist() == [0.0, 1.0, 0.0]
     assert (weights[2] > 0).all()
-
-
-def test_a_row_that_may_attend_to_nothing_gets_zeros() -> None:
-    mask = np.array([[False, False, False], [True, True, True], [True, True, True]])
-    assert AttentionExplorer(TOKENS, SCORES, mask=mask).weights[0].tolist() == [0.0, 0.0, 0.0]
 
 
 @pytest.mark.parametrize("padding", [1, [False, False, True], np.array([False, False, True])])
@@ -121,97 +100,31 @@ def test_minus_infinity_is_read_as_masked() -> None:
     state_of(explorer)  # JSON has no infinity
 
 
-@pytest.mark.parametrize("make", [torch.tensor, np.array, list, lambda s: torch.tensor(s, requires_grad=True)])
-def test_scores_of_any_kind_are_stored_rounded(make) -> None:
-    explorer = AttentionExplorer(tuple(TOKENS), make(SCORES))
-    assert explorer.scores == [[0.123, -1.5, 2.0], [0.0, 0.5, 1.0], [3.0, 0.0, 0.25]]
-    assert "-0.0" not in explorer.to_html()
-
-
-def test_cross_attention_has_its_own_keys() -> None:
-    explorer = AttentionExplorer(["rouge", "voiture"], [[2.0, 0, 0], [0, 0, 2.0]], key_tokens=["red", "a", "car"])
-    assert explorer.weights.shape == (2, 3)
-    assert (explorer.tokens, explorer.key_tokens) == (["rouge", "voiture"], ["red", "a", "car"])
-
-
-# ---------------------------------------------------------------- what it refuses
-
-
 @pytest.mark.parametrize(
-    ("tokens", "scores", "options", "error", "message"),
+    ("options", "error", "message"),
     [
-        (TOKENS, [[float("nan"), 0, 0], [0] * 3, [0] * 3], {}, ValueError, r"scores\[0\]\[0\] is nan"),
-        (TOKENS, [[0, float("inf"), 0], [0] * 3, [0] * 3], {}, ValueError, r"scores\[0\]\[1\] is inf"),
-        (TOKENS, [[0, 1], [0, 1, 2], [0]], {}, ValueError, "rows of equal length"),
-        (TOKENS, [["a"] * 3] * 3, {}, ValueError, "not a table of numbers"),
-        (TOKENS, np.zeros((2, 3)), {}, ValueError, r"shape \(2, 3\), expected \(3, 3\)"),
-        (TOKENS, np.zeros((1, 4, 3, 3)), {}, ValueError, r"one sentence and one head, such as scores\[0, 0\]"),
-        (TOKENS, [], {}, ValueError, "shape"),
-        ([], [], {}, ValueError, "tokens is empty"),
-        ("the cat", SCORES, {}, TypeError, r"not one string; for words write tokens=text.split\(\)"),
-        ([1, 2, 3], SCORES, {}, TypeError, "holds int; decode token ids"),
-        (TOKENS, SCORES, {"key_tokens": ["a"]}, ValueError, r"expected \(3, 1\)"),
-        (TOKENS, SCORES, {"mask": np.ones((3, 3))}, TypeError, "expected bool with True = may attend"),
-        (TOKENS, SCORES, {"mask": np.ones((2, 3), bool)}, ValueError, "mask has shape"),
-        (TOKENS, SCORES, {"temperature": 0.0}, ValueError, "temperature has to be a finite number above 0"),
-        (TOKENS, SCORES, {"temperature": float("nan")}, ValueError, "temperature"),
-        (TOKENS, SCORES, {"d_head": 0}, ValueError, "d_head has to be"),
+        ({"scores": np.zeros((1, 4, 3, 3))}, ValueError, r"one sentence and one head, such as scores\[0, 0\]"),
+        ({"key_tokens": ["a"]}, ValueError, r"expected \(3, 1\)"),
+        ({"mask": np.ones((3, 3))}, TypeError, "expected bool with True = may attend"),
+        ({"mask": np.ones((2, 3), bool)}, ValueError, "mask has shape"),
+        ({"temperature": 0.0}, ValueError, "temperature has to be a finite number above 0"),
+        ({"d_head": 0}, ValueError, "d_head has to be"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason(tokens, scores, options, error, message) -> None:
+def test_bad_input_is_refused_with_a_reason(options: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        AttentionExplorer(tokens, scores, **options)
-
-
-def test_bad_input_is_refused_later_too() -> None:
-    explorer = AttentionExplorer(TOKENS, SCORES)
-    with pytest.raises(ValueError, match="temperature"):
-        explorer.temperature = -1.0
-    with pytest.raises(ValueError, match="is nan"):
-        explorer.scores = [[float("nan")] * 3] * 3
-    explorer.scores = [[0.12345] * 3] * 3
-    assert explorer.scores == [[0.123] * 3] * 3
+        AttentionExplorer(**{"tokens": TOKENS, "scores": SCORES, **options})
 
 
 def test_too_many_tokens_are_cut_and_it_is_said() -> None:
-    n = 10_000
+    n = 1000
     tokens = [f"t{i}" for i in range(n)]
-    with pytest.warns(UserWarning, match="10000 queries and 60 keys .* first 48"):
+    with pytest.warns(UserWarning, match="1000 queries and 60 keys .* first 48"):
         explorer = AttentionExplorer(tokens, np.ones((n, 60)), key_tokens=tokens[:60])
     assert np.shape(explorer.scores) == (MAX_TOKENS, MAX_TOKENS)
     np.testing.assert_allclose(explorer.weights, 1 / MAX_TOKENS)
     assert explorer.total == [n, 60]
-    assert "The first 16 of 10000 queries and 16 of 60 keys." in explorer.fallback_html()
-
-
-# ---------------------------------------------------------------- what is stored
-
-
-def test_the_bundle_holds_a_widget_and_its_static_form() -> None:
-    explorer = AttentionExplorer(TOKENS, SCORES)
-    data, _ = explorer._repr_mimebundle_()
-    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
-    assert data["text/html"] == explorer.to_html()
-    assert data["text/plain"] == repr(explorer) == "AttentionExplorer(3 queries, 3 keys, temperature 1.0)"
-
-
-def test_the_same_input_gives_the_same_output() -> None:
-    one, two = (AttentionExplorer(TOKENS, torch.tensor(SCORES) + noise) for noise in (0.0, 1e-7))
-    assert one.to_html() == two.to_html()
-    assert repr(one) == repr(two)
-    assert one.model_id not in one.to_html()
-
-
-def test_the_largest_output_stays_small() -> None:
-    rng = np.random.default_rng(0)
-    explorer = AttentionExplorer(["quantise"] * MAX_TOKENS, 10 * rng.normal(size=(MAX_TOKENS, MAX_TOKENS)), causal=True)
-    assert len(explorer.to_html()) < 30_000
-
-
-def test_the_state_is_every_trait_that_the_module_reads() -> None:
-    read = set(re.findall(r'get\("(\w+)"\)', str(AttentionExplorer._esm)))
-    assert read <= set(AttentionExplorer._state_keys)
-    assert set(state_of(AttentionExplorer(TOKENS, SCORES))) == set(AttentionExplorer._state_keys)
+    assert "The first 16 of 1000 queries and 16 of 60 keys." in explorer.fallback_html()
 
 
 def test_the_fallback_is_a_table_of_the_weights() -> None:
@@ -225,24 +138,163 @@ def test_the_fallback_is_a_table_of_the_weights() -> None:
     assert "temperature 1.0" in table.cells["caption"][0]
 
 
-def test_tokens_are_never_markup() -> None:
-    explorer = AttentionExplorer(HOSTILE, SCORES)
-    table = Table(explorer.to_html())
-    assert set(table.tags) <= {"div", "table", "caption", "thead", "tbody", "tr", "th", "td"}
-    assert table.cells["th"] == HOSTILE + HOSTILE
-    assert state_of(explorer)["tokens"] == HOSTILE
+def explorer(**options: object) -> AttentionExplorer:
+    scores = 2 * np.random.default_rng(0).normal(size=(6, 6))
+    return AttentionExplorer(WORDS, scores, **options)
 
 
-def test_a_saved_file_stands_alone(tmp_path) -> None:
-    page = AttentionExplorer(HOSTILE, SCORES).save(tmp_path / "map.html", title="<My> map").read_text(encoding="utf-8")
-    assert "<title>&lt;My&gt; map</title>" in page
-    assert page.count("</script>") == 1
-    assert not re.search(r"https?://(?!www\.w3\.org)", page)
+def assert_shown(page: Page, made: AttentionExplorer) -> None:
+    """The weights on the page are those of Python."""
+    np.testing.assert_allclose(numbers(page), made.weights.ravel(), atol=1e-6)
 
 
-def test_an_explorer_without_a_fallback_is_not_finished() -> None:
-    class Bare(Explorer):
-        pass
+def panel(page: Page) -> str:
+    return page.locator(".title").inner_text() + "\n" + page.locator(".panel").inner_text()
 
-    with pytest.raises(NotImplementedError, match="Bare has no fallback_html"):
-        Bare().to_html()
+
+@in_browser
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"causal": True},
+        {"temperature": 0.1},
+        {"temperature": 5.0},
+        {"temperature": 0.037},
+        {"d_head": 64},
+        {"d_head": 64, "scaled": False, "causal": True},
+        {"mask": np.eye(6, dtype=bool) | (np.arange(6) > 3)},
+        {"mask": np.arange(36).reshape(6, 6) > 5},
+        {"padding": 2},
+        {"padding": [True, False, True, False, False, False], "causal": True, "mask": np.arange(36).reshape(6, 6) > 5},
+        {"padding": 6},
+        {"padding": 3, "padding_masked": False},
+    ],
+    ids=str,
+)
+def test_numbers_on_screen_are_pythons(show: Show, options: dict) -> None:
+    made = explorer(**options)
+    page = show(made)
+    assert_shown(page, made)
+
+
+@in_browser
+def test_cross_attention_with_other_keys_than_queries(show: Show) -> None:
+    made = AttentionExplorer(["la", "voiture"], [[2.0, 0.1, 0.3], [0.2, 0.1, 1.9]], key_tokens=["the", "red", "car"])
+    page = show(made)
+    assert_shown(page, made)
+    expect(page.get_by_label("causal mask")).to_be_hidden()
+    cell(page, 1, -1).hover()
+    assert "What “voiture” attends to" in panel(page)
+    assert page.locator(".panel li .token").all_inner_texts() == ["car", "the", "red"]
+
+
+@in_browser
+def test_causal_with_fewer_queries_than_keys_aligns_the_last(show: Show) -> None:
+    made = AttentionExplorer(["c", "d"], np.zeros((2, 4)), key_tokens=list("abcd"), causal=True)
+    page = show(made)
+    assert_shown(page, made)
+    np.testing.assert_allclose(made.weights, [[1 / 3] * 3 + [0], [1 / 4] * 4], atol=1e-6)
+
+
+@in_browser
+def test_pointing_at_a_cell_a_query_or_a_key(show: Show) -> None:
+    made = explorer()
+    page = show(made)
+    cell(page, 2, 1).hover()
+    assert f"“sat” → “cat”: weight {made.weights[2, 1]:.3f}" in panel(page)
+    expect(cell(page, 2, -1)).to_have_class("row-on")
+    expect(cell(page, -1, 1)).to_have_class("column-on")
+    cell(page, 1, -1).hover()
+    listed = page.locator(".panel li").evaluate_all(
+        "items => items.map((li) => [...li.children].map((c) => c.textContent))"
+    )
+    order = np.argsort(-made.weights[1])
+    assert [(token, number) for token, _, number in listed] == [(WORDS[j], f"{made.weights[1, j]:.3f}") for j in order]
+    assert "Sum of the row: 1.000" in panel(page)
+    cell(page, -1, 5).hover()
+    assert "Who attends to “mat”" in panel(page)
+    assert f"Sum of the column: {made.weights[:, 5].sum():.3f}" in panel(page)
+
+
+@in_browser
+def test_masked_cells_are_hatched_and_say_so(show: Show) -> None:
+    page = show(explorer(causal=True))
+    expect(cell(page, 0, 3)).to_have_attribute("aria-label", "the attends to on: masked")
+    assert "repeating-linear-gradient" in cell(page, 0, 3).evaluate("c => getComputedStyle(c).backgroundImage")
+    assert cell(page, 3, 0).evaluate("c => getComputedStyle(c).backgroundImage") == "none"
+    cell(page, 0, 3).hover()
+    assert "may not attend" in panel(page)
+    assert "5 masked" in panel(page)
+
+
+@in_browser
+def test_switches_are_there_where_they_make_sense_and_reset_brings_all_back(show: Show) -> None:
+    page = show(explorer())
+    expect(page.get_by_label("padding mask")).to_be_hidden()
+    expect(page.get_by_label("divide by √d_head")).to_be_hidden()
+    made = explorer(d_head=64)
+    page = show(made)
+    page.get_by_label("divide by √d_head").uncheck()
+    page.get_by_label("causal mask").check()
+    slide(page, "Temperature", "Home")
+    made.scaled, made.causal, made.temperature = False, True, 0.1
+    assert_shown(page, made)
+    press(page, "Reset")
+    assert_shown(page, explorer(d_head=64))
+    assert page.get_by_label("divide by √d_head").is_checked()
+
+
+@in_browser
+def test_a_row_that_may_attend_to_nothing_says_so(show: Show) -> None:
+    page = show(explorer(padding=[True, True, False, False, False, False], causal=True))
+    cell(page, 1, -1).hover()
+    assert "“cat” may attend to no key (all masked): its weights are all 0" in panel(page)
+    assert "Sum of the row: 0.000" in panel(page)
+    cell(page, 2, -1).hover()
+    assert "What “sat” attends to" in panel(page)
+
+
+@in_browser
+def test_the_whole_map_is_one_tab_stop_and_arrows_move_in_it(show: Show) -> None:
+    made = explorer()
+    page = show(made)
+    page.get_by_role("button", name="Reset").focus()
+    page.keyboard.press("Tab")
+    expect(cell(page, 0, 0)).to_be_focused()
+    for key, row, column in [
+        ("ArrowRight", 0, 1), ("ArrowDown", 1, 1), ("End", 1, 5), ("ArrowRight", 1, 5), ("Home", 1, -1),
+        ("ArrowUp", 0, -1), ("ArrowUp", 0, -1), ("Control+End", 5, 5), ("ArrowLeft", 5, 4),
+    ]:  # fmt: skip
+        page.keyboard.press(key)
+        expect(cell(page, row, column)).to_be_focused()
+    assert f"“mat” → “the”: weight {made.weights[5, 4]:.3f}" in panel(page)
+    assert page.locator('[data-row][tabindex="0"]').count() == 1
+
+
+@in_browser
+def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
+    made = explorer()
+    page = show(made)
+    expect(cell(page, 1, 2)).to_have_attribute("aria-label", f"cat attends to sat: {made.weights[1, 2]:.3f}")
+    expect(page.get_by_role("grid")).to_have_attribute(
+        "aria-label", "Attention weights. Rows are queries, columns are keys."
+    )
+    cell(page, 1, -1).focus()
+    expect(spoken(page)).to_contain_text(
+        f"What “cat” attends to: {WORDS[made.weights[1].argmax()]} {made.weights[1].max():.3f}"
+    )
+    slide(page, "Temperature", "Home")
+    expect(spoken(page)).to_contain_text("Temperature 0.1. What “cat” attends to")
+
+
+@in_browser
+@pytest.mark.parametrize("n_tokens", [6, 20], ids=["with digits", "without digits"])
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_digits_stay_readable_on_every_weight(show: Show, dark: bool, n_tokens: int) -> None:
+    scores = np.random.default_rng(1).normal(size=(n_tokens, n_tokens)) + 9 * np.eye(n_tokens)
+    page = show(AttentionExplorer([f"t{i}" for i in range(n_tokens)], scores), dark=dark)
+    found = page.evaluate(CONTRAST)
+    assert len(found) == (36 if n_tokens == 6 else 0)
+    assert min(found, default=21) >= 4.5
+    assert max(found, default=21) > 15  # an empty cell: the colours were read, and not one of them twice

@@ -1,21 +1,30 @@
-"""Attention step by step, in Python: its matrices, its fallback and what it refuses."""
+"""Attention step by step: its matrices in Python and on the page, its steps, its fallback and what it refuses."""
+
+from __future__ import annotations
 
 import html
-import json
 import re
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Locator, Page, expect
 
-from ttutor.attention import attention_weights
+from tests.widgets.conftest import Show
+from tests.widgets.figure import (
+    CONTRAST,
+    HOSTILE,
+    cell,
+    in_browser,
+    press,
+    spoken,
+)
 from ttutor.masks import causal_mask
 from ttutor.multihead import AttentionHead
 from ttutor.widgets import AttentionStepsExplorer
-from ttutor.widgets.attention_steps import MAX_TOKENS, STEPS
+from ttutor.widgets.attention_steps import STEPS
 
 TOKENS = "I love ML !".split()
-HOSTILE = ['<img src=x onerror="alert(1)">', "</script>", "'\"&"]
 
 
 def specimen() -> AttentionStepsExplorer:
@@ -23,12 +32,22 @@ def specimen() -> AttentionStepsExplorer:
     return AttentionStepsExplorer(TOKENS, step="scores")
 
 
+def hostile() -> AttentionStepsExplorer:
+    return AttentionStepsExplorer(HOSTILE, step="scores", note=HOSTILE[0])
+
+
+def extremes() -> list[AttentionStepsExplorer]:
+    rng = np.random.default_rng(0)
+    words, wide = [f"Donaudampfschiff{i}" for i in range(8)], [rng.uniform(-9, 9, size=(8, 16)) for _ in range(4)]
+    return [AttentionStepsExplorer(words, *wide, causal=True, step=step) for step in STEPS]
+
+
+TAP = ('[data-part="QK"] [data-row="3"][data-column="1"]', "dot product of “!” for “love”")
+
+
 def random_numbers(*shape: int, seed: int) -> torch.Tensor:
     """As in chapter 2."""
     return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-# ---------------------------------------------------------------- numbers
 
 
 def test_the_numbers_are_those_of_the_chapters_worked_example() -> None:
@@ -69,40 +88,22 @@ def test_equal_tokens_have_equal_vectors_and_other_sentences_work() -> None:
     assert AttentionStepsExplorer(["a"], w_query=made.w_query).note.startswith("X is random, to one decimal")
 
 
-@pytest.mark.parametrize("kind", [torch.tensor, np.array, list])
-def test_arrays_of_any_kind_are_stored_rounded(kind) -> None:
-    rows = [[0.12345, -0.00001], [1.0, 2.0]]
-    made = AttentionStepsExplorer(["a", "b"], kind(rows), kind(rows), kind(rows), kind([[1.0, 0.0]]))
-    assert made.w_query == made.embeddings == [[0.123, 0.0], [1.0, 2.0]]
-    assert made.trace()["AV"].shape == (2, 1)  # d_value need not be d_head
-    expected = attention_weights(*(torch.tensor(made.trace()[name]) for name in "QK"))
-    np.testing.assert_allclose(made.trace()["A"], expected.numpy())
-
-
-# ---------------------------------------------------------------- what it refuses
-
-
 EYE = np.eye(2)
 
 
 @pytest.mark.parametrize(
-    ("arguments", "error", "message"),
+    ("arguments", "message"),
     [
-        (("a b", EYE), TypeError, "not one string"),
-        (([],), ValueError, "tokens is empty"),
-        (([1, 2],), TypeError, "holds int"),
-        ((["a"], EYE), ValueError, r"embeddings has shape \(2, 2\), expected \(1, any\)"),
-        ((["a", "b"], [[1.0], [1.0, 2.0]]), ValueError, "rows of equal length"),
-        ((["a", "b"], EYE * np.nan), ValueError, "is nan"),
-        ((["a", "b"], EYE * 11), ValueError, "between -10 and 10"),
-        ((["a", "b"], np.ones((2, 17))), ValueError, "d_model = 17, at most 16"),
-        ((["a", "b"], EYE, np.ones((2, 3))), ValueError, r"w_query has shape \(2, 3\), expected \(any, 2\)"),
-        ((["a", "b"], EYE, EYE, np.ones((3, 2))), ValueError, r"w_key has shape \(3, 2\), expected \(2, 2\)"),
-        ((["a", "b"], EYE, np.ones((9, 2))), ValueError, "w_query has 9 rows, at most 8"),
+        ((["a"], EYE), r"embeddings has shape \(2, 2\), expected \(1, any\)"),
+        ((["a", "b"], EYE * 11), "between -10 and 10"),
+        ((["a", "b"], np.ones((2, 17))), "d_model = 17, at most 16"),
+        ((["a", "b"], EYE, np.ones((2, 3))), r"w_query has shape \(2, 3\), expected \(any, 2\)"),
+        ((["a", "b"], EYE, EYE, np.ones((3, 2))), r"w_key has shape \(3, 2\), expected \(2, 2\)"),
+        ((["a", "b"], EYE, np.ones((9, 2))), "w_query has 9 rows, at most 8"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason(arguments, error, message) -> None:
-    with pytest.raises(error, match=message):
+def test_bad_input_is_refused_with_a_reason(arguments: tuple, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         AttentionStepsExplorer(*arguments)
 
 
@@ -121,16 +122,6 @@ def test_bad_settings_are_refused() -> None:
         AttentionStepsExplorer.from_head(AttentionHead(2, 2, bias=True), EYE, ["a", "b"])
 
 
-def test_too_many_tokens_are_cut_and_it_is_said() -> None:
-    with pytest.warns(UserWarning, match="10000 tokens .* first 8"):
-        made = AttentionStepsExplorer([f"t{i}" for i in range(10_000)])
-    assert len(made.tokens) == len(made.embeddings) == MAX_TOKENS
-    assert "The first 8 of 10000 tokens" in made.fallback_html()
-
-
-# ---------------------------------------------------------------- what is stored
-
-
 def test_the_fallback_has_every_step_and_every_number() -> None:
     made = AttentionStepsExplorer(TOKENS, causal=True)
     text = html.unescape(re.sub(r"<[^>]*>", " ", made.fallback_html()))
@@ -141,16 +132,168 @@ def test_the_fallback_has_every_step_and_every_number() -> None:
     assert "−∞" in text
 
 
-def test_tokens_and_notes_are_never_markup() -> None:
-    made = AttentionStepsExplorer(HOSTILE, note="<b>bold</b>")
-    page = made.to_html()
-    assert not re.search(r"<(?!/?(div|p|ol|li|table|caption|thead|tbody|tr|th|td)\b)", page)
-    state = json.loads(html.unescape(re.search(r'data-state="([^"]*)"', page)[1]))
-    assert state["tokens"] == HOSTILE
-    assert state["note"] == "<b>bold</b>"
+def part(page: Page, name: str) -> Locator:
+    return page.locator(f'[data-part="{name}"]')
 
 
-def test_the_largest_output_stays_small() -> None:
-    rng = np.random.default_rng(0)
-    wide = [rng.uniform(-9, 9, size=(8, 16)) for _ in range(4)]
-    assert len(AttentionStepsExplorer(["quantise"] * 8, *wide, causal=True).to_html().encode()) < 30_000
+def matrix(page: Page, name: str) -> np.ndarray:
+    rows = part(page, name).locator("tbody tr")
+    read = "rows => rows.map((r) => [...r.querySelectorAll('td')].map((c) => c.dataset.value))"
+    return np.array([[float(value) for value in row] for row in rows.evaluate_all(read)])
+
+
+def shown(page: Page) -> list[str]:
+    return page.locator("[data-part]").evaluate_all("all => all.map((e) => e.dataset.part)")
+
+
+def place(page: Page, name: str, row: int, column: int) -> Locator:
+    return cell(page, row, column, within=f'[data-part="{name}"]')
+
+
+def panel(page: Page) -> str:
+    return page.locator(".sum").inner_text()
+
+
+def sum_in(text: str) -> float:
+    """Work out the products that the panel shows, without looking at its result."""
+    terms = text.split(" = ")[0].replace("−", "-").split("\n")[-1]
+    pairs = re.findall(r"\(?(-?[\d.]+)\)?\s*·\s*\(?(-?[\d.]+)\)?", terms)
+    return sum(float(a) * float(b) for a, b in pairs)
+
+
+def head(n_tokens: int, d_model: int, d_head: int, d_value: int, causal: bool) -> AttentionStepsExplorer:
+    rng = np.random.default_rng(n_tokens)
+    sizes = [(n_tokens, d_model), (d_head, d_model), (d_head, d_model), (d_value, d_model)]
+    tables = [rng.normal(size=size) for size in sizes]
+    return AttentionStepsExplorer([f"t{i}" for i in range(n_tokens)], *tables, causal=causal, step="blend")
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "made",
+    [
+        AttentionStepsExplorer(TOKENS, step="blend"),
+        AttentionStepsExplorer(TOKENS, step="blend", causal=True),
+        head(1, 1, 1, 1, True),
+        head(8, 16, 8, 5, False),
+        head(5, 2, 7, 3, True),
+        AttentionStepsExplorer(["a", "b"], 10 * np.eye(2), 10 * np.eye(2), 10 * np.eye(2), step="blend"),
+    ],
+    ids=repr,
+)
+def test_numbers_on_screen_are_pythons(show: Show, made: AttentionStepsExplorer) -> None:
+    page = show(made)
+    expected = made.trace()
+    assert set(shown(page)) == set(expected)
+    for name, table in expected.items():
+        np.testing.assert_allclose(matrix(page, name), table, atol=1e-6)
+
+
+@in_browser
+@pytest.mark.parametrize(
+    ("name", "step", "title"),
+    [
+        ("Q", "project", "query of “ML”, feature 1"),
+        ("QK", "scores", "dot product of “ML” for “love”"),
+        ("AV", "blend", "context of “ML”, feature 1"),
+    ],
+)
+def test_pointing_at_a_number_writes_the_sum_that_made_it(show: Show, name: str, step: str, title: str) -> None:
+    made = AttentionStepsExplorer(TOKENS, step=step)
+    page = show(made)
+    place(page, name, 2, 1).hover()
+    text = panel(page)
+    value = made.trace()[name][2, 1]
+    assert text.startswith(title)
+    assert sum_in(text) == pytest.approx(value, abs=0.02)
+    assert float(text.split(" = ")[-1].replace("−", "-")) == pytest.approx(value, abs=5.1e-4)
+
+
+@in_browser
+def test_scale_and_softmax_are_written_out_and_large_scores_lowered_first(show: Show) -> None:
+    made = AttentionStepsExplorer(TOKENS, step="softmax")
+    page = show(made)
+    found = made.trace()
+    place(page, "S", 1, 0).hover()
+    assert f"{found['QK'][1, 0]:.2f}" in panel(page)
+    assert "/ √3 = " in panel(page)
+    place(page, "A", 1, 0).hover()
+    powers = np.exp(found["S"][1])
+    assert f"{powers[0]:.2f}" in panel(page)
+    assert f"/ {powers.sum():.2f}"[:-1] in panel(page)
+    assert float(panel(page).rpartition("= ")[2]) == pytest.approx(found["A"][1, 0], abs=5.1e-4)
+    page = show(AttentionStepsExplorer(["a", "b"], 10 * EYE, 9 * EYE, 9 * EYE, step="softmax"))
+    place(page, "A", 0, 1).hover()
+    assert "largest score 5727.565 subtracted" in panel(page)
+    assert panel(page).endswith("= 0")
+
+
+@in_browser
+def test_what_went_into_a_number_is_outlined(show: Show) -> None:
+    page = show(AttentionStepsExplorer(TOKENS, step="scores"))
+    place(page, "QK", 1, 2).hover()
+    expect(place(page, "QK", 1, 2)).to_have_class(re.compile(r"\bon\b"))
+    for name, row in (("Q", 1), ("K", 2)):
+        assert (
+            part(page, name).locator("td.near").evaluate_all("all => all.map((c) => c.dataset.row)") == [str(row)] * 3
+        )
+    assert part(page, "V").locator("td.near").count() == 0
+
+
+@in_browser
+def test_forward_and_back_through_all_steps_with_one_number_followed(show: Show) -> None:
+    page = show(AttentionStepsExplorer(TOKENS))
+    seen = [shown(page)[0]]
+    for _ in range(5):
+        press(page, "Next")
+        seen.append(shown(page)[0])
+    assert seen == ["X", "Q", "QK", "S", "A", "AV"]
+    assert "step 6 of 6: Blend" in page.locator(".tt-player").inner_text()
+    expect(page.get_by_role("button", name="Next")).to_have_attribute("aria-disabled", "true")
+    press(page, "Back")
+    assert shown(page)[0] == "A"
+    assert "Each row of scores becomes shares" in spoken(page).inner_text()
+    place(page, "A", 3, 2).hover()
+    assert panel(page).startswith("weight of “!” for “ML”")
+    press(page, "Back")
+    assert panel(page).startswith("score of “!” for “ML”")
+
+
+@in_browser
+def test_the_mask_adds_a_step_and_hides_later_keys(show: Show) -> None:
+    page = show(AttentionStepsExplorer(TOKENS, step="mask", causal=True))
+    assert "step 5 of 7: Mask" in page.locator(".tt-player").inner_text()
+    expect(place(page, "M", 0, 3)).to_have_text("−∞")
+    expect(place(page, "M", 0, 3)).to_have_attribute("aria-label", "masked score of “I” for “!”: masked")
+    expect(place(page, "M", 0, 3)).to_have_class(re.compile("tt-hatch"))
+    place(page, "M", 0, 3).hover()
+    assert "a later key = −∞" in panel(page)
+    assert place(page, "M", 0, 3).evaluate("e => getComputedStyle(e).backgroundImage") == "none"  # digits stand on it
+    names = page.locator("[data-part] .name").all_inner_texts()
+    assert [name.split()[0] for name in names].count("S") == 1
+    assert [name.split()[0] for name in names].count("Smasked") == 1
+    press(page, "Next")
+    assert "softmax(" in page.locator(".formula").inner_text()
+    assert "masked" in page.locator(".formula").inner_text()
+    press(page, "Back")
+    page.get_by_label("causal mask").uncheck()
+    assert "step 4 of 6: Scale" in page.locator(".tt-player").inner_text()
+    assert "M" not in shown(page)
+
+
+@in_browser
+def test_the_sum_stays_in_view_on_a_phone(show: Show) -> None:
+    page = show(AttentionStepsExplorer(TOKENS, step="blend"), width=360, touch=True)
+    place(page, "Q", 3, 1).scroll_into_view_if_needed()
+    place(page, "Q", 3, 1).tap()
+    box = page.locator(".sum").bounding_box()
+    assert 0 <= box["y"] < 740 - box["height"]
+
+
+@in_browser
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+@pytest.mark.parametrize("step", ["project", "blend"])
+def test_digits_stay_readable(show: Show, dark: bool, step: str) -> None:
+    found = show(AttentionStepsExplorer(TOKENS, step=step), dark=dark).evaluate(CONTRAST)
+    assert len(found) > 60
+    assert min(found) >= 4.5

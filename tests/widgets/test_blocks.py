@@ -1,22 +1,31 @@
-"""The Transformer's picture in Python: shapes and counts are held to a model; its words, its fallback, its refusals."""
+"""The Transformer's picture: shapes and counts are held to a model, in Python and on the page, at every level."""
 
 from __future__ import annotations
 
-import html
-import json
 import re
+from collections.abc import Iterator
+from functools import cache
 
 import pytest
 import torch
+from playwright.sync_api import Locator, Page, expect
 from torch import Tensor, nn
 
+from tests.book.browser import NEXT_FRAME
+from tests.widgets.conftest import Show
+from tests.widgets.figure import (
+    in_browser,
+    press,
+    spoken,
+)
 from ttutor.attention import attention_weights
 from ttutor.transformer import Transformer, TransformerConfig, account
 from ttutor.widgets import BlocksExplorer
-from ttutor.widgets.block_parts import LEVELS, PARTS, STEPS
-from ttutor.widgets.block_words import kinds
+from ttutor.widgets.blocks import LEVELS, PARTS, STEPS, kinds, measure_shapes
 
 SMALL = TransformerConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=16)
+
+
 CHOICES = [
     {},
     {"norm": "pre"},
@@ -24,6 +33,8 @@ CHOICES = [
     {"tie_embeddings": False, "logits_bias": True},
     {"norm": "pre", "activation": "gelu_tanh", "dropout": 0.0, "logits_bias": True},
 ]
+
+
 LAYERS = {
     "encoder": ("self_attention", "feed_forward"),
     "decoder": ("self_attention", "cross_attention", "feed_forward"),
@@ -33,6 +44,15 @@ LAYERS = {
 def specimen() -> BlocksExplorer:
     """The figure as the gallery shows it."""
     return BlocksExplorer(batch=2, source_length=7, target_length=6)
+
+
+def extremes() -> list[BlocksExplorer]:
+    largest = {"batch": 1024, "source_length": 64, "target_length": 64}
+    return [
+        *(BlocksExplorer(level=level, numbers=level != "decoder", norm="pre") for level in LEVELS),
+        BlocksExplorer(level="decoder.cross_attention", **largest),
+        BlocksExplorer(SMALL, batch=1, source_length=16, target_length=1),
+    ]
 
 
 def by_own_hooks(model: Transformer, batch: int, source: int, target: int) -> dict[str, tuple[int, ...]]:
@@ -51,9 +71,6 @@ def by_own_hooks(model: Transformer, batch: int, source: int, target: int) -> di
     for handle in handles:
         handle.remove()
     return seen
-
-
-# ---------------------------------------------------------------- shapes
 
 
 @pytest.mark.parametrize("norm", ["post", "pre"])
@@ -86,42 +103,6 @@ def test_inside_an_attention_the_tensors_are_what_the_parts_say(attention: str) 
     }
 
 
-def test_the_traces_shapes_of_the_base_model() -> None:
-    made = specimen()
-    assert [[made.shape(part) for _, part in step.shapes] for step in STEPS] == [
-        [(2, 7), (2, 6)],
-        [(2, 7, 512), (2, 6, 512)],
-        [(2, 7, 512)],
-        [(2, 8, 6, 6), (2, 6, 512)],
-        [(2, 8, 6, 7), (2, 6, 512)],
-        [(2, 6, 512)],
-        [(2, 6, 37_000)],
-        [(2, 6, 37_000)],
-    ]
-
-
-def test_shapes_follow_the_lengths_that_are_set() -> None:
-    made = specimen()
-    made.batch, made.source_length, made.target_length = 5, 3, 1
-    assert made.shape("decoder.cross_attention.weights") == (5, 8, 1, 3)
-    assert made.shape("memory") == made.shape("arrow") == (5, 3, 512)
-
-
-def test_the_memory_is_one_tensor_in_every_decoder_layer_and_queries_are_not_made_of_it() -> None:
-    model, keys, values, queries, memories = Transformer(SMALL).eval(), [], [], [], []
-    model.encoder.register_forward_hook(lambda module, inputs, output: memories.append(output))
-    for layer in model.decoder.layers:
-        for projection, found in (("to_query", queries), ("to_key", keys), ("to_value", values)):
-            getattr(layer.cross_attention, projection).register_forward_pre_hook(
-                lambda module, inputs, found=found: found.append(inputs[0])
-            )
-    model(torch.ones(1, 7, dtype=torch.long), torch.ones(1, 5, dtype=torch.long))
-    assert len(memories) == 1
-    assert len(keys) == len(values) == SMALL.n_layers
-    assert all(one is memories[0] for one in keys + values)
-    assert all(one.shape[1] == 5 for one in queries)  # as long as the target: the decoder's
-
-
 def test_a_model_whose_shapes_are_not_as_said_is_refused() -> None:
     model = Transformer(SMALL)
     model.decoder.layers[0].feed_forward.narrow = nn.Linear(20, 12 * 1)
@@ -129,9 +110,6 @@ def test_a_model_whose_shapes_are_not_as_said_is_refused() -> None:
     model.encoder.layers[0].feed_forward.narrow = nn.Linear(24, 12)
     with pytest.raises(ValueError, match=r"axis 'd_ff' is 24 in encoder\.widen but must be 20"):
         BlocksExplorer.of(model)
-
-
-# ---------------------------------------------------------------- parameters
 
 
 @pytest.mark.parametrize("changes", CHOICES, ids=str)
@@ -189,16 +167,6 @@ def test_a_model_that_is_there_is_measured_and_left_as_it_was() -> None:
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-# ---------------------------------------------------------------- words and form
-
-
-def test_the_sentence_on_cross_attention_has_its_sides_right() -> None:
-    words = kinds(SMALL)
-    assert words["cross"].role == "Queries come from the decoder, keys and values from the encoder's output."
-    assert "keys and values are made from it, queries from the decoder's stream" in words["arrow"].role
-    assert words["queries_from"].role == "The decoder's stream: the queries are made from it."
-
-
 def test_every_word_is_of_this_model() -> None:
     assert "GELU" in kinds(SMALL.replace(activation="gelu_tanh"))["feed"].formula
     assert kinds(SMALL)["positions"].count == ""
@@ -207,12 +175,6 @@ def test_every_word_is_of_this_model() -> None:
     assert "dropout" not in kinds(SMALL.replace(dropout=0.0))["add"].role
     assert kinds(SMALL)["attend"].written(specimen().facts["sizes"])[2].endswith("= softmax(Q Kᵀ / √64) V")
     assert {part.kind for part in PARTS.values()} <= set(kinds(SMALL))
-
-
-def test_lit_parts_and_shapes_of_the_steps_exist() -> None:
-    assert len(STEPS) == 8
-    for step in STEPS:
-        assert set(step.lit) | {part for _, part in step.shapes} <= set(PARTS)
 
 
 def test_the_fallback_lists_steps_and_parts() -> None:
@@ -225,15 +187,6 @@ def test_the_fallback_lists_steps_and_parts() -> None:
     assert "final norm" not in text
     made.norm = "pre"
     assert "final norm" in made.fallback_html()
-
-
-def test_the_state_is_plain_and_complete() -> None:
-    stored = json.loads(html.unescape(re.search(r'data-state="([^"]*)"', specimen().to_html())[1]))
-    assert set(stored) == set(BlocksExplorer._state_keys)
-    assert repr(specimen()) == ("BlocksExplorer(6 + 6 layers, d_model 512, 63,082,496 parameters, post-norm, full)")
-
-
-# ---------------------------------------------------------------- refusals
 
 
 @pytest.mark.parametrize(
@@ -268,6 +221,203 @@ def test_traits_refuse_what_they_cannot_hold() -> None:
         BlocksExplorer.of(nn.Linear(2, 2))
 
 
-def test_many_tokens_are_refused_with_the_limit() -> None:
-    with pytest.raises(ValueError, match="from 1 to 64, not 10000"):
-        BlocksExplorer(source_length=10_000)
+# Text of the drawing that is too small, or sticks out of the box it stands in, or of the picture.
+MISFITS = """
+() => {
+  const root = document.querySelector('.explorer > div').shadowRoot;
+  const picture = root.querySelector('.picture svg').getBoundingClientRect();
+  const misfits = [];
+  for (const text of root.querySelectorAll('.picture text')) {
+    const box = text.getBoundingClientRect();
+    const size = parseFloat(getComputedStyle(text).fontSize) * picture.width
+      / text.ownerSVGElement.viewBox.baseVal.width;
+    const shape = text.parentNode.querySelector('.shape');
+    const room = shape ? [...text.parentNode.querySelectorAll('.shape')].at(-1).getBoundingClientRect() : picture;
+    if (size < 11) misfits.push(`${text.textContent}: ${size}px`);
+    if (box.left < room.left - 1 || box.right > room.right + 1) misfits.push(`${text.textContent}: wider than its box`);
+    if (box.left < picture.left || box.right > picture.right) misfits.push(`${text.textContent}: outside`);
+  }
+  return misfits;
+}
+"""
+
+
+@pytest.fixture(autouse=True, scope="module")
+def _each_model_is_run_once() -> Iterator[None]:
+    """An explorer runs its model to see that the shapes are those it says; test_blocks.py tests that it does."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("ttutor.widgets.blocks.measure_shapes", cache(measure_shapes))
+        yield
+
+
+def part(page: Page, name: str) -> Locator:
+    return page.locator(f'[data-id="{name}"]')
+
+
+def panel(page: Page) -> str:
+    return page.locator(".panel").inner_text()
+
+
+def shown_parts(page: Page) -> list[str]:
+    return page.locator("[data-id]").evaluate_all("all => all.map((e) => e.dataset.id)")
+
+
+@in_browser
+@pytest.mark.parametrize("level", LEVELS)
+def test_every_part_of_a_level_says_its_name_role_shape_and_count(level: str, show: Show) -> None:
+    for norm in ("post", "pre"):
+        made = BlocksExplorer(level=level, norm=norm)
+        page = show(made)
+        names = shown_parts(page)
+        labels = page.locator("[data-id]").evaluate_all("all => all.map((e) => e.getAttribute('aria-label'))")
+        assert len(names) == len(set(names)) > 9
+        for name, label in zip(names, labels, strict=True):
+            title, role = made.facts["kinds"][PARTS[name].kind][:2]
+            count = f"{made.parameters(name):,}".replace(",", "\u202f") if made.parameters(name) else "none"
+            sizes = " × ".join(f"{size:,}".replace(",", "\u202f") for size in made.shape(name))
+            assert label.startswith(title)
+            assert role in label
+            assert f"{PARTS[name].axes.replace(' ', ' × ')} = {sizes}" in label
+            assert label.endswith(count)
+
+
+@in_browser
+def test_pre_norm_moves_every_norm_below_its_sublayer_and_adds_the_final_ones(show: Show) -> None:
+    page = show(specimen())
+    middle = "e => { const b = e.getBoundingClientRect(); return b.top + b.height / 2; }"
+    pairs = [("encoder.norm_1", "encoder.self_attention"), ("encoder.norm_2", "encoder.feed_forward"),
+             ("decoder.norm_1", "decoder.self_attention"), ("decoder.norm_2", "decoder.cross_attention"),
+             ("decoder.norm_3", "decoder.feed_forward")]  # fmt: skip
+    assert all(part(page, a).evaluate(middle) < part(page, b).evaluate(middle) for a, b in pairs)
+    expect(part(page, "encoder.final_norm")).to_have_count(0)
+    page.get_by_label("pre-norm").check()
+    assert all(part(page, a).evaluate(middle) > part(page, b).evaluate(middle) for a, b in pairs)
+    expect(part(page, "encoder.final_norm")).to_have_count(1)
+    expect(part(page, "decoder.final_norm")).to_have_count(1)
+    expect(spoken(page)).to_have_text("pre-norm")
+
+
+@in_browser
+@pytest.mark.parametrize("level", ["full", "decoder"])
+def test_the_memorys_arrow_ends_where_keys_and_values_begin_and_queries_come_from_below(level: str, show: Show) -> None:
+    page = show(BlocksExplorer(level=level))
+    ends = """e => { const p = e.querySelector('.wire'), n = p.getTotalLength();
+      return [p.getPointAtLength(0), p.getPointAtLength(n)].map(({x, y}) => [x, y]); }"""
+    arrow = part(page, "arrow").evaluate(ends)
+    wires = page.locator('[data-to="decoder.cross_attention"]').all()
+    value, key, query = (wire.evaluate(ends) for wire in wires)
+    letters = [wire.locator("text").text_content() for wire in wires]
+    assert letters == ["V", "K", "Q"]
+    assert value[0] == key[0] == pytest.approx(arrow[1])
+    box = (
+        part(page, "decoder.cross_attention")
+        .locator("rect")
+        .evaluate("e => [e.x.baseVal.value + e.width.baseVal.value / 2, e.y.baseVal.value + e.height.baseVal.value]")
+    )
+    assert query[0][0] == pytest.approx(box[0])  # the middle of the decoder's column: its stream
+    assert query[0][1] > box[1]
+    memory = part(page, "memory").locator("rect").evaluate("e => e.x.baseVal.value + e.width.baseVal.value")
+    assert arrow[0][0] == pytest.approx(memory)
+
+
+@in_browser
+def test_the_arrow_is_a_part_and_says_who_asks_and_who_answers(show: Show) -> None:
+    page = show(specimen())
+    x, y = part(page, "arrow").locator(".hit").evaluate(
+        """e => { const p = e.getPointAtLength(e.getTotalLength() / 2).matrixTransform(e.getScreenCTM());
+          return [p.x + 6, p.y]; }"""  # beside the line: it is easy to hit
+    )  # fmt: skip
+    page.mouse.move(x, y)
+    assert "keys and values are made from it, queries from the decoder's stream" in panel(page)
+    part(page, "decoder.cross_attention").hover()
+    assert "Queries come from the decoder, keys and values from the encoder's output." in panel(page)
+    assert "Shape: batch × target × d_model = 2 × 6 × 512" in panel(page)
+    assert "4 · (512 · 512 + 512) = 1\u202f050\u202f624" in panel(page)
+    assert "softmax(Q Kᵀ / √64)" in panel(page)
+
+
+@in_browser
+def test_the_player_lights_the_parts_of_each_step_in_the_full_picture(show: Show) -> None:
+    made = BlocksExplorer(level="decoder")
+    page = show(made)
+    expect(page.get_by_role("group", name="steps").locator("output")).to_have_text(
+        "A step goes back to the full architecture."
+    )
+    for step in STEPS:
+        press(page, "Next")
+        found = page.locator(".lit[data-id]").evaluate_all("all => all.map((e) => e.dataset.id)")
+        assert sorted(found) == sorted(step.lit)
+        now = page.locator(".trace .now").inner_text().replace("\u00a0", " ").replace("\u202f", "")
+        assert step.title in now
+        for word, name in step.shapes:
+            assert f"{word} ({' × '.join(map(str, made.shape(name)))})" in now
+        expect(spoken(page)).to_have_text(step.title)
+    expect(page.get_by_label("Show")).to_have_value("full architecture")
+    assert page.locator(".lit[data-to]").count() == 1  # the arrow into the softmax
+    press(page, "Play")
+    press(page, "Start over")  # the one button that does, and it stops the player
+    expect(page.get_by_role("button", name="Play")).to_have_count(1)
+    expect(page.get_by_role("button", name="Reset")).to_have_count(0)
+    expect(page.locator(".lit")).to_have_count(0)
+
+
+@in_browser
+def test_one_can_look_inside_and_come_back(show: Show) -> None:
+    page = show(specimen())
+    part(page, "decoder.cross_attention").click()
+    page.get_by_role("button", name="Look inside").click()
+    expect(part(page, "decoder.cross_attention.weights")).to_have_count(1)
+    expect(spoken(page)).to_have_text("inside the decoder's cross-attention")
+    part(page, "decoder.cross_attention.k").hover()
+    assert "keys K, inside the decoder's cross-attention" in panel(page)
+    assert "Shape: batch × heads × source × d_head = 2 × 8 × 7 × 64" in panel(page)
+    page.mouse.move(2, 2)
+    page.get_by_label("Show").select_option("encoder block")
+    expect(part(page, "encoder.widen")).to_have_count(1)
+    assert "stream passes each sublayer" in panel(page)
+    page.get_by_role("button", name="Start over").click()
+    expect(part(page, "softmax")).to_have_count(1)
+
+
+@in_browser
+def test_the_picture_is_one_tab_stop_and_arrows_follow_the_data(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("button", name="Start over").focus()
+    page.keyboard.press("Tab")
+    expect(part(page, "source_ids")).to_be_focused()
+    names = shown_parts(page)
+    assert names.index("encoder.self_attention") < names.index("memory") < names.index("decoder.cross_attention")
+    for name in names[1:]:
+        page.keyboard.press("ArrowUp")
+        expect(part(page, name)).to_be_focused()
+    page.keyboard.press("ArrowUp")
+    expect(part(page, "softmax")).to_be_focused()
+    page.keyboard.press("ArrowDown")
+    expect(part(page, "logits")).to_be_focused()
+    assert page.locator('[data-id][tabindex="0"]').count() == 1
+    expect(part(page, "logits")).to_have_attribute("aria-selected", "true")
+    part(page, "encoder").focus()
+    page.keyboard.press("Enter")
+    expect(page.get_by_label("Show")).to_have_value("encoder block")
+    expect(page.locator("[data-id]:focus")).to_have_count(1)
+
+
+@in_browser
+def test_a_tap_tells_about_a_part_and_the_panel_is_on_the_screen(show: Show) -> None:
+    page = show(specimen(), width=360, touch=True)
+    part(page, "softmax").tap()
+    assert "Probabilities of the next token" in panel(page)
+    expect(page.locator(".panel")).to_be_in_viewport(ratio=0.9)
+
+
+@in_browser
+def test_words_fit_their_boxes_at_every_level_and_width(show: Show) -> None:
+    for made in extremes():
+        page = show(made, width=360)
+        for width in (360, 620, 680, 900, 1200):
+            page.set_viewport_size({"width": width, "height": 740})
+            page.evaluate(NEXT_FRAME)
+            assert page.evaluate(MISFITS) == [], (made, width)
+    for width in (360, 1200):
+        page = show(specimen(), width=width)
+        expect(part(page, "source_embedding").locator("text.name")).to_have_text(["embedding", "× √d_model"])

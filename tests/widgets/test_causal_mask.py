@@ -1,18 +1,23 @@
-"""The causal mask in Python: its weights, what changes with a token, its fallback and what it refuses."""
+"""The causal mask: its weights, and what changes with a token, in Python and on the page; what it refuses."""
 
-import html
+from __future__ import annotations
+
 import re
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page, expect
 
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, press, spoken
 from ttutor.widgets import CausalMaskExplorer
 from ttutor.widgets.causal_mask import MAX_TOKENS
 
 TOKENS = ["the", "cat", "sat", "on"]
+
+
 SCORES = np.random.default_rng(3).normal(size=(4, 4))
-HOSTILE = ['<img src=x onerror="alert(1)">', "</script>", "'\"&"]
 
 
 def specimen() -> CausalMaskExplorer:
@@ -20,7 +25,15 @@ def specimen() -> CausalMaskExplorer:
     return CausalMaskExplorer(["the", "cat", "sat", "on", "the", "mat", "<eos>"], shown=3)
 
 
-# ---------------------------------------------------------------- numbers
+def hostile() -> CausalMaskExplorer:
+    return CausalMaskExplorer(HOSTILE, end_mark=HOSTILE[1], shown=3)
+
+
+def extremes() -> list[CausalMaskExplorer]:
+    return [CausalMaskExplorer([f"Donaudampfschiff{i}" for i in range(n)], shown=12) for n in (12, 40)]
+
+
+TAP = ("button:has-text('Generate')", "the cat sat on")
 
 
 @pytest.mark.parametrize("n", [1, 2, 4])
@@ -52,33 +65,18 @@ def test_the_end_mark_has_no_row() -> None:
     assert CausalMaskExplorer(["a", "."], end_mark=".").tokens == ["a"]
 
 
-def test_scores_of_any_kind_are_stored_rounded_and_seeded_ones_are_the_same_each_time() -> None:
-    for kind in (torch.tensor(SCORES, requires_grad=True), SCORES, SCORES.tolist()):
-        assert CausalMaskExplorer(TOKENS, kind).scores == np.round(SCORES, 3).tolist()
-    assert CausalMaskExplorer(TOKENS).scores == CausalMaskExplorer(TOKENS).scores
-    assert CausalMaskExplorer(TOKENS).scores[0][0] == round(CausalMaskExplorer(TOKENS).scores[0][0], 3)
-
-
-# ---------------------------------------------------------------- what it refuses
-
-
 @pytest.mark.parametrize(
-    ("tokens", "scores", "options", "error", "message"),
+    ("tokens", "scores", "options", "message"),
     [
-        ("the cat", None, {}, TypeError, "not one string"),
-        ([], None, {}, ValueError, "tokens is empty"),
-        (["<eos>"], None, {}, ValueError, "nothing but the end mark '<eos>'"),
-        ([1, 2], None, {}, TypeError, "decode token ids"),
-        (TOKENS, np.zeros((3, 4)), {}, ValueError, r"shape \(3, 4\), expected \(4, 4\)"),
-        (TOKENS, [[0, 1], [0]], {}, ValueError, "rows of equal length"),
-        (TOKENS, np.full((4, 4), np.nan), {}, ValueError, r"scores\[0\]\[0\] is nan"),
-        (TOKENS, None, {"shown": 0}, ValueError, "shown has to be from 1 to 5 .*, not 0"),
-        (TOKENS, None, {"shown": 6}, ValueError, "shown has to be from 1 to 5"),
-        (TOKENS, None, {"view": "mask"}, ValueError, "view has to be one of weights, scores, not 'mask'"),
+        (["<eos>"], None, {}, "nothing but the end mark '<eos>'"),
+        (TOKENS, np.zeros((3, 4)), {}, r"shape \(3, 4\), expected \(4, 4\)"),
+        (TOKENS, None, {"shown": 0}, "shown has to be from 1 to 5 .*, not 0"),
+        (TOKENS, None, {"shown": 6}, "shown has to be from 1 to 5"),
+        (TOKENS, None, {"view": "mask"}, "view has to be one of weights, scores, not 'mask'"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason(tokens, scores, options, error, message) -> None:
-    with pytest.raises(error, match=message):
+def test_bad_input_is_refused_with_a_reason(tokens: list, scores: object, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         CausalMaskExplorer(tokens, scores, **options)
 
 
@@ -91,9 +89,6 @@ def test_too_many_tokens_are_cut_and_it_is_said() -> None:
         made.shown = 13
 
 
-# ---------------------------------------------------------------- what is stored
-
-
 def test_the_fallback_holds_both_views() -> None:
     made = CausalMaskExplorer(TOKENS, SCORES)
     cells = re.findall(r"<td>([^<]+)</td>", made.fallback_html())
@@ -102,11 +97,103 @@ def test_the_fallback_holds_both_views() -> None:
     assert cells == expected + [f"{weight:.2f}" for weight in full.flat]
 
 
-def test_tokens_are_never_markup() -> None:
-    made = CausalMaskExplorer(HOSTILE)
-    assert "<img" not in made.to_html()
-    assert html.escape(HOSTILE[0]) in made.fallback_html()
+def shown_weights(page: Page, causal: bool) -> np.ndarray:
+    cells = page.locator("table").nth(0 if causal else 1).locator("td[data-value]")
+    values = np.array(cells.evaluate_all("all => all.map((c) => Number(c.dataset.value))"))
+    return values.reshape(int(len(values) ** 0.5), -1)
 
 
-def test_its_name_says_where_it_stands() -> None:
-    assert repr(specimen()) == "CausalMaskExplorer(3 of 6 tokens)"
+def assert_shown(page: Page, made: CausalMaskExplorer, n: int) -> None:
+    for causal in (True, False):
+        np.testing.assert_allclose(shown_weights(page, causal), made.weights(causal=causal, n_tokens=n), atol=1e-6)
+
+
+def row_labels(page: Page, table: int) -> list[str]:
+    return page.locator("table").nth(table).locator('th[scope="row"]').all_inner_texts()
+
+
+@in_browser
+def test_each_click_adds_a_row_and_a_column_with_pythons_numbers(show: Show) -> None:
+    made = CausalMaskExplorer(TOKENS, SCORES)
+    page = show(made)
+    for n in range(1, 5):
+        assert_shown(page, made, n)
+        counts = page.locator(".count").all_inner_texts()
+        old = f"old row{'s' if n > 2 else ''} changed."
+        expected = ["", ""] if n == 1 else [f"Weights: 0 of {n - 1} {old}", f"Weights: {n - 1} of {n - 1} {old}"]
+        assert counts == expected
+        press(page, "Generate")
+    assert_shown(page, made, 4)
+    assert "The end mark <eos> has come" in page.locator(".text").inner_text()
+    press(page, "Generate", 2)  # nothing comes after it
+    assert_shown(page, made, 4)
+    expect(page.get_by_role("button", name="Generate")).to_have_attribute("aria-disabled", "true")
+
+
+@in_browser
+def test_old_rows_are_marked_by_a_sign_and_the_sums_are_told(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES))
+    press(page, "Generate", 2)
+    assert row_labels(page, 0) == ["the =", "cat =", "sat"]
+    assert row_labels(page, 1) == ["the ≠", "cat ≠", "sat"]
+    assert "1 + 2 + 3 = 6. If all are computed anew: 1 + 4 + 9 = 14." in page.locator(".sums").inner_text()
+
+
+@in_browser
+def test_the_future_is_hatched_and_minus_infinity_before_the_softmax(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=3))
+    cell = page.locator("table").first.locator('[data-row="0"][data-column="2"]')
+    expect(cell).to_have_attribute("aria-label", "the to sat: masked")
+    assert "repeating-linear-gradient" in cell.evaluate("c => getComputedStyle(c).backgroundImage")
+    page.get_by_label("scores").check()
+    cell = page.locator("table").first.locator('[data-row="0"][data-column="2"]')
+    assert cell.inner_text() == "−∞"
+    other = page.locator("table").first.locator('[data-row="2"][data-column="0"]')
+    assert other.inner_text() == f"{SCORES[2, 0]:.1f}".replace("-", "−")
+
+
+@in_browser
+def test_new_scores_change_no_old_one_and_it_is_said(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2, view="scores"))
+    old = page.locator("table").nth(1).locator("td").all_inner_texts()
+    press(page, "Generate")
+    cells = page.locator("table").nth(1).locator("td").all_inner_texts()
+    assert [cells[0], cells[1], cells[3], cells[4]] == old
+    assert row_labels(page, 0) == row_labels(page, 1) == ["the =", "cat =", "sat"]
+    added = "Scores: no old number changed, one column added; "
+    assert page.locator(".count").all_inner_texts() == [
+        added + "it is −∞ in old rows, so their weights stay.",
+        added + "the softmax over it changes the weights of 2 of 2 old rows.",
+    ]
+
+
+@in_browser
+@pytest.mark.parametrize("view", ["weights", "scores"])
+@pytest.mark.parametrize(("n_tokens", "width", "is_beside"), [(7, 650, True), (12, 650, False), (12, 1100, True)])
+def test_the_two_maps_stay_where_they_are(n_tokens: int, width: int, is_beside: bool, view: str, show: Show) -> None:
+    words = ["the", "cat", "sat", "on", "mats"] * 2 + ["at", "six"]
+    page = show(CausalMaskExplorer(words[:n_tokens], view=view), width=width)
+    for _ in range(n_tokens):
+        tops = page.locator(".views > div").evaluate_all("all => all.map((e) => e.getBoundingClientRect().top)")
+        assert (tops[0] == tops[1]) == is_beside
+        spare = "all => all.map((e) => e.clientWidth - e.scrollWidth)"
+        assert page.locator(".tt-matrix").evaluate_all(spare) == [0, 0]
+        press(page, "Generate")
+
+
+@in_browser
+@pytest.mark.filterwarnings("ignore:.*more than fit a screen")
+def test_keyboard_and_screen_reader_and_both_ends(show: Show) -> None:
+    made = CausalMaskExplorer(TOKENS, SCORES)
+    page = show(made)
+    page.get_by_role("button", name="Generate").press("Enter")
+    page.keyboard.press("Space")
+    expect(spoken(page)).to_contain_text(
+        "the cat sat Weights: 0 of 2 old rows changed. Weights: 2 of 2 old rows changed."
+    )
+    press(page, "Back", 3)
+    assert_shown(page, made, 1)
+    page = show(extremes()[1])
+    assert "The first 12 of 40 tokens." in page.locator(".text").inner_text()
+    press(page, "Generate")
+    assert "end mark" not in page.locator(".text").inner_text()

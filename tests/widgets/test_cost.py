@@ -1,17 +1,18 @@
-"""The cost explorer in Python: what is stored against the benchmark and the counter, growth, crossings, refusals."""
+"""The cost explorer: what is stored against benchmark and counter; growth and crossings in Python and on the page."""
 
 from __future__ import annotations
 
-import html
 import importlib
 import json
 import re
 from types import ModuleType
 
 import pytest
+from playwright.sync_api import Page, expect
 
 from experiments._record import EXPERIMENTS
-from tests.widgets.test_attention import Table
+from tests.widgets.conftest import Show
+from tests.widgets.figure import Table, in_browser, spoken, whole_text
 from ttutor import assets
 from ttutor.transformer.costs import cache_bytes
 from ttutor.widgets import CostExplorer
@@ -23,14 +24,18 @@ def specimen() -> CostExplorer:
     return CostExplorer("time")
 
 
+def extremes() -> list[CostExplorer]:
+    return [CostExplorer(quantity) for quantity in QUANTITIES] + [CostExplorer(lines=[])]
+
+
+TAP = ("svg[role=slider]", "length in tokens")
+
+
 @pytest.fixture
 def script(monkeypatch: pytest.MonkeyPatch) -> ModuleType:
     """The script that stored the figures."""
     monkeypatch.syspath_prepend(str(EXPERIMENTS))
     return importlib.import_module("experiments.attention_costs")
-
-
-# ---------------------------------------------------------------- the stored figures are current
 
 
 def test_measured_figures_are_those_of_the_benchmark(script: ModuleType) -> None:
@@ -47,20 +52,11 @@ def test_counted_figures_are_those_of_the_counter(script: ModuleType) -> None:
         assert {name: stored[quantity][name][:2] for name in stored[quantity]} == lines, quantity
 
 
-def test_a_recurrence_does_the_same_for_every_token(script: ModuleType) -> None:
-    (few, state), (twice, same) = script.recurrence(script.STEPS), script.recurrence(2 * script.STEPS)
-    assert (twice, same) == (2 * few, state)
-    assert few % script.STEPS == 0
-
-
 def test_full_attention_computes_what_the_formula_says() -> None:
     points = dict(CostExplorer("multiply_adds").points["reference"])
     assert points[4096] == 2 * 8 * 64 * 4096**2
     kept = dict(CostExplorer("kept").points["reference"])
     assert kept[4096] == 2 * cache_bytes(4096, n_layers=1, n_kv_heads=8, d_head=64)
-
-
-# ---------------------------------------------------------------- what is worked out
 
 
 def test_exponents_are_those_of_the_last_two_points() -> None:
@@ -97,9 +93,6 @@ def test_every_line_has_two_points_and_missing_ones_are_named(quantity: str) -> 
     assert missing == "; ".join(words for name, (words, _) in LINES.items() if name not in made.points)
 
 
-# ---------------------------------------------------------------- state, fallback, refusals
-
-
 def test_the_fallback_is_a_table_with_its_source() -> None:
     made = CostExplorer("memory", lines=["window", "sdpa"])
     table = Table(made.fallback_html())
@@ -108,18 +101,6 @@ def test_the_fallback_is_a_table_with_its_source() -> None:
     ]  # fmt: skip
     assert "benchmarks/attention.py" in table.cells["caption"][0]
     assert f"{made.growth['window']['exponent']:.2f}" in table.cells["td"]
-
-
-def test_a_page_starts_from_what_was_chosen() -> None:
-    made = CostExplorer("kept", lines=("recurrent", "reference"))
-    state = json.loads(html.unescape(re.search(r'data-state="([^"]*)"', made.to_html())[1]))
-    assert (state["quantity"], state["lines"]) == ("kept", ["reference", "recurrent"])
-
-
-def test_no_line_at_all_is_possible() -> None:
-    made = CostExplorer(lines=[])
-    assert (made.growth, made.crossings) == ({}, [])
-    assert "measured: time" in made.fallback_html()
 
 
 @pytest.mark.parametrize(
@@ -135,6 +116,97 @@ def test_bad_input_is_refused_with_a_reason(quantity: str, options: dict, messag
         CostExplorer(quantity, **options)
 
 
-def test_bad_input_is_refused_later_too() -> None:
-    with pytest.raises(ValueError, match="not 'flash'"):
-        specimen().lines = ["flash"]
+LOOKS = "all => all.map((e) => [getComputedStyle(e).strokeDasharray, e.getAttribute('stroke')])"
+
+
+def plain(text: str) -> str:
+    return text.replace("\u202f", "").replace("\u00a0", " ")
+
+
+def table(page: Page) -> list[list[str]]:
+    rows = page.locator(".told tbody tr").evaluate_all("all => all.map((r) => [...r.cells].map((c) => c.textContent))")
+    return [[plain(cell) for cell in row] for row in rows]
+
+
+def expected(made: CostExplorer) -> list[list[str]]:
+    return [
+        [LINES[name][0], f"{one['from']} → {one['to']}", f"× {one['times']:.2f}", f"{one['exponent']:.2f}"]
+        for name, one in made.growth.items()
+    ]
+
+
+def crossings_in(said: list[str]) -> list[tuple[int, str, str]]:
+    """The pairs that the sentences name: from which length on, which line is less, than which."""
+    found = []
+    for sentence in said:
+        (n,) = re.findall(r"^From (\d+) tokens on, ", sentence)
+        for part in sentence.split("; "):
+            one, *others = re.findall("“([^”]*)”", part)
+            found += [(int(n), one, other) for other in others]
+    return found
+
+
+@in_browser
+def test_slopes_and_crossings_on_screen_are_pythons(show: Show) -> None:
+    page = show(specimen())
+    for quantity, (words, *_) in QUANTITIES.items():
+        page.get_by_label("Show", exact=True).select_option(words)
+        made = CostExplorer(quantity)
+        assert sorted(table(page)) == sorted(expected(made))
+        said = [plain(text) for text in page.locator(".told li").all_inner_texts()]
+        if made.crossings:
+            pairs = [(n, LINES[one][0], LINES[other][0]) for n, one, other in made.crossings]
+            assert sorted(crossings_in(said)) == sorted(pairs)
+            assert len(said) == len({n for n, *_ in made.crossings})  # one sentence for each length
+        else:
+            assert said == ["Nowhere: at the lengths that two lines share, their order stays."]
+        assert page.locator("polyline").count() == len(made.points)
+        assert page.locator("circle").count() == sum(len(points) for points in made.points.values())
+
+
+@in_browser
+def test_lines_come_and_go_and_their_crossings_with_them(show: Show) -> None:
+    page = show(CostExplorer("memory"))
+    assert "costs less than “window of 256”" in page.locator(".told ul").inner_text()
+    page.get_by_role("checkbox", name="window of 256").press("Space")
+    assert "window" not in page.locator(".told").inner_text()
+    assert page.locator("polyline").count() == 3
+    expect(page.get_by_role("checkbox", name="linear, token by token")).to_be_hidden()
+    assert "linear, token by token." in whole_text(page).partition("No figures of: ")[2]
+    page.get_by_label("full, eager", exact=True).uncheck()
+    expect(spoken(page)).to_contain_text("full, eager hidden. ")
+    assert "Measured by benchmarks/attention.py" in whole_text(page)
+    page.get_by_label("Show", exact=True).select_option("counted: multiply-adds")
+    assert "not timed: the same on every machine" in whole_text(page)
+
+
+@in_browser
+def test_the_cursor_reads_the_figures_by_keyboard_and_none_of_a_line_that_has_ended(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    picture = page.locator("svg[role=slider]")
+    picture.press("End")
+    words = plain(picture.get_attribute("aria-valuetext"))
+    assert words.startswith("length in tokens 131072; ")
+    last = {LINES[name][0]: points[-1] for name, points in made.points.items()}
+    assert f"window of 256: {last['window of 256'][1] / 1000:.2f} s" in words
+    assert {name for name in last if f"{name}: " in words} == {name for name, (n, _) in last.items() if n == 131072}
+    legend = page.locator(".tt-legend .key").all_inner_texts()
+    assert [": " in key for key in legend] == [n == 131072 for n, _ in last.values()]
+
+
+@in_browser
+def test_a_line_has_its_colour_and_dash_in_every_view(show: Show) -> None:
+    page = show(specimen())
+    looks: dict[str, set] = {}
+    for quantity, about in QUANTITIES.items():
+        page.get_by_label("Show", exact=True).select_option(about[0])
+        drawn = page.locator("polyline").evaluate_all(LOOKS)
+        keys = page.locator(".tt-legend line").evaluate_all(LOOKS)
+        assert drawn == keys
+        for name, look in zip(CostExplorer(quantity).points, drawn, strict=True):
+            looks.setdefault(name, set()).add(tuple(look))
+    assert looks.keys() == LINES.keys()
+    assert all(len(found) == 1 for found in looks.values())
+    dashes, colours = zip(*(look for (look,) in looks.values()), strict=True)
+    assert len(set(dashes)) == len(set(colours)) == len(LINES)

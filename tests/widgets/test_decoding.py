@@ -1,4 +1,4 @@
-"""Decoding in Python: what is recorded of a search, what the figure says of it, and what it refuses."""
+"""Decoding: what is recorded of a search, what the figure says of it, step by step on the page, what it refuses."""
 
 from __future__ import annotations
 
@@ -8,26 +8,43 @@ from functools import cache
 import pytest
 import torch
 import transformers
+from playwright.sync_api import Page, expect
 
 from tests.training.tiny import tiny_corpus
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, numbers, press, spoken, whole_text
 from ttutor import assets
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
-from ttutor.generation import beam_search, greedy_search, length_penalty
+from ttutor.generation import beam_search, greedy_search
 from ttutor.interop import from_huggingface
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.alignment import cross_attention
 from ttutor.translation.translator import Translator
 from ttutor.widgets import DecodingExplorer
-from ttutor.widgets.decoding_trace import CUT, DROPPED, FINISHED, KEPT
+from ttutor.widgets.decoding import FINISHED, KEPT
 
 SENTENCE = "the dog sleeps"
-HOSTILE = '<img src=x onerror="alert(1)"> </script>'
 
 
 def specimen() -> DecodingExplorer:
     """The figure as the gallery shows it."""
     return DecodingExplorer.recorded()
+
+
+def hostile() -> DecodingExplorer:
+    return DecodingExplorer.from_model(translator(), HOSTILE[0], beam=2, max_new_tokens=3)
+
+
+def extremes() -> list[DecodingExplorer]:
+    figures = []
+    for number, one in enumerate(specimen().sentences):
+        figures.append(specimen())
+        figures[-1].sentence, figures[-1].step = number, len(one["next"]) - 1
+    return figures
+
+
+TAP = ("button:has-text('Next')", "token 2 of")
 
 
 @cache
@@ -54,9 +71,6 @@ def source_ids() -> torch.Tensor:
 
 def limits(n_tokens: int = 8) -> dict:
     return {"bos_id": BOS_ID, "eos_id": EOS_ID, "max_new_tokens": n_tokens}
-
-
-# ---------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.6, 1.0, 2.0])
@@ -96,28 +110,6 @@ def test_next_tokens_are_probabilities_and_sums_add_up() -> None:
         totals = [total for _, _, total, fate in candidates if fate == KEPT]
 
 
-def test_as_many_beginnings_live_as_the_beam_has_places() -> None:
-    recorded = made().sentences[0]
-    for at, candidates in enumerate(recorded["candidates"]):
-        fates = [fate for *_, fate in candidates]
-        last = at + 1 == len(recorded["candidates"])
-        assert fates.count(KEPT) == (0 if last else 3)
-        assert fates.count(CUT) <= 3 * last
-        assert DROPPED in fates or last
-        n_open = 1 if at == 0 else 3
-        assert len(recorded["attention"][at]) == len(recorded["next"][at]) == n_open
-
-
-def test_the_recording_is_whole_and_says_where_it_comes_from() -> None:
-    explorer = specimen()
-    stored = assets.load("decoder_recording")
-    assert "python experiments/decoder_recording.py" in explorer.note
-    for step, count in stored["n_differing"].items():
-        assert f"{count} after {step}" in explorer.note
-    last = max(int(step) for step in stored["n_differing"])
-    assert explorer.sentences[0]["model"] == f"after {last} of {last} steps"
-
-
 def test_the_recording_has_the_cases_that_the_text_speaks_of() -> None:
     explorer = specimen()
     differing = [explorer.greedy(i)[0] != explorer.results(i)[0][0] for i in range(len(explorer.sentences))]
@@ -130,15 +122,6 @@ def test_the_recording_has_the_cases_that_the_text_speaks_of() -> None:
         flips += explorer.results(number)[0][0] != first
     assert flips >= 1, "no sentence whose ranking the length penalty changes"
     assert all(FINISHED in {fate for step in one["candidates"] for *_, fate in step} for one in explorer.sentences)
-
-
-def test_scores_use_the_penalty_of_the_room() -> None:
-    explorer = specimen()
-    for _, total, n_tokens, score, _ in explorer.results(0):
-        assert score == total / length_penalty(n_tokens, explorer.alpha)
-
-
-# ---------------------------------------------------------------- Hugging Face
 
 
 class Letters:
@@ -181,9 +164,6 @@ def test_a_model_of_hugging_face_is_recorded_with_its_own_attention(kind: str) -
         start = theirs(input_ids=source, decoder_input_ids=torch.tensor([[0]]), output_attentions=True)
     weights = torch.stack(start.cross_attentions).mean(dim=(0, 2))[0, 0]
     assert recorded["attention"][0][0] == pytest.approx(weights.tolist(), abs=1e-3)
-
-
-# ---------------------------------------------------------------- what it refuses
 
 
 @pytest.mark.parametrize(
@@ -238,9 +218,6 @@ def test_a_recording_that_is_not_whole_is_refused() -> None:
         DecodingExplorer(tokens, [broken], beam_size=3)
 
 
-# ---------------------------------------------------------------- what is stored
-
-
 def test_a_long_source_is_read_whole_and_shown_in_part() -> None:
     explorer = DecodingExplorer.from_model(translator(), "dog " * 40, beam=2, max_new_tokens=3)
     recorded = explorer.sentences[0]
@@ -249,10 +226,115 @@ def test_a_long_source_is_read_whole_and_shown_in_part() -> None:
     assert sum(recorded["attention"][0][0]) == pytest.approx(1, abs=0.02)
 
 
-def test_the_fallback_has_both_searches_and_hostile_text_stays_text() -> None:
-    explorer = DecodingExplorer.from_model(translator(), HOSTILE, beam=2, max_new_tokens=4)
-    assert "<img" not in explorer.to_html()
+def test_the_fallback_has_both_searches_and_says_where_they_come_from() -> None:
+    explorer, stored = specimen(), assets.load("decoder_recording")
+    assert f"<td>{explorer.greedy(0)[1]:.2f}</td>" in explorer.fallback_html()
     assert "greedy" in explorer.fallback_html()
-    text, total = specimen().greedy(0)
-    assert f"<td>{total:.2f}</td>" in specimen().fallback_html()
-    assert repr(specimen()) == f"DecodingExplorer({len(specimen().sentences)} sentences, beam of 3, sentence 0, step 0)"
+    assert "python experiments/decoder_recording.py" in explorer.note
+    assert all(f"{count} after {step}" in explorer.note for step, count in stored["n_differing"].items())
+    last = max(map(int, stored["n_differing"]))
+    assert explorer.sentences[0]["model"] == f"after {last} of {last} steps"
+
+
+def node(page: Page, row: int, column: int):
+    return page.locator(f'.node[data-row="{row}"][data-column="{column}"]')
+
+
+def results(page: Page) -> list[tuple[str, list[float]]]:
+    """What the table lists, greedy first: the translation, and its numbers."""
+    return page.locator("tr:has([data-value])").evaluate_all(
+        """rows => rows.map((row) => [row.children[1].textContent,
+          [...row.querySelectorAll('[data-value]')].map((cell) => Number(cell.dataset.value))])"""
+    )
+
+
+def assert_results(page: Page, explorer: DecodingExplorer) -> None:
+    (text, (total,)), *found = results(page)
+    assert text == explorer.greedy()[0]
+    assert total == pytest.approx(explorer.greedy()[1], abs=1e-6)
+    assert [one[0] for one in found] == [one[0] for one in explorer.results()]
+    for (_, shown), (_, log_p, _, score, _) in zip(found, explorer.results(), strict=True):
+        assert shown == pytest.approx([log_p, score], abs=1e-6)
+
+
+@in_browser
+@pytest.mark.parametrize("sentence", range(4))
+def test_the_end_of_every_sentence_is_pythons_under_every_penalty(sentence: int, show: Show) -> None:
+    explorer = specimen()
+    explorer.sentence = sentence
+    explorer.step = len(explorer.sentences[sentence]["next"]) - 1
+    page = show(explorer)
+    assert_results(page, explorer)
+    for key, alpha in (("Home", 0.0), ("End", 2.0)):
+        page.get_by_label("Length penalty").press(key)
+        explorer.alpha = alpha
+        assert_results(page, explorer)
+    same = explorer.results()[0][0] == explorer.greedy()[0]
+    assert ("Both write the same" if same else "They differ") in page.locator("section.tt").inner_text()
+
+
+@in_browser
+def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> None:
+    explorer = specimen()
+    page = show(explorer)
+    one = explorer.sentences[0]
+    assert f"The model {one['model']} of training" in whole_text(page)
+    assert "α acts once a translation is finished" in whole_text(page)
+    for step, candidates in enumerate(one["candidates"]):
+        assert sorted(numbers(page, f'.node[data-column="{step + 1}"]')) == pytest.approx(
+            sorted(total for _, _, total, _ in candidates), abs=1e-6
+        )
+        kept = sum(fate == KEPT for *_, fate in candidates)
+        assert page.locator(f'.node[data-column="{step + 1}"]:not(.dead):not(.ended)').count() == kept
+        assert numbers(page, ".word") == pytest.approx(one["attention"][step][0], abs=1e-6)
+        shares = [f"{p:.3f}" for _, p in one["next"][step][0]]
+        assert page.locator(".tt-bars .number").all_inner_texts()[:-1] == shares
+        assert f"ln {shares[0]} =" in page.locator("p.tt-note", has_text="Best extension").inner_text()
+        press(page, "Next")
+    assert page.locator("output").first.inner_text() == f"token {len(one['next'])} of {len(one['next'])}"
+    assert "α acts once" not in whole_text(page)
+    page.get_by_label("Sentence").select_option(index=2)  # a shorter one begins anew
+    expect(page.locator("output").first).to_contain_text("token 1 of")
+
+
+@in_browser
+def test_choosing_another_beginning_shows_where_it_looks(show: Show) -> None:
+    explorer = specimen()
+    page = show(explorer)
+    press(page, "Next", 5)
+    node(page, 1, 5).click()
+    weights = numbers(page, ".word")
+    assert weights == pytest.approx(explorer.sentences[0]["attention"][5][1], abs=1e-6)
+    expect(node(page, 1, 5)).to_have_attribute("aria-pressed", "true")
+    node(page, 0, 2).click()  # back to an earlier step
+    expect(page.locator("output").first).to_contain_text("token 3 of")
+
+
+@in_browser
+def test_the_tree_is_one_tab_stop_and_arrows_move_in_it(show: Show) -> None:
+    page = show(specimen())
+    press(page, "Next", 4)
+    assert page.locator('.node[tabindex="0"]').count() == 1
+    node(page, 0, 4).focus()
+    page.keyboard.press("ArrowDown")
+    expect(node(page, 1, 4)).to_be_focused()
+    page.keyboard.press("Enter")
+    expect(node(page, 1, 4)).to_have_attribute("aria-pressed", "true")
+    expect(node(page, 1, 4)).to_be_focused()  # it was drawn anew
+    page.keyboard.press("ArrowRight")
+    expect(node(page, 1, 5)).to_be_focused()
+
+
+@in_browser
+def test_screen_readers_hear_nodes_and_steps(show: Show) -> None:
+    explorer = specimen()
+    page = show(explorer)
+    press(page, "Next", 1)
+    one = explorer.sentences[0]
+    weights = one["attention"][1][0]
+    top = one["source_tokens"][weights.index(max(weights))].replace("▁", "")
+    expect(spoken(page)).to_contain_text(f"looks most at {top}, {max(weights):.2f}")
+    dropped = page.locator(".node.dead").last
+    assert dropped.get_attribute("aria-label").endswith("dropped")
+    dropped.click()
+    expect(spoken(page)).to_contain_text("dropped")

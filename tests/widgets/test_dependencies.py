@@ -1,15 +1,18 @@
-"""The dependency map in Python: what is measured, what is exact, what is refused."""
+"""The dependency map: what is measured, what is exact, what is refused, and the same numbers on the page."""
 
-import html
-import json
+from __future__ import annotations
+
 import re
 from functools import partial
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page, expect
 from torch import Tensor, nn
 
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, cell, in_browser, numbers, spoken
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.masks import causal_mask, window_mask
@@ -53,7 +56,18 @@ def specimen() -> DependencyExplorer:
     return DependencyExplorer.of(functions(), inputs(), WORDS)
 
 
-# ---------------------------------------------------------------- what is measured
+def hostile() -> DependencyExplorer:
+    return DependencyExplorer(HOSTILE, {HOSTILE[0]: np.eye(3), "b": np.ones((3, 3))})
+
+
+def extremes() -> list[DependencyExplorer]:
+    return [
+        DependencyExplorer([f"{WORDS[i % 6]}wordlong{i}" for i in range(size)], {"m": np.tri(size)})
+        for size in (1, 16, 40)
+    ]
+
+
+TAP = ('[data-row="-1"][data-column="5"]', "Nudge the input “mat”")
 
 
 @pytest.mark.parametrize("name", functions())
@@ -109,9 +123,6 @@ def test_tiny_is_not_never() -> None:
     assert DependencyExplorer(["a"], {"m": [[0.0123456]]}).maps == [[[0.0123]]]
 
 
-# ---------------------------------------------------------------- use
-
-
 def test_one_function_has_its_own_name_and_numbered_tokens() -> None:
     made = DependencyExplorer.of(torch.tanh, torch.ones(3, 2))
     assert (made.names, made.tokens) == (["tanh"], ["1", "2", "3"])
@@ -148,21 +159,18 @@ def test_bad_functions_are_refused_by_name(function, given, message) -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "maps", "options", "error", "message"),
+    ("tokens", "maps", "options", "message"),
     [
-        ("ab", {"m": np.eye(2)}, {}, TypeError, "not one string"),
-        ([], {"m": []}, {}, ValueError, "tokens is empty"),
-        (["a", "b"], {}, {}, ValueError, "has to be a dict"),
-        (["a", "b"], np.eye(2), {}, ValueError, "has to be a dict"),
-        (["a", "b"], {"m": np.eye(3)}, {}, ValueError, r"m has shape \(3, 3\), expected \(2, 2\) \(outputs, inputs\)"),
-        (["a"], {"m": [[float("nan")]]}, {}, ValueError, "finite"),
-        (["a"], {"m": [[-1.0]]}, {}, ValueError, "negative"),
-        (["a"], {"m": [[1.0]]}, {"shown": "x"}, ValueError, "no map is called 'x'; there are m"),
-        (["a"], {str(i): [[1.0]] for i in range(9)}, {}, ValueError, "1 to 8 maps"),
+        (["a", "b"], {}, {}, "has to be a dict"),
+        (["a", "b"], np.eye(2), {}, "has to be a dict"),
+        (["a", "b"], {"m": np.eye(3)}, {}, r"m has shape \(3, 3\), expected \(2, 2\) \(outputs, inputs\)"),
+        (["a"], {"m": [[-1.0]]}, {}, "negative"),
+        (["a"], {"m": [[1.0]]}, {"shown": "x"}, "no map is called 'x'; there are m"),
+        (["a"], {str(i): [[1.0]] for i in range(9)}, {}, "1 to 8 maps"),
     ],
 )
-def test_bad_tables_are_refused(tokens, maps, options, error, message) -> None:
-    with pytest.raises(error, match=message):
+def test_bad_tables_are_refused(tokens: list, maps: object, options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
         DependencyExplorer(tokens, maps, **options)
 
 
@@ -186,15 +194,80 @@ def test_many_tokens_are_cut_and_it_is_said() -> None:
         made = DependencyExplorer.of(torch.tanh, torch.zeros(10_000, 1))
     assert (len(made.tokens), made.total, np.shape(made.maps)) == (MAX_TOKENS, 10_000, (1, MAX_TOKENS, MAX_TOKENS))
     assert "first 16 of 10000 tokens" in made.fallback_html()
-    with pytest.warns(UserWarning, match="first 16"):
-        DependencyExplorer([str(i) for i in range(40)], {"m": np.eye(40)})
 
 
-def test_the_fallback_is_the_map_and_names_stay_text() -> None:
-    made = DependencyExplorer(["<img src=x>", "b"], {"</script>": [[0.5, 0], [0.25, 1e-7]]})
-    text = made.fallback_html()
-    assert "<img" not in text
-    assert "</script>" not in text
+def test_the_fallback_is_the_map() -> None:
+    text = DependencyExplorer(["a", "b"], {"m": [[0.5, 0], [0.25, 1e-7]]}).fallback_html()
     assert re.findall(r"<td>([^<]+)</td>", text) == ["0.5", "–", "0.25", "1e-07"]
-    state = json.loads(html.unescape(re.search(r'data-state="([^"]*)"', made.to_html())[1]))
-    assert state["maps"] == [[[0.5, 0.0], [0.25, 1e-7]]]
+
+
+def title(page: Page) -> str:
+    return page.locator(".title").inner_text()
+
+
+@in_browser
+def test_numbers_hatches_and_lines_are_pythons_for_every_function(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    for name in made.names:
+        made.shown = name
+        page.get_by_label("Function").select_option(name)
+        np.testing.assert_allclose(numbers(page), made.strengths.ravel(), atol=1e-6)
+        hatched = page.locator("td").evaluate_all("cells => cells.map((c) => !c.classList.contains('tt-hatch'))")
+        assert (np.reshape(hatched, (6, 6)) == made.moves).all()
+        assert page.locator(".wires line").count() == made.moves.sum()
+
+
+@in_browser
+def test_an_input_shows_what_it_moves_and_an_output_what_it_hears(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    cell(page, -1, 1).hover()
+    low, high = made.strengths[1:, 1].min(), made.strengths[1:, 1].max()
+    assert title(page) == f"Nudge the input “cat” by 1: 5 of 6 outputs move, by {low:.3f} to {high:.3f}."
+    assert page.locator(".wires line").count() == 5
+    cell(page, 2, -1).hover()
+    assert "3 of 6 move the output “sat”" in title(page)
+    assert page.locator(".wires line").count() == 3
+    page.locator(".wires g").nth(9).hover()  # the inputs come after the six outputs
+    assert "Nudge the input “on”" in title(page)
+    page.locator(".wires g").nth(0).hover()
+    assert "the output “the”" in title(page)
+
+
+@in_browser
+def test_a_cell_gives_the_number_and_never_is_said(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    cell(page, 4, 2).hover()
+    assert title(page) == f"Nudge the input “sat” by 1: the output “the” moves by {made.strengths[4, 2]:.3f}."
+    assert page.locator(".wires line").count() == 1
+    cell(page, 1, 3).hover()
+    assert title(page) == "Nudge the input “on” as you like: the output “cat” never moves."
+    assert page.locator(".wires line").count() == 0
+
+
+@in_browser
+def test_small_numbers_are_powers_of_ten_and_not_never_and_colours_are_logarithmic(show: Show) -> None:
+    page = show(DependencyExplorer(["a", "b"], {"m": [[12.5, 0.0], [3.1e-9, 0.002]]}))
+    for row, column, words in [(0, 0, "12.5"), (0, 1, "never"), (1, 0, "3.1 · 10⁻⁹"), (1, 1, "0.002")]:
+        expect(cell(page, row, column)).to_have_attribute(
+            "aria-label", f"input {'ab'[column]} moves output {'ab'[row]}: {words}"
+        )
+    powers = ["10¹", "10⁰", "10⁻¹", "10⁻²", "10⁻³ or less", "never"]
+    assert page.locator(".legend").inner_text().split("\n")[1:] == powers
+    faintest = cell(page, 1, 0).evaluate("c => Number(c.style.getPropertyValue('--w'))")
+    assert faintest == pytest.approx(0.12)
+    page = show(DependencyExplorer(list("abc"), {"m": np.diag([1.0, 0.1, 0.01])}))
+    levels = [cell(page, i, i).evaluate("c => Number(c.style.getPropertyValue('--w'))") for i in range(3)]
+    assert levels == pytest.approx([1, 0.78, 0.56])
+
+
+@in_browser
+def test_changes_are_spoken(show: Show) -> None:
+    page = show(specimen())
+    cell(page, 0, 0).focus()
+    page.keyboard.press("ArrowUp")
+    expect(spoken(page)).to_contain_text("Nudge the input “the” by 1: 6 of 6 outputs move")
+    page.get_by_label("Function").select_option("attention, full")
+    expect(spoken(page)).to_contain_text("attention, full. Nudge the input “the” by 1: 6 of 6")

@@ -1,55 +1,113 @@
 """What holds for every explorer, whatever it shows: it lives without a kernel, in every way to use it.
 
-Each explorer's own test module has a ``specimen()``: the figure as a chapter would show it.
+Each explorer's own test module has a ``specimen()``, the figure as a chapter would show it; ``hostile()``, where a
+figure shows text from outside; and ``extremes()``, the figures that are hardest to fit on a page.
 """
 
 from __future__ import annotations
 
+import html
 import re
-from collections.abc import Callable
 from functools import cache
 from importlib import import_module
 from pathlib import Path
+from types import ModuleType
 
+import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, Locator, Page, expect
 
 from tests.book.browser import OVERFLOW
-from ttutor.widgets import Explorer
-from ttutor.widgets.static import module_names
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, assert_fits, in_browser, state_of, whole_text
+from ttutor.widgets import AttentionExplorer, Explorer
+from ttutor.widgets.base import _PAGE
+from ttutor.widgets.static import module_names, module_source, static_script
 
-Open = Callable[..., Page]
 LARGEST_OUTPUT = 30_000
 NONSENSE = re.compile(r"\bNaN\b|undefined|\[object |not a number|\bInfinity\b|\bnull\b")
 CONTROLS = "button, select, input[type=radio], input[type=checkbox], input[type=range]"
+KEEPS_ITS_VIEW = ("quiz", "training")  # when it is reset
+RESET = re.compile(r"^(Reset|Reset all|Start over|Start again)$")
+# The figure's words, spoken labels included; what is hidden is neither seen nor told.
+SHOWN = """
+(place) => {
+  const root = place.shadowRoot;
+  const labels = [...root.querySelectorAll('section.tt :is([aria-label], [aria-valuetext])')].filter(
+    (e) => e.checkVisibility()).map(
+    (e) => `${e.getAttribute('aria-label') || ''} ${e.getAttribute('aria-valuetext') || ''}`);
+  return [root.querySelector('section.tt').innerText, ...labels].join('\\n');
+}
+"""
+# Mounts an explorer on a model that the test can read and set, as a kernel does: `window.figure`.
+WITH_A_MODEL = """
+async ([source, state]) => {
+  const { default: module } = await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(source)}`);
+  const main = document.querySelector('main');
+  const mount = (state) => {
+    const listeners = {};
+    const place = main.appendChild(document.createElement('div'));
+    const el = place.appendChild(document.createElement('div'));
+    place.className = 'explorer';
+    const set = (values) => {
+      Object.assign(state, values);
+      for (const name in values) (listeners[`change:${name}`] || []).forEach((run) => run());
+    };
+    const model = { get: (name) => state[name], set, save_changes() {}, off() {},
+      on: (event, run) => (listeners[event] ||= []).push(run) };
+    return { state, set, el, place, stop: module.render({ model, el }) };
+  };
+  main.replaceChildren();
+  window.figure = mount(state);
+  window.first = structuredClone(state);
+  // The same state drawn at once, and reached from the first one by setting all traits.
+  window.others = (shown) => [[window.figure.state, {}], [window.first, window.figure.state]].map(([from, to]) => {
+    const other = mount(structuredClone(from));
+    other.set(structuredClone(to));
+    const words = shown(other.el);
+    other.stop();
+    other.place.remove();
+    return words;
+  });
+}
+"""
+MODULES: dict[str, ModuleType] = {name: import_module(f"tests.widgets.test_{name}") for name in module_names()}
 
-every_explorer = pytest.mark.parametrize("name", module_names())
-
-
-def fresh(name: str) -> Explorer:
-    return import_module(f"tests.widgets.test_{name}").specimen()
+every_explorer = pytest.mark.parametrize("name", MODULES)
 
 
 @cache
 def specimen(name: str) -> Explorer:
     """One for all tests, which only show it: some measure a model when they are made."""
-    return fresh(name)
+    return MODULES[name].specimen()
+
+
+@cache
+def extremes(name: str) -> list[Explorer]:
+    return MODULES[name].extremes()
+
+
+def having(what: str) -> pytest.MarkDecorator:
+    return pytest.mark.parametrize("name", [name for name, module in MODULES.items() if hasattr(module, what)])
 
 
 def shown(page: Page) -> str:
-    """All text on the figure, spoken labels included."""
-    root = page.locator(".explorer > div").first
-    labels = root.locator("[aria-label], [aria-valuetext]").evaluate_all(
-        "all => all.map((e) => `${e.getAttribute('aria-label') || ''} ${e.getAttribute('aria-valuetext') || ''}`)"
-    )
-    return root.locator("section.tt").inner_text() + "\n" + "\n".join(labels)
+    return page.locator(".explorer > div").first.evaluate(SHOWN)
 
 
 def assert_sound(page: Page) -> None:
     assert page.evaluate(OVERFLOW) == []
-    found = NONSENSE.search(shown(page))
-    assert found is None, f"{found} in {shown(page)}"
+    found = NONSENSE.search(words := shown(page))
+    assert found is None, f"{found} in {words}"
+
+
+def all_in_one(folder: Path, script: str) -> Path:
+    """A page with every explorer and this script."""
+    path = folder / "all.html"
+    body = "".join(specimen(name).to_html() for name in MODULES)
+    path.write_text(_PAGE.format(title="All", body=body, script=script), encoding="utf-8")
+    return path
 
 
 # ---------------------------------------------------------------- stored form
@@ -57,10 +115,11 @@ def assert_sound(page: Page) -> None:
 
 @every_explorer
 def test_the_stored_output_is_small_and_the_same_each_time(name: str) -> None:
-    one, two = fresh(name), fresh(name)
+    one, two = specimen(name), MODULES[name].specimen()
     assert one.to_html() == two.to_html()
     assert repr(one) == repr(two)
     assert " object at 0x" not in repr(one)
+    assert one.model_id not in one.to_html()
     assert len(one.to_html().encode()) < LARGEST_OUTPUT
 
 
@@ -73,122 +132,225 @@ def test_the_name_is_exported_and_is_the_modules(name: str) -> None:
 
 
 @every_explorer
-def test_every_trait_of_the_state_is_synced(name: str) -> None:
+def test_every_trait_of_the_state_is_synced_and_stored_and_the_module_reads_no_other(name: str) -> None:
     made = specimen(name)
     synced = set(made.traits(sync=True))
-    assert set(made._state_keys) <= synced
     own = {trait for trait in synced if not trait.startswith("_")} - set(Explorer.class_traits(sync=True))
-    assert own == set(made._state_keys), "a trait that the page without a kernel does not start from"
+    assert own == set(made._state_keys) == set(state_of(made))
+    assert set(re.findall(r'\bget\("(\w+)"\)', module_source(name))) <= own
 
 
-@pytest.mark.browser
-@every_explorer
-def test_without_scripts_there_is_real_content(name: str, browser: Browser, tmp_path: Path) -> None:
-    path = specimen(name).save(tmp_path / "plain.html")
+@having("hostile")
+def test_texts_are_never_markup_and_come_back_whole(name: str) -> None:
+    made = MODULES[name].hostile()
+    assert "<img" not in made.to_html()
+    assert "<script" not in made.to_html()
+    assert HOSTILE[0] in str(state_of(made)).replace("\\'", "'")
+
+
+@having("extremes")
+@pytest.mark.filterwarnings("ignore:.*(fit|figure holds|read|are put in|drawn pixel)")
+def test_the_largest_outputs_stay_small(name: str) -> None:
+    for made in extremes(name):
+        assert len(made.to_html().encode()) < LARGEST_OUTPUT, made
+
+
+@in_browser
+def test_without_scripts_there_is_real_content(browser: Browser, tmp_path: Path) -> None:
     context = browser.new_context(java_script_enabled=False, viewport={"width": 360, "height": 740})
     page = context.new_page()
-    page.goto(path.as_uri())
-    assert page.locator(".explorer table, .explorer svg, .explorer ol, .explorer img, .explorer dl").count() > 0
-    text = page.locator(".explorer").inner_text()
-    assert len(text) > 80
-    assert not re.search(r"\brun (this|the) cell\b", text, re.IGNORECASE)
-    assert NONSENSE.search(text) is None
+    page.goto(all_in_one(tmp_path, static_script()).as_uri())
+    for place, name in zip(page.locator(".explorer").all(), MODULES, strict=True):
+        assert place.locator("table, svg, ol, img, dl").count() > 0, name
+        text = place.inner_text()
+        assert len(text) > 80, name
+        assert not re.search(r"\brun (this|the) cell\b", text, re.IGNORECASE), name
+        assert NONSENSE.search(text) is None, name
     context.close()
 
 
 # ---------------------------------------------------------------- alive
 
 
-@pytest.mark.browser
+@in_browser
 @every_explorer
-def test_it_fits_at_every_width_and_axe_finds_nothing_in_either_mode(name: str, open_saved: Open) -> None:
-    page = open_saved(specimen(name), width=360)
+def test_a_saved_file_fits_at_every_width_and_axe_finds_nothing(name: str, show: Show, tmp_path: Path) -> None:
+    page = show.file(specimen(name).save(tmp_path / "explorer.html"), width=360)
+    before = whole_text(page)
     for dark in (False, True):
         # Without movement, or axe would meet colours on their way from one mode to the other.
         page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce")
         expect(page.locator("section.tt")).to_have_attribute("data-mode", "dark" if dark else "light")
-        for width in (360, 900):
-            page.set_viewport_size({"width": width, "height": 740})
-            assert_sound(page)
-        found = Axe().run(page).response["violations"]
+        options = {"runOnly": ["color-contrast"]} if dark else None  # the rest does not depend on the colours
+        found = Axe().run(page, options=options).response["violations"]
         assert [f"{one['id']}: {[node['html'][:120] for node in one['nodes']]}" for one in found] == []
+    assert whole_text(page) == before
+    page.emulate_media(media="print")
+    assert len(whole_text(page)) > 40
+    page.emulate_media(media="screen")
+    for width in (900, 360):
+        page.set_viewport_size({"width": width, "height": 740})
+        assert_sound(page)
 
 
-@pytest.mark.browser
+@in_browser
 @every_explorer
-def test_every_slider_at_both_ends_and_every_control_once(name: str, open_saved: Open) -> None:
-    page = open_saved(specimen(name), width=360)
+def test_every_control_at_both_ends_and_the_figure_is_what_its_traits_say(name: str, show: Show) -> None:
+    page = show(specimen(name), width=360)
+    page.evaluate(WITH_A_MODEL, [module_source(name), specimen(name).static_state()])
+    before = whole_text(page)
     controls = page.locator(".explorer").locator(CONTROLS)
     for index in range(controls.count()):
         control = controls.nth(index)
-        if not control.is_visible():
-            continue
-        kind = control.evaluate("e => e.type")
-        if kind == "range":
-            for key in ("Home", "End"):
-                control.press(key)
+        if control.is_visible():
+            for use in uses(control):
+                use()
                 assert_sound(page)
-        elif kind == "select-one":
-            for option in range(control.evaluate("e => e.options.length")):
-                control.select_option(index=option)
-                assert_sound(page)
-        else:
-            control.press("Space")
-            assert_sound(page)
+            if name != "quiz":  # where showing all explanations is no trait
+                assert set(page.evaluate(f"window.others({SHOWN})")) == {shown(page)}, control
+    resets = page.get_by_role("button", name=RESET)
+    resets.last.press("Space")
+    assert (whole_text(page) == before) != (name in KEEPS_ITS_VIEW)
+    page.evaluate("window.figure.stop()")
 
 
-@pytest.mark.browser
+def uses(control: Locator) -> list:
+    """The ways to use a control with keys, one after the other."""
+    kind, text = control.evaluate("e => [e.type, e.textContent]")
+    if kind == "range":
+        return [lambda: control.press("Home"), lambda: control.press("End")]
+    if kind == "select-one":
+        n_options = control.evaluate("e => e.options.length")
+        return [lambda option=option: control.select_option(index=option) for option in range(n_options)]
+    if text == "Play":  # and pause
+        return [lambda: (control.press("Space"), control.press("Space"))]
+    return [lambda: control.press("Space")]
+
+
+@in_browser
 @every_explorer
-def test_the_keyboard_reaches_every_control_and_leaves_again(name: str, open_saved: Open) -> None:
-    page = open_saved(specimen(name))
-    page.evaluate("document.querySelector('main').insertAdjacentHTML('beforeend', '<button id=after>after</button>')")
-    reached = set()
+def test_the_keyboard_reaches_every_control_and_leaves_again(name: str, show: Show) -> None:
+    page = show(specimen(name))
+    page.evaluate(
+        """() => {
+          document.querySelector('main').insertAdjacentHTML('beforeend', '<button id=after>after</button>');
+          window.reached = new Set();
+          document.querySelector('.explorer > div').shadowRoot.addEventListener('focusin', (event) =>
+            window.reached.add(event.target));
+        }"""
+    )
     for _ in range(200):
         page.keyboard.press("Tab")
-        where = page.evaluate(
-            """() => {
-              let e = document.activeElement;
-              while (e && e.shadowRoot && e.shadowRoot.activeElement) e = e.shadowRoot.activeElement;
-              if (e.id === 'after') return 'after';
-              const all = [...document.querySelector('.explorer > div').shadowRoot.querySelectorAll('*')];
-              return all.indexOf(e);
-            }"""
-        )
-        if where == "after":
+        if page.evaluate("document.activeElement.id") == "after":
             break
-        reached.add(where)
-    assert where == "after", "Tab never leaves the figure"
-    wanted = page.locator(".explorer").evaluate(
-        f"""place => {{
-          const all = [...place.firstElementChild.shadowRoot.querySelectorAll('*')];
-          return all.filter((e) => e.matches({CONTROLS!r}) && e.type !== 'radio' && e.checkVisibility()
-            && e.tabIndex >= 0).map((e) => all.indexOf(e));
-        }}"""
+    assert page.evaluate("document.activeElement.id") == "after", "Tab never leaves the figure"
+    assert page.evaluate("window.reached.size"), "nothing in the figure can be focused"
+    missed = page.locator(".explorer").evaluate(
+        f"""place => [...place.firstElementChild.shadowRoot.querySelectorAll({CONTROLS!r})].filter(
+          (e) => e.type !== 'radio' && e.checkVisibility() && e.tabIndex >= 0 && !window.reached.has(e)
+        ).map((e) => e.outerHTML)"""
     )
-    assert set(wanted) <= reached
-    assert reached, "nothing in the figure can be focused"
+    assert missed == []
 
 
-@pytest.mark.browser
-@every_explorer
-def test_less_movement_and_print_lose_nothing(name: str, open_saved: Open) -> None:
-    page = open_saved(specimen(name))
-    before = page.locator("section.tt").inner_text()
-    page.emulate_media(reduced_motion="reduce")
-    assert page.locator("section.tt").inner_text() == before
-    page.emulate_media(media="print")
-    assert len(page.locator("section.tt").inner_text()) > 40
-    assert_sound(page)
+@in_browser
+@having("hostile")
+def test_hostile_texts_stay_text_on_the_page(name: str, show: Show) -> None:
+    page = show(MODULES[name].hostile())
+    grid = page.locator("[data-row], .why, .token")
+    if grid.count():
+        grid.first.hover()
+    assert page.evaluate("window.hacked") is None
+    assert page.locator("section.tt img").count() == 0
+    assert HOSTILE[0] in page.locator("section.tt").evaluate("e => e.textContent")
 
 
-@pytest.mark.browser
-@every_explorer
-def test_a_frame_without_widgets_shows_it_alive(name: str, browser: Browser, tmp_path: Path) -> None:
-    path = tmp_path / "frame.html"
-    path.write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{specimen(name)._repr_html_()}</body>")
+@in_browser
+@having("extremes")
+@pytest.mark.filterwarnings("ignore:.*(fit|figure holds|read|are put in|drawn pixel)")
+def test_nothing_is_wider_than_its_page(name: str, show: Show) -> None:
+    for made in extremes(name):
+        page = show(made)
+        assert_fits(page, 360, 620, 780, 900)
+        assert_sound(page)
+
+
+@in_browser
+@having("TAP")
+def test_a_tap_on_a_phone_is_enough(name: str, show: Show) -> None:
+    selector, words = MODULES[name].TAP
+    page = show(specimen(name), width=360, touch=True)
+    page.locator(selector).first.tap()
+    assert words in shown(page)
+
+
+@in_browser
+def test_frames_without_widgets_show_them_alive(browser: Browser, tmp_path: Path) -> None:
+    path = tmp_path / "frames.html"
+    frames = "".join(specimen(name)._repr_html_() for name in MODULES)
+    path.write_text(f"<!DOCTYPE html><meta charset=utf-8><body>{frames}</body>", encoding="utf-8")
     context = browser.new_context(viewport={"width": 800, "height": 740})
     page = context.new_page()
     page.goto(path.as_uri())
-    frame = page.frame_locator("iframe")
-    expect(frame.locator("[data-explorer][data-ready]")).to_have_count(1)
+    for index in range(len(MODULES)):
+        ready = page.locator("iframe").nth(index).content_frame.locator("[data-explorer][data-ready]")
+        expect(ready).to_have_count(1)
     context.close()
+
+
+@in_browser
+def test_a_broken_state_leaves_the_table_and_says_so(browser: Browser, tmp_path: Path) -> None:
+    path = specimen("attention").save(tmp_path / "broken.html")
+    path.write_text(path.read_text().replace('data-state="{', 'data-state="{{', 1))
+    context = browser.new_context()
+    page = context.new_page()
+    with page.expect_console_message(lambda message: "explorer attention did not start" in message.text):
+        page.goto(path.as_uri())
+    expect(page.locator("table caption")).to_be_visible()
+    assert page.locator("[data-ready]").count() == 0
+    context.close()
+
+
+@in_browser
+def test_colours_follow_the_page_also_when_it_changes(show: Show) -> None:
+    page = show(specimen("attention"), dark=True)
+    root = page.locator("section.tt")
+    expect(root).to_have_attribute("data-mode", "dark")
+    page.emulate_media(color_scheme="light")
+    expect(root).to_have_attribute("data-mode", "light")
+    # A theme that has a switch of its own sets an attribute and colours, whatever the system prefers.
+    page.evaluate("document.body.style.color = 'rgb(230, 230, 230)'; document.documentElement.dataset.theme = 'dark'")
+    expect(root).to_have_attribute("data-mode", "dark")
+
+
+@in_browser
+def test_several_explorers_of_a_kind_share_a_page(show: Show) -> None:
+    scores = np.zeros((2, 2))
+    page = show(AttentionExplorer(["a", "b"], scores), AttentionExplorer(["a", "b"], scores, causal=True))
+    page.locator(".explorer").nth(1).locator('[data-row="0"][data-column="0"]').hover()
+    assert "Point at" in page.locator(".title").nth(0).inner_text()
+    assert "weight 1.000" in page.locator(".title").nth(1).inner_text()
+    labels = page.locator("section.tt").evaluate_all("all => all.map((e) => e.getAttribute('aria-label'))")
+    assert labels[1] == f"{labels[0]} (2)"
+
+
+def test_a_saved_file_stands_alone(tmp_path: Path) -> None:
+    page = specimen("attention").save(tmp_path / "map.html", title="<My> map").read_text(encoding="utf-8")
+    assert f"<title>{html.escape('<My> map')}</title>" in page
+    assert page.count("</script>") == 1
+    assert not re.search(r"https?://(?!www\.w3\.org)", page)
+
+
+def test_the_bundle_holds_a_widget_and_its_static_form() -> None:
+    made = specimen("attention")
+    data, _ = made._repr_mimebundle_()
+    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
+    assert (data["text/html"], data["text/plain"]) == (made.to_html(), repr(made))
+
+
+def test_an_explorer_without_a_fallback_is_not_finished() -> None:
+    class Bare(Explorer):
+        pass
+
+    with pytest.raises(NotImplementedError, match="Bare has no fallback_html"):
+        Bare().to_html()

@@ -1,27 +1,48 @@
-"""Heads side by side in Python: weights, scores, the geometry of the writes, what is refused and what is left out."""
+"""Heads side by side: weights, scores and the geometry of the writes, in Python and on the page; what is left out."""
 
-import html
-import json
+from __future__ import annotations
+
 import re
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Locator, Page, expect
 
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, press, spoken, whole_text
 from ttutor import assets
 from ttutor.inside import attention_entropy, capture, first_token_score, head_writes, previous_token_score
 from ttutor.multihead import MultiHeadAttention
 from ttutor.widgets import HeadsExplorer
-from ttutor.widgets.head_facts import head_scores, keys_by_chance, label_of, write_parts, write_products
-from ttutor.widgets.head_input import MAX_HEADS, MAX_NUMBERS, MAX_TOKENS
+from ttutor.widgets.heads import (
+    MAX_HEADS,
+    MAX_NUMBERS,
+    MAX_TOKENS,
+    head_scores,
+    keys_by_chance,
+    write_parts,
+    write_products,
+)
 
 TOKENS = ["the", "cat", "sat"]
-HOSTILE = ['<img src=x onerror="alert(1)">', "</script>", "'\"&"]
 
 
 def specimen() -> HeadsExplorer:
     """The figure as the gallery shows it."""
     return HeadsExplorer.recorded(layer=1, query=1)
+
+
+def hostile() -> HeadsExplorer:
+    return HeadsExplorer(HOSTILE, shares(2, 3, 3), caption=HOSTILE[1])
+
+
+def extremes() -> list[HeadsExplorer]:
+    long = ["Donaudampfschifffahrtsgesellschaft", "ab"]
+    return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
+
+
+TAP = ("button:has-text('head 1')", "Layer 1, head 1")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
@@ -30,13 +51,6 @@ def shares(*shape: int, seed: int = 0) -> np.ndarray:
 
 def vectors(*shape: int, seed: int = 1) -> np.ndarray:
     return np.random.default_rng(seed).normal(size=shape)
-
-
-def state_of(explorer: HeadsExplorer) -> dict:
-    return json.loads(html.unescape(re.search(r'data-state="([^"]*)"', explorer.to_html())[1]))
-
-
-# ---------------------------------------------------------------- the sum through W_O
 
 
 def test_products_hold_all_lengths_and_angles() -> None:
@@ -80,9 +94,6 @@ def test_the_parts_are_the_layers_own_output() -> None:
     np.testing.assert_allclose(explorer.weights[0], seen["weights"][0].numpy(), atol=5e-4)
 
 
-# ---------------------------------------------------------------- scores
-
-
 def test_scores_are_those_of_ttutor_inside() -> None:
     weights = torch.tensor(shares(2, 3, 5, 5))
     names, scores = head_scores(weights, list("abcde"), True)
@@ -103,11 +114,6 @@ def test_a_causal_head_has_no_score_for_what_it_cannot_see_and_one_for_repetitio
     assert head_scores(weights, list("abcd"), True)[0][-2] == "first token"
 
 
-def test_cross_attention_is_scored_by_its_ends() -> None:
-    explorer = HeadsExplorer(["a", "b"], shares(2, 2, 3), key_tokens=["x", "y", "z"])
-    assert explorer.score_names == ["first key", "last key", "keys in effect"]
-
-
 @pytest.mark.parametrize(
     ("weights", "label"),
     [
@@ -121,11 +127,6 @@ def test_a_head_is_called_after_what_it_does(weights: np.ndarray, label: str) ->
     assert HeadsExplorer(list("abcd"), weights[None]).labels == [[label]]
 
 
-def test_a_name_needs_more_than_chance() -> None:
-    assert label_of(["own token", "keys in effect"], [0.3, 3.0], 4) == "no simple rule"
-    assert label_of(["own token", "keys in effect"], [0.3, 3.0], 9) == "partly own token"
-
-
 def test_chance_in_a_decoder_is_the_mean_of_one_over_the_number_of_keys() -> None:
     even = np.tril(np.ones((9, 9))) / np.arange(1, 10)[:, None]
     assert 1 / keys_by_chance(even[None, None]) == pytest.approx(sum(1 / n for n in range(1, 10)) / 9)
@@ -134,13 +135,6 @@ def test_chance_in_a_decoder_is_the_mean_of_one_over_the_number_of_keys() -> Non
     # .42 of the weight on the first token is not half as much again as the .31 that chance gives it.
     leaning = 0.85 * even + 0.15 * np.eye(9)[np.zeros(9, dtype=int)]
     assert HeadsExplorer(list("abcdefghi"), leaning[None]).labels == [["spread evenly"]]
-
-
-def test_one_token_is_enough() -> None:
-    assert HeadsExplorer(["a"], [[[1.0]]]).score_names == ["own token", "keys in effect"]
-
-
-# ---------------------------------------------------------------- the recording
 
 
 def test_the_recording_is_of_our_translator_and_says_so() -> None:
@@ -152,19 +146,6 @@ def test_the_recording_is_of_our_translator_and_says_so() -> None:
     assert explorer.tokens[-1] == "<eos>"
     with pytest.raises(IndexError, match="sentences 0 to 1, but 2"):
         HeadsExplorer.recorded(2)
-
-
-def test_recorded_weights_are_shares_and_recorded_products_are_of_vectors() -> None:
-    for sentence in assets.load("multihead_recording")["sentences"]:
-        np.testing.assert_allclose(np.sum(sentence["weights"], axis=-1), 1, atol=6e-3)
-        n_parts = np.shape(sentence["weights"])[1] + 1
-        for products in np.reshape(sentence["products"], (-1, n_parts * (n_parts + 1) // 2)):
-            found = write_parts(products, [True] * n_parts)
-            assert found.total <= found.norms.sum()
-            assert abs(found.along).max() <= found.norms.max() + 1e-2
-
-
-# ---------------------------------------------------------------- state and its limits
 
 
 def test_what_python_sets_is_checked() -> None:
@@ -189,28 +170,22 @@ def test_weights_that_are_set_later_are_scored_anew() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "weights", "options", "error", "message"),
+    ("weights", "options", "error", "message"),
     [
-        (TOKENS, np.zeros((3, 3)), {}, ValueError, r"expected \(layers, heads, 3, 3\) or \(heads, 3, 3\)"),
-        (TOKENS, np.zeros((1, 2, 4, 4)), {}, ValueError, "of one text"),
-        (TOKENS, np.zeros((0, 3, 3)), {}, ValueError, "weights has shape"),
-        (TOKENS, np.full((1, 3, 3), np.nan), {}, ValueError, r"weights\[0\]\[0\]\[0\]\[0\] is nan"),
-        (TOKENS, [[[1, 2], [3]]], {}, ValueError, "rows of equal length"),
-        (TOKENS, -np.ones((1, 3, 3)), {}, ValueError, "after the softmax"),
-        ("the cat", np.zeros((1, 2, 2)), {}, TypeError, "not one string"),
-        ([], [], {}, ValueError, "tokens is empty"),
-        ([1, 2], np.zeros((1, 2, 2)), {}, TypeError, "decode token ids"),
-        (TOKENS, shares(2, 3, 3), {"writes": np.zeros((3, 3, 8))}, ValueError, "writes has shape"),
-        (TOKENS, shares(2, 3, 3), {"writes": np.full((2, 3, 8), np.inf)}, ValueError, "writes holds a number"),
-        (TOKENS, shares(2, 3, 3), {"writes": np.ones((2, 3, 8)), "rest": np.ones((3, 4))}, ValueError, "rest has"),
-        (TOKENS, shares(2, 3, 3), {"products": np.ones((1, 3, 3))}, ValueError, "make it with write_products"),
-        (TOKENS, shares(2, 3, 3), {"layers": [1]}, IndexError, "some of the layers 0 to 0"),
-        (TOKENS, shares(2, 3, 3), {"head": 2}, ValueError, "head has to be from 0 to 1"),
+        (np.zeros((3, 3)), {}, ValueError, r"expected \(layers, heads, 3, 3\) or \(heads, 3, 3\)"),
+        (np.zeros((1, 2, 4, 4)), {}, ValueError, "of one text"),
+        (-np.ones((1, 3, 3)), {}, ValueError, "after the softmax"),
+        (shares(2, 3, 3), {"writes": np.zeros((3, 3, 8))}, ValueError, "writes has shape"),
+        (shares(2, 3, 3), {"writes": np.full((2, 3, 8), np.inf)}, ValueError, "writes holds a number"),
+        (shares(2, 3, 3), {"writes": np.ones((2, 3, 8)), "rest": np.ones((3, 4))}, ValueError, "rest has"),
+        (shares(2, 3, 3), {"products": np.ones((1, 3, 3))}, ValueError, "make it with write_products"),
+        (shares(2, 3, 3), {"layers": [1]}, IndexError, "some of the layers 0 to 0"),
+        (shares(2, 3, 3), {"head": 2}, ValueError, "head has to be from 0 to 1"),
     ],
-)  # fmt: skip
-def test_bad_input_is_refused_with_a_reason(tokens, weights, options, error, message) -> None:
+)
+def test_bad_input_is_refused_with_a_reason(weights, options: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
-        HeadsExplorer(tokens, weights, **options)
+        HeadsExplorer(TOKENS, weights, **options)
 
 
 def test_layers_can_be_chosen_and_keep_their_numbers() -> None:
@@ -242,19 +217,139 @@ def test_what_is_too_much_is_left_out_and_it_is_said(layers: int, heads: int, n:
     assert explorer.write_parts().total == pytest.approx(total, abs=1e-2)
 
 
-def test_no_writes_no_sum() -> None:
-    assert HeadsExplorer(TOKENS, shares(2, 3, 3)).write_parts() is None
-
-
-def test_tokens_are_never_markup() -> None:
-    explorer = HeadsExplorer(HOSTILE, shares(2, 3, 3), caption="<b>mine</b>")
-    assert "<img" not in explorer.to_html()
-    assert "<b>" not in explorer.to_html()
-    assert state_of(explorer)["tokens"] == HOSTILE
-
-
 def test_the_fallback_names_heads_and_the_key_that_each_query_looks_at_most() -> None:
     explorer = HeadsExplorer(["I", "sleep"], [[[1, 0], [0.9, 0.1]], [[0.2, 0.8], [0.3, 0.7]]])
     cells = re.findall(r"<td>(.*?)</td>", explorer.fallback_html())
     assert cells == ["I", "I", "sleep", "sleep"]
     assert "layer 0, head 0: mostly " in explorer.fallback_html()
+
+
+WORDS = ["the", "cat", "sat", "down"]
+
+
+def explorer(n_tokens: int = 4, **options: object) -> HeadsExplorer:
+    random = np.random.default_rng(0)
+    weights = random.dirichlet(np.ones(n_tokens), size=(2, 3, n_tokens))
+    writes, rest = random.normal(size=(2, 3, n_tokens, 6)), 0.3 * random.normal(size=(2, n_tokens, 6))
+    tokens = WORDS if n_tokens == 4 else [f"token{i}" for i in range(n_tokens)]
+    return HeadsExplorer(tokens, weights, writes=writes, rest=rest, **options)
+
+
+def queries(page: Page) -> Locator:
+    return page.locator(".lines button")
+
+
+def shown_weights(page: Page) -> list[float]:
+    return page.locator(".lines data").evaluate_all("all => all.map((one) => Number(one.dataset.value))")
+
+
+def shown_parts(page: Page) -> np.ndarray:
+    """Lengths and parts along the sum, in two columns; the sum is the last row."""
+    return np.reshape(page.locator(".sum data").evaluate_all("all => all.map((one) => +one.dataset.value)"), (-1, 2))
+
+
+def assert_python_agrees(page: Page, made: HeadsExplorer) -> None:
+    np.testing.assert_allclose(shown_weights(page), made.weights[made.layer][made.head][made.query], atol=1e-6)
+    found = made.write_parts()
+    table = shown_parts(page)
+    np.testing.assert_allclose(table[:-1, 0], found.norms * [*made.on, True], atol=1e-6)
+    np.testing.assert_allclose(table[:-1, 1], found.along, atol=1e-6)
+    np.testing.assert_allclose(table[-1], [found.total] * 2, atol=1e-6)
+    np.testing.assert_allclose(table[:-1, 1].sum(), table[-1, 1], atol=1e-6)
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "options", [{}, {"layer": 1, "head": 2, "query": 3}, {"layers": [1], "head": 1, "query": 2}], ids=str
+)
+def test_numbers_on_screen_are_pythons(show: Show, options: dict) -> None:
+    made = explorer(**options)
+    assert_python_agrees(show(made), made)
+
+
+@in_browser
+def test_heads_can_be_switched_off_and_leave_the_sum(show: Show) -> None:
+    made = explorer(query=1)
+    page = show(made)
+    page.get_by_label("head 1 on").uncheck()
+    made.on = [True, False, True]
+    assert_python_agrees(page, made)
+    expect(spoken(page)).to_have_text("Head 1 off")
+    page.get_by_role("button", name="All off").click()
+    made.on = [False] * 3
+    assert_python_agrees(page, made)
+    page.get_by_role("button", name="All on").click()
+    made.on = [True] * 3
+    assert_python_agrees(page, made)
+
+
+@in_browser
+def test_a_head_is_enlarged_with_its_scores_and_lines_as_thick_as_its_weights(show: Show) -> None:
+    made = explorer()
+    page = show(made)
+    press(page, "head 2")
+    page.get_by_label("Layer").select_option("1")
+    queries(page).nth(3).hover()
+    page.get_by_label("head 0 on").uncheck()
+    made.head, made.layer, made.query, made.on = 2, 1, 3, [False, True, True]
+    assert_python_agrees(page, made)
+    assert f"Layer 1, head 2: {made.labels[1][2]}" in whole_text(page)
+    expect(page.get_by_role("button", name="head 2")).to_have_attribute("aria-pressed", "true")
+    rows = page.locator(".tt-bars li").evaluate_all(
+        "all => all.map((li) => [li.firstChild.textContent, li.lastChild.textContent])"
+    )
+    scores = made.scores[1][2]
+    assert rows == [[name, f"{score:.2f}"] for name, score in zip(made.score_names[:-1], scores[:-1], strict=True)]
+    assert f"{scores[-1]:.2f} keys in effect" in page.locator(".view").inner_text()
+    widths = page.locator(".lines line").evaluate_all("all => all.map((one) => +one.getAttribute('stroke-width'))")
+    expected = [9 * weight for row in made.weights[1][2] for weight in row if weight >= 0.01]
+    np.testing.assert_allclose(widths, expected, atol=1e-6)
+
+
+@in_browser
+def test_arrows_move_over_the_queries_and_screen_readers_hear_where_they_look(show: Show) -> None:
+    made = explorer()
+    page = show(made)
+    assert queries(page).evaluate_all("all => all.filter((one) => one.tabIndex === 0).length") == 1
+    queries(page).nth(0).focus()
+    for key, row in [
+        ("ArrowDown", 1),
+        ("ArrowUp", 0),
+        ("ArrowDown", 1),
+        ("ArrowDown", 2),
+        ("ArrowDown", 3),
+        ("ArrowDown", 3),
+    ]:
+        page.keyboard.press(key)
+        expect(queries(page).nth(row)).to_be_focused()
+        made.query = row
+        assert_python_agrees(page, made)
+    row = made.weights[0][0][1]
+    best = int(np.argmax(row))
+    expect(queries(page).nth(1)).to_have_attribute("aria-label", f"cat attends most to {WORDS[best]}, {row[best]:.2f}")
+    press(page, "head 1")
+    expect(spoken(page)).to_have_text(f"Layer 0, head 1: {made.labels[0][1]}")
+
+
+@in_browser
+def test_without_writes_there_is_no_sum(show: Show) -> None:
+    made = HeadsExplorer(["a", "b"], np.full((2, 2, 3), 1 / 3), key_tokens=["x", "y", "z"])
+    assert made.write_parts() is None
+    page = show(made)
+    assert page.locator(".sum").count() == 0
+    assert shown_weights(page) == pytest.approx([1 / 3] * 3, abs=1e-3)
+    assert page.locator(".tt-bars .token").all_inner_texts() == ["first key", "last key"]
+
+
+@in_browser
+def test_a_head_that_writes_against_the_sum_goes_back(show: Show) -> None:
+    writes = np.array([[[[4.0, 0.0]], [[-1.0, 0.0]]]])
+    made = HeadsExplorer(["a"], np.ones((1, 2, 1, 1)), writes=writes)
+    page = show(made)
+    assert_python_agrees(page, made)
+    assert shown_parts(page)[:, 1].tolist() == [4, -1, 0, 3]
+    first, second, *_ = page.locator(".sum div").evaluate_all(
+        "all => all.map((one) => [one.getBoundingClientRect().left, one.getBoundingClientRect().right])"
+    )
+    assert second[1] == pytest.approx(first[1], abs=1)
+    assert second[0] == pytest.approx(first[0] + 0.75 * (first[1] - first[0]), abs=1)

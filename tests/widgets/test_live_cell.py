@@ -88,19 +88,9 @@ def test_every_kind_of_input_gets_its_control(given: object, kind: type) -> None
     assert control.description == "some input"
 
 
-def test_own_widgets_are_taken_as_they_are() -> None:
-    slider = ipywidgets.IntSlider(3, description="mine", continuous_update=True)
-    assert live(lambda n: str(n), n=slider).controls["n"] is slider
-    assert (slider.description, slider.continuous_update) == ("mine", True)
-
-
 def test_a_slider_tells_when_it_is_let_go_unless_asked_to_follow() -> None:
     assert not live(repeat, text="a", times=(1, 3)).controls["times"].continuous_update
     assert live(repeat, text="a", times=(1, 3), follow=True).controls["times"].continuous_update
-
-
-def test_a_value_between_two_steps_is_written_for_a_reader() -> None:
-    assert repr(live(lambda t: "", t=(0.1, 5.0, 0.1))) == "LiveCell(t=2.5)"
 
 
 def test_without_controls_or_with_an_unfit_one_it_says_what_to_give() -> None:

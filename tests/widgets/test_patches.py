@@ -1,29 +1,44 @@
-"""The patches of an image in Python: state, numbers, models of ours and of Hugging Face, what is refused."""
+"""The patches of an image: state, numbers and models of ours and of Hugging Face, in Python and on the page."""
 
-import html
-import json
+from __future__ import annotations
+
 import re
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page, expect
 
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, numbers, spoken
 from ttutor import assets
 from ttutor.inside import attention_rollout, capture
-from ttutor.variants.drawings import SHAPES, drawn_shapes
+from ttutor.variants.drawings import SHAPES
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig
 from ttutor.widgets import PatchesExplorer
-from ttutor.widgets.patches_input import MAX_WEIGHTS, thousandths
+from ttutor.widgets.patches import thousandths
 
 CONFIG = ViTConfig(
     image_size=12, patch_size=4, n_channels=3, n_classes=2, d_model=12, n_heads=3, n_layers=2, d_ff=16
 )  # fmt: skip
-HOSTILE = "</script><img src=x onerror=window.hacked=1>"
 
 
 def specimen() -> PatchesExplorer:
     """The figure as the gallery shows it."""
     return PatchesExplorer.recorded()
+
+
+def hostile() -> PatchesExplorer:
+    texts = {"probabilities": {HOSTILE[0]: 1.0}, "answer": HOSTILE[1], "note": HOSTILE[2]}
+    return PatchesExplorer(np.eye(4), 2, **texts)
+
+
+def extremes() -> list[PatchesExplorer]:
+    sizes = [((3, 2, 2), 2), ((3, 8, 64), 8), ((3, 64, 8), 8), ((1, 64, 64), 4)]
+    return [PatchesExplorer(np.random.default_rng(0).random(size), patch) for size, patch in sizes]
+
+
+TAP = ('.cell[data-place="20"]', "What patch 20 draws from")
 
 
 def vit(kind: type = ViT) -> torch.nn.Module:
@@ -39,13 +54,6 @@ def some_attention(layers: int = 2, tokens: int = 10) -> np.ndarray:
     return weights / weights.sum(-1, keepdims=True)
 
 
-def state_of(explorer: PatchesExplorer) -> dict:
-    return json.loads(html.unescape(re.search(r'data-state="([^"]*)"', explorer.to_html())[1]))
-
-
-# ---------------------------------------------------------------- numbers
-
-
 def test_pixels_are_kept_to_a_byte() -> None:
     image = np.random.default_rng(0).random((3, 6, 4))
     explorer = PatchesExplorer(image, 2)
@@ -55,26 +63,11 @@ def test_pixels_are_kept_to_a_byte() -> None:
     assert explorer.n_tokens == 7
 
 
-@pytest.mark.parametrize("make", [torch.tensor, np.array, list])
-def test_an_image_may_be_of_any_kind_of_table(make) -> None:
-    assert PatchesExplorer(make([[0.0, 1.0], [0.5, 0.25]]), 1).pixels == ["00ff", "8040"]
-
-
-def test_bytes_are_taken_as_bytes() -> None:
-    assert PatchesExplorer(torch.tensor([[0, 255], [17, 1]], dtype=torch.uint8), 2).pixels == ["00ff", "1101"]
-
-
 def test_thousandths_add_up_and_are_nearest() -> None:
     weights = some_attention(2, 33)
     kept = np.array(thousandths(weights, 33))
     assert (kept.sum(-1) == 1000).all()
     assert np.abs(kept / 1000 - weights).max() < 0.001
-
-
-def test_heads_are_averaged() -> None:
-    heads = np.stack([some_attention(), np.full((2, 10, 10), 0.1)], axis=1)
-    one = PatchesExplorer(np.zeros((6, 6)), 2, heads)
-    assert one.attention == PatchesExplorer(np.zeros((6, 6)), 2, heads.mean(1)).attention
 
 
 def test_rollout_is_ours_through_the_layers_that_are_chosen() -> None:
@@ -101,9 +94,6 @@ def test_another_patch_size_has_no_attention_and_keeps_the_place_inside() -> Non
     assert explorer.weights is not None
 
 
-# ---------------------------------------------------------------- recorded, and models
-
-
 @pytest.mark.parametrize("number", range(5))
 def test_what_was_recorded_is_shown_as_it_was_stored(number: int) -> None:
     record = assets.load("vit_recording")
@@ -116,18 +106,6 @@ def test_what_was_recorded_is_shown_as_it_was_stored(number: int) -> None:
     assert f"The model answers {best} (" in explorer.notes["source"]
     assert f"the right answer is {stored['class']}." in explorer.notes["source"]
     assert "python experiments/vit_recording.py" in explorer.notes["source"]
-
-
-def test_the_recorded_drawings_are_the_held_out_ones_and_one_answer_is_wrong() -> None:
-    record = assets.load("vit_recording")
-    images, classes = drawn_shapes(record["settings"]["n_held_out"], seed=999)
-    first = int((classes == 0).nonzero()[0])
-    assert PatchesExplorer(images[first], 4).pixels == record["images"][0]["pixels"]
-    answers = [SHAPES[int(np.argmax(one["probabilities"]))] for one in record["images"]]
-    rights = [one["class"] for one in record["images"]]
-    assert [a == b for a, b in zip(answers, rights, strict=True)] == [True] * 4 + [False]
-    assert min(record["accuracies"]) > 0.93
-    assert len(record["accuracies"]) == 3
 
 
 def test_neighbours_learnt_positions_that_are_alike() -> None:
@@ -199,17 +177,10 @@ def test_a_large_image_is_drawn_smaller_and_it_is_said() -> None:
         explorer.patch_size = 9
 
 
-# ---------------------------------------------------------------- what it refuses
-
-
-NAN = np.full((4, 4), np.nan)
-
-
 @pytest.mark.parametrize(
     ("image", "patch", "options", "message"),
     [
-        (NAN, 2, {}, "NaN or infinite"),
-        ([[0, 1], [0]], 1, {}, "rows of equal length"),
+        (np.full((4, 4), np.nan), 2, {}, "NaN or infinite"),
         ([], 1, {}, r"image has shape \(0,\)"),
         (np.zeros((4, 4, 3)), 2, {}, "put the channels first"),
         (np.zeros((2, 4, 4)), 2, {}, "with 1 or 3 channels"),
@@ -217,29 +188,21 @@ NAN = np.full((4, 4), np.nan)
         (np.zeros((4, 4)), 3, {}, "patch_size is 3, but has to divide both sides of an image of 4 x 4"),
         (np.zeros((4, 4)), 0, {}, "patch_size is 0"),
         (np.zeros((24, 24)), 1, {}, "would be 576; this figure draws up to 256"),
-        (np.zeros((10_000, 10_000)), 1, {}, "this figure draws up to 256"),
-        (np.zeros((97, 97)), 97, {}, None),
         (np.zeros((4, 4)), 2, {"attention": np.ones((2, 4, 4)) / 4}, r"expected \(layers, 5, 5\)"),
-        (np.zeros((4, 4)), 2, {"attention": np.ones((2, 5, 5))}, "add up to one"),
         (np.zeros((4, 4)), 2, {"attention": np.full((2, 5, 5), np.nan)}, "add up to one"),
         (np.zeros((4, 4)), 2, {"positions": 2 * np.ones((5, 5))}, "cosine similarities"),
-        (np.zeros((4, 4)), 2, {"probabilities": {"a": 2.0}}, "a number from 0 to 1"),
         (np.zeros((4, 4)), 2, {"probabilities": {"a": float("nan")}}, "a number from 0 to 1"),
+        (
+            np.zeros((56, 56)),
+            4,
+            {"attention": np.full((12, 197, 197), 1 / 197)},
+            "465,708 weights, more than the 30,000",
+        ),
     ],
 )
-@pytest.mark.filterwarnings("ignore:the image is larger")
-def test_bad_input_is_refused_with_a_reason(image, patch, options, message) -> None:
-    if message is None:
-        assert PatchesExplorer(image, patch, **options).step == 97
-        return
+def test_bad_input_is_refused_with_a_reason(image, patch: int, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PatchesExplorer(image, patch, **options)
-
-
-def test_too_much_attention_is_refused_with_what_to_do() -> None:
-    n = 197
-    with pytest.raises(ValueError, match=f"465,708 weights, more than the {MAX_WEIGHTS:,} .*with_image_size"):
-        PatchesExplorer(np.zeros((56, 56)), 4, np.full((12, n, n), 1 / n))
 
 
 @pytest.mark.parametrize(
@@ -268,9 +231,6 @@ def test_other_models_and_numbers_are_refused() -> None:
         PatchesExplorer.recorded(9)
 
 
-# ---------------------------------------------------------------- what is stored
-
-
 def test_the_fallback_has_the_picture_the_cost_and_the_largest_weights() -> None:
     explorer = specimen()
     text = explorer.fallback_html()
@@ -283,20 +243,162 @@ def test_the_fallback_has_the_picture_the_cost_and_the_largest_weights() -> None
     assert not re.search(r"https?://(?!www\.w3\.org)", explorer.to_html())
 
 
-def test_the_picture_is_a_png_of_the_pixels() -> None:
-    import base64
-    import io
-
-    import matplotlib.image
-
-    explorer = specimen()
-    data = re.search(r"base64,([^\"]+)", explorer.fallback_html())[1]
-    shown = matplotlib.image.imread(io.BytesIO(base64.b64decode(data)), format="png")
-    rows = np.array([list(bytes.fromhex(row)) for row in explorer.pixels])
-    np.testing.assert_allclose(shown, rows / 255, atol=1e-6)
+def patch(page: Page, place: int):
+    return page.locator(f'.cell[data-place="{place}"]')
 
 
-def test_names_are_never_markup() -> None:
-    explorer = PatchesExplorer(np.zeros((4, 4)), 2, probabilities={HOSTILE: 1.0}, answer=HOSTILE, note=HOSTILE)
-    assert HOSTILE not in explorer.to_html()
-    assert HOSTILE in state_of(explorer)["notes"]["source"]
+def tile(page: Page, place: int):
+    return page.locator(f'.tile[data-place="{place}"]')
+
+
+def side(page: Page) -> str:
+    return page.locator(".side").inner_text()
+
+
+def choose(page: Page, view: str) -> None:
+    page.get_by_label(view, exact=True).check()
+
+
+def colours(page: Page, selector: str) -> np.ndarray:
+    """The pixels that a canvas holds, as height, width and red, green, blue, alpha."""
+    width, height, data = page.locator(selector).first.evaluate(
+        """c => [c.width, c.height, [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]]"""
+    )
+    return np.array(data).reshape(height, width, 4)
+
+
+@in_browser
+@pytest.mark.parametrize("view", ["attention", "rollout", "position similarity"])
+def test_numbers_on_screen_are_pythons(show: Show, view: str) -> None:
+    made = specimen()
+    page = show(made)
+    choose(page, view)
+    made.view = {"position similarity": "positions"}.get(view, view)
+    for layer in (1, 2):
+        if view != "position similarity":
+            page.get_by_label("Layer", exact=True).press("Home" if layer == 1 else "End")
+            made.layer = layer
+        for place in (0, 15, 36):
+            tile(page, place).click()
+            made.selected = place
+            np.testing.assert_allclose(numbers(page, ".tile"), made.weights, atol=1e-6)
+            np.testing.assert_allclose(numbers(page, ".cell"), made.weights[1:], atol=1e-6)
+    order = np.argsort(-made.weights, kind="stable")[:8]
+    listed = page.locator(".side .number").all_inner_texts()
+    assert [text.replace("−", "-") for text in listed] == [f"{made.weights[i]:.3f}" for i in order]
+    assert page.locator(".side .token").all_inner_texts() == [f"patch {i}" if i else "CLS" for i in order]
+
+
+@in_browser
+@pytest.mark.parametrize("channels", [1, 3])
+def test_what_is_drawn_are_the_pixels_of_image_and_patch(show: Show, channels: int) -> None:
+    image = np.random.default_rng(0).random((channels, 4, 6))
+    page = show(PatchesExplorer(image, 2))
+    shown = np.rint(255 * np.broadcast_to(image, (3, 4, 6))).transpose(1, 2, 0)
+    np.testing.assert_array_equal(colours(page, ".picture canvas")[..., :3], shown)
+    np.testing.assert_array_equal(colours(page, '.tile[data-place="5"] canvas')[..., :3], shown[2:4, 2:4])
+    patch(page, 5).click()
+    np.testing.assert_allclose(
+        numbers(page, ".numbers span"), np.rint(255 * image)[:, 2:4, 2:4].ravel() / 255, atol=1e-6
+    )
+    assert f"2 × 2 × {channels} = {4 * channels} numbers" in side(page)
+
+
+@in_browser
+def test_every_patch_size_says_how_many_tokens_and_pairs(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    slider = page.get_by_label("Patch size")
+    slider.press("Home")
+    for size in (2, 3, 4, 6, 8, 12, 24):
+        made.patch_size = size
+        assert page.locator(".cell").count() == made.n_tokens - 1
+        assert page.locator(".tile").count() == made.n_tokens
+        row = page.locator(".cost li.on").inner_text()
+        assert f"{size} × {size}: {made.n_tokens} tokens" in row
+        assert f"{made.n_tokens**2:,}".replace(",", "\u202f") in row
+        if size != 4:
+            assert "The model reads patches of 4 × 4" in side(page)
+        slider.press("ArrowRight")
+    assert page.locator(".tile").count() == 2
+
+
+@in_browser
+def test_pointing_shows_a_patch_for_a_while_and_a_click_keeps_it(show: Show) -> None:
+    page = show(specimen())
+    assert "What CLS draws from through layers 1 to 2" in side(page)
+    assert "one reading of attention, not an explanation" in side(page)
+    patch(page, 15).hover()
+    assert "What patch 15 draws from" in side(page)
+    page.get_by_role("heading").hover()
+    assert "What CLS draws from" in side(page)
+    patch(page, 15).click()
+    page.get_by_role("heading").hover()
+    assert "What patch 15 draws from" in side(page)
+    assert "on" in tile(page, 15).get_attribute("class").split()
+
+
+@in_browser
+def test_the_selected_tile_is_scrolled_into_sight_and_pointing_scrolls_nothing(show: Show) -> None:
+    page = show(specimen(), width=360)
+    tile(page, 6).hover()
+    assert "What patch 6 draws from" in side(page)
+    assert page.locator(".strip").evaluate("e => e.scrollLeft") == 0
+    patch(page, 33).click()
+    outer, inner = page.locator(".strip").bounding_box(), tile(page, 33).bounding_box()
+    assert outer["x"] <= inner["x"]
+    assert inner["x"] + inner["width"] <= outer["x"] + outer["width"]
+
+
+@in_browser
+def test_each_grid_is_one_tab_stop_and_arrows_move_in_it(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("button", name="Reset").focus()
+    page.keyboard.press("Tab")
+    for key, place in [("ArrowRight", 2), ("ArrowDown", 8), ("End", 12), ("Control+End", 36), ("ArrowDown", 36)]:
+        page.keyboard.press(key)
+        expect(patch(page, place)).to_be_focused()
+    assert "What patch 36 draws from" in side(page)
+    page.keyboard.press("Tab")
+    expect(tile(page, 0)).to_be_focused()
+    page.keyboard.press("ArrowRight")
+    expect(tile(page, 1)).to_be_focused()
+    assert page.locator('[data-place][tabindex="0"]').count() == 2
+
+
+@in_browser
+def test_screen_readers_hear_places_weights_and_changes(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    expect(patch(page, 15)).to_have_attribute("aria-label", f"patch 15, row 3, column 3: {made.weights[15]:.3f}")
+    expect(tile(page, 0)).to_have_attribute("aria-label", f"CLS: {made.weights[0]:.3f}")
+    choose(page, "image")
+    expect(spoken(page)).to_have_text("image. CLS")
+    expect(patch(page, 15)).to_have_attribute("aria-label", "patch 15, row 3, column 3")
+    page.get_by_label("Patch size").press("ArrowRight")
+    expect(spoken(page)).to_have_text("17 tokens. CLS")
+
+
+@in_browser
+def test_without_a_model_there_is_nothing_to_choose(show: Show) -> None:
+    page = show(PatchesExplorer(np.eye(8), 4))
+    expect(page.get_by_label("rollout", exact=True)).to_have_count(0)
+    expect(page.get_by_label("Layer", exact=True)).to_be_hidden()
+    assert "No pixels: a learnt vector" in side(page)
+
+
+@in_browser
+def test_at_another_patch_size_the_views_of_the_model_are_off(show: Show) -> None:
+    page = show(specimen())
+    size, layer = page.get_by_label("Patch size"), page.get_by_label("Layer", exact=True)
+    size.press("ArrowRight")
+    assert "The model reads patches of 4 × 4: choose that size to see its attention." in side(page)
+    expect(page.get_by_label("image", exact=True)).to_be_checked()
+    for view in ("attention", "rollout", "position similarity"):
+        expect(page.get_by_label(view, exact=True)).to_be_disabled()
+    expect(layer).to_be_disabled()
+    size.press("ArrowLeft")
+    expect(page.get_by_label("rollout", exact=True)).to_be_checked()
+    expect(page.get_by_label("rollout", exact=True)).to_be_enabled()
+    expect(layer).to_be_enabled()
+    assert "What CLS draws from" in side(page)

@@ -1,27 +1,42 @@
-"""Sequential or parallel, in Python: what was measured from ttutor's modules, and the formulas held to it."""
+"""Sequential or parallel: what was measured on ttutor's modules, the formulas held to it, and the same on the page."""
 
-import html
-import json
+from __future__ import annotations
+
 import math
 import re
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page, expect
 
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, assert_fits, in_browser, press, slide, spoken, whole_text
 from ttutor.decoder import Decoder
 from ttutor.recurrence import RNNCell, linear_scan, unroll
 from ttutor.widgets import SequentialExplorer
-from ttutor.widgets.lanes import Lane, measure
-from ttutor.widgets.sequential import LONGEST, ROWS
+from ttutor.widgets.sequential import LONGEST, ROWS, Lane, measure
 
 SENTENCE = "the cat sat on the warm mat".split()
+
+
 SIZES = [(2, 1, 4), (2, 3, 8), (5, 2, 16), (8, 1, 16), (9, 2, 6), (17, 4, 4)]
 
 
 def specimen() -> SequentialExplorer:
     """The figure as the gallery shows it."""
     return SequentialExplorer(SENTENCE, n_layers=2, n_tokens=8, tick=1)
+
+
+def hostile() -> SequentialExplorer:
+    return SequentialExplorer(HOSTILE)
+
+
+def extremes() -> list[SequentialExplorer]:
+    return [SequentialExplorer([f"Donau{i}" for i in range(n)], n_layers=1) for n in (2, 20)]
+
+
+TAP = ("label:has-text('generating')", "Both need 16 ticks")
 
 
 def evaluate(formula: str, n_tokens: int, n_layers: int, d_model: int) -> int:
@@ -35,9 +50,6 @@ def facts(lane: Lane, generating: bool) -> list[int]:
     """In the order of the rows."""
     all_ = [lane.n_ticks, lane.at_once, lane.hops, lane.between_tokens, lane.multiply_adds, lane.kept]
     return all_ if generating else all_[:5]
-
-
-# ---------------------------------------------------------------- what is measured
 
 
 @pytest.mark.parametrize("generating", [False, True])
@@ -90,9 +102,6 @@ def test_the_price_turns_where_the_note_says() -> None:
     assert list(surplus.values()) == [-1, 0, 1, -1, 0, 1]
 
 
-# ---------------------------------------------------------------- use
-
-
 def test_the_sentence_is_repeated_or_cut() -> None:
     assert SequentialExplorer(SENTENCE).n_tokens == 7
     assert SequentialExplorer(["one"]).n_tokens == 2
@@ -106,28 +115,17 @@ def test_too_many_tokens_are_cut_and_it_is_said() -> None:
 
 
 @pytest.mark.parametrize(
-    ("tokens", "options", "error", "message"),
+    ("options", "message"),
     [
-        ("the cat", {}, TypeError, "not one string"),
-        ([], {}, ValueError, "tokens is empty"),
-        ([1, 2], {}, TypeError, "holds int"),
-        (SENTENCE, {"n_tokens": 1}, ValueError, "n_tokens has to be a whole number from 2 to 64, not 1"),
-        (SENTENCE, {"n_tokens": 10_000}, ValueError, "n_tokens"),
-        (SENTENCE, {"n_layers": 0}, ValueError, "n_layers has to be a whole number from 1 to 6"),
-        (SENTENCE, {"d_model": 0}, ValueError, "d_model"),
-        (SENTENCE, {"tick": -1}, ValueError, "tick"),
+        ({"n_tokens": 1}, "n_tokens has to be a whole number from 2 to 64, not 1"),
+        ({"n_layers": 0}, "n_layers has to be a whole number from 1 to 6"),
+        ({"d_model": 0}, "d_model"),
+        ({"tick": -1}, "tick"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason(tokens, options, error, message) -> None:
-    with pytest.raises(error, match=message):
-        SequentialExplorer(tokens, **options)
-
-
-def test_bad_input_is_refused_later_too() -> None:
-    made = specimen()
-    for name, value in [("n_tokens", 65), ("tick", -1), ("tokens", []), ("tokens", ["a"] * 65)]:
-        with pytest.raises(ValueError, match=name):
-            setattr(made, name, value)
+def test_bad_input_is_refused_with_a_reason(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        SequentialExplorer(SENTENCE, **options)
 
 
 def test_the_fallback_has_what_was_measured() -> None:
@@ -141,9 +139,99 @@ def test_the_fallback_has_what_was_measured() -> None:
     assert cells["Transformer, layer 1"] == ["1"] * 8
 
 
-def test_hostile_tokens_stay_text_and_the_state_comes_back() -> None:
-    made = SequentialExplorer(["<img src=x>", "</script>"])
-    assert "<img" not in made.to_html()
-    state = json.loads(html.unescape(re.search(r'data-state="([^"]*)"', made.to_html())[1]))
-    assert state["tokens"] == ["<img src=x>", "</script>"]
-    assert np.shape(state["rows"]) == (6, 5)
+def shown_ticks(page: Page, lane: int) -> list[int]:
+    """The tick of every cell of a lane, token by token and then layer by layer."""
+    return page.locator("svg").nth(lane).locator("rect").evaluate_all("all => all.map((e) => Number(e.dataset.due))")
+
+
+def lit(page: Page, lane: int, state: str = "now") -> list[int]:
+    """Which cells of a lane are lit, in the same order."""
+    cells = page.locator("svg").nth(lane).locator("rect")
+    return [
+        i
+        for i, name in enumerate(cells.evaluate_all("all => all.map((e) => e.getAttribute('class'))"))
+        if name == state
+    ]
+
+
+def shown_facts(page: Page) -> np.ndarray:
+    rows = page.locator("tr:has(td[data-value])")
+    return np.array(
+        rows.evaluate_all("all => all.map((r) => [...r.querySelectorAll('td')].map((c) => Number(c.dataset.value)))")
+    )
+
+
+@in_browser
+@pytest.mark.parametrize("generating", [False, True])
+@pytest.mark.parametrize(("n_tokens", "n_layers", "d_model"), [(2, 3, 7), (8, 2, 16), (9, 4, 64)])
+def test_ticks_and_costs_on_screen_are_measured(
+    show: Show, n_tokens: int, n_layers: int, d_model: int, generating: bool
+) -> None:
+    sizes = {"n_tokens": n_tokens, "n_layers": n_layers, "d_model": d_model}
+    page = show(SequentialExplorer(SENTENCE, **sizes, generating=generating, tick=1))
+    lanes = list(measure(*sizes.values(), generating).values())
+    for i, lane in enumerate(lanes):
+        assert shown_ticks(page, i) == lane.ticks.T.ravel().tolist()
+    assert shown_facts(page).tolist() == np.transpose([facts(lane, generating) for lane in lanes]).tolist()
+    scan = "(A linear recurrence could be computed as a scan, in"
+    assert (scan in whole_text(page)) is not generating
+
+
+@in_browser
+def test_one_token_a_tick_against_all_tokens_at_once(show: Show) -> None:
+    page = show(SequentialExplorer(SENTENCE, n_layers=1))
+    for tick in range(1, 8):
+        press(page, "Next")
+        assert lit(page, 0) == [tick - 1]
+        assert lit(page, 0, "done") == list(range(tick - 1))
+        assert lit(page, 1) == (list(range(7)) if tick == 1 else [])
+        assert lit(page, 1, "done") == ([] if tick == 1 else list(range(7)))
+    assert page.locator("b").all_inner_texts()[:2] == ["RNN: tick 7 of 7", "Transformer: tick 1 of 1"]
+    expect(page.get_by_role("button", name="Next")).to_have_attribute("aria-disabled", "true")
+    press(page, "Back")
+    assert lit(page, 0) == [5]
+    text = show(specimen()).locator("table").inner_text()
+    for written in ("T + L − 1", "8 + 2 − 1", "2 · T² · L · d", "2 · 8² · 2 · 16", "8 · 2 · 16²", "53\u202f248"):
+        assert written in text
+    page = show(SequentialExplorer(SENTENCE, tick=300))
+    assert page.locator("b").all_inner_texts()[:2] == ["RNN: tick 8 of 8", "Transformer: tick 2 of 2"]
+
+
+@in_browser
+@pytest.mark.parametrize("n_tokens", [2, 16, 64])
+def test_letters_stay_large_on_a_phone(show: Show, n_tokens: int) -> None:
+    # Small, and then as large as a reader can make it: to measure it so large at once would take ten seconds.
+    page = show(SequentialExplorer([f"Donau{i}" for i in range(n_tokens)], n_tokens=2, n_layers=1), width=360)
+    slide(page, "Layers L", "End")
+    slider = page.get_by_label("Tokens T")
+    slider.evaluate("(e, n) => { e.value = n; e.dispatchEvent(new Event('input', { bubbles: true })); }", n_tokens)
+    assert len(shown_ticks(page, 0)) == 6 * n_tokens
+    assert_fits(page, 360)
+    scale = "s => s.getBoundingClientRect().width / s.viewBox.baseVal.width"
+    assert page.locator("svg").first.evaluate(scale) * 12 >= 11
+
+
+@in_browser
+def test_generating_writes_the_words_one_by_one(show: Show) -> None:
+    page = show(SequentialExplorer(SENTENCE, n_layers=2, generating=True, tick=4))
+    words = page.locator("svg").nth(1).locator("text").all_text_contents()
+    assert words[:7] == ["the", "cat", "sat", "…", "…", "…", "…"]
+    assert lit(page, 0) == lit(page, 1) == [3]
+
+
+@in_browser
+def test_it_plays_to_the_end_and_stops(show: Show) -> None:
+    page = show(SequentialExplorer(["a", "b"], n_layers=1))
+    press(page, "Play")
+    expect(page.locator("b").first).to_have_text("RNN: tick 2 of 2")
+    expect(page.get_by_role("button", name="Play")).to_be_visible()
+
+
+@in_browser
+def test_keyboard_and_words(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("button", name="Next").press("Enter")
+    expect(spoken(page)).to_have_text("Tick 2. RNN: tick 2 of 9; Transformer: tick 2 of 2")
+    page.get_by_label("Tokens T").press("ArrowRight")
+    expect(spoken(page)).to_contain_text("the RNN after 10, one more for each token.")
+    expect(page.locator("svg").first).to_have_attribute("aria-label", "RNN: tick 0 of 10")

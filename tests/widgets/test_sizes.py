@@ -1,22 +1,23 @@
-"""The sizes explorer in Python: its formulas against ttutor's accounting, its state, its fallback and its refusals."""
+"""The sizes explorer: its formulas and every number on the page against ttutor's accounting; what it refuses."""
 
 from __future__ import annotations
 
-import html
-import json
 import re
 
 import pytest
+from playwright.sync_api import Page, expect
 
-from tests.widgets.test_attention import Table
+from tests.widgets.conftest import Show
+from tests.widgets.figure import Table, in_browser, slide, spoken
 from ttutor.transformer import TransformerConfig, account
+from ttutor.transformer.costs import crossover_length
 from ttutor.variants.bert import BERTConfig
 from ttutor.variants.gpt import GPTConfig
 from ttutor.variants.llama import LlamaConfig
 from ttutor.variants.t5 import T5Config
 from ttutor.variants.vit import ViTConfig
 from ttutor.widgets import SizesExplorer
-from ttutor.widgets.sizes import PRECISIONS, PRESETS
+from ttutor.widgets.sizes import PRECISIONS, PRESETS, VIEWS
 
 ODD = {
     "smallest": GPTConfig(vocab_size=1, d_model=1, n_heads=1, n_layers=1, d_ff=1, max_len=1),
@@ -30,12 +31,21 @@ ODD = {
     "one group, tied": LlamaConfig(vocab_size=11, d_model=12, n_heads=6, n_kv_heads=1, tie_embeddings=True),
     "other patches": ViTConfig(image_size=8, patch_size=4, n_classes=5, d_model=12, n_heads=3, dropout=0.1),
 }
+
+
 MODELS = {**{name: make() for name, make in PRESETS.items()}, **ODD}
 
 
 def specimen() -> SizesExplorer:
     """The figure as the gallery shows it."""
     return SizesExplorer("GPT-2 small", view="operations")
+
+
+def extremes() -> list[SizesExplorer]:
+    return [SizesExplorer("Llama 2 70B", view=view, n_tokens=100_000, batch=1000) for view in VIEWS]
+
+
+TAP = ("[role=option]:has-text('output projection')", "2 × B × T × d_model × V")
 
 
 def value_of(formula: str, names: dict[str, int]) -> int:
@@ -57,13 +67,6 @@ def by_formula(explorer: SizesExplorer) -> dict[str, dict[str, int]]:
 
 def without_zeros(numbers: dict[str, dict[str, int]]) -> dict[str, dict[str, int]]:
     return {view: {name: n for name, n in rows.items() if n} for view, rows in numbers.items()}
-
-
-def state_of(explorer: SizesExplorer) -> dict:
-    return json.loads(html.unescape(re.search(r'data-state="([^"]*)"', explorer.to_html())[1]))
-
-
-# ---------------------------------------------------------------- numbers
 
 
 @pytest.mark.parametrize("name", MODELS)
@@ -105,26 +108,12 @@ def test_published_sizes_are_found() -> None:
     assert "keys and values" not in SizesExplorer("BERT-base").numbers["running"]
 
 
-def test_models_of_one_form_share_its_formulas() -> None:
-    made = SizesExplorer("GPT-2 small")
-    assert {one["form"] for one in made.presets} == {"Transformer", "BERT", "GPT", "Llama", "ViT"} == set(made.forms)
-
-
-# ---------------------------------------------------------------- state
-
-
 def test_an_own_config_joins_the_published_ones() -> None:
     made = SizesExplorer(ODD["one group, tied"])
     assert made.presets[-1]["name"] == "your model"
     assert made.form == "Llama (tied)"
     assert len(made.presets) == len(PRESETS) + 1
     assert SizesExplorer(GPTConfig.gpt2()).presets == SizesExplorer("GPT-2 small").presets
-
-
-def test_a_page_starts_from_what_was_chosen() -> None:
-    state = state_of(SizesExplorer("LLaMA-7B", n_tokens=100, batch=4, precision="bf16", view="training", tiled=True))
-    assert (state["sizes"]["T"], state["sizes"]["B"]) == (100, 4)
-    assert [state[name] for name in ("form", "precision", "view", "tiled")] == ["Llama", "bf16", "training", True]
 
 
 def test_the_fallback_has_every_number_and_its_formula() -> None:
@@ -134,9 +123,6 @@ def test_the_fallback_has_every_number_and_its_formula() -> None:
     assert "18 × N × (2 × d_model" not in table.cells["td"]
     assert any(cell.startswith("3 × N × (2 × d_model × (h + h_kv)") for cell in table.cells["td"])
     assert "parameters: 63,082,496 parameters" in table.cells["th"]
-
-
-# ---------------------------------------------------------------- what it refuses
 
 
 @pytest.mark.parametrize(
@@ -175,3 +161,136 @@ def test_bad_sizes_are_refused_later_too(changes, message) -> None:
         made.sizes = {**made.sizes, **changes}
     with pytest.raises(ValueError, match="form has to be one of"):
         made.form = "T5"
+
+
+CARDS = {
+    "parameters": "Parameters", "operations": "One forward pass",
+    "running": "Memory to run", "training": "Memory to train",
+}  # fmt: skip
+
+
+def view(page: Page, name: str) -> None:
+    page.get_by_role("radio", name=re.compile(CARDS[name])).check()
+
+
+def shown(page: Page) -> dict[str, dict[str, int]]:
+    """Every row of every view, exactly."""
+    found = {}
+    for one in VIEWS:
+        view(page, one)
+        rows = (
+            page.get_by_role("option")
+            .filter(has=page.locator(".token"))
+            .evaluate_all("all => all.map((li) => [li.querySelector('.token').textContent, li.dataset.value])")
+        )
+        found[one] = {name.removesuffix(" · T²"): int(value) for name, value in rows}
+    return found
+
+
+def model(page: Page):
+    return page.get_by_label("Model", exact=True)
+
+
+def slid(page: Page, label: str) -> str:
+    return page.get_by_role("slider", name=label, exact=True).get_attribute("aria-valuetext").replace("\u202f", "")
+
+
+@in_browser
+def test_numbers_of_every_published_model_are_pythons(show: Show) -> None:
+    page = show(specimen())
+    for name in PRESETS:
+        model(page).select_option(name)
+        assert without_zeros(shown(page)) == without_zeros(SizesExplorer(name).numbers), name
+
+
+@in_browser
+def test_numbers_of_odd_models_are_pythons(show: Show) -> None:
+    for name, config in ODD.items():
+        made = SizesExplorer(config, n_tokens=7, batch=3, precision="bf16", tiled=True)
+        assert without_zeros(shown(show(made))) == without_zeros(made.numbers), name
+
+
+@in_browser
+def test_precision_and_tiling_change_the_memory_and_changes_are_spoken(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    slide(page, "batch B", "ArrowRight")
+    expect(spoken(page)).to_have_text("batch B 2. One forward pass: 583\u00a0GFLOP")
+    slide(page, "batch B", "ArrowLeft")
+    view(page, "training")
+    page.get_by_label("tiled attention").check()
+    for precision in PRECISIONS:
+        page.get_by_role("radio", name=precision).check()
+        made.precision, made.tiled = precision, True
+        assert without_zeros(shown(page)) == without_zeros(made.numbers)
+    assert "nobody trains in int8" in page.locator(".tt-note").inner_text()
+    kv_heads = page.get_by_role("slider", name="key/value heads h_kv")
+    expect(kv_heads).to_be_hidden()
+    model(page).select_option("Llama 2 70B")
+    expect(kv_heads).to_be_visible()
+
+
+@in_browser
+@pytest.mark.parametrize("preset", ["Transformer base (2017)", "Llama 3 8B", "ViT-B/16"])
+@pytest.mark.parametrize("key", ["Home", "End"])
+def test_at_the_ends_of_all_sliders_numbers_are_pythons(show: Show, preset: str, key: str) -> None:
+    made = SizesExplorer(preset, precision="bf16")
+    page = show(made)
+    symbols = {
+        "d_model": "d_model", "heads h": "h", "key/value heads h_kv": "h_kv", "d_ff": "d_ff", "layers N": "N",
+        "vocabulary V": "V", "length T": "T", "batch B": "B",
+    }  # fmt: skip
+    there = [label for label in symbols if page.get_by_role("slider", name=label, exact=True).is_visible()]
+    slid_to = {}
+    for label in there:
+        slide(page, label, key)
+    for label in there:
+        slid_to[symbols[label]] = int(slid(page, label))
+    sizes = {**made.sizes, **slid_to}
+    sizes["h_kv"] = slid_to.get("h_kv", sizes["h"])
+    made.sizes = {**sizes, "d_head": sizes["d_model"] // sizes["h"]}
+    assert without_zeros(shown(page)) == without_zeros(made.numbers)
+
+
+@in_browser
+def test_the_formula_of_a_row_has_the_numbers_put_in(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("option").filter(has_text="feed-forward").hover()
+    lines = [line.replace("\u202f", "") for line in page.locator(".made").all_inner_texts()]
+    count = specimen().numbers["operations"]["feed-forward"]
+    assert lines == ["N × B × T × 4 × d_model × d_ff", "= 12 × 1 × 1024 × 4 × 768 × 3072", f"= {count}"]
+    assert "39.8" in page.locator(".formula").inner_text()
+
+
+@in_browser
+def test_the_length_that_words_name_is_that_of_the_layers_matrices(show: Show) -> None:
+    said = show(specimen()).locator(".tt-note").inner_text()
+    at = int(re.search(r"From about ([\d\u202f]+) tokens", said)[1].replace("\u202f", ""))
+    assert at == round(crossover_length(d_model=768, n_heads=12, d_head=64, d_ff=3072))
+    for n_tokens, is_over in ((at - 1, False), (at + 1, True)):
+        costs = SizesExplorer("GPT-2 small", n_tokens=n_tokens).numbers["operations"]
+        assert (costs["scores and blend"] > costs["attention projections"] + costs["feed-forward"]) == is_over
+
+
+@in_browser
+def test_a_text_longer_than_its_positions_is_pointed_out(show: Show) -> None:
+    page = show(specimen())
+    assert "too few" not in page.locator(".tt-note").inner_text()
+    slide(page, "length T", "End")
+    assert "too few rows for this length" in page.locator(".tt-note").inner_text()
+    assert "From about 4\u202f608 tokens on" in page.locator(".tt-note").inner_text()
+    model(page).select_option("LLaMA-7B")
+    slide(page, "length T", "End")
+    assert "too few" not in page.locator(".tt-note").inner_text()
+
+
+@in_browser
+def test_sizes_stay_possible_while_one_is_changed(show: Show) -> None:
+    page = show(SizesExplorer("Llama 3 8B"))
+    slide(page, "d_model", "ArrowLeft")
+    assert [slid(page, label) for label in ("d_model", "heads h", "key/value heads h_kv", "d_ff")] == [
+        "3072", "24", "6", "10752",
+    ]  # fmt: skip
+    assert page.locator("select option:checked").inner_text() == "other sizes"
+    slide(page, "heads h", "Home")
+    assert [slid(page, label) for label in ("heads h", "key/value heads h_kv")] == ["1", "1"]

@@ -1,11 +1,16 @@
-"""Softmax and scale, in Python: the draws, what they measure, and what is refused."""
+"""Softmax and scale: the draws and what they measure, in Python and on the page; what is refused."""
+
+from __future__ import annotations
 
 import math
 
 import numpy as np
 import pytest
 import torch
+from playwright.sync_api import Page, expect
 
+from tests.widgets.conftest import Show
+from tests.widgets.figure import in_browser, numbers, press, slide, spoken, whole_text
 from ttutor.widgets import SoftmaxScaleExplorer
 from ttutor.widgets.softmax_scale import DEAD, N_KEYS, WIDTHS, measure, normal_numbers, running_products, weigh
 
@@ -15,7 +20,11 @@ def specimen() -> SoftmaxScaleExplorer:
     return SoftmaxScaleExplorer(width=64)
 
 
-# ---------------------------------------------------------------- draws
+def extremes() -> list[SoftmaxScaleExplorer]:
+    return [SoftmaxScaleExplorer(width=1024, n_keys=64, draw=3), SoftmaxScaleExplorer(width=1, n_keys=4)]
+
+
+TAP = ("label:has-text('divide by √d_head')", "q·k / 8.00")
 
 
 def mulberry(seed: int) -> float:
@@ -50,9 +59,6 @@ def test_raw_scores_spread_as_the_root_of_the_width() -> None:
 def test_a_wider_head_adds_to_the_same_products() -> None:
     numbers = normal_numbers(3, 1024 * 65).reshape(1024, 65)
     np.testing.assert_allclose(running_products(3)[2], numbers[:4, 0] @ numbers[:4, 1:])
-
-
-# ---------------------------------------------------------------- what is measured
 
 
 def test_entropy_and_gradient_are_the_definitions() -> None:
@@ -91,12 +97,6 @@ def test_the_lesson_of_the_lines(n_keys: int) -> None:
     assert lines["gradient"][0][-1] < 0.4 * lines["gradient"][1][-1]
 
 
-def test_among_many_keys_the_mean_gradient_first_grows() -> None:
-    raw, scaled = specimen().curves["64"]["gradient"]
-    assert max(raw) > 1.4 * raw[0]
-    assert max(scaled) < 1.1 * scaled[0]
-
-
 def test_the_lines_are_means_of_single_draws() -> None:
     found = [SoftmaxScaleExplorer(width=64, draw=draw) for draw in range(3)]
     assert found[0].gradient != found[1].gradient
@@ -104,9 +104,6 @@ def test_the_lines_are_means_of_single_draws() -> None:
     gradient = measure(weights)["gradient"]
     assert specimen().curves["16"]["gradient"][0][6] == pytest.approx(gradient.mean(), abs=6e-4)
     assert specimen().curves["16"]["dead"][0][6] == pytest.approx((gradient < DEAD).mean(), abs=6e-4)
-
-
-# ---------------------------------------------------------------- what is refused, what is stored
 
 
 @pytest.mark.parametrize(
@@ -134,3 +131,82 @@ def test_the_fallback_is_the_table_of_the_lines() -> None:
     assert f"<td>{made.curves['16']['entropy'][0][6]:.2f}</td>" in table
     assert "log₂ 16 = 4 bits" in table
     assert repr(made) == "SoftmaxScaleExplorer(width 64, 16 keys, not scaled, temperature 1.0, draw 0)"
+
+
+def assert_pythons(page: Page, made: SoftmaxScaleExplorer) -> None:
+    """What the figure draws and says is what Python computes."""
+    np.testing.assert_allclose(numbers(page, "circle"), made.scores, atol=1e-6)
+    np.testing.assert_allclose(numbers(page, "rect"), made.weights, atol=1e-6)
+    text = whole_text(page)
+    assert f"Standard deviation {made.scores.std():.2f};" in text
+    assert f"{abs(made.entropy):.2f} of {np.log2(made.n_keys):.2f} bits" in text
+    assert f"{made.gradient:.4f}" in text
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "options",
+    [
+        {},
+        {"width": 1, "n_keys": 4},
+        {"width": 1024, "n_keys": 64, "draw": 5},
+        {"width": 256, "scaled": True, "draw": 1_048_575},
+        {"width": 1024, "n_keys": 4, "temperature": 0.25, "draw": 2},
+        {"width": 8, "temperature": 1000.0, "n_keys": 32},
+    ],
+    ids=str,
+)
+def test_numbers_on_screen_are_pythons(show: Show, options: dict) -> None:
+    made = SoftmaxScaleExplorer(**options)
+    assert_pythons(show(made), made)
+
+
+@in_browser
+def test_sliders_switches_and_another_draw(show: Show) -> None:
+    page, made = show(SoftmaxScaleExplorer()), SoftmaxScaleExplorer()
+    for label, key, trait, value in [
+        ("Width d_head", "Home", "width", 1), ("Width d_head", "End", "width", 1024),
+        ("Width d_head", "ArrowLeft", "width", 512), ("Keys", "Home", "n_keys", 4), ("Keys", "ArrowRight", "n_keys", 8),
+        ("Temperature", "Home", "temperature", 0.25), ("Temperature", "End", "temperature", 32.0),
+    ]:  # fmt: skip
+        slide(page, label, key)
+        setattr(made, trait, value)
+        assert_pythons(page, made)
+    page.get_by_label("divide by √d_head").check()
+    press(page, "Another draw", 2)
+    made.scaled, made.draw = True, 2
+    assert_pythons(page, made)
+
+
+@in_browser
+def test_the_chart_shows_the_means_and_this_draw(show: Show) -> None:
+    for quantity in ("entropy", "gradient", "dead"):
+        made = SoftmaxScaleExplorer(width=64, n_keys=64, quantity=quantity)
+        page = show(made)
+        chart = page.get_by_role("slider", name="Averages by width")
+        chart.press("End")
+        raw, scaled = made.curves["64"][quantity]
+        words = chart.get_attribute("aria-valuetext")
+        assert "width d_head 1024" in words
+        assert f"not scaled: {raw[-1]:.2f}, scaled: {scaled[-1]:.2f}" in words
+        assert chart.locator("circle").count() == 23
+
+
+@in_browser
+def test_a_dead_gradient_says_so(show: Show) -> None:
+    made = SoftmaxScaleExplorer(width=64)
+    assert made.gradient < 0.01
+    page = show(made)
+    assert ": dead" in page.locator(".tt-bars").inner_text()
+    page.get_by_label("divide by √d_head").check()
+    assert ": dead" not in page.locator(".tt-bars").inner_text()
+
+
+@in_browser
+def test_screen_readers_hear_what_changed(show: Show) -> None:
+    page = show(SoftmaxScaleExplorer())
+    page.get_by_label("Width d_head").press("End")
+    heard = spoken(page).inner_text()
+    assert "expected √1024 / 1.00 = 32.00" in heard
+    assert "entropy" in heard
+    expect(page.get_by_role("img", name="Scores as dots, weights as bars")).to_be_visible()

@@ -47,14 +47,3 @@ def test_the_page_weight_stays_within_its_budget() -> None:
 
 def test_the_script_may_stand_inside_a_page() -> None:
     assert "</" not in static.static_script()
-
-
-def test_one_explorer_can_be_had_alone() -> None:
-    assert static.static_script(["attention"]).count("Attention map") >= 1
-    with pytest.raises(ValueError, match="no explorer 'nothing'; there are attention"):
-        static.static_script(["nothing"])
-
-
-def test_wrong_arguments_print_the_usage(capsys) -> None:
-    assert static.main([]) == 2
-    assert "usage:" in capsys.readouterr().err

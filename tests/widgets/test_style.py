@@ -51,11 +51,6 @@ def test_outlines_stand_out_from_the_page(name: str) -> None:
     assert contrast(OUTLINES_DARK[name], DARK_PAGE) >= 3
 
 
-def test_text_on_full_weight_is_readable() -> None:
-    assert contrast(PALETTE["weights"], LIGHT_TEXT) >= 4.5
-    assert contrast(PALETTE_DARK["weights"], DARK_TEXT) >= 4.5
-
-
 @pytest.mark.parametrize("page", [PAGE, PAGE_DARK], ids=["light", "dark"])
 @pytest.mark.parametrize("ground", ["page", "surface"])
 @pytest.mark.parametrize("ink", ["text", "muted", "link"])

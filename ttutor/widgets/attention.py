@@ -40,10 +40,6 @@ class AttentionExplorer(Explorer):
     More than 48 queries or keys are cut to the first 48, with a warning and a label: weights are then shared among the
     keys shown.
 
-    Raises:
-        TypeError: when tokens are not text, or the mask is not bool.
-        ValueError: when sizes do not fit together or a score is NaN.
-
     >>> explorer = AttentionExplorer(["I", "sleep"], [[2.0, 0.0], [1.0, 1.0]], causal=True)
     >>> explorer
     AttentionExplorer(2 queries, 2 keys, temperature 1.0, causal)
@@ -131,9 +127,6 @@ class AttentionExplorer(Explorer):
             model, text, tokenizer, part, target: as for `ttutor.widgets.from_model.recorded_attention`.
             layer, head: which of them, from the first (0, 1, ...) or from the last (-1, -2, ...).
             options: as for the class.
-
-        Raises:
-            IndexError: there is no such layer or head.
         """
         from ttutor.widgets.from_model import log_weights, recorded_attention
 

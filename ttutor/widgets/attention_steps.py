@@ -12,9 +12,42 @@ from einops import einsum
 from ttutor.attention import attention_weights, scaled_dot_product_attention
 from ttutor.masks import causal_mask
 from ttutor.multihead import AttentionHead
-from ttutor.widgets.attention_lesson import LESSON
-from ttutor.widgets.base import Explorer, number_array, rounded_array, token_list
+from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list
 
+LESSON: dict[str, Any] = {
+    "steps": [  # name, title, what to see, formulas, matrices that it makes (each with one to show below)
+        ["embed", "Vectors", "Each token is one row of d_model numbers. All the rest is made from these rows.",
+         ["X"], [["X"]]],
+        ["project", "Three views", "Three matrices turn each row into what it asks, how it is found and what it gives.",
+         ["Q = X W_Q^T", "K = X W_K^T", "V = X W_V^T"], [["Q", "W_Q"], ["K", "W_K"], ["V", "W_V"]]],
+        ["scores", "Compare", "Every query meets every key: one dot product a pair. Queries are rows, keys columns.",
+         ["Q K^T"], [["QK"]]],
+        ["scale", "Scale", "A dot product sums d_head terms: the more, the wider it spreads. Dividing undoes it.",
+         ["S = Q K^T / √d_head"], [["S"]]],
+        ["mask", "Mask", "No query may look at a later key: those scores become −∞.",
+         ["S_masked : S_ij → −∞ if j > i"], [["M"]]],
+        ["softmax", "Softmax", "Each row of scores becomes shares: none is negative, and a row sums to 1.",
+         ["A = softmax( S )"], [["A"]]],
+        ["blend", "Blend", "Each token receives the blend of all values, each with its weight: the output of the head.",
+         ["A V"], [["AV"]]],
+    ],
+    "hint": "Point at, tap or move to a number for the sum that made it.",
+    "parts": {  # what one number is called, rows, columns, colour, symbol
+        "X": ["embedding", "tokens", "d_model"],
+        "W_Q": ["projection", "d_head", "d_model", "query"],
+        "W_K": ["projection", "d_head", "d_model", "key"],
+        "W_V": ["projection", "d_value", "d_model", "value"],
+        "Q": ["query", "tokens", "d_head", "query"],
+        "K": ["key", "tokens", "d_head", "key"],
+        "V": ["value", "tokens", "d_value", "value"],
+        "QK": ["dot product", "queries", "keys", "", "Q K^T"],
+        "S": ["score", "queries", "keys"],
+        "M": ["masked score", "queries", "keys", "", "S_masked"],
+        "A": ["weight", "queries", "keys", "weights"],
+        "AV": ["context", "tokens", "d_value", "value", "A V"],
+    },
+}  # fmt: skip
+"""What the figure and its table both say; in a formula ``_`` lowers and ``^T`` transposes."""
 MAX_TOKENS = 8
 MAX_D_MODEL = 16
 MAX_D_HEAD = 8
@@ -42,10 +75,6 @@ class AttentionStepsExplorer(Explorer):
 
     Everything is rounded to three decimals and has to lie between -10 and 10; ``d_model`` is at most 16, ``d_head`` and
     ``d_value`` at most 8, so that every sum can be written out.
-
-    Raises:
-        TypeError: when tokens are not text.
-        ValueError: when sizes do not fit together or are too large, or a number is NaN or out of range.
 
     >>> explorer = AttentionStepsExplorer("I love ML !".split())
     >>> explorer
@@ -124,9 +153,6 @@ class AttentionStepsExplorer(Explorer):
             x: ``tokens d_model``, or a batch of one.
             tokens: the sentence.
             options: as for the class.
-
-        Raises:
-            ValueError: when the head's projections have a bias.
         """
         projections = (head.to_query, head.to_key, head.to_value)
         if any(one.bias is not None for one in projections):
@@ -173,13 +199,8 @@ class AttentionStepsExplorer(Explorer):
     def _fallback_table(self, name: str, table: np.ndarray) -> str:
         kind, _, across, *_ = self.lesson["parts"][name]
         columns = self.tokens if across == "keys" else [str(i) for i in range(table.shape[1])]
-        head = "".join(f'<th scope="col">{html.escape(label)}</th>' for label in columns)
-        rows = []
-        for token, line in zip(self.tokens, table, strict=True):
-            cells = "".join(f"<td>{_written(one)}</td>" for one in line)
-            rows.append(f'<tr><th scope="row">{html.escape(token)}</th>{cells}</tr>')
-        caption = f"<caption>{name}: {kind}, tokens × {across}</caption>"
-        return f"<table>{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        rows = [[token, *map(_written, line)] for token, line in zip(self.tokens, table, strict=True)]
+        return table_html(f"{name}: {kind}, tokens × {across}", ["", *columns], rows)
 
     @t.validate("tokens")
     def _check_tokens(self, proposal: dict) -> list[str]:

@@ -8,7 +8,7 @@ ES module over it; where scripts are off, on GitHub and in print the fallback is
 import html
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -111,13 +111,26 @@ class Explorer(anywidget.AnyWidget):
         return {**data, "text/plain": repr(self), "text/html": self.to_html()}, metadata
 
 
-def token_list(name: str, tokens: Any) -> list[str]:
-    """Tokens as plain text.
+def table_html(caption: str, heads: Iterable[str], rows: Iterable[Sequence]) -> str:
+    """A table for readers without scripts: each row is its name and its cells. All texts are escaped.
 
-    Raises:
-        TypeError: when they are one string, or not text.
-        ValueError: when there are none.
+    >>> table_html("Weights", ["", "cat"], [["the", 0.25]])[:55]
+    '<table><caption>Weights</caption><thead><tr><td></td><th'
     """
+
+    def cell(content: object) -> str:
+        return f"<td>{html.escape(str(content))}</td>"
+
+    head = "".join(f'<th scope="col">{html.escape(text)}</th>' if text else "<td></td>" for text in heads)
+    body = "".join(
+        f'<tr><th scope="row">{html.escape(str(name))}</th>{"".join(map(cell, cells))}</tr>' for name, *cells in rows
+    )
+    top = f"<caption>{html.escape(caption)}</caption><thead><tr>{head}</tr></thead>"
+    return f"<table>{top}<tbody>{body}</tbody></table>"
+
+
+def token_list(name: str, tokens: Any) -> list[str]:
+    """Tokens as plain text."""
     if isinstance(tokens, str):
         raise TypeError(f"{name} has to be a list of tokens, not one string; for words write {name}=text.split()")
     listed = list(tokens)
@@ -130,11 +143,7 @@ def token_list(name: str, tokens: Any) -> list[str]:
 
 
 def number_array(name: str, values: Any) -> np.ndarray:
-    """Anything table-like (a tensor, an array, nested lists) as float64.
-
-    Raises:
-        ValueError: when rows differ in length, or something is not a number.
-    """
+    """Anything table-like (a tensor, an array, nested lists) as float64."""
     try:
         return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
     except (TypeError, ValueError) as error:
@@ -155,9 +164,6 @@ def rounded_array(name: str, values: Any, shape: Sequence[int | None], decimals:
         shape: the size of each axis; None for any size above 0.
         decimals: digits after the point that are kept.
         axes: the axes' names in words, for messages.
-
-    Raises:
-        ValueError: when rows differ in length, the size is another, or a number is NaN or infinite.
 
     >>> rounded_array("widths", [1.23456, -0.0001], (2,), 2, axes="layers")
     [1.23, 0.0]
@@ -188,11 +194,7 @@ def _rounded(values: Any, decimals: int) -> Any:
 
 
 def positive(name: str, value: float | int) -> float | int:
-    """A finite number above zero.
-
-    Raises:
-        ValueError: when it is not.
-    """
+    """A finite number above zero."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} has to be a finite number above 0, not {value}")
     return value

@@ -1,15 +1,374 @@
-"""The Transformer's one picture: the whole, an encoder layer, a decoder layer, and the inside of an attention."""
+"""The Transformer's one picture: the whole, an encoder layer, a decoder layer, and the inside of an attention.
+
+The parts name places in a model. Shapes are measured there by hooks, and compared with the axes that a part says;
+parameters are counted. A model on the device ``meta`` has shapes and no numbers, so the base model takes no memory.
+"""
 
 import html
-from typing import Any
+import re
+from collections.abc import Iterator
+from functools import cache
+from typing import Any, NamedTuple
 
+import torch
 import traitlets as t
 
+from ttutor.attention import attention_weights
+from ttutor.evaluating import evaluating
+from ttutor.inside import capture
+from ttutor.shapes import check_shapes
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.widgets.base import Explorer
-from ttutor.widgets.block_measure import axis_sizes, build, count_parameters, measure_shapes
-from ttutor.widgets.block_parts import LEVELS, PARTS, STEPS
-from ttutor.widgets.block_words import kinds
+
+
+class Part(NamedTuple):
+    """One part of the picture.
+
+    Attributes:
+        kind: a key of `kinds`.
+        axes: the names of its output's axes.
+        site: the intermediate of `ttutor.inside.capture` that it is measured at; a pair where post-norm and pre-norm
+            differ.
+        owner: the module whose parameters are its own; empty when it has none.
+    """
+
+    kind: str
+    axes: str
+    site: str | tuple[str, str]
+    owner: str = ""
+
+
+class Step(NamedTuple):
+    """One step of a forward pass: its title, the parts that work, and what comes out: a word and the part it is of."""
+
+    title: str
+    lit: tuple[str, ...]
+    shapes: tuple[tuple[str, str], ...]
+
+
+ATTENTIONS = {
+    "encoder.self_attention": ("source", "source"),
+    "decoder.self_attention": ("target", "target"),
+    "decoder.cross_attention": ("target", "source"),
+}
+"""Each attention, with the sequence that its queries stand for and the one that its keys do."""
+LEVELS = {
+    "full": (
+        "full architecture",
+        "Follow the thick line: the encoder's output goes into the middle of every decoder layer. Point at any part.",
+    ),
+    "encoder": (
+        "encoder block",
+        "Follow the lines on the left: the stream passes each sublayer, which only adds to it. Point at any part.",
+    ),
+    "decoder": (
+        "decoder block",
+        "In the middle sublayer, look where the queries (Q) come from, and where the keys and values (K, V) do.",
+    ),
+    "encoder.self_attention": (
+        "inside the encoder's self-attention",
+        "Look where the shape gets a fourth axis, heads, and where it loses it again.",
+    ),
+    "decoder.self_attention": (
+        "inside the decoder's masked self-attention",
+        "Look at the weights: what is crossed out would be a look ahead.",
+    ),
+    "decoder.cross_attention": (
+        "inside the decoder's cross-attention",
+        "Look at the weights, where the two lengths meet: a row for each target token, a column for each source token.",
+    ),
+}
+"""The levels of the picture: each one's name, and what to look at."""
+_SUBLAYERS = {
+    "encoder": (("self_attention", "around_attention", "attend"), ("feed_forward", "around_feed_forward", "feed")),
+    "decoder": (
+        ("self_attention", "around_self_attention", "masked"),
+        ("cross_attention", "around_cross_attention", "cross"),
+        ("feed_forward", "around_feed_forward", "feed"),
+    ),
+}
+
+
+def _ends(side: str) -> Iterator[tuple[str, Part]]:
+    """What stands below a stack: ids, embedding, positions and their sum."""
+    below, ids, stream = f"{side}_embeddings", f"batch {side}", f"batch {side} d_model"
+    yield f"{side}_ids", Part(f"{side}_ids", ids, f"{below}.input")
+    yield f"{side}_embedding", Part(f"{side}_embedding", stream, f"{below}.token", f"{below}.token")
+    yield f"{side}_positions", Part("positions", stream, f"{below}.position", f"{below}.position")
+    yield f"{side}_add", Part("embedded", stream, below)
+
+
+def _stack(side: str, sequence: str) -> Iterator[tuple[str, Part]]:
+    """A stack, and the parts of its first layer in the order of computing."""
+    layer, stream = f"{side}.layers.0", f"batch {sequence} d_model"
+    yield side, Part(side, stream, side, side)
+    yield f"{side}.input", Part("stream", stream, f"{layer}.input")
+    for i, (name, around, kind) in enumerate(_SUBLAYERS[side], 1):
+        wrap, own = f"{layer}.{around}", f"{layer}.{name}"
+        yield f"{side}.{name}", Part(kind, stream, own, own)
+        if name == "feed_forward":
+            wide = f"batch {sequence} d_ff"
+            yield f"{side}.widen", Part("widen", wide, f"{own}.widen", f"{own}.widen")
+            yield f"{side}.activation", Part("activation", wide, f"{own}.narrow.input")
+            yield f"{side}.narrow", Part("narrow", stream, f"{own}.narrow", f"{own}.narrow")
+        yield f"{side}.skip_{i}", Part("skip", stream, f"{wrap}.input")
+        yield f"{side}.add_{i}", Part("add", stream, (f"{wrap}.norm.input", wrap))
+        yield f"{side}.norm_{i}", Part("norm", stream, f"{wrap}.norm", f"{wrap}.norm")
+    yield f"{side}.output", Part("output", stream, layer)
+    yield f"{side}.final_norm", Part("final_norm", stream, f"{side}.final_norm", f"{side}.final_norm")
+
+
+def _all_parts() -> Iterator[tuple[str, Part]]:
+    yield from _ends("source")
+    yield from _stack("encoder", "source")
+    yield "memory", Part("memory", "batch source d_model", "encoder")
+    yield "arrow", Part("arrow", "batch source d_model", "decoder.layers.0.cross_attention.to_key.input")
+    yield from _ends("target")
+    yield from _stack("decoder", "target")
+    yield "logits", Part("logits", "batch target vocab_size", "to_logits", "to_logits")
+    yield "softmax", Part("softmax", "batch target vocab_size", "softmax")
+    for attention, (queries, keys) in ATTENTIONS.items():
+        yield from _inside(attention, queries, keys)
+
+
+def _inside(attention: str, queries: str, keys: str) -> Iterator[tuple[str, Part]]:
+    """The parts of one attention."""
+    side, module = attention.split(".")
+    site = f"{side}.layers.0.{module}"
+    is_cross = queries != keys
+    yield (
+        f"{attention}.q_input",
+        Part("queries_from" if is_cross else "all_from", f"batch {queries} d_model", f"{site}.input"),
+    )
+    if is_cross:
+        yield f"{attention}.k_input", Part("memory", f"batch {keys} d_model", f"{site}.to_key.input")
+    for tokens, name, letter in ((keys, "value", "v"), (keys, "key", "k"), (queries, "query", "q")):
+        projection = f"{site}.to_{name}"
+        yield f"{attention}.to_{name}", Part(f"to_{name}", f"batch {tokens} d_model", projection, projection)
+        yield f"{attention}.{letter}", Part(letter, f"batch heads {tokens} d_head", f"{site}.{letter}")
+    weights = "masked_weights" if module == "self_attention" and side == "decoder" else "weights"
+    yield f"{attention}.weights", Part(weights, f"batch heads {queries} {keys}", f"{site}.weights")
+    yield f"{attention}.context", Part("context", f"batch heads {queries} d_head", f"{site}.context")
+    yield f"{attention}.merged", Part("merged", f"batch {queries} d_model", f"{site}.to_output.input")
+    yield (
+        f"{attention}.to_output",
+        Part("to_output", f"batch {queries} d_model", f"{site}.to_output", f"{site}.to_output"),
+    )
+
+
+PARTS: dict[str, Part] = dict(_all_parts())
+"""All parts, in the order of computing."""
+_ENCODER = ("encoder", "encoder.self_attention", "encoder.feed_forward", "memory")
+STEPS = (
+    Step("Text becomes ids", ("source_ids", "target_ids"), (("source", "source_ids"), ("target", "target_ids"))),
+    Step(
+        "Ids become vectors: embedding × √d_model + positions",
+        tuple(f"{side}_{what}" for side in ("source", "target") for what in ("embedding", "positions", "add")),
+        (("source", "source_add"), ("target", "target_add")),
+    ),
+    Step("The encoder stack makes the memory, once", _ENCODER, (("memory", "memory"),)),
+    Step(
+        "Masked self-attention looks back",
+        ("decoder.self_attention",),
+        (("weights", "decoder.self_attention.weights"), ("stream", "decoder.self_attention")),
+    ),
+    Step(
+        "Cross-attention looks at the memory",
+        ("memory", "arrow", "decoder.cross_attention"),
+        (("weights", "decoder.cross_attention.weights"), ("stream", "decoder.cross_attention")),
+    ),
+    Step("Feed-forward, each token by itself", ("decoder.feed_forward",), (("stream", "decoder.feed_forward"),)),
+    Step("The output projection makes logits", ("logits",), (("logits", "logits"),)),
+    Step("Softmax makes probabilities of the next token", ("softmax",), (("probabilities", "softmax"),)),
+)
+"""The eight steps of a forward pass. A shape is that of a part."""
+_SIZE = re.compile(r"\b(d_model|d_head|d_ff|heads|vocab_size|max_len)\b")
+
+
+class Kind(NamedTuple):
+    """What all parts of one kind have in common: name, role, formula, and the formula of their parameters."""
+
+    name: str
+    role: str
+    formula: str = ""
+    count: str = ""
+
+    def written(self, sizes: dict[str, int]) -> list[str]:
+        """The four as they are read: numbers put in, beside a formula, and instead of the count's."""
+        formula, count = (_SIZE.sub(lambda found: str(sizes[found[0]]), text) for text in (self.formula, self.count))
+        both = self.formula if formula == self.formula else f"{self.formula} = {formula}"
+        return [self.name, self.role, both and f"Formula: {both}", count and f"{count} = "]
+
+
+_ACTIVATIONS = {"relu": ("ReLU", "max(0, x)"), "gelu": ("GELU", "x Φ(x)"), "silu": ("SiLU", "x σ(x)")}
+_MAP = "d_model · d_model + d_model"
+
+
+def kinds(config: TransformerConfig) -> dict[str, Kind]:
+    """What the parts of a model with this config are, in words."""
+    activation, curve = _ACTIVATIONS[config.activation.removesuffix("_tanh")]
+    learned, tied = config.positions == "learned", config.tie_embeddings
+    n_layers, dropout = config.n_layers, f" (dropout {config.dropout} while training)" if config.dropout else ""
+    blend, heads = "softmax(Q Kᵀ / √d_head) V", f"in each of {config.n_heads} heads"
+    projection = "" if tied else "vocab_size · d_model"
+    bias = "vocab_size" if config.logits_bias else ""
+    return {
+        "source_ids": Kind(
+            "source ids", "The text to read, cut into tokens; each token is the number of a row in the embedding table."
+        ),
+        "target_ids": Kind("target ids", "The text written so far, as ids: the start token first, then what follows."),
+        "source_embedding": Kind(
+            "embedding × √d_model",
+            "Looks up one learned vector for each id and multiplies it by √d_model.",
+            "E[id] · √d_model",
+            "vocab_size · d_model",
+        ),
+        "target_embedding": Kind(
+            "embedding × √d_model",
+            "The same table as the source's, used again, so it adds no parameters.",
+            "E[id] · √d_model",
+        ),
+        "positions": Kind(
+            "positions",
+            "One learned vector for each position." if learned else "A fixed pattern of waves for each position.",
+            "P[p]" if learned else "sin, cos(p / 10000^(2i / d_model))",
+            "max_len · d_model" if learned else "",
+        ),
+        "embedded": Kind("sum", f"Token plus position: what enters the first layer{dropout}.", "token + position"),
+        "encoder": Kind("encoder", f"{n_layers} layers of one build, each with parameters of its own."),
+        "decoder": Kind(
+            "decoder", f"{n_layers} layers of one build, each with parameters of its own; each reads the memory."
+        ),
+        "stream": Kind("stream", "One vector for each token, from the layer below; for the first layer, from the sum."),
+        "attend": Kind(
+            "self-attention", f"Each source token looks at all of them and takes a blend of their values, {heads}.",
+            blend, f"4 · ({_MAP})",
+        ),
+        "masked": Kind(
+            "masked self-attention", f"Each target token looks at itself and at earlier tokens, never ahead, {heads}.",
+            blend, f"4 · ({_MAP})",
+        ),
+        "cross": Kind(
+            "cross-attention", "Queries come from the decoder, keys and values from the encoder's output.",
+            blend, f"4 · ({_MAP})",
+        ),
+        "skip": Kind("skip connection", "Carries the stream past the sublayer, unchanged.", "x"),
+        "add": Kind("residual sum", f"Adds what the sublayer wrote to the stream{dropout}.", "x + f(x)"),
+        "norm": Kind(
+            "layer norm", "Each token's vector gets mean 0 and variance 1, then a learned scale γ and shift β.",
+            "γ (x − mean) / √(variance + ε) + β", "2 · d_model",
+        ),
+        "final_norm": Kind(
+            "final norm", "Pre-norm needs it: nothing else has normalised the stream itself.",
+            "γ (x − mean) / √(variance + ε) + β", "2 · d_model",
+        ),
+        "feed": Kind(
+            "feed-forward", "Transforms each token by itself, with the same weights at every position.",
+            f"{activation}(x W₁ + b₁) W₂ + b₂", "2 · d_model · d_ff + d_ff + d_model",
+        ),
+        "widen": Kind("widen", "Maps each token's vector to d_ff features.", "x W₁ + b₁", "d_model · d_ff + d_ff"),
+        "activation": Kind(activation, "The bend between the two maps, feature by feature.", curve),
+        "narrow": Kind("narrow", "Maps back to the width of the stream.", "x W₂ + b₂", "d_ff · d_model + d_model"),
+        "output": Kind("layer output", "The stream for the next layer, in the shape that came in."),
+        "memory": Kind("memory", "The encoder's output, computed once and read by every decoder layer."),
+        "arrow": Kind(
+            "cross-attention arrow",
+            f"Brings the encoder's output to each of the {n_layers} decoder layers: keys and values are made from it, "
+            "queries from the decoder's stream.",
+            "Q = stream · W_Q, K = memory · W_K, V = memory · W_V",
+        ),
+        "logits": Kind(
+            "output projection",
+            "One number for each token of the vocabulary" + (": the embedding table, used once more." if tied else "."),
+            ("x Eᵀ" if tied else "x W") + (" + b" if bias else ""),
+            " + ".join(filter(None, (projection, bias))),
+        ),
+        "softmax": Kind("softmax", "Probabilities of the next token, at every target position.", "softmax(logits)"),
+        "queries_from": Kind("stream", "The decoder's stream: the queries are made from it."),
+        "all_from": Kind("stream", "Values, keys and queries are all made from the same stream."),
+        "to_query": Kind("to_query", "Makes each token's query: what it looks for.", "x W_Q + b_Q", _MAP),
+        "to_key": Kind("to_key", "Makes each token's key: what it is found by.", "x W_K + b_K", _MAP),
+        "to_value": Kind("to_value", "Makes each token's value: what it hands over.", "x W_V + b_V", _MAP),
+        "q": Kind("queries Q", "Cut into heads: each head gets d_head of the features.", "heads × d_head = d_model"),
+        "k": Kind("keys K", "Cut into heads: each head gets d_head of the features.", "heads × d_head = d_model"),
+        "v": Kind("values V", "Cut into heads: each head gets d_head of the features.", "heads × d_head = d_model"),
+        "weights": Kind(
+            "weights A", "How much each query looks at each key; every row adds up to 1.", "softmax(Q Kᵀ / √d_head)"
+        ),
+        "masked_weights": Kind(
+            "weights A", "A later key's score becomes −∞ before the softmax, so its weight is 0. Rows add up to 1.",
+            "softmax(Q Kᵀ / √d_head + mask)",
+        ),
+        "context": Kind("blend of values", "Each query's sum of the values, by its weights.", "A V"),
+        "merged": Kind("heads side by side", "What the heads found, put together.", "heads × d_head = d_model"),
+        "to_output": Kind("to_output", "Mixes what the heads found.", "x W_O + b_O", _MAP),
+    }  # fmt: skip
+
+
+@cache
+def build(config: TransformerConfig) -> Transformer:
+    """A model that has shapes and no numbers."""
+    with torch.device("meta"):
+        return Transformer(config)
+
+
+def axis_sizes(config: TransformerConfig) -> dict[str, int]:
+    """The sizes that a config fixes, by the names of axes."""
+    return {
+        "d_model": config.d_model,
+        "heads": config.n_heads,
+        "d_head": config.d_model // config.n_heads,
+        "d_ff": config.d_ff,
+        "vocab_size": config.vocab_size,
+        "max_len": config.max_len,
+    }
+
+
+@torch.no_grad()
+def measure_shapes(model: Transformer, batch: int, source: int, target: int) -> dict[str, tuple[int, ...]]:
+    """Run a model once, and give the shape of every part's output; its own parts for each attention."""
+    sites = {name: _site(part.site, model) for name, part in PARTS.items()}
+    sizes = axis_sizes(model.config) | {"batch": batch, "source": source, "target": target}
+    tensors = _run(model, set(sites.values()), (batch, source), (batch, target))
+    shapes = {}
+    for name, site in sites.items():
+        # The embedding table is one module with two uses: the source's comes first.
+        tensor = tensors[site][0 if name.startswith("source") else -1]
+        check_shapes(sizes, **{name: (tensor, PARTS[name].axes)})
+        shapes[name] = tuple(tensor.shape)
+    return shapes
+
+
+def count_parameters(model: Transformer) -> dict[str, int]:
+    """Parameters of every part; a table that is used again counts with the part that uses it first."""
+    counts: dict[str, int] = {"model": model.n_parameters()}
+    embeddings = {id(parameter) for parameter in model.source_embeddings.parameters()}
+    for name, part in PARTS.items():
+        shared = set() if name.startswith("source") else embeddings
+        parameters = model.get_submodule(part.owner).parameters() if part.owner else ()
+        counts[name] = sum(parameter.numel() for parameter in parameters if id(parameter) not in shared)
+    return counts
+
+
+def _site(site: str | tuple[str, str], model: Transformer) -> str:
+    return site if isinstance(site, str) else site[NORMS.index(model.config.norm)]
+
+
+def _run(model: Transformer, names: set[str], source: tuple[int, int], target: tuple[int, int]) -> dict[str, list]:
+    """What was seen at these places in one forward pass; the model is left as it was."""
+    device = model.to_logits.weight.device
+    ids = [torch.full(shape, (model.config.pad_id + 1) % model.config.vocab_size, device=device)
+           for shape in (source, target)]  # fmt: skip
+    weights = {name for name in names if name.endswith(".weights")}
+    queries_and_keys = {name.removesuffix("weights") + letter for name in weights for letter in "qk"}
+    with evaluating(model), capture(model, *sorted(names - weights - {"softmax"} | queries_and_keys)) as seen:
+        logits = model(*ids)
+    tensors = {name: seen.calls(name) for name in seen} | {"softmax": [logits.softmax(dim=-1)]}
+    for name in weights:  # capture would compare their numbers with the context's, and on `meta` there are none
+        q, k = (tensors[name.removesuffix("weights") + letter][-1] for letter in "qk")
+        tensors[name] = [attention_weights(q, k)]
+    return tensors
+
 
 NORMS = ("post", "pre")
 MAX_BATCH = 1024
@@ -36,10 +395,6 @@ class BlocksExplorer(Explorer):
             ``"decoder.self_attention"`` or ``"decoder.cross_attention"``.
         numbers: whether the picture shows shapes as numbers or as names of axes.
         norm: ``"post"`` or ``"pre"``; the config's when left out.
-
-    Raises:
-        TypeError: the config is none of a `Transformer`.
-        ValueError: a size is not positive or longer than the model's ``max_len``.
 
     >>> explorer = BlocksExplorer(batch=2, source_length=7, target_length=6)
     >>> explorer.shape("decoder.cross_attention.weights")  # batch heads target source
@@ -105,9 +460,6 @@ class BlocksExplorer(Explorer):
         Args:
             model: a `ttutor.transformer.Transformer`; it is run once and left as it was.
             **options: as for the constructor.
-
-        Raises:
-            TypeError: it is another model.
         """
         if not isinstance(model, Transformer):
             raise TypeError(
@@ -126,19 +478,12 @@ class BlocksExplorer(Explorer):
 
         Args:
             part: a key of ``parts``, such as ``"encoder.self_attention.weights"``.
-
-        Raises:
-            KeyError: there is no such part.
         """
         sizes = self.facts["sizes"] | {axis: getattr(self, trait) for axis, trait in _LIVE_AXES.items()}
         return tuple(sizes[axis] for axis in self._part(part)[1].split())
 
     def parameters(self, part: str) -> int:
-        """How many parameters a part has, by the norm that is chosen; ``"model"`` is the whole.
-
-        Raises:
-            KeyError: there is no such part.
-        """
+        """How many parameters a part has, by the norm that is chosen; ``"model"`` is the whole."""
         return self._part(part)[2 + NORMS.index(self.norm)]
 
     def _part(self, part: str) -> list:

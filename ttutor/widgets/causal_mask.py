@@ -1,6 +1,5 @@
 """The causal mask, one generated token at a time, beside the encoder's view of the same tokens."""
 
-import html
 import warnings
 from typing import Any
 
@@ -10,7 +9,7 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.masks import causal_mask
-from ttutor.widgets.base import Explorer, rounded_array, token_list
+from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list
 
 MAX_TOKENS = 12
 _DECIMALS = 3
@@ -34,10 +33,6 @@ class CausalMaskExplorer(Explorer):
         view: ``"weights"``, or ``"scores"`` for what goes into the softmax.
 
     More than 12 tokens are cut to the first 12, with a warning and a label.
-
-    Raises:
-        TypeError: when tokens are not text.
-        ValueError: when sizes do not fit, a score is no number, or ``shown`` is out of range.
 
     >>> explorer = CausalMaskExplorer(["the", "cat", "sat"], shown=2)
     >>> explorer.changed_rows(causal=True), explorer.changed_rows(causal=False)
@@ -117,16 +112,13 @@ class CausalMaskExplorer(Explorer):
         n, parts = len(self.tokens), []
         cut = f" The first {n} of {self.total} tokens." if self.total > n else ""
         for causal, words in ((True, "Causal mask: – is masked, the future."), (False, "Full view, as in an encoder.")):
-            allowed = np.tri(n, dtype=bool) if causal else np.ones((n, n), dtype=bool)
-            head = "".join(f'<th scope="col">{html.escape(token)}</th>' for token in self.tokens)
-            rows = ""
-            for token, line, may in zip(self.tokens, self.weights(causal=causal, n_tokens=n), allowed, strict=True):
-                cells = (
-                    f"<td>{weight:.2f}</td>" if open_ else "<td>–</td>" for weight, open_ in zip(line, may, strict=True)
-                )
-                rows += f'<tr><th scope="row">{html.escape(token)}</th>{"".join(cells)}</tr>'
-            caption = f"<caption>{words} Each row is a query, each column a key.{cut}</caption>"
-            parts.append(f"<table>{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>")
+            weights = self.weights(causal=causal, n_tokens=n)
+            rows = [
+                [token, *("–" if causal and key > query else f"{weights[query, key]:.2f}" for key in range(n))]
+                for query, token in enumerate(self.tokens)
+            ]
+            caption = f"{words} Each row is a query, each column a key.{cut}"
+            parts.append(table_html(caption, ["", *self.tokens], rows))
         return "".join(parts)
 
     @t.validate("shown")

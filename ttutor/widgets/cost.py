@@ -1,6 +1,5 @@
 """What attention costs as texts grow: time and memory as measured, multiply-adds and bytes as counted."""
 
-import html
 import math
 from collections.abc import Iterator
 from itertools import permutations
@@ -9,7 +8,7 @@ from typing import Any
 import traitlets as t
 
 from ttutor import assets
-from ttutor.widgets.base import Explorer
+from ttutor.widgets.base import Explorer, table_html
 
 LINES = {
     "reference": ("full, reference", "masked"),
@@ -60,9 +59,6 @@ class CostExplorer(Explorer):
     Args:
         quantity: what is shown, one of ``QUANTITIES``.
         lines: which kinds of attention, some of ``LINES``; all that there are figures of when left out.
-
-    Raises:
-        ValueError: there is no such quantity or line.
 
     >>> explorer = CostExplorer("memory", lines=["eager", "sdpa"])
     >>> explorer
@@ -121,19 +117,15 @@ class CostExplorer(Explorer):
         """The figures as a table, and where they are from."""
         figure = self.figure
         lengths = sorted({n for points in self.points.values() for n, _ in points})
-        head = "".join(f'<th scope="col">{n:,}</th>' for n in lengths)
         rows = []
         for name, points in self.points.items():
             costs, exponent = dict(points), self.growth[name]["exponent"]
-            cells = "".join(f"<td>{costs[n]:,.4g}</td>" if n in costs else "<td>–</td>" for n in lengths)
-            rows.append(f'<tr><th scope="row">{LINES[name][0]}</th>{cells}<td>{exponent:.2f}</td></tr>')
+            cells = [f"{costs[n]:,.4g}" if n in costs else "–" for n in lengths]
+            rows.append([LINES[name][0], *cells, f"{exponent:.2f}"])
         unit = f" ({figure['unit']})" if figure["unit"] else ""
-        caption = html.escape(
-            f"{figure['label']}{unit}, by length in tokens. {figure['note']} {self.source[figure['kind']]}"
-        )
-        last = '<th scope="col">exponent at the end</th>'
-        table = f"<thead><tr><td></td>{head}{last}</tr></thead><tbody>{''.join(rows)}</tbody>"
-        return f'<div style="overflow-x:auto" tabindex="0"><table><caption>{caption}</caption>{table}</table></div>'
+        caption = f"{figure['label']}{unit}, by length in tokens. {figure['note']} {self.source[figure['kind']]}"
+        table = table_html(caption, ["", *(f"{n:,}" for n in lengths), "exponent at the end"], rows)
+        return f'<div style="overflow-x:auto" tabindex="0">{table}</div>'
 
     @t.validate("lines")
     def _check_lines(self, proposal: dict) -> list[str]:

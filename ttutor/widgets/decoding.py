@@ -1,16 +1,211 @@
-"""Decoding: how a translation is chosen token by token, by beam search, and what greedy search would have written."""
+"""Decoding: how a translation is chosen token by token, by beam search, and what greedy search would have written.
+
+The search is `ttutor.generation.beam_search`, which tells what it sees; nothing of it is done again here. The decoder's
+cross-attention is captured while it runs.
+"""
 
 import html
 import json
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
+import torch
 import traitlets as t
+from torch import Tensor, nn
 
 from ttutor import assets
-from ttutor.generation import length_penalty
-from ttutor.widgets.base import Explorer, rounded_array
-from ttutor.widgets.decoding_trace import CUT, FINISHED, KEPT, Names, record_decoding
+from ttutor.generation import BeamStep, Hypothesis, beam_search, length_penalty, stream
+from ttutor.inside import capture, intermediates
+from ttutor.widgets.base import Explorer, rounded_array, table_html
+
+DROPPED, KEPT, FINISHED, CUT = range(4)
+"""What becomes of a candidate; one that is cut was open when the limit came."""
+_SHOWN = 24
+"""So many source tokens have weights of their own."""
+_CROSS = "cross_attention.weights"
+_NEXT = 4
+
+
+@dataclass(frozen=True)
+class Speaker:
+    """A model with its words.
+
+    Attributes:
+        model: an encoder-decoder of ours.
+        bos_id, eos_id: what a target starts and ends with.
+        read: from a sentence to the ids that the model reads, and their texts.
+        written: the text of a token; a leading blank is "▁".
+    """
+
+    model: nn.Module
+    bos_id: int
+    eos_id: int
+    read: Callable[[str], tuple[list[int], list[str]]]
+    written: Callable[[int], str]
+
+
+class Names:
+    """Numbers the tokens that occur, so that each text is stored once; the end mark is 0 and has no text."""
+
+    def __init__(self, speaker: Speaker) -> None:
+        self.written = speaker.written
+        self.texts = [""]
+        self.places = {speaker.eos_id: 0}
+
+    def __call__(self, token_id: int) -> int:
+        if token_id not in self.places:
+            self.places[token_id] = len(self.texts)
+            self.texts.append(self.written(token_id))
+        return self.places[token_id]
+
+
+def record_decoding(
+    speaker: Speaker, text: str, name: Callable[[int], int], *, beam_size: int, max_new_tokens: int
+) -> dict[str, Any]:
+    """Translate one sentence by beam search and by greedy search, and keep what they do.
+
+    Args:
+        speaker: an encoder-decoder of ours with its marks.
+        text: the sentence.
+        name: gives the number under which a token's text is stored.
+        beam_size, max_new_tokens: as for `beam_search`.
+
+    Returns:
+        ``source`` and ``source_tokens``; of a long sentence the last entry stands for all others.
+        ``candidates``: for each step the extensions that were ranked, best first: the place of the beginning that they
+        extend, the token, their log probability, what became of them. Those that were kept are the next step's
+        beginnings, in their order. ``attention``: for each step and beginning the cross-attention, the mean of all
+        layers and heads. ``next``: for each the most probable next tokens with their probabilities. ``greedy``: the
+        tokens of the greedy search, the end mark included, with their log probabilities.
+    """
+    steps: list[BeamStep] = []
+    ids, pieces = speaker.read(text)
+    if len(ids) < 2:
+        raise ValueError(f"{text!r} is no sentence: there is nothing to translate")
+    source = torch.tensor([ids])
+    model, eos_id = speaker.model, speaker.eos_id
+    limits: dict[str, Any] = {"bos_id": speaker.bos_id, "eos_id": eos_id, "max_new_tokens": max_new_tokens}
+    sites = [site for site in intermediates(model) if site.endswith(_CROSS)]
+    with capture(model, *sites) as seen:
+        (found,) = beam_search(model, source, beam_size=beam_size, watch=steps.append, **limits)
+    beginnings = [_open(step) for step in steps]
+    attention = []
+    for at, open_ in enumerate(beginnings):
+        layers = torch.stack([seen.calls(site)[at] for site in sites])
+        attention.append(layers[:, 0, :, : len(open_)].float().mean(dim=(0, 1)))  # layers 1 heads beam source
+    return {
+        "source": text,
+        "source_tokens": _shortened(pieces),
+        "candidates": [_candidates(at, steps, beginnings, found, eos_id, name) for at in range(len(steps))],
+        "attention": [_shown_weights(rows) for rows in attention],
+        "next": [_next_tokens(step, len(open_), name) for step, open_ in zip(steps, beginnings, strict=True)],
+        "greedy": [[name(new.token_id), _round(new.log_probability)] for new in stream(model, source, **limits)],
+    }
+
+
+def _open(step: BeamStep) -> list[tuple[int, ...]]:
+    """The beginnings that are there (copies that wait at the first step are not)."""
+    exists = (step.totals[0] > float("-inf")).tolist()
+    return [tuple(ids) for ids, real in zip(step.tokens.tolist(), exists, strict=True) if real]
+
+
+def _candidates(
+    at: int,
+    steps: list[BeamStep],
+    beginnings: list[list[tuple[int, ...]]],
+    found: list[Hypothesis],
+    eos_id: int,
+    name: Callable[[int], int],
+) -> list[list]:
+    """The ranked extensions of one step, and what became of each: the search's own next step and results tell."""
+    step = steps[at]
+    finished = {one.token_ids for one in found if one.is_finished}
+    cut = {one.token_ids for one in found if not one.is_finished}
+    following = set(beginnings[at + 1]) if at + 1 < len(steps) else set()
+    listed = []
+    for row, token, total in zip(
+        step.rows[0].tolist(), step.new_tokens[0].tolist(), step.candidates[0].tolist(), strict=True
+    ):
+        before = beginnings[at][row] if row < len(beginnings[at]) else None
+        if before is None or total == float("-inf"):
+            continue
+        if token == eos_id:
+            fate = FINISHED if before in finished else DROPPED
+        else:
+            new = (*before, token)
+            fate = KEPT if new in following else CUT if new in cut and at + 1 == len(steps) else DROPPED
+        listed.append([row, name(token), _round(total), fate])
+    return listed
+
+
+def _next_tokens(step: BeamStep, n_rows: int, name: Callable[[int], int]) -> list:
+    """The most probable next tokens of each beginning, and how probable."""
+    n_shown = min(_NEXT, step.log_probabilities.shape[-1])
+    probabilities, ids = step.log_probabilities[:n_rows].exp().topk(n_shown, dim=-1)
+    return [
+        [[name(token), _round(p)] for token, p in zip(row, shares, strict=True)]
+        for row, shares in zip(ids.tolist(), probabilities.tolist(), strict=True)
+    ]
+
+
+def _round(value: float) -> float:
+    return round(value, 4) + 0.0
+
+
+def _shortened(pieces: list[str]) -> list[str]:
+    n_hidden = len(pieces) - _SHOWN
+    return pieces if n_hidden <= 0 else [*pieces[:_SHOWN], f"{n_hidden} more"]
+
+
+def _shown_weights(rows: Tensor) -> list[list[float]]:
+    """Rounded, and those of tokens that are not shown as one."""
+    if rows.shape[1] > _SHOWN:
+        rows = torch.cat([rows[:, :_SHOWN], rows[:, _SHOWN:].sum(dim=1, keepdim=True)], dim=1)
+    return [[round(weight, 3) + 0.0 for weight in row] for row in rows.tolist()]
+
+
+def speaker_of(model: Any, tokenizer: Any = None) -> Speaker:
+    """The model with its words."""
+    from ttutor.translation.translator import Translator  # needs the tokenizers, which a recording does not
+
+    if isinstance(model, Translator):
+        return _translator(model)
+    config = getattr(model, "config", None)
+    if not getattr(config, "is_encoder_decoder", False):
+        raise TypeError(
+            f"model has to be a Translator, or an encoder-decoder of Hugging Face, not {type(model).__name__}; a model "
+            f"of ours goes into Translator(model, tokenizer)"
+        )
+    if tokenizer is None:
+        raise TypeError(f"a {type(model).__name__} needs its tokenizer: from_model(model, text, tokenizer=...)")
+    return _hugging_face(model, tokenizer)
+
+
+def _translator(translator: Any) -> Speaker:
+    from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
+
+    def read(text: str) -> tuple[list[int], list[str]]:
+        longest = translator.model.config.max_len - 1
+        ids = [*translator.tokenizer.encode(translator.style.prepare(text))[:longest], EOS_ID]
+        return (ids, translator.tokenizer.pieces(ids)) if text.strip() else ([], [])
+
+    return Speaker(translator.model, BOS_ID, EOS_ID, read, lambda token_id: translator.tokenizer.tokens([token_id])[0])
+
+
+def _hugging_face(model: nn.Module, tokenizer: Any) -> Speaker:
+    from ttutor.interop import from_huggingface
+
+    def read(text: str) -> tuple[list[int], list[str]]:
+        ids = list(tokenizer(text)["input_ids"])
+        return (ids, tokenizer.convert_ids_to_tokens(ids)) if text.strip() else ([], [])
+
+    def written(token_id: int) -> str:
+        return str(tokenizer.convert_ids_to_tokens([token_id])[0])
+
+    config = model.config
+    return Speaker(from_huggingface(model), config.decoder_start_token_id, config.eos_token_id, read, written)
+
 
 MAX_BEAM = 5
 MAX_SENTENCES = 8
@@ -30,14 +225,11 @@ class DecodingExplorer(Explorer):
 
     Args:
         tokens: the texts of all tokens that occur, a leading blank as "▁"; the first is the end mark, without text.
-        sentences: for each what `ttutor.widgets.decoding_trace.record_decoding` gives, and as text its ``reference``
+        sentences: for each what `record_decoding` gives, and as text its ``reference``
             and which ``model`` it was (both may be empty).
         beam_size: how many beginnings were kept.
         alpha: the length penalty's exponent that the figure starts with, from 0 to 2.
         note: where the recording comes from.
-
-    Raises:
-        ValueError: there is no sentence, or one is not whole; the message names it.
 
     >>> explorer = DecodingExplorer.recorded()
     >>> explorer.step = 2
@@ -103,18 +295,12 @@ class DecodingExplorer(Explorer):
             max_new_tokens: where translations are cut off, at most 24.
             references: translations by people, if there are any.
             note: where the model comes from, for the reader.
-
-        Raises:
-            TypeError: the model is none of these.
-            ValueError: a sentence is empty, the beam is too wide, or there is too much for one page.
         """
         texts = [text] if isinstance(text, str) else list(text)
         if not 1 <= beam <= MAX_BEAM:
             raise ValueError(f"beam has to be from 1 to {MAX_BEAM} (more do not fit a screen), not {beam}")
         if len(texts) > MAX_SENTENCES:
             raise ValueError(f"{len(texts)} sentences are more than fit; give up to {MAX_SENTENCES}")
-        from ttutor.widgets.decoding_models import speaker_of  # needs the tokenizers, which a recording does not
-
         speaker = speaker_of(model, tokenizer)
         names = Names(speaker)
         sentences = []
@@ -170,20 +356,15 @@ class DecodingExplorer(Explorer):
         """Of each sentence what greedy search and beam search wrote, with their numbers."""
         parts = []
         for number, one in enumerate(self.sentences):
-            rows = [("greedy", *self.greedy(number), "–")]
+            text, total = self.greedy(number)
+            rows = [("greedy", text, f"{total:.2f}", "–")]
             for rank, (text, total, _, score, ended) in enumerate(self.results(number), start=1):
-                rows.append((f"beam {rank}" if ended else f"beam {rank}, cut off", text, total, f"{score:.2f}"))
-            cells = "".join(
-                f'<tr><th scope="row">{search}</th><td>{html.escape(text)}</td>'
-                f"<td>{total:.2f}</td><td>{score}</td></tr>"
-                for search, text, total, score in rows
-            )
-            kind = f" (the model {html.escape(one['model'])} of training)" if one["model"] else ""
-            caption = f"“{html.escape(one['source'])}” in greedy search and in a beam of {self.beam_size}{kind}"
-            head = "".join(f'<th scope="col">{name}</th>' for name in ("search", "translation", "log p", "score"))
-            parts.append(
-                f"<table><caption>{caption}</caption><thead><tr>{head}</tr></thead><tbody>{cells}</tbody></table>"
-            )
+                rows.append(
+                    (f"beam {rank}" if ended else f"beam {rank}, cut off", text, f"{total:.2f}", f"{score:.2f}")
+                )
+            kind = f" (the model {one['model']} of training)" if one["model"] else ""
+            caption = f"“{one['source']}” in greedy search and in a beam of {self.beam_size}{kind}"
+            parts.append(table_html(caption, ("search", "translation", "log p", "score"), rows))
         note = f"<p>{html.escape(self.note)}</p>" if self.note else ""
         return "".join(parts) + note
 

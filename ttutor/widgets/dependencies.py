@@ -7,10 +7,86 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 import numpy as np
+import torch
 import traitlets as t
+from torch import Tensor, nn
 
-from ttutor.widgets.base import Explorer, number_array, rounded_array, token_list
-from ttutor.widgets.influence import influence
+from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list
+
+
+def influence(function: Callable[[Any], Any], inputs: Any) -> np.ndarray:
+    r"""How much each output moves when each input is nudged, ``outputs inputs``: $\|\partial y_i/\partial x_j\|$.
+
+    The number is the root mean square over all directions of a nudge of length 1 (the Frobenius norm over the root of
+    the input's width), at this one point. It comes from autograd; where a function has no gradient (NumPy, or a tensor
+    cut off from the graph), from central differences. A zero is exact: the output did not move at all.
+
+    Args:
+        function: maps ``tokens features`` to ``tokens features``, a tensor or, failing that, an array.
+        inputs: ``tokens features``. A tensor keeps its dtype; a module is asked in the dtype of its parameters.
+
+    >>> influence(lambda hidden: hidden.cumsum(dim=0), torch.zeros(3, 2)).tolist()
+    [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
+    """
+    point, ask = _asker(function, inputs)
+    first, again = ask(point), ask(point)
+    if first.shape[:1] != point.shape[:1] or first.ndim != 2:
+        raise ValueError(
+            f"the function made {tuple(first.shape)} of inputs {tuple(point.shape)}; expected tokens features, as many "
+            "tokens as came in. For a layer with a batch axis write lambda hidden: layer(hidden[None])[0]"
+        )
+    if not torch.equal(first, again):
+        raise ValueError("the function gives other outputs for the same inputs; switch dropout off: model.eval()")
+    blocks = _by_autograd(ask, point) if first.requires_grad else _by_differences(ask, point)
+    if not torch.isfinite(blocks).all():
+        raise ValueError("a derivative of the function is NaN or infinite; look at its outputs at these inputs")
+    return (blocks.double().square().sum(dim=(1, 3)) / point.shape[1]).sqrt().numpy()
+
+
+def _asker(function: Callable[[Any], Any], inputs: Any) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
+    """The inputs as a tensor, and the function from tensor to tensor, whatever it speaks itself."""
+    parameter = next(function.parameters(), None) if isinstance(function, nn.Module) else None
+    own = inputs.dtype if isinstance(inputs, Tensor) and inputs.is_floating_point() else torch.get_default_dtype()
+    point = torch.tensor(number_array("inputs", inputs), dtype=own if parameter is None else parameter.dtype)
+    if point.ndim != 2 or not point.numel() or not torch.isfinite(point).all():
+        raise ValueError(f"inputs have to be finite numbers, tokens features, but have shape {tuple(point.shape)}")
+    point.requires_grad_()
+
+    def ask(here: Tensor) -> Tensor:
+        return torch.as_tensor(function(here))
+
+    def ask_numpy(here: Tensor) -> Tensor:
+        return torch.as_tensor(np.asarray(function(here.detach().numpy().astype(np.float64))))
+
+    try:
+        ask(point)
+    except Exception as error:  # whatever a reader's function raises on a tensor
+        try:
+            ask_numpy(point)
+        except Exception:
+            raise ValueError(
+                f"the function failed on a tensor {tuple(point.shape)} of {point.dtype}: {error}. It has to map "
+                "tokens features to tokens features; give inputs as a tensor of the dtype that it needs"
+            ) from error
+        return point.double(), ask_numpy
+    return point, ask
+
+
+def _by_autograd(ask: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
+    """``outputs d_output tokens d_input``, the exact derivatives."""
+    return torch.autograd.functional.jacobian(ask, point.detach())
+
+
+def _by_differences(ask: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
+    """The same by nudging each number up and down a little."""
+    point = point.detach()
+    step = torch.finfo(point.dtype).eps ** (1 / 3)
+    columns = []
+    for nudge in torch.eye(point.numel(), dtype=point.dtype) * step:
+        moved = nudge.reshape(point.shape)
+        columns.append((ask(point + moved).double() - ask(point - moved).double()) / (2 * step))
+    return torch.stack(columns, dim=-1).unflatten(-1, tuple(point.shape))
+
 
 MAX_TOKENS = 16
 MAX_MAPS = 8
@@ -28,10 +104,6 @@ class DependencyExplorer(Explorer):
         tokens: the labels of inputs and outputs.
         maps: for each function's name ``outputs inputs``, how much each output moves; kept to three digits.
         shown: the name of the map to begin with; the first when left out.
-
-    Raises:
-        TypeError: tokens are not text.
-        ValueError: sizes do not fit together, a number is negative or not finite, or there are more than 8 maps.
 
     >>> functions = {"running sum": lambda x: x.cumsum(0), "twice": lambda x: 2 * x}
     >>> explorer = DependencyExplorer.of(functions, [[1.0, 2.0]] * 3)
@@ -84,9 +156,6 @@ class DependencyExplorer(Explorer):
             inputs: ``tokens features``; of more than 16 tokens only the first 16 are put in, with a warning.
             tokens: the labels; numbers when left out.
             shown: the name to begin with.
-
-        Raises:
-            ValueError: as `influence` does, with the function's name.
         """
         named = functions if isinstance(functions, Mapping) else {getattr(functions, "__name__", "function"): functions}
         n_tokens = len(inputs)
@@ -104,11 +173,7 @@ class DependencyExplorer(Explorer):
         return made
 
     def add(self, name: str, function: Callable[[Any], Any]) -> None:
-        """Measure one more function at the same inputs and show it; a name that is there already is replaced.
-
-        Raises:
-            ValueError: the explorer was not made by `of`, or as `influence` does.
-        """
+        """Measure one more function at the same inputs and show it; a name that is there already is replaced."""
         if self._inputs is None:
             raise ValueError("this explorer has no inputs to put in; make it with DependencyExplorer.of(...)")
         table = _checked(name, _measured(name, function, self._inputs), len(self.tokens))
@@ -132,23 +197,19 @@ class DependencyExplorer(Explorer):
 
     def fallback_html(self) -> str:
         """The map that is shown, as a table; of the others, how many pairs depend on one another."""
-        shown = html.escape(self.shown)
-        head = "".join(f'<th scope="col">{html.escape(token)}</th>' for token in self.tokens)
-        rows = "".join(
-            f'<tr><th scope="row">{html.escape(token)}</th>'
-            + "".join(f"<td>{value:.2g}</td>" if value else "<td>–</td>" for value in line)
-            + "</tr>"
+        rows = [
+            [token, *(f"{value:.2g}" if value else "–" for value in line)]
             for token, line in zip(self.tokens, self.strengths, strict=True)
-        )
+        ]
         cut = f" Only the first {len(self.tokens)} of {self.total} tokens." if self.total > len(self.tokens) else ""
-        caption = f"{shown}: how much each output (row) moves when an input (column) is nudged; – means never.{cut}"
+        caption = (
+            f"{self.shown}: how much each output (row) moves when an input (column) is nudged; – means never.{cut}"
+        )
         pairs = "".join(
             f"<li>{html.escape(name)}: {int((np.array(table) > 0).sum())} of {len(self.tokens) ** 2} pairs</li>"
             for name, table in zip(self.names, self.maps, strict=True)
         )
-        table = (
-            f"<table><caption>{caption}</caption><thead><tr><td></td>{head}</tr></thead><tbody>{rows}</tbody></table>"
-        )
+        table = table_html(caption, ["", *self.tokens], rows)
         return f"{table}<p>Pairs in which the output moves at all:</p><ul>{pairs}</ul>"
 
     @t.validate("maps")

@@ -1,24 +1,245 @@
 """Several heads side by side: where each of them looks, and how what they write adds up to the layer's output."""
 
-import html
 import math
+import warnings
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+import torch
 import traitlets as t
+from torch import Tensor
 
 from ttutor import assets
-from ttutor.widgets.base import Explorer, number_array, rounded_array, token_list
-from ttutor.widgets.head_facts import (
-    WriteParts,
-    head_scores,
-    keys_by_chance,
-    label_of,
-    write_parts,
-    write_products,
-)
-from ttutor.widgets.head_input import MAX_HEADS, product_table, shares, vectors, what_fits
+from ttutor.inside import attention_entropy, first_token_score, induction_score, previous_token_score, weight_on
+from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list
+
+MOSTLY, PARTLY = 0.5, 0.25
+"""A head is called after the rule that takes the most of its weight, if that is at least so much."""
+
+
+class WriteParts(NamedTuple):
+    """The vectors that add up to a layer's output for one query: each head's, then the rest."""
+
+    norms: np.ndarray
+    along: np.ndarray
+    total: float
+
+
+def write_products(writes: Any, rest: Any = None, n_heads: int | None = None) -> np.ndarray:
+    """The inner products of what the heads write, all that is needed to draw how they add up.
+
+    Args:
+        writes: ``layers heads queries d_model``.
+        rest: ``layers queries d_model``, what the layer's output has besides, such as a bias.
+        n_heads: how many heads stand for themselves; further ones go to the rest.
+
+    Returns:
+        ``layers queries pairs``: the lower triangle of the matrix of products, row after row, of the heads and, as
+        the last part, the rest.
+
+    >>> write_products([[[[3.0, 4.0]], [[1.0, 0.0]]]]).tolist()
+    [[[25.0, 3.0, 1.0, 0.0, 0.0, 0.0]]]
+    """
+    vectors = np.moveaxis(_array(writes), 1, 2)
+    n_heads = vectors.shape[2] if n_heads is None else n_heads
+    others = vectors[:, :, n_heads:].sum(axis=2) + (0.0 if rest is None else _array(rest))
+    parts = np.concatenate([vectors[:, :, :n_heads], others[:, :, None]], axis=2)
+    products = parts @ np.swapaxes(parts, -1, -2)
+    rows, columns = np.tril_indices(parts.shape[2])
+    return products[..., rows, columns]
+
+
+def write_parts(products: Any, on: Sequence[bool]) -> WriteParts:
+    """How long each part is, how much of it points along the sum of those that are on, and how long the sum is.
+
+    What points along the sum adds up to the sum's length: $\\sum_h w_h \\cdot s / \\|s\\| = \\|s\\|$ with
+    $s = \\sum_h w_h$. Lengths add up to at least as much.
+
+    Args:
+        products: of one layer and query, as `write_products` gives them.
+        on: which parts are in the sum, the rest being the last.
+
+    >>> write_parts([25.0, 3.0, 1.0, 0.0, 0.0, 0.0], [True, True, True]).along.round(3).tolist()
+    [4.95, 0.707, 0.0]
+    """
+    matrix = np.zeros((len(on), len(on)))
+    rows, columns = np.tril_indices(len(on))
+    matrix[rows, columns] = matrix[columns, rows] = products
+    chosen = np.asarray(on, dtype=float)
+    total = float(np.sqrt(max(chosen @ matrix @ chosen, 0.0)))
+    along = chosen * (matrix @ chosen) / total if total > 0 else np.zeros(len(on))
+    return WriteParts(np.sqrt(np.diag(matrix).clip(min=0.0)), along, total)
+
+
+def head_scores(weights: Any, tokens: Sequence[str], is_self: bool) -> tuple[list[str], np.ndarray]:
+    """What each head looks at, by the measures of `ttutor.inside`, on this text.
+
+    Args:
+        weights: ``layers heads queries keys``.
+        tokens: the queries' tokens, which tell what occurs again.
+        is_self: whether queries and keys are the same tokens.
+
+    Returns:
+        The names of the scores and ``layers heads scores``; the last is e to the entropy, a number of keys.
+    """
+    given = torch.as_tensor(_array(weights))[:, None]
+    found = _of_self_attention(given, tokens) if is_self else _of_ends(given)
+    found["keys in effect"] = attention_entropy(given).exp()
+    return list(found), torch.stack(list(found.values()), dim=-1).numpy()
+
+
+def keys_by_chance(weights: Any) -> float:
+    """One over what a key gets when a query's weight is shared out evenly, averaged over the queries.
+
+    The number of keys or, where no query looks ahead, one over the mean of 1, 1/2, ..., 1/n.
+
+    Args:
+        weights: ``layers heads queries keys``.
+
+    >>> keys_by_chance([[[[1.0, 0.0], [0.5, 0.5]]]]).__round__(3)
+    1.333
+    """
+    given = _array(weights)
+    n_queries, n_keys = given.shape[-2:]
+    if n_queries != n_keys or np.triu(given, 1).any():
+        return float(n_keys)
+    return float(1 / np.mean(1 / np.arange(1, n_keys + 1)))
+
+
+def label_of(names: Sequence[str], scores: Sequence[float], n_keys: int | float) -> str:
+    """What a head does, in words: the rule that takes the most of its weight, if that is much.
+
+    Args:
+        names: of the scores.
+        scores: of the head; the last is its number of keys in effect.
+        n_keys: the keys that share the weight by chance, as `keys_by_chance` counts them.
+
+    >>> label_of(["own token", "keys in effect"], [0.81, 1.8], 8)
+    'mostly own token'
+    >>> label_of(["own token", "keys in effect"], [0.2, 7.1], 8)
+    'spread evenly'
+    """
+    best = int(np.argmax(scores[:-1]))
+    # By chance every key gets an equal share.
+    if scores[best] >= max(PARTLY, 1.5 / n_keys):
+        return f"{'mostly' if scores[best] >= MOSTLY else 'partly'} {names[best]}"
+    return "spread evenly" if scores[-1] >= 0.8 * n_keys else "no simple rule"
+
+
+def _of_self_attention(weights: Tensor, tokens: Sequence[str]) -> dict[str, Tensor]:
+    n = weights.shape[-1]
+    own = torch.eye(n, dtype=torch.bool)[None]
+    causal = bool((weights.triu(diagonal=1) == 0).all())
+    found = {"own token": weight_on(weights, own)}
+    if n > 1:
+        found["token before"] = previous_token_score(weights)
+        if not causal:
+            found["token after"] = weight_on(weights, torch.ones(1, n, n).tril(1).triu(1).bool())
+        found["first token"] = first_token_score(weights)
+        if not causal:
+            found["last token"] = _last(weights)
+    index = {token: number for number, token in enumerate(tokens)}
+    if causal and len(index) < n:
+        found["after an earlier twin"] = induction_score(weights, torch.tensor([[index[token] for token in tokens]]))
+    return found
+
+
+def _of_ends(weights: Tensor) -> dict[str, Tensor]:
+    first = torch.zeros(1, *weights.shape[-2:], dtype=torch.bool)
+    first[..., 0] = True
+    return {"first key": weight_on(weights, first), "last key": _last(weights)}
+
+
+def _last(weights: Tensor) -> Tensor:
+    wanted = torch.zeros(1, *weights.shape[-2:], dtype=torch.bool)
+    wanted[..., -1] = True
+    return weight_on(weights, wanted)
+
+
+def _array(values: Any) -> np.ndarray:
+    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
+
+
+MAX_TOKENS, MAX_HEADS, MAX_NUMBERS = 24, 16, 3600
+
+
+def shares(weights: Any, n_queries: int, n_keys: int) -> np.ndarray:
+    """Attention weights with an axis for layers, each a share from 0 to 1."""
+    given = number_array("weights", weights)
+    given = given[None] if given.ndim == 3 else given
+    if given.ndim != 4 or given.shape[2:] != (n_queries, n_keys) or 0 in given.shape:
+        raise ValueError(
+            f"weights has shape {given.shape}, expected (layers, heads, {n_queries}, {n_keys}) or (heads, {n_queries}, "
+            f"{n_keys}): queries and keys are the tokens, of one text"
+        )
+    wrong = ~((given > -1e-3) & (given < 1.001))
+    if wrong.any():
+        place = tuple(int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"weights{''.join(f'[{i}]' for i in place)} is {given[place]}; weights are shares from 0 to 1, after the "
+            "softmax"
+        )
+    return given.clip(0.0, 1.0)
+
+
+def vectors(writes: Any, rest: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
+    """Writes and rest with an axis for layers, of the sizes that the weights have."""
+    read = [None if one is None else number_array(name, one) for name, one in (("writes", writes), ("rest", rest))]
+    given, further = (
+        one[None] if one is not None and one.ndim == n else one for one, n in zip(read, (3, 2), strict=True)
+    )
+    if given.ndim != 4 or given.shape[:3] != shape[:3]:
+        raise ValueError(f"writes has shape {given.shape}, expected {shape[:3]} and d_model (layers, heads, queries)")
+    for name, one in (("writes", given), ("rest", further)):
+        if one is not None and not np.isfinite(one).all():
+            raise ValueError(f"{name} holds a number that is NaN or infinite; every entry has to be finite")
+    wanted = (shape[0], shape[2], given.shape[3])
+    if further is not None and further.shape != wanted:
+        raise ValueError(f"rest has shape {further.shape}, expected {wanted} (layers, queries, d_model)")
+    return given, further
+
+
+def product_table(products: Any, shape: tuple[int, ...], n_heads: int) -> np.ndarray:
+    given, n_parts = number_array("products", products), n_heads + 1
+    wanted = (shape[0], shape[2], n_parts * (n_parts + 1) // 2)
+    if given.shape != wanted:
+        raise ValueError(f"products has shape {given.shape}, expected {wanted}; make it with write_products")
+    return given
+
+
+def what_fits(
+    shape: tuple[int, ...], layers: Sequence[int] | None, with_writes: bool
+) -> tuple[tuple[int, int], list[int], str]:
+    """How many queries and keys are shown, which layers, and in words what is left out (nothing if all is shown)."""
+    n_layers, n_all, *tokens = shape
+    n_heads = min(n_all, MAX_HEADS)
+    wanted = list(range(n_layers))
+    if layers is not None:
+        beyond = [number for number in layers if not -n_layers <= number < n_layers]
+        if beyond or not list(layers):
+            raise IndexError(f"layers has to name some of the layers 0 to {n_layers - 1}, but is {list(layers)}")
+        wanted = [wanted[number] for number in layers]
+
+    def numbers(limit: int) -> int:
+        queries, keys = (min(n, limit) for n in tokens)
+        return queries * (n_heads * keys + with_writes * (n_heads + 1) * (n_heads + 2) // 2)
+
+    limit = next(limit for limit in range(MAX_TOKENS, 0, -1) if numbers(limit) <= MAX_NUMBERS or limit == 1)
+    fitting = min(len(wanted), max(1, MAX_NUMBERS // numbers(limit)))
+    shown = [wanted[place] for place in np.linspace(0, len(wanted) - 1, fitting).round().astype(int)]
+    left_out = ""
+    if max(tokens) > limit or n_all > n_heads or len(shown) < len(wanted):
+        left_out = (
+            f"Of {n_layers} layers, {n_all} heads, {tokens[0]} queries and {tokens[1]} keys, shown: "
+            f"{'layer' if len(shown) == 1 else 'layers'} {', '.join(map(str, shown))}, {n_heads} heads and the first "
+            f"{limit} tokens."
+        )
+        warnings.warn(
+            f"this is more than one figure holds. {left_out} Choose layers with layers=[...], or give a shorter text",
+            stacklevel=3,
+        )
+    return (min(tokens[0], limit), min(tokens[1], limit)), shown, left_out
 
 
 class HeadsExplorer(Explorer):
@@ -45,10 +266,6 @@ class HeadsExplorer(Explorer):
 
     What is more than 24 tokens, 16 heads or a few thousand numbers is left out, with a warning and a label. Scores are
     measured on all tokens, and heads that are left out stay in the sum.
-
-    Raises:
-        TypeError: tokens are not text.
-        ValueError: sizes do not fit together, weights are no shares, or a number is NaN.
 
     >>> HeadsExplorer(["I", "sleep"], [[[1, 0], [0.9, 0.1]], [[0.5, 0.5], [0.5, 0.5]]])
     HeadsExplorer(1 layer, 2 heads, 2 queries, 2 keys)
@@ -126,9 +343,6 @@ class HeadsExplorer(Explorer):
         Args:
             sentence: which of the sentences.
             options: as for the class.
-
-        Raises:
-            IndexError: there is no such sentence.
         """
         asset = assets.load("multihead_recording")
         stored, command = asset["sentences"], asset["provenance"]["command"]
@@ -180,16 +394,13 @@ class HeadsExplorer(Explorer):
     def fallback_html(self) -> str:
         """For each layer and head its name, and for each query the key that it looks at most."""
         caption = f"For each head, what it does by measure and the key that each query looks at most. {self.note}"
-        heads = "".join(f'<th scope="col">{html.escape(token)}</th>' for token in self.tokens)
         rows = []
         for number, weights, labels in zip(self.layers, self.weights, self.labels, strict=True):
             for head, (one, label) in enumerate(zip(weights, labels, strict=True)):
-                name = html.escape(f"layer {number}, head {head}: {label}")
-                cells = "".join(f"<td>{html.escape(self.key_tokens[int(np.argmax(row))])}</td>" for row in one)
-                rows.append(f'<tr><th scope="row">{name}</th>{cells}</tr>')
-        top = f'<thead><tr><th scope="col">query</th>{heads}</tr></thead>'
-        table = f"<caption>{html.escape(caption)}</caption>{top}<tbody>{''.join(rows)}</tbody>"
-        return f'<div style="overflow-x:auto" tabindex="0"><table>{table}</table></div>'
+                keys = [self.key_tokens[int(np.argmax(row))] for row in one]
+                rows.append([f"layer {number}, head {head}: {label}", *keys])
+        table = table_html(caption, ["query", *self.tokens], rows)
+        return f'<div style="overflow-x:auto" tabindex="0">{table}</div>'
 
     @t.validate("weights")
     def _check_weights(self, proposal: dict) -> list:

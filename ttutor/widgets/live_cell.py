@@ -28,10 +28,6 @@ class LiveCell:
         **controls: the initial input, one entry a parameter: text, a bool, a number, ``(low, high)`` or
             ``(low, high, step)`` for a slider, a list to choose from, or an ipywidgets widget.
 
-    Raises:
-        TypeError: when there is no control, or one cannot be made from what was given.
-        ValueError: when the function returns a figure and there is no ``alt``.
-
     >>> cell = LiveCell(lambda text, times: text * times, text="ha", times=ipywidgets.IntSlider(2, 1, 5))
     >>> cell
     LiveCell(text='ha', times=2)
@@ -98,9 +94,6 @@ def live(function: Callable[..., Any], *, alt: str = "", follow: bool = False, *
 
 def result_html(result: Any, alt: str = "") -> str:
     """The HTML of whatever a function gave back; plain text is escaped.
-
-    Raises:
-        ValueError: when it is a figure and there is no alternative text.
 
     >>> result_html("1 < 2")
     '<pre>1 &lt; 2</pre>'

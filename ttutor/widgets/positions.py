@@ -10,9 +10,8 @@ import traitlets as t
 from einops import rearrange
 
 from ttutor.attention import attention_weights
-from ttutor.positions import AlibiPositions, RotaryPositions, rotary_frequencies, sinusoidal_encoding
-from ttutor.widgets.base import Explorer, number_array, rounded_array
-from ttutor.widgets.positions_plain import plain_view
+from ttutor.positions import AlibiPositions, RotaryPositions, alibi_slopes, rotary_frequencies, sinusoidal_encoding
+from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html
 
 VIEWS = ("table", "clocks", "similarity", "rotary", "alibi")
 READS = ("fast", "turn", "slow", "all")
@@ -46,10 +45,6 @@ class PositionsExplorer(Explorer):
         settings: any other trait, such as ``position``, ``reads`` (which hands: ``fast``, ``turn`` for the first that
             does not come round again, ``slow``, ``all``), ``tolerance`` (hands' tips closer than this look alike),
             ``projected``, ``query_position``, ``key_position``, ``query``, ``key``, ``n_heads``.
-
-    Raises:
-        TypeError: a setting is unknown.
-        ValueError: a value is out of its range, or the table is not a table of finite numbers.
 
     >>> explorer = PositionsExplorer(length=32, view="clocks", reads="fast", position=4)
     >>> explorer
@@ -166,7 +161,7 @@ class PositionsExplorer(Explorer):
 
     def fallback_html(self) -> str:
         """The numbers of the view as a table; of large ones, the first."""
-        return plain_view(self)
+        return table_html(*_PLAIN[self.view](self))
 
     @t.validate(*RANGES)
     def _check_range(self, proposal: dict) -> float | int:
@@ -243,3 +238,61 @@ def _digits(values: np.ndarray) -> int:
     """How many digits after the point keep four digits of the largest number."""
     largest = np.abs(values).max()
     return int(np.clip(3 - math.floor(math.log10(largest)), 0, 9)) if 0 < largest < math.inf else 3
+
+
+Plain = tuple[str, list[str], list[list[str]]]
+"""A caption, the heads of the columns, and the rows."""
+
+
+def _table(explorer: PositionsExplorer) -> Plain:
+    shown = explorer.encoding[:16, :8]
+    what = "A table of positions" if explorer.table else "Sinusoidal positions"
+    n_positions, n_features = explorer.total or [explorer.length, explorer.d_model]
+    caption = (
+        f"{what}: each row is a position's vector, each column a feature; {len(shown)} of {n_positions} positions and "
+        f"{shown.shape[1]} of {n_features} features."
+    )
+    rows = [[str(p), *(f"{value:.3f}" for value in row)] for p, row in enumerate(shown)]
+    return caption, ["position", *map(str, range(shown.shape[1]))], rows
+
+
+def _clocks(explorer: PositionsExplorer) -> Plain:
+    names = {"fast": "fastest", "turn": "first that does not repeat", "slow": "slowest", "all": "all"}
+    rows = [[name, ", ".join(map(str, explorer.look_alike(reads)))] for reads, name in names.items()]
+    caption = (
+        f"Each pair of features is a hand of a clock. Which of {explorer.length} positions look like position "
+        f"{min(explorer.position, explorer.length - 1)} if tips closer than {explorer.tolerance:g} look the same?"
+    )
+    return caption, ["hands read", "positions that look alike"], rows
+
+
+def _similarity(explorer: PositionsExplorer) -> Plain:
+    products = explorer.similarity
+    lines = [np.diagonal(products, k) for k in range(min(explorer.length, 16))]
+    rows = [[str(k), f"{line.mean():.3f}", f"{line.std():.3f}"] for k, line in enumerate(lines)]
+    what = "after random projections to queries and keys" if explorer.projected else "of the position vectors"
+    caption = f"Products {what} that stand k apart: the mean over all positions, and how far they differ."
+    return caption, ["distance k", "mean", "standard deviation"], rows
+
+
+def _rotary(explorer: PositionsExplorer) -> Plain:
+    turn = rotary_frequencies(8)[explorer.pair].item()
+    m, n = explorer.query_position, explorer.key_position
+    rows = [[str(m + by), str(n + by), str(m - n), f"{explorer.score_at(m + by, n + by):.3f}"] for by in (0, 1, 10)]
+    rows.append([str(m + 1), str(n), str(m + 1 - n), f"{explorer.score_at(m + 1, n):.3f}"])
+    radians = "radian" if turn == 1 else "radians"
+    caption = (
+        f"Rotary positions: query {explorer.query} and key {explorer.key} turn by {turn:g} {radians} a position. The "
+        f"score stays while both move together."
+    )
+    return caption, ["query position m", "key position n", "m − n", "score"], rows
+
+
+def _alibi(explorer: PositionsExplorer) -> Plain:
+    slopes = alibi_slopes(explorer.n_heads).tolist()
+    rows = [[str(h), f"{m:.4f}", f"{-m * explorer.distance:.3f}"] for h, m in enumerate(slopes, start=1)]
+    caption = f"ALiBi with {explorer.n_heads} heads: each takes its slope times the distance off the score."
+    return caption, ["head", "slope", f"added at distance {explorer.distance}"], rows
+
+
+_PLAIN = {"table": _table, "clocks": _clocks, "similarity": _similarity, "rotary": _rotary, "alibi": _alibi}

@@ -50,10 +50,6 @@ class Question:
         prompt: what is asked.
         *choices: two to eight of `Right` and `Wrong`, at least one of them right.
 
-    Raises:
-        TypeError: when something else than a choice stands among them.
-        ValueError: when there are too few or too many, none is right, all are, or two read the same.
-
     >>> Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits."))
     Question('What is 1 + 1?')
     """
@@ -93,10 +89,6 @@ class Quiz(Explorer):
 
     Args:
         *questions: at least one `Question`. Texts may have ```code```, ``*emphasis*`` and ``$formulas$``.
-
-    Raises:
-        TypeError: when something else than questions is given.
-        ValueError: when there is none, or a text cannot be read.
 
     >>> quiz = Quiz(Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits.")))
     >>> quiz

@@ -24,10 +24,6 @@ _UPRIGHT = {"mathvariant": "normal"}
 def rich_text(source: Any) -> list[Node]:
     r"""Text with Markdown's backticks and stars, and formulas between dollar signs, as nodes.
 
-    Raises:
-        TypeError: when it is not text.
-        ValueError: when it is empty, or a formula uses a command that has no MathML here.
-
     >>> rich_text("the axis `keys` of $e^x$")
     ['the axis ', ['code', 'keys'], ' of ', ['math', ['mrow', ['msup', ['mi', 'e'], ['mi', 'x']]]]]
     >>> rich_text("1 < 2")

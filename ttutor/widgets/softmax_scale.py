@@ -9,7 +9,7 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.inside.heads import attention_entropy
-from ttutor.widgets.base import Explorer, positive, rounded_array
+from ttutor.widgets.base import Explorer, positive, rounded_array, table_html
 
 WIDTHS = tuple(2**power for power in range(11))
 N_KEYS = (4, 8, 16, 32, 64)
@@ -44,9 +44,6 @@ class SoftmaxScaleExplorer(Explorer):
         temperature: what the scores are divided by besides.
         draw: which random query and keys, counted from 0.
         quantity: the line that is shown: "entropy", "gradient" or "dead" (the share of draws whose gradient is dead).
-
-    Raises:
-        ValueError: when a setting is none of these.
 
     >>> explorer = SoftmaxScaleExplorer(width=64)
     >>> explorer
@@ -118,19 +115,18 @@ class SoftmaxScaleExplorer(Explorer):
         lines, rows = self.curves[str(self.n_keys)], []
         for i, width in enumerate(WIDTHS):
             cells = [f"{lines[name][which][i]:.2f}" for which in (0, 1) for name in ("entropy", "gradient", "dead")]
-            rows.append(f'<tr><th scope="row">{width}</th>{"".join(f"<td>{cell}</td>" for cell in cells)}</tr>')
-        heads = "".join(
-            f'<th scope="col">{name}, {which}</th>'
+            rows.append([width, *cells])
+        heads = [
+            f"{name}, {which}"
             for which in ("not scaled", "scaled")
             for name in ("entropy (bits)", "gradient", "share dead")
-        )
+        ]
         caption = (
             f"Softmax over {self.n_keys} keys by width d_head, mean of {N_DRAWS} draws at temperature 1. The entropy "
             f"is at most log₂ {self.n_keys} = {math.log2(self.n_keys):.0f} bits; the gradient is the Frobenius norm of "
             f"diag(p) − ppᵀ, dead below {DEAD}."
         )
-        head = f'<thead><tr><th scope="col">d_head</th>{heads}</tr></thead>'
-        return f"<table><caption>{caption}</caption>{head}<tbody>{''.join(rows)}</tbody></table>"
+        return table_html(caption, ["d_head", *heads], rows)
 
     def _factor(self) -> float:
         return (self.width**-0.5 if self.scaled else 1.0) / self.temperature

@@ -30,11 +30,7 @@ def module_names() -> list[str]:
 
 
 def module_source(name: str) -> str:
-    """One explorer as a single ES module: what all explorers share, then its own part.
-
-    Raises:
-        ValueError: when there is no explorer of that name.
-    """
+    """One explorer as a single ES module: what all explorers share, then its own part."""
     return _shared() + _part(name)
 
 

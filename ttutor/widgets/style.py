@@ -106,9 +106,6 @@ def heatmap(
     Returns:
         The image, ready for ``figure.colorbar(image, label="attention weight")``.
 
-    Raises:
-        ValueError: when the weights, the labels and the mask do not fit together.
-
     >>> import matplotlib.pyplot as plt
     >>> figure, ax = plt.subplots()
     >>> image = heatmap(ax, [[1.0, 0.0], [0.5, 0.5]], ["I", "sleep"])

@@ -36,10 +36,6 @@ class TrainingExplorer(Explorer):
         vocab_size: how many tokens there are.
         confidence: the probability that the model gives to the right token.
 
-    Raises:
-        TypeError: when the tokens are not text.
-        ValueError: when there is no token, too many, or a number is outside its range.
-
     >>> explorer = TrainingExplorer(["un", "chat", "dort"], view="smoothing")
     >>> explorer
     TrainingExplorer(3 tokens, smoothing, warm-up 4000 of 20000 steps, epsilon 0.1)

@@ -1,25 +1,62 @@
-// The causal mask grows with every generated token and old rows stay; in an encoder's full view they all change.
-import { formatNumber, make, onTraits, openFrame, refill, setTraits } from "./core.js";
+// The causal mask grows with every generated token and old rows stay; in an encoder's full view
+// they all change.
+import { css, formatNumber, make, onTraits, openFrame, refill, setTraits } from "./core.js";
 import { button, choice } from "./controls.js";
 import { matrix } from "./drawing.js";
 
-const CSS = `
-.views { display: flex; flex-wrap: wrap; gap: 0.8rem 2.5rem; align-items: flex-start; }
-.views { column-gap: 0.75rem; }
-.views > div { flex: none; max-width: 100%; }
-.views table { --digits: 0.7rem; }
-.views th:not(.corner) { font-size: 0.8rem; }
-.count { width: 0; min-width: 100%; margin: 0.2rem 0 0; font-weight: 600; }
-.tt-matrix th.changed { border-color: var(--tt-loss-line); border-style: dashed; }
-.tt-matrix th.kept { border-color: var(--tt-decoder-line); }
-.text { margin: 0 0 0.6rem; overflow-wrap: anywhere; min-height: 1.45em; }
-.text b { border: 1px solid var(--tt-decoder-line); border-radius: 0.3rem; padding: 0 0.3rem; font-weight: 500; }
+const CSS = css`
+  .views {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.8rem 2.5rem;
+    align-items: flex-start;
+  }
+  .views {
+    column-gap: 0.75rem;
+  }
+  .views > div {
+    flex: none;
+    max-width: 100%;
+  }
+  .views table {
+    --digits: 0.7rem;
+  }
+  .views th:not(.corner) {
+    font-size: 0.8rem;
+  }
+  .count {
+    width: 0;
+    min-width: 100%;
+    margin: 0.2rem 0 0;
+    font-weight: 600;
+  }
+  .tt-matrix th.changed {
+    border-color: var(--tt-loss-line);
+    border-style: dashed;
+  }
+  .tt-matrix th.kept {
+    border-color: var(--tt-decoder-line);
+  }
+  .text {
+    margin: 0 0 0.6rem;
+    overflow-wrap: anywhere;
+    min-height: 1.45em;
+  }
+  .text b {
+    border: 1px solid var(--tt-decoder-line);
+    border-radius: 0.3rem;
+    padding: 0 0.3rem;
+    font-weight: 500;
+  }
 `;
 
-/** The weights among the first n tokens: a softmax over each row's keys, up to itself if the mask is causal. */
-export function weightsAmong(scores, n, causal) {
-  return scores.slice(0, n).map((row, i) => {
-    const powers = row.slice(0, n).map((score, j) => (causal && j > i ? -Infinity : score));
+/**
+ * The weights among the first n tokens: a softmax over each row's keys, up to itself if the mask is
+ * causal.
+ */
+export function weightsAmong(scores, length, causal) {
+  return scores.slice(0, length).map((row, i) => {
+    const powers = row.slice(0, length).map((score, j) => (causal && j > i ? -Infinity : score));
     const top = Math.max(...powers);
     const sum = powers.reduce((total, score) => total + Math.exp(score - top), 0);
     return powers.map((score) => Math.exp(score - top) / sum);
@@ -30,39 +67,92 @@ const CELL = 1.75; // rem: up to seven tokens stand side by side in a column of 
 /** As wide as a table of all tokens will be, so that the two stay where they are while it grows. */
 const widthOf = (tokens) => {
   const longest = Math.max(...tokens.map((token) => token.length));
-  const columns = tokens.map(({ length }) => 0.125 + (longest > 5 || length < 4 ? CELL : 0.55 * length + 0.15));
-  return columns.reduce((sum, column) => sum + column, 0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2));
+  const columns = tokens.map(
+    ({ length }) => 0.125 + (longest > 5 || length < 4 ? CELL : 0.55 * length + 0.15),
+  );
+  return columns.reduce(
+    (sum, column) => sum + column,
+    0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2),
+  );
 };
 
-/** What the newest token did to the old rows: to scores nothing, to weights what the softmax makes of its column. */
-function changeWords(asScores, causal, count, n) {
-  const rows = `${count} of ${n - 1} old row${n > 2 ? "s" : ""}`;
+/**
+ * What the newest token did to the old rows: to scores nothing, to weights what the softmax makes
+ * of its column.
+ */
+function changeWords(asScores, causal, count, length) {
+  const rows = `${count} of ${length - 1} old row${length > 2 ? "s" : ""}`;
   if (!asScores) return `Weights: ${rows} changed.`;
-  return causal ? "Scores: no old number changed, one column added; it is −∞ in old rows, so their weights stay."
-    : `Scores: no old number changed, one column added; the softmax over it changes the weights of ${rows}.`;
+  return causal
+    ? "Scores: no old number changed, one column added; it is −∞ in old rows, so their weights stay."
+    : "Scores: no old number changed, one column added; the softmax over it changes the " +
+        `weights of ${rows}.`;
 }
 
-/** One of the two tables: “=” after a row that is what it was before the newest token, “≠” if it changed. */
-function drawTable(model, causal, n, isNew) {
-  const [tokens, scores, asScores] = [model.get("tokens"), model.get("scores"), model.get("view") === "scores"];
-  const [now, before] = [n, n - 1].map((count) => weightsAmong(scores, count, causal));
-  const moved = now.map((row, i) => isNew && i < n - 1 && row.some((weight, j) => j < n - 1 && Math.abs(weight - before[i][j]) > 1e-9));
+/**
+ * One of the two tables: “=” after a row that is what it was before the newest token, “≠” if it
+ * changed.
+ */
+function drawTable(model, causal, length, isNew) {
+  const [tokens, scores, asScores] = [
+    model.get("tokens"),
+    model.get("scores"),
+    model.get("view") === "scores",
+  ];
+  const [now, before] = [length, length - 1].map((count) => weightsAmong(scores, count, causal));
+  const moved = now.map(
+    (row, i) =>
+      isNew &&
+      i < length - 1 &&
+      row.some((weight, j) => j < length - 1 && Math.abs(weight - before[i][j]) > 1e-9),
+  );
   const changed = asScores ? [] : moved; // a score is of two tokens: no third one changes it
-  const old = (i) => isNew && i < n - 1;
+  const old = (i) => isNew && i < length - 1;
   const title = causal ? "Decoder: causal mask" : "Encoder: full view";
-  const grid = matrix({ label: `${title}. Rows are queries, columns are keys.`, caption: title, side: `${CELL}rem`, corner: ["keys →", "queries ↓"],
-    columns: tokens.slice(0, n), rows: tokens.slice(0, n).map((token, i) => (old(i) ? `${token} ${changed[i] ? "≠" : "="}` : token)) });
+  const grid = matrix({
+    label: `${title}. Rows are queries, columns are keys.`,
+    caption: title,
+    side: `${CELL}rem`,
+    corner: ["keys →", "queries ↓"],
+    columns: tokens.slice(0, length),
+    rows: tokens
+      .slice(0, length)
+      .map((token, i) => (old(i) ? `${token} ${changed[i] ? "≠" : "="}` : token)),
+  });
   grid.fill((i, j) => {
     const hatch = causal && j > i;
     const weight = now[i][j];
+    const spoken = asScores ? `score ${formatNumber(scores[i][j])}` : formatNumber(weight);
     // On a hatch −∞ could not be read.
-    return { hatch: hatch && !asScores, value: weight, level: asScores ? 0.6 * hatch : weight, colour: asScores ? "masked" : "weights",
-      text: asScores ? (hatch ? "−∞" : formatNumber(scores[i][j], 1)) : hatch ? "" : formatNumber(weight, 2),
-      label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : asScores ? `score ${formatNumber(scores[i][j])}` : formatNumber(weight)}` };
+    return {
+      hatch: hatch && !asScores,
+      value: weight,
+      level: asScores ? 0.6 * hatch : weight,
+      colour: asScores ? "masked" : "weights",
+      text: asScores
+        ? hatch
+          ? "−∞"
+          : formatNumber(scores[i][j], 1)
+        : hatch
+          ? ""
+          : formatNumber(weight, 2),
+      label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : spoken}`,
+    };
   });
-  for (let i = 0; i < n; i += 1) if (old(i)) grid.cellAt(i, -1).classList.add(changed[i] ? "changed" : "kept");
-  const node = make("div", {}, grid.node, make("p", { class: "count",
-    text: n < 2 || !isNew ? "" : changeWords(asScores, causal, moved.filter(Boolean).length, n) }));
+  for (let i = 0; i < length; i += 1)
+    if (old(i)) grid.cellAt(i, -1).classList.add(changed[i] ? "changed" : "kept");
+  const node = make(
+    "div",
+    {},
+    grid.node,
+    make("p", {
+      class: "count",
+      text:
+        length < 2 || !isNew
+          ? ""
+          : changeWords(asScores, causal, moved.filter(Boolean).length, length),
+    }),
+  );
   node.style.width = `min(100%, ${widthOf(tokens)}rem)`;
   return node;
 }
@@ -70,7 +160,9 @@ function drawTable(model, causal, n, isNew) {
 function render({ model, el }) {
   const { root, say, close } = openFrame(el, "Causal mask", CSS);
   const initial = { shown: model.get("shown"), view: model.get("view") };
-  const [views, text, sums] = ["views", "text", "tt-note sums"].map((name) => make("div", { class: name }));
+  const [views, text, sums] = ["views", "text", "tt-note sums"].map((name) =>
+    make("div", { class: name }),
+  );
 
   const go = (values) => {
     setTraits(model, values);
@@ -84,25 +176,57 @@ function render({ model, el }) {
   };
   const generate = button({ label: "Generate", onClick: () => step(1) });
   const back = button({ label: "Back", onClick: () => step(-1) });
-  const view = choice({ label: "Show", options: [["weights", "weights"], ["scores", "scores"]], onChange: (value) => go({ view: value }) });
+  const view = choice({
+    label: "Show",
+    options: [
+      ["weights", "weights"],
+      ["scores", "scores"],
+    ],
+    onChange: (value) => go({ view: value }),
+  });
   const reset = button({ label: "Reset", onClick: () => go(initial) });
-  root.append(make("div", { class: "tt-controls" }, generate, back, reset, view.node), text, views, sums);
+  root.append(
+    make("div", { class: "tt-controls" }, generate, back, reset, view.node),
+    text,
+    views,
+    sums,
+  );
 
   const draw = () => {
     const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
-    const n = Math.min(shown, tokens.length);
-    const ended = shown > n;
+    const length = Math.min(shown, tokens.length);
+    const ended = shown > length;
     back.setAttribute("aria-disabled", shown < 2);
     generate.setAttribute("aria-disabled", shown >= most());
     view.set(model.get("view"));
-    refill(text, ...tokens.slice(0, n).flatMap((token) => [make("b", { text: token }), " "]), cut() ? `The first ${tokens.length} of ${total} tokens.`
-      : ended ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row.` : null);
-    refill(views, drawTable(model, true, n, !ended), drawTable(model, false, n, !ended));
-    const sum = (power) => Array.from({ length: n }, (_, i) => (i + 1) ** power);
-    const add = (numbers) => `${numbers.length > 1 ? `${numbers.join(" + ")} = ` : ""}${numbers.reduce((a, b) => a + b)}`;
-    refill(sums, make("p", { text: "Generate, and watch the old rows: = as before, ≠ changed. Rows that never change need not be computed again: "
-      + "that is why a decoder can have a cache." }),
-    make("p", { text: `Weights computed so far if old rows are kept, one new row a token: ${add(sum(1))}. If all are computed anew: ${add(sum(2))}.` }));
+    refill(
+      text,
+      ...tokens.slice(0, length).flatMap((token) => [make("b", { text: token }), " "]),
+      cut()
+        ? `The first ${tokens.length} of ${total} tokens.`
+        : ended
+          ? `The end mark ${model.get("end_mark")} has come: ` +
+            "nothing is generated after it, and it gets no row."
+          : null,
+    );
+    refill(views, drawTable(model, true, length, !ended), drawTable(model, false, length, !ended));
+    const sum = (power) => Array.from({ length: length }, (_, i) => (i + 1) ** power);
+    const add = (numbers) =>
+      `${numbers.length > 1 ? `${numbers.join(" + ")} = ` : ""}${numbers.reduce((a, b) => a + b)}`;
+    refill(
+      sums,
+      make("p", {
+        text:
+          "Generate, and watch the old rows: = as before, ≠ changed. Rows that never change " +
+          "need not be computed again: " +
+          "that is why a decoder can have a cache.",
+      }),
+      make("p", {
+        text:
+          "Weights computed so far if old rows are kept, one new row a token: " +
+          `${add(sum(1))}. If all are computed anew: ${add(sum(2))}.`,
+      }),
+    );
   };
   const stop = onTraits(model, ["tokens", "scores", "shown", "view", "end_mark", "total"], draw);
   draw();

@@ -1,30 +1,126 @@
 // What the reader works with: sliders, switches, choices, a player, and arrow keys over a grid.
 // Every `set` shows a value without an event; every callback is the reader's doing.
-import { formatNumber, make, SHARED_CSS, uniqueId } from "./core.js";
+import { css, formatNumber, make, SHARED_CSS, uniqueId } from "./core.js";
 
-SHARED_CSS.push(`
-.tt-controls { display: flex; flex-wrap: wrap; align-items: center; gap: 0.4rem 1.1rem; margin: 0 0 0.6rem; }
-.tt-slider { display: flex; flex: 1 1 12rem; max-width: 26rem; align-items: center; gap: 0.6rem; min-height: 2rem; }
-.tt-slider input { flex: 1; min-width: 5rem; margin: 0; height: 1.75rem; accent-color: var(--tt-weights-line); }
-.tt-slider output { min-width: 2.6em; text-align: end; font-variant-numeric: tabular-nums; }
-.tt-toggle { display: inline-flex; align-items: center; gap: 0.45rem; min-height: 2rem; cursor: pointer; }
-.tt-toggle input { width: 1.1rem; height: 1.1rem; margin: 0; accent-color: var(--tt-weights-line); }
-.tt-button { font: inherit; color: inherit; background: transparent; cursor: pointer; min-height: 2rem;
-  padding: 0.15rem 0.8rem; border: 1px solid color-mix(in srgb, currentColor 50%, transparent); border-radius: 0.35rem; }
-.tt-button:hover { background: color-mix(in srgb, currentColor 8%, transparent); }
-.tt-choice { display: inline-flex; flex-wrap: wrap; align-items: center; gap: 0.3rem 0.6rem; border: 0; margin: 0; padding: 0; min-width: 0; }
-.tt-choice legend { float: left; padding: 0; }
-.tt-choice select { font: inherit; color: inherit; background: var(--tt-page); min-height: 2rem; max-width: 100%;
-  border: 1px solid var(--line); border-radius: 0.35rem; }
-.tt-button[aria-disabled="true"] { opacity: 0.45; cursor: default; }
-.tt-player { display: inline-flex; flex-wrap: wrap; align-items: center; gap: 0.4rem; }
-.tt-player output { min-width: 5.5em; font-variant-numeric: tabular-nums; }
-@container (max-width: 27rem) { .tt-slider { flex-wrap: wrap; } .tt-slider input { flex-basis: 7rem; } }
-@media print { .tt-controls { display: none; } }
+SHARED_CSS.push(css`
+  .tt-controls {
+    display: flex;
+    flex-wrap: wrap;
+    align-items: center;
+    gap: 0.4rem 1.1rem;
+    margin: 0 0 0.6rem;
+  }
+  .tt-slider {
+    display: flex;
+    flex: 1 1 12rem;
+    max-width: 26rem;
+    align-items: center;
+    gap: 0.6rem;
+    min-height: 2rem;
+  }
+  .tt-slider input {
+    flex: 1;
+    min-width: 5rem;
+    margin: 0;
+    height: 1.75rem;
+    accent-color: var(--tt-weights-line);
+  }
+  .tt-slider output {
+    min-width: 2.6em;
+    text-align: end;
+    font-variant-numeric: tabular-nums;
+  }
+  .tt-toggle {
+    display: inline-flex;
+    align-items: center;
+    gap: 0.45rem;
+    min-height: 2rem;
+    cursor: pointer;
+  }
+  .tt-toggle input {
+    width: 1.1rem;
+    height: 1.1rem;
+    margin: 0;
+    accent-color: var(--tt-weights-line);
+  }
+  .tt-button {
+    font: inherit;
+    color: inherit;
+    background: transparent;
+    cursor: pointer;
+    min-height: 2rem;
+    padding: 0.15rem 0.8rem;
+    border: 1px solid color-mix(in srgb, currentColor 50%, transparent);
+    border-radius: 0.35rem;
+  }
+  .tt-button:hover {
+    background: color-mix(in srgb, currentColor 8%, transparent);
+  }
+  .tt-choice {
+    display: inline-flex;
+    flex-wrap: wrap;
+    align-items: center;
+    gap: 0.3rem 0.6rem;
+    border: 0;
+    margin: 0;
+    padding: 0;
+    min-width: 0;
+  }
+  .tt-choice legend {
+    float: left;
+    padding: 0;
+  }
+  .tt-choice select {
+    font: inherit;
+    color: inherit;
+    background: var(--tt-page);
+    min-height: 2rem;
+    max-width: 100%;
+    border: 1px solid var(--line);
+    border-radius: 0.35rem;
+  }
+  .tt-button[aria-disabled="true"] {
+    opacity: 0.45;
+    cursor: default;
+  }
+  .tt-player {
+    display: inline-flex;
+    flex-wrap: wrap;
+    align-items: center;
+    gap: 0.4rem;
+  }
+  .tt-player output {
+    min-width: 5.5em;
+    font-variant-numeric: tabular-nums;
+  }
+  @container (max-width: 27rem) {
+    .tt-slider {
+      flex-wrap: wrap;
+    }
+    .tt-slider input {
+      flex-basis: 7rem;
+    }
+  }
+  @media print {
+    .tt-controls {
+      display: none;
+    }
+  }
 `);
 
-/** A labelled slider. `format(value)` writes the value; sliders over powers keep the exponent and format the power. */
-export function slider({ label, min, max, step, decimals = 1, format = (value) => formatNumber(value, decimals), onInput }) {
+/**
+ * A labelled slider. `format(value)` writes the value; sliders over powers keep the exponent and
+ * format the power.
+ */
+export function slider({
+  label,
+  min,
+  max,
+  step,
+  decimals = 1,
+  format = (value) => formatNumber(value, decimals),
+  onInput,
+}) {
   const id = uniqueId("tt-slider");
   const input = make("input", { id, type: "range", min, max, step });
   const output = make("output", { for: id });
@@ -37,7 +133,17 @@ export function slider({ label, min, max, step, decimals = 1, format = (value) =
     set(Number(input.value));
     onInput(Number(input.value));
   });
-  return { node: make("div", { class: "tt-slider" }, make("label", { for: id, text: label }), input, output), set, input };
+  return {
+    node: make(
+      "div",
+      { class: "tt-slider" },
+      make("label", { for: id, text: label }),
+      input,
+      output,
+    ),
+    set,
+    input,
+  };
 }
 
 /** A labelled checkbox; `set(value)` changes it without an event. */
@@ -52,28 +158,49 @@ export function toggle({ label, onChange }) {
 }
 
 export function button({ label, onClick, name }) {
-  return make("button", { class: "tt-button", type: "button", text: label, "aria-label": name, onclick: onClick });
+  return make("button", {
+    class: "tt-button",
+    type: "button",
+    text: label,
+    "aria-label": name,
+    onclick: onClick,
+  });
 }
 
-/** One of a few: radio buttons, with a `label` that is seen or a `name` that is only read out. `options` are `[value, text]` pairs. */
+/**
+ * One of a few: radio buttons, with a `label` that is seen or a `name` that is only read out.
+ * `options` are `[value, text]` pairs.
+ */
 export function choice({ label, name: spoken, options, onChange }) {
   const name = uniqueId("tt-choice");
   const inputs = options.map(([value]) =>
-    make("input", { type: "radio", name, value, onchange: () => onChange(value) }));
-  const labels = options.map(([, text], i) => make("label", { class: "tt-toggle" }, inputs[i], make("span", { text })));
+    make("input", { type: "radio", name, value, onchange: () => onChange(value) }),
+  );
+  const labels = options.map(([, text], i) =>
+    make("label", { class: "tt-toggle" }, inputs[i], make("span", { text })),
+  );
   return {
-    node: make("fieldset", { class: "tt-choice", "aria-label": spoken }, label ? make("legend", { text: label }) : null, ...labels),
-    set: (value) => options.forEach(([option], i) => {
-      inputs[i].checked = option === value;
-    }),
+    node: make(
+      "fieldset",
+      { class: "tt-choice", "aria-label": spoken },
+      label ? make("legend", { text: label }) : null,
+      ...labels,
+    ),
+    set: (value) =>
+      options.forEach(([option], i) => {
+        inputs[i].checked = option === value;
+      }),
   };
 }
 
 /** One of many: a list to open. `options` are `[value, text]` pairs. */
 export function select({ label, options, onChange }) {
   const id = uniqueId("tt-select");
-  const list = make("select", { id, onchange: () => onChange(options[list.selectedIndex][0]) },
-    ...options.map(([, text]) => make("option", { text })));
+  const list = make(
+    "select",
+    { id, onchange: () => onChange(options[list.selectedIndex][0]) },
+    ...options.map(([, text]) => make("option", { text })),
+  );
   return {
     node: make("div", { class: "tt-choice" }, make("label", { for: id, text: label }), list),
     set: (value) => {
@@ -83,11 +210,18 @@ export function select({ label, options, onChange }) {
 }
 
 /**
- * Buttons to go back, play, go on and start again over the steps 0 to `count() - 1`. The explorer keeps the step (a
- * trait): `onStep(step)` asks for another, `set(step)` shows the one that stands. `describe(step)` names a step.
- * `onReset()` may put more back than the step. Call `close()` when the view goes.
+ * Buttons to go back, play, go on and start again over the steps 0 to `count() - 1`. The explorer
+ * keeps the step (a trait): `onStep(step)` asks for another, `set(step)` shows the one that stands.
+ * `describe(step)` names a step. `onReset()` may put more back than the step. Call `close()` when
+ * the view goes.
  */
-export function player({ count, onStep, onReset = () => onStep(0), describe = (step) => `step ${step + 1} of ${count()}`, seconds = 1.2 }) {
+export function player({
+  count,
+  onStep,
+  onReset = () => onStep(0),
+  describe = (step) => `step ${step + 1} of ${count()}`,
+  seconds = 1.2,
+}) {
   let step = 0;
   let timer = 0;
   const go = (to) => onStep(Math.min(Math.max(to, 0), count() - 1));
@@ -105,8 +239,19 @@ export function player({ count, onStep, onReset = () => onStep(0), describe = (s
     timer = setInterval(tick, 1000 * seconds);
     show();
   };
-  const jump = (label, act) => button({ label, onClick: () => { pause(); act(); } });
-  const [back, next, reset] = [jump("Back", () => go(step - 1)), jump("Next", () => go(step + 1)), jump("Reset", onReset)];
+  const jump = (label, act) =>
+    button({
+      label,
+      onClick: () => {
+        pause();
+        act();
+      },
+    });
+  const [back, next, reset] = [
+    jump("Back", () => go(step - 1)),
+    jump("Next", () => go(step + 1)),
+    jump("Reset", onReset),
+  ];
   const playing = button({ label: "Play", onClick: () => (timer ? pause() : play()) });
   const output = make("output", {});
   const show = () => {
@@ -116,7 +261,15 @@ export function player({ count, onStep, onReset = () => onStep(0), describe = (s
     output.textContent = describe(step);
   };
   return {
-    node: make("div", { class: "tt-player", role: "group", "aria-label": "steps" }, back, playing, next, reset, output),
+    node: make(
+      "div",
+      { class: "tt-player", role: "group", "aria-label": "steps" },
+      back,
+      playing,
+      next,
+      reset,
+      output,
+    ),
     set: (value) => {
       step = value;
       if (timer && step >= count() - 1) pause();
@@ -127,8 +280,8 @@ export function player({ count, onStep, onReset = () => onStep(0), describe = (s
 }
 
 /**
- * Arrow keys over a grid with one tab stop (the roving-tabindex pattern). `cellAt(row, column)` gives an element or
- * nothing; positions are read from each element's data-row and data-column.
+ * Arrow keys over a grid with one tab stop (the roving-tabindex pattern). `cellAt(row, column)`
+ * gives an element or nothing; positions are read from each element's data-row and data-column.
  */
 export function rovingGrid(container, cellAt, bounds) {
   let stop = null;

@@ -1,21 +1,64 @@
 // What every explorer shares: colours, numbers, controls, keyboard, words for screen readers.
-// ttutor/widgets/static.py writes core, controls, drawing and one explorer into one ES module, for Jupyter and the book.
-// Text from outside reaches the page through textContent and attributes only, never as markup.
+// ttutor/widgets/static.py writes core, controls, drawing and one explorer into one ES module, for
+// Jupyter and the book. Text from outside reaches the page through textContent and attributes only,
+// never as markup.
 
 export const COLOURS = /*COLOURS*/ { light: {}, dark: {} };
 
+/** A style sheet as text; the tag tells formatters and editors what it is. */
+export function css([text]) {
+  return text;
+}
+
 /** Style sheets of everything shared: each part adds its own. */
-export const SHARED_CSS = [`
-:host { display: block; color: inherit; container-type: inline-size; }
-.tt { font: 0.95rem/1.45 var(--tt-font, system-ui, -apple-system, "Segoe UI", sans-serif); color: inherit; max-width: 100%; }
-.tt *, .tt *::before { box-sizing: border-box; }
-.tt [hidden] { display: none; }
-.tt-line { --line: color-mix(in srgb, currentColor 50%, transparent); }
-.tt :focus-visible { outline: 2px solid currentColor; outline-offset: 1px; }
-.tt-note { font-size: 0.85em; opacity: 0.85; margin: 0.5rem 0 0; }
-.tt-hidden { position: absolute; width: 1px; height: 1px; overflow: hidden; clip-path: inset(50%); white-space: nowrap; }
-@media (prefers-reduced-motion: no-preference) { .tt-ease { transition: background-color 120ms, width 120ms; } }
-`];
+export const SHARED_CSS = [
+  css`
+    :host {
+      display: block;
+      color: inherit;
+      container-type: inline-size;
+    }
+    .tt {
+      font: 0.95rem/1.45 var(--tt-font, system-ui, -apple-system, "Segoe UI", sans-serif);
+      color: inherit;
+      max-width: 100%;
+    }
+    .tt *,
+    .tt *::before {
+      box-sizing: border-box;
+    }
+    .tt [hidden] {
+      display: none;
+    }
+    .tt-line {
+      --line: color-mix(in srgb, currentColor 50%, transparent);
+    }
+    .tt :focus-visible {
+      outline: 2px solid currentColor;
+      outline-offset: 1px;
+    }
+    .tt-note {
+      font-size: 0.85em;
+      opacity: 0.85;
+      margin: 0.5rem 0 0;
+    }
+    .tt-hidden {
+      position: absolute;
+      width: 1px;
+      height: 1px;
+      overflow: hidden;
+      clip-path: inset(50%);
+      white-space: nowrap;
+    }
+    @media (prefers-reduced-motion: no-preference) {
+      .tt-ease {
+        transition:
+          background-color 120ms,
+          width 120ms;
+      }
+    }
+  `,
+];
 
 /** Build an element: properties first, then children; a string child becomes text, never markup. */
 export function make(tag, properties = {}, ...children) {
@@ -57,17 +100,25 @@ export function uniqueId(prefix = "tt") {
 
 /** Write a count with spaces between thousands that do not break: 12 288. */
 export function formatCount(value) {
-  return Math.round(value).toString().replace(/\B(?=(\d{3})+$)/g, "\u202f");
+  return Math.round(value)
+    .toString()
+    .replace(/\B(?=(\d{3})+$)/g, "\u202f");
 }
 
-/** A quantity of any size with three digits and a unit's prefix: 1.23 M, 456 k, 7. Binary prefixes for bytes. */
+/**
+ * A quantity of any size with three digits and a unit's prefix: 1.23 M, 456 k, 7. Binary prefixes
+ * for bytes.
+ */
 export function formatSize(value, unit = "", binary = false) {
   const base = binary ? 1024 : 1000;
   const prefixes = binary ? ["", "Ki", "Mi", "Gi", "Ti", "Pi"] : ["", "k", "M", "G", "T", "P", "E"];
   let power = 0;
   while (Math.abs(value) / base ** power >= 999.5 && power < prefixes.length - 1) power += 1;
   const short = value / base ** power;
-  const digits = power === 0 && Number.isInteger(value) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(short) || 1)));
+  const digits =
+    power === 0 && Number.isInteger(value)
+      ? 0
+      : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(short) || 1)));
   return `${formatNumber(short, Math.min(digits, 3))}\u00a0${prefixes[power]}${unit}`.trimEnd();
 }
 
@@ -83,13 +134,21 @@ export function reducedMotion() {
   return window.matchMedia("(prefers-reduced-motion: reduce)").matches;
 }
 
-/** Whether the text around the element is light, which means that its page is dark, whoever made it so. */
+/**
+ * Whether the text around the element is light, which means that its page is dark, whoever made it
+ * so.
+ */
 function onDarkPage(element) {
-  const [red, green, blue] = (getComputedStyle(element).color.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
+  const [red, green, blue] = (getComputedStyle(element).color.match(/[\d.]+/g) || [0, 0, 0]).map(
+    Number,
+  );
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 127;
 }
 
-/** The first background that is not see-through, from the element outwards: for parts that scroll over others. */
+/**
+ * The first background that is not see-through, from the element outwards: for parts that scroll
+ * over others.
+ */
 function pageColour(element) {
   for (let node = element; node; node = node.parentNode || node.host) {
     const colour = node instanceof Element ? getComputedStyle(node).backgroundColor : "transparent";
@@ -98,7 +157,10 @@ function pageColour(element) {
   return "Canvas";
 }
 
-/** The label with a number behind it where earlier explorers of the page have the same, so that lists of regions differ. */
+/**
+ * The label with a number behind it where earlier explorers of the page have the same, so that
+ * lists of regions differ.
+ */
 function ownLabel(el, label) {
   const all = [...document.querySelectorAll("[data-label]")];
   el.dataset.label = label;
@@ -107,8 +169,9 @@ function ownLabel(el, label) {
 }
 
 /**
- * Open a shadow root on `el`, with the colours as CSS custom properties that follow the page's light or dark mode.
- * Gives the element to draw in, `say(text)` for screen readers, and `close()` to be called when the view goes.
+ * Open a shadow root on `el`, with the colours as CSS custom properties that follow the page's
+ * light or dark mode. Gives the element to draw in, `say(text)` for screen readers, and `close()`
+ * to be called when the view goes.
  */
 export function openFrame(el, label, css) {
   const root = make("section", { class: "tt tt-line", "aria-label": ownLabel(el, label) });
@@ -116,9 +179,11 @@ export function openFrame(el, label, css) {
   const shadow = el.attachShadow({ mode: "open" });
   shadow.append(make("style", { text: [...SHARED_CSS, css].join("") }), root, announcer);
 
-  // Jupyter has shortcuts on bare letters and arrows: what is pressed in here is not meant for the notebook.
+  // Jupyter has shortcuts on bare letters and arrows: what is pressed in here is not meant for the
+  // notebook.
   root.addEventListener("keydown", (event) => {
-    if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Escape") event.stopPropagation();
+    if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Escape")
+      event.stopPropagation();
   });
 
   const paint = () => {
@@ -126,7 +191,8 @@ export function openFrame(el, label, css) {
     root.dataset.mode = mode;
     root.style.colorScheme = mode;
     root.style.setProperty("--tt-page", pageColour(el));
-    for (const [name, colour] of Object.entries(COLOURS[mode])) root.style.setProperty(`--tt-${name}`, colour);
+    for (const [name, colour] of Object.entries(COLOURS[mode]))
+      root.style.setProperty(`--tt-${name}`, colour);
   };
   // A page may fade from one mode to the other, so look again when the fading is over.
   let later = 0;
@@ -136,7 +202,8 @@ export function openFrame(el, label, css) {
     later = setTimeout(paint, 400);
   };
   const observer = new MutationObserver(repaint);
-  for (const node of [document.documentElement, document.body]) observer.observe(node, { attributes: true });
+  for (const node of [document.documentElement, document.body])
+    observer.observe(node, { attributes: true });
   const preference = window.matchMedia("(prefers-color-scheme: dark)");
   preference.addEventListener("change", repaint);
   repaint();
@@ -154,7 +221,10 @@ export function openFrame(el, label, css) {
   };
 }
 
-/** Set one or more traits at once, so that nobody draws one without the other, and tell the kernel, if there is one. */
+/**
+ * Set one or more traits at once, so that nobody draws one without the other, and tell the kernel,
+ * if there is one.
+ */
 export function setTraits(model, values) {
   model.set(values);
   model.save_changes();

@@ -1,46 +1,135 @@
-// Decoding: beam search token by token, where the decoder looks, what it considers, and greedy search beside it.
-import { formatNumber, make, onTraits, openFrame, refill, setTraits, svg } from "./core.js";
+// Decoding: beam search token by token, where the decoder looks, what it considers, and greedy
+// search beside it.
+import { css, formatNumber, make, onTraits, openFrame, refill, setTraits, svg } from "./core.js";
 import { player, rovingGrid, select, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
-const CSS = `
-.head { font-weight: 600; margin: 0.8rem 0 0.3rem; overflow-wrap: anywhere; }
-.row { display: flex; flex-wrap: wrap; gap: 0.3rem; list-style: none; margin: 0; padding: 0; }
-.row > div { flex: 1 1 17rem; min-width: 0; padding-inline-end: 1rem; }
-.word { border: 2px solid var(--tt-memory-line); border-radius: 0.35rem; padding: 0 0.5rem; text-align: center;
-  background: color-mix(in srgb, var(--tt-weights) calc(var(--w) * 100%), transparent); }
-small { display: block; font-size: 0.75rem; line-height: 1.2; }
-.scroll { overflow-x: auto; padding: 4px; }
-.tree { position: relative; display: grid; align-items: center; width: max-content; }
-.tree svg { position: absolute; width: 100%; height: 100%; }
-path { fill: none; stroke: var(--line); vector-effect: non-scaling-stroke; }
-path.dead { stroke-dasharray: 3; }
-path.on { stroke: var(--tt-decoder-line); stroke-width: 3; }
-.node { position: relative; font: inherit; font-size: 0.85rem; line-height: 1.25; color: inherit; width: 5.2rem; height: 2.3rem;
-  padding: 0; border: 1px solid var(--tt-decoder-line); border-radius: 0.35rem; overflow: hidden; white-space: nowrap;
-  background: color-mix(in srgb, var(--tt-decoder) 16%, var(--tt-page)); }
-.node.ended { border: 3px double; }
-.node.dead { border: 1px dashed var(--tt-masked-line); background: var(--tt-page); }
-.node.on { box-shadow: 0 0 0 2px var(--tt-decoder-line); }
-th { text-align: start; font-weight: 500; }
-td { padding-inline-end: 0.6rem; vertical-align: top; }
-td:nth-child(n + 3), td:first-child { white-space: nowrap; }
+const CSS = css`
+  .head {
+    font-weight: 600;
+    margin: 0.8rem 0 0.3rem;
+    overflow-wrap: anywhere;
+  }
+  .row {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.3rem;
+    list-style: none;
+    margin: 0;
+    padding: 0;
+  }
+  .row > div {
+    flex: 1 1 17rem;
+    min-width: 0;
+    padding-inline-end: 1rem;
+  }
+  .word {
+    border: 2px solid var(--tt-memory-line);
+    border-radius: 0.35rem;
+    padding: 0 0.5rem;
+    text-align: center;
+    background: color-mix(in srgb, var(--tt-weights) calc(var(--w) * 100%), transparent);
+  }
+  small {
+    display: block;
+    font-size: 0.75rem;
+    line-height: 1.2;
+  }
+  .scroll {
+    overflow-x: auto;
+    padding: 4px;
+  }
+  .tree {
+    position: relative;
+    display: grid;
+    align-items: center;
+    width: max-content;
+  }
+  .tree svg {
+    position: absolute;
+    width: 100%;
+    height: 100%;
+  }
+  path {
+    fill: none;
+    stroke: var(--line);
+    vector-effect: non-scaling-stroke;
+  }
+  path.dead {
+    stroke-dasharray: 3;
+  }
+  path.on {
+    stroke: var(--tt-decoder-line);
+    stroke-width: 3;
+  }
+  .node {
+    position: relative;
+    font: inherit;
+    font-size: 0.85rem;
+    line-height: 1.25;
+    color: inherit;
+    width: 5.2rem;
+    height: 2.3rem;
+    padding: 0;
+    border: 1px solid var(--tt-decoder-line);
+    border-radius: 0.35rem;
+    overflow: hidden;
+    white-space: nowrap;
+    background: color-mix(in srgb, var(--tt-decoder) 16%, var(--tt-page));
+  }
+  .node.ended {
+    border: 3px double;
+  }
+  .node.dead {
+    border: 1px dashed var(--tt-masked-line);
+    background: var(--tt-page);
+  }
+  .node.on {
+    box-shadow: 0 0 0 2px var(--tt-decoder-line);
+  }
+  th {
+    text-align: start;
+    font-weight: 500;
+  }
+  td {
+    padding-inline-end: 0.6rem;
+    vertical-align: top;
+  }
+  td:nth-child(n + 3),
+  td:first-child {
+    white-space: nowrap;
+  }
 `;
 
 const [KEPT, CUT] = [1, 3]; // 0 dropped, 2 finished
 const short = (value) => formatNumber(value, 2);
 const sumOf = (pairs) => pairs.reduce((sum, [, value]) => sum + value, 0);
 
-/** The search as a tree: for each length its nodes, those kept first; each knows its parent and its tokens. */
+/**
+ * The search as a tree: for each length its nodes, those kept first; each knows its parent and its
+ * tokens.
+ */
 export function growTree({ candidates, greedy }) {
   let open = [{ total: 0, fate: KEPT, ids: [], row: 0, column: 0, greedy: true }];
-  return [open, ...candidates.map((ranked, step) => {
-    const nodes = ranked.map(([from, token, total, fate]) => ({ token, total, fate, parent: open[from], column: step + 1,
-      ids: [...open[from].ids, token], greedy: open[from].greedy && greedy.length > step && greedy[step][0] === token }));
-    nodes.sort((a, b) => (a.fate || 9) - (b.fate || 9)).forEach((node, row) => Object.assign(node, { row }));
-    open = nodes.filter(({ fate }) => fate === KEPT);
-    return nodes;
-  })];
+  return [
+    open,
+    ...candidates.map((ranked, step) => {
+      const nodes = ranked.map(([from, token, total, fate]) => ({
+        token,
+        total,
+        fate,
+        parent: open[from],
+        column: step + 1,
+        ids: [...open[from].ids, token],
+        greedy: open[from].greedy && greedy.length > step && greedy[step][0] === token,
+      }));
+      nodes
+        .sort((a, b) => (a.fate || 9) - (b.fate || 9))
+        .forEach((node, row) => Object.assign(node, { row }));
+      open = nodes.filter(({ fate }) => fate === KEPT);
+      return nodes;
+    }),
+  ];
 }
 
 function readState(model) {
@@ -50,25 +139,55 @@ function readState(model) {
   const beam = Math.min(model.get("beam"), next[step].length - 1);
   const done = step === next.length - 1;
   const columns = growTree(sentence);
-  const shown = columns.slice(0, step + 2).map((nodes, t) => nodes.filter(({ fate }) => fate || t > step));
+  const shown = columns
+    .slice(0, step + 2)
+    .map((nodes, place) => nodes.filter(({ fate }) => fate || place > step));
   const nodes = shown.flat();
   const upwards = (node) => (node ? [node, ...upwards(node.parent)] : []);
-  const alive = new Set(nodes.filter(({ fate, column }) => fate > KEPT || (fate && column > step)).flatMap(upwards));
-  // Ranked as the search ranks it: by the sum over the length penalty (Wu et al. 2016, equation 14).
-  const found = nodes.filter(({ fate }) => fate > KEPT).map((node) => ({ ...node, score: node.total / ((5 + node.column) / 6) ** model.get("alpha") }))
+  const alive = new Set(
+    nodes.filter(({ fate, column }) => fate > KEPT || (fate && column > step)).flatMap(upwards),
+  );
+  // Ranked as the search ranks it: by the sum over the length penalty (Wu et al. 2016, equation
+  // 14).
+  const found = nodes
+    .filter(({ fate }) => fate > KEPT)
+    .map((node) => ({ ...node, score: node.total / ((5 + node.column) / 6) ** model.get("alpha") }))
     .sort((a, b) => a.fate - b.fate || b.score - a.score);
-  const text = (ids) => ids.map((id) => tokens[id]).join("").replace(/▁/g, " ").trim();
+  const text = (ids) =>
+    ids
+      .map((id) => tokens[id])
+      .join("")
+      .replace(/▁/g, " ")
+      .trim();
   const chosen = columns[step][beam];
   const soFar = done ? greedy : greedy.slice(0, step + 1);
-  return { ...sentence, shown, nodes, alive, found, text, step, done, chosen, path: new Set(upwards(chosen)), newest: shown[step + 1], next: next[step][beam],
-    seen: attention[step][beam], greedy: soFar, wrote: text(soFar.map(([id]) => id)),
+  return {
+    ...sentence,
+    shown,
+    nodes,
+    alive,
+    found,
+    text,
+    step,
+    done,
+    chosen,
+    path: new Set(upwards(chosen)),
+    newest: shown[step + 1],
+    next: next[step][beam],
+    seen: attention[step][beam],
+    greedy: soFar,
+    wrote: text(soFar.map(([id]) => id)),
     named: ({ ids }) => (ids.length ? `“${text(ids)}”` : "the start"),
     // A token by itself: a dot in front where it goes on with a word.
-    piece: (id) => (id ? (/^[▁<]/.test(tokens[id]) ? "" : "·") + tokens[id].replace("▁", "") : "end") };
+    piece: (id) =>
+      id ? (/^[▁<]/.test(tokens[id]) ? "" : "·") + tokens[id].replace("▁", "") : "end",
+  };
 }
 
 function wordsOf(node, { named, alive }) {
-  const fate = ["dropped", alive.has(node) ? "kept" : "kept at first", "finished", "cut off"][node.fate];
+  const fate = ["dropped", alive.has(node) ? "kept" : "kept at first", "finished", "cut off"][
+    node.fate
+  ];
   return `${named(node)}: ${formatNumber(node.total)}, ${fate}${node.greedy ? ", as in greedy search" : ""}`;
 }
 
@@ -78,46 +197,123 @@ function drawTree(tree, state, onPick) {
   const rows = Math.max(...shown.map((column) => column.length));
   const lines = nodes.slice(1).map((node) => {
     const [x, from, to] = [node.column, node.parent.row + 0.5, node.row + 0.5];
-    return svg("path", { class: path.has(node) ? "on" : alive.has(node) ? "" : "dead", d: `M${x - 0.13} ${from}C${x} ${from} ${x - 0.13} ${to} ${x} ${to}` });
+    return svg("path", {
+      class: path.has(node) ? "on" : alive.has(node) ? "" : "dead",
+      d: `M${x - 0.13} ${from}C${x} ${from} ${x - 0.13} ${to} ${x} ${to}`,
+    });
   });
   tree.style.gridTemplate = `repeat(${rows}, 2.7rem) / repeat(${shown.length}, 6rem)`;
-  refill(tree, svg("svg", { viewBox: `0 0 ${shown.length} ${rows}`, preserveAspectRatio: "none", "aria-hidden": "true" }, ...lines),
+  refill(
+    tree,
+    svg(
+      "svg",
+      {
+        viewBox: `0 0 ${shown.length} ${rows}`,
+        preserveAspectRatio: "none",
+        "aria-hidden": "true",
+      },
+      ...lines,
+    ),
     ...nodes.map((node) => {
-      const box = make("button", { tabindex: -1, "aria-label": wordsOf(node, state), "aria-pressed": String(node === chosen),
-        class: `node ${node.fate > KEPT ? "ended" : alive.has(node) ? "" : "dead"} ${node === chosen ? "on" : ""}`,
-        "data-row": node.row, "data-column": node.column, "data-value": node.total.toFixed(9), onclick: () => onPick(node) },
-      node.column ? ["✕ ", "", "■ ", "… "][node.fate] + piece(node.token) : "start",
-      make("small", { text: (node.greedy ? "G " : "") + short(node.total) }));
+      const life = node.fate > KEPT ? "ended" : alive.has(node) ? "" : "dead";
+      const box = make(
+        "button",
+        {
+          tabindex: -1,
+          "aria-label": wordsOf(node, state),
+          "aria-pressed": String(node === chosen),
+          class: `node ${life} ${node === chosen ? "on" : ""}`,
+          "data-row": node.row,
+          "data-column": node.column,
+          "data-value": node.total.toFixed(9),
+          onclick: () => onPick(node),
+        },
+        node.column ? ["✕ ", "", "■ ", "… "][node.fate] + piece(node.token) : "start",
+        make("small", { text: (node.greedy ? "G " : "") + short(node.total) }),
+      );
       box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
       return box;
-    }));
+    }),
+  );
 }
 
-/** The next token's probabilities, and what is added to the beginning's; extensions that stay in the search are framed. */
+/**
+ * The next token's probabilities, and what is added to the beginning's; extensions that stay in the
+ * search are framed.
+ */
 function drawNext({ next, newest, chosen, piece }) {
   const own = newest.filter(({ parent }) => parent === chosen).sort((a, b) => b.total - a.total);
   const [best] = own;
   // The number that its bar shows, so that both are rounded alike.
-  const shareOf = ({ token, total }) => (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
-  return [bars([...next, [-1, Math.max(1 - sumOf(next), 0)]].map(([id, p]) => ({ share: p, text: formatNumber(p),
-    label: id < 0 ? "all others" : piece(id), colour: id < 0 ? "masked" : "decoder", on: own.some((one) => one.token === id && one.fate) }))),
-  note(best ? `Best extension: ${short(chosen.total)} + ln ${formatNumber(shareOf(best))} = ${short(best.total)}`
-    : "No extension of it is among the best of all.")];
+  const shareOf = ({ token, total }) =>
+    (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
+  return [
+    bars(
+      [...next, [-1, Math.max(1 - sumOf(next), 0)]].map(([id, probability]) => ({
+        share: probability,
+        text: formatNumber(probability),
+        label: id < 0 ? "all others" : piece(id),
+        colour: id < 0 ? "masked" : "decoder",
+        on: own.some((one) => one.token === id && one.fate),
+      })),
+    ),
+    note(
+      best
+        ? `Best extension: ${short(chosen.total)} + ln ${formatNumber(shareOf(best))} = ` +
+            `${short(best.total)}`
+        : "No extension of it is among the best of all.",
+    ),
+  ];
 }
 
 /** What both searches wrote, and at the end how they stand to each other. */
 function drawResults({ wrote, greedy, done, found, text, reference }) {
-  const line = (kind, ...cells) => make("tr", {}, ...cells.map((cell) => make(kind, cell.toFixed
-    ? { text: short(cell), "data-value": cell.toFixed(9) } : { text: cell })));
+  const line = (kind, ...cells) =>
+    make(
+      "tr",
+      {},
+      ...cells.map((cell) =>
+        make(
+          kind,
+          cell.toFixed ? { text: short(cell), "data-value": cell.toFixed(9) } : { text: cell },
+        ),
+      ),
+    );
   const gain = done ? found[0].total - sumOf(greedy) : 0;
   const times = `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
-  return [make("table", {}, line("th", "search", "translation", "log p", "score"),
-    line("td", "greedy", wrote + (greedy.at(-1)[0] ? " …" : ""), sumOf(greedy)),
-    ...found.map((one, i) => line("td", `beam ${i + 1}`, text(one.ids) + (one.fate === CUT ? " …" : ""), one.total, one.score))),
-  note("score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included" + (found.length ? "" : "; α acts once a translation is finished")),
-  done ? make("p", { class: "verdict", text: (text(found[0].ids) === wrote ? "Both write the same sentence."
-    : `They differ: ${gain > 0 ? `the beam’s first is ${times} as greedy’s.` : `greedy’s is ${times}, but the beam ranks by the score.`}`)
-    + (reference && ` The corpus has “${reference}”.`) }) : null];
+  return [
+    make(
+      "table",
+      {},
+      line("th", "search", "translation", "log p", "score"),
+      line("td", "greedy", wrote + (greedy.at(-1)[0] ? " …" : ""), sumOf(greedy)),
+      ...found.map((one, i) =>
+        line(
+          "td",
+          `beam ${i + 1}`,
+          text(one.ids) + (one.fate === CUT ? " …" : ""),
+          one.total,
+          one.score,
+        ),
+      ),
+    ),
+    note(
+      "score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included" +
+        (found.length ? "" : "; α acts once a translation is finished"),
+    ),
+    done
+      ? make("p", {
+          class: "verdict",
+          text:
+            (text(found[0].ids) === wrote
+              ? "Both write the same sentence."
+              : gain > 0
+                ? `They differ: the beam’s first is ${times} as greedy’s.`
+                : `They differ: greedy’s is ${times}, but the beam ranks by the score.`) +
+            (reference && ` The corpus has “${reference}”.`),
+        })
+      : null,
+  ];
 }
 
 const note = (text) => make("p", { class: "tt-note", text });
@@ -133,32 +329,84 @@ function render({ model, el }) {
     setTraits(model, values);
     const { seen, source_tokens: read, chosen, named, done } = readState(model);
     const top = seen.indexOf(Math.max(...seen));
-    say(`${named(chosen)} looks most at ${read[top].replace("▁", "")}, ${short(seen[top])}. ${done ? main.querySelector(".verdict").textContent : ""}`);
+    say(
+      `${named(chosen)} looks most at ${read[top].replace("▁", "")}, ${short(seen[top])}. ` +
+        (done ? main.querySelector(".verdict").textContent : ""),
+    );
   };
-  const sentences = select({ label: "Sentence", options: model.get("sentences").map(({ source }, i) => [i, source]), onChange: (sentence) => go({ sentence, step: 0, beam: 0 }) });
+  const sentences = select({
+    label: "Sentence",
+    options: model.get("sentences").map(({ source }, i) => [i, source]),
+    onChange: (sentence) => go({ sentence, step: 0, beam: 0 }),
+  });
   const count = () => model.get("sentences")[model.get("sentence")].next.length;
-  const steps = player({ count, onStep: (step) => go({ step, beam: 0 }), describe: (step) => `token ${step + 1} of ${count()}` });
+  const steps = player({
+    count,
+    onStep: (step) => go({ step, beam: 0 }),
+    describe: (step) => `token ${step + 1} of ${count()}`,
+  });
   steps.node.querySelector("button:last-of-type").addEventListener("click", () => go(initial));
-  const alpha = slider({ label: "Length penalty α", min: 0, max: 2, step: 0.1, onInput: (value) => go({ alpha: value }) });
-  const cellAt = (row, column) => tree.querySelector(`[data-row="${row}"][data-column="${column}"]`);
-  const roving = rovingGrid(box, cellAt, () => ({ firstRow: 0, lastRow: 99, firstColumn: 0, lastColumn: 99 }));
-  const pick = (node) => (node.fate === KEPT ? go({ step: node.column, beam: node.row }) : say(wordsOf(node, readState(model))));
+  const alpha = slider({
+    label: "Length penalty α",
+    min: 0,
+    max: 2,
+    step: 0.1,
+    onInput: (value) => go({ alpha: value }),
+  });
+  const cellAt = (row, column) =>
+    tree.querySelector(`[data-row="${row}"][data-column="${column}"]`);
+  const roving = rovingGrid(box, cellAt, () => ({
+    firstRow: 0,
+    lastRow: 99,
+    firstColumn: 0,
+    lastColumn: 99,
+  }));
+  const pick = (node) =>
+    node.fate === KEPT
+      ? go({ step: node.column, beam: node.row })
+      : say(wordsOf(node, readState(model)));
   root.append(make("div", { class: "tt-controls" }, sentences.node, steps.node, alpha.node), main);
 
   const draw = () => {
     const state = readState(model);
-    const [name, within] = [state.named(state.chosen), tree.contains(tree.getRootNode().activeElement)];
+    const [name, within] = [
+      state.named(state.chosen),
+      tree.contains(tree.getRootNode().activeElement),
+    ];
     sentences.set(model.get("sentence"));
     steps.set(state.step);
     alpha.set(model.get("alpha"));
     drawTree(tree, state, pick);
-    refill(main, state.model ? note(`The model ${state.model} of training`) : null, head(`Where ${name} looks to choose its next token`),
-      make("ul", { class: "row" }, ...state.seen.map((weight, i) => make("li", { class: "word", style: `--w: ${weight}`,
-        "data-value": weight.toFixed(9) }, state.source_tokens[i].replace("▁", ""), make("small", { text: short(weight) })))),
-      head("Beginnings that the beam keeps, with their log-probabilities"), box,
-      note("✕: dropped; dashed: nothing of it is left; ■: finished; “·” in front: continues the word; G: greedy’s way. Watch where it parts from the best."),
-      make("div", { class: "row" }, make("div", {}, head(`Next token after ${name}`), ...drawNext(state)),
-        make("div", {}, head("Translations so far"), ...drawResults(state).filter(Boolean))), note(model.get("note")));
+    refill(
+      main,
+      state.model ? note(`The model ${state.model} of training`) : null,
+      head(`Where ${name} looks to choose its next token`),
+      make(
+        "ul",
+        { class: "row" },
+        ...state.seen.map((weight, i) =>
+          make(
+            "li",
+            { class: "word", style: `--w: ${weight}`, "data-value": weight.toFixed(9) },
+            state.source_tokens[i].replace("▁", ""),
+            make("small", { text: short(weight) }),
+          ),
+        ),
+      ),
+      head("Beginnings that the beam keeps, with their log-probabilities"),
+      box,
+      note(
+        "✕: dropped; dashed: nothing of it is left; ■: finished; “·” in front: continues the " +
+          "word; G: greedy’s way. Watch where it parts from the best.",
+      ),
+      make(
+        "div",
+        { class: "row" },
+        make("div", {}, head(`Next token after ${name}`), ...drawNext(state)),
+        make("div", {}, head("Translations so far"), ...drawResults(state).filter(Boolean)),
+      ),
+      note(model.get("note")),
+    );
     const node = cellAt(state.chosen.row, state.step);
     roving.makeStop(node);
     if (within) node.focus();

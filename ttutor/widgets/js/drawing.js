@@ -1,75 +1,267 @@
 // What explorers draw with: a matrix of cells, a chart of lines, rows of bars.
-import { formatNumber, make, refill, SHARED_CSS, svg } from "./core.js";
+import { css, formatNumber, make, refill, SHARED_CSS, svg } from "./core.js";
 import { rovingGrid } from "./controls.js";
 
-SHARED_CSS.push(`
-.tt-matrix { flex: 0 1 auto; min-width: 0; max-width: 100%; overflow: auto; padding: 3px; }
-.tt-matrix.large { max-height: 28rem; }
-.tt-matrix table { border-collapse: separate; border-spacing: 2px; }
-.tt-matrix caption { text-align: start; padding: 0 0 0.2rem; font-weight: 600; white-space: nowrap; }
-.tt-matrix th { font-weight: 500; padding: 0.1rem 0.3rem; cursor: default; border: 2px solid transparent; border-radius: 0.25rem; background: var(--tt-page); }
-.tt-matrix .token { display: block; overflow: hidden; text-overflow: ellipsis; white-space: pre; max-width: 8em; }
-.tt-matrix th[scope="row"] { text-align: end; position: sticky; left: 0; z-index: 1; }
-.tt-matrix th[scope="col"] { vertical-align: bottom; padding-inline: 0; }
-.tt-matrix.large thead th { position: sticky; top: 0; z-index: 2; }
-.tt-matrix .tall th[scope="col"] .token { writing-mode: vertical-rl; transform: rotate(180deg); max-width: none; max-height: 7em; margin: 0 auto; }
-.tt-matrix .corner { font-size: 0.75rem; font-weight: 400; line-height: 1.3; white-space: nowrap; text-align: end; vertical-align: bottom; }
-.tt-matrix .corner span { display: block; }
-.tt-matrix td { width: var(--cell); min-width: var(--cell); height: var(--cell); padding: 0; text-align: center; cursor: default;
-  font-size: var(--digits, 0.8rem); font-variant-numeric: tabular-nums; border-radius: 3px;
-  box-shadow: inset 0 0 0 1px color-mix(in srgb, currentColor 30%, transparent);
-  background-color: color-mix(in srgb, var(--c) calc(var(--w) * 100%), transparent); }
-.tt-hatch { background-color: color-mix(in srgb, var(--tt-masked) 45%, transparent) !important;
-  background-image: repeating-linear-gradient(135deg, var(--tt-masked-line) 0 1px, transparent 1px 6px); }
-.tt-matrix th.row-on { border-color: var(--tt-query-line); background: color-mix(in srgb, var(--tt-query) 14%, var(--tt-page)); }
-.tt-matrix th.column-on { border-color: var(--tt-key-line); background: color-mix(in srgb, var(--tt-key) 20%, var(--tt-page)); }
-.tt-matrix td.near { box-shadow: inset 0 0 0 1px currentColor; }
-.tt-matrix td.on { box-shadow: inset 0 0 0 2px currentColor; }
-.tt-chart { position: relative; min-width: 0; flex: 1 1 18rem; max-width: 46rem; }
-.tt-chart > svg { display: block; width: 100%; overflow: visible; touch-action: pan-y; }
-.tt-legend { display: flex; flex-wrap: wrap; gap: 0.2rem 1.1rem; }
-.tt-legend .key { display: inline-flex; align-items: center; gap: 0.4rem; }
-.tt-chart text { font-size: 12px; fill: currentColor; }
-.tt-chart .grid { stroke: currentColor; stroke-opacity: 0.18; }
-.tt-chart .line { fill: none; stroke-width: 2; stroke-linejoin: round; }
-.tt-chart .cursor { stroke: currentColor; stroke-dasharray: 2 3; }
-.tt-bars { list-style: none; margin: 0; padding: 0; display: grid; grid-template-columns: fit-content(11em) 1fr auto; column-gap: 0.6rem; }
-.tt-bars li { display: grid; grid-column: 1 / -1; grid-template-columns: subgrid; align-items: center; padding: 0 0.3rem; border-radius: 0.25rem; }
-.tt-bars li.on { box-shadow: inset 0 0 0 1px currentColor; }
-.tt-bars .token { overflow: hidden; text-overflow: ellipsis; white-space: pre; }
-.tt-bars .number { font-variant-numeric: tabular-nums; text-align: end; }
-.tt-bar { height: 0.75rem; border-radius: 2px; background: var(--c, var(--tt-weights)); box-shadow: inset 0 0 0 1px var(--l, var(--tt-weights-line)); }
-@container (max-width: 27rem) { .tt-matrix table { --cell: 2rem !important; --digits: 0.7rem; font-size: 0.85rem; } }
+SHARED_CSS.push(css`
+  .tt-matrix {
+    flex: 0 1 auto;
+    min-width: 0;
+    max-width: 100%;
+    overflow: auto;
+    padding: 3px;
+  }
+  .tt-matrix.large {
+    max-height: 28rem;
+  }
+  .tt-matrix table {
+    border-collapse: separate;
+    border-spacing: 2px;
+  }
+  .tt-matrix caption {
+    text-align: start;
+    padding: 0 0 0.2rem;
+    font-weight: 600;
+    white-space: nowrap;
+  }
+  .tt-matrix th {
+    font-weight: 500;
+    padding: 0.1rem 0.3rem;
+    cursor: default;
+    border: 2px solid transparent;
+    border-radius: 0.25rem;
+    background: var(--tt-page);
+  }
+  .tt-matrix .token {
+    display: block;
+    overflow: hidden;
+    text-overflow: ellipsis;
+    white-space: pre;
+    max-width: 8em;
+  }
+  .tt-matrix th[scope="row"] {
+    text-align: end;
+    position: sticky;
+    left: 0;
+    z-index: 1;
+  }
+  .tt-matrix th[scope="col"] {
+    vertical-align: bottom;
+    padding-inline: 0;
+  }
+  .tt-matrix.large thead th {
+    position: sticky;
+    top: 0;
+    z-index: 2;
+  }
+  .tt-matrix .tall th[scope="col"] .token {
+    writing-mode: vertical-rl;
+    transform: rotate(180deg);
+    max-width: none;
+    max-height: 7em;
+    margin: 0 auto;
+  }
+  .tt-matrix .corner {
+    font-size: 0.75rem;
+    font-weight: 400;
+    line-height: 1.3;
+    white-space: nowrap;
+    text-align: end;
+    vertical-align: bottom;
+  }
+  .tt-matrix .corner span {
+    display: block;
+  }
+  .tt-matrix td {
+    width: var(--cell);
+    min-width: var(--cell);
+    height: var(--cell);
+    padding: 0;
+    text-align: center;
+    cursor: default;
+    font-size: var(--digits, 0.8rem);
+    font-variant-numeric: tabular-nums;
+    border-radius: 3px;
+    box-shadow: inset 0 0 0 1px color-mix(in srgb, currentColor 30%, transparent);
+    background-color: color-mix(in srgb, var(--c) calc(var(--w) * 100%), transparent);
+  }
+  .tt-hatch {
+    background-color: color-mix(in srgb, var(--tt-masked) 45%, transparent) !important;
+    background-image: repeating-linear-gradient(
+      135deg,
+      var(--tt-masked-line) 0 1px,
+      transparent 1px 6px
+    );
+  }
+  .tt-matrix th.row-on {
+    border-color: var(--tt-query-line);
+    background: color-mix(in srgb, var(--tt-query) 14%, var(--tt-page));
+  }
+  .tt-matrix th.column-on {
+    border-color: var(--tt-key-line);
+    background: color-mix(in srgb, var(--tt-key) 20%, var(--tt-page));
+  }
+  .tt-matrix td.near {
+    box-shadow: inset 0 0 0 1px currentColor;
+  }
+  .tt-matrix td.on {
+    box-shadow: inset 0 0 0 2px currentColor;
+  }
+  .tt-chart {
+    position: relative;
+    min-width: 0;
+    flex: 1 1 18rem;
+    max-width: 46rem;
+  }
+  .tt-chart > svg {
+    display: block;
+    width: 100%;
+    overflow: visible;
+    touch-action: pan-y;
+  }
+  .tt-legend {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.2rem 1.1rem;
+  }
+  .tt-legend .key {
+    display: inline-flex;
+    align-items: center;
+    gap: 0.4rem;
+  }
+  .tt-chart text {
+    font-size: 12px;
+    fill: currentColor;
+  }
+  .tt-chart .grid {
+    stroke: currentColor;
+    stroke-opacity: 0.18;
+  }
+  .tt-chart .line {
+    fill: none;
+    stroke-width: 2;
+    stroke-linejoin: round;
+  }
+  .tt-chart .cursor {
+    stroke: currentColor;
+    stroke-dasharray: 2 3;
+  }
+  .tt-bars {
+    list-style: none;
+    margin: 0;
+    padding: 0;
+    display: grid;
+    grid-template-columns: fit-content(11em) 1fr auto;
+    column-gap: 0.6rem;
+  }
+  .tt-bars li {
+    display: grid;
+    grid-column: 1 / -1;
+    grid-template-columns: subgrid;
+    align-items: center;
+    padding: 0 0.3rem;
+    border-radius: 0.25rem;
+  }
+  .tt-bars li.on {
+    box-shadow: inset 0 0 0 1px currentColor;
+  }
+  .tt-bars .token {
+    overflow: hidden;
+    text-overflow: ellipsis;
+    white-space: pre;
+  }
+  .tt-bars .number {
+    font-variant-numeric: tabular-nums;
+    text-align: end;
+  }
+  .tt-bar {
+    height: 0.75rem;
+    border-radius: 2px;
+    background: var(--c, var(--tt-weights));
+    box-shadow: inset 0 0 0 1px var(--l, var(--tt-weights-line));
+  }
+  @container (max-width: 27rem) {
+    .tt-matrix table {
+      --cell: 2rem !important;
+      --digits: 0.7rem;
+      font-size: 0.85rem;
+    }
+  }
 `);
 
 /**
- * A table of cells with one tab stop and arrow keys. Rows are queries and columns keys unless the labels say otherwise.
- * `rows` and `columns` are the labels; `corner` the two lines of the corner; `caption` a heading. `onSelect(row, column,
- * event)` follows pointer, focus and taps (-1 stands for a label: row -1 is the line of column labels).
- * `fill(cell)` asks `cell(row, column)` for each cell: `{ text, level, colour, hatch, label, value }`: what stands in
- * it, 0 to 1 of the colour `--tt-<colour>` (weights when left out), masked, words for a screen reader, the number.
+ * A table of cells with one tab stop and arrow keys. Rows are queries and columns keys unless the
+ * labels say otherwise. `rows` and `columns` are the labels; `corner` the two lines of the corner;
+ * `caption` a heading. `onSelect(row, column, event)` follows pointer, focus and taps (-1 stands
+ * for a label: row -1 is the line of column labels). `fill(cell)` asks `cell(row, column)` for each
+ * cell: `{ text, level, colour, hatch, label, value }`: what stands in it, 0 to 1 of the colour
+ * `--tt-<colour>` (weights when left out), masked, words for a screen reader, the number.
  * `mark(row, column)` outlines a cell, its row and its column.
  */
-export function matrix({ label, rows, columns, corner = ["", ""], caption, side, onSelect = () => {} }) {
+export function matrix({
+  label,
+  rows,
+  columns,
+  corner = ["", ""],
+  caption,
+  side,
+  onSelect = () => {},
+}) {
   const tall = columns.length > 12 || columns.some((token) => token.length > 5);
   const span = (text) => make("span", { class: "token", text });
   const at = (row, column) => ({ tabindex: -1, "data-row": row, "data-column": column });
   const heads = columns.map((text, j) =>
-    make("th", { scope: "col", role: "columnheader", ...at(-1, j), title: text }, span(text)));
+    make("th", { scope: "col", role: "columnheader", ...at(-1, j), title: text }, span(text)),
+  );
   const labels = rows.map((text, i) =>
-    make("th", { scope: "row", role: "rowheader", ...at(i, -1), title: text }, span(text)));
-  const cells = rows.map((_, i) => columns.map((_, j) => make("td", { role: "gridcell", ...at(i, j) })));
-  const table = make("table", { role: "grid", class: tall ? "tall" : "", "aria-label": label },
+    make("th", { scope: "row", role: "rowheader", ...at(i, -1), title: text }, span(text)),
+  );
+  const cells = rows.map((_, i) =>
+    columns.map((_, j) => make("td", { role: "gridcell", ...at(i, j) })),
+  );
+  const table = make(
+    "table",
+    { role: "grid", class: tall ? "tall" : "", "aria-label": label },
     caption ? make("caption", { text: caption }) : null,
-    make("thead", {}, make("tr", { role: "row" },
-      make("th", { class: "corner", role: "columnheader" }, ...corner.map((text) => make("span", { text }))), ...heads)),
-    make("tbody", {}, ...cells.map((row, i) => make("tr", { role: "row" }, labels[i], ...row))));
-  table.style.setProperty("--cell", side || (columns.length <= 12 ? "2.4rem" : columns.length <= 24 ? "1.75rem" : "1.3rem"));
-  const node = make("div", { class: `tt-matrix${Math.max(rows.length, columns.length) > 16 ? " large" : ""}` }, table);
+    make(
+      "thead",
+      {},
+      make(
+        "tr",
+        { role: "row" },
+        make(
+          "th",
+          { class: "corner", role: "columnheader" },
+          ...corner.map((text) => make("span", { text })),
+        ),
+        ...heads,
+      ),
+    ),
+    make("tbody", {}, ...cells.map((row, i) => make("tr", { role: "row" }, labels[i], ...row))),
+  );
+  table.style.setProperty(
+    "--cell",
+    side || (columns.length <= 12 ? "2.4rem" : columns.length <= 24 ? "1.75rem" : "1.3rem"),
+  );
+  const node = make(
+    "div",
+    { class: `tt-matrix${Math.max(rows.length, columns.length) > 16 ? " large" : ""}` },
+    table,
+  );
 
   const cellAt = (row, column) =>
-    row < 0 && column < 0 ? null : row < 0 ? heads[column] : column < 0 ? labels[row] : cells[row][column];
-  const bounds = () => ({ firstRow: -1, lastRow: rows.length - 1, firstColumn: -1, lastColumn: columns.length - 1 });
+    row < 0 && column < 0
+      ? null
+      : row < 0
+        ? heads[column]
+        : column < 0
+          ? labels[row]
+          : cells[row][column];
+  const bounds = () => ({
+    firstRow: -1,
+    lastRow: rows.length - 1,
+    firstColumn: -1,
+    lastColumn: columns.length - 1,
+  });
   rovingGrid(node, cellAt, bounds).makeStop(cells[0][0]);
   const select = (event) => {
     const cell = event.target.closest("[data-row]");
@@ -77,22 +269,37 @@ export function matrix({ label, rows, columns, corner = ["", ""], caption, side,
   };
   for (const kind of ["pointerover", "focusin", "click"]) node.addEventListener(kind, select);
 
-  const fill = (cell) => cells.forEach((line, i) => line.forEach((td, j) => {
-    const { text = "", level = 0, colour = "weights", hatch = false, label: words, value } = cell(i, j);
-    td.style.setProperty("--w", level.toFixed(4));
-    // Without digits on it a cell may have the stronger of the two tones.
-    td.style.setProperty("--c", `var(--tt-${colour}${text ? "" : "-line"})`);
-    td.textContent = text;
-    td.classList.add("tt-ease");
-    td.classList.toggle("tt-hatch", hatch);
-    if (value !== undefined) td.dataset.value = value.toFixed(9);
-    if (words) td.setAttribute("aria-label", words);
-  }));
+  const fill = (cell) =>
+    cells.forEach((line, i) =>
+      line.forEach((td, j) => {
+        const {
+          text = "",
+          level = 0,
+          colour = "weights",
+          hatch = false,
+          label: words,
+          value,
+        } = cell(i, j);
+        td.style.setProperty("--w", level.toFixed(4));
+        // Without digits on it a cell may have the stronger of the two tones.
+        td.style.setProperty("--c", `var(--tt-${colour}${text ? "" : "-line"})`);
+        td.textContent = text;
+        td.classList.add("tt-ease");
+        td.classList.toggle("tt-hatch", hatch);
+        if (value !== undefined) td.dataset.value = value.toFixed(9);
+        if (words) td.setAttribute("aria-label", words);
+      }),
+    );
   const mark = (row, column) => {
-    cells.forEach((line, i) => line.forEach((td, j) => {
-      td.classList.toggle("on", i === row && j === column);
-      td.classList.toggle("near", (row >= 0 ? i === row : j === column) && !(i === row && j === column));
-    }));
+    cells.forEach((line, i) =>
+      line.forEach((td, j) => {
+        td.classList.toggle("on", i === row && j === column);
+        td.classList.toggle(
+          "near",
+          (row >= 0 ? i === row : j === column) && !(i === row && j === column),
+        );
+      }),
+    );
     labels.forEach((th, i) => th.classList.toggle("row-on", i === row));
     heads.forEach((th, j) => th.classList.toggle("column-on", j === column));
   };
@@ -101,42 +308,66 @@ export function matrix({ label, rows, columns, corner = ["", ""], caption, side,
 
 /** Rows of a name, a bar and a number: `{ label, share, text, colour, on }`, share from 0 to 1. */
 export function bars(rows) {
-  return make("ul", { class: "tt-bars" }, ...rows.map(({ label, share, text, colour = "weights", on }) => {
-    const bar = make("div", { class: "tt-bar tt-ease" });
-    bar.style.width = `${100 * share}%`;
-    bar.style.setProperty("--c", `var(--tt-${colour})`);
-    bar.style.setProperty("--l", `var(--tt-${colour}-line)`);
-    return make("li", { class: on ? "on" : "" },
-      make("span", { class: "token", text: label, title: label }), make("div", {}, bar), make("span", { class: "number", text }));
-  }));
+  return make(
+    "ul",
+    { class: "tt-bars" },
+    ...rows.map(({ label, share, text, colour = "weights", on }) => {
+      const bar = make("div", { class: "tt-bar tt-ease" });
+      bar.style.width = `${100 * share}%`;
+      bar.style.setProperty("--c", `var(--tt-${colour})`);
+      bar.style.setProperty("--l", `var(--tt-${colour}-line)`);
+      return make(
+        "li",
+        { class: on ? "on" : "" },
+        make("span", { class: "token", text: label, title: label }),
+        make("div", {}, bar),
+        make("span", { class: "number", text }),
+      );
+    }),
+  );
 }
 
-/** Round numbers that divide a range into about `count` parts; powers of ten when it is logarithmic. */
+/**
+ * Round numbers that divide a range into about `count` parts; powers of ten when it is logarithmic.
+ */
 export function ticks([low, high], count, log = false) {
   if (log) {
     const exponents = [];
-    for (let e = Math.ceil(Math.log10(low) - 1e-9); e <= Math.log10(high) + 1e-9; e += 1) exponents.push(e);
+    for (
+      let exponent = Math.ceil(Math.log10(low) - 1e-9);
+      exponent <= Math.log10(high) + 1e-9;
+      exponent += 1
+    )
+      exponents.push(exponent);
     const skip = Math.ceil(exponents.length / count);
-    return exponents.filter((_, i) => i % skip === 0).map((e) => 10 ** e);
+    return exponents.filter((_, i) => i % skip === 0).map((exponent) => 10 ** exponent);
   }
   const rough = (high - low) / count || 1;
   const power = 10 ** Math.floor(Math.log10(rough));
-  const step = [1, 2, 5, 10].map((m) => m * power).find((size) => size >= rough - 1e-12);
+  const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough - 1e-12);
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) found.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1)
+    found.push(i * step);
   return found;
 }
 
 const DASHES = ["", "7 3", "2 3", "9 3 2 3", "12 4", "4 2"];
 
 /**
- * A chart of lines, as wide as its place. `draw({ x, y, series, title })` shows `x` and `y` as `{ label, domain, log,
- * format }` and each of the series as `{ name, colour, points: [[x, y], ...], dots }`; lines differ by dash too. The
- * chart is one tab stop: a cursor follows the pointer and the arrow keys over the x of all points, its values are
- * written below and told to screen readers. `onCursor(x)` hears of it. Call `close()` when the view goes.
+ * A chart of lines, as wide as its place. `draw({ x, y, series, title })` shows `x` and `y` as `{
+ * label, domain, log, format }` and each of the series as `{ name, colour, points: [[x, y], ...],
+ * dots }`; lines differ by dash too. The chart is one tab stop: a cursor follows the pointer and
+ * the arrow keys over the x of all points, its values are written below and told to screen readers.
+ * `onCursor(x)` hears of it. Call `close()` when the view goes.
  */
 export function chart({ label, height = 240, onCursor = () => {} }) {
-  const picture = svg("svg", { height, role: "slider", tabindex: 0, "aria-label": label, "aria-valuemin": 0 });
+  const picture = svg("svg", {
+    height,
+    role: "slider",
+    tabindex: 0,
+    "aria-label": label,
+    "aria-valuemin": 0,
+  });
   const legend = make("div", { class: "tt-note tt-legend" });
   const node = make("div", { class: "tt-chart" }, picture, legend);
   let plot = null;
@@ -146,57 +377,139 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
   const write = () => {
     const { x, y, series } = plot;
     const text = y.format || formatNumber;
-    const nearest = (points) => points.reduce((best, point) => (Math.abs(point[0] - cursor) < Math.abs(best[0] - cursor) ? point : best));
-    const values = series.filter((one) => one.points.length).map((one) => `${one.name}: ${text(nearest(one.points)[1])}`);
-    const words = cursor === null ? "" : `${x.label} ${(x.format || formatNumber)(cursor)}; ${values.join(", ")}`;
+    const nearest = (points) =>
+      points.reduce((best, point) =>
+        Math.abs(point[0] - cursor) < Math.abs(best[0] - cursor) ? point : best,
+      );
+    // A line has no value before its first point or after its last.
+    const reaches = (points) =>
+      cursor !== null &&
+      points.some(([across]) => across <= cursor) &&
+      points.some(([across]) => across >= cursor);
+    const values = series
+      .filter((one) => reaches(one.points))
+      .map((one) => `${one.name}: ${text(nearest(one.points)[1])}`);
+    const words =
+      cursor === null
+        ? ""
+        : `${x.label} ${(x.format || formatNumber)(cursor)}; ${values.join(", ")}`;
     picture.setAttribute("aria-valuemax", Math.max(stops.length - 1, 0));
     picture.setAttribute("aria-valuenow", Math.max(stops.indexOf(cursor), 0));
     picture.setAttribute("aria-valuetext", words || series.map((one) => one.name).join(", "));
-    const keys = series.map((one, i) => make("span", { class: "key" },
-      svg("svg", { width: 28, height: 10, "aria-hidden": "true" }, svg("line", { x1: 1, x2: 27, y1: 5, y2: 5, class: "line",
-        "stroke-width": 2, stroke: `var(--tt-${one.colour}-line)`, "stroke-dasharray": DASHES[i % DASHES.length] })),
-      make("span", { text: cursor === null || !one.points.length ? one.name : `${one.name}: ${text(nearest(one.points)[1])}` })));
-    refill(legend, cursor === null ? null : make("span", { text: `${x.label} ${(x.format || formatNumber)(cursor)}` }), ...keys);
+    const keys = series.map((one, i) =>
+      make(
+        "span",
+        { class: "key" },
+        svg(
+          "svg",
+          { width: 28, height: 10, "aria-hidden": "true" },
+          svg("line", {
+            x1: 1,
+            x2: 27,
+            y1: 5,
+            y2: 5,
+            class: "line",
+            "stroke-width": 2,
+            stroke: `var(--tt-${one.colour}-line)`,
+            "stroke-dasharray": DASHES[i % DASHES.length],
+          }),
+        ),
+        make("span", {
+          text: reaches(one.points) ? `${one.name}: ${text(nearest(one.points)[1])}` : one.name,
+        }),
+      ),
+    );
+    refill(
+      legend,
+      cursor === null
+        ? null
+        : make("span", { text: `${x.label} ${(x.format || formatNumber)(cursor)}` }),
+      ...keys,
+    );
   };
 
   const paint = () => {
     if (!plot) return;
     const { x, y, series, title } = plot;
     const width = Math.max(node.clientWidth, 200);
-    const marks = ticks(y.domain, 5, y.log).map((value) => [value, (y.format || formatTick)(value)]);
-    const below = ticks(x.domain, Math.max(2, Math.floor(width / 90)), x.log).map((value) => [value, (x.format || formatTick)(value)]);
+    const marks = ticks(y.domain, 5, y.log).map((value) => [
+      value,
+      (y.format || formatTick)(value),
+    ]);
+    const below = ticks(x.domain, Math.max(2, Math.floor(width / 90)), x.log).map((value) => [
+      value,
+      (x.format || formatTick)(value),
+    ]);
     const right = Math.max(14, 3.6 * (below.at(-1)?.[1].length || 0) + 2); // half of the last tick's text
-    const [left, top, bottom] = [34 + 7 * Math.max(...marks.map(([, text]) => text.length)), title ? 26 : 10, 42];
+    const [left, top, bottom] = [
+      34 + 7 * Math.max(...marks.map(([, text]) => text.length)),
+      title ? 26 : 10,
+      42,
+    ];
     const scale = ({ domain, log }, from, to) => {
-      const t = log ? Math.log10 : (value) => value;
-      const [low, high] = domain.map(t);
-      return (value) => from + ((t(value) - low) / (high - low || 1)) * (to - from);
+      const transform = log ? Math.log10 : (value) => value;
+      const [low, high] = domain.map(transform);
+      return (value) => from + ((transform(value) - low) / (high - low || 1)) * (to - from);
     };
     const [px, py] = [scale(x, left, width - right), scale(y, height - bottom, top)];
-    const inside = (value, { domain, log }) => Number.isFinite(value) && (!log || value > 0) && value >= domain[0] && value <= domain[1];
+    const inside = (value, { domain, log }) =>
+      Number.isFinite(value) && (!log || value > 0) && value >= domain[0] && value <= domain[1];
     const parts = [
       title ? svg("text", { x: left, y: 14, "font-weight": 600, text: title }) : null,
-      svg("text", { x: (left + width - right) / 2, y: height - 6, "text-anchor": "middle", text: x.label }),
-      svg("text", { transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`, "text-anchor": "middle", text: y.label }),
+      svg("text", {
+        x: (left + width - right) / 2,
+        y: height - 6,
+        "text-anchor": "middle",
+        text: x.label,
+      }),
+      svg("text", {
+        transform: `translate(12 ${(top + height - bottom) / 2}) rotate(-90)`,
+        "text-anchor": "middle",
+        text: y.label,
+      }),
       ...below.flatMap(([value, text]) => [
         svg("line", { class: "grid", x1: px(value), x2: px(value), y1: top, y2: height - bottom }),
-        svg("text", { x: px(value), y: height - bottom + 15, "text-anchor": "middle", text })]),
+        svg("text", { x: px(value), y: height - bottom + 15, "text-anchor": "middle", text }),
+      ]),
       ...marks.flatMap(([value, text]) => [
         svg("line", { class: "grid", x1: left, x2: width - right, y1: py(value), y2: py(value) }),
-        svg("text", { x: left - 6, y: py(value) + 4, "text-anchor": "end", text })]),
+        svg("text", { x: left - 6, y: py(value) + 4, "text-anchor": "end", text }),
+      ]),
       ...series.flatMap((one, i) => {
-        const shown = one.points.filter(([a, b]) => inside(a, x) && inside(b, y));
+        const shown = one.points.filter(([across, up]) => inside(across, x) && inside(up, y));
         const stroke = `var(--tt-${one.colour}-line)`;
-        const line = svg("polyline", { class: "line", stroke, "stroke-dasharray": DASHES[i % DASHES.length],
-          points: shown.map(([a, b]) => `${px(a).toFixed(1)},${py(b).toFixed(1)}`).join(" ") });
-        const dots = one.dots ? shown.map(([a, b]) => svg("circle", { cx: px(a), cy: py(b), r: 3, fill: stroke })) : [];
+        const line = svg("polyline", {
+          class: "line",
+          stroke,
+          "stroke-dasharray": DASHES[i % DASHES.length],
+          points: shown
+            .map(([across, up]) => `${px(across).toFixed(1)},${py(up).toFixed(1)}`)
+            .join(" "),
+        });
+        const dots = one.dots
+          ? shown.map(([across, up]) =>
+              svg("circle", { cx: px(across), cy: py(up), r: 3, fill: stroke }),
+            )
+          : [];
         return [line, ...dots];
       }),
-      cursor === null ? null : svg("line", { class: "cursor", x1: px(cursor), x2: px(cursor), y1: top, y2: height - bottom }),
+      cursor === null
+        ? null
+        : svg("line", {
+            class: "cursor",
+            x1: px(cursor),
+            x2: px(cursor),
+            y1: top,
+            y2: height - bottom,
+          }),
     ];
     picture.setAttribute("viewBox", `0 0 ${width} ${height}`);
     refill(picture, ...parts);
-    plot.invert = (pixel) => stops.reduce((best, stop) => (Math.abs(px(stop) - pixel) < Math.abs(px(best) - pixel) ? stop : best), stops[0]);
+    plot.invert = (pixel) =>
+      stops.reduce(
+        (best, stop) => (Math.abs(px(stop) - pixel) < Math.abs(px(best) - pixel) ? stop : best),
+        stops[0],
+      );
     write();
   };
   const move = (to) => {
@@ -214,8 +527,22 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
   picture.addEventListener("pointerdown", point);
   picture.addEventListener("keydown", (event) => {
     const place = stops.indexOf(cursor);
-    const stride = { ArrowRight: 1, ArrowUp: 1, ArrowLeft: -1, ArrowDown: -1, PageUp: 10, PageDown: -10 }[event.key];
-    const target = event.key === "Home" ? 0 : event.key === "End" ? stops.length - 1 : stride === undefined ? null : place + stride;
+    const stride = {
+      ArrowRight: 1,
+      ArrowUp: 1,
+      ArrowLeft: -1,
+      ArrowDown: -1,
+      PageUp: 10,
+      PageDown: -10,
+    }[event.key];
+    const target =
+      event.key === "Home"
+        ? 0
+        : event.key === "End"
+          ? stops.length - 1
+          : stride === undefined
+            ? null
+            : place + stride;
     if (target === null) return;
     event.preventDefault();
     move(stops[Math.min(Math.max(target, 0), stops.length - 1)]);
@@ -226,9 +553,16 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
     node,
     draw: (next) => {
       plot = next;
-      const all = new Set(next.series.flatMap((one) => one.points.map(([a]) => a)));
-      stops = [...all].filter((a) => a >= next.x.domain[0] && a <= next.x.domain[1]).sort((a, b) => a - b);
-      if (cursor !== null) cursor = stops.length ? stops.reduce((best, stop) => (Math.abs(stop - cursor) < Math.abs(best - cursor) ? stop : best)) : null;
+      const all = new Set(next.series.flatMap((one) => one.points.map(([across]) => across)));
+      stops = [...all]
+        .filter((across) => across >= next.x.domain[0] && across <= next.x.domain[1])
+        .sort((a, b) => a - b);
+      if (cursor !== null)
+        cursor = stops.length
+          ? stops.reduce((best, stop) =>
+              Math.abs(stop - cursor) < Math.abs(best - cursor) ? stop : best,
+            )
+          : null;
       paint();
     },
     close: () => watcher.disconnect(),
@@ -238,6 +572,7 @@ export function chart({ label, height = 240, onCursor = () => {} }) {
 /** A tick's number without digits that say nothing. */
 function formatTick(value) {
   const size = Math.abs(value);
-  if (size && (size < 1e-3 || size >= 1e5)) return value.toExponential(0).replace("e", "·10^").replace("+", "").replace("-", "−");
+  if (size && (size < 1e-3 || size >= 1e5))
+    return value.toExponential(0).replace("e", "·10^").replace("+", "").replace("-", "−");
   return formatNumber(value, size >= 10 || Number.isInteger(value) ? 0 : size >= 1 ? 1 : 3);
 }

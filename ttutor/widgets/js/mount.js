@@ -1,5 +1,5 @@
-// Mounts every explorer of a page that has no kernel. A classic script: <script type="module" src> does not load from
-// disk, so the ES modules travel as text and are imported from data: addresses.
+// Mounts every explorer of a page that has no kernel. A classic script: <script type="module" src>
+// does not load from disk, so the ES modules travel as text and are imported from data: addresses.
 (function () {
   "use strict";
   const SHARED = /*SHARED*/ "";
@@ -14,7 +14,8 @@
       set(values) {
         const changed = Object.keys(values).filter((name) => !Object.is(state[name], values[name]));
         Object.assign(state, values);
-        for (const name of changed) for (const run of [...(listeners[`change:${name}`] || [])]) run();
+        for (const name of changed)
+          for (const run of [...(listeners[`change:${name}`] || [])]) run();
       },
       on(event, run) {
         (listeners[event] ||= []).push(run);
@@ -27,7 +28,9 @@
   }
 
   function load(name) {
-    return (loaded[name] ||= import(`data:text/javascript;charset=utf-8,${encodeURIComponent(SHARED + MODULES[name])}`));
+    return (loaded[name] ||= import(
+      `data:text/javascript;charset=utf-8,${encodeURIComponent(SHARED + MODULES[name])}`
+    ));
   }
 
   /** Draw beside the fallback and take the fallback away only when that has worked. */

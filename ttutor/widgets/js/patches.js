@@ -1,39 +1,132 @@
 // Patches of an image, the sequence that they become, and what a ViT's attention draws from.
-import { formatCount, formatNumber, make, onTraits, openFrame, refill, setTraits } from "./core.js";
+import {
+  css,
+  formatCount,
+  formatNumber,
+  make,
+  onTraits,
+  openFrame,
+  refill,
+  setTraits,
+} from "./core.js";
 import { button, choice, rovingGrid, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
-const CSS = `
-.both { margin-top: 0.5rem; display: flex; flex-wrap: wrap; gap: 0.5rem 1.5rem; }
-.picture { position: relative; flex: 0 0 min(20rem, 100%); align-self: flex-start; }
-canvas { display: block; width: 100%; image-rendering: pixelated; }
-.cells, .cell::before { position: absolute; inset: 0; }
-.cells, .numbers { display: inline-grid; }
-.line, [role="row"] { display: contents; cursor: default; }
-.cell { position: relative; box-shadow: inset 0 0 0 0.5px var(--tt-memory); }
-.cell::before { content: ""; background: var(--c); opacity: calc(0.85 * var(--w)); }
-.tile.on, .cell.on { outline: 3px solid var(--tt-query-line); }
-.cell.on { box-shadow: 0 0 0 5px #fff; z-index: 1; }
-.strip { display: flex; align-items: end; gap: 5px; overflow-x: auto; padding: 0.6rem 5px; }
-.tile { flex: 0 0 2.1rem; text-align: center; }
-.tile, .numbers { font-size: 0.75rem; }
-.up { height: calc(2.5rem * var(--w)); background: var(--c); }
-.side { flex: 1 1 15rem; max-width: 28rem; min-height: 17rem; }
-.side p:first-child { font-weight: 600; margin: 0 0 0.4rem; }
-.numbers span { padding: 0.15rem; }
-.cost { max-width: 34rem; }
-.tt-controls :has(> :disabled) { opacity: 0.5; }
+const CSS = css`
+  .both {
+    margin-top: 0.5rem;
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.5rem 1.5rem;
+  }
+  .picture {
+    position: relative;
+    flex: 0 0 min(20rem, 100%);
+    align-self: flex-start;
+  }
+  canvas {
+    display: block;
+    width: 100%;
+    image-rendering: pixelated;
+  }
+  .cells,
+  .cell::before {
+    position: absolute;
+    inset: 0;
+  }
+  .cells,
+  .numbers {
+    display: inline-grid;
+  }
+  .line,
+  [role="row"] {
+    display: contents;
+    cursor: default;
+  }
+  .cell {
+    position: relative;
+    box-shadow: inset 0 0 0 0.5px var(--tt-memory);
+  }
+  .cell::before {
+    content: "";
+    background: var(--c);
+    opacity: calc(0.85 * var(--w));
+  }
+  .tile.on,
+  .cell.on {
+    outline: 3px solid var(--tt-query-line);
+  }
+  .cell.on {
+    box-shadow: 0 0 0 5px #fff;
+    z-index: 1;
+  }
+  .strip {
+    display: flex;
+    align-items: end;
+    gap: 5px;
+    overflow-x: auto;
+    padding: 0.6rem 5px;
+  }
+  .tile {
+    flex: 0 0 2.1rem;
+    text-align: center;
+  }
+  .tile,
+  .numbers {
+    font-size: 0.75rem;
+  }
+  .up {
+    height: calc(2.5rem * var(--w));
+    background: var(--c);
+  }
+  .side {
+    flex: 1 1 15rem;
+    max-width: 28rem;
+    min-height: 17rem;
+  }
+  .side p:first-child {
+    font-weight: 600;
+    margin: 0 0 0.4rem;
+  }
+  .numbers span {
+    padding: 0.15rem;
+  }
+  .cost {
+    max-width: 34rem;
+  }
+  .tt-controls :has(> :disabled) {
+    opacity: 0.5;
+  }
 `;
 const SET = ["patch_size", "view", "layer", "selected"];
-const TRAITS = [...SET, "pixels", "channels", "step", "model_patch_size", "attention", "positions", "notes"];
-const VIEWS = { image: "image", attention: "attention", rollout: "rollout", positions: "position similarity" };
+const TRAITS = [
+  ...SET,
+  "pixels",
+  "channels",
+  "step",
+  "model_patch_size",
+  "attention",
+  "positions",
+  "notes",
+];
+const VIEWS = {
+  image: "image",
+  attention: "attention",
+  rollout: "rollout",
+  positions: "position similarity",
+};
 const [MOST_TOKENS, MOST_NUMBERS] = [257, 64];
 
 /** How much of each token reaches token `from`; the layers are in thousandths. */
 function rollOut(layers, from) {
-  return layers.reduceRight((row, layer) => row.map((share, key) =>
-    share / 2 + row.reduce((sum, part, query) => sum + (part * layer[query][key]) / 2000, 0)),
-  layers[0].map((_, i) => (i === from ? 1 : 0)));
+  return layers.reduceRight(
+    (row, layer) =>
+      row.map(
+        (share, key) =>
+          share / 2 + row.reduce((sum, part, query) => sum + (part * layer[query][key]) / 2000, 0),
+      ),
+    layers[0].map((_, i) => (i === from ? 1 : 0)),
+  );
 }
 
 function patchState(model) {
@@ -42,16 +135,35 @@ function patchState(model) {
   const [height, width] = [pixels.length * step, (pixels[0].length / 2 / channels) * step];
   const count = (size) => (height * width) / size ** 2 + 1;
   const selected = Math.min(traits.selected, count(patch) - 1);
-  const weights = patch !== traits.model_patch_size || view === "image" ? null
-    : view === "positions" ? positions[selected].map((cosine) => cosine / 100)
-    : view === "attention" ? attention[layer - 1][selected].map((weight) => weight / 1000)
-    : rollOut(attention.slice(0, layer), selected);
-  const sizes = pixels.map((_, i) => (i + 1) * step)
-    .filter((p) => height % p + width % p === 0 && count(p) <= MOST_TOKENS).map((size) => ({ size, n: count(size) }));
-  const foreign = patch !== traits.model_patch_size && attention.length > 0; // not the size that the model reads
-  return { ...traits, patch, foreign, selected, height, width, weights, sizes, columns: width / patch, rows: height / patch, side: patch / step,
-    n: count(patch), colour: view === "positions" ? "memory" : "weights",
-    top: Math.max(1e-9, ...(weights || []).filter((_, i) => i !== selected)) };
+  const weights =
+    patch !== traits.model_patch_size || view === "image"
+      ? null
+      : view === "positions"
+        ? positions[selected].map((cosine) => cosine / 100)
+        : view === "attention"
+          ? attention[layer - 1][selected].map((weight) => weight / 1000)
+          : rollOut(attention.slice(0, layer), selected);
+  const sizes = pixels
+    .map((_, i) => (i + 1) * step)
+    .filter((size) => (height % size) + (width % size) === 0 && count(size) <= MOST_TOKENS)
+    .map((size) => ({ size, nTokens: count(size) }));
+  const isForeign = patch !== traits.model_patch_size && attention.length > 0; // the model reads another size
+  return {
+    ...traits,
+    patch,
+    isForeign,
+    selected,
+    height,
+    width,
+    weights,
+    sizes,
+    columns: width / patch,
+    rows: height / patch,
+    side: patch / step,
+    nTokens: count(patch),
+    colour: view === "positions" ? "memory" : "weights",
+    top: Math.max(1e-9, ...(weights || []).filter((_, i) => i !== selected)),
+  };
 }
 
 const noteOf = (text) => make("p", { class: "tt-note", text });
@@ -59,7 +171,9 @@ const nameOf = (place) => (place ? `patch ${place}` : "CLS");
 
 /** A place in words, with its weight. */
 function placeWords({ columns, weights }, place) {
-  const where = place ? `, row ${Math.ceil(place / columns)}, column ${((place - 1) % columns) + 1}` : "";
+  const where = place
+    ? `, row ${Math.ceil(place / columns)}, column ${((place - 1) % columns) + 1}`
+    : "";
   return nameOf(place) + where + (weights ? `: ${formatNumber(weights[place])}` : "");
 }
 
@@ -74,7 +188,15 @@ function paintImage(state) {
   const image = brush.createImageData(width, height);
   image.data.forEach((_, i, bytes) => {
     const [place, channel] = [i >> 2, i % 4];
-    bytes[i] = channel > 2 ? 255 : pixelAt(state, place % width, Math.floor(place / width), state.channels > 1 ? channel : 0);
+    bytes[i] =
+      channel > 2
+        ? 255
+        : pixelAt(
+            state,
+            place % width,
+            Math.floor(place / width),
+            state.channels > 1 ? channel : 0,
+          );
   });
   brush.putImageData(image, 0, 0);
   return canvas;
@@ -91,52 +213,125 @@ function patchNumbers(state) {
   if (!selected) return [make("p", { text: notes.CLS })];
   const [left, top] = cornerOf(state, selected);
   const spans = Array.from({ length: Math.min(channels * side ** 2, MOST_NUMBERS) }, (_, i) => {
-    const grey = pixelAt(state, left + (i % side), top + (Math.floor(i / side) % side), Math.floor(i / side ** 2));
-    return make("span", { style: `background: rgb(${grey},${grey},${grey}); color: ${grey > 117 ? "#000" : "#fff"}`,
-      "data-value": grey / 255, text: formatNumber(grey / 255, 2) });
+    const grey = pixelAt(
+      state,
+      left + (i % side),
+      top + (Math.floor(i / side) % side),
+      Math.floor(i / side ** 2),
+    );
+    return make("span", {
+      style: `background: rgb(${grey},${grey},${grey}); color: ${grey > 117 ? "#000" : "#fff"}`,
+      "data-value": grey / 255,
+      text: formatNumber(grey / 255, 2),
+    });
   });
   const rest = channels * side ** 2 - spans.length;
-  return [make("p", { text: `${patch} × ${patch} × ${channels} = ${patch ** 2 * channels} numbers. ${notes.image}` }),
-    make("div", { class: "numbers", style: `grid-template-columns: repeat(${Math.min(side, 8)}, auto)` }, ...spans),
-    rest ? noteOf(`and ${rest} more`) : null];
+  return [
+    make("p", {
+      text: `${patch} × ${patch} × ${channels} = ${patch ** 2 * channels} numbers. ${notes.image}`,
+    }),
+    make(
+      "div",
+      { class: "numbers", style: `grid-template-columns: repeat(${Math.min(side, 8)}, auto)` },
+      ...spans,
+    ),
+    rest ? noteOf(`and ${rest} more`) : null,
+  ];
 }
 
 function panelOf(state) {
-  const { weights, view, layer, selected, colour, notes, foreign, model_patch_size: own } = state;
-  if (!weights) return [make("p", { text: placeWords(state, selected) }),
-    foreign ? make("p", { text: `The model reads patches of ${own} × ${own}: choose that size to see its attention.` }) : null, ...patchNumbers(state)];
-  const title = { attention: `attends to in layer ${layer}`, rollout: `draws from through layers 1 to ${layer}`,
-    positions: "resembles in position" }[view];
-  const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a] || a - b).slice(0, 8);
-  return [make("p", { text: `What ${nameOf(selected)} ${title}` }), bars(order.map((i) => ({ label: nameOf(i),
-    share: Math.max(0, weights[i] / weights[order[0]]), text: formatNumber(weights[i]), colour, on: i === selected }))),
-    noteOf(`${notes[view]} ${notes.scale}`)];
+  const { weights, view, layer, selected, colour, notes, isForeign, model_patch_size: own } = state;
+  if (!weights)
+    return [
+      make("p", { text: placeWords(state, selected) }),
+      isForeign
+        ? make("p", {
+            text: `The model reads patches of ${own} × ${own}: choose that size to see its attention.`,
+          })
+        : null,
+      ...patchNumbers(state),
+    ];
+  const title = {
+    attention: `attends to in layer ${layer}`,
+    rollout: `draws from through layers 1 to ${layer}`,
+    positions: "resembles in position",
+  }[view];
+  const order = weights
+    .map((_, i) => i)
+    .sort((a, b) => weights[b] - weights[a] || a - b)
+    .slice(0, 8);
+  return [
+    make("p", { text: `What ${nameOf(selected)} ${title}` }),
+    bars(
+      order.map((i) => ({
+        label: nameOf(i),
+        share: Math.max(0, weights[i] / weights[order[0]]),
+        text: formatNumber(weights[i]),
+        colour,
+        on: i === selected,
+      })),
+    ),
+    noteOf(`${notes[view]} ${notes.scale}`),
+  ];
 }
 
-function costOf({ height, width, patch, rows, columns, n, step, sizes, notes }) {
-  const words = [notes.source,
+function costOf({ height, width, patch, rows, columns, nTokens, step, sizes, notes }) {
+  const words = [
+    notes.source,
     step > 1 ? `Each drawn pixel is the mean of ${step} × ${step}.` : "",
-    `${height} × ${width} pixels: ${rows} × ${columns} = ${n - 1} patches, with CLS ${n} tokens. Pairs of query and key in every `
-      + `layer and head: ${n}² = ${formatCount(n * n)}.`];
-  return [...words.filter(Boolean).map(noteOf), bars(sizes.map(({ size, n: m }) => (
-    { label: `${size} × ${size}: ${m} tokens`, share: (m / sizes[0].n) ** 2, text: formatCount(m * m), on: size === patch })))];
+    `${height} × ${width} pixels: ${rows} × ${columns} = ${nTokens - 1} patches, ` +
+      `with CLS ${nTokens} tokens. Pairs of query and key in every layer and head: ` +
+      `${nTokens}² = ${formatCount(nTokens * nTokens)}.`,
+  ];
+  return [
+    ...words.filter(Boolean).map(noteOf),
+    bars(
+      sizes.map(({ size, nTokens: others }) => ({
+        label: `${size} × ${size}: ${others} tokens`,
+        share: (others / sizes[0].nTokens) ** 2,
+        text: formatCount(others * others),
+        on: size === patch,
+      })),
+    ),
+  ];
 }
 
 /** The cells over the picture and the tiles in reading order, each a grid for the keyboard. */
 function cutUp(state, picture, strip) {
-  const { n, columns } = state;
-  const token = (kind, place, row, column, ...inside) => make("div", { class: kind, role: "gridcell", tabindex: -1,
-    "data-place": place, "data-row": row, "data-column": column }, ...inside);
+  const { nTokens, columns } = state;
+  const token = (kind, place, row, column, ...inside) =>
+    make(
+      "div",
+      {
+        class: kind,
+        role: "gridcell",
+        tabindex: -1,
+        "data-place": place,
+        "data-row": row,
+        "data-column": column,
+      },
+      ...inside,
+    );
   const [whole, side] = [paintImage(state), state.side];
-  const tiles = Array.from({ length: n }, (_, i) => {
+  const tiles = Array.from({ length: nTokens }, (_, i) => {
     const canvas = make("canvas", { width: side, height: side, "aria-hidden": "true" });
     canvas.getContext("2d").drawImage(whole, ...cornerOf(state, i).map((at) => -at));
     return token("tile", i, 0, i, make("div", { class: "up" }), i ? canvas : null, i || "CLS");
   });
   const rows = Array.from({ length: state.rows }, (_, y) =>
-    Array.from({ length: columns }, (_, x) => token("cell", 1 + y * columns + x, y, x)));
-  const grid = (name, label, lines) => make("div", { class: name, role: "grid", "aria-label": label,
-    style: `grid-template-columns: repeat(${columns}, 1fr)` }, ...lines.map((line) => make("div", { role: "row" }, ...line)));
+    Array.from({ length: columns }, (_, x) => token("cell", 1 + y * columns + x, y, x)),
+  );
+  const grid = (name, label, lines) =>
+    make(
+      "div",
+      {
+        class: name,
+        role: "grid",
+        "aria-label": label,
+        style: `grid-template-columns: repeat(${columns}, 1fr)`,
+      },
+      ...lines.map((line) => make("div", { role: "row" }, ...line)),
+    );
   refill(picture, whole, grid("cells", "The image, cut into patches", rows));
   refill(strip, grid("line", "The sequence: CLS, then the patches in reading order", [tiles]));
   return [rows, [tiles]];
@@ -155,21 +350,42 @@ function showWeights(root, tokens, state) {
 }
 
 function patchControls({ sizes, attention, positions }, first, set) {
-  const size = slider({ label: "Patch size", min: 0, max: sizes.length - 1, step: 1, format: (i) => `${sizes[i].size} × ${sizes[i].size}`,
-    onInput: (i) => set({ selected: 0, patch_size: sizes[i].size }, `${sizes[i].n} tokens`) });
-  const options = Object.entries(VIEWS).filter(([view]) => view === "image" || (view === "positions" ? positions : attention).length);
+  const size = slider({
+    label: "Patch size",
+    min: 0,
+    max: sizes.length - 1,
+    step: 1,
+    format: (i) => `${sizes[i].size} × ${sizes[i].size}`,
+    onInput: (i) => set({ selected: 0, patch_size: sizes[i].size }, `${sizes[i].nTokens} tokens`),
+  });
+  const options = Object.entries(VIEWS).filter(
+    ([view]) => view === "image" || (view === "positions" ? positions : attention).length,
+  );
   const views = choice({ label: "Show", options, onChange: (view) => set({ view }, VIEWS[view]) });
-  const layer = slider({ label: "Layer", min: 1, max: attention.length || 1, step: 1, decimals: 0,
-    onInput: (value) => set({ layer: value }, `Layer ${value}`) });
+  const layer = slider({
+    label: "Layer",
+    min: 1,
+    max: attention.length || 1,
+    step: 1,
+    decimals: 0,
+    onInput: (value) => set({ layer: value }, `Layer ${value}`),
+  });
   views.node.hidden = options.length < 2;
   return {
-    node: make("div", { class: "tt-controls" }, size.node, views.node, layer.node,
-      button({ label: "Reset", onClick: () => set(first, "Reset") })),
+    node: make(
+      "div",
+      { class: "tt-controls" },
+      size.node,
+      views.node,
+      layer.node,
+      button({ label: "Reset", onClick: () => set(first, "Reset") }),
+    ),
     show: (state) => {
       size.set(sizes.findIndex((one) => one.size === state.patch));
-      views.set(state.foreign ? "image" : state.view);
-      for (const input of views.node.querySelectorAll("input")) input.disabled = state.foreign && input.value !== "image";
-      layer.input.disabled = state.foreign;
+      views.set(state.isForeign ? "image" : state.view);
+      for (const input of views.node.querySelectorAll("input"))
+        input.disabled = state.isForeign && input.value !== "image";
+      layer.input.disabled = state.isForeign;
       layer.set(state.layer);
       layer.node.hidden = !"attention rollout".includes(state.view);
     },
@@ -184,14 +400,24 @@ function listenTo(node, grid, onToken) {
   };
   for (const kind of ["pointerover", "focusin", "click"]) node.addEventListener(kind, choose);
   node.addEventListener("pointerleave", () => onToken());
-  return rovingGrid(node, (y, x) => grid()[y][x],
-    () => ({ firstRow: 0, firstColumn: 0, lastRow: grid().length - 1, lastColumn: grid()[0].length - 1 }));
+  return rovingGrid(
+    node,
+    (y, x) => grid()[y][x],
+    () => ({
+      firstRow: 0,
+      firstColumn: 0,
+      lastRow: grid().length - 1,
+      lastColumn: grid()[0].length - 1,
+    }),
+  );
 }
 
 function render({ model, el }) {
   const { root, say, close } = openFrame(el, "Patches", CSS);
   const first = Object.fromEntries(SET.map((name) => [name, model.get(name)]));
-  const [picture, strip, side, cost] = ["picture", "strip", "side", "cost"].map((name) => make("div", { class: name }));
+  const [picture, strip, side, cost] = ["picture", "strip", "side", "cost"].map((name) =>
+    make("div", { class: name }),
+  );
   let state = patchState(model);
   let pinned = state.selected;
   let cut = "";
@@ -203,13 +429,25 @@ function render({ model, el }) {
     setTraits(model, values);
     say(`${words}. ${placeWords(state, state.selected)}`);
   });
-  root.append(controls.node, noteOf(state.notes.hint), make("div", { class: "both" }, picture, side), strip, cost);
+  root.append(
+    controls.node,
+    noteOf(state.notes.hint),
+    make("div", { class: "both" }, picture, side),
+    strip,
+    cost,
+  );
 
-  const stops = [picture, strip].map((node, which) => listenTo(node, () => grids[which], (place, keep) => {
-    follow = which === 0;
-    if (keep) pinned = place;
-    setTraits(model, { selected: place ?? pinned });
-  }));
+  const stops = [picture, strip].map((node, which) =>
+    listenTo(
+      node,
+      () => grids[which],
+      (place, keep) => {
+        follow = which === 0;
+        if (keep) pinned = place;
+        setTraits(model, { selected: place ?? pinned });
+      },
+    ),
+  );
   const draw = () => {
     state = patchState(model);
     const now = state.patch + state.pixels.join();
@@ -221,7 +459,9 @@ function render({ model, el }) {
     }
     controls.show(state);
     showWeights(root, grids.flat(2), state);
-    if (follow) strip.scrollLeft = grids[1][0][state.selected].offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
+    if (follow)
+      strip.scrollLeft =
+        grids[1][0][state.selected].offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
     refill(side, ...panelOf(state));
   };
   const stop = onTraits(model, TRAITS, draw);
