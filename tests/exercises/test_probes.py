@@ -16,6 +16,7 @@ from ttutor.exercises.probes import (
     ignores,
     sums_to_one,
 )
+from ttutor.exercises.running import gradients_of
 
 
 def attend(hidden, mask=None):
@@ -28,7 +29,7 @@ def causal_attend(hidden):
 
 
 def trial(run, *inputs) -> Trial:
-    return Trial(run=run, inputs=inputs, value=run(*inputs))
+    return Trial(run=run, inputs=inputs, value=run(*inputs), gradients=lambda *others: gradients_of(run, others))
 
 
 HIDDEN = torch.randn(2, 4, 5, generator=torch.Generator().manual_seed(0))

@@ -1,1 +1,1 @@
-"""The instructor's suite: ``pytest tests/grading --submission FILE`` grades one submission with plain pytest."""
+"""The grader's own tests: protocol, sandbox, verdicts, attacks."""

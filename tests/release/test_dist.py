@@ -33,7 +33,7 @@ KINDS = {  # what the package cannot do without, one of each kind of file that i
     "the style of plots": "ttutor/widgets/ttutor.mplstyle",
     "the mark of a typed package": "ttutor/py.typed",
     "an exercise": "ttutor/exercises/attention/softmax.py",
-    "what the grader runs apart": "ttutor/grading/apart/zygote.py",
+    "what the grader runs in its sandbox": "ttutor/grading/worker/main.py",
 }
 TEXT = {".py", ".json", ".toml", ".js", ".css", ".mplstyle", ".typed"}
 

@@ -9,8 +9,8 @@ from typing import Any
 
 from ttutor.exercises import wording
 from ttutor.exercises.exercise import Case, Exercise, Finding, Property
-from ttutor.exercises.known import Known, likely_on
-from ttutor.exercises.running import Outcome, input_names, look, make_inputs, trial
+from ttutor.exercises.known import Known, shown_on
+from ttutor.exercises.running import Outcome, agree, input_names, look, make_inputs, trial
 from ttutor.exercises.values import Difference, differences
 
 __all__ = ["GENERIC", "Sitting"]
@@ -85,11 +85,13 @@ class Sitting:
         return "raises", f"{self._with(index)} your code raises {raised}. {self._shapes(index)}", None
 
     def _known(self, index: int) -> Diagnosis | None:
-        hint_id = likely_on(self.mistakes, index, self.came[index], self._rtol(index))
-        if hint_id is None:
+        """A known mistake that gives this very value; it is said where it cannot explain what else is wrong."""
+        shown = shown_on(self.mistakes, index, self.came[index], self._rtol(index))
+        if not shown:
             return None
-        says = self.exercise.mistake(hint_id).says
-        return hint_id, f"{self._with(index)} this shows, and it is not all. {says}", None
+        is_all = any(all(agree(one.on(at), self.came[at], self._rtol(at)) for at in self.wrong) for one in shown)
+        more = "" if is_all else "this shows, and it is not all. "
+        return shown[0].hint_id, f"{self._with(index)} {more}{self.exercise.mistake(shown[0].hint_id).says}", None
 
     def _wrong_kind(self, index: int, difference: Difference) -> Diagnosis:
         shapes = f" {self._shapes(index)}" if difference.kind == "shape" else ""

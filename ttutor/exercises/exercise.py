@@ -40,6 +40,10 @@ def call(answer: Answer, *inputs: Any) -> Any:
     return answer(*inputs)
 
 
+def _no_gradients(*inputs: Any) -> None:
+    """Where a property is tried on something that has none."""
+
+
 @dataclass(frozen=True, kw_only=True)
 class Case:
     """One set of inputs on which an answer is tried.
@@ -99,11 +103,13 @@ class Trial:
         run: runs the answer as the judge does (through `Exercise.observe`, seeded) on other inputs.
         inputs: the case's inputs, fresh.
         value: what the answer gave for them.
+        gradients: runs it so too, and returns what `ttutor.exercises.running.gradients_of` does.
     """
 
     run: Callable[..., Any]
     inputs: tuple[Any, ...]
     value: Any
+    gradients: Callable[..., list[torch.Tensor | None] | None] = field(default=_no_gradients)
 
 
 @dataclass(frozen=True, kw_only=True, eq=False)
@@ -144,7 +150,10 @@ class Exercise:
         observe: runs an answer on a case's inputs and gives the value to compare: a tensor, number, string, bool,
             None, or a tuple, list or dict of these. For a class it builds, seeds, copies weights in, runs, and
             returns what there is to see.
-        forbids: names of functions that are the exercise itself, such as ``softmax``; an answer that uses one fails.
+        view: takes what `observe` gave and the inputs, and returns what is compared, such as facts in words. At grading
+            `observe` runs beside the student's code, and `view` does not: so `observe` gives what depends on the
+            inputs, and `view` judges it.
+        forbids: names of functions that are the exercise itself, such as ``softmax``; an answer that calls one fails.
         difficulty: 1 (warm-up), 2, 3 (hard).
         minutes: how long a student may take.
         section: where to read on, as a path in the book: ``02-attention``.
@@ -167,6 +176,7 @@ class Exercise:
     explanation: str = ""
     properties: tuple[Property, ...] = ()
     observe: Callable[..., Any] = field(default=call)
+    view: Callable[..., Any] | None = None
     forbids: tuple[str, ...] = ()
     rtol: float = 1e-5
 

@@ -1,10 +1,11 @@
 """The verdict on an answer: run every case, then say the one sentence that helps most.
 
-The order: is it started, can it be called, does it take a shortcut; then every case is run. Where nothing is wrong
-the answer passes. Otherwise a known mistake that gives the same outcomes on every case speaks first. Where none does,
-the wrong cases are gone through from plain to special, and of each is told: an exception; a known mistake that gives
-this very value (then there is more than one); a wrong type, shape or dtype; inputs that were changed; numbers that are
-no numbers; what the exercise's properties see. Only where all that is silent comes how far the result is off.
+The order: is it started, can it be called; then every case is run. An answer that calls a forbidden function earns
+nothing. Where nothing is wrong the answer passes. Otherwise a known mistake that gives the same outcomes on every case
+speaks first. Where none does, the wrong cases are gone through from plain to special, and of each is told: an
+exception; a known mistake that gives this very value (perhaps there is more than one); a wrong type, shape or dtype;
+inputs that were changed; numbers that are no numbers; what the exercise's properties see. Only where all that is silent
+comes how far the result is off.
 """
 
 from __future__ import annotations
@@ -31,13 +32,15 @@ def judge(
         answer: the student's function or class.
         seed: chooses the inputs; every seed is as good as any other.
         hidden: also run the cases that are kept for grading.
-        allow_shortcuts: do not look for forbidden functions, as for the reference itself.
+        allow_shortcuts: do not watch for forbidden functions, as for the reference itself.
     """
     cases = tuple(case for case in exercise.cases if hidden or not case.hidden)
-    if (why := _not_run(exercise, answer, cases, seed, allow_shortcuts)) is not None:
+    if (why := _not_run(exercise, answer, cases, seed)) is not None:
         return why
     expected = expectations(exercise, seed, cases)
-    came = outcomes_of(exercise, answer, expected, seed, cases)
+    came = outcomes_of(exercise, answer, expected, seed, cases, () if allow_shortcuts else exercise.forbids)
+    if used := sorted(frozenset().union(*(one.used for one in came))):
+        return _unseen(exercise, cases, "shortcut", wording.shortcut(used[0]))
     if all(isinstance(one.error, NotImplementedError) for one in came):
         return _not_started(exercise, answer, cases)
     tried = tuple(Tried(case.name, one.right, case.points) for case, one in zip(cases, came, strict=True))
@@ -51,17 +54,13 @@ def judge(
     return result.failing(*Sitting(exercise, answer, seed, cases, expected, mistakes, came).diagnosis())
 
 
-def _not_run(
-    exercise: Exercise, answer: Any, cases: tuple[Case, ...], seed: int, allow_shortcuts: bool
-) -> Result | None:
-    """The verdict on an answer that need not be run: the stub, what cannot be called, and what takes a shortcut."""
+def _not_run(exercise: Exercise, answer: Any, cases: tuple[Case, ...], seed: int) -> Result | None:
+    """The verdict on an answer that need not be run: the stub, and what cannot be called."""
     if student_code.is_untouched(exercise, answer):
         return _not_started(exercise, answer, cases)
     inputs = make_inputs(exercise, cases[0], seed)
     if problem := student_code.cannot_load(exercise, answer, inputs, input_names(exercise, len(inputs))):
         return _unseen(exercise, cases, "cannot_load", problem)
-    if not allow_shortcuts and (name := student_code.shortcut(exercise, answer)):
-        return _unseen(exercise, cases, "shortcut", wording.shortcut(name))
     return None
 
 

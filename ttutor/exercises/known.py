@@ -10,7 +10,7 @@ from typing import Any
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.running import Outcome, agree, expectation, outcome, say_the_same
 
-__all__ = ["Known", "expectations", "fingerprint", "known_mistakes", "likely_on", "outcomes_of"]
+__all__ = ["Known", "expectations", "fingerprint", "known_mistakes", "outcomes_of", "shown_on"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,10 +53,16 @@ class Known:
 
 
 def outcomes_of(
-    exercise: Exercise, answer: Callable[..., Any], expected: tuple[Any, ...], seed: int, cases: tuple[Case, ...]
+    exercise: Exercise,
+    answer: Any,
+    expected: tuple[Any, ...],
+    seed: int,
+    cases: tuple[Case, ...],
+    forbids: tuple[str, ...] = (),
 ) -> tuple[Outcome, ...]:
-    """Return what comes of an answer on every case."""
-    return tuple(outcome(exercise, case, answer, value, seed) for case, value in zip(cases, expected, strict=True))
+    """Return what comes of an answer on every case, while forbidden functions are watched."""
+    pairs = zip(cases, expected, strict=True)
+    return tuple(outcome(exercise, case, answer, value, seed, forbids=forbids) for case, value in pairs)
 
 
 @lru_cache(maxsize=256)
@@ -81,10 +87,10 @@ def fingerprint(mistakes: tuple[Known, ...], came: tuple[Outcome, ...]) -> str |
     return next((known.hint_id for known in mistakes if known.is_like(came)), None)
 
 
-def likely_on(mistakes: tuple[Known, ...], index: int, came: Outcome, rtol: float) -> str | None:
-    """Return the hint of the one known mistake that gives this wrong value on one case, or None."""
-    hints = {known.hint_id for known in mistakes if _shows(known.on(index), came, rtol)}
-    return hints.pop() if len(hints) == 1 else None
+def shown_on(mistakes: tuple[Known, ...], index: int, came: Outcome, rtol: float) -> list[Known]:
+    """Return the known wrong answers that give this wrong value on one case, if all deserve the same hint."""
+    found = [known for known in mistakes if _shows(known.on(index), came, rtol)]
+    return found if len({known.hint_id for known in found}) == 1 else []
 
 
 def _shows(known: Outcome, came: Outcome, rtol: float) -> bool:

@@ -12,28 +12,57 @@ import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 import torch
 from torch import Tensor
 
 from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
+from ttutor.exercises.forbidden import watched
 from ttutor.exercises.values import check_comparable, differences, same
 
 __all__ = [
     "AnswerRaised",
+    "Elsewhere",
+    "Observed",
     "Outcome",
     "agree",
     "expectation",
+    "gradients_of",
     "input_names",
     "look",
     "make_inputs",
+    "number",
     "outcome",
     "say_the_same",
     "settled",
     "trial",
+    "viewed",
 ]
+
+
+@dataclass(frozen=True)
+class Observed:
+    """What came of one run: the value, and the inputs as they are afterwards."""
+
+    value: Any
+    inputs: tuple[Any, ...]
+
+
+@runtime_checkable
+class Elsewhere(Protocol):
+    """An answer that runs in another process, as the grader has them."""
+
+    def observe(
+        self, exercise: Exercise, inputs: tuple[Any, ...], seed: int, forbids: tuple[str, ...], used: set[str]
+    ) -> Observed:
+        """Run it as `Exercise.observe` does; add the forbidden functions that it calls to those used."""
+        ...
+
+    def gradients(self, exercise: Exercise, inputs: tuple[Any, ...], seed: int) -> list[Tensor | None] | None:
+        """Run it, and return what `gradients_of` does."""
+        ...
 
 
 class AnswerRaised(Exception):
@@ -51,6 +80,7 @@ class Outcome:
         broken: the first property, of those that are always tried, that does not hold although the value is right.
         finding: what that property saw.
         right: whether there is nothing to complain of.
+        used: the forbidden functions that were called, where they were watched.
     """
 
     value: Any = None
@@ -59,25 +89,30 @@ class Outcome:
     broken: Property | None = None
     finding: Finding | None = None
     right: bool = False
+    used: frozenset[str] = frozenset()
 
 
-def outcome(exercise: Exercise, case: Case, answer: Callable[..., Any], expected: Any, seed: int) -> Outcome:
-    """Try an answer on a case and compare what it gives with what is expected."""
+def outcome(
+    exercise: Exercise, case: Case, answer: Any, expected: Any, seed: int, *, forbids: tuple[str, ...] = ()
+) -> Outcome:
+    """Try an answer on a case and compare what it gives with what is expected; watch for forbidden functions."""
+    called: set[str] = set()
     try:
-        value, changed = _run(exercise, case, answer, seed)
+        value, changed = _run(exercise, case, answer, seed, forbids, called)
     except (Exception, SystemExit) as error:
-        return Outcome(error=error)
+        return Outcome(error=error, used=frozenset(called))
+    used = frozenset(called)
     if differences(expected, value, exercise.tolerance(case)):
-        return Outcome(value=value, changed=changed)
+        return Outcome(value=value, changed=changed, used=used)
     for prop in exercise.properties:
         if prop.always and (finding := look(prop, trial(exercise, case, answer, value, seed))) is not None:
-            return Outcome(value=value, changed=changed, broken=prop, finding=finding)
-    return Outcome(value=value, changed=changed, right=not changed)
+            return Outcome(value=value, changed=changed, broken=prop, finding=finding, used=used)
+    return Outcome(value=value, changed=changed, right=not changed, used=used)
 
 
 def expectation(exercise: Exercise, case: Case, seed: int) -> Any:
     """Return what the reference gives for a case."""
-    value, _ = _run(exercise, case, exercise.reference, seed)
+    value, _ = _run(exercise, case, exercise.reference, seed, (), set())
     check_comparable(value)
     return value
 
@@ -104,14 +139,77 @@ def say_the_same(known: Outcome, came: Outcome) -> bool:
 def trial(exercise: Exercise, case: Case, answer: Callable[..., Any], value: Any, seed: int) -> Trial:
     """Return what a property may look at."""
 
+    chosen = number("answer", exercise, case, seed)
+
     def run(*inputs: Any) -> Any:
-        _seed_all(_number("answer", exercise, case, seed))
         try:
-            return exercise.observe(answer, *inputs)
+            seen = _observe(exercise, answer, inputs, chosen, (), set())
+        except (Exception, SystemExit) as error:
+            raise AnswerRaised(f"{type(error).__name__}: {error}") from error
+        return viewed(exercise, seen.value, inputs)
+
+    def gradients(*inputs: Any) -> list[Tensor | None] | None:
+        try:
+            return _gradients(exercise, answer, inputs, chosen)
+        except RuntimeError:  # PyTorch's, on the way back: `look` says so
+            raise
         except (Exception, SystemExit) as error:
             raise AnswerRaised(f"{type(error).__name__}: {error}") from error
 
-    return Trial(run=run, inputs=make_inputs(exercise, case, seed), value=value)
+    return Trial(run=run, inputs=make_inputs(exercise, case, seed), value=value, gradients=gradients)
+
+
+def viewed(exercise: Exercise, value: Any, inputs: tuple[Any, ...]) -> Any:
+    """Return what is compared of a value: see `Exercise.view`. One that cannot be looked at is compared as it is."""
+    if exercise.view is None:
+        return value
+    try:
+        return exercise.view(value, *inputs)
+    except Exception:  # whatever a student's code gives: the comparison says what was expected in its place
+        return value
+
+
+def gradients_of(function: Callable[..., Any], inputs: tuple[Any, ...]) -> list[Tensor | None] | None:
+    """Return the gradient of one weighted sum of all outputs for each input, None for those that take none.
+
+    None instead of the list where the result has no history.
+    """
+    with torch.enable_grad():
+        leaves = [_leaf(part) for part in inputs]
+        # The function gets copies, so that one that edits its input meets no complaint about leaves.
+        output = function(*(leaf.clone() if _takes_gradient(leaf) else leaf for leaf in leaves))
+        if not (isinstance(output, Tensor) and output.requires_grad):
+            return None
+        weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
+        wanted = [leaf for leaf in leaves if _takes_gradient(leaf)]
+        found = iter(torch.autograd.grad((output * weights).sum(), wanted, allow_unused=True))
+    return [next(found) if _takes_gradient(leaf) else None for leaf in leaves]
+
+
+def _leaf(part: Any) -> Any:
+    return part.detach().clone().requires_grad_() if _takes_gradient(part) else part
+
+
+def _takes_gradient(part: Any) -> bool:
+    return isinstance(part, Tensor) and part.is_floating_point()
+
+
+def _observe(
+    exercise: Exercise, answer: Any, inputs: tuple[Any, ...], seed: int, forbids: tuple[str, ...], used: set[str]
+) -> Observed:
+    """Run an answer, here or elsewhere."""
+    if isinstance(answer, Elsewhere):
+        return answer.observe(exercise, inputs, seed, forbids, used)
+    _seed_all(seed)
+    with watched(forbids, used):
+        return Observed(exercise.observe(answer, *inputs), inputs)
+
+
+def _gradients(exercise: Exercise, answer: Any, inputs: tuple[Any, ...], seed: int) -> list[Tensor | None] | None:
+    if isinstance(answer, Elsewhere):
+        return answer.gradients(exercise, inputs, seed)
+    _seed_all(seed)
+    return gradients_of(lambda *given: exercise.observe(answer, *given), inputs)
 
 
 def look(prop: Property, one: Trial) -> Finding | None:
@@ -123,6 +221,8 @@ def look(prop: Property, one: Trial) -> Finding | None:
         saw = f"With other inputs of the same kind your code raises {raised}."
     except RuntimeError as error:  # PyTorch's, on the way back through what the answer gave
         saw = f"Going back through your result, PyTorch raises: {str(error).partition('. ')[0]}."
+    except Exception as error:  # a value that no honest answer gives
+        saw = f"What you give cannot be looked at: {type(error).__name__}."
     return Finding(saw) if isinstance(saw, str) else saw
 
 
@@ -154,19 +254,23 @@ def input_names(exercise: Exercise, count: int) -> list[str]:
     return names[:count] if is_called and len(names) >= count else [f"input {number + 1}" for number in range(count)]
 
 
-def _run(exercise: Exercise, case: Case, answer: Callable[..., Any], seed: int) -> tuple[Any, tuple[str, ...]]:
-    """Return an answer's value and the names of the inputs that it changed."""
+def _run(
+    exercise: Exercise, case: Case, answer: Any, seed: int, forbids: tuple[str, ...], used: set[str]
+) -> tuple[Any, tuple[str, ...]]:
+    """Return an answer's value and the names of the inputs that it changed; forbidden functions are added to `used`."""
     given, untouched = make_inputs(exercise, case, seed), make_inputs(exercise, case, seed)
     with settled():
-        _seed_all(_number("answer", exercise, case, seed))
-        value = exercise.observe(answer, *given)
+        seen = _observe(exercise, answer, given, number("answer", exercise, case, seed), forbids, used)
+        value = viewed(exercise, seen.value, make_inputs(exercise, case, seed))
     names = input_names(exercise, len(given))
-    pairs = zip(names, untouched, given, strict=True)
+    pairs = zip(names, untouched, seen.inputs, strict=True)
     return value, tuple(name for name, before, after in pairs if not _untouched(before, after))
 
 
 def _untouched(before: Any, after: Any) -> bool:
     """Return whether an input is as it was, bit by bit; objects other than tensors and containers are not compared."""
+    if callable(before):  # a function is not compared
+        return True
     if type(before) is not type(after):
         return False
     if isinstance(before, Tensor):
@@ -182,10 +286,10 @@ def _untouched(before: Any, after: Any) -> bool:
 def make_inputs(exercise: Exercise, case: Case, seed: int) -> tuple[Any, ...]:
     """Make a case's inputs anew: the same for the same seed, other ones for every case."""
     with settled():
-        return case.inputs(torch.Generator().manual_seed(_number("inputs", exercise, case, seed)))
+        return case.inputs(torch.Generator().manual_seed(number("inputs", exercise, case, seed)))
 
 
-def _number(purpose: str, exercise: Exercise, case: Case, seed: int) -> int:
+def number(purpose: str, exercise: Exercise, case: Case, seed: int) -> int:
     """A seed for one purpose: an answer that draws must not draw its own inputs once more."""
     digest = hashlib.sha256(f"{purpose}/{exercise.id}/{case.name}/{seed}".encode()).digest()
     return int.from_bytes(digest[:4], "big")

@@ -33,6 +33,9 @@ def list_exercises(
     stubs: Annotated[bool, typer.Option("--stubs", help="Print the stubs, as a file to work in.")] = False,
     hint: Annotated[int, typer.Option(help="Show the first 1, 2 or 3 hints of an exercise.", min=0, max=3)] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")] = False,
+    verify: Annotated[
+        Path | None, typer.Option(help="Try the exercises of a folder of your own.", metavar="my_course/")
+    ] = None,
 ) -> None:
     """List the exercises and how far you have come, or show one."""
     from ttutor.exercises.exercise import CHAPTERS
@@ -40,6 +43,8 @@ def list_exercises(
     from ttutor.exercises.registry import UnknownExercise, exercises, find
 
     with plain_output():
+        if verify is not None:
+            _verify(verify)
         try:
             chosen = exercises(what) if what is None or what in CHAPTERS else (find(what),)
             path = progress_file()
@@ -55,6 +60,20 @@ def list_exercises(
         else:
             say("\n".join(_table(chosen, points)) or f"The chapter {what} has no exercises yet.")
             say(f"\n`ttutor exercises attention.softmax` shows one. Progress is kept in {path} by `ttutor check`.")
+
+
+def _verify(folder: Path) -> None:
+    """Say of each exercise of a folder what is wrong with it; end with exit code 1 where something is."""
+    from ttutor.exercises.registry import BadFolder, add_folder
+    from ttutor.exercises.verify import problems_of
+
+    try:
+        found = {exercise.id: problems_of(exercise) for exercise in add_folder(folder)}
+    except BadFolder as error:
+        fail(str(error))
+    for name, problems in found.items():
+        say(f"{name}: {'; '.join(problems) or 'as it should be'}")
+    raise typer.Exit(WRONG if any(found.values()) else 0)
 
 
 def check_file(

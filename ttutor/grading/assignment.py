@@ -6,9 +6,10 @@ was expected, before any submission is opened.
 
 from __future__ import annotations
 
+import hashlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -16,13 +17,13 @@ from typing import Any
 from ttutor.grading.fields import BadAssignment, is_number, known_keys, number_in, table_in, text_in, wrong
 from ttutor.grading.late import Late, Lateness, late_of
 
-__all__ = ["VISIBILITIES", "Assignment", "BadAssignment", "Late", "Lateness", "Worth", "read_assignment"]
+__all__ = ["VISIBILITIES", "Assignment", "BadAssignment", "ByHand", "Late", "Lateness", "Worth", "read_assignment"]
 
 VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
 """Who may see a result and when, in the words of Gradescope."""
 
 EXAMPLE = '`[exercises]` with lines such as `"attention.softmax" = 4`'
-KEYS = ("title", "seed", "deadline", "files", "exercises", "visibility", "limits", "late")
+KEYS = ("title", "seed", "deadline", "extensions", "files", "exercises", "by_hand", "visibility", "limits", "late")
 MOST_SECONDS, LEAST_MEMORY, MOST_MEMORY, MOST_POINTS = 3600, 512, 1_000_000, 10_000
 
 
@@ -47,6 +48,19 @@ class Worth:
         return name in self.hide or (hidden and name not in self.show)
 
 
+@dataclass(frozen=True)
+class ByHand(Worth):
+    """A piece that only people can mark.
+
+    Args:
+        asks: what is asked, in Markdown.
+        kind: ``text`` or ``plot``: what a homework notebook leaves room for.
+    """
+
+    asks: str = ""
+    kind: str = "text"
+
+
 @dataclass(frozen=True, kw_only=True)
 class Assignment:
     """One assignment.
@@ -64,6 +78,8 @@ class Assignment:
         hidden_cases: who sees there how the hidden cases went; their names and inputs are never shown.
         deadline: with its offset from UTC, or None.
         late: what happens after it.
+        extensions: other deadlines of single students, by their ids in the gradebook.
+        by_hand: pieces that only people can mark, with what they are worth.
     """
 
     title: str
@@ -77,6 +93,13 @@ class Assignment:
     hidden_cases: str = "after_published"
     deadline: datetime | None = None
     late: Late = Late()
+    extensions: Mapping[str, datetime] = field(default_factory=dict)
+    by_hand: tuple[ByHand, ...] = ()
+
+    @property
+    def columns(self) -> tuple[Worth, ...]:
+        """All that has points: exercises, then what is marked by hand."""
+        return (*self.exercises, *self.by_hand)
 
     @property
     def longest(self) -> float:
@@ -85,18 +108,25 @@ class Assignment:
 
     @property
     def possible(self) -> float:
-        """What all exercises are worth."""
-        return sum(one.points for one in self.exercises)
+        """What all is worth."""
+        return sum(one.points for one in self.columns)
 
-    def lateness(self, submitted: str | None) -> Lateness | None:
+    @property
+    def inputs_seed(self) -> int:
+        """The seed of all inputs that belongs to the secret."""
+        return int.from_bytes(hashlib.sha256(f"ttutor grading/{self.seed}".encode()).digest()[:16], "big")
+
+    def lateness(self, student: str, submitted: str | None) -> Lateness | None:
         """Say how late a submission came, or None where there is no deadline or no time to hold against it.
 
         Args:
+            student: the id.
             submitted: an ISO time with its offset from UTC, or None where it is not known.
         """
-        if self.deadline is None or submitted is None:
+        deadline = self.extensions.get(student, self.deadline)
+        if deadline is None or submitted is None:
             return None
-        return self.late.after((datetime.fromisoformat(submitted) - self.deadline).total_seconds())
+        return self.late.after((datetime.fromisoformat(submitted) - deadline).total_seconds())
 
 
 def read_assignment(path: Path) -> Assignment:
@@ -138,7 +168,9 @@ def assignment_of(table: Mapping[str, Any]) -> Assignment:
         files=_patterns(table),
         results=_visibility(visibility, "results", "visible"),
         hidden_cases=_visibility(visibility, "hidden_cases", "after_published"),
-        deadline=_deadline(table),
+        deadline=_moment(table, "deadline"),
+        extensions={name: _moment(table["extensions"], name) for name in _plain_table(table, "extensions")},
+        by_hand=tuple(_piece(name, value) for name, value in _plain_table(table, "by_hand").items()),
         late=late_of(table_in(table, "late", ("rule", "percent_per_day", "at_most", "grace_minutes"))),
     )
 
@@ -167,12 +199,30 @@ def _visibility(table: Mapping[str, Any], name: str, default: str) -> str:
     return value
 
 
-def _deadline(table: Mapping[str, Any]) -> datetime | None:
-    value = table.get("deadline")
+def _plain_table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+    value = table.get(name, {})
+    if not isinstance(value, dict):
+        raise wrong(name, f"a table [{name}]", value)
+    return value
+
+
+def _piece(name: str, value: Any) -> ByHand:
+    """Read a piece to be marked by hand: its points, or a table with what is asked."""
+    table = value if isinstance(value, dict) else {"points": value}
+    known_keys(f"by_hand.{name}", table, ("points", "asks", "kind"))
+    kind = text_in(table, "kind", "text")
+    if kind not in ("text", "plot"):
+        raise wrong(f"by_hand.{name}.kind", "text or plot", kind)
+    asks = text_in(table, "asks", "") if "asks" in table else ""
+    return ByHand(name, number_in(table, "points", 0, above=0, most=MOST_POINTS), asks=asks, kind=kind)
+
+
+def _moment(table: Mapping[str, Any], name: str) -> datetime | None:
+    value = table.get(name)
     if value is None:
         return None
     if not isinstance(value, datetime) or value.tzinfo is None:
-        raise wrong("deadline", "a time with its offset from UTC, such as 2026-11-20T23:59:00+01:00", str(value))
+        raise wrong(name, "a time with its offset from UTC, such as 2026-11-20T23:59:00+01:00", str(value))
     return value.astimezone(UTC)
 
 

@@ -22,8 +22,11 @@ ALL_WELL, GRADER_ERROR = 0, 3
 
 
 def register(app: typer.Typer) -> None:
-    """Add the command to the ``ttutor`` command."""
+    """Add the commands to the ``ttutor`` command."""
+    from ttutor.grading.homework import write_homework
+
     app.command("grade")(grade)
+    app.command("homework")(write_homework)
 
 
 def grade(
@@ -32,68 +35,94 @@ def grade(
     ] = None,
     assignment: Annotated[Path | None, typer.Option(help="What is asked, as TOML.", metavar="hw1.toml")] = None,
     out: Annotated[Path, typer.Option(help="The folder for the results.")] = Path("results"),
-    lanes: Annotated[int, typer.Option("-j", "--jobs", help="How many submissions at a time.", min=1, max=64)] = 1,
+    jobs: Annotated[int, typer.Option("-j", "--jobs", help="How many submissions at a time.", min=1, max=64)] = 1,
     roster: Annotated[Path | None, typer.Option(help="The class as CSV: student, name, email, submitted.")] = None,
     student: Annotated[str | None, typer.Option(help="All that lies there is the work of this one.")] = None,
     only: Annotated[list[str] | None, typer.Option(help="Grade only this student; may be given again.")] = None,
     regrade: Annotated[bool, typer.Option("--regrade", help="Grade again what is graded already.")] = False,
     diff: Annotated[Path | None, typer.Option(help="Older results: list every mark that has changed.")] = None,
-    require_sandbox: Annotated[
-        bool, typer.Option("--require-sandbox", help="Refuse to run where submissions cannot be shut in.")
+    trusted: Annotated[
+        bool, typer.Option("--trusted", help="Shut nothing in: only for work that you would run by hand.")
     ] = False,
+    contained: Annotated[
+        bool, typer.Option("--contained", help="In a container made for one submission, as root: run it as nobody.")
+    ] = False,
+    own: Annotated[
+        Path | None, typer.Option("--exercises", help="A folder of exercises of your own.", metavar="my_course/")
+    ] = None,
     gradescope: Annotated[Path | None, typer.Option(help="Also write the one submission's results.json here.")] = None,
+    passing: Annotated[
+        bool, typer.Option("--passing", help="End with exit code 1 unless everybody has all points.")
+    ] = False,
     self_test: Annotated[
         bool, typer.Option("--self-test", help="Try the grader on this machine: right answers, wrong ones, attacks.")
     ] = False,
 ) -> None:
     """Grade a class: marks, feedback and a gradebook, and what the class has misunderstood."""
+    from ttutor.exercises.registry import BadFolder, add_folder
     from ttutor.grading.assignment import BadAssignment, read_assignment
-    from ttutor.grading.roster import BadRoster, Roster, read_roster
+    from ttutor.grading.intake.roster import BadRoster, Roster, read_roster
     from ttutor.grading.run import Wish
 
     with plain_output():
         if self_test:
-            _test_here(require_sandbox)
+            _test_here(_sandbox(trusted, contained))
         if submissions is None or assignment is None:
             fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")
         try:
+            if own is not None:
+                add_folder(own)
             wish = Wish(
                 submissions=submissions,
                 assignment=read_assignment(assignment),
                 out=out,
-                lanes=lanes,
+                jobs=jobs,
                 roster=Roster() if roster is None else read_roster(roster),
                 student=student,
                 only=tuple(only or ()),
                 regrade=regrade,
-                require_sandbox=require_sandbox,
+                sandbox=_sandbox(trusted, contained),
+                own=own,
+                hidden=tuple(path for path in (assignment, roster, diff) if path is not None),
                 compare=diff,
             )
-        except (BadAssignment, BadRoster) as error:
+        except (BadAssignment, BadFolder, BadRoster) as error:
             fail(str(error))
         outcome = _run(wish)
         _tell(wish, outcome)
         if gradescope is not None:
             _copy_gradescope(wish, outcome, gradescope)
-    if outcome.exit_code:
-        raise typer.Exit(outcome.exit_code)
+    code = outcome.exit_code or int(passing and any(one.total != wish.assignment.possible for one in outcome.records))
+    if code:
+        raise typer.Exit(code)
+
+
+def _sandbox(trusted: bool, contained: bool) -> str:
+    from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, TRUSTED
+
+    if trusted and contained:
+        fail("--trusted and --contained exclude each other")
+    return TRUSTED if trusted else CONTAINED if contained else BUBBLEWRAP
 
 
 def _run(wish: Wish) -> Outcome:
-    from ttutor.grading.records import DamagedRecord
+    from ttutor.grading.intake.submissions import BadSubmissions
+    from ttutor.grading.parallel import CannotGrade
+    from ttutor.grading.records.by_hand import BadMarks
+    from ttutor.grading.records.record import DamagedRecord
     from ttutor.grading.run import grade_class
-    from ttutor.grading.side_by_side import CannotGrade
-    from ttutor.grading.submissions import BadSubmissions
 
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the lanes: one thread each, so that sums come out the same
+    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes: one thread each, so that sums come out the same
     try:
         return grade_class(wish, say)
-    except (BadSubmissions, CannotGrade, DamagedRecord) as error:
+    except (BadMarks, BadSubmissions, CannotGrade, DamagedRecord) as error:
         fail(str(error))
 
 
 def _tell(wish: Wish, outcome: Outcome) -> None:
     """Say what an instructor wants to know at once; all else stands in the files."""
+    from ttutor.grading.reports.summary import overview
+
     open_ones = [record for record in outcome.records if record.is_open and record.student not in outcome.failures]
     stood = len(outcome.records) - outcome.n_new - len(outcome.failures)
     say(f"{len(outcome.records)} submissions: {outcome.n_new} graded now, {stood} stood already.")
@@ -103,15 +132,19 @@ def _tell(wish: Wish, outcome: Outcome) -> None:
         )
     for name, why in list(outcome.failures.items())[:SHOWN]:
         say(f"Grader error: {name}: {why.strip().splitlines()[-1]} (no mark was written)", error=True)
+    for note in outcome.notes[:SHOWN]:
+        say(f"Note: {note}")
     for line in outcome.changed or ():
         say(f"Changed: {line}")
     if outcome.changed == ():
         say("No mark has changed.")
+    for line in overview(wish.assignment, outcome.records):
+        say(line)
     say(f"Written to {wish.out}: gradebook.csv, summary.md, feedback/, records/, gradescope/, junit.xml.")
 
 
 def _copy_gradescope(wish: Wish, outcome: Outcome, path: Path) -> None:
-    from ttutor.grading.records import write_whole
+    from ttutor.grading.records.record import write_whole
 
     written = [wish.out / "gradescope" / f"{record.student}.json" for record in outcome.records]
     if len(written) != 1 or not written[0].exists():
@@ -119,12 +152,12 @@ def _copy_gradescope(wish: Wish, outcome: Outcome, path: Path) -> None:
     write_whole(path, written[0].read_text(encoding="utf-8"))
 
 
-def _test_here(require_sandbox: bool) -> None:
+def _test_here(sandbox: str) -> None:
     from ttutor.grading.sandbox import SandboxError
     from ttutor.grading.self_test import run_self_test
 
     try:
-        went_well = run_self_test(say, require_sandbox=require_sandbox)
+        went_well = run_self_test(say, sandbox=sandbox)
     except SandboxError as error:
         fail(str(error))
     raise typer.Exit(ALL_WELL if went_well else GRADER_ERROR)

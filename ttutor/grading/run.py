@@ -5,17 +5,20 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 
 from ttutor.grading.assignment import Assignment
-from ttutor.grading.changes import changes, read_records
-from ttutor.grading.desk import Desk, record_path, ungraded
-from ttutor.grading.marks import State
-from ttutor.grading.outputs import write_outputs
-from ttutor.grading.records import Record, read_record
-from ttutor.grading.roster import Roster
-from ttutor.grading.side_by_side import OpenGrader, grade_side_by_side, real_grader
-from ttutor.grading.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside
+from ttutor.grading.intake.roster import Roster
+from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside
+from ttutor.grading.mark_one import Marker, record_path, ungraded
+from ttutor.grading.parallel import OpenGrader, grade_in_parallel, real_grader
+from ttutor.grading.records.by_hand import FILE, read_by_hand, with_marks_by_hand, write_by_hand
+from ttutor.grading.records.changes import changes, read_records
+from ttutor.grading.records.marks import State
+from ttutor.grading.records.record import Record, read_record
+from ttutor.grading.reports.outputs import write_outputs
+from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS
 
 __all__ = ["ALL_GRADED", "GRADER_ERROR", "SOME_OPEN", "Outcome", "Wish", "grade_class"]
 
@@ -31,25 +34,29 @@ class Wish:
         submissions: the folder, zip or file.
         assignment: what was asked.
         out: the folder for the results.
-        lanes: how many submissions at a time.
+        jobs: how many submissions at a time.
         roster: the class, if there is a list of it.
         student: all that lies there is the work of this one.
         only: the ids of those to grade; the others keep the marks that they have.
         regrade: grade again what is graded already.
-        require_sandbox: refuse to run where submissions cannot be shut in.
+        sandbox: how submissions are shut in.
         compare: a folder of older results, of which every changed mark is listed.
-        open_grader: opens a lane's grader.
+        own: a folder of exercises of one's own.
+        hidden: places beside submissions and results that no submission may read.
+        open_grader: opens a grader, given assignment, sandbox, hidden places and own exercises.
     """
 
     submissions: Path
     assignment: Assignment
     out: Path
-    lanes: int = 1
+    jobs: int = 1
     roster: Roster = field(default_factory=Roster)
     student: str | None = None
     only: tuple[str, ...] = ()
     regrade: bool = False
-    require_sandbox: bool = False
+    sandbox: str = BUBBLEWRAP
+    own: Path | None = None
+    hidden: tuple[Path, ...] = ()
     compare: Path | None = None
     open_grader: OpenGrader = real_grader
 
@@ -63,23 +70,24 @@ class Outcome:
         failures: of each student whom the grader failed, what went wrong.
         n_new: how many were graded now.
         left: the students who were left out, having no marks yet.
-        level: the sandbox level, or "" where nothing was run.
         changed: every mark that differs from the older results.
+        notes: what was found while collecting.
     """
 
     records: tuple[Record, ...]
     failures: dict[str, str]
     n_new: int
     left: tuple[str, ...]
-    level: str
     changed: tuple[str, ...] | None
+    notes: tuple[str, ...] = ()
 
     @property
     def exit_code(self) -> int:
         """0 all graded, 1 some for a human to look at, 3 a mistake of the grader's own."""
         if self.failures:
             return GRADER_ERROR
-        return SOME_OPEN if any(record.is_open for record in self.records) else ALL_GRADED
+        ambiguous = any("was given to nobody" in note for note in self.notes)
+        return SOME_OPEN if ambiguous or any(record.is_open for record in self.records) else ALL_GRADED
 
 
 def grade_class(wish: Wish, tell: Callable[[str], None] = lambda line: None) -> Outcome:
@@ -93,15 +101,17 @@ def grade_class(wish: Wish, tell: Callable[[str], None] = lambda line: None) -> 
         BadSubmissions: there is nothing to grade, or it lies where the results would go.
         CannotGrade: no grader can be opened.
         DamagedRecord: the older results cannot be read.
+        BadMarks: the marks by hand cannot be read.
     """
     _check_places(wish)
     work = find_work(wish.submissions, wish.roster, wish.student)
+    given = read_by_hand(wish.out / FILE, wish.assignment)
     before = read_records(wish.compare) if wish.compare is not None else None
     chosen = _chosen(work, wish.only)
-    levels: list[str] = []
-    failures, n_new = _mark(wish, chosen, levels, tell)
-    level = levels[0] if levels else ""
-    records, left = _collect(wish, work, failures, level)
+    tell(f"Sandbox: {wish.sandbox}: {KINDS[wish.sandbox]}.")
+    failures, n_new = _mark(wish, chosen)
+    records, left = _collect(wish, work, failures)
+    records = [with_marks_by_hand(wish.assignment, one, given) for one in records]
     notes = [*work.notes, *([f"Not graded yet: {', '.join(left)}."] if left else [])]
     write_outputs(
         wish.out,
@@ -112,9 +122,10 @@ def grade_class(wish: Wish, tell: Callable[[str], None] = lambda line: None) -> 
         notes=notes,
         failures=failures,
     )
+    write_by_hand(wish.out / FILE, wish.assignment, records, given)
     kept = {record.student: record for record in records if record.student not in failures}
     changed = None if before is None else tuple(changes(before, kept))
-    return Outcome(tuple(records), failures, n_new, tuple(left), level, changed)
+    return Outcome(tuple(records), failures, n_new, tuple(left), changed, tuple(work.notes))
 
 
 def _check_places(wish: Wish) -> None:
@@ -136,27 +147,14 @@ def _chosen(work: ClassWork, only: Sequence[str]) -> list[Handed]:
     return [known[name] for name in dict.fromkeys(only)]
 
 
-def _mark(
-    wish: Wish, chosen: list[Handed], levels: list[str], tell: Callable[[str], None]
-) -> tuple[dict[str, str], int]:
+def _mark(wish: Wish, chosen: list[Handed]) -> tuple[dict[str, str], int]:
     """Mark those chosen; return whom the grader failed and why, and how many were graded now."""
-    desk = Desk(wish.assignment, wish.out, wish.regrade)
+    marker = Marker(wish.assignment, wish.out, wish.sandbox, wish.regrade)
+    hidden = (wish.submissions, wish.out, *wish.hidden, *((wish.own,) if wish.own else ()))
+    open_grader = partial(wish.open_grader, sandbox=wish.sandbox, hidden=hidden, own=wish.own)
     failures, n_new = {}, 0
-
-    def heard(level: str) -> None:
-        levels.append(level)
-        tell(f"Sandbox: {level}.")
-
-    lanes = grade_side_by_side(
-        desk,
-        chosen,
-        lanes=wish.lanes,
-        require_sandbox=wish.require_sandbox,
-        open_grader=wish.open_grader,
-        tell_level=heard,
-    )
     with _bar(len(chosen)) as bar:
-        for done in lanes:
+        for done in grade_in_parallel(marker, chosen, jobs=wish.jobs, open_grader=open_grader):
             n_new += done.is_new
             if done.error:
                 failures[done.student] = done.error
@@ -171,13 +169,13 @@ def _bar(total: int):
     return tqdm(total=total, unit="submission", disable=hidden, file=sys.stderr, dynamic_ncols=True, leave=False)
 
 
-def _collect(wish: Wish, work: ClassWork, failures: dict[str, str], level: str) -> tuple[list[Record], list[str]]:
+def _collect(wish: Wish, work: ClassWork, failures: dict[str, str]) -> tuple[list[Record], list[str]]:
     """Read back what stands for each student now; a failure of the grader's stands without any mark."""
     records, left = [], []
     for one in work.students:
         path = record_path(wish.out, one.student)
         if one.student in failures:
-            mark = ungraded(wish.assignment, one.student, State.GRADER_ERROR, level)
+            mark = ungraded(wish.assignment, one.student, State.GRADER_ERROR, wish.sandbox)
             records.append(Record(key="", shown=one.shown, submitted=one.submitted, mark=mark))
         elif path.exists():
             records.append(read_record(path))

@@ -1,70 +1,62 @@
-"""``ttutor grade --self-test``: right answers, wrong ones and attacks, on the machine that is to grade.
-
-It says what held and what did not. An attack that the sandbox of this machine cannot stop, as its level says, is told
-as that; any other that gains a point, a solution that loses one and a wrong answer that keeps all are failures.
-"""
+"""``ttutor grade --self-test``: right answers, wrong ones and a few attacks, on the machine that is to grade."""
 
 from __future__ import annotations
 
 import itertools
-import socket
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 
-from ttutor.exercises import exercises
+from ttutor.exercises import exercises, find
 from ttutor.exercises.exercise import Exercise
-from ttutor.grading.attacks import ATTACKS, PAIRS, Attack
-from ttutor.grading.attacks.attack import PORT
-from ttutor.grading.judging import Grader
-from ttutor.grading.marks import Submission, SubmissionMark
+from ttutor.grading.judging.grader import Grader
 from ttutor.grading.published import Wrong, everything, solutions, wrong_answers
-from ttutor.grading.sandbox import LEVELS
-from ttutor.grading.siege import besieged, siege
+from ttutor.grading.records.marks import SourceFile, Submission, SubmissionMark
+from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS
 
-__all__ = ["run_self_test"]
+__all__ = ["ATTACKS", "run_self_test"]
 
 Tell = Callable[[str], None]
-SHOWN, HONEST_EVERY = 20, 10
+SHOWN = 20
+PRIZE = "powers = (scores - scores.amax(dim, keepdim=True)).exp(); return powers / powers.sum(dim, keepdim=True)"
+"""A right answer, which an attack gives where its deed has succeeded."""
+DEEDS = {
+    "starts a process": "import os; done = os.fork() >= 0",
+    "starts a program": "import subprocess; done = subprocess.run(['/bin/true']).returncode == 0",
+    "opens a socket": "import socket; done = bool(socket.socket())",
+    "writes a file": "done = bool(open('/tmp/ttutor-was-here', 'w'))",
+    "reads this machine's files": "done = bool(open('/etc/passwd').read())",
+    "imports the reference": "from ttutor.exercises import exercise; done = True",
+    "takes memory that no limit counts": "import os; done = os.memfd_create('x') >= 0",
+}
+"""What an attack does, and the code; each is harmless where it succeeds."""
+ATTACKS = {
+    name: f"import torch\ndef my_softmax(scores, dim=-1):\n    {code}\n    if done:\n        {PRIZE}\n"
+    for name, code in DEEDS.items()
+} | {"ends its process": "import os\ndef my_softmax(scores, dim=-1):\n    os._exit(0)\n"}
 
 
-def run_self_test(
-    tell: Tell,
-    *,
-    require_sandbox: bool = False,
-    chosen: Sequence[Exercise] | None = None,
-    attacks: Sequence[Attack] = ATTACKS,
-    pairs: Sequence[tuple[Attack, Attack]] = PAIRS,
-) -> bool:
+def run_self_test(tell: Tell, *, sandbox: str = BUBBLEWRAP, chosen: Sequence[Exercise] | None = None) -> bool:
     """Try the grader on this machine; return whether all went as it should.
 
     Args:
         tell: is told each finding.
-        require_sandbox: refuse to try where submissions cannot be shut in.
+        sandbox: how submissions are shut in.
         chosen: of which exercises solutions and wrong answers are tried; all when left out.
-        attacks: what is handed in by those who want points without an answer.
-        pairs: attacks in two parts.
 
     Raises:
-        SandboxError: no sandbox, or none that is strong enough.
+        SandboxError: that cannot be had here.
     """
     chosen = exercises() if chosen is None else chosen
-    with Grader(everything(chosen), require_sandbox=require_sandbox) as grader:
-        (level,) = (one for one in LEVELS if one.name == grader.level)
-        tell(f"Sandbox: {level.name}: {level.says}.")
-        well = [_try_solutions(grader, chosen, tell), _try_wrong(grader, chosen, tell)]
-    with _listener(), besieged(level.name) as grader:
-        well.append(_try_attacks(grader, [*attacks, *itertools.chain.from_iterable(pairs)], tell))
+    grader = Grader(everything(chosen), sandbox=sandbox)
+    tell(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
+    well = [_try_solutions(grader, chosen, tell), _try_wrong(grader, chosen, tell), _try_attacks(sandbox, tell)]
     tell("All is as it should be." if all(well) else "Something is not as it should be: see above.")
     return all(well)
 
 
 def _try_solutions(grader: Grader, chosen: Sequence[Exercise], tell: Tell) -> bool:
     """Whether the course's own solutions earn all their points."""
-    short = []
-    for _, group in itertools.groupby(chosen, key=lambda one: one.chapter):
-        group = tuple(group)
-        marks = {one.exercise_id: one for one in grader.grade(solutions(group)).exercises}
-        short += [marks[one.id] for one in group if marks[one.id].earned < marks[one.id].possible]
+    marks = grader.grade(solutions(chosen)).exercises
+    short = [one for one in marks if one.earned < one.possible]
     tell(f"Solutions: {len(chosen) - len(short)} of {len(chosen)} earn all their points.")
     for one in short[:SHOWN]:
         tell(f"  {one.exercise_id}: {one.state.value}: {one.message}")
@@ -77,11 +69,10 @@ def _try_wrong(grader: Grader, chosen: Sequence[Exercise], tell: Tell) -> bool:
     unseen, tried, kept, other = sum(missing for _, missing in lists), 0, [], 0
     for row in itertools.zip_longest(*(found for found, _ in lists)):
         wrong = [one for one in row if one is not None]
-        files = tuple(one.file for one in wrong)
-        marks = grader.grade(Submission(student="wrong", files=files))
+        marks = grader.grade(Submission(student="wrong", files=tuple(one.file for one in wrong)))
         tried += len(wrong)
-        kept += [one for one in wrong if _earned_all(one, marks)]
-        other += sum(_hint(one, marks) != one.hint_id for one in wrong)
+        kept += [one for one in wrong if _mark_of(one, marks).earned >= _mark_of(one, marks).possible]
+        other += sum(_mark_of(one, marks).hint_id != one.hint_id for one in wrong)
     tell(f"Wrong answers: {tried - len(kept)} of {tried} lose points; {tried - other} get the very hint they deserve.")
     if unseen:
         tell(f"  {unseen} more need other code of the course, and are tried by its own tests only.")
@@ -90,38 +81,18 @@ def _try_wrong(grader: Grader, chosen: Sequence[Exercise], tell: Tell) -> bool:
     return not kept
 
 
-def _earned_all(wrong: Wrong, marks: SubmissionMark) -> bool:
-    (mark,) = (one for one in marks.exercises if one.exercise_id == wrong.exercise_id)
-    return mark.earned >= mark.possible
+def _mark_of(wrong: Wrong, marks: SubmissionMark):
+    return next(one for one in marks.exercises if one.exercise_id == wrong.exercise_id)
 
 
-def _hint(wrong: Wrong, marks: SubmissionMark) -> str | None:
-    (mark,) = (one for one in marks.exercises if one.exercise_id == wrong.exercise_id)
-    return mark.hint_id
-
-
-def _try_attacks(grader: Grader, chosen: Sequence[Attack], tell: Tell) -> bool:
-    """Whether every attack that this level can stop is repulsed; what it cannot stop is told, and not let loose."""
-    came = list(siege(grader, chosen, honest_every=HONEST_EVERY))
-    through = [one for one in came if one.problems]
-    gaps = [one for one in came if one.not_tried]
-    tell(f"Attacks: {len(came) - len(through) - len(gaps)} of {len(came)} gain nothing and leave nothing behind.")
-    for one in through[:SHOWN]:
-        tell(f"  {one.attack.name}: {one.attack.says}: {'; '.join(one.problems)}")
-    if gaps:
-        tell(f"  {len(gaps)} were not tried, since {grader.level} does not promise to stop them:")
-    for one in gaps[:SHOWN]:
-        tell(f"  {one.attack.name}: {one.attack.says}")
-    return not through
-
-
-@contextmanager
-def _listener() -> Iterator[None]:
-    """Somebody to talk to, for attacks that get through to the network; where the port is taken, there is one."""
-    try:
-        server = socket.create_server(("127.0.0.1", PORT))
-    except OSError:
-        yield
-        return
-    with server:
-        yield
+def _try_attacks(sandbox: str, tell: Tell) -> bool:
+    """Whether no attack gets through; what nothing here promises to stop is told."""
+    grader = Grader(everything([find("attention.softmax")]), sandbox=sandbox)
+    through = []
+    for name, code in ATTACKS.items():
+        mark = grader.grade(Submission(student="attack", files=(SourceFile("attack.py", code.encode()),)))
+        through += [name] if mark.earned else []
+    tell(f"Attacks: {len(ATTACKS) - len(through)} of {len(ATTACKS)} gain nothing.")
+    for name in through:
+        tell(f"  this got through: it {name}")
+    return not through or sandbox != BUBBLEWRAP

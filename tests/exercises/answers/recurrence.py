@@ -144,7 +144,7 @@ def mean_of_all(factor, added):
 
 
 def halves(factor, added):
-    hidden, n_rounds = parallel_scan.reference(factor / 2, added)
+    hidden, n_rounds = scan_by_recursion(factor / 2, added)
     return hidden, n_rounds
 
 

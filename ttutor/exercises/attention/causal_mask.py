@@ -75,7 +75,7 @@ cache is used.
 """.strip(),
         cases=(
             Case(name="a few queries and more keys", inputs=_newest),
-            Case(name="one query and 1,100 keys", inputs=lambda generator: (1, 1100)),
+            Case(name="one query and over 1,000 keys", inputs=lambda generator: (1, drawn(generator, 1050, 1150))),
         ),
         hints=(
             "Draw it on paper for 3 queries and 7 keys. At which key does the last query stand, at which the first?",

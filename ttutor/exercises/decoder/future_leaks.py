@@ -1,6 +1,7 @@
 """Exercise: a test that finds what leaks from the future, whatever the code looks like."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from jaxtyping import Bool, Float
@@ -116,39 +117,53 @@ def _something_not_later(trial: Trial) -> Finding | None:
 def _blind(trial: Trial) -> str | None:
     """A block that hands each place the next one's vector leaks everywhere; one that does nothing leaks nowhere."""
     hidden = trial.inputs[1]
-    steps = trial.run(lambda rows: rows.roll(-1, dims=0), hidden)
+    steps = trial.run(_next_vector, hidden)
     right = torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1).tril(1)
     if not torch.equal(steps.triu(1), right):
         return "I gave it a block that hands every place the vector of the next, and the map is not that of this leak."
-    if trial.run(lambda rows: rows.clone(), hidden).any():
+    if trial.run(_same, hidden).any():
         return "I gave it a block that does nothing, and it found a leak."
     return None
 
 
-def _normalised(rows):
-    return torch.nn.functional.layer_norm(rows, rows.shape[-1:])
+def _next_vector(rows):
+    return rows.roll(-1, dims=0)
+
+
+def _same(rows):
+    return rows.clone()
+
+
+def _seeing_ahead(mixing, hidden):
+    """The first features see one ahead, the last two see two ahead; before that stands a norm."""
+    normalised = torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])
+    one_ahead, two_ahead = mixing.tril(1) @ normalised, mixing @ normalised
+    return torch.cat([one_ahead[:, :-2], two_ahead[:, -2:]], dim=1)
+
+
+def _less_a_mean(mixing, shares, hidden):
+    return mixing @ (hidden - shares @ hidden)
 
 
 def _through_the_norm(random):
-    """A window of two ahead, after a norm that sees no constant added to a vector and no factor; faint."""
-    n = drawn(random, 6, 8)
+    """A window of two ahead, after a norm that sees no constant added to a vector and no factor; faint, with gaps."""
+    n = drawn(random, 6, 9)
     mixing = torch.rand(n, n, generator=random, dtype=torch.float64).tril(2) + 0.1 * torch.eye(n, dtype=torch.float64)
-    mixing = torch.where(torch.ones(n, n).triu(1).bool(), 0.01 * mixing, mixing)
-
-    def block(hidden):
-        # The first features see one ahead, the last two see two ahead.
-        one_ahead, two_ahead = mixing.tril(1) @ _normalised(hidden), mixing @ _normalised(hidden)
-        return torch.cat([one_ahead[:, :-2], two_ahead[:, -2:]], dim=1)
-
-    return block, torch.randn(n, 5, generator=random, dtype=torch.float64)
+    leaks = torch.rand(n, n, generator=random) < 0.6
+    leaks[0, :3] = leaks[-3, :] = True
+    ahead = torch.ones(n, n).triu(1).bool()
+    mixing = torch.where(ahead, 0.01 * mixing * leaks, mixing)
+    return partial(_seeing_ahead, mixing), torch.randn(n, 5, generator=random, dtype=torch.float64)
 
 
 def _through_the_mean(random):
-    """The mean of all tokens is taken away, and then each sees its past."""
-    n = drawn(random, 5, 7)
+    """A mean of some tokens is taken away, and then each sees its past."""
+    n = drawn(random, 6, 9)
     mixing = torch.rand(n, n, generator=random, dtype=torch.float64).tril()
     hidden = torch.randn(n, 4, generator=random, dtype=torch.float64)
-    return lambda hidden: mixing @ (hidden - hidden.mean(dim=0)), hidden
+    counted = (torch.rand(n, generator=random) < 0.5).double()
+    counted[2] = counted[-1] = 1.0
+    return partial(_less_a_mean, mixing, counted / counted.sum()), hidden
 
 
 EXERCISES = (

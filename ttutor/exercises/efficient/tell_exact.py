@@ -162,6 +162,10 @@ def none_right(suspects):
     return torch.zeros(len(suspects), dtype=torch.bool)
 
 
+def _mean_of_values(query, key, value):
+    return value.mean(dim=0, keepdim=True).expand_as(query)
+
+
 def _accuses_the_right(trial: Trial) -> str | None:
     """Two right ones, in tiles and at once."""
     verdict = trial.run([_tiles, _plain])
@@ -170,7 +174,7 @@ def _accuses_the_right(trial: Trial) -> str | None:
 
 def _misses_the_wrong(trial: Trial) -> str | None:
     """One that returns the mean of all values."""
-    verdict = trial.run([lambda query, key, value: value.mean(dim=0, keepdim=True).expand_as(query)])
+    verdict = trial.run([_mean_of_values])
     return "I handed in one that gives everybody the mean of the values, and it passed." if bool(verdict[0]) else None
 
 

@@ -128,7 +128,7 @@ one helper does for both. For long texts it is $T(w + g)$ less a constant: linea
             ),
             Case(
                 name="a text shorter than its window",
-                inputs=lambda random: (_random(random, 10, 20), _random(random, 25, 60), _random(random, 3, 8)),
+                inputs=lambda random: (_random(random, 10, 40), _random(random, 41, 60), _random(random, 3, 8)),
             ),
         ),
         hints=(

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ttutor.exercises.encoder import dropout_mistakes as wrong
-from ttutor.exercises.encoder.dropout_probes import PROPERTIES, observe
+from ttutor.exercises.encoder.dropout_probes import PROPERTIES, observe, view
 from ttutor.exercises.exercise import Case, Exercise, Mistake
 
 
@@ -185,6 +185,7 @@ exactly where the features pass. The division by $1-p$ happens in training, so t
         ),
         properties=PROPERTIES,
         observe=observe,
+        view=view,
         forbids=("Dropout", "dropout", "dropout_", "alpha_dropout", "feature_dropout", "native_dropout"),
         difficulty=2,
         minutes=15,

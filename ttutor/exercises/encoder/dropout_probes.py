@@ -6,28 +6,35 @@ from ttutor.exercises.facts import fact
 
 
 def observe(answer, features, p):
-    """Run a module that drops features, in both modes, and say what it does."""
+    """Run a module that drops features, in both modes."""
     module = answer(p)
     module.train()
     one, other = module(features), module(features)
-    if one.shape != features.shape:
-        return _seen(f"of shape {tuple(one.shape)}")
-    lost = one == 0
     leaf = features.detach().clone().requires_grad_()
     through = module(leaf * 1)  # not the leaf itself, into which nobody may write
     gradient = torch.autograd.grad(through.sum(), leaf, allow_unused=True)[0] if through.requires_grad else None
     module.eval()
+    runs = {"training": one, "again": other, "through": through.detach(), "gradient": gradient}
+    return runs | {"evaluation": module(features), "evaluation again": module(features)}
+
+
+def view(runs, features, p):
+    """Say what the module does."""
+    one = runs["training"]
+    if one.shape != features.shape:
+        return _seen(f"of shape {tuple(one.shape)}")
+    lost = one == 0
     return _seen(
         "as many features as came",
         share=_share(lost, p),
         factor=_factor(one, features, p),
-        anew=not torch.equal(one, other),
+        anew=not torch.equal(one, runs["again"]),
         together="together" if bool((lost.all(dim=-1) | ~lost.any(dim=-1)).all()) else "one by one",
         sentences=bool((lost == lost[:1]).all()),
         tokens=bool((lost == lost[:, :1]).all()),
         equally=bool((lost.sum(dim=-1) == lost[0, 0].sum()).all()),
-        gradient=_gradient(gradient, through, leaf),
-        evaluation=_evaluation(module, features, p),
+        gradient=_gradient(runs["gradient"], runs["through"], features),
+        evaluation=_evaluation(runs["evaluation"], runs["evaluation again"], features, p),
     )
 
 
@@ -76,16 +83,15 @@ def _factor(came, features, p):
     return "different numbers" if factors.std() > 1e-3 * factors.abs().mean() else f"{factors.mean().item():.3g}"
 
 
-def _gradient(gradient, through, leaf):
+def _gradient(gradient, through, features):
     if gradient is None:
         return "none"
-    if torch.allclose(gradient, (through / leaf).detach(), rtol=1e-3, atol=1e-5):
+    if torch.allclose(gradient, through / features, rtol=1e-3, atol=1e-5):
         return "goes through what stays"
     return "also goes through what is lost" if bool(gradient[through == 0].any()) else "is something else"
 
 
-def _evaluation(module, features, p):
-    one, other = module(features), module(features)
+def _evaluation(one, other, features, p):
     if torch.equal(one, features) and torch.equal(other, features):
         return "nothing"
     if not torch.equal(one, other):

@@ -7,6 +7,7 @@ from collections.abc import Callable
 import torch
 
 from ttutor.exercises.exercise import Property, Trial
+from ttutor.exercises.running import gradients_of
 
 __all__ = ["gradient_like"]
 
@@ -22,9 +23,9 @@ def gradient_like(reference: Callable[..., torch.Tensor], names: tuple[str, ...]
 
     def broken(trial: Trial) -> str | None:
         """Compare the gradients of one weighted sum of all outputs."""
-        expected = _gradients(reference, trial.inputs)
+        expected = gradients_of(reference, trial.inputs)
         try:
-            found = _gradients(trial.run, trial.inputs)
+            found = trial.gradients(*trial.inputs)
         except RuntimeError as error:  # what autograd says of a result that it cannot follow back
             return f"The backward pass fails: {str(error).split('. ')[0]}."
         if found is None:
@@ -35,24 +36,6 @@ def gradient_like(reference: Callable[..., torch.Tensor], names: tuple[str, ...]
         return None
 
     return Property(id="gradient", says=says, broken=broken, always=True)
-
-
-def _gradients(function, inputs):
-    """The gradient of each input, None for those that take none; None in all where the result has no history."""
-    with torch.enable_grad():
-        leaves = [part.clone().requires_grad_() if _takes_gradient(part) else part for part in inputs]
-        # The function gets copies, so that one that edits its input meets no complaint about leaves.
-        output = function(*(leaf.clone() if _takes_gradient(leaf) else leaf for leaf in leaves))
-        if not output.requires_grad:
-            return None
-        weights = torch.randn(output.shape, generator=torch.Generator().manual_seed(0), dtype=torch.float64)
-        wanted = [leaf for leaf in leaves if _takes_gradient(leaf)]
-        gradients = iter(torch.autograd.grad((output * weights).sum(), wanted, allow_unused=True))
-    return [next(gradients) if _takes_gradient(leaf) else None for leaf in leaves]
-
-
-def _takes_gradient(part):
-    return isinstance(part, torch.Tensor) and part.is_floating_point()
 
 
 def _difference(name, right, yours):

@@ -1,6 +1,7 @@
 """Exercise: find the bug in a pre-norm stack that trains while it is shallow and forgets when it is deep."""
 
 from collections.abc import Callable, Sequence
+from functools import partial
 
 import torch
 from jaxtyping import Float
@@ -94,35 +95,44 @@ def norm_of_the_write(hidden, sublayers):
     return _norm(hidden)
 
 
+def _large_where_normalised(given):
+    """A write that drowns the stream: a ramp where what is read has variance 1, and its mirror image elsewhere."""
+    ramp = torch.linspace(-1e9, 1e9, given.shape[-1], dtype=given.dtype)
+    is_normalised = (given.var(dim=-1, correction=0, keepdim=True) - 1).abs() < 0.01
+    return torch.where(is_normalised, ramp, ramp.flip(0))
+
+
+def _nothing(given):
+    return torch.zeros_like(given)
+
+
+def _ramp(sign, given):
+    return sign * torch.linspace(-20, 20, given.shape[-1], dtype=given.dtype).expand_as(given)
+
+
 def _does_not_stay(trial: Trial) -> str | None:
-    """With sublayers that write nothing, the stack is its last norm."""
+    """The first sublayer's write tells what it has read; the others write nothing."""
     hidden, sublayers = trial.inputs
-    read = []
-
-    def silent(given):
-        read.append(given)
-        return torch.zeros_like(given)
-
-    trial.run(10 * hidden, [silent] * len(sublayers))
-    if not read:
-        return "No sublayer is called."
-    sizes = read[0].var(dim=-1, correction=0)
-    return None if (sizes - 1).abs().max() < 0.01 else f"The first sublayer reads vectors of variance {sizes[0]:.3g}."
+    came = trial.run(10 * hidden, [_large_where_normalised, *[_nothing] * (len(sublayers) - 1)])
+    rises = (came[:, -1] - came[:, 0]) > 1
+    return None if bool(rises.all()) else "The first sublayer is not called, or reads vectors whose variance is not 1."
 
 
 def _order_of_writes(trial: Trial) -> str | None:
     """Two large constant writes: what the last norm sees is the stream plus both."""
     hidden, _ = trial.inputs
-    ramp = torch.linspace(-20, 20, hidden.shape[-1], dtype=hidden.dtype)
-    writes = [lambda given: ramp.expand_as(given), lambda given: ramp.flip(0).expand_as(given)]
-    off = (trial.run(hidden, writes) - _norm(hidden)).abs().max().item()
+    off = (trial.run(hidden, [partial(_ramp, 1), partial(_ramp, -1)]) - _norm(hidden)).abs().max().item()
     return None if off < 1e-3 else f"Two writes that cancel leave a trace: the result is off by up to {off:.2g}."
+
+
+def _sublayer(matrix, given):
+    return (given @ matrix).tanh()
 
 
 def _stack(random):
     hidden = 1 + 3 * torch.randn(5, 8, generator=random, dtype=torch.float64)
     maps = [torch.randn(8, 8, generator=random, dtype=torch.float64) / 2 for _ in range(3)]
-    return hidden, [lambda given, matrix=matrix: (given @ matrix).tanh() for matrix in maps]
+    return hidden, [partial(_sublayer, matrix) for matrix in maps]
 
 
 EXERCISES = (

@@ -60,13 +60,13 @@ def _evenly(trial: Trial) -> str | None:
 
 
 def _whole_text(generator):
-    n_tokens = drawn(generator, 5, 7)
+    n_tokens = drawn(generator, 5, 11)
     return 4, n_tokens, n_tokens
 
 
 def _newest(generator):
-    n_queries = drawn(generator, 3, 4)
-    return 8, n_queries, n_queries + drawn(generator, 2, 3)
+    n_queries = drawn(generator, 3, 6)
+    return 8, n_queries, n_queries + drawn(generator, 2, 5)
 
 
 EXERCISES = (

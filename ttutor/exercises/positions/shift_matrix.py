@@ -88,7 +88,7 @@ and no $p$ is left in the matrix. It is a rotation, so that its transpose undoes
 $\\omega j$ after one by $\\omega k$ is one by $\\omega(j + k)$. All pairs together give a matrix with these blocks on
 its diagonal and zeros elsewhere. With sines alone there would be no such matrix: $\\sin\\omega(p+k)$ needs the cosine.
 """.strip(),
-        cases=(Case(name="a shift by a few places", inputs=lambda generator: (drawn(generator, 3, 7), 8), points=2),),
+        cases=(Case(name="a shift by a few places", inputs=lambda generator: (drawn(generator, 3, 30), 8), points=2),),
         hints=(
             "Take one pair of features alone. What do $\\sin \\omega(p+k)$ and $\\cos \\omega(p+k)$ become?",
             (

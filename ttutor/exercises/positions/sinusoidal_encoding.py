@@ -35,7 +35,7 @@ def _even(generator):
 
 
 def _odd(generator):
-    return one_of(generator, (8, 10, 12)), one_of(generator, (7, 9))
+    return drawn(generator, 8, 14), one_of(generator, (7, 9, 11))
 
 
 EXERCISES = (

@@ -4,6 +4,7 @@ import math
 
 import torch
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 from ttutor.exercises.training import plan_batches_mistakes as wrong
 
@@ -35,9 +36,12 @@ def reference(lengths, budget):
     return batches
 
 
-def _seen(answer, lengths, budget):
-    """What is to be seen of a plan. Many plans are right, so that plans are not compared themselves."""
-    batches = [[int(index) for index in batch] for batch in answer(list(lengths), budget)]
+def _plan(answer, lengths, budget):
+    return [[int(index) for index in batch] for batch in answer(list(lengths), budget)]
+
+
+def _rules(batches, lengths, budget):
+    """Which rules a plan keeps. Many plans are right, so that plans are not compared themselves."""
     known = [[index for index in batch if 0 <= index < len(lengths)] for batch in batches]
     placed = [index for batch in known for index in batch]
     cells = [len(batch) * max(lengths[index] for index in batch) for batch in known if batch]
@@ -69,7 +73,8 @@ def _sentences(random):
 
 def _sorted_to_the_brim(random):
     """Sentences sorted already, downwards, of which the first fills the budget alone."""
-    return [12, 12, 6, 6, 6, 6, 4, 4, 4, 3, 3, 3, 3], 12
+    wide, middle = drawn(random, 2, 4), 2 * drawn(random, 2, 4)
+    return [12] * wide + [6] * middle + [4, 4, 4, 3, 3, 3, 3], 12
 
 
 EXERCISES = (
@@ -85,7 +90,8 @@ are right.""",
         solution=solution,
         explanation="Sort by length and fill until the budget is full. `BucketedBatches._make_plan`, shown above, "
         "is the same with two shuffles.",
-        observe=_seen,
+        observe=_plan,
+        view=_rules,
         cases=(
             Case(name="1,600 sentences of 3 to 30 tokens", inputs=_sentences),
             Case(name="a sentence as long as the budget", inputs=_sorted_to_the_brim),

@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from ttutor.exercises.exercise import Case, Exercise, Mistake
 from ttutor.exercises.transformer import tied_embeddings_mistakes as wrong
-from ttutor.exercises.transformer.tied_embeddings_probes import PROPERTIES, observe
+from ttutor.exercises.transformer.tied_embeddings_probes import PROPERTIES, observe, view
 
 
 class TiedEmbedding(nn.Module):
@@ -171,6 +171,7 @@ gives, and the gradients of both uses add up. No bias, no scale.
         ),
         properties=PROPERTIES,
         observe=observe,
+        view=view,
         forbids=("TokenEmbedding", "Transformer"),
         difficulty=2,
         minutes=15,

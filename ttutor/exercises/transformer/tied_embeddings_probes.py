@@ -5,29 +5,48 @@ from torch import Tensor
 
 from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
 
+USES = ("embeddings", "logits")
+
 
 def observe(answer, vocab_size, hidden):
-    """Build the module, use it at both ends, let it learn from each, and say what can be seen."""
+    """Build the module, use it at both ends, and let it learn from each."""
     module = answer(vocab_size, hidden.shape[-1])
     tokens = torch.arange(vocab_size)[None]
-    before = module.to_logits(hidden)
-    vectors, logits = module.embed(tokens).detach()[0], module.to_logits(hidden)
-    products = hidden @ vectors.T
+    before = module.to_logits(hidden).detach().clone()
+    vectors = module.embed(tokens).detach()[0].clone()
+    logits = module.to_logits(hidden).detach().clone()
     leaf = hidden.detach().clone().requires_grad_()
     through = module.to_logits(leaf * 1)
-    seen = {
-        "the shape of the embeddings": str(tuple(module.embed(tokens[:, :5]).shape)),
-        "the shape of the logits": str(tuple(logits.shape)),
+    uses = [lambda: module.embed(tokens), lambda: module.to_logits(hidden)]
+    return {
+        "five embeddings": module.embed(tokens[:, :5]).detach().clone(),
+        "vectors": vectors,
+        "logits before": before,
+        "logits": logits,
         "numbers that an optimiser is handed": numbers_in(module),
         "numbers that it may change": trainable_numbers_in(module),
+        "gradient": torch.autograd.grad(through.sum(), leaf, allow_unused=True)[0] if through.requires_grad else None,
+        "steps": [_step(module, use, uses) for use in uses],
+    }
+
+
+def view(runs, vocab_size, hidden):
+    """Say what can be seen."""
+    vectors, logits = runs["vectors"], runs["logits"]
+    seen = {
+        "the shape of the embeddings": str(tuple(runs["five embeddings"].shape)),
+        "the shape of the logits": str(tuple(logits.shape)),
+        "numbers that an optimiser is handed": runs["numbers that an optimiser is handed"],
+        "numbers that it may change": runs["numbers that it may change"],
         "different vectors": len({tuple(vector.tolist()) for vector in vectors}),
         "token 0 has a vector": bool(vectors[0].any()),
-        "logits against products with the embeddings": _compare(logits, products),
-        "calling embed leaves the logits as they were": torch.equal(before, logits),
-        "hidden vectors get a gradient": through.requires_grad and _arrives(through, leaf),
+        "logits against products with the embeddings": _compare(logits, hidden @ vectors.T),
+        "calling embed leaves the logits as they were": torch.equal(runs["logits before"], logits),
+        "hidden vectors get a gradient": runs["gradient"] is not None,
     }
-    for name, use in (("embeddings", lambda: module.embed(tokens)), ("logits", lambda: module.to_logits(hidden))):
-        seen[f"a step on the {name} moves"] = _moved(module, use, tokens, hidden)
+    for name, (before, after) in zip(USES, runs["steps"], strict=True):
+        moved = [use for use, one, other in zip(USES, before, after, strict=True) if not torch.equal(one, other)]
+        seen[f"a step on the {name} moves"] = " and ".join(moved) or "nothing"
     return seen
 
 
@@ -45,14 +64,9 @@ def _compare(logits: Tensor, products: Tensor) -> str:
     return "all between -1 and 1" if logits.abs().max() <= 1.0001 else "other numbers"
 
 
-def _arrives(through, leaf):
-    (gradient,) = torch.autograd.grad(through.sum(), leaf, allow_unused=True)
-    return gradient is not None
-
-
-def _moved(module, use, tokens, hidden):
-    """Take one step of gradient descent on the squares of one use, and say which uses it moved."""
-    before = module.embed(tokens).detach().clone(), module.to_logits(hidden).detach().clone()
+def _step(module, use, uses):
+    """Take one step of gradient descent on the squares of one use; return what all uses give before and after."""
+    before = [each().detach().clone() for each in uses]
     trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
     loss = (use() + 0.1).square().sum()
     if trained and loss.requires_grad:
@@ -61,13 +75,7 @@ def _moved(module, use, tokens, hidden):
             for parameter, gradient in zip(trained, gradients, strict=True):
                 if gradient is not None:
                     parameter -= 0.01 * gradient
-    after = module.embed(tokens).detach(), module.to_logits(hidden).detach()
-    moved = [
-        name
-        for name, one, other in zip(("embeddings", "logits"), before, after, strict=True)
-        if not torch.equal(one, other)
-    ]
-    return " and ".join(moved) or "nothing"
+    return before, [each().detach().clone() for each in uses]
 
 
 PROPERTIES = (

@@ -1,6 +1,7 @@
 """Exercise: take the patches that a map ranks highest out of the image, one after another, and ask the model again."""
 
 from collections.abc import Callable
+from functools import partial
 
 import torch
 from einops import rearrange
@@ -58,15 +59,16 @@ def _ends_elsewhere(trial: Trial) -> str | None:
     )
 
 
+def _model(kernel, images):
+    return 0.15 * torch.einsum("kchw,bchw->bk", kernel, images + images**2)
+
+
 def _a_wide_image(random):
     kernel = torch.randn(5, 2, 6, 9, generator=random, dtype=torch.float64)
     picture, fill = torch.randn(2, 2, 6, 9, generator=random, dtype=torch.float64)
     picture, fill = picture + 1, fill - 1
     scores = torch.randn(2, 3, generator=random, dtype=torch.float64)
-
-    def model(images):
-        return 0.15 * torch.einsum("kchw,bchw->bk", kernel, images + images**2)
-
+    model = partial(_model, kernel)
     lowest = int(model(picture[None])[0].argmin())
     return model, picture, fill, scores, lowest if lowest else 1
 

@@ -89,7 +89,7 @@ MISTAKES = (
     Mistake(
         id="inplace_q",
         says="Your answer is right but the query you were given has changed: the next call with it would be "
-        " `/=` edits the caller's tensor.",
+        "wrong. An operator such as `/=` edits the caller's tensor.",
         answers=(inplace_q,),
     ),
 )

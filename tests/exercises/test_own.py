@@ -1,0 +1,95 @@
+"""Exercises of an instructor's own: a folder is added, verified, and graded like ours."""
+
+from __future__ import annotations
+
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from ttutor import cli
+from ttutor.exercises import find, registry
+from ttutor.exercises.checking import check
+from ttutor.exercises.registry import BadFolder, add_folder
+
+MINE = '''
+import torch
+
+from ttutor.exercises.exercise import Case, Exercise, Mistake
+
+
+def twice(values):
+    """Two times each value."""
+    ...
+
+
+def solution(values):
+    return 2 * values
+
+
+def thrice(values):
+    return 3 * values
+
+
+EXERCISES = (
+    Exercise(
+        id="attention.twice",
+        title="Twice",
+        statement="Double them.",
+        stub=twice,
+        reference=solution,
+        cases=(Case(name="five numbers", inputs=lambda random: (torch.randn(5, generator=random),)),),
+        hints=("Two.", "Times.", "2 * values"),
+        mistakes=(Mistake(id="thrice", says="That is three times.", answers=(thrice,)),),
+        difficulty=1,
+        minutes=5,
+        section="02-attention",
+    ),
+)
+'''
+
+
+@pytest.fixture
+def folder(tmp_path, as_readers_run_it):
+    """A folder with one exercise, which is forgotten afterwards."""
+    (tmp_path / "mine.py").write_text(MINE)
+    yield tmp_path
+    registry._own.clear()
+    sys.modules.pop("ttutor.exercises.own.mine", None)
+
+
+def test_an_exercise_of_ones_own_is_found_and_checked(folder) -> None:
+    (exercise,) = add_folder(folder)
+    assert find("attention.twice") is exercise
+    assert check("attention.twice", lambda values: values + values).passed
+    assert check("attention.twice", lambda values: values * 3).hint_id == "thrice"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "says"),
+    [
+        ("", "", "attention.twice: as it should be"),
+        ("return 3 * values", "return values + values", "the mistake thrice (thrice) earns all points"),
+        ("torch.randn(5, generator=random)", "torch.ones(5)", "what is right for one seed is right for 5 of 5 others"),
+        ("reference=solution", "reference=thrice, solution=solution", "the solution does not pass"),
+    ],
+)
+def test_verifying_says_what_is_wrong(folder, old, new, says) -> None:
+    (folder / "mine.py").write_text(MINE.replace(old, new) if old else MINE)
+    result = CliRunner().invoke(cli.build_app(), ["exercises", "--verify", str(folder)])
+    assert says in result.output
+    assert result.exit_code == bool(old)
+
+
+@pytest.mark.parametrize(
+    ("text", "says"),
+    [
+        ("x = 1", "lists its exercises"),
+        ("1 / 0", "cannot be loaded: ZeroDivisionError"),
+        (MINE.replace("attention.twice", "attention.softmax"), "its own id"),
+    ],
+)
+def test_a_folder_that_cannot_be_used_is_named(folder, text, says) -> None:
+    (folder / "mine.py").write_text(text)
+    with pytest.raises(BadFolder, match=says):
+        add_folder(folder)

@@ -1,0 +1,69 @@
+"""What the grader's tests share: assignments, submissions, and answers of the bank that run in a worker."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+from ttutor.exercises import Exercise, find
+from ttutor.grading.assignment import Assignment
+from ttutor.grading.judging.bundles import cut, sources_for
+from ttutor.grading.judging.session import Limits, RemoteAnswer, Session
+from ttutor.grading.judging.submitted import FileRead, Piece
+from ttutor.grading.judging.verdict import Verdict, verdict_on
+from ttutor.grading.published import everything
+from ttutor.grading.records.marks import SourceFile, Submission
+from ttutor.grading.sandbox.choose import Sandbox
+
+SECRET = "a secret of the tests"
+SECONDS, MEMORY = 60.0, 2 << 30
+
+
+def homework(*ids: str, **changes: Any) -> Assignment:
+    """An assignment of exercises that are worth ten points each."""
+    asked = everything(map(find, ids), seed=SECRET, seconds=SECONDS)
+    worth = tuple(replace(one, points=10.0) for one in asked.exercises)
+    return replace(asked, exercises=worth, **changes)
+
+
+SEED = homework("attention.softmax").inputs_seed
+
+
+def handed_in(text: str | bytes, name: str = "homework.py", student: str = "ada") -> Submission:
+    """A submission of one file."""
+    data = text.encode() if isinstance(text, str) else text
+    return Submission(student=student, shown=student, files=(SourceFile(name, data),))
+
+
+def session_of(sandbox: Sandbox, pieces: list[str], modules: dict[str, str] | None = None, **limits: Any) -> Session:
+    """A session in which some definitions run."""
+    opened = Session(sandbox, Limits(**{"call_seconds": SECONDS, "seconds": 600.0, "memory": MEMORY} | limits))
+    files = [FileRead(pieces=tuple(Piece("work.py", piece, line) for line, piece in enumerate(pieces, 1)))]
+    opened.provide(files, opened.modules if modules is None else modules)
+    return opened
+
+
+def session_of_answers(sandbox: Sandbox, exercise: Exercise, answers: list[Callable]) -> Session:
+    """A session in which some answers of the bank run, with what they need of their modules."""
+    roots = tuple((one.__module__, one.__name__) for one in answers)
+    lines = [f"from {_shown(one.__module__)} import {one.__name__} as answer_{n}" for n, one in enumerate(answers)]
+    own = {_shown(name): text for name, text in cut(roots).items()}
+    return session_of(sandbox, lines, own | _joined(sources_for([exercise]), own))
+
+
+def _shown(module: str) -> str:
+    """Modules of the tests as if they were the course's: a worker gets no others."""
+    return module.replace("tests.", "ttutor.of_tests_", 1) if module.startswith("tests.") else module
+
+
+def _joined(one: dict[str, str], other: dict[str, str]) -> dict[str, str]:
+    """Both, where the same module was cut twice: executing both texts gives both sets of names."""
+    return {
+        name: text + other.get(name, "").replace("from __future__", "# from __future__") for name, text in one.items()
+    }
+
+
+def remote_verdict(session: Session, exercise: Exercise, number: int) -> Verdict:
+    """The verdict on one of the session's answers."""
+    return verdict_on(exercise, RemoteAnswer(session, 0, f"answer_{number}"), SEED)

@@ -1,0 +1,133 @@
+"""`ttutor.grading.assignment`: what an instructor writes is read strictly."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+import pytest
+
+from tests.grading.made import MASK, SOFTMAX, asked
+from ttutor.exercises import find
+from ttutor.grading.assignment import assignment_of, read_assignment
+from ttutor.grading.fields import BadAssignment
+
+WHOLE = """
+title = "Homework 1"
+seed = "nobody knows this"
+deadline = 2026-11-20T23:59:00+01:00
+files = ["hw1*.ipynb"]
+
+[exercises]
+"attention.softmax" = 4
+attention.causal_mask = 2.5
+
+[visibility]
+results = "after_due_date"
+hidden_cases = "hidden"
+
+[limits]
+seconds_per_call = 5
+seconds = 60
+memory = 1024
+
+[late]
+rule = "penalty"
+percent_per_day = 10
+at_most = 25
+grace_minutes = 15
+"""
+
+
+def test_everything_that_can_be_asked_for(tmp_path) -> None:
+    path = tmp_path / "hw1.toml"
+    path.write_text(WHOLE)
+    read = read_assignment(path)
+    assert [(one.exercise_id, one.points) for one in read.exercises] == [(SOFTMAX, 4.0), (MASK, 2.5)]
+    assert (read.possible, read.title, read.seed, read.files) == (
+        6.5,
+        "Homework 1",
+        "nobody knows this",
+        ("hw1*.ipynb",),
+    )
+    assert (read.seconds, read.submission_seconds, read.memory) == (5.0, 60.0, 1024)
+    assert (read.results, read.hidden_cases) == ("after_due_date", "hidden")
+    assert read.deadline == datetime(2026, 11, 20, 22, 59, tzinfo=UTC)
+
+
+@pytest.mark.parametrize(
+    ("table", "said"),
+    [
+        ({"colour": 1}, "no key 'colour'; expected title, seed"),
+        ({"seed": 3}, "seed must be text in quotes, but came as 3"),
+        ({"seed": "short"}, "at least 8 characters"),
+        ({"exercises": {}}, "exercises must be"),
+        ({"exercises": {SOFTMAX: "4"}}, "points of attention.softmax must be a number above 0"),
+        ({"exercises": {SOFTMAX: True}}, "points of attention.softmax must be a number above 0"),
+        ({"exercises": {SOFTMAX: float("nan")}}, "must be a number above 0"),
+        ({"exercises": {SOFTMAX: -1}}, "must be a number above 0"),
+        ({"exercises": {"attention.sofmax": 1}}, "did you mean attention.softmax"),
+        ({"exercises": {SOFTMAX: 1, "attention": {"softmax": 2}}}, "twice came attention.softmax"),
+        ({"exercises": {SOFTMAX: {"points": 1, "weight": 2}}}, "no key 'weight'; expected points, hide, show"),
+        ({"exercises": {SOFTMAX: {"points": 1, "hide": ["no such case"]}}}, "hide of attention.softmax must be a list"),
+        ({"limits": {"memory": 1}}, "memory must be a number above 511"),
+        ({"limits": {"seconds": float("inf")}}, "seconds must be a number"),
+        ({"limits": 7}, "limits must be a table"),
+        ({"visibility": {"results": "everybody"}}, "one of visible, after_due_date, after_published, hidden"),
+        ({"deadline": "tomorrow"}, "deadline must be a time with its offset"),
+        ({"deadline": datetime(2026, 1, 1)}, "deadline must be a time with its offset"),
+        ({"late": {"rule": "shame"}}, "late.rule must be report or penalty"),
+        ({"late": {"percent_per_day": 5}}, "takes nothing off"),
+        ({"late": {"rule": "penalty"}}, "needs percent_per_day"),
+        ({"files": []}, "files must be a list of patterns"),
+    ],
+    ids=lambda value: str(value)[:50],
+)
+def test_what_does_not_fit_is_named_with_what_was_expected(table, said) -> None:
+    with pytest.raises(BadAssignment) as caught:
+        asked(**table)
+    assert said in str(caught.value)
+
+
+def test_a_seed_of_ones_own_is_needed() -> None:
+    with pytest.raises(BadAssignment, match="a secret of your own"):
+        assignment_of({"exercises": {SOFTMAX: 1}})
+
+
+@pytest.mark.parametrize("data", [b"seed = ", b"\xff\xfe"], ids=["no TOML", "no UTF-8"])
+def test_a_file_that_is_no_toml_is_named(tmp_path, data) -> None:
+    path = tmp_path / "hw1.toml"
+    path.write_bytes(data)
+    with pytest.raises(BadAssignment, match="hw1.toml is not TOML"):
+        read_assignment(path)
+    with pytest.raises(BadAssignment, match="check the path"):
+        read_assignment(tmp_path / "other.toml")
+
+
+def test_an_instructor_hides_and_shows_cases() -> None:
+    names = [case.name for case in find(SOFTMAX).cases]
+    (worth,) = asked(exercises={SOFTMAX: {"points": 3, "hide": names[:1], "show": names[1:2]}}).exercises
+    assert [worth.case_hidden(name, True) for name in names[:3]] == [True, False, True]
+    assert [worth.case_hidden(name, False) for name in names[:3]] == [True, False, False]
+
+
+@pytest.mark.parametrize(
+    ("submitted", "late", "hours", "percent"),
+    [
+        ("2026-11-20T22:59:00+00:00", {}, 0.0, 0.0),
+        ("2026-11-21T00:59:00+00:00", {}, 2.0, 0.0),
+        ("2026-11-20T23:59:00+01:00", {}, 0.0, 0.0),
+        ("2026-11-20T23:09:00+00:00", {"grace_minutes": 15}, 0.0, 0.0),
+        ("2026-11-20T23:00:00+00:00", {"rule": "penalty", "percent_per_day": 10}, 0.02, 10.0),
+        ("2026-11-23T00:00:00+00:00", {"rule": "penalty", "percent_per_day": 10}, 49.02, 30.0),
+        ("2026-12-23T00:00:00+00:00", {"rule": "penalty", "percent_per_day": 10, "at_most": 25}, 769.02, 25.0),
+    ],
+)
+def test_lateness_is_reported_and_costs_only_what_was_asked_for(submitted, late, hours, percent) -> None:
+    came = asked(deadline=datetime(2026, 11, 20, 22, 59, tzinfo=UTC), late=late).lateness("ada", submitted)
+    assert came is not None
+    assert (came.hours, came.percent) == (hours, percent)
+
+
+def test_without_a_deadline_or_a_date_nothing_is_late() -> None:
+    assert asked().lateness("ada", "2026-11-20T22:59:00+00:00") is None
+    assert asked(deadline=datetime(2026, 11, 20, tzinfo=UTC)).lateness("ada", None) is None

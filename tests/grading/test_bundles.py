@@ -1,0 +1,115 @@
+"""Bundles: what watches an answer runs alone, gives the same values, and holds nothing that is to stay secret."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import json
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+
+import pytest
+
+from tests.grading.bench import SEED, session_of_answers
+from ttutor.exercises import exercises
+from ttutor.exercises.running import expectation
+from ttutor.exercises.values import same
+from ttutor.grading.judging.bundles import CannotCut, base, cut, given_to, share_a_process, sources_for
+from ttutor.grading.judging.session import RemoteAnswer
+from ttutor.grading.sandbox.choose import worker_folder
+
+WATCHED = [one for one in exercises() if not one.calls_directly]
+
+
+def bodies(code) -> set[str]:
+    """The functions and methods of some code, docstrings aside, as normalised text."""
+    found = set()
+    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(code))))):
+        if isinstance(node, (ast.FunctionDef, ast.Lambda)):
+            body = node.body if isinstance(node.body, list) else [node.body]
+            plain = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]
+            found.add("\n".join(map(ast.unparse, plain)))
+    return {one for one in found if len(one) > 20}
+
+
+@pytest.mark.parametrize("exercise", WATCHED, ids=lambda one: one.id)
+def test_what_watches_holds_no_answer_and_no_hint(exercise):
+    modules = cut(((exercise.observe.__module__, exercise.observe.__name__),))
+    text = "\n".join(modules.values())
+    secret = [exercise.reference, exercise.solution or exercise.reference]
+    secret += [answer for mistake in exercise.mistakes for answer in mistake.answers]
+    normalised = "\n".join(ast.unparse(ast.parse(module)) for module in modules.values())
+    for code in secret:
+        for body in bodies(code):
+            assert textwrap.indent(body, "    ") not in normalised
+            assert body not in normalised.splitlines()
+    says = [*exercise.hints, exercise.explanation, *(hint.says for hint in (*exercise.mistakes, *exercise.properties))]
+    assert not [sentence for sentence in says if sentence and sentence in text]
+
+
+def test_bundles_run_where_there_is_no_ttutor():
+    """Every bundle is imported by a Python that cannot find the package."""
+    script = """
+import json, sys
+sys.path[:] = [p for p in sys.path if p]
+sys.meta_path[:] = [f for f in sys.meta_path if "editable" not in str(f)]
+sys.path.insert(0, {folder!r})
+from worker.modules import Given
+import importlib
+for watch, sources in json.load(sys.stdin):
+    given = Given()
+    given.sources |= sources
+    given.install()
+    assert callable(getattr(importlib.import_module(watch[0]), watch[1]))
+    sys.meta_path.remove(given)
+    print(*watch)
+"""
+    given = [([one.observe.__module__, one.observe.__name__], sources_for([one])) for one in WATCHED]
+    done = subprocess.run(
+        [sys.executable, "-c", script.format(folder=str(worker_folder().parent))],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    assert len(done.stdout.splitlines()) == len(WATCHED)
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("exercise", WATCHED, ids=lambda one: one.id)
+def test_bundles_give_the_same_value_as_the_exercise(sandbox, exercise):
+    answer = exercise.solution or exercise.reference
+    with session_of_answers(sandbox, exercise, [answer]) as session:
+        remote = RemoteAnswer(session, 0, "answer_0")
+        for case in exercise.cases:
+            there = expectation(replace(exercise, reference=remote), case, SEED)
+            here = expectation(replace(exercise, reference=answer), case, SEED)
+            assert same(here, there, 1e-9), case.name
+
+
+def test_exercises_that_are_called_directly_need_no_bundle():
+    plain = [one for one in exercises() if one.calls_directly and not given_to(one)]
+    assert len(plain) > 20
+    assert sources_for(plain) == base()
+
+
+def test_what_an_exercise_gives_is_cut_out_too():
+    (exercise,) = (one for one in exercises("encoder") if one.id == "encoder.lost_stream")
+    assert given_to(exercise) == (("ttutor.layers", "layer_norm"),)
+    sources = sources_for([exercise])
+    assert "def layer_norm" in sources["ttutor.layers.norms"]
+    assert "class FeedForward" not in "".join(sources.values())
+
+
+def test_what_one_exercise_gives_another_does_not_find():
+    chosen = [one for one in exercises("encoder") if one.id in ("encoder.lost_stream", "encoder.layer_norm")]
+    assert len(share_a_process(chosen)) == 2
+    assert len(share_a_process(list(exercises()))) <= 3
+
+
+def test_what_cannot_be_followed_is_said():
+    with pytest.raises(CannotCut, match="no source"):
+        cut((("ttutor.nowhere", "nothing"),))

@@ -1,0 +1,97 @@
+"""`ttutor grade`, as an instructor meets it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.grading.fake import open_fake
+from tests.grading.made import MASK, RIGHT, SOFTMAX, put
+from ttutor import cli
+from ttutor.grading import run
+
+HOMEWORK = f'seed = "nobody knows"\n[exercises]\n"{SOFTMAX}" = 4\n"{MASK}" = 2\n'
+
+
+@pytest.fixture
+def ttutor(tmp_path, monkeypatch, as_readers_run_it):
+    """Run `ttutor grade` with the fake grader in a folder that has an assignment; returns its result."""
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "hw1.toml").write_text(HOMEWORK)
+    real = run.grade_class
+    monkeypatch.setattr(run, "grade_class", lambda wish, tell: real(replace(wish, open_grader=open_fake), tell))
+    app = cli.build_app()
+
+    def invoke(*arguments: str, code: int = 0):
+        result = CliRunner().invoke(app, ["grade", *arguments])
+        assert result.exit_code == code, result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        assert "Traceback" not in result.output
+        return result
+
+    return invoke
+
+
+@pytest.fixture
+def work(tmp_path):
+    """A class of two."""
+    return put(tmp_path / "in", {"ada.py": RIGHT, "bo.py": f"{SOFTMAX}=wrong"})
+
+
+def test_a_class_is_graded_with_one_command(ttutor, work, tmp_path) -> None:
+    said = ttutor("in", "--assignment", "hw1.toml", "--out", "out", "-j", "2").output
+    assert "Sandbox: bubblewrap: it sees Python and PyTorch and nothing else" in said
+    assert "on average" in said
+    assert "2 submissions: 2 graded now, 0 stood already." in said
+    assert (tmp_path / "out" / "gradebook.csv").exists()
+    again = ttutor("in", "--assignment", "hw1.toml", "--out", "out", "--diff", "out").output
+    assert "0 graded now, 2 stood already" in again
+    assert "No mark has changed." in again
+
+
+def test_exit_codes(ttutor, work) -> None:
+    put(work, {"cy.py": "NOT_GRADABLE NOTE broken"})
+    assert "To look at: cy: broken" in ttutor("in", "--assignment", "hw1.toml", code=1).output
+    put(work, {"di.py": "GRADER_BUG"})
+    said = ttutor("in", "--assignment", "hw1.toml", code=3)
+    assert "Grader error: di: ZeroDivisionError: a mistake in the grader (no mark was written)" in said.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        ([], "name what to grade and the assignment"),
+        (["in"], "name what to grade and the assignment"),
+        (["in", "--assignment", "none.toml"], "cannot read none.toml"),
+        (["none", "--assignment", "hw1.toml"], "none does not exist"),
+        (["in", "--assignment", "hw1.toml", "--out", "in/out"], "choose another --out"),
+        (["in", "--assignment", "hw1.toml", "--roster", "none.csv"], "cannot read none.csv"),
+        (["in", "--assignment", "hw1.toml", "--only", "zoe"], "there is no such student"),
+        (["in", "--assignment", "hw1.toml", "--contained"], "it cannot be had here"),
+        (["in", "--assignment", "hw1.toml", "--gradescope", "r.json"], "needs one graded submission"),
+        (["in", "--assignment", "hw1.toml", "--contained", "--trusted"], "exclude each other"),
+        (["in", "--assignment", "hw1.toml", "--exercises", "none"], "holds no Python files"),
+        (["in", "--assignment", "hw1.toml", "-j", "0"], ""),
+    ],
+    ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
+)
+def test_what_the_instructor_can_mend_is_said(ttutor, work, arguments, said) -> None:
+    result = ttutor(*arguments, code=2)
+    assert said in result.stderr
+    assert result.stderr
+
+
+def test_gradescope_gets_its_one_submission(ttutor, work, tmp_path) -> None:
+    ttutor("in", "--assignment", "hw1.toml", "--student", "ada", "--gradescope", "results/results.json")
+    table = json.loads((tmp_path / "results" / "results.json").read_text())
+    assert table["score"] == 6.0
+
+
+def test_changes_are_told(ttutor, work) -> None:
+    ttutor("in", "--assignment", "hw1.toml", "--out", "out")
+    put(work, {"bo.py": f"{SOFTMAX}=ok"})
+    said = ttutor("in", "--assignment", "hw1.toml", "--out", "out", "--diff", "out").output
+    assert "Changed: bo: attention.softmax 1.3333 of 4 (wrong) -> 4 of 4 (ok)" in said

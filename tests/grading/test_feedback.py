@@ -1,0 +1,153 @@
+"""`ttutor.grading.reports.feedback`: what a student is told, and what not."""
+
+from __future__ import annotations
+
+import re
+from html.parser import HTMLParser
+
+import pytest
+from markdown_it import MarkdownIt
+
+from tests.grading.fake import HIDDEN
+from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
+from ttutor.grading.late import Lateness
+from ttutor.grading.records.marks import State
+from ttutor.grading.reports.feedback import IN_WORDS, feedback
+from ttutor.grading.reports.page import Page, Text, as_html, as_markdown
+
+ATTACKS = (
+    "<script>alert(1)</script>",
+    "<img src=x onerror=alert(1)>",
+    "</code></p><h1>6 of 6 points</h1>",
+    "`` ` <b>x</b> ` ``",
+    "`a` <b> `",
+    "\\` <b>x</b> `",
+    "[click](javascript:alert(1))",
+    "![x](http://evil/x.png)",
+    "<http://evil>",
+    "| a | b |\n| --- | --- |",
+    "\n\n# 6 of 6 points\n\n",
+    "- x\n\n    code",
+    "```\n<b>\n```",
+    "<!-- x",
+    "&lt;b&gt; &#60;b&#62;",
+    "a\u202eb\x00c\ud800d",
+    "*bold* _em_ ~~gone~~",
+)
+
+
+class Tags(HTMLParser):
+    """The tags and the text of a page."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.tags, self.text = [], ""
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attributes: list) -> None:
+        self.tags.append((tag, tuple(attributes)))
+
+    def handle_data(self, data: str) -> None:
+        self.text += data
+
+
+def body(page: str) -> str:
+    return page.partition("<body>")[2]
+
+
+@pytest.mark.parametrize("attack", ATTACKS)
+def test_whatever_a_student_writes_comes_out_as_text(attack) -> None:
+    record = recorded(
+        "ada",
+        marked(SOFTMAX, State.ERROR, message=attack, warnings=(attack,)),
+        marked(MASK, title=attack),
+        notes=(attack,),
+        shown=attack,
+        files=((attack, 1, "x"),),
+    )
+    plain = recorded("ada", marked(SOFTMAX, State.ERROR, message="m", warnings=("w",)), marked(MASK), notes=("n",))
+    markdown, html = feedback(asked(), record)
+    allowed = {"h1", "h2", "p", "table", "tr", "th", "td", "ul", "li", "code"}
+    assert {tag for tag, _ in Tags(body(html)).tags} <= allowed
+    assert not any(attributes for _, attributes in Tags(body(html)).tags)
+    rendered = Tags(MarkdownIt("commonmark").enable("table").render(markdown))
+    assert {tag for tag, _ in rendered.tags} <= allowed | {"thead", "tbody"}
+    headings = [tag for tag, _ in rendered.tags if tag in ("h1", "h2")]
+    assert headings == re.findall("h[12](?=>)", " ".join(re.findall("<h[12]>", feedback(asked(), plain)[1])))
+
+
+def test_code_between_backticks_is_code() -> None:
+    page = Page("T", (Text("Call `x.amax(dim=-1)` < 3."),))
+    assert "Call `x.amax(dim=-1)` &lt; 3." in as_markdown(page)
+    assert "Call <code>x.amax(dim=-1)</code> &lt; 3." in as_html(page)
+
+
+def test_nothing_of_a_hidden_case_is_told_but_that_it_is_there() -> None:
+    wrong = marked(SOFTMAX, State.WRONG, message=f"It is wrong with {HIDDEN}: 3.14 came.")
+    for page in feedback(asked(), recorded("ada", wrong, marked(MASK))):
+        assert HIDDEN not in page
+        assert "3.14" not in page
+        assert "kept for grading" in page
+        assert "1 more case kept for grading counts too." in page
+
+
+def test_a_student_sees_points_states_message_and_cases() -> None:
+    wrong = marked(SOFTMAX, State.WRONG, message="Your columns sum to 1.", warnings=("It imports ttutor.",))
+    markdown, html = feedback(asked(), recorded("ada", wrong, marked(MASK), files=(("hw.py", 9, "x"),)))
+    for page in (markdown, html):
+        for text in ("2 of 6 points.", "0 of 4", "Your columns sum to 1.", "✗ with one row", "✓ with two rows"):
+            assert text in page
+        assert "It imports ttutor." in page
+        assert "hw.py" in page
+
+
+def test_a_warning_about_the_whole_file_is_said_once() -> None:
+    both = {"warnings": ("It imports os.",)}
+    markdown, _ = feedback(asked(), recorded("ada", marked(SOFTMAX, **both), marked(MASK, **both)))
+    assert markdown.count("It imports os.") == 1
+    assert markdown.index("## Notes") < markdown.index("It imports os.")
+
+
+def test_of_what_is_missing_no_cases_are_listed() -> None:
+    markdown, _ = feedback(
+        asked(), recorded("ada", marked(SOFTMAX, State.MISSING, message="Not handed in."), marked(MASK))
+    )
+    assert "✗" not in markdown
+    assert "Not handed in." in markdown
+
+
+def test_similarity_and_hints_are_for_the_instructor() -> None:
+    one = marked(SOFTMAX, State.WRONG, similarity=0.987, hint_id="a_hint_id")
+    for page in feedback(asked(), recorded("ada", one, marked(MASK))):
+        assert "987" not in page
+        assert "a_hint_id" not in page
+
+
+@pytest.mark.parametrize("state", list(State))
+def test_every_state_has_its_words(state) -> None:
+    markdown, _ = feedback(asked(), recorded("ada", marked(SOFTMAX, state), marked(MASK)))
+    assert IN_WORDS[state] in markdown
+
+
+def test_what_is_not_graded_promises_no_points() -> None:
+    markdown, _ = feedback(asked(), recorded(state=State.NOT_GRADABLE, problem="It is no notebook."))
+    assert "There is no total yet" in markdown
+    assert "It is no notebook." in markdown
+    assert "of 6 points" not in markdown
+    missing, _ = feedback(asked(), recorded("a", marked(SOFTMAX, State.MISSING), state=State.MISSING))
+    assert "Nothing was handed in: 0 of 6 points." in missing
+
+
+@pytest.mark.parametrize(
+    ("late", "said"),
+    [
+        (LATE, "It came 5 hours after the deadline; 10 % of the total were taken off."),
+        (Lateness(2.5, 0.0), "It came 2.5 hours after the deadline."),
+    ],
+)
+def test_lateness_is_said_with_its_cost(late, said) -> None:
+    assert said in feedback(asked(), recorded(late=late))[0]
+
+
+def test_who_was_in_time_hears_nothing_of_it() -> None:
+    assert "deadline" not in feedback(asked(), recorded(late=Lateness(0.0, 0.0)))[0]

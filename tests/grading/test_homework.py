@@ -1,0 +1,53 @@
+"""`ttutor homework`: an assignment as a notebook that can be handed out."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from typer.testing import CliRunner
+
+from tests.grading.made import put
+from ttutor import cli
+from ttutor.grading.worker.texts import pieces_of
+
+ASSIGNMENT = """
+title = "Homework 1"
+seed = "nobody knows"
+deadline = 2026-11-20T23:59:00+01:00
+[exercises]
+"attention.softmax" = 4
+[by_hand]
+essay = { points = 5, asks = "Why does it survive?" }
+curve = { points = 2, asks = "Draw it.", kind = "plot" }
+"""
+
+
+@pytest.fixture
+def ttutor(tmp_path, monkeypatch, as_readers_run_it):
+    """Runs `ttutor homework` in a folder that has an assignment."""
+    monkeypatch.chdir(put(tmp_path, {"hw1.toml": ASSIGNMENT}))
+    return lambda *arguments: CliRunner().invoke(cli.build_app(), ["homework", *arguments])
+
+
+def test_a_notebook_has_statement_stub_check_and_room(ttutor, tmp_path) -> None:
+    result = ttutor("hw1.toml", "--out", "hw1.ipynb")
+    assert "1 exercises, 2 pieces to be marked by hand" in result.output, result.output
+    data = (tmp_path / "hw1.ipynb").read_bytes()
+    notebook = json.loads(data)
+    text = "\n".join(cell["source"] for cell in notebook["cells"])
+    for wanted in ("# Homework 1", "Due 2026-11-20 22:59 UTC", "(4 points)", 'check("attention.softmax", my_softmax)'):
+        assert wanted in text
+    for wanted in ("Why does it survive?", "Draw it.", "# Your code and its picture."):
+        assert wanted in text
+    assert "nobody knows" not in text
+    pieces, notes, broken, is_notebook = pieces_of("hw1.ipynb", data)
+    assert (is_notebook, notes, broken) == (True, [], [])
+    assert any("def my_softmax" in piece.source for piece in pieces)
+
+
+def test_nothing_is_overwritten(ttutor, tmp_path) -> None:
+    put(tmp_path, {"hw1.ipynb": "mine"})
+    result = ttutor("hw1.toml", "--out", "hw1.ipynb")
+    assert result.exit_code == 2
+    assert (tmp_path / "hw1.ipynb").read_text() == "mine"

@@ -1,0 +1,90 @@
+"""Submissions that want points or harm: each earns nothing, leaves nothing, changes no other mark and no run."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from tests.grading.attacks import ATTACKS, PAIRS
+from tests.grading.bench import handed_in, homework
+from tests.grading.hostile import BATCHES, DROPOUT, FORBIDDEN, HOSTILE, SOFTMAX, TIED
+from ttutor.exercises import find
+from ttutor.exercises.judge import judge
+from ttutor.grading.judging.grader import Grader
+from ttutor.grading.published import solutions
+from ttutor.grading.records.marks import State, Submission
+
+PLACES = ("/", "/tmp", "/var/tmp", "/dev/shm")
+QUICK = ("probe of dropout gives facts", "probe of batches gives verdicts", "a name in two parts", "an array as a key")
+
+
+@pytest.fixture(scope="module")
+def grader(sandbox):
+    """A grader of the four exercises that they pretend to answer; of each its first case alone."""
+    found = Grader(homework(SOFTMAX, DROPOUT, TIED, BATCHES, submission_seconds=240.0, memory=1024))
+    found.exercises = [replace(one, cases=one.cases[:1]) for one in found.exercises]
+    return found
+
+
+def children() -> set[str]:
+    """The processes that this one has started, and that are still there."""
+    return set(Path(f"/proc/self/task/{os.getpid()}/children").read_text().split())
+
+
+def traces() -> set[str]:
+    """What lies in the folders that everybody may write and bears our name."""
+    return {f"{place}/{name}" for place in PLACES for name in os.listdir(place) if name.startswith("ttutor-")}
+
+
+def plain(mark):
+    exercises = tuple(replace(one, seconds=0.0) for one in mark.exercises)
+    return replace(mark, seconds=0.0, memory_bytes=0, exercises=exercises)
+
+
+def repelled(grader, submission: Submission, earned: float = 0.0) -> None:
+    before, there = children(), traces()
+    started = time.monotonic()
+    mark = grader.grade(submission)
+    assert mark.earned == earned, [(one.exercise_id, one.earned, one.message) for one in mark.exercises]
+    assert mark.state is not State.GRADER_ERROR, mark.notes
+    assert time.monotonic() - started < 2 * grader.assignment.longest + 300
+    assert children() <= before
+    assert traces() == there
+
+
+def test_there_are_forty():
+    assert len(HOSTILE) == 40
+
+
+@pytest.mark.parametrize("name", QUICK)
+def test_some_earn_nothing(grader, name):
+    repelled(grader, handed_in(HOSTILE[name], student="mallory"))
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+def test_all_earn_nothing_and_change_no_other_mark(grader):
+    honest = solutions(grader.exercises)
+    before = plain(grader.grade(honest))
+    assert before.earned == before.possible
+    for code in HOSTILE.values():
+        repelled(grader, handed_in(code, student="mallory"))
+    assert plain(grader.grade(honest)) == before
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("attack", [*ATTACKS, *(one for pair in PAIRS for one in pair)], ids=lambda one: one.name)
+def test_older_attacks_earn_nothing(grader, attack):
+    repelled(grader, Submission(student="mallory", shown="mallory", files=attack.files()))
+
+
+@pytest.mark.parametrize("name", [name for name in FORBIDDEN if name not in ("a thread", "without the profiler")])
+def test_check_sees_forbidden_functions_as_grade_does(name):
+    space: dict = {}
+    exec(FORBIDDEN[name], space)
+    assert judge(find(SOFTMAX), space["my_softmax"], hidden=True).hint_id == "shortcut"

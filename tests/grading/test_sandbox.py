@@ -1,0 +1,166 @@
+"""The sandbox: what a worker cannot do, whatever its code is, and what it cannot see, wherever the class lies."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+
+from tests.grading.bench import session_of
+from ttutor.grading.judging.grader import Grader
+from ttutor.grading.published import everything
+from ttutor.grading.sandbox import choose
+from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError
+from ttutor.grading.worker.confine import filters_calls
+
+DEEDS = {
+    "fork": "os.fork()",
+    "program": "os.execv(sys.executable, ['python'])",
+    "subprocess": "subprocess.run(['true'])",
+    "thread": "threading.Thread(target=print).start()",
+    "socket": "socket.socket()",
+    "socketpair": "socket.socketpair()",
+    "memfd": "os.memfd_create('x')",
+    "shared memory of System V": "libc.shmget(0, 1 << 30, 0o1600) < 0 and no()",
+    "shared memory of POSIX": "open('/dev/shm/x', 'w')",
+    "file in /tmp": "open('/tmp/x', 'w')",
+    "file here": "open('x', 'w')",
+    "folder": "os.mkdir('/tmp/x')",
+    "link": "os.symlink('/', '/tmp/x')",
+    "kill": "os.kill(1, 9)",
+    "signal to the group": "os.killpg(0, 9)",
+    "another's memory": "open('/proc/self/mem', 'r+b')",
+    "namespace": "libc.unshare(0x10000000) and no()",
+    "mount": "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None) and no()",
+    "trace": "libc.ptrace(0, 0, 0, 0) and no()",
+    "key": "libc.syscall(248, b'user', b'x', b'y', 1, -4) < 0 and no()",
+    "ring of calls": "libc.syscall(425, 8, 0) < 0 and no()",
+    "setting of the kernel": "open('/proc/sys/kernel/hostname', 'w')",
+    "20 GB": "bytearray(20 << 30)",
+    "3 GB shared": "mmap.mmap(-1, 3 << 30)",
+    "many files": "[os.open('/dev/null', os.O_RDONLY) for _ in range(1000)]",
+}
+LOOKS = textwrap.dedent(
+    """
+    def looks(paths):
+        found = []
+        for path in paths:
+            try:
+                found.append(bool(os.listdir(path) if os.path.isdir(path) else open(path, "rb").read(1)))
+            except OSError:
+                found.append(False)
+        return found
+
+    def about(nothing):
+        return [sorted(os.environ), os.getpid(), [name for name in sys.modules if "ttutor" in name]]
+
+    def no():
+        raise OSError(ctypes.get_errno())
+    """
+)
+
+
+def code() -> list[str]:
+    """Definitions that do each deed, and look around."""
+    lines = ["import ctypes, mmap, os, socket, subprocess, sys, threading", "libc = ctypes.CDLL(None, use_errno=True)"]
+    lines += [f"def deed_{number}(x):\n    return repr({deed})" for number, deed in enumerate(DEEDS.values())]
+    return [*lines, *LOOKS.strip().split("\n\n")]
+
+
+def asked(session, name, given):
+    header = {"do": "observe", "file": 0, "name": name, "observe": None, "seed": 0, "forbids": [], "grad": True}
+    return session.run(header, (given,), ("value", "inputs", "used"))["value"]
+
+
+def done(session) -> list[str]:
+    """The deeds that succeed in a session."""
+    through = []
+    for number, name in enumerate(DEEDS):
+        try:
+            asked(session, f"deed_{number}", 1)
+        except Exception:
+            continue
+        through.append(name)
+    return through
+
+
+@pytest.fixture(scope="module")
+def session(sandbox):
+    """A worker in bubblewrap."""
+    with session_of(sandbox, code()) as opened:
+        yield opened
+
+
+def test_a_worker_can_compute_and_nothing_else(session):
+    assert done(session) == []
+
+
+@pytest.mark.skipif(not filters_calls(), reason="system calls can be filtered on Linux on two kinds of machine alone")
+def test_its_own_limits_hold_without_bubblewrap_too():
+    with session_of(Sandbox(TRUSTED), code()) as opened:
+        assert done(opened) == []
+
+
+def test_a_worker_sees_nothing_of_this_machine(session, tmp_path):
+    secret = tmp_path / "submission.py"
+    secret.write_text("x = 1")
+    package = Path(choose.__file__).parents[2]
+    hidden = ["/etc/passwd", "/home", "/usr/src", "/usr/share", str(secret), str(tmp_path), str(package)]
+    assert asked(session, "looks", hidden) == [False] * len(hidden)
+    names, pid, modules = asked(session, "about", 1)
+    assert (set(names), pid) == ({"HOME", "OMP_NUM_THREADS"}, 1)
+    of_exercises = {name for name in modules if name.count(".") == 2}
+    assert of_exercises <= {"ttutor.exercises.forbidden", "ttutor.exercises.running"}
+
+
+@pytest.mark.parametrize("kind", ["folder", "file"])
+def test_a_class_below_a_folder_that_is_mounted_is_covered(kind, tmp_path, monkeypatch):
+    monkeypatch.setattr(choose, "LIBRARIES", (*choose.LIBRARIES, str(tmp_path)))
+    place = tmp_path / "class"
+    place.mkdir() if kind == "folder" else place.write_text("x")
+    command = Sandbox(BUBBLEWRAP, (place,)).started(0).command
+    mask = ["--tmpfs", str(place)] if kind == "folder" else ["--ro-bind", "/dev/null", str(place)]
+    at = command.index(str(place)) - len(mask) + 1
+    assert command[at : at + len(mask)] == mask
+    assert at > command.index(str(tmp_path))
+
+
+@pytest.mark.skipif(os.name != "posix" or os.geteuid() != 0, reason="only root may write below /usr")
+@pytest.mark.parametrize("place", ["/usr/src/class-of-a-test", "/usr/lib/class-of-a-test"])
+def test_a_class_below_usr_cannot_be_read(sandbox, place):
+    folder = Path(place)
+    folder.mkdir(parents=True)
+    try:
+        (folder / "ada.py").write_text("x = 1")
+        with session_of(Sandbox(BUBBLEWRAP, (folder,)), code()) as opened:
+            assert asked(opened, "looks", [str(folder), str(folder / "ada.py")]) == [False, False]
+    finally:
+        shutil.rmtree(folder)
+
+
+def test_a_kind_that_does_not_exist_or_work_is_named(monkeypatch):
+    with pytest.raises(SandboxError, match="expected a sandbox of bubblewrap, contained, trusted"):
+        Sandbox("docker")
+    monkeypatch.setattr(choose.shutil, "which", lambda name: None)
+    with pytest.raises(SandboxError, match=r"install the package `bubblewrap`.*--trusted"):
+        Grader(everything([]))
+    monkeypatch.setattr(choose, "filters_calls", lambda: False)
+    assert "Linux alone" in Sandbox(CONTAINED).problem()
+    assert Sandbox(TRUSTED).problem() is None
+
+
+def test_what_is_trusted_is_told_honestly():
+    assert "read your files, seed and solutions" in KINDS[TRUSTED]
+
+
+def test_in_a_container_workers_run_as_nobody(monkeypatch):
+    monkeypatch.setattr(os, "geteuid", lambda: 0)
+    started = Sandbox(CONTAINED).started(0)
+    assert (started.user["user"], started.user["extra_groups"]) == (65534, [])
+    assert started.command[0] == os.path.realpath(sys.executable)
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    assert "has to be root" in Sandbox(CONTAINED).problem()

@@ -1,0 +1,43 @@
+"""`ttutor.grading.self_test`: what the grader is tried with on an instructor's machine."""
+
+from __future__ import annotations
+
+import ast
+import tomllib
+from pathlib import Path
+
+import pytest
+
+from ttutor.exercises import exercises, find
+from ttutor.grading.assignment import assignment_of
+from ttutor.grading.published import solutions, wrong_answers
+from ttutor.grading.self_test import ATTACKS, run_self_test
+
+SOFTMAX = find("attention.softmax")
+
+
+@pytest.mark.soak
+def test_the_self_test_tells_what_held_and_what_did_not(as_readers_run_it, sandbox) -> None:
+    told: list[str] = []
+    assert run_self_test(told.append, chosen=[SOFTMAX])
+    assert "Solutions: 1 of 1 earn all their points." in told
+    assert f"Attacks: {len(ATTACKS)} of {len(ATTACKS)} gain nothing." in told
+    assert any(line.startswith("Wrong answers: ") and " lose points" in line for line in told)
+    assert told[-1] == "All is as it should be."
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("exercise", exercises(), ids=lambda one: one.id)
+def test_what_is_handed_in_is_python_of_the_right_name(exercise) -> None:
+    wrong, missing = wrong_answers(exercise)
+    assert len(wrong) + missing == len(exercise.mistakes)
+    for file in (*solutions([exercise]).files, *(one.file for one in wrong)):
+        names = [node.name for node in ast.parse(file.data).body if hasattr(node, "name")]
+        assert names.count(f"my_{exercise.name}") == 1
+
+
+def test_the_instructors_page_shows_an_assignment_that_can_be_read() -> None:
+
+    page = (Path(__file__).parents[2] / "book" / "instructors.md").read_text(encoding="utf-8")
+    text = page.partition("```toml\n")[2].partition("```")[0]
+    assert assignment_of(tomllib.loads(text)).possible == 8

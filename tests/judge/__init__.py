@@ -1,1 +1,0 @@
-"""The grader's own tests: protocol, sandbox, verdicts, attacks."""

@@ -1,0 +1,105 @@
+"""Files of submissions as they lie on the disk: found and read, each within its limits."""
+
+from __future__ import annotations
+
+import itertools
+import os
+import stat
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from ttutor.grading.intake.archives import BadArchive, Member, members_of, read_member
+
+__all__ = ["EMPTY", "Source", "walk"]
+
+MOST_DEPTH, MOST_ENTRIES = 20, 2000
+EMPTY = "is an empty folder"
+NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+
+
+@dataclass(frozen=True)
+class Source:
+    """One file.
+
+    Args:
+        parts: its path inside its student's work.
+        path: where it, or the archive that holds it, lies on the disk.
+        member: its name in that archive, or None.
+        modified: when it was written, in seconds; of a member without its time zone, so good for order alone.
+        size: in bytes, as claimed.
+        versioned: the LMS counts resubmissions in the name (``hw1-1.ipynb``).
+        problem: why it is not even looked at, or "".
+    """
+
+    parts: tuple[str, ...]
+    path: str
+    member: str | None
+    modified: float
+    size: int
+    versioned: bool = False
+    problem: str = ""
+
+    def read(self, most: int) -> bytes:
+        """Return its bytes.
+
+        Raises:
+            BadArchive: they are more than `most`, or damaged.
+            OSError: it cannot be read.
+        """
+        if self.member is None:
+            return _read_plain(self.path, most)
+        with open(self.path, "rb") as file:
+            for one in members_of(file, trusted=True):
+                if isinstance(one, Member) and one.info.filename == self.member:
+                    return read_member(one, most)
+        raise BadArchive("is no longer in the archive")
+
+
+def walk(folder: Path) -> list[Source]:
+    """Return every file under a folder, at most `MOST_ENTRIES` for each student, who has an entry at the top.
+
+    Links are not followed; they and whatever is no file are named as problems, so that nobody who handed in nothing
+    else is overlooked.
+    """
+    found: list[Source] = []
+    for entry in _listing(folder):
+        mine = list(itertools.islice(_under(entry, (entry.name,)), MOST_ENTRIES + 1))
+        if len(mine) > MOST_ENTRIES:
+            mine[-1] = _problem(entry, (entry.name, "..."), f"holds more than {MOST_ENTRIES} files")
+        found += mine or [_problem(entry, (entry.name, "."), EMPTY)]
+    return found
+
+
+def _listing(folder: Path | str) -> list[os.DirEntry]:
+    with os.scandir(folder) as listing:
+        return sorted(listing, key=lambda one: one.name)
+
+
+def _under(entry: os.DirEntry, parts: tuple[str, ...]) -> Iterator[Source]:
+    info = entry.stat(follow_symlinks=False)
+    if stat.S_ISREG(info.st_mode):
+        yield Source(parts, entry.path, None, info.st_mtime, info.st_size)
+    elif not stat.S_ISDIR(info.st_mode):
+        yield _problem(entry, parts, "is a link" if stat.S_ISLNK(info.st_mode) else "is no plain file")
+    elif len(parts) >= MOST_DEPTH:
+        yield _problem(entry, parts, "lies too deep")
+    else:
+        for inner in _listing(entry.path):
+            yield from _under(inner, (*parts, inner.name))
+
+
+def _problem(entry: os.DirEntry, parts: tuple[str, ...], problem: str) -> Source:
+    return Source(parts, entry.path, None, 0.0, 0, problem=problem)
+
+
+def _read_plain(path: str, most: int) -> bytes:
+    """Read a file that must still be a plain one, of at most so many bytes."""
+    descriptor = os.open(path, os.O_RDONLY | NO_FOLLOW)
+    with open(descriptor, "rb") as file:
+        info = os.fstat(file.fileno())
+        if not stat.S_ISREG(info.st_mode):
+            raise BadArchive("is no plain file")
+        if info.st_size > most:
+            raise BadArchive(f"has {info.st_size} bytes; at most {most} are read")
+        return file.read(most)

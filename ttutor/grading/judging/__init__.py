@@ -1,0 +1,1 @@
+"""Reading a submission, running it in a worker, and deciding what it is worth."""

@@ -1,0 +1,225 @@
+"""Bundles: what a worker gets of the course's package, cut out of the source: what is needed, and nothing beside it.
+
+From the name of a function on, everything is followed that its code mentions: functions, classes and constants of its
+module, and imports from the package. The rest of each module, with its references, mistakes and hints, stays behind.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import inspect
+import types
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from functools import cache, partial
+from pathlib import Path
+from typing import Any
+
+from ttutor.exercises.exercise import Exercise
+from ttutor.exercises.running import make_inputs
+from ttutor.exercises.source import imports
+
+__all__ = ["CannotCut", "base", "cut", "given_to", "share_a_process", "sources_for"]
+
+COURSE = "ttutor"
+
+
+class CannotCut(ValueError):
+    """Some code of an exercise cannot be cut out of its module; the message says what stands in the way."""
+
+
+def base() -> dict[str, str]:
+    """Return the modules that every worker needs: what watches for forbidden functions, and what goes back."""
+    return cut((("ttutor.exercises.forbidden", "watched"), ("ttutor.exercises.running", "gradients_of")))
+
+
+def sources_for(exercises: list[Exercise]) -> dict[str, str]:
+    """Return the modules, name by name, that a worker needs for some exercises: what watches, and what is given.
+
+    Raises:
+        CannotCut: an exercise uses its imports in a way that cannot be followed.
+    """
+    roots = [("ttutor.exercises.forbidden", "watched"), ("ttutor.exercises.running", "gradients_of")]
+    for one in exercises:
+        roots += [*given_to(one), *_functions_among_inputs(one)]
+        roots += [] if one.calls_directly else [(one.observe.__module__, one.observe.__name__)]
+    return cut(tuple(dict.fromkeys(roots)))
+
+
+def share_a_process(exercises: list[Exercise]) -> list[list[int]]:
+    """Return the numbers of the exercises that can run in one process, in groups.
+
+    What one exercise gives to build with may be what another asks for: those two cannot.
+    """
+    groups: list[list[int]] = []
+    for index, exercise in enumerate(exercises):
+        for group in groups:
+            if not any(_spoils(exercise, exercises[one]) or _spoils(exercises[one], exercise) for one in group):
+                group.append(index)
+                break
+        else:
+            groups.append([index])
+    return groups
+
+
+def _spoils(giver: Exercise, asker: Exercise) -> bool:
+    """Whether what an exercise is given holds what another asks for."""
+    wanted = {asker.name, asker.reference.__name__, *asker.forbids}
+    return bool((_defined(given_to(giver)) - _defined(given_to(asker))) & wanted)
+
+
+@cache
+def _defined(roots: tuple[tuple[str, str], ...]) -> frozenset[str]:
+    """The functions and classes that come along with some names."""
+    trees = [ast.parse(source) for source in cut(roots).values()]
+    kinds = (ast.FunctionDef, ast.ClassDef)
+    return frozenset(one.name for tree in trees for one in tree.body if isinstance(one, kinds))
+
+
+@cache
+def _functions_among_inputs(exercise: Exercise) -> tuple[tuple[str, str], ...]:
+    """The functions that an exercise hands to an answer, also those of its properties: they travel as source."""
+    if not any(_holds_functions(one) for case in exercise.cases for one in make_inputs(exercise, case, 0)):
+        return ()
+    makers = [*(case.inputs for case in exercise.cases), *(prop.broken for prop in exercise.properties)]
+    named = [one.__globals__.get(name) for one in makers for code in _codes(one) for name in code.co_names]
+    named += [made for value in named if isinstance(value, (tuple, list)) for row in value for made in _each(row)]
+    found = [value.func if isinstance(value, partial) else value for value in named]
+    mine = [one for one in found if inspect.isfunction(one) and one.__module__ == exercise.stub.__module__]
+    return tuple(dict.fromkeys((one.__module__, one.__name__) for one in mine))
+
+
+def _codes(function: Any) -> tuple[types.CodeType, ...]:
+    code = function.__code__
+    return (code, *(one for one in code.co_consts if isinstance(one, types.CodeType)))
+
+
+def _each(value: Any) -> tuple[Any, ...]:
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,)
+
+
+def _holds_functions(value: Any) -> bool:
+    return any(map(_holds_functions, value)) if isinstance(value, (tuple, list)) else callable(value)
+
+
+@cache
+def given_to(exercise: Exercise) -> tuple[tuple[str, str], ...]:
+    """Return the functions of the package that an exercise gives to build with, as module and name."""
+    tree = ast.parse("\n".join(imports(exercise)))
+    froms = [one for one in tree.body if isinstance(one, ast.ImportFrom) and _is_course(one.module)]
+    return tuple(sorted((one.module, alias.name) for one in froms for alias in one.names))
+
+
+@cache
+def cut(roots: tuple[tuple[str, str], ...]) -> dict[str, str]:
+    """Return the source of all that some names need, module by module.
+
+    Args:
+        roots: each a module and a name in it.
+
+    Raises:
+        CannotCut: something cannot be followed.
+    """
+    modules: dict[str, _Module] = {}
+    queue = list(roots)
+    while queue:
+        module, name = queue.pop()
+        if module not in modules:
+            modules[module] = _Module.read(module)
+        queue += modules[module].keep(name)
+    return {name: modules[name].source() for name in sorted(modules)}
+
+
+@dataclass
+class _Module:
+    """One module, and what of it is kept."""
+
+    name: str
+    body: list[ast.stmt]
+    kept: dict[int, set[str]] = field(default_factory=dict)  # of an import, which names
+
+    @classmethod
+    def read(cls, name: str) -> _Module:
+        spec = importlib.util.find_spec(name)
+        if spec is None or spec.origin is None:
+            raise CannotCut(f"there is no source of {name}")
+        return cls(name, ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body)
+
+    def keep(self, name: str) -> Iterator[tuple[str, str]]:
+        """Keep what binds a name; return what that needs of other modules, and of this one."""
+        for index, statement in enumerate(self.body):
+            if name not in _bound(statement) or name in self.kept.get(index, ()):
+                continue
+            self.kept.setdefault(index, set()).add(name)
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                yield from self._imported(statement, name)
+            else:
+                self.kept[index] |= _bound(statement)
+                yield from ((self.name, used) for used in self._used(statement))
+
+    def source(self) -> str:
+        """The module with what is kept alone."""
+        parts = ["from __future__ import annotations"]
+        for index in sorted(self.kept):
+            statement = self.body[index]
+            if isinstance(statement, (ast.Import, ast.ImportFrom)):
+                names = [one for one in statement.names if _name_of(one) in self.kept[index]]
+                statement = type(statement)(**{**vars(statement), "names": names})
+            parts.append(ast.unparse(statement))
+        return "\n".join(parts) + "\n"
+
+    def _used(self, statement: ast.stmt) -> set[str]:
+        mine = set().union(*map(_bound, self.body))
+        found = {node.id for node in ast.walk(statement) if isinstance(node, ast.Name)}
+        texts = {node.value for node in ast.walk(statement) if isinstance(node, ast.Constant)}
+        return (found | {text for text in texts if isinstance(text, str)}) & mine
+
+    def _imported(self, statement: ast.Import | ast.ImportFrom, name: str) -> Iterator[tuple[str, str]]:
+        if isinstance(statement, ast.Import):
+            if any(_is_course(alias.name) for alias in statement.names if _name_of(alias) == name):
+                raise CannotCut(f"{self.name} has `{ast.unparse(statement)}`: write `from ... import` instead")
+            return
+        if statement.level:
+            raise CannotCut(f"{self.name} has a relative import: write `from {COURSE}... import` instead")
+        if not _is_course(statement.module):
+            return
+        for alias in (alias for alias in statement.names if _name_of(alias) == name):
+            inner = f"{statement.module}.{alias.name}"
+            if _is_module(inner):
+                yield from ((inner, used) for used in self._attributes(name))
+            else:
+                yield statement.module, alias.name
+
+    def _attributes(self, name: str) -> Iterator[str]:
+        """What this module takes from a module that it has imported, wherever it does."""
+        for node in (node for statement in self.body for node in ast.walk(statement)):
+            if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
+                yield node.attr
+
+
+def _is_course(module: str | None) -> bool:
+    return (module or "").partition(".")[0] == COURSE
+
+
+@cache
+def _is_module(name: str) -> bool:
+    try:
+        return importlib.util.find_spec(name) is not None
+    except ModuleNotFoundError:  # its parent is a module, not a package
+        return False
+
+
+def _name_of(alias: ast.alias) -> str:
+    return alias.asname or alias.name.partition(".")[0]
+
+
+def _bound(statement: ast.stmt) -> set[str]:
+    """The names that a statement at the margin of a module binds."""
+    if isinstance(statement, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
+        return {statement.name}
+    if isinstance(statement, (ast.Import, ast.ImportFrom)):
+        return set() if getattr(statement, "module", "") == "__future__" else {_name_of(one) for one in statement.names}
+    if isinstance(statement, ast.Expr):
+        return set()
+    return {node.id for node in ast.walk(statement) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}

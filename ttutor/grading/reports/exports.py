@@ -1,0 +1,123 @@
+"""The marks as other programs read them: Gradescope's ``results.json`` and JUnit's XML.
+
+Neither holds the name of a hidden case: both are shown to students by some of the programs that read them.
+"""
+
+from __future__ import annotations
+
+import json
+import xml.etree.ElementTree as ET
+from collections.abc import Sequence
+from typing import Any
+
+from ttutor.grading.assignment import Assignment
+from ttutor.grading.records.marks import CaseMark, ExerciseMark, State
+from ttutor.grading.records.record import Record
+from ttutor.grading.reports.feedback import IN_WORDS, message_for
+
+__all__ = ["gradescope", "junit"]
+
+OPEN = (State.NOT_GRADABLE, State.GRADER_ERROR)
+
+
+def gradescope(assignment: Assignment, record: Record) -> str:
+    """Return one submission as Gradescope's autograder expects it.
+
+    An exercise is one entry for what its student may see, and one for its hidden cases, whose visibility is the
+    assignment's. Where a human has to look first there is no score: Gradescope then shows the run as failed.
+    """
+    tests = [entry for one in record.mark.exercises for entry in _entries(assignment, one)]
+    output = [record.problem or "", *record.mark.notes, f"Sandbox: {record.mark.sandbox}."]
+    table: dict[str, Any] = {
+        "output": "\n".join(_printable(line) for line in output if line),
+        "output_format": "text",
+        "visibility": assignment.results,
+        "stdout_visibility": "hidden",
+        "tests": [] if record.is_open else tests,
+        "extra_data": {"state": record.mark.state.value},  # no key: the secret seed could be guessed from it
+    }
+    if record.total is not None:
+        table = {"score": record.total, **table}
+    return json.dumps(table, indent=1, ensure_ascii=True) + "\n"
+
+
+def junit(assignment: Assignment, records: Sequence[Record]) -> str:
+    """Return a class as JUnit's XML: a suite for each student, a test for each exercise."""
+    root = ET.Element("testsuites", name=_printable(assignment.title))
+    totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
+    for record in records:
+        suite = ET.SubElement(root, "testsuite", name=record.student)
+        counts = dict.fromkeys(totals, 0)
+        for one in record.mark.exercises:
+            kind = "errors" if record.is_open else _kind(one.state)
+            counts["tests"] += 1
+            test = ET.SubElement(suite, "testcase", classname=record.student, name=one.exercise_id)
+            properties = ET.SubElement(test, "properties")
+            for name, points in (("earned", one.earned), ("possible", one.possible)):
+                ET.SubElement(properties, "property", name=name, value=f"{points:g}")
+            if kind:
+                counts[kind] += 1
+                tag = {"failures": "failure", "errors": "error", "skipped": "skipped"}[kind]
+                ET.SubElement(test, tag, message=_why(record, one))
+        for name, count in counts.items():
+            suite.set(name, str(count))
+            totals[name] += count
+    for name, count in totals.items():
+        root.set(name, str(count))
+    ET.indent(root, " ")
+    return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
+
+
+def _entries(assignment: Assignment, one: ExerciseMark) -> list[dict[str, Any]]:
+    seen = tuple(case for case in one.cases if not case.hidden)
+    kept = tuple(case for case in one.cases if case.hidden)
+    if not kept:
+        return [_entry(one.title, one.earned, one.possible, one, assignment.results, message_for(one))]
+    earned, possible = _share(one, seen)
+    name = f"{one.title}: cases kept for grading"
+    rest = max(0.0, one.earned - earned), max(0.0, one.possible - possible)
+    return [
+        _entry(one.title, earned, possible, one, assignment.results, message_for(one)),
+        _entry(name, *rest, None, assignment.hidden_cases, "They try inputs that nobody has seen."),
+    ]
+
+
+def _entry(
+    name: str, earned: float, possible: float, one: ExerciseMark | None, visibility: str, output: str
+) -> dict[str, Any]:
+    right = one.state is State.OK if one is not None else earned >= possible
+    return {
+        "name": _printable(name),
+        "score": round(earned, 4),
+        "max_score": round(possible, 4),
+        "status": "passed" if right else "failed",
+        "output": _printable(output if one is None else f"{IN_WORDS[one.state]}. {output}".strip()),
+        "output_format": "text",
+        "visibility": visibility,
+    }
+
+
+def _share(one: ExerciseMark, cases: tuple[CaseMark, ...]) -> tuple[float, float]:
+    """What some of an exercise's cases earned and are worth, in the assignment's points."""
+    whole = sum(case.possible for case in one.cases) or 1
+    earned, possible = sum(case.earned for case in cases), sum(case.possible for case in cases)
+    return one.possible * earned / whole, one.possible * possible / whole
+
+
+def _why(record: Record, one: ExerciseMark) -> str:
+    if record.mark.state in OPEN:
+        return IN_WORDS[record.mark.state]
+    return _printable(message_for(one) or IN_WORDS[one.state])
+
+
+def _kind(state: State) -> str:
+    if state is State.OK:
+        return ""
+    if state in OPEN:
+        return "errors"
+    return "skipped" if state is State.MISSING else "failures"
+
+
+def _printable(text: str) -> str:
+    """What XML 1.0 and a terminal can hold of a text."""
+    return "".join(one if one.isprintable() or one in "\n\t" else "\ufffd" for one in text)

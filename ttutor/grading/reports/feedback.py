@@ -1,0 +1,106 @@
+"""What a student is told: one page in Markdown and in HTML, with nothing of the hidden cases but how many there are.
+
+All of it may hold what a student wrote (names, messages of exceptions, lines of code), so all of it is escaped.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from ttutor.grading.assignment import Assignment
+from ttutor.grading.records.gradebook import number
+from ttutor.grading.records.marks import CaseMark, ExerciseMark, State
+from ttutor.grading.records.record import Record
+from ttutor.grading.reports.page import Heading, Items, Page, Table, Text, as_html, as_markdown
+
+__all__ = ["feedback", "message_for"]
+
+IN_WORDS = {
+    State.OK: "right",
+    State.WRONG: "not yet right",
+    State.ERROR: "raises an error",
+    State.TIMEOUT: "takes too long",
+    State.CRASH: "ends the whole process",
+    State.MISSING: "not handed in",
+    State.NOT_GRADABLE: "could not be graded; a person will look at it",
+    State.GRADER_ERROR: "could not be graded yet, through no fault of yours",
+}
+KEPT_BACK = (
+    "It is right on the cases that you can see, or goes wrong on others too: try inputs of other shapes and sizes."
+)
+
+
+def feedback(assignment: Assignment, record: Record) -> tuple[str, str]:
+    """Return the page for one student, as Markdown and as HTML."""
+    page = Page(f"{assignment.title}: {record.shown}", tuple(_parts(assignment, record)))
+    return as_markdown(page), as_html(page)
+
+
+def message_for(one: ExerciseMark) -> str:
+    """Return the message of an exercise, or another where it names a hidden case."""
+    return KEPT_BACK if any(case.hidden and case.name in one.message for case in one.cases) else one.message
+
+
+def _parts(assignment: Assignment, record: Record) -> list[Heading | Text | Items | Table]:
+    counted = Counter(warning for one in record.mark.exercises for warning in one.warnings)
+    often = tuple(warning for warning, count in counted.items() if count > 1)  # of the file, and said once
+    parts: list[Heading | Text | Items | Table] = [Text(_sum(assignment, record))]
+    if record.late is not None and record.late.hours > 0:
+        parts.append(Text(_late(record)))
+    if record.problem is not None:
+        parts.append(Text(record.problem))
+    if record.mark.state is State.OK:
+        rows = tuple((one.title, IN_WORDS[one.state], _earned(one)) for one in record.mark.exercises)
+        parts.append(Table(("Exercise", "State", "Points"), rows))
+        for one in record.mark.exercises:
+            parts += _exercise(one, often)
+    if notes := (*record.mark.notes, *often):
+        parts += [Heading("Notes"), Items(notes)]
+    if record.files:
+        graded = ", ".join(f"`{_code(name)}` ({size} bytes)" for name, size, _ in record.files)
+        parts.append(Text(f"Graded: {graded}."))
+    return parts
+
+
+def _sum(assignment: Assignment, record: Record) -> str:
+    if record.mark.state is State.MISSING:
+        return f"Nothing was handed in: 0 of {number(assignment.possible)} points."
+    if record.total is None:
+        return "There is no total yet: a person has to look at it first."
+    return f"{number(record.total)} of {number(assignment.possible)} points."
+
+
+def _late(record: Record) -> str:
+    assert record.late is not None
+    cost = f"; {number(record.late.percent)} % of the total were taken off" if record.late.percent else ""
+    return f"It came {number(record.late.hours)} hours after the deadline{cost}."
+
+
+def _earned(one: ExerciseMark) -> str:
+    if one.state in (State.NOT_GRADABLE, State.GRADER_ERROR):
+        return "open"
+    return f"{number(one.earned)} of {number(one.possible)}"
+
+
+def _exercise(one: ExerciseMark, often: tuple[str, ...]) -> list[Heading | Text | Items | Table]:
+    parts: list[Heading | Text | Items | Table] = [Heading(f"{one.title} ({one.exercise_id}): {_earned(one)}")]
+    if message := message_for(one):
+        parts.append(Text(message))
+    cases = () if one.state is State.MISSING else one.cases
+    if seen := tuple(_case(case) for case in cases if not case.hidden):
+        parts.append(Items(seen))
+    if hidden := sum(case.hidden for case in cases):
+        parts.append(Text(f"{hidden} more case{'s' * (hidden > 1)} kept for grading count{'s' * (hidden == 1)} too."))
+    if warnings := tuple(f"Note: {warning}" for warning in one.warnings if warning not in often):
+        parts.append(Items(warnings))
+    return parts
+
+
+def _case(case: CaseMark) -> str:
+    sign = "✓" if case.state is State.OK else "✗"
+    why = "" if case.state in (State.OK, State.WRONG) else f" ({IN_WORDS[case.state]})"
+    return f"{sign} with {case.name}{why}"
+
+
+def _code(name: str) -> str:
+    return name.replace("`", "'")

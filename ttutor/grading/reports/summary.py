@@ -1,0 +1,168 @@
+"""What a class has understood: how each exercise went, which misconception hit how many, what to look at."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from statistics import median
+
+from ttutor.grading.assignment import Assignment
+from ttutor.grading.records.gradebook import number
+from ttutor.grading.records.marks import ExerciseMark, State
+from ttutor.grading.records.record import Record
+from ttutor.grading.reports.page import Heading, Items, Page, Table, Text, as_markdown
+from ttutor.grading.reports.similar import similar_pairs
+
+__all__ = ["misconceptions", "overview", "summary"]
+
+CLOSE = 0.98
+HEADER = ("Exercise", "Hint", "Students")
+
+
+def summary(assignment: Assignment, records: Sequence[Record], notes: Sequence[str] = ()) -> str:
+    """Return the page for the instructor, as Markdown."""
+    parts: list[Heading | Text | Items | Table] = [Text(_counted(records)), *_totals(assignment, records)]
+    parts += [Heading("Exercises"), _exercises(assignment, records)]
+    hints = [(exercise, hint, str(count), _says(exercise, hint)) for exercise, hint, count in misconceptions(records)]
+    if known := tuple(row for row in hints if row[3]):
+        parts += [Heading("What was misunderstood"), Table((*HEADER, "What they are told"), known)]
+    if others := tuple(row[:3] for row in hints if not row[3]):
+        parts += [Heading("Other trouble"), Table(HEADER, others)]
+    for heading, sentences in (
+        ("To look at", _to_look_at(records)),
+        ("Unusual code", _warned(records)),
+        ("Late", _late(records)),
+        ("Similar pairs", _pairs(records)),
+        ("Close to the published solution", _copied(records)),
+        ("Notes", tuple(notes)),
+    ):
+        if sentences:
+            parts += [Heading(heading), Items(sentences)]
+    sandboxes = ", ".join(sorted({record.mark.sandbox for record in records}))
+    parts.append(Text(f"Sandbox: {sandboxes}. Similarity is information and changes no mark."))
+    return as_markdown(Page(assignment.title, tuple(parts)))
+
+
+def overview(assignment: Assignment, records: Sequence[Record]) -> list[str]:
+    """Return lines for the terminal: the average, and how the totals are distributed over ten equal steps."""
+    totals = [one.total for one in records if one.mark.state is State.OK and one.total is not None]
+    if not totals:
+        return []
+    counts = Counter(min(int(10 * total / assignment.possible), 9) for total in totals)
+    steps = [(step, counts[step]) for step in range(10)]
+    width = max(count for _, count in steps)
+    bars = [f"{10 * step:3} % {'█' * -(-20 * count // width)} {count}" for step, count in steps if count]
+    return [one.text for one in _totals(assignment, records)] + bars
+
+
+def misconceptions(records: Sequence[Record]) -> list[tuple[str, str, int]]:
+    """Return exercise, hint and how many students it hit, the most frequent first."""
+    hit = Counter(
+        (one.exercise_id, one.hint_id)
+        for record in records
+        for one in record.mark.exercises
+        if one.hint_id is not None and one.state is not State.MISSING
+    )
+    return sorted(((*pair, count) for pair, count in hit.items()), key=lambda row: (-row[2], row[0], row[1]))
+
+
+def _counted(records: Sequence[Record]) -> str:
+    states = Counter(record.mark.state for record in records)
+    graded = states.pop(State.OK, 0)
+    rest = [f"{count} {state.value.replace('_', ' ')}" for state, count in sorted(states.items())]
+    return f"{len(records)} students: {', '.join([f'{graded} graded', *rest])}."
+
+
+def _totals(assignment: Assignment, records: Sequence[Record]) -> list[Text]:
+    totals = [one.total for one in records if one.mark.state is State.OK and one.total is not None]
+    if not totals:
+        return []
+    mean = sum(totals) / len(totals)
+    return [
+        Text(
+            f"Of {number(assignment.possible)} points those graded have {number(round(mean, 2))} on average, "
+            f"{number(median(totals))} in the middle."
+        )
+    ]
+
+
+def _exercises(assignment: Assignment, records: Sequence[Record]) -> Table:
+    rows = []
+    for worth in assignment.columns:
+        marks = _marks(records, worth.exercise_id)
+        states = Counter(one.state for one in marks)
+        counted = [states[state] for state in (State.OK, State.WRONG, State.ERROR, State.TIMEOUT, State.CRASH)]
+        tried = [one.earned for one in marks if one.state not in (State.MISSING, State.NOT_GRADABLE)]
+        mean = number(round(sum(tried) / len(tried), 2)) if tried else ""
+        rows.append((worth.exercise_id, *map(str, counted), str(states[State.MISSING]), mean, number(worth.points)))
+    header = ("Exercise", "right", "wrong", "error", "timeout", "crash", "missing", "mean of those tried", "worth")
+    return Table(header, tuple(rows))
+
+
+def _marks(records: Sequence[Record], exercise_id: str) -> list[ExerciseMark]:
+    return [
+        one
+        for record in records
+        if record.mark.state is State.OK
+        for one in record.mark.exercises
+        if one.exercise_id == exercise_id
+    ]
+
+
+def _says(exercise_id: str, hint_id: str) -> str:
+    """The sentence of a hint, or "" where it is the judge's own, such as `raises`, and speaks by its name."""
+    from ttutor.exercises.registry import find
+
+    hints = {hint.id: hint.says for hint in (*find(exercise_id).mistakes, *find(exercise_id).properties)}
+    return hints.get(hint_id, "")
+
+
+def _to_look_at(records: Sequence[Record]) -> tuple[str, ...]:
+    sentences = []
+    for record in (record for record in records if record.is_open):
+        if record.mark.state is State.GRADER_ERROR:
+            said = ["The grader made a mistake of its own: see grader-errors.txt."]
+        else:
+            which = [one.exercise_id for one in record.mark.exercises if one.state is State.NOT_GRADABLE]
+            said = [record.problem or "", f"Open: {', '.join(which)}." if which else "", *record.mark.notes]
+        sentences.append(f"{record.student} ({record.shown}): {' '.join(filter(None, said))}")
+    return tuple(sentences)
+
+
+def _warned(records: Sequence[Record]) -> tuple[str, ...]:
+    """Who imports or uses what a human may want to look at."""
+    sentences = []
+    for record in records:
+        texts = dict.fromkeys(text for one in record.mark.exercises for text in one.warnings)
+        sentences += [f"{record.student}: {' '.join(texts)}"] if texts else []
+    return tuple(sentences)
+
+
+def _late(records: Sequence[Record]) -> tuple[str, ...]:
+    return tuple(
+        f"{record.student}: {number(record.late.hours)} hours"
+        + (f", {number(record.late.percent)} % taken off" if record.late.percent else "")
+        for record in records
+        if record.late is not None and record.late.hours > 0
+    )
+
+
+def _pairs(records: Sequence[Record]) -> tuple[str, ...]:
+    pairs = similar_pairs([(record.student, record.lines) for record in records if record.lines])
+    return tuple(
+        f"{pair.one} and {pair.other}: {pair.shared} unusual lines in common, {pair.share:.0%} of what either has"
+        for pair in pairs[:100]
+    )
+
+
+def _copied(records: Sequence[Record]) -> tuple[str, ...]:
+    close = [
+        (record.student, one.exercise_id)
+        for record in records
+        for one in record.mark.exercises
+        if one.similarity is not None and one.similarity >= CLOSE
+    ]
+    by_student: dict[str, list[str]] = {}
+    for student, exercise in close:
+        by_student.setdefault(student, []).append(exercise)
+    return tuple(f"{student}: {', '.join(names)}" for student, names in by_student.items())

@@ -1,0 +1,126 @@
+"""One worker, from the judge's side: asked and answered in frames, each with a deadline, whatever the worker does.
+
+Waiting for a pipe with a deadline is not possible on every system, but waiting for a thread is: one thread reads, one
+writes, and each may wait for as long as it likes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import queue
+import signal
+import subprocess
+import threading
+import time
+from pathlib import Path
+from typing import Any
+
+from ttutor.grading.sandbox.choose import Sandbox, SandboxError
+from ttutor.grading.worker.framing import Malformed, frame, read_frame, write_all
+
+__all__ = ["Ended", "Malformed", "Process", "TimedOut"]
+
+LONGEST_QUEUE = 2
+
+
+class TimedOut(Exception):
+    """The worker did not answer in time."""
+
+
+class Ended(Exception):
+    """The worker is gone."""
+
+
+class Process:
+    """A process of its own for one submission.
+
+    Args:
+        sandbox: how it is shut in.
+        memory: how much a student's code may use, in bytes.
+    """
+
+    def __init__(self, sandbox: Sandbox, memory: int) -> None:
+        started = sandbox.started(memory)
+        try:
+            self._process = subprocess.Popen(
+                started.command,
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.DEVNULL,
+                cwd=started.folder,
+                env=started.environment,
+                start_new_session=True,
+                **started.user,
+            )
+        except OSError as error:
+            raise SandboxError(f"a worker could not be started: {error}") from error
+        self._frames: queue.Queue[Any] = queue.Queue(LONGEST_QUEUE)
+        self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
+        self._is_over = False
+        for work in (self._read, self._write):
+            threading.Thread(target=work, daemon=True).start()
+
+    def ask(self, header: dict[str, Any], body: bytes, deadline: float) -> tuple[dict[str, Any], bytes]:
+        """Send a frame and return the next that comes; raises `TimedOut`, `Ended` or `Malformed`.
+
+        Args:
+            header: JSON, ours.
+            body: what goes with it.
+            deadline: until when, by `time.monotonic`.
+        """
+        self._sent.put(frame(header, body))
+        try:
+            came = self._frames.get(timeout=max(deadline - time.monotonic(), 0.001))
+        except queue.Empty:
+            raise TimedOut("no answer in time") from None
+        if isinstance(came, Exception):
+            raise came
+        if not isinstance(came[0], dict):
+            raise Malformed("a header must be a JSON object")
+        return came
+
+    def end(self) -> int:
+        """End it; return the most memory that it has used, in bytes, or 0 where that cannot be told."""
+        peak = _peak(self._process.pid)
+        self._is_over = True
+        self._sent.put(None)
+        if hasattr(os, "killpg"):
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(self._process.pid, signal.SIGKILL)
+        self._process.kill()
+        self._process.wait()
+        with contextlib.suppress(queue.Empty):  # the thread that reads may wait for room
+            while True:
+                self._frames.get_nowait()
+        return peak
+
+    def _read(self) -> None:
+        came: Any = None
+        while not self._is_over and not isinstance(came, Exception):
+            try:
+                came = read_frame(self._process.stdout.fileno())
+                came = Ended("the worker is gone") if came is None else came
+            except (Malformed, OSError, ValueError) as error:
+                came = error if isinstance(error, Malformed) else Ended("the worker is gone")
+            self._frames.put(came)
+        with contextlib.suppress(OSError):
+            self._process.stdout.close()
+
+    def _write(self) -> None:
+        with contextlib.suppress(OSError, ValueError):  # it is gone: the thread that reads says so
+            while (data := self._sent.get()) is not None:
+                write_all(self._process.stdin.fileno(), data)
+        with contextlib.suppress(OSError):
+            self._process.stdin.close()
+
+
+def _peak(pid: int) -> int:
+    """The most memory that a process or, of bubblewrap, its child has used, in bytes."""
+    try:
+        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
+        texts = [Path(f"/proc/{one}/status").read_text() for one in (str(pid), *children)]
+    except OSError:  # no Linux, or it is gone
+        return 0
+    rows = [line.split() for text in texts for line in text.splitlines() if line.startswith("VmHWM:")]
+    return max((int(row[1]) * 1024 for row in rows), default=0)

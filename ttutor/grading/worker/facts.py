@@ -1,0 +1,102 @@
+"""Facts about the definitions of one file: what each does, uses and is like; nothing is run."""
+
+from __future__ import annotations
+
+import ast
+import copy
+import zlib
+from typing import Any
+
+from .code import definition_of, digest, methods_of
+
+__all__ = ["TELLING", "facts_of", "imported", "named", "syntax"]
+
+MOST_GRAMS = 4000
+TELLING = (
+    "__import__ compile eval exec globals open setprofile settrace _pop_mode _pop_torch_dispatch_stack "
+    "_disable_current_modes _DisableTorchDispatch DisableTorchFunction DisableTorchFunctionSubclass _ops "
+    "_get_frame _getframe"
+).split()
+"""Names that a human may want to look at: they run text as code, open files, or reach for the watch."""
+Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+
+
+def facts_of(name: str, bindings: dict[str, ast.stmt]) -> dict[str, Any]:
+    """Return what can be told of the answer of a name.
+
+    Args:
+        name: what it is called.
+        bindings: for each name of the file, the statement that binds it last.
+    """
+    statement = _followed(name, bindings)
+    code = definition_of(statement)
+    is_class = isinstance(statement, ast.ClassDef)
+    methods = {one: digest(method) for one, method in methods_of(code).items()} if is_class and code else {}
+    return {
+        "class": is_class,
+        "steps": digest(code) if code is not None and not is_class else "",
+        "methods": methods,
+        "syntax": syntax(statement),
+    }
+
+
+def imported(statements: list[ast.stmt]) -> list[str]:
+    """The packages that statements import, wherever in them."""
+    found = set()
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        if isinstance(node, ast.Import):
+            found |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and not node.level:
+            found.add((node.module or "").partition(".")[0])
+    return sorted(found)[:200]
+
+
+def named(statements: list[ast.stmt]) -> list[str]:
+    """Those names of `TELLING` that statements use, as names, as attributes or in texts."""
+    found = set()
+    for node in (node for statement in statements for node in ast.walk(statement)):
+        if isinstance(node, ast.Name):
+            found.add(node.id)
+        elif isinstance(node, ast.Attribute):
+            found.add(node.attr)
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and len(node.value) < 80:
+            found.add(node.value)
+    return sorted(found & set(TELLING))
+
+
+def syntax(statement: ast.stmt) -> list[int]:
+    """The shape of a definition as a bag of numbers, one for each node: names and docstrings make no difference."""
+    numbers = []
+    for node in ast.walk(copy.deepcopy(statement)):
+        if isinstance(node, ast.arg):
+            node.annotation = None
+        if isinstance(node, Definition):
+            node.returns, node.name, node.body = None, "", _undocumented(node.body)
+        if not isinstance(node, (ast.expr_context, ast.operator, ast.Load)):
+            numbers.append(zlib.crc32(_shape(node).encode()))
+    return numbers[:MOST_GRAMS]
+
+
+def _shape(node: ast.AST) -> str:
+    """One node with its children, in words."""
+    own = getattr(node, "attr", "") or (repr(node.value)[:40] if isinstance(node, ast.Constant) else "")
+    return f"{type(node).__name__}:{own}:" + ",".join(type(child).__name__ for child in ast.iter_child_nodes(node))
+
+
+def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
+    first = body[0] if body else None
+    is_text = (
+        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
+    )
+    return body[1:] if is_text else body
+
+
+def _followed(name: str, bindings: dict[str, ast.stmt]) -> ast.stmt:
+    """Follow ``softmax = my_softmax`` to where it is defined."""
+    for _ in range(10):
+        statement = bindings[name]
+        value = getattr(statement, "value", None)
+        if not (isinstance(statement, ast.Assign) and isinstance(value, ast.Name) and value.id in bindings):
+            break
+        name = value.id
+    return bindings[name]
