@@ -12,8 +12,8 @@ from ttutor.grading.judging.bundles import cut, sources_for
 from ttutor.grading.judging.session import Limits, RemoteAnswer, Session
 from ttutor.grading.judging.submitted import FileRead, Piece
 from ttutor.grading.judging.verdict import Verdict, verdict_on
+from ttutor.grading.marks import SourceFile, Submission
 from ttutor.grading.published import everything
-from ttutor.grading.records.marks import SourceFile, Submission
 from ttutor.grading.sandbox.choose import Sandbox
 
 SECRET = "a secret of the tests"

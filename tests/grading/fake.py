@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 
 from ttutor.grading.assignment import Assignment, Worth
+from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark
 from ttutor.grading.parallel import CannotGrade
-from ttutor.grading.records.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark
 
 HIDDEN = "the case that nobody may see"
 NUMBER_OF_GRADINGS = "TTUTOR_TEST_GRADINGS"

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.grading.fake import HIDDEN
 from ttutor.grading.assignment import Assignment, assignment_of
 from ttutor.grading.late import Lateness
-from ttutor.grading.records.marks import CaseMark, ExerciseMark, State, SubmissionMark
+from ttutor.grading.marks import CaseMark, ExerciseMark, State, SubmissionMark
 from ttutor.grading.records.record import Record
 
 SOFTMAX, MASK = "attention.softmax", "attention.causal_mask"

@@ -7,7 +7,7 @@ import pytest
 from tests.exercises.bank import EXERCISES, RIGHT, STRAY
 from tests.grading.bench import SEED, remote_verdict, session_of_answers
 from ttutor.exercises.judge import judge
-from ttutor.grading.records.marks import State
+from ttutor.grading.marks import State
 
 NOT_APART = {"smoothing_by_the_package": "asks the package itself for the answer, which is not there while grading"}
 SEEN_WITHOUT_RUNNING = ("cannot_load",)

@@ -10,7 +10,7 @@ import pytest
 from tests.grading.fake import HIDDEN
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.grading.assignment import VISIBILITIES
-from ttutor.grading.records.marks import State
+from ttutor.grading.marks import State
 from ttutor.grading.reports.exports import gradescope, junit
 
 GRADESCOPE_KEYS = {"score", "output", "output_format", "visibility", "stdout_visibility", "tests", "extra_data"}

@@ -11,7 +11,7 @@ from markdown_it import MarkdownIt
 from tests.grading.fake import HIDDEN
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.grading.late import Lateness
-from ttutor.grading.records.marks import State
+from ttutor.grading.marks import State
 from ttutor.grading.reports.feedback import IN_WORDS, feedback
 from ttutor.grading.reports.page import Page, Text, as_html, as_markdown
 

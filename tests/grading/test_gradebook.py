@@ -9,8 +9,8 @@ import pytest
 
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.grading.intake.roster import Roster, Student
+from ttutor.grading.marks import State
 from ttutor.grading.records.gradebook import canvas, gradebook, lms_of, moodle, number, plain_cell
-from ttutor.grading.records.marks import State
 
 HEADER = ["student", "name", "email", "state", SOFTMAX, MASK, "total", "late_hours", "late_percent", "submitted"]
 

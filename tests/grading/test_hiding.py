@@ -14,7 +14,7 @@ from ttutor.grading.intake.roster import Roster
 from ttutor.grading.judging import grader as judging
 from ttutor.grading.judging.grader import Grader
 from ttutor.grading.judging.verdict import IN_HIDDEN
-from ttutor.grading.records.marks import State
+from ttutor.grading.marks import State
 from ttutor.grading.records.record import Record, read_record, write_record
 from ttutor.grading.reports.outputs import write_outputs
 

@@ -15,8 +15,8 @@ from tests.grading.hostile import BATCHES, DROPOUT, FORBIDDEN, HOSTILE, SOFTMAX,
 from ttutor.exercises import find
 from ttutor.exercises.judge import judge
 from ttutor.grading.judging.grader import Grader
+from ttutor.grading.marks import State, Submission
 from ttutor.grading.published import solutions
-from ttutor.grading.records.marks import State, Submission
 
 PLACES = ("/", "/tmp", "/var/tmp", "/dev/shm")
 QUICK = ("probe of dropout gives facts", "probe of batches gives verdicts", "a name in two parts", "an array as a key")

@@ -12,7 +12,7 @@ from ttutor.exercises import find
 from ttutor.exercises.judge import judge
 from ttutor.exercises.source import imports, solution_source, stub_source
 from ttutor.grading.judging.grader import Grader
-from ttutor.grading.records.marks import SourceFile, State, Submission
+from ttutor.grading.marks import SourceFile, State, Submission
 
 IDS = ("attention.softmax", "encoder.lost_stream", "encoder.layer_norm", "positions.position_table")
 TASKS = [find(one) for one in IDS]

@@ -12,7 +12,7 @@ from ttutor.exercises.source import imports, solution_source, stub_source
 from ttutor.grading.judging import definitions
 from ttutor.grading.judging.session import Limits, Session
 from ttutor.grading.judging.submitted import file_read, files_read, read_files
-from ttutor.grading.records.marks import SourceFile
+from ttutor.grading.marks import SourceFile
 from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.reader import read_file
 

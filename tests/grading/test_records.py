@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from tests.grading.made import LATE, MASK, SOFTMAX, marked, recorded
-from ttutor.grading.records.marks import SourceFile, State, Submission
+from ttutor.grading.marks import SourceFile, State, Submission
 from ttutor.grading.records.record import (
     SCHEMA,
     DamagedRecord,

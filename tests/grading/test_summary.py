@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.exercises import find
-from ttutor.grading.records.marks import SourceFile, State, Submission
+from ttutor.grading.marks import SourceFile, State, Submission
 from ttutor.grading.reports.similar import MOST_KEPT, similar_pairs, unusual_lines
 from ttutor.grading.reports.summary import misconceptions, summary
 

@@ -13,7 +13,7 @@ from typing import Any, Protocol, runtime_checkable
 import ttutor
 from ttutor.grading.assignment import Assignment, Worth
 from ttutor.grading.intake.submissions import Handed, read_work
-from ttutor.grading.records.marks import ExerciseMark, State, Submission, SubmissionMark
+from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark
 from ttutor.grading.records.record import DamagedRecord, Record, key_of, read_record, write_record, write_timing
 from ttutor.grading.reports.similar import unusual_lines
 from ttutor.grading.sandbox.choose import BUBBLEWRAP

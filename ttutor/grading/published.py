@@ -10,7 +10,7 @@ from ttutor.exercises.exercise import Answer, Exercise, Mistake
 from ttutor.exercises.source import imports, solution_source
 from ttutor.grading.assignment import Assignment, Worth
 from ttutor.grading.judging.bundles import cut
-from ttutor.grading.records.marks import SourceFile, Submission
+from ttutor.grading.marks import SourceFile, Submission
 
 __all__ = ["Wrong", "everything", "solutions", "wrong_answers"]
 

@@ -12,10 +12,10 @@ from ttutor.grading.assignment import Assignment
 from ttutor.grading.intake.roster import Roster
 from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside
 from ttutor.grading.mark_one import Marker, record_path, ungraded
+from ttutor.grading.marks import State
 from ttutor.grading.parallel import OpenGrader, grade_in_parallel, real_grader
 from ttutor.grading.records.by_hand import FILE, read_by_hand, with_marks_by_hand, write_by_hand
 from ttutor.grading.records.changes import changes, read_records
-from ttutor.grading.records.marks import State
 from ttutor.grading.records.record import Record, read_record
 from ttutor.grading.reports.outputs import write_outputs
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS

@@ -8,8 +8,8 @@ from collections.abc import Callable, Sequence
 from ttutor.exercises import exercises, find
 from ttutor.exercises.exercise import Exercise
 from ttutor.grading.judging.grader import Grader
+from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
 from ttutor.grading.published import Wrong, everything, solutions, wrong_answers
-from ttutor.grading.records.marks import SourceFile, Submission, SubmissionMark
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS
 
 __all__ = ["ATTACKS", "run_self_test"]

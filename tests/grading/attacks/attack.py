@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from textwrap import dedent
 
-from ttutor.grading.records.marks import SourceFile
+from ttutor.grading.marks import SourceFile
 
 __all__ = ["PORT", "WRONG", "Attack", "prize", "python"]
 

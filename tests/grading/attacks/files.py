@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 
 from tests.grading.attacks.attack import WRONG, Attack
-from ttutor.grading.records.marks import SourceFile
+from ttutor.grading.marks import SourceFile
 
 __all__ = ["ATTACKS"]
 

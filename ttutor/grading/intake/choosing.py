@@ -11,7 +11,7 @@ from pathlib import PurePosixPath
 from ttutor.grading.intake.archives import MOST_BYTES, MOST_ENTRIES, BadArchive, Member, members_of, read_member
 from ttutor.grading.intake.names import shown
 from ttutor.grading.intake.sources import Source
-from ttutor.grading.records.marks import SourceFile
+from ttutor.grading.marks import SourceFile
 
 __all__ = ["IGNORED", "Reading"]
 

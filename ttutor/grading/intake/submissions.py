@@ -16,7 +16,7 @@ from ttutor.grading.intake.choosing import IGNORED, Reading
 from ttutor.grading.intake.names import Ambiguous, Owner, looks_like_canvas, owner_of, safe_ids, shown
 from ttutor.grading.intake.roster import Roster, Student
 from ttutor.grading.intake.sources import EMPTY, Source, walk
-from ttutor.grading.records.marks import Submission
+from ttutor.grading.marks import Submission
 
 __all__ = ["BadSubmissions", "ClassWork", "Handed", "find_work", "is_inside", "read_work"]
 

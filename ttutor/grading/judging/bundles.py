@@ -83,6 +83,7 @@ def _functions_among_inputs(exercise: Exercise) -> tuple[tuple[str, str], ...]:
     if not any(_holds_functions(one) for case in exercise.cases for one in make_inputs(exercise, case, 0)):
         return ()
     makers = [*(case.inputs for case in exercise.cases), *(prop.broken for prop in exercise.properties)]
+    makers = [inspect.unwrap(one) for one in makers]
     named = [one.__globals__.get(name) for one in makers for code in _codes(one) for name in code.co_names]
     named += [made for value in named if isinstance(value, (tuple, list)) for row in value for made in _each(row)]
     found = [value.func if isinstance(value, partial) else value for value in named]

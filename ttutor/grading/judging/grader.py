@@ -22,7 +22,7 @@ from ttutor.grading.judging.raised import Trouble, is_from_worker, shown
 from ttutor.grading.judging.session import Limits, RemoteAnswer, Session
 from ttutor.grading.judging.submitted import FileRead, read_files
 from ttutor.grading.judging.verdict import Verdict, cannot_be_called, unseen, verdict_on
-from ttutor.grading.records.marks import ExerciseMark, State, Submission, SubmissionMark
+from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox, SandboxError
 from ttutor.grading.worker.framing import Malformed
 

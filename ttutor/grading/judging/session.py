@@ -16,7 +16,7 @@ from ttutor.exercises.running import Observed
 from ttutor.grading.judging.bundles import base
 from ttutor.grading.judging.raised import Trouble, exception_of, other_of
 from ttutor.grading.judging.submitted import FileRead, Piece, files_read, shown_name
-from ttutor.grading.records.marks import SourceFile
+from ttutor.grading.marks import SourceFile
 from ttutor.grading.sandbox.choose import Sandbox, SandboxError
 from ttutor.grading.sandbox.process import Ended, Malformed, Process, TimedOut
 from ttutor.grading.worker.framing import parse_json

@@ -6,7 +6,7 @@ from collections import Counter
 from dataclasses import dataclass, field
 from typing import Any
 
-from ttutor.grading.records.marks import SourceFile
+from ttutor.grading.marks import SourceFile
 from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.reader import READ_CAP
 

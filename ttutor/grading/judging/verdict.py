@@ -18,7 +18,7 @@ from ttutor.exercises.running import Outcome
 from ttutor.exercises.student_code import cannot_load
 from ttutor.grading.judging.raised import Trouble, other_of, place_of
 from ttutor.grading.judging.session import RemoteAnswer
-from ttutor.grading.records.marks import CaseMark, State
+from ttutor.grading.marks import CaseMark, State
 from ttutor.grading.worker.framing import Malformed
 
 __all__ = ["Verdict", "cannot_be_called", "unseen", "verdict_on"]

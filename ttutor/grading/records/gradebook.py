@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.intake.roster import Roster, Student
-from ttutor.grading.records.marks import ExerciseMark, State
+from ttutor.grading.marks import ExerciseMark, State
 from ttutor.grading.records.record import Record
 
 __all__ = ["POSSIBLE", "canvas", "gradebook", "lms_of", "moodle", "number", "plain_cell"]

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from ttutor.grading.late import Lateness
-from ttutor.grading.records.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark
+from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark
 
 __all__ = ["SCHEMA", "DamagedRecord", "Record", "key_of", "read_record", "write_record", "write_whole"]
 

@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ttutor.grading.assignment import Assignment
-from ttutor.grading.records.marks import CaseMark, ExerciseMark, State
+from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.records.record import Record
 from ttutor.grading.reports.feedback import IN_WORDS, message_for
 

@@ -8,8 +8,8 @@ from __future__ import annotations
 from collections import Counter
 
 from ttutor.grading.assignment import Assignment
+from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.records.gradebook import number
-from ttutor.grading.records.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.records.record import Record
 from ttutor.grading.reports.page import Heading, Items, Page, Table, Text, as_html, as_markdown
 

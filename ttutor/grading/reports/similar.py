@@ -12,7 +12,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from ttutor.grading.records.marks import Submission
+from ttutor.grading.marks import Submission
 
 __all__ = ["Pair", "similar_pairs", "unusual_lines"]
 

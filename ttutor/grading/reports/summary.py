@@ -7,8 +7,8 @@ from collections.abc import Sequence
 from statistics import median
 
 from ttutor.grading.assignment import Assignment
+from ttutor.grading.marks import ExerciseMark, State
 from ttutor.grading.records.gradebook import number
-from ttutor.grading.records.marks import ExerciseMark, State
 from ttutor.grading.records.record import Record
 from ttutor.grading.reports.page import Heading, Items, Page, Table, Text, as_markdown
 from ttutor.grading.reports.similar import similar_pairs
