@@ -22,15 +22,13 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads
 
 BENCHMARKS = Path(__file__).resolve().parent
-sys.path.insert(0, str(BENCHMARKS.parent / "experiments"))
 
+from experiments import _record  # noqa: E402
 from ttutor.exercises import find  # noqa: E402
 from ttutor.exercises.source import imports, solution_source, stub_source  # noqa: E402
 from ttutor.grading.published import everything  # noqa: E402
 from ttutor.grading.run import Wish, grade_class  # noqa: E402
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, TRUSTED  # noqa: E402
-
-import _record  # noqa: E402
 
 IDS = (
     "recurrence.read_words attention.softmax attention.scaled_dot_product_attention attention.causal_mask "
