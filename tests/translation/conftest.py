@@ -1,5 +1,23 @@
 """What several tests of the translator share."""
 
+import pytest
+
 from tests.training.conftest import begin
+from tests.training.tiny import tiny_recipe
+from ttutor.corpora.corpus import embedded_corpus
+from ttutor.training.run_folder import RunFolder
+from ttutor.training.trainer import Trainer
 
 __all__ = ["begin"]
+
+
+@pytest.fixture(scope="session")
+def learned(tmp_path_factory) -> Trainer:
+    """A model that knows its thirty sentences by heart: all that one so small can be sure to translate to an end."""
+    corpus = embedded_corpus(0, {"train": 30, "validation": 5, "test": 5})
+    changes = {"steps": 200, "warmup": 30, "dropout": 0.0, "d_model": 64, "n_layers": 3, "vocab_size": 600}
+    folder = RunFolder(tmp_path_factory.mktemp("learned") / "run")
+    recipe = tiny_recipe(**changes, validate_every=200, checkpoint_every=200)
+    trainer = Trainer(corpus, recipe, folder, precision="fp32")
+    trainer.run()
+    return trainer

@@ -5,13 +5,11 @@ import json
 import pytest
 import torch
 
-from tests.training.tiny import tiny_recipe
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 from ttutor.errors import CorpusError
 from ttutor.inside import capture
 from ttutor.training.batching import pad
-from ttutor.training.trainer import Trainer
 from ttutor.translation.alignment import CrossAttention, cross_attention
 from ttutor.translation.translator import Translator
 
@@ -23,11 +21,8 @@ N_LAYERS, N_HEADS = 3, 2
 
 
 @pytest.fixture(scope="module")
-def translator():
-    """A model that has learned a little: its translations have an end, and differ in length."""
-    trainer = Trainer(CORPUS, tiny_recipe(steps=120, d_model=32, n_layers=N_LAYERS, dropout=0.0), precision="fp32")
-    trainer.run(quiet=True)
-    return Translator.of(trainer)
+def translator(learned):
+    return Translator.of(learned)
 
 
 def by_hand(*rows, source=("▁the", "▁dog", "<eos>"), target=None) -> CrossAttention:

@@ -30,11 +30,10 @@ def test_it_learns_the_embedded_grammar_and_translates_what_it_never_saw(tmp_pat
     printed = ttutor(tmp_path, "train")
     share = re.search(r"combinations never seen: [\d,]+ of 2,000 \(([\d.]+) %\)", printed)[1]
     assert float(share) >= 95.0
-    assert ttutor(tmp_path, "translate", "the red cars do not sleep") == "les voitures rouges ne dorment pas\n"
-    answers = ttutor(tmp_path, "translate", "The red cars do not sleep.", "my horse loves an apple")
-    assert answers == "Les voitures rouges ne dorment pas.\nmon cheval aime une pomme\n"
-    assert ttutor(tmp_path, "translate", given="I do not listen\n\nthe eyes are blue\n") == (
-        "je n'écoute pas\n\nles yeux sont bleus\n"
+    sentences = "the red cars do not sleep\nThe red cars do not sleep.\n\nmy horse loves an apple\nI do not listen\n"
+    assert ttutor(tmp_path, "translate", given=sentences) == (
+        "les voitures rouges ne dorment pas\nLes voitures rouges ne dorment pas.\n\nmon cheval aime une pomme\n"
+        "je n'écoute pas\n"
     )
     scores = ttutor(tmp_path, "evaluate", "--beam", "1")
     assert re.search(r"exact matches\s+([\d.]+) %", scores)[1] == share

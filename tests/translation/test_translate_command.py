@@ -12,13 +12,11 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
-from tests.training.tiny import tiny_recipe
 from ttutor import cli
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.corpora.text_files import read_groups
 from ttutor.errors import CorpusError
 from ttutor.training.run_folder import RunFolder
-from ttutor.training.trainer import Trainer
 from ttutor.translation.evaluation import evaluate, sentence_chrf
 from ttutor.translation.evaluation_text import evaluation_text
 from ttutor.translation.translator import Translator
@@ -29,15 +27,10 @@ CORPUS = embedded_corpus(0, {"train": 30, "validation": 5, "test": 5})
 SENTENCES = [CORPUS.train[0][0], "", CORPUS.train[1][0], CORPUS.train[2][0]]
 
 
-@pytest.fixture(scope="module")
-def run(tmp_path_factory):
-    """The folder of a model that has learned its thirty sentences, so that its translations have words and an end."""
-    folder = RunFolder(tmp_path_factory.mktemp("translate") / "run")
-    changes = {"steps": 150, "warmup": 30, "dropout": 0.0, "d_model": 64, "vocab_size": 600, "validate_every": 150}
-    trainer = Trainer(CORPUS, tiny_recipe(**changes), folder, precision="fp32")
-    folder.create(trainer.recipe, trainer.tokenizer, trainer.facts())
-    trainer.run(quiet=True)
-    return str(folder.path)
+@pytest.fixture
+def run(learned):
+    """The folder of a model whose translations have words and an end."""
+    return str(learned.folder.path)
 
 
 @pytest.fixture

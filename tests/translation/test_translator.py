@@ -5,7 +5,7 @@ import shutil
 import pytest
 import torch
 
-from tests.training.tiny import tiny_corpus, tiny_recipe
+from tests.training.tiny import tiny_corpus
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.errors import CheckpointError, CorpusError, SearchError
@@ -13,7 +13,6 @@ from ttutor.generation import Hypothesis
 from ttutor.training import precision
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
-from ttutor.training.trainer import Trainer
 from ttutor.translation import translator as translator_module
 from ttutor.translation.translator import Translator
 
@@ -24,18 +23,9 @@ CORPUS = embedded_corpus(0, {"train": 30, "validation": 5, "test": 5})
 SENTENCES = [source for source, _ in CORPUS.train[:9]]
 
 
-@pytest.fixture(scope="module")
-def trained():
-    """A model that knows its thirty sentences by heart: all that one so small can be sure to translate to an end."""
-    changes = {"steps": 200, "warmup": 30, "dropout": 0.0, "d_model": 64, "vocab_size": 600, "validate_every": 200}
-    trainer = Trainer(CORPUS, tiny_recipe(**changes), precision="fp32")
-    trainer.run()
-    return trainer
-
-
 @pytest.fixture
-def translator(trained):
-    return Translator.of(trained)
+def translator(learned):
+    return Translator.of(learned)
 
 
 @pytest.mark.parametrize("beam_size", [1, 3])
@@ -48,10 +38,10 @@ def test_a_batch_answers_in_order_what_each_sentence_alone_answers(translator, b
     assert [answer.score for answer in together] == pytest.approx([answer.score for answer in alone], abs=1e-4)
 
 
-def test_the_greedy_score_is_the_log_probability_of_the_answer(trained, translator):
+def test_the_greedy_score_is_the_log_probability_of_the_answer(learned, translator):
     sentence = SENTENCES[0]
     answer = translator(sentence, beam_size=1)
-    pair = (trained.tokenizer.encode(sentence), trained.tokenizer.encode(answer.text))
+    pair = (learned.tokenizer.encode(sentence), learned.tokenizer.encode(answer.text))
     batch = make_batch([pair])
     with torch.no_grad():
         log_probabilities = translator.model(batch.source, batch.target_in).log_softmax(dim=-1)
@@ -89,9 +79,9 @@ def test_alternatives_are_ranked_and_different(translator):
     assert len({answer.text, *(text for text, _ in answer.alternatives)}) == 4
 
 
-def test_it_translates_with_the_averaged_weights(trained, translator):
+def test_it_translates_with_the_averaged_weights(learned, translator):
     for name, parameter in translator.model.named_parameters():
-        assert torch.equal(parameter.detach(), trained.average.tensors[name])
+        assert torch.equal(parameter.detach(), learned.average.tensors[name])
 
 
 def test_loaded_from_its_folder_it_answers_the_same(begin):

@@ -87,8 +87,10 @@ class DataSet:
                 f"{self.name} has no languages {languages!r}; expected two of its languages, source first: "
                 f"{', '.join(self.pairs)}"
             )
-        pair = languages.split("-")
-        return {split: tuple(name.format(language=one) for one in pair) for split, name in self.splits.items()}
+        source, target = languages.split("-")
+        return {
+            split: (name.format(language=source), name.format(language=target)) for split, name in self.splits.items()
+        }
 
     def files_of(self, pairs: Sequence[str] = ()) -> list[DataFile]:
         """The files that these pairs of languages need; without any, all files.

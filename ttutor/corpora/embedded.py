@@ -38,7 +38,9 @@ def pairs_of(sentence: Sentence) -> set[tuple[str, str]]:
             pairs |= {(word.english, phrase.noun.english) for word in (phrase.before, phrase.after) if word}
     if isinstance(sentence.subject, NounPhrase):
         noun = sentence.subject.noun.english
-        pairs.add((sentence.quality.english, noun) if sentence.quality else (noun, sentence.verb.english))
+        pairs.add(
+            (sentence.quality.english, noun) if sentence.quality else (noun, sentence.verb.english)  # type: ignore[union-attr]
+        )
     return pairs
 
 

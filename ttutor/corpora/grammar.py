@@ -81,7 +81,7 @@ class Sentence:
         if self.object:
             parts.append(_english_noun_phrase(self.object, negated=self.negation is not None))
         if self.place:
-            parts += [self.preposition[0], _english_noun_phrase(self.place)]
+            parts += [self.preposition[0], _english_noun_phrase(self.place)]  # type: ignore[index]
         return " ".join(parts)
 
     def french(self) -> str:
@@ -89,7 +89,7 @@ class Sentence:
         if self.object:
             predicate += " " + _french_noun_phrase(self.object, negated=self.negation is not None)
         if self.place:
-            predicate += " " + contract(self.preposition[1], _french_noun_phrase(self.place))
+            predicate += " " + contract(self.preposition[1], _french_noun_phrase(self.place))  # type: ignore[index]
         if isinstance(self.subject, NounPhrase):
             return f"{_french_noun_phrase(self.subject)} {predicate}"
         return elide("je", predicate) if self.subject.french == "je" else f"{self.subject.french} {predicate}"
@@ -116,8 +116,8 @@ def _english_verb(sentence: Sentence) -> str:
     if sentence.quality:
         return " ".join(filter(None, ["is" if third else "are", sentence.negation, sentence.quality.english]))
     if sentence.negation == "not":
-        return f"{'does' if third else 'do'} not {sentence.verb.in_english(False)}"
-    form = sentence.verb.in_english(third)
+        return f"{'does' if third else 'do'} not {sentence.verb.in_english(False)}"  # type: ignore[union-attr]
+    form = sentence.verb.in_english(third)  # type: ignore[union-attr]
     return f"never {form}" if sentence.negation == "never" else form
 
 
@@ -160,7 +160,7 @@ def _french_verb(sentence: Sentence) -> str:
     if sentence.quality:
         verb = "sont" if subject.plural else "est"
     else:
-        verb = sentence.verb.in_french(subject.person, subject.plural)
+        verb = sentence.verb.in_french(subject.person, subject.plural)  # type: ignore[union-attr]
     if sentence.negation:
         verb = elide("ne", f"{verb} {NEGATIONS[sentence.negation]}")
     if sentence.quality:

@@ -93,7 +93,8 @@ class SubwordTokenizer:
         >>> tokenizer.pieces(tokenizer.encode("é"))
         ['▁', '', 'é']
         """
-        pieces, held = [], []
+        pieces: list[str] = []
+        held: list[int] = []
         for index in token_ids:
             held.append(index)
             text = self._tokenizer.decode(held, skip_special_tokens=False)

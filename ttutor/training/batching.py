@@ -23,7 +23,7 @@ TokenPair = tuple[Sequence[int], Sequence[int]]
 class Batch:
     """Rectangles of token ids, padded on the right.
 
-    `target_in` is what the decoder sees, `target_out` the same sentence one step ahead, which it shall predict: the
+    `target_in` is what the decoder sees, `target_out` the same sentence one step ahead, which it must predict: the
     shift that makes every position's loss computable in one pass (teacher forcing).
     """
 
@@ -109,7 +109,9 @@ class BucketedBatches:
         """Shuffle, sort by length (equal lengths stay shuffled), cut where the budget is full, shuffle the batches."""
         shuffled = random.permutation(len(self.pairs))
         target, source = self._lengths[shuffled, 0], self._lengths[shuffled, 1]
-        batches, current, widest = [], [], 0
+        batches: list[list[int]] = []
+        current: list[int] = []
+        widest = 0
         for index in shuffled[np.lexsort((source, target))].tolist():
             widest = max(widest, int(self._lengths[index].max()))
             if (len(current) + 1) * widest > self.max_tokens:

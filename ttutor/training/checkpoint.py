@@ -9,6 +9,7 @@ unpickled.
 import hashlib
 import json
 import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -103,7 +104,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         raise CheckpointError(f"{path / TENSORS} is no safetensors file ({error})") from None
 
 
-def copy_into(parameters: dict[str, Tensor], stored: dict[str, Tensor], what: str) -> None:
+def copy_into(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], what: str) -> None:
     """Copy stored tensors into a model's, by name.
 
     Raises:

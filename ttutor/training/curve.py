@@ -25,7 +25,7 @@ NO_DATES = {".svg": {"Date": None}, ".pdf": {"CreationDate": None}, ".png": {}}
 """The kinds of picture, and what keeps the same metrics from giving other bytes tomorrow."""
 
 FEW = 30
-"""Up to so many validations are marked by a dot each, so that even one is seen."""
+"""Up to this many validations get a dot each, so that even one is seen."""
 
 
 def write_curve(folders: Sequence[RunFolder], output: Path) -> None:
@@ -112,7 +112,7 @@ def draw(runs: Mapping[str, Sequence[Mapping]]) -> "Figure":
 
 def _draw_run(losses: "Axes", rate: "Axes", head: str, records: Sequence[Mapping], colour: str) -> None:
     steps, validation = column(records, "step"), column(records, "validation_loss")
-    look = {"color": colour, "marker": "o" if len(records) <= FEW else "", "markersize": 3}
+    look: dict[str, Any] = {"color": colour, "marker": "o" if len(records) <= FEW else "", "markersize": 3}
     losses.plot(steps, column(records, "training_loss"), linestyle=":", label=f"{head}training", **look)
     losses.plot(steps, validation, linestyle="-", label=f"{head}validation{_lowest(steps, validation)}", **look)
     rate.plot(steps, column(records, "learning_rate"), linestyle="-", **look)
@@ -124,7 +124,7 @@ def column(records: Sequence[Mapping], name: str) -> list[float]:
     >>> column([{"loss": 2}, {"loss": "low"}, {}, {"loss": float("inf")}], "loss")
     [2.0, nan, nan, nan]
     """
-    values = [record.get(name) for record in records]
+    values: list[Any] = [record.get(name) for record in records]
     return [float(value) if _is_finite(value) else math.nan for value in values]
 
 

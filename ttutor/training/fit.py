@@ -23,7 +23,7 @@ def fit(
     Args:
         model: what is trained, in place. It is left in evaluation mode.
         batches: where batches come from; begun again when it runs out, so a list of batches will do.
-        loss: maps the model and a batch to the number that shall become small.
+        loss: maps the model and a batch to the loss, one number.
         steps: how many batches are used.
         learning_rate: a number, or a function from the step (1, 2, 3, ...) to a number.
         clip_norm: the gradient is scaled down to this norm where it is longer; None leaves it alone.

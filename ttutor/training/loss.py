@@ -91,7 +91,7 @@ def chunked_linear_cross_entropy(
     Args:
         hidden: states of real target positions only.
         output_weight: the projection to the vocabulary; logits are hidden times its transpose, without a bias.
-        targets: the token that each position shall predict.
+        targets: the token that each position must predict.
         smoothing: the mass spread over all tokens.
         chunk: positions projected at one time; changes speed and memory, and the result only by rounding.
 

@@ -86,7 +86,7 @@ class Muon(torch.optim.Optimizer):
                     )
 
     @torch.no_grad()
-    def step(self) -> None:
+    def step(self) -> None:  # type: ignore[override]
         """Change every matrix that has a gradient."""
         for group in self.param_groups:
             for matrices in self._by_shape(group["params"]).values():
@@ -101,12 +101,13 @@ class Muon(torch.optim.Optimizer):
         return shapes
 
     def _step_together(self, matrices: list[nn.Parameter], lr: float, weight_decay: float, momentum: float) -> None:
-        gradients = [matrix.grad for matrix in matrices]
+        gradients = [matrix.grad for matrix in matrices if matrix.grad is not None]
         averages = [self._average_of(matrix) for matrix in matrices]
         torch._foreach_lerp_(averages, gradients, 1 - momentum)
         steps = newton_schulz(torch.stack(torch._foreach_lerp(gradients, averages, momentum)))
-        torch._foreach_mul_(matrices, 1 - lr * weight_decay)
-        torch._foreach_add_(matrices, list(steps), alpha=-lr * 0.2 * max(matrices[0].shape) ** 0.5)
+        torch._foreach_mul_(matrices, 1 - lr * weight_decay)  # type: ignore[arg-type]
+        far = -lr * 0.2 * max(matrices[0].shape) ** 0.5
+        torch._foreach_add_(matrices, list(steps), alpha=far)  # type: ignore[arg-type]
 
     def _average_of(self, matrix: nn.Parameter) -> Tensor:
         state = self.state[matrix]

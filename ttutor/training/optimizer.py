@@ -39,7 +39,7 @@ class Optimizers:
         n_places = len(places.generators)
         shares = [share for share in (matrices[place::n_places] for place in range(n_places)) if share]
         self.parts: list[torch.optim.Optimizer] = [adamw, *(Muon(share, weight_decay=weight_decay) for share in shares)]
-        self._names = {parameter: name for name, parameter in model.named_parameters()}
+        self._names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
         self._places = places
 
     def step(self, learning_rate: float) -> None:

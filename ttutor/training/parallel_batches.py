@@ -15,7 +15,8 @@ import torch
 from ttutor.training.dropout import drawing_from
 
 CPU = torch.device("cpu")
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 
 class ParallelBatches:
@@ -76,7 +77,7 @@ class ParallelBatches:
         """Where a place's dropout draws from, during one call of `map`."""
         if not self._in_turn:
             return self.generators[place]
-        seed = torch.randint(2**63 - 1, (), generator=self.generators[place]).item()
+        seed = int(torch.randint(2**63 - 1, (), generator=self.generators[place]))
         return torch.Generator(self._device).manual_seed(seed)
 
     def states(self) -> list[torch.Tensor]:

@@ -8,7 +8,7 @@ from ttutor.device import choose_device, half_precision
 from ttutor.errors import RecipeError
 
 PRECISIONS = ("fp32", "bf16")
-"""What a training can run in, once "auto" is decided."""
+"""The precisions of a training, once "auto" is decided."""
 
 CPU = torch.device("cpu")
 

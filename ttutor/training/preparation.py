@@ -27,7 +27,7 @@ def token_pairs(
     """
     sources = tokenizer.encode_all([source for source, _ in pairs])
     targets = tokenizer.encode_all([target for _, target in pairs])
-    encoded = list(zip(sources, targets, strict=True))
+    encoded: list[TokenPair] = list(zip(sources, targets, strict=True))
     kept = [pair for pair in encoded if max(map(len, pair)) <= max_tokens]
     if not kept:
         raise CorpusError(

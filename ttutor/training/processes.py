@@ -30,7 +30,8 @@ from torch import Tensor
 
 from ttutor.errors import ProcessLost, TrainingError, TranslationError
 
-Item, Result = TypeVar("Item"), TypeVar("Result")
+Item = TypeVar("Item")
+Result = TypeVar("Result")
 
 LAUNCHED = ("RANK", "WORLD_SIZE", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT")
 """What torchrun tells each process that it starts, in its environment."""
@@ -166,7 +167,7 @@ class Processes:
             error = raised
         complaints = self.merged_rows(torch.tensor([digest(str(error)) if error else 0]), self.count).tolist()
         if self.count == 1 or not any(complaints):
-            return result
+            return result  # type: ignore[return-value]
         if error is None:
             raise TrainingError("another process could not go on, and says why")
         if complaints.index(complaints[self.rank]) < self.rank:

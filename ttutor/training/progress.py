@@ -1,6 +1,5 @@
-"""What a person sees of a training, and how they stop it."""
+"""The progress bar of a training, and how Ctrl-C stops it."""
 
-import io
 import os
 import signal
 import sys
@@ -9,6 +8,7 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from typing import TextIO
 
 from tqdm import tqdm
 
@@ -88,7 +88,7 @@ class ProgressBar:
         self._bar.close()
 
 
-def columns_of(terminal: io.TextIOBase) -> int:
+def columns_of(terminal: TextIO) -> int:
     """How wide a terminal is; as wide as most where it does not tell."""
     try:
         return os.get_terminal_size(terminal.fileno()).columns or USUAL_COLUMNS

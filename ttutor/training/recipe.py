@@ -7,7 +7,7 @@ import tomllib
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from types import UnionType
-from typing import get_args
+from typing import Any, get_args
 
 from ttutor.corpora.tokenizer import SMALLEST_VOCABULARY
 from ttutor.errors import RecipeError
@@ -196,9 +196,9 @@ class TrainingRecipe:
         unknown = sorted(set(values) - {one.name for one in fields(cls)})
         if unknown:
             raise RecipeError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")
-        kinds = {one.name: one.type for one in fields(cls)}
-        given = {name: _of_kind(name, value, kinds[name]) for name, value in values.items()}
-        return cls(**({"name": path.stem} | given))
+        kinds: dict[str, Any] = {one.name: one.type for one in fields(cls)}
+        given: dict[str, Any] = {name: _of_kind(name, value, kinds[name]) for name, value in values.items()}
+        return cls(**{"name": path.stem, **given})
 
 
 def _is_text(value: object) -> bool:

@@ -8,6 +8,7 @@ import math
 import operator
 import time
 from collections.abc import Callable, Mapping
+from typing import Any
 
 import torch
 from torch import Tensor, nn
@@ -61,7 +62,8 @@ class Trainer:
         device: torch.device | str = "cpu",
         processes: Processes | None = None,
     ):
-        self.corpus, self.recipe, self.folder = corpus, recipe, folder
+        self.corpus, self.recipe = corpus, recipe
+        self.folder: Any = folder  # a RunFolder, or None; those who use it know that there is one
         self.device, self.processes = torch.device(device), processes or Processes()
         self.writes = folder is not None and self.processes.is_first
         self.precision = precision or resolve_precision(recipe.precision, self.device)
@@ -75,8 +77,8 @@ class Trainer:
 
         with torch.random.fork_rng(devices=[]):
             torch.manual_seed(recipe.seed)
-            self.model = with_fast_dropout(Transformer(model_config(recipe, self.tokenizer.vocab_size)))
-        self.model.to(self.device)
+            self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size))
+        with_fast_dropout(self.model).to(self.device)
         here = self.processes.mine(range(recipe.batches_per_step))
         if not here:
             raise RecipeError(
@@ -145,7 +147,7 @@ class Trainer:
 
     def _check_processes(self) -> None:
         """Make sure, before the first step, that all processes are about to do the same."""
-        facts = {
+        facts: dict[str, str | int] = {
             "the text": self.corpus.fingerprint(),
             "the recipe": self.recipe.to_toml(),
             "the vocabulary": self.tokenizer.to_json(),
@@ -183,7 +185,8 @@ class Trainer:
 
     def next_batches(self) -> list[Batch]:
         """The batches of the next step, on into the next epoch where one ends; moves the position along."""
-        position, taken = self.position, []
+        position = self.position
+        taken: list[Batch] = []
         while len(taken) < self.recipe.batches_per_step:
             if position.batch == self.batches.per_epoch(position.epoch):
                 position.epoch, position.batch = position.epoch + 1, 0
@@ -192,7 +195,7 @@ class Trainer:
         return taken
 
     def is_overfitting(self) -> bool:
-        """Whether so many validations as the recipe's `patience` have passed without a better one."""
+        """Whether the recipe's `patience` has run out: that many validations without a better one."""
         patience = self.recipe.patience * self.recipe.validate_every
         return 0 < patience <= self.position.step - self.position.best_step
 
@@ -201,7 +204,8 @@ class Trainer:
         recipe, position = self.recipe, self.position
         if recipe.minutes is not None:
             return min(1.0, position.seconds / 60 / recipe.minutes)
-        total = recipe.steps or math.ceil(recipe.epochs * self.batches.per_epoch() / recipe.batches_per_step)
+        epochs = recipe.epochs or 0.0  # exactly one of the three is given
+        total = recipe.steps or math.ceil(epochs * self.batches.per_epoch() / recipe.batches_per_step)
         return min(1.0, position.step / total)
 
     def training_step(self, batches: list[Batch]) -> float:

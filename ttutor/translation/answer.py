@@ -31,7 +31,7 @@ class Translation:
         return bool(self.cut)
 
     def as_dict(self, n_alternatives: int | None = None) -> dict:
-        """For JSON: everything, with up to so many alternatives (all when left out)."""
+        """For JSON: everything, with at most this many alternatives (all when left out)."""
         return {
             "source": self.source,
             "translation": self.text,

@@ -10,6 +10,7 @@ German).
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
+from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
@@ -75,7 +76,7 @@ def evaluate(
     1.0
     """
     _check_lengths(translations, references)
-    metrics = {"bleu": BLEU(), "bleu_lower_cased": BLEU(lowercase=True), "chrf": CHRF()}
+    metrics: dict[str, Any] = {"bleu": BLEU(), "bleu_lower_cased": BLEU(lowercase=True), "chrf": CHRF()}
     scores = {name: metric.corpus_score(list(translations), [list(references)]) for name, metric in metrics.items()}
     metrics["bleu_as_words"] = BLEU(tokenize="none", force=True)  # force: our text is cut into words on purpose
     cut = [[moses_tokenize(text, language) for text in side] for side in (translations, references)]
@@ -86,7 +87,7 @@ def evaluate(
         exact_match=exact_match(translations, references),
         n_cut=n_cut,
         **{name: score.score for name, score in scores.items()},
-        **{f"{name}_signature": str(metric.get_signature()) for name, metric in metrics.items()},
+        **{f"{name}_signature": str(metric.get_signature()) for name, metric in metrics.items()},  # type: ignore[arg-type]
     )
 
 

@@ -38,7 +38,7 @@ def evaluation_text(
         raise CorpusError(
             "--source and --reference belong together: give both, or neither for the run's own test split"
         )
-    if source is not None:
+    if source is not None and reference is not None:
         return EvaluationText(read_aligned(source, reference), language_of(reference))
     run = RunFolder(folder)
     facts, recipe = run.facts(), run.recipe()

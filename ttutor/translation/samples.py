@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from ttutor.training.trainer import Trainer
 
 AT_FIRST = 3
-"""So many sentences are shown unless the user asks for another number."""
+"""How many sentences are shown unless the user asks for another number."""
 
 
 class Samples:
@@ -65,7 +65,7 @@ def _short_enough(trainer: "Trainer") -> list[Pair]:
 
 
 def spread_by_length(pairs: list[Pair], count: int) -> list[Pair]:
-    """So many pairs, from short sources to long ones; always the same of the same pairs.
+    """This many pairs, from short sources to long ones; always the same of the same pairs.
 
     >>> spread_by_length([("a b c", "3"), ("a", "1"), ("a b c d", "4"), ("a b", "2")], count=2)
     [('a b', '2'), ('a b c d', '4')]

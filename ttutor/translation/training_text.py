@@ -72,9 +72,11 @@ def read_corpus(files: Mapping[str, str | None], seed: int) -> Corpus:
         if (files.get(one) is None) != (files.get(other) is None):
             options = [f"--{name.replace('_', '-')}" for name in (one, other)]
             raise CorpusError(f"{options[0]} and {options[1]} belong together: give both or neither")
-    if not files.get("source"):
-        if files.get("validation_source"):
-            raise CorpusError("validation files without training files: give --source and --target too")
-        return embedded_corpus()
-    validation = (files["validation_source"], files["validation_target"]) if files.get("validation_source") else None
-    return file_corpus(files["source"], files["target"], validation=validation, seed=seed)
+    source, target = files.get("source"), files.get("target")
+    held_out_source, held_out_target = files.get("validation_source"), files.get("validation_target")
+    validation = (held_out_source, held_out_target) if held_out_source and held_out_target else None
+    if source and target:
+        return file_corpus(source, target, validation=validation, seed=seed)
+    if validation:
+        raise CorpusError("validation files without training files: give --source and --target too")
+    return embedded_corpus()

@@ -8,6 +8,7 @@ answer.text, answer.score, answer.attention.links()
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import torch
 
@@ -107,7 +108,7 @@ class Translator:
 
         Args:
             sentences: source sentences, one each.
-            beam_size: how many beginnings the search keeps; 1 is greedy search.
+            beam_size: how many partial translations the search keeps; 1 is greedy search.
             length_penalty: the exponent of Wu et al. (2016), equation 14, from 0 (favours short translations) to 10.
             precision: the number format of the search's matrix products: "fp32", "bf16", which is faster where the
                 processor multiplies it natively and now and then chooses another word, or "auto", which is bf16 there.
@@ -192,7 +193,11 @@ class Translator:
 
     def _search(self, batch: list[list[int]], beam_size: int, length_penalty: float) -> list[list[Hypothesis]]:
         source = pad([self._ended(ids) for ids in batch]).to(self.device)
-        limits = {"bos_id": BOS_ID, "eos_id": EOS_ID, "max_new_tokens": 2 * source.shape[1] + SPARE_TOKENS}
+        limits: dict[str, Any] = {
+            "bos_id": BOS_ID,
+            "eos_id": EOS_ID,
+            "max_new_tokens": 2 * source.shape[1] + SPARE_TOKENS,
+        }
         try:
             if beam_size == 1:
                 return [[hypothesis] for hypothesis in greedy_search(self.model, source, **limits)]

@@ -2,7 +2,7 @@
 
 import shutil
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -47,7 +47,7 @@ def evaluate(
         text = evaluation_text(folder, source, reference, data_dir)
         translator = load_translator(folder)
         sentences, references = [one for one, _ in text.pairs], [other for _, other in text.pairs]
-        options = {"beam_size": beam, "length_penalty": length_penalty, "precision": precision}
+        options: dict[str, Any] = {"beam_size": beam, "length_penalty": length_penalty, "precision": precision}
         answers = translator.translate(sentences, **options)
         translations = [answer.text for answer in answers]
         if output is not None:

@@ -32,7 +32,7 @@ def train(
     device: Annotated[
         str, typer.Option(help="auto (an NVIDIA GPU where there is one), cpu, cuda, or one GPU as cuda:1.")
     ] = "auto",
-    samples: Annotated[int, typer.Option(help="Show so many validation sentences as it learns.", min=0)] = 3,
+    samples: Annotated[int, typer.Option(help="Show this many validation sentences as it learns.", min=0)] = 3,
     quiet: Annotated[bool, typer.Option("--quiet", help="Print nothing but errors.")] = False,
 ) -> None:
     """Train a translator; without options on the embedded English-French grammar, in about a minute.

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import nullcontext
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -56,7 +56,7 @@ def translate(
         hand_out = print_at_once if output is None else lines.extend
         n_before = 0
         for group in groups:
-            options = {"beam_size": beam, "length_penalty": length_penalty, "precision": precision}
+            options: dict[str, Any] = {"beam_size": beam, "length_penalty": length_penalty, "precision": precision}
             answers = translator.translate(group, attention=alignment, **options)
             for number, answer in enumerate(answers, start=n_before + 1):
                 warn_if_cut(number, answer)
@@ -115,4 +115,4 @@ def lines_of(input_file: Path | None) -> Iterator[list[str]]:
         say("One sentence a line; end with Ctrl-D.", error=True)
     name = "the input" if input_file is None else str(input_file)
     with nullcontext(sys.stdin.buffer) if input_file is None else open_text(input_file) as stream:
-        yield from read_groups(stream, name)
+        yield from read_groups(stream, name)  # type: ignore[arg-type]
