@@ -47,7 +47,7 @@ def test_two_processes_end_bit_identical_to_one_with_two_places(optimizer):
     assert one == other == trained_alone(**changes)
 
 
-@pytest.mark.parametrize(("count", "batches_per_step"), [(2, 3), (3, 4)])
+@pytest.mark.parametrize(("count", "batches_per_step"), [(2, 3), pytest.param(3, 4, marks=pytest.mark.soak)])
 def test_the_curve_does_not_depend_on_the_number_of_processes(count, batches_per_step):
     """With several batches in a process, and not as many in each; sums of more than two numbers round differently."""
     changes = {"dropout": 0.0, "batches_per_step": batches_per_step, "validate_every": 1}
@@ -162,9 +162,9 @@ def fail_together(processes: Processes, failing: list[int]):
 
 
 def test_a_complaint_of_some_processes_ends_all_and_is_raised_once():
-    assert in_processes(3, fail_together, []) == [0, 1, 2]
-    everywhere = in_processes(3, fail_together, [0, 1, 2])
-    assert [type(error) for error in everywhere] == [CorpusError, TrainingError, TrainingError]
+    assert in_processes(2, fail_together, []) == [0, 1]
+    everywhere = in_processes(2, fail_together, [0, 1])
+    assert [type(error) for error in everywhere] == [CorpusError, TrainingError]
     assert str(everywhere[0]) == "there is no such file"
     at_one = in_processes(3, fail_together, [1])
     assert [type(error) for error in at_one] == [TrainingError, CorpusError, TrainingError]
@@ -193,7 +193,7 @@ def resume(processes: Processes, folder: Path) -> dict:
     return numbers(trainer)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [signal.SIGTERM, pytest.param(signal.SIGINT, marks=pytest.mark.soak)])
 def test_a_request_to_one_process_stops_all_after_the_same_step_and_one_alone_goes_on(tmp_path, number):
     outcomes = in_processes(2, train_until, tmp_path / "run", 5, number)
     assert [type(outcome) for outcome in outcomes] == [Stopped, Stopped]
@@ -266,8 +266,25 @@ def wait_for_a_checkpoint(launched: subprocess.Popen, checkpoints: Path, after: 
         time.sleep(0.01)
 
 
+def kill_one_of_two(folder: Path, stopped: int, again: str) -> None:
+    """Go on in two processes, and kill one of them after the next checkpoint."""
+    checkpoints = folder / "run" / "checkpoints"
+    launched = launch(folder, "--resume", "--out", "run")
+    wait_for_a_checkpoint(launched, checkpoints, after=stopped)
+    workers = Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
+    os.kill(int(workers[-1]), signal.SIGKILL)
+    _, errors = launched.communicate(timeout=120)
+    assert launched.returncode != 0
+    assert "lost the others: one of them has ended" in errors
+    assert again.lower() in errors.lower()
+    last, messages = load_checkpoint(checkpoints)
+    assert last.step > stopped
+    assert messages == []
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes that torchrun started in /proc")
-def test_torchrun_interrupted_then_killed_then_finished_by_one_process(tmp_path, monkeypatch, as_readers_run_it):
+@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_torchrun_interrupted_then_finished_by_one_process(tmp_path, monkeypatch, as_readers_run_it, killed):
     (tmp_path / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
     (tmp_path / "a.fr").write_text("".join(f"Phrase numero {number}.\n" for number in range(60)))
     (tmp_path / "tiny.toml").write_text(RECIPE)
@@ -285,17 +302,8 @@ def test_torchrun_interrupted_then_killed_then_finished_by_one_process(tmp_path,
     assert messages == []
     assert errors.count(f"Stopped and saved after step {stopped.step:,}. {again}") == 1
 
-    launched = launch(tmp_path, "--resume", "--out", "run")
-    wait_for_a_checkpoint(launched, checkpoints, after=stopped.step)
-    workers = Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
-    os.kill(int(workers[-1]), signal.SIGKILL)
-    out, errors = launched.communicate(timeout=120)
-    assert launched.returncode != 0
-    assert "lost the others: one of them has ended" in errors
-    assert again.lower() in errors.lower()
-    killed, messages = load_checkpoint(checkpoints)
-    assert killed.step > stopped.step
-    assert messages == []
+    if killed:
+        kill_one_of_two(tmp_path, stopped.step, again)
 
     monkeypatch.chdir(tmp_path)
     app = cli.build_app()

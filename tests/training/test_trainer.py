@@ -84,7 +84,7 @@ def test_the_callers_random_numbers_are_left_alone():
     assert torch.equal(torch.rand(3), expected)
 
 
-@pytest.mark.parametrize(("at", "optimizer"), [(1, "adamw"), (4, "muon"), (6, "adamw"), (13, "muon")])
+@pytest.mark.parametrize(("at", "optimizer"), [(4, "muon"), (13, "adamw")])
 def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(begin, at, optimizer):
     whole = begin("whole", optimizer=optimizer)
     whole.run()
@@ -394,7 +394,7 @@ def test_a_trainer_does_not_write_over_a_run_that_it_did_not_resume(begin):
     assert reopened(trainer).resume() == []
 
 
-@pytest.mark.parametrize("content", [None, b"", b"\xff\xfe\n", b'{"step": 5, "loss"\n[1]\n{"step": null}\n5\n'])
+@pytest.mark.parametrize("content", [None, b'\xff\xfe\n{"step": 5, "loss"\n[1]\n{"step": null}\n5\n'])
 def test_lost_or_damaged_metrics_do_not_keep_a_run_from_going_on(begin, content):
     trainer = begin()
     trainer.run()
@@ -458,7 +458,7 @@ def kill_repeatedly(begin, seed: int, kills: int) -> tuple[Trainer, Trainer]:
 
 @pytest.mark.skipif(os.name != "posix", reason="kills a process the POSIX way")
 def test_killed_and_resumed_ends_bit_identical(begin):
-    ended, whole = kill_repeatedly(begin, seed=0, kills=2)
+    ended, whole = kill_repeatedly(begin, seed=0, kills=1)
     assert ended.position.step == whole.position.step == 60
     assert_bit_identical(ended, whole)
 
