@@ -3,8 +3,11 @@
 import dataclasses
 import math
 from collections.abc import Iterable
+from typing import Any, TypeVar
 
 __all__ = ["Config"]
+
+Changed = TypeVar("Changed", bound="Config")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -34,7 +37,7 @@ class Config:
         """What is wrong with these values, a sentence each."""
         return ()
 
-    def replace(self, **changes: object) -> "Config":
+    def replace(self: Changed, **changes: Any) -> Changed:
         """The same config with some values changed."""
         return dataclasses.replace(self, **changes)
 

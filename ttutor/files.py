@@ -82,7 +82,7 @@ def remove_leftovers(folder: Path) -> None:
 
 def cannot_write(path: Path, error: OSError) -> str:
     """What to tell a person whose disk said no."""
-    return f"cannot write {path}: {error.strerror or error}; {ADVICE.get(error.errno, 'choose another folder')}"
+    return f"cannot write {path}: {error.strerror or error}; {ADVICE.get(error.errno or 0, 'choose another folder')}"
 
 
 def _write_through(path: Path, data: bytes) -> None:

@@ -55,6 +55,8 @@ class AlibiPositions(nn.Module):
                 [-1.0000, -0.5000,  0.0000]])
     """
 
+    slopes: Tensor
+
     def __init__(self, n_heads: int) -> None:
         super().__init__()
         self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)

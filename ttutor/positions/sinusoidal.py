@@ -83,6 +83,8 @@ class SinusoidalPositions(nn.Module):
         torch.Size([1, 3, 8])
     """
 
+    encoding: Tensor
+
     def __init__(self, d_model: int, max_len: int) -> None:
         super().__init__()
         self.max_len = max_len

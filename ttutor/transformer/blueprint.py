@@ -7,6 +7,7 @@ looked up but never multiplied with a matrix, such as embedding tables.
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from ttutor.configs import Config
 from ttutor.layers import ACTIVATIONS
@@ -74,7 +75,7 @@ class Stack(Config):
     n_distinct_layers: int | None = None
 
     @classmethod
-    def of(cls, config: Config, name: str, **choices: object) -> "Stack":
+    def of(cls, config: Any, name: str, **choices: Any) -> "Stack":
         """Layers of the sizes and the dropout that a model's config tells; the choices are the other arguments."""
         sizes = {size: getattr(config, size) for size in ("n_layers", "d_model", "n_heads", "d_ff")}
         n_kv_heads = getattr(config, "n_kv_heads", None) or config.n_heads
@@ -120,7 +121,7 @@ class Projection(Config):
     acts_on: str = "every token"
 
     @classmethod
-    def to_logits(cls, config: Config, *, bias: bool = False) -> "Projection":
+    def to_logits(cls, config: Any, *, bias: bool = False) -> "Projection":
         """The output projection of a model whose config says whether it is tied to the embeddings."""
         sizes = {"d_in": config.d_model, "d_out": config.vocab_size}
         return cls(part="output projection", **sizes, bias=bias, is_tied=config.tie_embeddings)

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from ttutor.configs import Config
 from ttutor.layers import ACTIVATIONS
@@ -70,12 +71,12 @@ class TransformerConfig(Config):
             yield f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})"
 
     @classmethod
-    def base(cls, vocab_size: int = 37_000, **changes: object) -> "TransformerConfig":
+    def base(cls, vocab_size: int = 37_000, **changes: Any) -> "TransformerConfig":
         """The base model of Vaswani et al. (2017), table 3; 37,000 tokens as in section 5.1."""
         return cls(**{"vocab_size": vocab_size, **changes})
 
     @classmethod
-    def tiny(cls, vocab_size: int = 10_000, **changes: object) -> "TransformerConfig":
+    def tiny(cls, vocab_size: int = 10_000, **changes: Any) -> "TransformerConfig":
         """The Transformer-Tiny that Wu et al. (2021) train on Multi30k: 4+4 layers, about 2.6 million parameters.
 
         Differs from the paper: the norm stands before each sublayer and dropout is 0.2, as in our trainer's recipe.

@@ -6,6 +6,8 @@ softmax, activations, biases, residual sums and lookups are left out: they cost 
 matrix costs two for each value and row.
 """
 
+from typing import Any
+
 import torch
 
 __all__ = [
@@ -152,7 +154,7 @@ def crossover_length(
         >>> crossover_length(d_model=12_288, n_heads=96, d_head=128, d_ff=4 * 12_288)  # GPT-3
         73728.0
     """
-    heads = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head, "n_kv_heads": n_kv_heads}
+    heads: dict[str, Any] = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head, "n_kv_heads": n_kv_heads}
     per_token = attention_projection_flops(1, 1, **heads) + feed_forward_flops(
         1, d_model=d_model, d_ff=d_ff, gated=gated
     )

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 from functools import partial
+from typing import Any
 
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
@@ -43,7 +44,7 @@ class Transformer(nn.Module):
         super().__init__()
         self.config = config
         sizes = (config.d_model, config.n_heads, config.d_ff, config.n_layers)
-        layer = {"dropout": config.dropout, "activation": config.activation, "attend": attend}
+        layer: dict[str, Any] = {"dropout": config.dropout, "activation": config.activation, "attend": attend}
         token = TokenEmbedding(config.vocab_size, config.d_model)
         position = POSITIONS[config.positions]
         self.source_embeddings = Embeddings(token, position(config.d_model, config.max_len), config.dropout)

@@ -47,7 +47,7 @@ def stack_flops(stack: Stack, n_tokens: int, n_memory: int = 0) -> dict[str, int
         >>> stack_flops(Stack(name="s", **sizes), 48)  # at 6 d_model tokens, half of all is scores and blend
         {'attention projections': 24576, 'scores and blend': 73728, 'feed-forward': 49152}
     """
-    flops = Counter()
+    flops: Counter[str] = Counter()
     for n_keys in (n_tokens, n_memory) if stack.cross_attention else (n_tokens,):
         flops["attention projections"] += costs.attention_projection_flops(
             n_tokens,

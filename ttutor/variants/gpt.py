@@ -7,6 +7,7 @@ cross-attention are taken away: embeddings, layers of causal self-attention and 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from jaxtyping import Bool, Float, Int
@@ -70,27 +71,27 @@ class GPTConfig(Config):
         yield from self.require_bool("tie_embeddings")
 
     @classmethod
-    def gpt2(cls, **changes: object) -> "GPTConfig":
+    def gpt2(cls, **changes: Any) -> "GPTConfig":
         """GPT-2 small, 124 M parameters: Radford et al. (2019), table 2, first row (counted there as 117 M)."""
         return cls(**changes)
 
     @classmethod
-    def gpt2_medium(cls, **changes: object) -> "GPTConfig":
+    def gpt2_medium(cls, **changes: Any) -> "GPTConfig":
         """GPT-2 medium, 355 M parameters: Radford et al. (2019), table 2, second row (counted there as 345 M)."""
         return cls(**{"d_model": 1024, "n_heads": 16, "n_layers": 24, "d_ff": 4096, **changes})
 
     @classmethod
-    def gpt2_large(cls, **changes: object) -> "GPTConfig":
+    def gpt2_large(cls, **changes: Any) -> "GPTConfig":
         """GPT-2 large, 774 M parameters: Radford et al. (2019), table 2, third row (counted there as 762 M)."""
         return cls(**{"d_model": 1280, "n_heads": 20, "n_layers": 36, "d_ff": 5120, **changes})
 
     @classmethod
-    def gpt2_xl(cls, **changes: object) -> "GPTConfig":
+    def gpt2_xl(cls, **changes: Any) -> "GPTConfig":
         """GPT-2 XL, 1,558 M parameters: Radford et al. (2019), table 2, last row (counted there as 1542 M)."""
         return cls(**{"d_model": 1600, "n_heads": 25, "n_layers": 48, "d_ff": 6400, **changes})
 
     @classmethod
-    def gpt3(cls, **changes: object) -> "GPTConfig":
+    def gpt3(cls, **changes: Any) -> "GPTConfig":
         """GPT-3, 175 B parameters: Brown et al. (2020), table 2.1, last row.
 
         Differs from the paper: every second layer there attends to a sparse pattern, which changes no parameter.

@@ -8,6 +8,7 @@ import copy
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 import torch
 from einops import rearrange, repeat
@@ -74,22 +75,22 @@ class ViTConfig(Config):
         return (self.image_size // self.patch_size) ** 2
 
     @classmethod
-    def tiny(cls, **changes: object) -> "ViTConfig":
+    def tiny(cls, **changes: Any) -> "ViTConfig":
         """DeiT-Ti, 5 M parameters: Touvron et al. (2021), table 1, first row."""
         return cls(**{"d_model": 192, "n_heads": 3, "d_ff": 768, **changes})
 
     @classmethod
-    def small(cls, **changes: object) -> "ViTConfig":
+    def small(cls, **changes: Any) -> "ViTConfig":
         """DeiT-S, 22 M parameters: Touvron et al. (2021), table 1, second row."""
         return cls(**{"d_model": 384, "n_heads": 6, "d_ff": 1536, **changes})
 
     @classmethod
-    def base(cls, **changes: object) -> "ViTConfig":
+    def base(cls, **changes: Any) -> "ViTConfig":
         """ViT-B/16, 86 M parameters: Dosovitskiy et al. (2021), table 1, first row."""
         return cls(**changes)
 
     @classmethod
-    def large(cls, **changes: object) -> "ViTConfig":
+    def large(cls, **changes: Any) -> "ViTConfig":
         """ViT-L/16, 307 M parameters: Dosovitskiy et al. (2021), table 1, second row."""
         return cls(**{"d_model": 1024, "n_heads": 16, "n_layers": 24, "d_ff": 4096, **changes})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from ttutor.configs import Config
 from ttutor.layers import ACTIVATIONS
@@ -52,12 +53,12 @@ class BERTConfig(Config):
         yield from self.require_one_of("activation", ACTIVATIONS)
 
     @classmethod
-    def base(cls, **changes: object) -> "BERTConfig":
+    def base(cls, **changes: Any) -> "BERTConfig":
         """BERT-base, 110 M parameters: Devlin et al. (2019), section 3."""
         return cls(**changes)
 
     @classmethod
-    def large(cls, **changes: object) -> "BERTConfig":
+    def large(cls, **changes: Any) -> "BERTConfig":
         """BERT-large, 340 M parameters: Devlin et al. (2019), section 3."""
         return cls(**{"d_model": 1024, "n_heads": 16, "n_layers": 24, "d_ff": 4096, **changes})
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import Any
 
 from ttutor.configs import Config
 from ttutor.positions import RotaryScaling
@@ -45,7 +46,7 @@ class LlamaConfig(Config):
     max_len: int = 2048
     norm_eps: float = 1e-6
     rotary_base: float = 10_000.0
-    rotary_scaling: RotaryScaling | Mapping[str, object] | None = None
+    rotary_scaling: RotaryScaling | Mapping[str, Any] | None = None
     window: int | None = None
     tie_embeddings: bool = False
 
@@ -73,18 +74,18 @@ class LlamaConfig(Config):
         return {**super().to_dict(), "rotary_scaling": scaling}
 
     @classmethod
-    def llama_7b(cls, **changes: object) -> "LlamaConfig":
+    def llama_7b(cls, **changes: Any) -> "LlamaConfig":
         """LLaMA-7B, 6.7 B parameters: Touvron et al. (2023a), table 2, first row; ``d_ff`` by section 2.2."""
         return cls(**changes)
 
     @classmethod
-    def llama2_70b(cls, **changes: object) -> "LlamaConfig":
+    def llama2_70b(cls, **changes: Any) -> "LlamaConfig":
         """Llama 2 70B, 69 B parameters: context and GQA by Touvron et al. (2023b), table 1; sizes as released."""
         sizes = {"d_model": 8192, "n_heads": 64, "n_kv_heads": 8, "n_layers": 80, "d_ff": 28_672}
         return cls(**{**sizes, "max_len": 4096, "norm_eps": 1e-5, **changes})
 
     @classmethod
-    def llama3_8b(cls, **changes: object) -> "LlamaConfig":
+    def llama3_8b(cls, **changes: Any) -> "LlamaConfig":
         """Llama 3 8B, 8.0 B parameters: Grattafiori et al. (2024), table 3; vocabulary and context as first released.
 
         Differs from the paper: its table rounds the vocabulary to 128,000.
@@ -93,7 +94,7 @@ class LlamaConfig(Config):
         return cls(**{**sizes, "norm_eps": 1e-5, "rotary_base": 500_000.0, **changes})
 
     @classmethod
-    def mistral_7b(cls, **changes: object) -> "LlamaConfig":
+    def mistral_7b(cls, **changes: Any) -> "LlamaConfig":
         """Mistral 7B, 7.2 B parameters, which is a Llama with a sliding window: Jiang et al. (2023), table 1."""
         sizes = {"n_kv_heads": 8, "d_head": 128, "d_ff": 14_336, "max_len": 8192, "window": 4096}
         return cls(**{**sizes, "norm_eps": 1e-5, **changes})

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import Any
 
 from ttutor.configs import Config
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
@@ -63,33 +64,33 @@ class T5Config(Config):
             yield f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})"
 
     @classmethod
-    def small(cls, **changes: object) -> "T5Config":
+    def small(cls, **changes: Any) -> "T5Config":
         """T5-Small, 60 M parameters: Raffel et al. (2020), section 3.7, "model size"."""
         return cls(**changes)
 
     @classmethod
-    def base(cls, **changes: object) -> "T5Config":
+    def base(cls, **changes: Any) -> "T5Config":
         """T5-Base, 220 M parameters: Raffel et al. (2020), section 3.7; sizes by section 3.1.1."""
         return cls(**{"d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 3072, **changes})
 
     @classmethod
-    def large(cls, **changes: object) -> "T5Config":
+    def large(cls, **changes: Any) -> "T5Config":
         """T5-Large, 770 M parameters: Raffel et al. (2020), section 3.7, "model size"."""
         return cls(**{"d_model": 1024, "n_heads": 16, "n_layers": 24, "d_ff": 4096, **changes})
 
     @classmethod
-    def v1_1_small(cls, **changes: object) -> "T5Config":
+    def v1_1_small(cls, **changes: Any) -> "T5Config":
         """T5 1.1 Small, 77 M parameters: sizes as released (2020); GeGLU by Shazeer (2020)."""
         sizes = {"n_heads": 6, "n_layers": 8, "d_ff": 1024, "feed_forward": "geglu", "tie_embeddings": False}
         return cls(**{**sizes, **changes})
 
     @classmethod
-    def v1_1_base(cls, **changes: object) -> "T5Config":
+    def v1_1_base(cls, **changes: Any) -> "T5Config":
         """T5 1.1 Base, 248 M parameters: sizes as released (2020)."""
         return cls.v1_1_small(**{"d_model": 768, "n_heads": 12, "n_layers": 12, "d_ff": 2048, **changes})
 
     @classmethod
-    def v1_1_large(cls, **changes: object) -> "T5Config":
+    def v1_1_large(cls, **changes: Any) -> "T5Config":
         """T5 1.1 Large, 783 M parameters: sizes as released (2020)."""
         return cls.v1_1_small(**{"d_model": 1024, "n_heads": 16, "n_layers": 24, "d_ff": 2816, **changes})
 
