@@ -1,7 +1,7 @@
 """Draw the README's picture: where a translator looked while it wrote, for light and for dark pages.
 
-    ttutor train                        # half a minute
-    python release/readme_picture.py    # reads ttutor-runs/embedded, writes book/_static/translation-*.svg
+ttutor train                        # half a minute
+python release/readme_picture.py    # reads ttutor-runs/embedded, writes book/_static/translation-*.svg
 """
 
 from __future__ import annotations
