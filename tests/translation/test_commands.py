@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
@@ -14,6 +15,7 @@ from typer.testing import CliRunner
 from ttutor import cli
 from ttutor.errors import CorpusError
 from ttutor.training.recipe import PRESETS
+from ttutor.translation import training_command
 from ttutor.translation.commands import translate
 
 pytestmark = pytest.mark.trainer
@@ -49,13 +51,39 @@ def ttutor(tmp_path, monkeypatch, as_readers_run_it):
     return run
 
 
+def write_text(folder: Path) -> tuple[str, ...]:
+    """Sixty aligned lines in two files, and a recipe for them; returns the options that name them."""
+    (folder / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
+    (folder / "a.fr").write_text("".join(f"Phrase numéro {number}.\n" for number in range(60)), encoding="utf-8")
+    (folder / "tiny.toml").write_text(TINY)
+    return ("--source", "a.en", "--target", "a.fr", "--recipe", "tiny.toml", "--out", "run")
+
+
 @pytest.fixture
 def text(tmp_path):
-    """Sixty aligned lines in two files, and a recipe for them; returns the options that name them."""
-    (tmp_path / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
-    (tmp_path / "a.fr").write_text("".join(f"Phrase numéro {number}.\n" for number in range(60)), encoding="utf-8")
-    (tmp_path / "tiny.toml").write_text(TINY)
-    return ("--source", "a.en", "--target", "a.fr", "--recipe", "tiny.toml", "--out", "run")
+    return write_text(tmp_path)
+
+
+@pytest.fixture(scope="module")
+def trained_once(tmp_path_factory):
+    """A folder in which `ttutor train` has been run on these files."""
+    folder = tmp_path_factory.mktemp("trained")
+    files = {"source": folder / "a.en", "target": folder / "a.fr"}
+    write_text(folder)
+    recipe = folder / "tiny.toml"
+    training_command.run(
+        training_command.TrainingRequest(files=files, recipe=recipe, out=folder / "run", quiet=True, device="cpu")
+    )
+    return folder
+
+
+@pytest.fixture
+def trained(ttutor, text, trained_once):
+    """The same training in this test's own folder, as if it had been run there; returns the options."""
+    shutil.copytree(trained_once / "run", "run")
+    facts = Path("run/run.json")
+    facts.write_text(facts.read_text().replace(str(trained_once), str(Path.cwd())))
+    return text
 
 
 def test_train_translate_evaluate_on_files(ttutor, text):
@@ -71,15 +99,13 @@ def test_train_translate_evaluate_on_files(ttutor, text):
     assert json.loads(as_json.stdout)["n_sentences"] == 60
 
 
-def test_sentences_from_a_pipe_are_answered_line_by_line(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_sentences_from_a_pipe_are_answered_line_by_line(ttutor, trained):
     result = ttutor("translate", "--run", "run", "--beam", "1", input="one\n\nthree\n" * 40)
     assert result.stdout.count("\n") == 120
     assert result.stdout.split("\n")[1] == ""
 
 
-def test_alternatives(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_alternatives(ttutor, trained):
     lines = ttutor("translate", "--run", "run", "--alternatives", "2", "Sentence").stdout.splitlines()
     assert len(lines) == 3
 
@@ -104,13 +130,12 @@ def test_the_help_names_every_preset(ttutor):
     assert [name for name in PRESETS if name not in help_text] == []
 
 
-def test_a_second_training_needs_leave(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_a_second_training_needs_leave(ttutor, trained):
     before = Path("run/metrics.jsonl").read_bytes()
-    assert "--resume" in ttutor("train", *text, code=2).output
+    assert "--resume" in ttutor("train", *trained, code=2).output
     assert Path("run/metrics.jsonl").read_bytes() == before
     Path("run/notes.txt").write_text("mine")
-    ttutor("train", *text, "--overwrite", "--seed", "5", "--quiet")
+    ttutor("train", *trained, "--overwrite", "--seed", "5", "--quiet")
     assert Path("run/metrics.jsonl").read_bytes() != before
     assert Path("run/notes.txt").read_text() == "mine"
 
@@ -136,8 +161,7 @@ def test_the_users_own_recipe_is_never_written_over(ttutor, text):
     assert Path("own/recipe.toml").read_text() == "# mine" + TINY
 
 
-def test_every_pair_is_evaluated(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_every_pair_is_evaluated(ttutor, trained):
     Path("t.en").write_text("Sentence number 3.\n\nSentence number 4.\n" + "word " * 400 + "\n")
     Path("t.fr").write_text("Phrase.\n\n\nmot\n")
     arguments = ("evaluate", "--run", "run", "--source", "t.en", "--reference", "t.fr", "--beam", "1")
@@ -149,8 +173,7 @@ def test_every_pair_is_evaluated(ttutor, text):
     assert "4, of which" in ttutor(*arguments).stdout
 
 
-def test_what_is_cut_is_told_by_the_sentences_number(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_what_is_cut_is_told_by_the_sentences_number(ttutor, trained):
     result = ttutor("translate", "--run", "run", "--beam", "1", input="\n" * 70 + "word " * 400 + "\n")
     assert "Warning: sentence 71 is cut: it has " in result.stderr
     assert result.stdout.count("\n") == 71
@@ -163,16 +186,14 @@ def test_validation_pairs_too_long_are_counted(ttutor, text):
     assert "Left out of validation: 1 pairs with more than max_tokens=64" in ttutor("train", *text, *extra).output
 
 
-def test_evaluate_tells_of_a_damaged_checkpoint_and_a_training_cut_short(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_evaluate_tells_of_a_damaged_checkpoint_and_a_training_cut_short(ttutor, trained):
     (max(Path("run/checkpoints").iterdir()) / "tensors.safetensors").write_bytes(b"")
     errors = ttutor("evaluate", "--run", "run", "--source", "a.en", "--reference", "a.fr", "--beam", "1").stderr
     assert "is damaged: its checksum differs; the checkpoint before it is used" in errors
     assert "Note: this model has trained 4 of 6 steps; go on with: ttutor train --resume --out run" in errors
 
 
-def test_a_mark_at_the_head_of_the_input_is_no_text(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_a_mark_at_the_head_of_the_input_is_no_text(ttutor, trained):
     plain, marked = (
         ttutor("translate", "--run", "run", "--beam", "1", input=mark + b"Sentence number 3.\n").stdout
         for mark in (b"", b"\xef\xbb\xbf")
@@ -180,22 +201,19 @@ def test_a_mark_at_the_head_of_the_input_is_no_text(ttutor, text):
     assert plain == marked
 
 
-def test_without_input_or_with_bad_bytes_there_is_one_message(ttutor, text, monkeypatch):
-    ttutor("train", *text, "--quiet")
+def test_without_input_or_with_bad_bytes_there_is_one_message(ttutor, trained, monkeypatch):
     assert "sentence 1 is no text" in ttutor("translate", "--run", "run", "bad \udcff", code=2).output
     monkeypatch.setattr(translate, "sys", type("NoInput", (), {"stdin": None}))
     with pytest.raises(CorpusError, match="there is no input"):
         next(translate.lines_of(None))
 
 
-def test_a_resumed_run_without_metrics_tells_so(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_a_resumed_run_without_metrics_tells_so(ttutor, trained):
     Path("run/metrics.jsonl").unlink()
     assert "validation loss not on record" in ttutor("train", "--resume", "--out", "run").output
 
 
-def test_a_part_of_the_extra_that_is_missing_is_named(ttutor, text, monkeypatch, capsys):
-    ttutor("train", *text, "--quiet")
+def test_a_part_of_the_extra_that_is_missing_is_named(ttutor, trained, monkeypatch, capsys):
     monkeypatch.setitem(sys.modules, "sacrebleu.metrics", None)
     monkeypatch.delitem(sys.modules, "ttutor.translation.evaluation")
     assert cli.main(["evaluate", "--run", "run", "--source", "a.en", "--reference", "a.fr"]) == 2
@@ -204,31 +222,31 @@ def test_a_part_of_the_extra_that_is_missing_is_named(ttutor, text, monkeypatch,
     assert 'pip install ".[translation]"' in told
 
 
-def test_a_bad_beam_or_penalty_is_one_message(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_a_bad_beam_or_penalty_is_one_message(ttutor, trained):
     assert "at most half the vocabulary" in ttutor("translate", "--run", "run", "--beam", "200", "x", code=2).output
     for penalty in ("nan", "100000"):
         assert "from 0 to 10" in ttutor("translate", "--run", "run", "--length-penalty", penalty, "x", code=2).output
 
 
 PIPES = {
-    "training goes on": ("train {text} | true", 0, "train"),
+    "training goes on": ("train {text} | true", 0, ""),
     "translate": ("translate --run run {sentences} | head -1", 0, ""),
+    "doctor, full": ("doctor > /dev/full", 2, "Error: cannot write the output: No space left on device"),
     "doctor": ("doctor | true", 0, ""),
     "help": ("--help | true", 0, ""),
-    "doctor, full": ("doctor > /dev/full", 2, "Error: cannot write the output: No space left on device"),
     "translate, full": ("translate --run run x > /dev/full", 2, "Error: cannot write the output: No space left"),
 }
+CASES = [(case, "") for case in PIPES] + [(case, "1") for case in PIPES]
 
 
 @pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs a shell and the device /dev/full")
-@pytest.mark.parametrize("unbuffered", ["", "1"])
-@pytest.mark.parametrize("case", PIPES)
-def test_an_output_that_nobody_reads_or_that_is_full(ttutor, tmp_path, text, case, unbuffered):
+@pytest.mark.parametrize(
+    ("case", "unbuffered"), [*CASES[:3], *(pytest.param(*case, marks=pytest.mark.soak) for case in CASES[3:])]
+)
+def test_an_output_that_nobody_reads_or_that_is_full(trained, tmp_path, case, unbuffered):
     line, code, told = PIPES[case]
-    if "--run run" in line:
-        ttutor("train", *text, "--quiet")
-    line = line.format(text=" ".join(text), sentences=" ".join(["Sentence"] * 300) + " --beam 1")
+    again = " ".join((*trained[:-1], "again"))
+    line = line.format(text=again, sentences=" ".join(["Sentence"] * 300) + " --beam 1")
     line = f"{sys.executable} -m ttutor.cli {line}"
     environment = os.environ | {"PYTHONPATH": str(ROOT), "PYTHONUNBUFFERED": unbuffered}
     done = subprocess.run(
@@ -236,18 +254,15 @@ def test_an_output_that_nobody_reads_or_that_is_full(ttutor, tmp_path, text, cas
     )
     assert "Traceback" not in done.stderr
     assert "BrokenPipe" not in done.stderr
+    assert told in done.stderr
     assert done.returncode == code
-    if told == "train":
-        assert (tmp_path / "run/checkpoints/step-00000006").is_dir()
-    else:
-        assert told in done.stderr
+    assert (tmp_path / "again/checkpoints/step-00000006").is_dir() is (case == "training goes on")
 
 
-def test_a_bad_text_does_not_cost_the_old_run(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_a_bad_text_does_not_cost_the_old_run(ttutor, trained):
     before = ttutor("translate", "--run", "run", "Sentence").stdout
     Path("a.fr").write_text("one line\n")
-    ttutor("train", *text, "--overwrite", code=2)
+    ttutor("train", *trained, "--overwrite", code=2)
     assert ttutor("translate", "--run", "run", "Sentence").stdout == before
 
 
@@ -293,29 +308,23 @@ def test_wrong_use_is_one_message_and_code_2(ttutor, arguments, message):
     assert message in " ".join(ttutor(*arguments, code=2).output.split())
 
 
-def test_evaluating_a_run_on_files_needs_files(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_evaluating_a_run_on_files_needs_files(ttutor, trained):
     assert "give --source and --reference" in ttutor("evaluate", "--run", "run", code=2).output
 
 
-def test_input_that_is_not_utf8_is_named(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_input_that_is_not_utf8_is_named(ttutor, trained):
     result = ttutor("translate", "--run", "run", input=b"good\nbad \xff\n", code=2)
     assert "not UTF-8: line 2, byte 5" in result.output
 
 
-def test_resume_goes_on_by_the_same_command_and_refuses_another(ttutor, text):
-    ttutor("train", *text, "--quiet")
-    assert "Resumed after step 6" in ttutor("train", *text, "--resume").output
+def test_resume_goes_on_by_the_same_command_and_refuses_another(ttutor, trained):
+    assert "Resumed after step 6" in ttutor("train", *trained, "--resume").output
     assert "Resumed after step 6" in ttutor("train", "--resume", "--out", "run").output
     for other in (("--steps", "9"), ("--seed", "1"), ("--source", "a.fr"), ("--preset", "embedded")):
         assert f"differ from {other[0]}" in ttutor("train", "--resume", "--out", "run", *other, code=2).output
 
 
-def test_a_run_killed_before_its_first_checkpoint_begins_again(ttutor, text):
-    import shutil
-
-    ttutor("train", *text, "--quiet")
+def test_a_run_killed_before_its_first_checkpoint_begins_again(ttutor, trained):
     metrics = [json.loads(line)["validation_loss"] for line in Path("run/metrics.jsonl").read_text().splitlines()]
     shutil.rmtree("run/checkpoints")
     Path("run/metrics.jsonl").write_text("")
@@ -324,14 +333,12 @@ def test_a_run_killed_before_its_first_checkpoint_begins_again(ttutor, text):
     assert again == metrics
 
 
-def test_resume_refuses_a_text_that_changed(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_resume_refuses_a_text_that_changed(ttutor, trained):
     Path("a.en").write_text(Path("a.en").read_text().replace("number 7", "number seven"))
     assert "the text has changed" in ttutor("train", "--resume", "--out", "run", code=2).output
 
 
-def test_a_damaged_checkpoint_is_passed_over_with_a_warning(ttutor, text):
-    ttutor("train", *text, "--quiet")
+def test_a_damaged_checkpoint_is_passed_over_with_a_warning(ttutor, trained):
     (max(Path("run/checkpoints").iterdir()) / "tensors.safetensors").write_bytes(b"")
     assert "Warning: " in ttutor("translate", "--run", "run", "x").stderr
 
