@@ -29,6 +29,16 @@ HTML = ROOT / "_build" / "html"
 DOCTREES = ROOT / "_build" / ".doctrees"
 LINKS = ROOT / "_build" / "links"
 MATHJAX = "tex-svg-full.js"
+IN_PROCESSES = """
+import os
+from functools import partial
+import jupyter_book.sphinx as sphinx
+sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs=min(8, os.cpu_count()))
+from jupyter_book.cli.main import main
+main()
+"""
+"""Jupyter Book can build in several processes, but its command line has no option for it."""
+
 PDF_NAME = "ttutor.pdf"
 PDF_PLACE = re.compile(r'<!-- pdf-link (\S+) -->(?:<p class="pdf-link">.*?</p>)?')
 
@@ -76,10 +86,7 @@ def missing_sources(pages: list[str]) -> list[str]:
 
 def run_jupyter_book(*options: str) -> int:
     """Run Jupyter Book over the whole book, quietly, and return its exit status."""
-    command = shutil.which("jupyter-book", path=str(Path(sys.executable).parent))
-    if command is None:
-        raise FileNotFoundError("no jupyter-book beside this Python: pip install -c constraints.txt -e .[book]")
-    return subprocess.run([command, "build", ".", "-q", *options], cwd=ROOT, check=False).returncode
+    return subprocess.run([sys.executable, "-c", IN_PROCESSES, "build", ".", "-q", *options], cwd=ROOT).returncode
 
 
 def build(everything: bool = False) -> int:
