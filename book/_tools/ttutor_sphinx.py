@@ -8,7 +8,12 @@ import re
 import textwrap
 
 from sphinx.application import Sphinx
+from sphinx.domains import Domain
+from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
+
+SAFE_TO_READ_IN_PARALLEL = ("sphinx_jupyterbook_latex", "sphinx_multitoc_numbering")
+"""Extensions that do not say it: the first acts in other builders alone, the second when all is read."""
 
 DISPLAY_MATH = re.compile(r"^([ \t]*)\$\$(.+?)\$\$[ \t]*$", re.MULTILINE | re.DOTALL)
 INLINE_MATH = re.compile(r"(?<![\\$`])\$(?!\$)([^$\n]+(?:\n[^$\n]+)?)\$(?!\$)")
@@ -64,10 +69,25 @@ def convert_signature(app: Sphinx, what: str, name: str, obj: object, *rest: obj
     return plain_signature(obj) if what in ("function", "method", "class") else None
 
 
+def allow_parallel_reading(app: Sphinx, env: BuildEnvironment, pages: list[str]) -> None:
+    """Speak for those who do not say whether pages may be read side by side (Sphinx event ``env-before-read-docs``).
+
+    Domains that keep nothing beyond a version have nothing to merge; Sphinx asks for a method all the same.
+    """
+    for name in SAFE_TO_READ_IN_PARALLEL:
+        if name in app.extensions:
+            app.extensions[name].parallel_read_safe = True
+    for domain in env.domains.values():
+        kind = type(domain)
+        if kind.merge_domaindata is Domain.merge_domaindata and set(domain.data) <= {"version"}:
+            kind.merge_domaindata = lambda self, pages, other: None
+
+
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register everything with Sphinx."""
     app.setup_extension("book._tools.finished_pages")
     app.setup_extension("book._tools.glossary_links")
+    app.connect("env-before-read-docs", allow_parallel_reading)
     app.connect("autodoc-process-docstring", convert_docstring, priority=10)
     app.connect("autodoc-process-signature", convert_signature)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

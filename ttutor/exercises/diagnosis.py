@@ -10,7 +10,7 @@ from typing import Any
 from ttutor.exercises import wording
 from ttutor.exercises.exercise import Case, Exercise, Finding, Property
 from ttutor.exercises.known import Known, shown_on
-from ttutor.exercises.running import Outcome, agree, input_names, look, make_inputs, trial
+from ttutor.exercises.running import Elsewhere, Outcome, agree, input_names, look, make_inputs, trial
 from ttutor.exercises.values import Difference, differences
 
 __all__ = ["GENERIC", "Sitting"]
@@ -38,7 +38,7 @@ class Sitting:
     """An answer with all that came of it, at least one case of which is wrong."""
 
     exercise: Exercise
-    answer: Callable[..., Any]
+    answer: Callable[..., Any] | Elsewhere
     seed: int
     cases: tuple[Case, ...]
     expected: tuple[Any, ...]

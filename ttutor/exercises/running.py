@@ -136,7 +136,7 @@ def say_the_same(known: Outcome, came: Outcome) -> bool:
     return one == other
 
 
-def trial(exercise: Exercise, case: Case, answer: Callable[..., Any], value: Any, seed: int) -> Trial:
+def trial(exercise: Exercise, case: Case, answer: Callable[..., Any] | Elsewhere, value: Any, seed: int) -> Trial:
     """Return what a property may look at."""
 
     chosen = number("answer", exercise, case, seed)
