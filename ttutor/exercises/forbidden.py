@@ -46,7 +46,7 @@ def watched(forbids: Sequence[str], used: set[str]) -> Iterator[None]:
 
 class _Watch:
     def __init__(self, forbids: Sequence[str], used: set[str]) -> None:
-        self.wanted, self.used = {_plain(name): name for name in forbids}, used
+        self.wanted, self.used = {_plain(name): name for name in reversed(forbids)}, used
 
     def saw(self, name: str) -> None:
         plain = _plain(name)

@@ -1,5 +1,6 @@
 """The progress bar of a training, and how Ctrl-C stops it."""
 
+import io
 import os
 import signal
 import sys
@@ -88,7 +89,7 @@ class ProgressBar:
         self._bar.close()
 
 
-def columns_of(terminal: TextIO) -> int:
+def columns_of(terminal: TextIO | io.StringIO) -> int:
     """How wide a terminal is; as wide as most where it does not tell."""
     try:
         return os.get_terminal_size(terminal.fileno()).columns or USUAL_COLUMNS

@@ -115,7 +115,7 @@ def table_html(caption: str, heads: Iterable[str], rows: Iterable[Sequence]) -> 
     """A table for readers without scripts: each row is its name and its cells. All texts are escaped.
 
     >>> table_html("Weights", ["", "cat"], [["the", 0.25]])[:55]
-    '<table><caption>Weights</caption><thead><tr><td></td><th'
+    '<table><caption>Weights</caption><thead><tr><td></td><t'
     """
 
     def cell(content: object) -> str:

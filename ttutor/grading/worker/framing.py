@@ -77,7 +77,12 @@ def read_frame(fd: int, body_cap: int = BODY_CAP) -> tuple[dict[str, Any], bytes
         return None
     header, body = lengths(start, body_cap)
     text, content = _read(fd, header), _read(fd, body)
-    return None if text is None or content is None else (parse_json(text), content)
+    if text is None or content is None:
+        return None
+    said = parse_json(text)
+    if not isinstance(said, dict):
+        raise Malformed(f"a header must be a JSON object, but is a {type(said).__name__}")
+    return said, content
 
 
 def write_all(fd: int, data: bytes) -> None:
