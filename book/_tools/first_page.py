@@ -84,7 +84,12 @@ class CourseMap(Directive):
 
 def pages(root: Path) -> dict[int, str]:
     """The address of every chapter's page, as seen from a page beside it."""
-    return {number: next((root / "book").glob(f"{number:02d}-*")).stem + ".html" for number in NEEDS}
+    return {number: f"{min((root / 'book').glob(f'{number:02d}-*'), key=len_of_name).stem}.html" for number in NEEDS}
+
+
+def len_of_name(path: Path) -> int:
+    """The length of a page's name: the first page of a chapter has the shortest."""
+    return len(path.name)
 
 
 def in_words() -> str:

@@ -11,7 +11,7 @@ import re
 from functools import cache
 from pathlib import Path
 
-from book._tools.notebook_io import chapters
+from book._tools.notebook_io import pages_of, roads
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
@@ -61,17 +61,22 @@ def line(app: Sphinx, module: str) -> nodes.paragraph | None:
     def link(path: Path, text: str, anchor: str = "") -> nodes.reference:
         return make_refnode(app.builder, REFERENCE, f"book/{path.stem}", anchor, nodes.Text(text), None)
 
-    by_stem = {path.stem.split("-", 1)[1]: path for path in chapters()}
+    by_stem = {path.stem.split("-", 1)[1]: path for path in roads()}
     stem = stem_of(module, list(by_stem))
     if stem is not None:
         chapter = by_stem[stem]
         registry = app.env.sphinx_exercise_registry.values()
-        n_exercises = sum(e["docname"] == f"book/{chapter.stem}" and e["type"] == "exercise" for e in registry)
+        pages = pages_of(chapter)
+        docnames = [f"book/{page.stem}" for page in pages]
+        n_exercises = sum(e["docname"] in docnames and e["type"] == "exercise" for e in registry)
         parts = [nodes.Text("Taught in "), link(chapter, f"chapter {int(chapter.name[:2])}")]
         if n_exercises:
-            parts += [nodes.Text(", with "), link(chapter, f"{n_exercises} exercises", EXERCISES)]
+            parts += [
+                nodes.Text(", with "),
+                link(pages[-1], f"{n_exercises} exercises", "" if pages[1:] else EXERCISES),
+            ]
     else:
-        used = [path for path in chapters() if module in imports_of(path)]
+        used = [road for road in roads() if any(module in imports_of(page) for page in pages_of(road))]
         if not used:
             return None
         parts = [nodes.Text("Used in chapters " if len(used) > 1 else "Used in chapter ")]

@@ -12,7 +12,7 @@ from book._tools import editions, exercise_cells
 from book._tools.editions import edition, main, problems, with_notes, without_solutions
 from book._tools.exercise_cells import cells, import_cell, mark
 from book._tools.names import names, undefined
-from book._tools.notebook_io import chapters, code_cells, read, tags
+from book._tools.notebook_io import chapters, code_cells, exercised_in, read, tags
 from book._tools.notebooks import execute
 from tests.book.made import code, notebook, text
 from ttutor.exercises.registry import find
@@ -168,7 +168,7 @@ def test_no_solution_of_a_chapter_gets_out(path: Path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+@pytest.mark.parametrize("path", filter(lambda p: exercised_in(p.name), chapters()), ids=lambda path: path.stem)
 def test_the_student_edition_runs_from_top_to_bottom(path: Path) -> None:
     made = edition(read(path.read_text(encoding="utf-8")), "student", path.name, frozenset())
     ran = execute(made, path.parent, timeout=300)

@@ -21,7 +21,7 @@ from book._tools.exercise_cells import (
     synchronise,
     task,
 )
-from book._tools.notebook_io import chapters, read, to_text
+from book._tools.notebook_io import chapters, exercised_in, read, to_text
 from tests.book.made import code, notebook, text
 from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.registry import UnknownExercise, exercises, find
@@ -179,4 +179,4 @@ def test_the_command_wants_both_what_and_where(chapter, tmp_path: Path, capsys: 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_no_chapter_drifts_from_the_definitions(path: Path) -> None:
-    assert drift(read(path.read_text(encoding="utf-8")), path.stem.partition("-")[2]) == []
+    assert drift(read(path.read_text(encoding="utf-8")), exercised_in(path.name)) == []
