@@ -63,7 +63,10 @@ def test_all_stages_together_take_twelve_minutes() -> None:
     assert sum(stage.budget for stage in run.plan(lax=False)) <= 12 * 60
 
 
-def test_the_table_shows_seconds_budgets_failures_and_one_closing_line(capsys: pytest.CaptureFixture) -> None:
+def test_the_table_shows_seconds_budgets_failures_and_one_closing_line(
+    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(run, "SLOWER", 1.0)
     good = Outcome(Stage("unit", 240, []), 12.4, [], {"passed": 7, "skipped": 1})
     slow = Outcome(Stage("book", 180, []), 200.0, ["python x (exit status 1)"], {"passed": 2, "failed": 1, "error": 1})
     report([good, slow])
