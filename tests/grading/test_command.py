@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import base64
 import json
 from dataclasses import replace
 
 import pytest
 from typer.testing import CliRunner
 
-from tests.grading.fake import open_fake
+from tests.grading.fake import HIDDEN, open_fake
 from tests.grading.made import MASK, RIGHT, SOFTMAX, put
 from ttutor import cli
 from ttutor.grading import run
@@ -72,6 +73,7 @@ def test_exit_codes(ttutor, work) -> None:
         (["in", "--assignment", "hw1.toml", "--only", "zoe"], "there is no such student"),
         (["in", "--assignment", "hw1.toml", "--contained"], "it cannot be had here"),
         (["in", "--assignment", "hw1.toml", "--gradescope", "r.json"], "needs one graded submission"),
+        (["in", "--assignment", "hw1.toml", "--classroom", "o"], "--classroom needs one graded submission"),
         (["in", "--assignment", "hw1.toml", "--contained", "--trusted"], "exclude each other"),
         (["in", "--assignment", "hw1.toml", "--exercises", "none"], "holds no Python files"),
         (["in", "--assignment", "hw1.toml", "-j", "0"], ""),
@@ -88,6 +90,21 @@ def test_gradescope_gets_its_one_submission(ttutor, work, tmp_path) -> None:
     ttutor("in", "--assignment", "hw1.toml", "--student", "ada", "--gradescope", "results/results.json")
     table = json.loads((tmp_path / "results" / "results.json").read_text())
     assert table["score"] == 6.0
+
+
+def test_github_classroom_gets_parts_of_the_points(ttutor, tmp_path) -> None:
+    put(tmp_path, {"hw1.py": f"{SOFTMAX}=wrong (Look.) {MASK}=ok", "output": "other=1\n"})
+    ttutor("hw1.py", "--student", "me", "--assignment", "hw1.toml", "--classroom", "output")
+    other, line = (tmp_path / "output").read_text().splitlines()
+    result = json.loads(base64.b64decode(line.removeprefix("result=")))
+    assert other == "other=1"
+    assert (result["status"], result["max_score"]) == ("fail", 6.0)
+    assert [(one["name"], one["status"], one["score"]) for one in result["tests"]] == [
+        (SOFTMAX, "fail", 1.3333),
+        (MASK, "pass", 2.0),
+    ]
+    assert "Look." in result["tests"][0]["message"]
+    assert HIDDEN not in str(result)
 
 
 def test_changes_are_told(ttutor, work) -> None:

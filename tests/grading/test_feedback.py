@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import re
 from html.parser import HTMLParser
 
+import nbformat
 import pytest
 from markdown_it import MarkdownIt
 
@@ -13,6 +15,7 @@ from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.grading.late import Lateness
 from ttutor.grading.marks import State
 from ttutor.grading.reports.feedback import IN_WORDS, feedback
+from ttutor.grading.reports.notebook import feedback_notebook
 from ttutor.grading.reports.page import Page, Text, as_html, as_markdown
 
 ATTACKS = (
@@ -151,3 +154,50 @@ def test_lateness_is_said_with_its_cost(late, said) -> None:
 
 def test_who_was_in_time_hears_nothing_of_it() -> None:
     assert "deadline" not in feedback(asked(), recorded(late=Lateness(0.0, 0.0)))[0]
+
+
+def notebook(*cells: tuple[str, object], **more: object) -> bytes:
+    return json.dumps(
+        {"nbformat": 4, "cells": [{"cell_type": kind, "source": source} for kind, source in cells]} | more
+    ).encode()
+
+
+def test_a_notebook_comes_back_with_the_findings_under_the_cells() -> None:
+    data = notebook(
+        ("markdown", "# Mine"),
+        ("code", ["import torch\n", "def softmax(scores, dim=-1):\n", "    return scores"]),
+        ("code", "def my_softmax(scores, dim=-1):\n    return 2 * scores"),
+        ("code", "softmaxed = 3"),
+    )
+    record = recorded("ada", marked(SOFTMAX, State.WRONG, message="Your columns sum to 1."), marked(MASK))
+    text = feedback_notebook(asked(), record, data)
+    nbformat.validate(nbformat.reads(text, as_version=4))
+    cells = [cell["source"] for cell in json.loads(text)["cells"]]
+    assert "2 of 6 points." in cells[0]
+    assert cells[1].startswith("# Mine")
+    assert [number for number, cell in enumerate(cells) if "Your columns sum to 1." in cell] == [4]
+    assert f"({MASK})" in cells[-1].replace("\\_", "_")
+    assert HIDDEN not in text
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"no JSON",
+        b"[" * 100_000,
+        b"[1]",
+        notebook(("code", 3)),
+        notebook(("heading", "x")),
+        notebook(*[("code", "x")] * 6000),
+        notebook(("code", "x" * (9 << 20))),
+    ],
+    ids=lambda data: str(data[:20]),
+)
+def test_what_is_no_notebook_is_not_copied(data) -> None:
+    assert feedback_notebook(asked(), recorded(), data) is None
+
+
+def test_of_a_notebook_nothing_that_runs_comes_back() -> None:
+    cell = {"cell_type": "code", "source": "x = 1", "metadata": {"a": "<b>"}, "outputs": [{"text/html": "<script>"}]}
+    text = feedback_notebook(asked(), recorded(), json.dumps({"cells": [cell], "metadata": {"x": "<i>"}}).encode())
+    assert not [tag for tag in ("<script>", "<b>", "<i>") if tag in text]

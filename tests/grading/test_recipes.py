@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import re
@@ -58,21 +59,23 @@ def test_gradescope(tmp_path) -> None:
 
 
 @pytest.mark.soak
-@pytest.mark.parametrize(("answer", "status"), [(RIGHT, 0), (WRONG, 1)], ids=["right", "wrong"])
-def test_github_classroom(sandbox, tmp_path, answer, status) -> None:
+@pytest.mark.parametrize(("answer", "scores"), [(RIGHT, [4, 2, 2]), (WRONG, [4, 2, 0])], ids=["right", "wrong"])
+def test_github_classroom(sandbox, tmp_path, answer, scores) -> None:
     put(tmp_path, {"hw1.toml": HOMEWORK, "hw1.py": answer})
-    done = bash(re.search(r"command: (.*)", block("yaml", holds="autograding-command-grader"))[1], tmp_path)
-    assert done.returncode == status, done.stdout + done.stderr
+    command = re.search(r"run: (ttutor .*)", block("yaml", holds="autograding-grading-reporter"))[1]
+    done = bash(f"GITHUB_OUTPUT=output; {command}", tmp_path)
+    assert done.returncode == 0, done.stdout + done.stderr
+    result = json.loads(base64.b64decode((tmp_path / "output").read_text().removeprefix("result=")))
+    assert [one["score"] for one in result["tests"]] == scores
+    assert result["max_score"] == 8
 
 
-def test_the_workflow_gives_what_the_assignment_does() -> None:
+def test_the_workflow_reports_the_step_that_grades() -> None:
     yaml = pytest.importorskip("yaml", reason="needs PyYAML, which the book's tools bring along")
-    workflow = yaml.safe_load(block("yaml", holds="autograding-command-grader"))
-    steps = workflow["jobs"]["run-autograding-tests"]["steps"]
-    (grades,) = (step for step in steps if step.get("id"))
-    assert grades["with"]["max-score"] == sum(map(int, re.findall(r'^"[\w.]+" = (\d)', HOMEWORK, re.M)))
-    assert steps[-1]["with"]["runners"] == grades["id"]
-    assert list(steps[-1]["env"]) == [f"{grades['id'].upper()}_RESULTS"]
+    workflow = yaml.safe_load(block("yaml", holds="autograding-grading-reporter"))
+    *_, grades, reports = workflow["jobs"]["run-autograding-tests"]["steps"]
+    assert reports["with"]["runners"] == grades["id"]
+    assert reports["env"] == {f"{grades['id'].upper()}_RESULTS": f"${{{{steps.{grades['id']}.outputs.result}}}}"}
 
 
 @pytest.mark.parametrize(

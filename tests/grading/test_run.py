@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+import json
 import os
 import shutil
 import signal
@@ -86,12 +87,28 @@ def test_a_mixed_class_comes_to_exactly_these_marks(graded) -> None:
 
 def test_every_student_has_every_file(graded) -> None:
     outcome, out = graded
-    expected = {"gradebook.csv", "by-hand.csv", "summary.md", "junit.xml"}
+    expected = {"gradebook.csv", "by-hand.csv", "summary.md", "junit.xml"}  # bela's notebook is none that can be copied
     for record in outcome.records:
         name = record.student
         expected |= {f"records/{name}.json", f"feedback/{name}.md", f"feedback/{name}.html", f"gradescope/{name}.json"}
     assert set(all_bytes(out)) == expected
     assert {path.stem for path in (out / "timings").iterdir()} == {record.student for record in outcome.records}
+
+
+def test_feedback_is_a_copy_of_the_notebook_that_was_graded(tmp_path) -> None:
+    text = json.dumps({"cells": [{"cell_type": "code", "source": f"# {RIGHT}\ndef softmax(x): return 1"}]})
+    folder, copy = put(tmp_path / "in", {"ada.ipynb": text}), tmp_path / "out" / "feedback" / "ada.ipynb"
+    run(folder, tmp_path / "out")
+    assert [cell["cell_type"] for cell in json.loads(copy.read_text())["cells"]] == [
+        "markdown",
+        "code",
+        "markdown",
+        "markdown",
+    ]
+    (folder / "ada.ipynb").unlink()
+    put(folder, {"ada.py": RIGHT})
+    run(folder, tmp_path / "out")
+    assert not copy.exists()
 
 
 def test_only_records_know_the_hidden_cases(graded) -> None:

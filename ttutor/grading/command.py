@@ -15,6 +15,7 @@ import typer
 from ttutor.console import fail, plain_output, say
 
 if TYPE_CHECKING:
+    from ttutor.grading.records.record import Record
     from ttutor.grading.run import Outcome, Wish
 
 SHOWN = 30
@@ -51,6 +52,9 @@ def grade(
         Path | None, typer.Option("--exercises", help="A folder of exercises of your own.", metavar="my_course/")
     ] = None,
     gradescope: Annotated[Path | None, typer.Option(help="Also write the one submission's results.json here.")] = None,
+    classroom: Annotated[
+        Path | None, typer.Option(help="Add the one submission's result, as GitHub Classroom reads it, to this file.")
+    ] = None,
     passing: Annotated[
         bool, typer.Option("--passing", help="End with exit code 1 unless everybody has all points.")
     ] = False,
@@ -92,6 +96,8 @@ def grade(
         _tell(wish, outcome)
         if gradescope is not None:
             _copy_gradescope(wish, outcome, gradescope)
+        if classroom is not None:
+            _add_classroom(wish, outcome, classroom)
     code = outcome.exit_code or int(passing and any(one.total != wish.assignment.possible for one in outcome.records))
     if code:
         raise typer.Exit(code)
@@ -146,10 +152,23 @@ def _tell(wish: Wish, outcome: Outcome) -> None:
 def _copy_gradescope(wish: Wish, outcome: Outcome, path: Path) -> None:
     from ttutor.grading.records.record import write_whole
 
-    written = [wish.out / "gradescope" / f"{record.student}.json" for record in outcome.records]
-    if len(written) != 1 or not written[0].exists():
-        fail(f"--gradescope needs one graded submission, but there are {len(written)}; name one with --student")
-    write_whole(path, written[0].read_text(encoding="utf-8"))
+    written = wish.out / "gradescope" / f"{_only_one(outcome, '--gradescope').student}.json"
+    write_whole(path, written.read_text(encoding="utf-8"))
+
+
+def _add_classroom(wish: Wish, outcome: Outcome, path: Path) -> None:
+    from ttutor.grading.reports.exports import classroom
+
+    result = classroom(wish.assignment, _only_one(outcome, "--classroom"))
+    with path.open("a", encoding="utf-8") as file:  # GitHub's file of outputs, which others add to
+        file.write(f"result={result}\n")
+
+
+def _only_one(outcome: Outcome, option: str) -> Record:
+    graded = [record for record in outcome.records if record.student not in outcome.failures]
+    if len(graded) != 1:
+        fail(f"{option} needs one graded submission, but there are {len(graded)}; name one with --student")
+    return graded[0]
 
 
 def _test_here(sandbox: str) -> None:

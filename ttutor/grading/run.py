@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
@@ -10,13 +11,14 @@ from pathlib import Path
 
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.intake.roster import Roster
-from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside
+from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside, read_work
 from ttutor.grading.mark_one import Marker, record_path, ungraded
 from ttutor.grading.marks import State
 from ttutor.grading.parallel import OpenGrader, grade_in_parallel, real_grader
 from ttutor.grading.records.by_hand import FILE, read_by_hand, with_marks_by_hand, write_by_hand
 from ttutor.grading.records.changes import changes, read_records
-from ttutor.grading.records.record import Record, read_record
+from ttutor.grading.records.record import Record, read_record, write_whole
+from ttutor.grading.reports.notebook import feedback_notebook
 from ttutor.grading.reports.outputs import write_outputs
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS
 
@@ -122,10 +124,27 @@ def grade_class(wish: Wish, tell: Callable[[str], None] = lambda line: None) -> 
         notes=notes,
         failures=failures,
     )
+    _write_notebooks(wish, work, records)
     write_by_hand(wish.out / FILE, wish.assignment, records, given)
     kept = {record.student: record for record in records if record.student not in failures}
     changed = None if before is None else tuple(changes(before, kept))
     return Outcome(tuple(records), failures, n_new, tuple(left), changed, tuple(work.notes))
+
+
+def _write_notebooks(wish: Wish, work: ClassWork, records: Sequence[Record]) -> None:
+    """Write the feedback that is a copy of the notebook which was graded, if it still lies there."""
+    handed = {one.student: one for one in work.students}
+    for record in records:
+        text, digests = None, {digest for name, _, digest in record.files if name.lower().endswith(".ipynb")}
+        files = read_work(handed[record.student], wish.assignment.files).files if digests else ()
+        graded = [file.data for file in files if hashlib.sha256(file.data).hexdigest() in digests]
+        if graded:
+            text = feedback_notebook(wish.assignment, record, graded[-1])
+        path = wish.out / "feedback" / f"{record.student}.ipynb"
+        if text is None:
+            path.unlink(missing_ok=True)
+        else:
+            write_whole(path, text)
 
 
 def _check_places(wish: Wish) -> None:

@@ -1,10 +1,11 @@
-"""The marks as other programs read them: Gradescope's ``results.json`` and JUnit's XML.
+"""The marks as other programs read them: Gradescope's ``results.json``, GitHub Classroom's result and JUnit's XML.
 
-Neither holds the name of a hidden case: both are shown to students by some of the programs that read them.
+None holds the name of a hidden case: all are shown to students by some of the programs that read them.
 """
 
 from __future__ import annotations
 
+import base64
 import json
 import xml.etree.ElementTree as ET
 from collections.abc import Sequence
@@ -15,7 +16,7 @@ from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.records.record import Record
 from ttutor.grading.reports.feedback import IN_WORDS, message_for
 
-__all__ = ["gradescope", "junit"]
+__all__ = ["classroom", "gradescope", "junit"]
 
 OPEN = (State.NOT_GRADABLE, State.GRADER_ERROR)
 
@@ -39,6 +40,26 @@ def gradescope(assignment: Assignment, record: Record) -> str:
     if record.total is not None:
         table = {"score": record.total, **table}
     return json.dumps(table, indent=1, ensure_ascii=True) + "\n"
+
+
+def classroom(assignment: Assignment, record: Record) -> str:
+    """Return one submission as the runners of GitHub Classroom do: JSON in base64, a score for each exercise.
+
+    ``classroom-resources/autograding-grading-reporter`` adds the scores up, so parts of the points count. What
+    lateness costs is not among them: a workflow runs when something is pushed, not when it is due.
+    """
+    tests = [
+        {
+            "name": one.exercise_id,
+            "status": "pass" if one.state is State.OK else "fail",
+            "score": 0.0 if record.is_open else round(one.earned, 4),
+            "message": _why(record, one),
+        }
+        for one in record.mark.exercises
+    ]
+    status = "pass" if all(test["status"] == "pass" for test in tests) and not record.is_open else "fail"
+    result = {"version": 1, "status": status, "max_score": assignment.possible, "tests": tests}
+    return base64.b64encode(json.dumps(result).encode()).decode()
 
 
 def junit(assignment: Assignment, records: Sequence[Record]) -> str:

@@ -11,9 +11,9 @@ from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.records.gradebook import number
 from ttutor.grading.records.record import Record
-from ttutor.grading.reports.page import Heading, Items, Page, Table, Text, as_html, as_markdown
+from ttutor.grading.reports.page import Heading, Items, Page, Part, Table, Text, as_html, as_markdown
 
-__all__ = ["feedback", "message_for"]
+__all__ = ["feedback", "findings", "message_for", "summed_up"]
 
 IN_WORDS = {
     State.OK: "right",
@@ -41,24 +41,30 @@ def message_for(one: ExerciseMark) -> str:
     return KEPT_BACK if any(case.hidden and case.name in one.message for case in one.cases) else one.message
 
 
-def _parts(assignment: Assignment, record: Record) -> list[Heading | Text | Items | Table]:
+def _parts(assignment: Assignment, record: Record) -> list[Part]:
     counted = Counter(warning for one in record.mark.exercises for warning in one.warnings)
     often = tuple(warning for warning, count in counted.items() if count > 1)  # of the file, and said once
-    parts: list[Heading | Text | Items | Table] = [Text(_sum(assignment, record))]
-    if record.late is not None and record.late.hours > 0:
-        parts.append(Text(_late(record)))
+    parts = summed_up(assignment, record)
     if record.problem is not None:
         parts.append(Text(record.problem))
     if record.mark.state is State.OK:
         rows = tuple((one.title, IN_WORDS[one.state], _earned(one)) for one in record.mark.exercises)
         parts.append(Table(("Exercise", "State", "Points"), rows))
         for one in record.mark.exercises:
-            parts += _exercise(one, often)
+            parts += findings(one, often)
     if notes := (*record.mark.notes, *often):
         parts += [Heading("Notes"), Items(notes)]
     if record.files:
         graded = ", ".join(f"`{_code(name)}` ({size} bytes)" for name, size, _ in record.files)
         parts.append(Text(f"Graded: {graded}."))
+    return parts
+
+
+def summed_up(assignment: Assignment, record: Record) -> list[Part]:
+    """What a submission came to, and how late it was."""
+    parts: list[Part] = [Text(_sum(assignment, record))]
+    if record.late is not None and record.late.hours > 0:
+        parts.append(Text(_late(record)))
     return parts
 
 
@@ -82,8 +88,14 @@ def _earned(one: ExerciseMark) -> str:
     return f"{number(one.earned)} of {number(one.possible)}"
 
 
-def _exercise(one: ExerciseMark, often: tuple[str, ...]) -> list[Heading | Text | Items | Table]:
-    parts: list[Heading | Text | Items | Table] = [Heading(f"{one.title} ({one.exercise_id}): {_earned(one)}")]
+def findings(one: ExerciseMark, often: tuple[str, ...] = ()) -> list[Part]:
+    """What was found in one exercise.
+
+    Args:
+        one: its mark.
+        often: warnings that are said elsewhere.
+    """
+    parts: list[Part] = [Heading(f"{one.title} ({one.exercise_id}): {_earned(one)}")]
     if message := message_for(one):
         parts.append(Text(message))
     cases = () if one.state is State.MISSING else one.cases

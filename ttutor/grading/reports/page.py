@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import html
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
-__all__ = ["Heading", "Items", "Page", "Table", "Text", "as_html", "as_markdown"]
+__all__ = ["Heading", "Items", "Page", "Part", "Table", "Text", "as_html", "as_markdown", "markdown_of"]
 
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SIGNS = re.compile(r"([\\`*_\[\]#|~!{}])")
@@ -51,18 +51,26 @@ class Table:
     rows: tuple[tuple[str, ...], ...]
 
 
+Part = Heading | Text | Items | Table
+
+
 @dataclass(frozen=True)
 class Page:
     """A title and what stands below it."""
 
     title: str
-    parts: tuple[Heading | Text | Items | Table, ...]
+    parts: tuple[Part, ...]
 
 
 def as_markdown(page: Page) -> str:
     """Write a page as Markdown."""
-    blocks = [f"# {_marked(page.title)}"]
-    for part in page.parts:
+    return f"# {_marked(page.title)}\n\n{markdown_of(page.parts)}\n"
+
+
+def markdown_of(parts: Iterable[Part]) -> str:
+    """Write parts of a page as Markdown."""
+    blocks = []
+    for part in parts:
         match part:
             case Heading(text):
                 blocks.append(f"## {_marked(text)}")
@@ -74,7 +82,7 @@ def as_markdown(page: Page) -> str:
                 lines = [header, ("---",) * len(header)]
                 cells = [[_marked(cell) for cell in row] for row in rows]
                 blocks.append("\n".join(f"| {' | '.join(row)} |" for row in [*lines, *cells]))
-    return "\n\n".join(blocks) + "\n"
+    return "\n\n".join(blocks)
 
 
 def as_html(page: Page) -> str:
