@@ -174,6 +174,7 @@ def test_the_lanes_follow_the_position_on_a_phone(show: Show, n_tokens: int) -> 
 def test_no_tick_is_cut_at_the_right_edge(show: Show, view: str, width: int) -> None:
     page = show(TrainingExplorer(view=view), width=width)
     over = """charts => charts.flatMap((chart) => [...chart.querySelectorAll("text")]
-      .filter((t) => t.getBoundingClientRect().right > chart.getBoundingClientRect().right).map((t) => t.textContent))"""
+      .filter((t) => t.getBoundingClientRect().right > chart.getBoundingClientRect().right)
+      .map((t) => t.textContent))"""
     expect(page.locator(".tt-chart > svg:visible text").first).to_be_visible()
     assert page.locator(".tt-chart > svg:visible").evaluate_all(over) == []
