@@ -58,6 +58,8 @@ def build_app() -> typer.Typer:
         no_args_is_help=True,
         pretty_exceptions_enable=False,
         add_completion=False,
+        context_settings={"max_content_width": 110},
+        rich_markup_mode=None,  # plain help: loading rich takes longer than all the rest
     )
 
     def show_version(wanted: bool) -> None:

@@ -51,6 +51,28 @@ def test_an_exercise_that_is_nearly_named_is_proposed() -> None:
         find("attention.sofmax")
 
 
+def endless(scores, dim=-1):
+    while True:
+        scores = scores - 1
+
+
+def test_an_endless_loop_is_ended_and_the_line_is_named() -> None:
+    result = check("attention.softmax", endless, seconds=0.2)
+    assert (result.passed, result.hint_id) == (False, "still_running")
+    assert "after 0.2 seconds" in result.message
+    assert "`scores = scores - 1`" in result.message or "`while True:`" in result.message
+
+
+def test_ctrl_c_names_the_exercise(monkeypatch) -> None:
+    def interrupted(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ttutor.exercises.checking.judge", interrupted)
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        check("attention.softmax", reference)
+    assert "attention.softmax" in "".join(stopped.value.__notes__)
+
+
 def test_a_mistake_of_our_own_is_shown_and_does_not_stop_the_notebook(monkeypatch) -> None:
     broken = specimen(cases=(Case(name="nothing", inputs=lambda random: 1 / 0),))
     monkeypatch.setattr("ttutor.exercises.checking.find", lambda name: broken)

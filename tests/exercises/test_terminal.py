@@ -52,6 +52,14 @@ def work(tmp_path):
     return path
 
 
+def test_ctrl_c_names_the_exercise(ttutor, work, monkeypatch) -> None:
+    def interrupted(*arguments, **settings):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr("ttutor.exercises.checking.judge", interrupted)
+    assert "Stopped while attention.causal_mask was being checked" in ttutor("check", str(work), code=130).output
+
+
 def test_the_list_holds_every_exercise(ttutor) -> None:
     output = ttutor("exercises").output
     assert [one.id for one in exercises() if one.id not in output] == []

@@ -5,10 +5,14 @@
 global_sum
 """
 
-from ttutor.exercises.checking import WrongAnswer, check
-from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
-from ttutor.exercises.registry import exercises, find
-from ttutor.exercises.result import Result
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ttutor.exercises.checking import WrongAnswer, check
+    from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
+    from ttutor.exercises.registry import exercises, find
+    from ttutor.exercises.result import Result
 
 __all__ = [
     "Case",
@@ -23,3 +27,13 @@ __all__ = [
     "exercises",
     "find",
 ]
+
+_MODULE_OF = {"WrongAnswer": "checking", "check": "checking", "Result": "result"}
+_MODULE_OF |= {"exercises": "registry", "find": "registry"}
+
+
+def __getattr__(name: str) -> object:
+    """Load a name when it is first asked for: `ttutor --help` needs this package, and PyTorch takes seconds."""
+    if name not in __all__:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    return getattr(import_module(f"{__name__}.{_MODULE_OF.get(name, 'exercise')}"), name)

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import _thread
+import inspect
+import threading
 import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 from ttutor.exercises.judge import judge
@@ -16,8 +21,19 @@ class WrongAnswer(AssertionError):
     """An answer did not pass and `check` was asked to be strict; the message is the verdict."""
 
 
+class StillRunning(Exception):
+    """An answer had not come to its end when its time was up."""
+
+
 def check(
-    exercise_id: str, answer: Any = None, *, hint: int = 0, strict: bool = False, seed: int = 0, hidden: bool = False
+    exercise_id: str,
+    answer: Any = None,
+    *,
+    hint: int = 0,
+    strict: bool = False,
+    seed: int = 0,
+    hidden: bool = False,
+    seconds: float = 60,
 ) -> Result:
     """Check an answer to an exercise and say what is wrong with it.
 
@@ -31,6 +47,7 @@ def check(
         strict: raise `WrongAnswer` where the answer does not pass.
         seed: choose other inputs.
         hidden: also run what is kept for grading.
+        seconds: stop the answer after this time; right answers take less than one.
 
     Returns:
         The verdict, which shows itself in a notebook. ``passed``, ``points``, ``hint_id`` and ``message`` are for
@@ -45,10 +62,13 @@ def check(
     """
     try:
         exercise = find(exercise_id)
-        result = judge(exercise, answer, seed=seed, hidden=hidden)
+        with _stopped_after(seconds, exercise_id, answer):
+            result = judge(exercise, answer, seed=seed, hidden=hidden)
         result = result.with_hints(exercise.hints[: max(0, hint)])
     except UnknownExercise as error:
         result = _no_verdict(exercise_id, "unknown_exercise", f"{str(error)[0].upper()}{str(error)[1:]}")
+    except StillRunning as error:
+        result = _no_verdict(exercise_id, "still_running", str(error))
     except Exception as error:  # a mistake of ours must not stop a student's notebook; it is shown, not hidden
         place = "".join(traceback.format_tb(error.__traceback__, limit=-1)).strip()
         message = f"The check itself failed, which is our mistake: {type(error).__name__}: {error}\n{place}"
@@ -56,6 +76,44 @@ def check(
     if strict and not result.passed:
         raise WrongAnswer(str(result))
     return result
+
+
+@contextmanager
+def _stopped_after(seconds: float, exercise_id: str, answer: Any) -> Iterator[None]:
+    """Interrupt what runs inside when the time is up, as Ctrl-C would; only the main thread can be interrupted."""
+    time_is_up = threading.Event()
+
+    def interrupt() -> None:
+        time_is_up.set()
+        _thread.interrupt_main()
+
+    timer = threading.Timer(seconds, interrupt)
+    timer.daemon = True
+    if threading.current_thread() is threading.main_thread():
+        timer.start()
+    try:
+        yield
+    except KeyboardInterrupt as error:
+        if not time_is_up.is_set():
+            error.add_note(f"This was while {exercise_id} was being checked.")
+            raise
+        frames = traceback.extract_tb(error.__traceback__)
+        mine = [frame for frame in frames if frame.line and frame.filename == _file_of(answer)]
+        line = f", at `{mine[-1].line}` (line {mine[-1].lineno})" if mine else ""
+        raise StillRunning(
+            f"It was still running after {seconds:g} seconds and was stopped{line}. "
+            "Is there a loop whose condition never becomes false, or a function that calls itself without an end?"
+        ) from None
+    finally:
+        timer.cancel()
+
+
+def _file_of(answer: Any) -> str | None:
+    """Return the file that an answer's code stands in: a cell of a notebook has one, too."""
+    try:
+        return inspect.getfile(inspect.unwrap(answer))
+    except (TypeError, OSError):
+        return None
 
 
 def _no_verdict(exercise_id: Any, hint_id: str, message: str) -> Result:

@@ -17,6 +17,7 @@ import typer
 from ttutor.console import fail, plain_output, say
 
 WRONG = 1
+INTERRUPTED = 130
 WIDTH = 100
 
 
@@ -101,7 +102,12 @@ def check_file(
                 )
             results = []
             for exercise, answer in handed_in:
-                result = check(exercise.id, answer, seed=seed)
+                try:
+                    result = check(exercise.id, answer, seed=seed)
+                except KeyboardInterrupt:
+                    record(progress_file(), results)
+                    say(f"\nStopped while {exercise.id} was being checked; what was checked before is kept.")
+                    raise typer.Exit(INTERRUPTED) from None
                 results.append(result)
                 if result.started or only:
                     say(str(result if result.passed else result.with_hints(exercise.hints[:hint])))
