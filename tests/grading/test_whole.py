@@ -33,7 +33,8 @@ def grades(folder: Path, out: str, jobs: int) -> subprocess.Popen:
 @pytest.mark.soak
 def test_the_gradebook_hangs_neither_on_processes_nor_on_a_kill(sandbox, tmp_path) -> None:
     exercises = [find(one) for one in IDS]
-    right = "\n\n".join(["\n".join(imports(*exercises)), *(solution_source(one, f"my_{one.name}") for one in exercises)])
+    answers = [solution_source(one, f"my_{one.name}") for one in exercises]
+    right = "\n\n".join(["\n".join(imports(*exercises)), *answers])
     work = {"ada.py": right, "bo.py": right + WRONG, "cy.py": right + RAISES, "di.py": "x = 1\n", "ed.py": "def f(:\n"}
     put(tmp_path, {"hw1.toml": HOMEWORK, **{f"in/{name}": text for name, text in work.items()}})
     assert grades(tmp_path, "one", 1).wait() == 1  # somebody has to look at ed
