@@ -17,7 +17,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.masks import Mask, both
-from ttutor.shapes import ShapeError, check_broadcasts, check_shapes
+from ttutor.shapes import ShapeError, check_broadcasts, check_dtypes, check_shapes
 
 __all__ = ["attention_weights", "scaled_dot_product_attention"]
 
@@ -120,6 +120,7 @@ def _check_heads(**tensors: tuple[Tensor, str]) -> None:
         heads = "heads" if name == "query" else "kv_heads"
         named[name] = (tensor, f"batch {heads} {axes}" if has_heads else f"... {axes}")
     check_shapes(**named)
+    check_dtypes(**{name: tensor for name, (tensor, _) in tensors.items()})
 
 
 def _for_each_head(shared: Float[Tensor, "..."], query: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

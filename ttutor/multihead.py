@@ -16,7 +16,7 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
 from ttutor.masks import Mask, as_mask
 from ttutor.positions import Rotation
-from ttutor.shapes import ShapeError, check_shapes
+from ttutor.shapes import ShapeError, check_dtypes, check_shapes
 
 __all__ = ["AttentionHead", "MultiHeadAttention"]
 
@@ -61,6 +61,7 @@ class AttentionHead(nn.Module):
             key=(key, "batch keys d_model"),
             value=(value, "batch keys d_model"),
         )
+        check_dtypes(self.to_query.weight.dtype, query=query, key=key, value=value)
         q, k, v = self.to_query(query), self.to_key(key), self.to_value(value)
         return scaled_dot_product_attention(q, k, v, mask, causal=causal)
 
@@ -178,6 +179,7 @@ class MultiHeadAttention(nn.Module):
             key=(key, "batch keys d_model"),
             value=(value, "batch keys d_model"),
         )
+        check_dtypes(self.to_query.weight.dtype, query=query, key=key, value=value)
         split = "batch queries (heads d_head) -> batch heads queries d_head"
         q = rearrange(self.to_query(query), split, heads=self.n_heads)
         q = q if rotation is None else rotation(q)

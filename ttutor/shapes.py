@@ -9,7 +9,7 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-__all__ = ["ShapeError", "check_broadcasts", "check_shapes"]
+__all__ = ["ShapeError", "check_broadcasts", "check_dtypes", "check_shapes"]
 
 
 class ShapeError(ValueError):
@@ -79,6 +79,34 @@ def check_broadcasts(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
             f"{tuple(shape)}; what differs from sentence to sentence needs the axes `batch 1 1 keys`, "
             "as ttutor.masks.padding_mask gives them"
         )
+
+
+def check_dtypes(layer: torch.dtype | None = None, /, **tensors: Tensor) -> None:
+    """Check that tensors have one number format, that of a layer's weights where it is given.
+
+    Inside `torch.autocast` formats may differ: PyTorch converts them.
+
+    Example:
+        >>> check_dtypes(query=torch.zeros(2), key=torch.zeros(2, dtype=torch.float64))
+        Traceback (most recent call last):
+        ...
+        TypeError: expected tensors of one number format, but query is float32, key is float64; convert with .to(...)
+    """
+    found = [tensor.dtype for tensor in tensors.values()]
+    wanted = found[0] if layer is None else layer
+    if all(dtype is wanted for dtype in found) or torch.compiler.is_compiling():
+        return
+    if torch.is_autocast_enabled(next(iter(tensors.values())).device.type):
+        return
+    came = ", ".join(
+        f"{name} is {str(dtype).removeprefix('torch.')}" for name, dtype in zip(tensors, found, strict=True)
+    )
+    if layer is None:
+        raise TypeError(f"expected tensors of one number format, but {came}; convert with .to(...)")
+    format_ = str(layer).removeprefix("torch.")
+    raise TypeError(
+        f"this layer's weights are {format_}, but {came}; convert what comes in by .to(torch.{format_}), or the layer"
+    )
 
 
 def _shape(name: str, tensor: Tensor, axes: str) -> torch.Size:

@@ -9,6 +9,7 @@ from hypothesis import strategies as st
 from ttutor.corpora.corpus import (
     MAX_CHARACTERS,
     MAX_WORDS,
+    Skips,
     embedded_corpus,
     file_corpus,
     hold_out,
@@ -72,6 +73,25 @@ def test_unequal_line_counts_name_both(tmp_path):
         read_pairs(source, target)
 
 
+def test_one_file_may_hold_both_sides_with_a_tab_between(tmp_path):
+    path = write(tmp_path / "pairs.tsv", "a cat\tun chat", "a dog \tun chien")
+    assert read_pairs(path) == ([("a cat", "un chat"), ("a dog", "un chien")], Skips(0, 0))
+    assert file_corpus(path).name == "pairs.tsv"
+
+
+@pytest.mark.parametrize(("line", "n_tabs"), [("a cat", 0), ("a\tcat\tun chat", 2)])
+def test_a_line_without_its_one_tab_is_named(tmp_path, line, n_tabs):
+    path = write(tmp_path / "pairs.tsv", "a dog\tun chien", line)
+    with pytest.raises(CorpusError, match=f"line 2 has {n_tabs} tabs"):
+        read_pairs(path)
+
+
+def test_the_same_file_on_both_sides_is_refused(tmp_path):
+    path = write(tmp_path / "a.en", "one", "two")
+    with pytest.raises(CorpusError, match="given on both sides"):
+        read_pairs(path, str(path))
+
+
 @pytest.mark.parametrize("content", [b"", b"\n\n", b"   \n"])
 def test_an_empty_file_is_named(tmp_path, files, content):
     (tmp_path / "empty").write_bytes(content)
@@ -117,7 +137,8 @@ def test_empty_and_absurdly_long_lines_are_skipped_and_counted(tmp_path):
 
 def test_lines_at_the_limit_are_kept(tmp_path):
     source = write(tmp_path / "a.en", "x" * MAX_CHARACTERS, " ".join("a" * MAX_WORDS))
-    assert len(read_pairs(source, source)[0]) == 2
+    target = write(tmp_path / "a.fr", "x", "y")
+    assert len(read_pairs(source, target)[0]) == 2
 
 
 def test_nothing_left_is_an_error(tmp_path):
@@ -130,7 +151,8 @@ def test_skips_are_reported_in_the_corpus_notes(tmp_path):
     lines = [str(number) for number in range(40)]
     source, target = write(tmp_path / "a.en", *lines, "x"), write(tmp_path / "a.fr", *lines, "")
     assert any("1 with an empty line" in note for note in file_corpus(source, target).notes)
-    notes = file_corpus(source, source, validation=(source, target)).notes
+    whole = write(tmp_path / "b.fr", *lines, "x")
+    notes = file_corpus(source, whole, validation=(source, target)).notes
     assert notes == ("a.en, a.fr: skipped pairs: 1 with an empty line.",)
 
 

@@ -290,7 +290,7 @@ def test_bad_input_is_one_message_and_code_2(ttutor, text, case):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("train", "--source", "a.en"), "--source and --target belong together"),
+        (("train", "--target", "a.fr"), "--target needs --source"),
         (("train", "--validation-source", "a.en", "--validation-target", "a.fr"), "validation files without"),
         (("train", "--preset", "huge"), "no preset 'huge'"),
         (("train", "--preset", "embedded", "--recipe", "x.toml"), "exclude each other"),

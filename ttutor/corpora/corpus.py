@@ -79,21 +79,22 @@ def embedded_corpus(seed: int = 0, sizes: dict[str, int] | None = None) -> Corpu
 
 def file_corpus(
     source: str | Path,
-    target: str | Path,
-    validation: tuple[str | Path, str | Path] | None = None,
-    test: tuple[str | Path, str | Path] | None = None,
+    target: str | Path | None = None,
+    validation: tuple[str | Path, str | Path | None] | None = None,
+    test: tuple[str | Path, str | Path | None] | None = None,
     seed: int = 0,
 ) -> Corpus:
     """Read a corpus from files in which line n of one translates line n of the other (UTF-8, .gz or plain).
 
+    Without a second file each line of the first holds a sentence, a tab, and its translation.
     Without validation files one pair in twenty (at most 1,000) is held out of the training, the same for one seed.
     """
     notes: list[str] = []
 
-    def read(one: str | Path, other: str | Path) -> list[Pair]:
+    def read(one: str | Path, other: str | Path | None) -> list[Pair]:
         pairs, skips = read_pairs(one, other)
         if skips:
-            notes.append(f"{Path(one).name}, {Path(other).name}: skipped pairs: {skips}.")
+            notes.append(f"{_names(one, other, ', ')}: skipped pairs: {skips}.")
         return pairs
 
     train, tests = read(source, target), read(*test) if test else []
@@ -102,7 +103,7 @@ def file_corpus(
         notes.append(f"No validation files given: {len(held_out):,} training pairs are held out for validation.")
     else:
         held_out = read(*validation)
-    return Corpus(f"{Path(source).name} -> {Path(target).name}", train, held_out, tests, tuple(notes))
+    return Corpus(_names(source, target, " -> "), train, held_out, tests, tuple(notes))
 
 
 def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
@@ -118,8 +119,16 @@ def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
     return kept, [pairs[index] for index in sorted(chosen)]
 
 
-def read_aligned(source: str | Path, target: str | Path) -> list[Pair]:
-    """Read two line-aligned files, every pair of them, without the blanks around the sentences."""
+def _names(source: str | Path, target: str | Path | None, between: str) -> str:
+    return between.join(Path(path).name for path in (source, target) if path is not None)
+
+
+def read_aligned(source: str | Path, target: str | Path | None = None) -> list[Pair]:
+    """Read two line-aligned files, or one with tabs, every pair of them, without the blanks around the sentences."""
+    if target is None:
+        return _read_tab_separated(source)
+    if Path(source).absolute() == Path(target).absolute():
+        raise CorpusError(f"{source} is given on both sides: a translator learns from a text and its translation")
     source_lines, target_lines = read_lines(source), read_lines(target)
     if len(source_lines) != len(target_lines):
         raise CorpusError(
@@ -130,8 +139,23 @@ def read_aligned(source: str | Path, target: str | Path) -> list[Pair]:
     return [(one.strip(), other.strip()) for one, other in zip(source_lines, target_lines, strict=True)]
 
 
-def read_pairs(source: str | Path, target: str | Path) -> tuple[list[Pair], Skips]:
-    """Read two line-aligned files to learn from; pairs with an empty or an absurdly long line are skipped and counted.
+def _read_tab_separated(path: str | Path) -> list[Pair]:
+    """Read one file whose lines each hold a sentence, a tab, and its translation."""
+    pairs = []
+    for number, line in enumerate(read_lines(path), start=1):
+        match line.split("\t"):
+            case [sentence, translation]:
+                pairs.append((sentence.strip(), translation.strip()))
+            case parts:
+                raise CorpusError(
+                    f"{path} is the only file, so each line must hold a sentence, a tab and its translation, but line "
+                    f"{number} has {len(parts) - 1} tabs; mend the line, or give the translations as a second file"
+                )
+    return pairs
+
+
+def read_pairs(source: str | Path, target: str | Path | None = None) -> tuple[list[Pair], Skips]:
+    """Read two line-aligned files, or one with tabs, to learn from; empty and absurdly long lines are left out.
 
     Raises:
         CorpusError: a file is missing, empty or not UTF-8; the line counts differ; no pair is left.
@@ -146,7 +170,7 @@ def read_pairs(source: str | Path, target: str | Path) -> tuple[list[Pair], Skip
             pairs.append(pair)
     skips = Skips(empty, too_long)
     if not pairs:
-        raise CorpusError(f"no sentence pair is left of {source} and {target}; skipped: {skips}")
+        raise CorpusError(f"no sentence pair is left of {_names(source, target, ' and ')}; skipped: {skips}")
     return pairs, skips
 
 

@@ -179,7 +179,11 @@ class RunFolder:
         path = self.path / FACTS
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
-        except (FileNotFoundError, NotADirectoryError):
+        except NotADirectoryError:
+            raise CheckpointError(
+                f"{self.path} is a file; expected the folder of a training, as `--out` named it"
+            ) from None
+        except FileNotFoundError:
             raise CheckpointError(
                 f"there is no trained model in {self.path}; train one with `ttutor train --out {self.path}`"
             ) from None

@@ -8,6 +8,7 @@ import math
 import operator
 import time
 from collections.abc import Callable, Mapping
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -23,7 +24,7 @@ from ttutor.training.dropout import with_fast_dropout
 from ttutor.training.objective import batch_loss
 from ttutor.training.optimizer import Optimizers
 from ttutor.training.parallel_batches import ParallelBatches
-from ttutor.training.precision import products_in, resolve_precision
+from ttutor.training.precision import products_in, resolve_precision, training_device
 from ttutor.training.preparation import model_config, token_pairs, train_tokenizer
 from ttutor.training.processes import Processes
 from ttutor.training.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
@@ -40,7 +41,7 @@ class Trainer:
     Args:
         corpus: the text.
         recipe: the settings.
-        folder: where checkpoints and metrics go; None keeps everything in memory.
+        folder: where checkpoints and metrics go, as a `RunFolder` or a path; None keeps everything in memory.
         tokenizer: trained on the corpus if not given.
         precision: "fp32" or "bf16"; decided by the recipe and the device if not given.
         device: where to compute; weights, averages and optimizers live there.
@@ -55,16 +56,24 @@ class Trainer:
         self,
         corpus: Corpus,
         recipe: TrainingRecipe,
-        folder: RunFolder | None = None,
+        folder: RunFolder | str | Path | None = None,
         *,
         tokenizer: SubwordTokenizer | None = None,
         precision: str | None = None,
         device: torch.device | str = "cpu",
         processes: Processes | None = None,
     ):
+        if not isinstance(corpus, Corpus):
+            raise TypeError(
+                f"corpus must be a Corpus, but came as {type(corpus).__name__}; file_corpus(source, target) of "
+                "ttutor.corpora.corpus reads one from files"
+            )
         self.corpus, self.recipe = corpus, recipe
-        self.folder: Any = folder  # a RunFolder, or None; those who use it know that there is one
-        self.device, self.processes = torch.device(device), processes or Processes()
+        self.folder: Any = (
+            RunFolder(folder) if isinstance(folder, str | Path) else folder
+        )  # a RunFolder, or None; those who use it know that there is one
+        self.device = training_device(device) if isinstance(device, str) else device
+        self.processes = processes or Processes()
         self.writes = folder is not None and self.processes.is_first
         self.precision = precision or resolve_precision(recipe.precision, self.device)
         self.tokenizer = tokenizer or train_tokenizer(corpus, recipe)

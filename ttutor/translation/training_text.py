@@ -69,13 +69,12 @@ def _check_no_dataset(recipe: TrainingRecipe, data_dir: Path | None) -> None:
 def read_corpus(files: Mapping[str, str | None], seed: int) -> Corpus:
     """The text of the files or, without any, of the embedded grammar."""
     for one, other in (("source", "target"), ("validation_source", "validation_target")):
-        if (files.get(one) is None) != (files.get(other) is None):
-            options = [f"--{name.replace('_', '-')}" for name in (one, other)]
-            raise CorpusError(f"{options[0]} and {options[1]} belong together: give both or neither")
+        if files.get(one) is None and files.get(other) is not None:
+            raise CorpusError(f"--{other.replace('_', '-')} needs --{one.replace('_', '-')}: give both")
     source, target = files.get("source"), files.get("target")
     held_out_source, held_out_target = files.get("validation_source"), files.get("validation_target")
-    validation = (held_out_source, held_out_target) if held_out_source and held_out_target else None
-    if source and target:
+    validation = (held_out_source, held_out_target) if held_out_source else None
+    if source:
         return file_corpus(source, target, validation=validation, seed=seed)
     if validation:
         raise CorpusError("validation files without training files: give --source and --target too")

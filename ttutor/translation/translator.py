@@ -90,6 +90,8 @@ class Translator:
 
     def __call__(self, sentence: str, *, attention: bool = True, **options) -> Translation:
         """Translate one sentence, and say where the decoder looked; options as for `translate`."""
+        if not isinstance(sentence, str):
+            raise TypeError(f"expected one sentence, but came {type(sentence).__name__}; translate(...) takes several")
         return self.translate([sentence], attention=attention, **options)[0]
 
     def translate(

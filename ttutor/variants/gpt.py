@@ -20,6 +20,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, place_tokens
 from ttutor.layers import ACTIVATIONS
 from ttutor.positions import AlibiPositions, LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
+from ttutor.shapes import check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 
 __all__ = ["GPT", "GPTConfig"]
@@ -185,6 +186,7 @@ class GPT(nn.Module):
             is_real: which of these tokens are no padding, wherever it stands; all of them when left out.
             cache: earlier tokens; it is extended by the new ones.
         """
+        check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
         positions, real_keys = place_tokens(cache, is_real, self.config, self.embeddings, token_ids=token_ids)
         key_positions = positions if self.alibi is None or cache is None else cache.positions()

@@ -20,7 +20,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.layers import LayerNorm
 from ttutor.positions import LearnedPositions
-from ttutor.shapes import ShapeError, check_shapes
+from ttutor.shapes import ShapeError, check_dtypes, check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 from ttutor.variants.heads import Pooler, first_token, initialise_normal
 from ttutor.variants.patches import interpolate_positions, patchify
@@ -167,6 +167,7 @@ class VisionEncoder(nn.Module):
         """What enters the first layer: the class token and the patches, each with its position (equation 1)."""
         size = self.config.image_size
         check_shapes({"channels": self.config.n_channels}, images=(images, "batch channels height width"))
+        check_dtypes(self.class_token.dtype, images=images)
         if tuple(images.shape[-2:]) != (size, size):
             raise ShapeError(
                 f"images are {tuple(images.shape[-2:])} pixels, but this model's positions are for ({size}, {size}); "

@@ -9,7 +9,10 @@ from ttutor.translation.commands.shared import plain_errors
 
 
 def train(
-    source: Annotated[Path | None, typer.Option(help="Sentences to translate from, one a line (.gz too).")] = None,
+    source: Annotated[
+        Path | None,
+        typer.Option(help="Sentences to translate from, one a line (.gz too); or, alone, sentence, tab, translation."),
+    ] = None,
     target: Annotated[Path | None, typer.Option(help="Their translations, line by line.")] = None,
     validation_source: Annotated[Path | None, typer.Option(help="Sentences to validate on.")] = None,
     validation_target: Annotated[Path | None, typer.Option(help="Their translations.")] = None,

@@ -80,6 +80,7 @@ class BERT(nn.Module):
             is_real: which tokens are no padding; all of them when left out.
             segment_ids: the segment of each token; all 0 when left out.
         """
+        check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
         segment_ids = torch.zeros_like(token_ids) if segment_ids is None else segment_ids
         axes = "batch tokens"

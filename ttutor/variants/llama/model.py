@@ -16,6 +16,7 @@ from ttutor.layers import GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RotaryPositions, Rotation, rotary_frequencies
+from ttutor.shapes import check_shapes
 from ttutor.variants.llama.config import LlamaConfig
 
 __all__ = ["Llama", "LlamaBlock"]
@@ -147,6 +148,7 @@ class Llama(nn.Module):
             is_real: which of these tokens are no padding, wherever it stands; all of them when left out.
             cache: earlier tokens; it is extended by the new ones.
         """
+        check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
         positions, mask = place_tokens(cache, is_real, self.config, token_ids=token_ids)
         if self.config.window is not None:

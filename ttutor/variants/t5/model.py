@@ -110,6 +110,7 @@ class T5(nn.Module):
             cache: earlier tokens; it is extended by the new ones.
             is_real: which of the tokens count; all when left out, since ``pad_id`` starts a target.
         """
+        check_shapes(target_ids=(target_ids, "batch tokens"))
         is_real = torch.ones_like(target_ids, dtype=torch.bool) if is_real is None else is_real
         check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
         positions, real_keys = place_tokens(cache, is_real, self.config, target_ids=target_ids)

@@ -1,0 +1,54 @@
+"""A translator from your own text in one call."""
+
+from pathlib import Path
+from typing import Any
+
+from ttutor.corpora.corpus import file_corpus
+from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.trainer import Trainer
+from ttutor.translation.translator import Translator
+
+__all__ = ["train_translator"]
+
+
+def train_translator(
+    source: str | Path,
+    target: str | Path | None = None,
+    folder: str | Path | None = None,
+    *,
+    recipe: TrainingRecipe | None = None,
+    device: str = "auto",
+    quiet: bool = False,
+    **changes: Any,
+) -> Translator:
+    """Train a translator on your own text, and return it.
+
+    Args:
+        source: a file with one sentence a line; without a target, with a tab and its translation behind each sentence.
+        target: a file whose line n translates line n of the source.
+        folder: where checkpoints and metrics go, for `Translator.load` later; None keeps everything in memory.
+        recipe: the settings; those of "multi30k-tiny", which is made for real text, if not given.
+        device: "auto" (an NVIDIA GPU where there is one), "cpu", "cuda", or one GPU as "cuda:1".
+        quiet: show no progress bar.
+        **changes: fields of the recipe that you want otherwise, such as ``steps=2000`` or ``minutes=10``.
+
+    Raises:
+        CorpusError: a file is missing, empty or not UTF-8, or the lines do not match.
+        RecipeError: there is no such field, value or device.
+        CheckpointError: the folder cannot be written, or holds another training.
+
+    Example:
+        >>> from tempfile import TemporaryDirectory
+        >>> with TemporaryDirectory() as folder:
+        ...     text = Path(folder, "pairs.tsv")
+        ...     _ = text.write_text("a cat\\tun chat\\na dog\\tun chien\\n" * 20)
+        ...     small = {"d_model": 32, "d_ff": 64, "n_heads": 2, "n_layers": 1, "vocab_size": 270}
+        ...     translator = train_translator(text, steps=3, device="cpu", quiet=True, **small)
+        >>> type(translator("a cat").text)
+        <class 'str'>
+    """
+    recipe = recipe or TrainingRecipe.preset("multi30k-tiny")
+    recipe = recipe.replace(corpus="files", languages=None).replace(**changes)
+    trainer = Trainer(file_corpus(source, target, seed=recipe.seed), recipe, folder, device=device)
+    trainer.run(quiet=quiet)
+    return Translator.of(trainer)
