@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import random
 from collections.abc import Iterator
@@ -47,3 +48,9 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
     """Skip tests marked ``gpu`` where there is none."""
     if item.get_closest_marker("gpu") is not None and not torch.cuda.is_available():
         missing("gpu", "needs a CUDA device, and PyTorch finds none")
+
+
+def pytest_collection_finish() -> None:
+    """Spare the garbage collector what stays to the end: thousands of tests, and all modules."""
+    gc.collect()
+    gc.freeze()

@@ -77,17 +77,26 @@ def plan(lax: bool) -> list[Stage]:
     ]
 
 
+def environment(stage: Stage) -> dict[str, str]:
+    """Return the variables that a stage's commands run with."""
+    variables = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
+    if not stage.annotations:
+        variables["JAXTYPING_DISABLE"] = "1"
+    if variables.pop("PYTHONDONTWRITEBYTECODE", ""):
+        # Without bytecode each of the many processes would compile PyTorch again: it has a place of its own instead.
+        variables["PYTHONPYCACHEPREFIX"] = str(ROOT / "_build" / "bytecode")
+    return variables
+
+
 def run_command(command: tuple[str, ...], outcome: Outcome) -> None:
     """Run one command, pass its output on as it comes, and add what pytest counted in its closing line."""
-    settings = {"OMP_NUM_THREADS": "1"} | ({} if outcome.stage.annotations else {"JAXTYPING_DISABLE": "1"})
     shown = " ".join(command).replace(sys.executable, "python")
     print(f"\n$ {shown}", flush=True)
-    environment = os.environ | settings | {"PYTHONUTF8": "1"}
     output = bytearray()
     with subprocess.Popen(
         command,
         cwd=ROOT,
-        env=environment,
+        env=environment(outcome.stage),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,

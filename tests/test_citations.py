@@ -73,11 +73,14 @@ def prose(path: Path) -> Iterator[str]:
         yield path.read_text(encoding="utf-8")
 
 
-CITED = {
-    path.relative_to(ROOT).as_posix(): set().union(*map(citations, prose(path)))
-    for place, ending in (("ttutor", "**/*.py"), ("book", "*.md"), ("book", "*.ipynb"))
-    for path in sorted((ROOT / place).glob(ending))
-}
+@cache
+def cited() -> dict[str, set[Citation]]:
+    """The works that each file names."""
+    return {
+        path.relative_to(ROOT).as_posix(): set().union(*map(citations, prose(path)))
+        for place, ending in (("ttutor", "**/*.py"), ("book", "*.md"), ("book", "*.ipynb"))
+        for path in sorted((ROOT / place).glob(ending))
+    }
 
 
 @cache
@@ -110,7 +113,7 @@ def is_listed(citation: Citation) -> bool:
 
 
 def test_every_cited_work_stands_in_the_bibliography() -> None:
-    missing = {place: sorted(one for one in cited if not is_listed(one)) for place, cited in CITED.items()}
+    missing = {place: sorted(one for one in works if not is_listed(one)) for place, works in cited().items()}
     assert {place: works for place, works in missing.items() if works} == {}, (
         "add them to book/references.bib, or correct names and year"
     )
@@ -158,7 +161,7 @@ def test_the_bibliography_is_in_order() -> None:
 
 
 def test_every_work_of_the_bibliography_is_cited() -> None:
-    by_name = set().union(*CITED.values())
+    by_name = set().union(*cited().values())
     pages = [*(ROOT / "book").glob("*.md"), *(ROOT / "book").glob("*.ipynb")]
     lists = [ROOT / "ttutor" / "claims.toml", ROOT / "ttutor" / "corpora" / "datasets.py"]
     text = " ".join(page.read_text(encoding="utf-8") for page in [*pages, *lists])

@@ -2,74 +2,80 @@
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 
 import pytest
 
 import ttutor
+from ttutor.cli import main
 
-# A Python in which everything but the core is missing.
+# Runs several commands in a Python in which everything but the core is missing, and prints what came of each.
 BARE = """
-import sys
+import contextlib, io, json, sys
 for name in ("typer", "click", "rich", "tokenizers", "safetensors", "sacrebleu", "pooch", "tqdm",
              "matplotlib", "ipywidgets", "anywidget"):
     sys.modules[name] = None
 from ttutor.cli import main
-sys.exit(main(sys.argv[1:]))
+results = []
+for arguments in json.loads(sys.argv[1]):
+    with contextlib.redirect_stdout(io.StringIO()) as out, contextlib.redirect_stderr(io.StringIO()) as errors:
+        status = main(arguments)
+    results.append((status, out.getvalue(), errors.getvalue()))
+print(json.dumps(results))
 """
+SHOWN = [["--version"], ["doctor"], ["doctor", "--json"]]
+TOO_MUCH = [["train"], ["translate", "the cat sleeps"], ["nonsense"]]
 
 
-def run(*arguments: str, bare: bool) -> subprocess.CompletedProcess:
-    command = [sys.executable, "-c", BARE] if bare else [sys.executable, "-m", "ttutor.cli"]
-    return subprocess.run([*command, *arguments], capture_output=True, text=True, check=False)
+@pytest.fixture(scope="module")
+def bare() -> dict[str, tuple[int, str, str]]:
+    """Status, output and errors of each command with the core alone."""
+    commands = [*SHOWN, *TOO_MUCH, []]
+    call = [sys.executable, "-c", BARE, json.dumps(commands)]
+    done = subprocess.run(call, capture_output=True, text=True, check=True)
+    return dict(zip(map(str, commands), json.loads(done.stdout), strict=True))
 
 
-@pytest.mark.parametrize("bare", [False, True], ids=["whole", "core alone"])
-def test_version(bare: bool) -> None:
-    done = run("--version", bare=bare)
-    assert (done.returncode, done.stdout) == (0, f"ttutor {ttutor.__version__}\n")
+@pytest.mark.usefixtures("as_readers_run_it")
+@pytest.mark.parametrize("arguments", SHOWN, ids=" ".join)
+def test_version_and_doctor_need_the_core_alone(
+    arguments: list[str], bare: dict[str, tuple[int, str, str]], capsys: pytest.CaptureFixture
+) -> None:
+    assert main(arguments) == 0
+    whole = capsys.readouterr().out
+    status, output, _ = bare[str(arguments)]
+    assert status == 0
+    assert ttutor.__version__ in output
+    assert ttutor.__version__ in whole
 
 
-@pytest.mark.parametrize("bare", [False, True], ids=["whole", "core alone"])
-@pytest.mark.parametrize("flags", [[], ["--json"]], ids=["text", "json"])
-def test_doctor(bare: bool, flags: list[str]) -> None:
-    done = run("doctor", *flags, bare=bare)
-    assert done.returncode == 0, done.stderr
-    assert ttutor.__version__ in done.stdout
+@pytest.mark.parametrize("arguments", TOO_MUCH, ids=" ".join)
+def test_with_the_core_alone_a_command_says_what_to_install(
+    arguments: list[str], bare: dict[str, tuple[int, str, str]]
+) -> None:
+    status, _, errors = bare[str(arguments)]
+    assert status == 2
+    assert 'pip install ".[translation]"' in errors
+    assert "Traceback" not in errors
 
 
-# Prints the help, then which of the packages that take long to load have been loaded.
-HELP = """
-import sys
-from ttutor.cli import main
-main(["--help"])
-print("loaded:", [name for name in ("torch", "numpy", "matplotlib", "rich", "einops") if name in sys.modules])
-"""
+def test_with_the_core_alone_help_says_what_there_is(bare: dict[str, tuple[int, str, str]]) -> None:
+    status, output, _ = bare["[]"]
+    assert status == 0
+    assert "ttutor doctor" in output
 
 
-def test_help_lists_every_command_and_loads_nothing_heavy() -> None:
-    done = subprocess.run([sys.executable, "-c", HELP], capture_output=True, text=True, check=True)
-    commands = ("train", "translate", "evaluate", "doctor", "exercises", "check", "grade", "homework")
-    assert [name for name in commands if f"\n  {name} " not in done.stdout] == []
-    assert done.stdout.endswith("loaded: []\n")
-
-
-@pytest.mark.parametrize("arguments", [["train"], ["translate", "the cat sleeps"], ["nonsense"]])
-def test_with_the_core_alone_a_command_says_what_to_install(arguments: list[str]) -> None:
-    done = run(*arguments, bare=True)
-    assert done.returncode == 2
-    assert 'pip install ".[translation]"' in done.stderr
-    assert "Traceback" not in done.stderr
-
-
-def test_with_the_core_alone_help_says_what_there_is() -> None:
-    done = run(bare=True)
-    assert done.returncode == 0
-    assert "ttutor doctor" in done.stdout
+def test_help_lists_every_command(capsys: pytest.CaptureFixture) -> None:
+    assert main(["--help"]) == 0
+    shown = capsys.readouterr().out
+    assert [name for name in ("train", "translate", "evaluate", "doctor") if name not in shown] == []
 
 
 def test_an_unknown_command_is_refused_without_a_traceback() -> None:
-    done = run("nonsense", bare=False)
+    """As a process of its own, so that all that a user sees is looked at."""
+    done = subprocess.run([sys.executable, "-m", "ttutor", "nonsense"], capture_output=True, text=True, check=False)
     assert done.returncode == 2
+    assert "nonsense" in done.stderr
     assert "Traceback" not in done.stderr

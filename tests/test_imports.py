@@ -8,6 +8,8 @@ import sys
 import tomllib
 from pathlib import Path
 
+import pytest
+
 import ttutor
 
 PACKAGE = Path(ttutor.__file__).parent
@@ -16,33 +18,38 @@ LAYERS = next(contract["layers"] for contract in CONTRACTS if contract["type"] =
 CORE = [room for layer in LAYERS[LAYERS.index("translation") + 1 :] for room in layer.split(" | ")] + ["training.fit"]
 
 
-def loaded_by(statement: str) -> set[str]:
-    """Return the top-level packages that a fresh Python has loaded after a statement."""
-    script = f"{statement}\nimport sys\nprint(*sorted({{name.split('.')[0] for name in sys.modules}}))"
+# What a fresh Python runs in turn; after each step the modules are written down that are loaded by then.
+STEPS = {
+    "nothing": "pass",
+    "ttutor": "import ttutor",
+    "doors of rooms": "import ttutor.widgets, ttutor.variants",
+    "first chapters": "import ttutor.multihead, ttutor.encoder, ttutor.decoder",
+    "core": "; ".join(f"import ttutor.{room}" for room in CORE),
+    "doctor": "import ttutor.doctor; ttutor.doctor.examine()",
+}
+
+
+@pytest.fixture(scope="module")
+def loaded() -> dict[str, set[str]]:
+    """The modules that are loaded after each step."""
+    script = "\n".join(["import sys", *(f"{step}\nprint(*sys.modules)" for step in STEPS.values())])
     done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    return set(done.stdout.split())
+    return dict(zip(STEPS, (set(line.split()) for line in done.stdout.splitlines()), strict=True))
 
 
-def test_the_layers_of_the_first_chapters_load_no_fast_kernels() -> None:
-    script = "import sys, ttutor.multihead, ttutor.encoder, ttutor.decoder; print(*sys.modules)"
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    assert [name for name in done.stdout.split() if name.startswith("ttutor.efficient")] == []
+def test_importing_ttutor_loads_nothing_heavy(loaded: dict[str, set[str]]) -> None:
+    assert loaded["ttutor"] - loaded["nothing"] == {"ttutor"}
+    assert loaded["doors of rooms"] & {"torch", "numpy", "matplotlib", "anywidget"} == set()
 
 
-def test_importing_ttutor_loads_nothing_heavy() -> None:
-    assert loaded_by("import ttutor") - loaded_by("pass") == {"ttutor"}
-    assert loaded_by("import ttutor.widgets, ttutor.variants") & {"torch", "numpy", "matplotlib", "anywidget"} == set()
+def test_the_layers_of_the_first_chapters_load_no_fast_kernels(loaded: dict[str, set[str]]) -> None:
+    assert [name for name in loaded["first chapters"] if name.startswith("ttutor.efficient")] == []
 
 
-def test_importing_the_core_loads_no_plotting_no_widgets_no_compiler() -> None:
-    loaded = loaded_by("; ".join(f"import ttutor.{room}" for room in CORE))
-    assert "torch" in loaded
-    assert loaded & {"matplotlib", "ipywidgets", "anywidget", "IPython", "triton", "tokenizers", "typer"} == set()
-
-
-def test_doctor_loads_only_the_core() -> None:
-    loaded = loaded_by("import ttutor.doctor; ttutor.doctor.examine()")
-    assert loaded & {"matplotlib", "ipywidgets", "tokenizers", "typer", "jupyter_book"} == set()
+def test_the_core_and_doctor_load_no_plotting_no_widgets_no_compiler(loaded: dict[str, set[str]]) -> None:
+    assert "torch" in loaded["core"]
+    heavy = {"matplotlib", "ipywidgets", "anywidget", "IPython", "triton", "tokenizers", "typer", "jupyter_book"}
+    assert loaded["doctor"] & heavy == set()
 
 
 def test_what_runs_in_the_sandbox_imports_nothing_of_the_package() -> None:

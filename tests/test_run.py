@@ -23,6 +23,12 @@ def test_two():
 """
 
 
+@pytest.fixture
+def _without_plugins(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start pytest alone: its plugins take seconds to load."""
+    monkeypatch.setenv("PYTEST_DISABLE_PLUGIN_AUTOLOAD", "1")
+
+
 def stage_of(tmp_path: Path, *texts: str) -> Stage:
     commands = []
     for index, text in enumerate(texts):
@@ -33,6 +39,7 @@ def stage_of(tmp_path: Path, *texts: str) -> Stage:
     return Stage("made", 100, commands)
 
 
+@pytest.mark.usefixtures("_without_plugins")
 def test_all_commands_run_and_all_tests_count_when_the_first_fails(tmp_path: Path) -> None:
     outcome = run_stage(stage_of(tmp_path, FAILS, PASSES))
     assert outcome.counts == {"failed": 1, "skipped": 1, "passed": 2}
@@ -40,6 +47,7 @@ def test_all_commands_run_and_all_tests_count_when_the_first_fails(tmp_path: Pat
     assert "exit status 1" in outcome.failed[0]
 
 
+@pytest.mark.usefixtures("_without_plugins")
 def test_a_run_without_tests_is_a_failure(tmp_path: Path) -> None:
     assert "exit status 5" in run_stage(stage_of(tmp_path, "")).failed[0]
 
@@ -57,6 +65,14 @@ def test_a_stage_that_takes_twice_its_budget_fails(
     failed = run_stage(Stage("made", budget, [(sys.executable, "-c", "import time; time.sleep(0.01)")])).failed
     assert len(failed) == n_failed
     assert all("more than twice the budget" in line for line in failed)
+
+
+def test_modules_are_compiled_once_also_where_no_bytecode_may_stand_beside_them(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setenv("PYTHONDONTWRITEBYTECODE", "1")
+    asked = "import sys; sys.exit(sys.dont_write_bytecode or not sys.pycache_prefix)"
+    assert run_stage(Stage("made", 100, [(sys.executable, "-c", asked)])).failed == []
 
 
 def test_all_stages_together_take_twelve_minutes() -> None:
