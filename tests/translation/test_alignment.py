@@ -17,7 +17,7 @@ pytestmark = pytest.mark.trainer
 
 CORPUS = embedded_corpus(0, {"train": 30, "validation": 5, "test": 5})
 SENTENCES = [source for source, _ in CORPUS.train[:9]]
-N_LAYERS, N_HEADS = 3, 2
+N_LAYERS, N_HEADS = 2, 2
 
 
 @pytest.fixture(scope="module")

@@ -35,6 +35,3 @@ def test_it_learns_the_embedded_grammar_and_translates_what_it_never_saw(tmp_pat
         "les voitures rouges ne dorment pas\nLes voitures rouges ne dorment pas.\n\nmon cheval aime une pomme\n"
         "je n'écoute pas\n"
     )
-    scores = ttutor(tmp_path, "evaluate", "--beam", "1")
-    assert re.search(r"exact matches\s+([\d.]+) %", scores)[1] == share
-    assert "tok:13a" in scores
