@@ -132,6 +132,13 @@ def inverts_no_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, 
     return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, ~hides)
 
 
+def softmax_twice(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return _softmax(scores, mask).softmax(dim=-1)
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
 def softmax_over_queries(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
     def normalise(scores, mask):
         weights = scores.softmax(dim=-2)

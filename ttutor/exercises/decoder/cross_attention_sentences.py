@@ -103,6 +103,12 @@ MISTAKES = (
         answers=(wrong.softmax_over_queries,),
     ),
     Mistake(
+        id="softmax_twice",
+        says="You take the softmax twice: the second one makes the weights almost equal, and gives padding some, "
+        "since exp(0) = 1. Once is enough.",
+        answers=(wrong.softmax_twice,),
+    ),
+    Mistake(
         id="no_softmax",
         says="Your scores are used as weights as they are: some are negative and no row sums to 1. What turns "
         "scores into shares?",

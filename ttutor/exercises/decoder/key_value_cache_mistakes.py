@@ -95,6 +95,22 @@ def v_stale(hidden, cached_key, cached_value, position_table, w_query, w_key, w_
     return weights.softmax(dim=-1) @ value, key, value
 
 
+def v_stale_zeros(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    new = hidden @ w_value.T
+    value = torch.cat([cached_value, torch.zeros_like(new) if cached_value.shape[1] else new], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+def v_stale_repeated(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    new = hidden @ w_value.T
+    value = torch.cat([cached_value, cached_value[:, -1:].expand_as(new) if cached_value.shape[1] else new], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
 def v_stale_cut(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
     hidden = _with_positions(hidden, cached_key, position_table)
     key = torch.cat([cached_key, hidden @ w_key.T], dim=1)

@@ -69,7 +69,7 @@ MISTAKES = (
         id="v_stale",
         says="Right while the cache is empty; then there are fewer values than keys, which raises an error or "
         "leaves the new tokens without a say. Print both shapes: which of the two does not grow?",
-        answers=(wrong.v_stale, wrong.v_stale_cut),
+        answers=(wrong.v_stale, wrong.v_stale_cut, wrong.v_stale_zeros, wrong.v_stale_repeated),
     ),
     Mistake(
         id="tril_no_offset",

@@ -167,6 +167,12 @@ def unstable(logits, p, temperature):
     return kept / kept.sum(dim=-1, keepdim=True)
 
 
+def above_p_or_nothing(logits, p, temperature):
+    probabilities = (logits / temperature).softmax(dim=-1)
+    kept = probabilities * (probabilities >= p)
+    return (kept / kept.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
+
+
 def nothing_dropped(logits, p, temperature):
     return (logits / temperature).softmax(dim=-1)
 
@@ -174,6 +180,13 @@ def nothing_dropped(logits, p, temperature):
 def greedy(logits, p, temperature):
     best = logits.argmax(dim=-1, keepdim=True)
     return torch.zeros_like(logits).scatter(-1, best, 1.0)
+
+
+def above_p_or_the_best(logits, p, temperature):
+    probabilities = (logits / temperature).softmax(dim=-1)
+    is_best = probabilities == probabilities.amax(dim=-1, keepdim=True)
+    kept = probabilities * (is_best | (probabilities >= p))
+    return kept / kept.sum(dim=-1, keepdim=True)
 
 
 def inplace(logits, p, temperature):

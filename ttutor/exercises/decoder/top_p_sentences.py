@@ -123,7 +123,7 @@ MISTAKES = (
         id="above_p",
         says="You keep the tokens whose own probability is at least `p`, often none at all. `p` is the share "
         "that the kept ones must have together.",
-        answers=(wrong.above_p,),
+        answers=(wrong.above_p, wrong.above_p_or_nothing),
     ),
     Mistake(
         id="min_p",
@@ -150,9 +150,9 @@ MISTAKES = (
     ),
     Mistake(
         id="greedy",
-        says="All probability goes to the best token, whatever `p` and the temperature are: that is greedy "
-        "decoding, and leaves nothing to sample.",
-        answers=(wrong.greedy,),
+        says="All probability goes to the best token. That is greedy decoding, whatever `p` is; or you keep the others "
+        "only where their own probability reaches `p`, which is what the kept ones must have together.",
+        answers=(wrong.greedy, wrong.above_p_or_the_best),
     ),
     Mistake(
         id="inplace",

@@ -146,8 +146,8 @@ and accepts angles computed in float32 as well.)
             ),
             Mistake(
                 id="base_1000",
-                says="Column 0 is right and the last columns are too fast. Check the base.",
-                answers=(wrong.base_1000,),
+                says="Column 0 is right, and the further a column stands, the more its speed is off. Check the base.",
+                answers=(wrong.base_1000, wrong.base_100_000),
             ),
             Mistake(
                 id="logarithm",

@@ -91,6 +91,10 @@ def base_1000(max_len, d_model):
     return encode(waves(positions(max_len), frequencies(d_model, base=1000.0)), d_model)
 
 
+def base_100_000(max_len, d_model):
+    return encode(waves(positions(max_len), frequencies(d_model, base=100_000.0)), d_model)
+
+
 def natural_base(max_len, d_model):
     return encode(waves(positions(max_len), frequencies(d_model, base=math.e)), d_model)
 

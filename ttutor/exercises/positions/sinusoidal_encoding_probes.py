@@ -45,6 +45,25 @@ def _turns(trial: Trial) -> str | None:
     return None if spread < 1e-3 else "Some pair of features turns further in one step than in another."
 
 
+def _growing(trial: Trial) -> str | None:
+    """Whether the waves are those of the inverse frequencies, as far as float32 shows."""
+    max_len, d_model = trial.value.shape
+    position = torch.arange(max_len, dtype=torch.float64)[:, None]
+    inverse = (position * 10_000.0 ** (torch.arange(0, d_model, 2) / d_model)).sin()
+    is_inverse = torch.allclose(trial.value[:, 0::2].double(), inverse, atol=0.05)
+    return "Your later waves are faster than the first." if is_inverse else None
+
+
+def _factors(trial: Trial) -> str | None:
+    """From pair to pair the frequency falls by one factor; it is the angle at position 1."""
+    n_pairs = trial.value.shape[1] // 2
+    frequency = torch.atan2(trial.value[1, 0 : 2 * n_pairs : 2], trial.value[1, 1::2])
+    factors = frequency[1:] / frequency[:-1]
+    if torch.allclose(factors, factors[:1].expand_as(factors), rtol=1e-2):
+        return None
+    return f"From pair to pair your frequencies change by the factors {_numbers(factors)}"
+
+
 def _numbers(row: Tensor) -> str:
     return ", ".join(f"{number:.3g}" for number in row.tolist()) + ", …"
 
@@ -69,5 +88,16 @@ PROPERTIES = (
         id="pairs_turn_evenly",
         says="From one position to the next, each pair should turn by an angle of its own that stays the same.",
         broken=_turns,
+    ),
+    Property(
+        id="waves_become_slower",
+        says="Frequencies should shrink along the row. Look at the sign of the exponent.",
+        broken=_growing,
+    ),
+    Property(
+        id="falls_by_one_factor",
+        says="Frequencies are powers of 10000 whose exponents fall evenly, so that each is the one before times the "
+        "same factor. Where does your exponent stand?",
+        broken=_factors,
     ),
 )

@@ -163,9 +163,9 @@ with one number and without axes, and gradients reach the logits.""".strip(),
             ),
             Mistake(
                 id="over_the_tokens",
-                says="Your softmax runs along the sentence. At each place the tokens of the vocabulary compete: which "
-                "axis is theirs?",
-                answers=(wrong.over_the_tokens,),
+                says="Your softmax runs along the sentence, or along the batch. At each place the tokens of the "
+                "vocabulary compete: which axis is theirs?",
+                answers=(wrong.over_the_tokens, wrong.over_the_batch),
             ),
             Mistake(
                 id="raw_logits",
@@ -217,9 +217,15 @@ with one number and without axes, and gradients reach the logits.""".strip(),
             ),
             Mistake(
                 id="all_classes",
-                says="You average the log-probabilities of all tokens of the vocabulary. Only that of the target "
-                "stands in the loss: how do you pick it?",
-                answers=(wrong.all_classes,),
+                says="The log-probabilities of all tokens of the vocabulary stand in your loss. Only that of the "
+                "target belongs there: how do you pick it?",
+                answers=(wrong.all_classes, wrong.all_classes_summed),
+            ),
+            Mistake(
+                id="reshaped",
+                says="You reshape logits whose axes have to be swapped: a reshape cuts the same row of numbers anew, "
+                "so that a place gets those of others. Swap axes with `.mT` or `rearrange`, and targets alike.",
+                answers=(wrong.reshaped, wrong.flattened_apart),
             ),
             Mistake(
                 id="inplace",

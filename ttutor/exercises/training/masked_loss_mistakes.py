@@ -3,6 +3,7 @@
 import math
 
 import torch
+from torch import nn
 
 
 def surprise(logits, targets):
@@ -86,6 +87,11 @@ def raw_logits(logits, targets, pad_id):
     return -mean_over_real(logits.gather(-1, targets[..., None])[..., 0], targets, pad_id)
 
 
+def over_the_batch(logits, targets, pad_id):
+    right = logits.log_softmax(dim=0).gather(-1, targets[..., None])[..., 0]
+    return -mean_over_real(right, targets, pad_id)
+
+
 def softmax_twice(logits, targets, pad_id):
     return mean_over_real(surprise(logits.softmax(dim=-1), targets), targets, pad_id)
 
@@ -119,6 +125,20 @@ def shifts_again(logits, targets, pad_id):
 def multiplies_by_zero(logits, targets, pad_id):
     real = targets != pad_id
     return (surprise(logits, targets) * real).sum() / real.sum()
+
+
+def reshaped(logits, targets, pad_id):
+    batch, n_places, vocab_size = logits.shape
+    return nn.functional.cross_entropy(logits.reshape(batch, vocab_size, n_places), targets, ignore_index=pad_id)
+
+
+def flattened_apart(logits, targets, pad_id):
+    flat = logits.transpose(0, 1).reshape(-1, logits.shape[-1])
+    return nn.functional.cross_entropy(flat, targets.reshape(-1), ignore_index=pad_id)
+
+
+def all_classes_summed(logits, targets, pad_id):
+    return -mean_over_real(logits.log_softmax(dim=-1).sum(dim=-1), targets, pad_id)
 
 
 def all_classes(logits, targets, pad_id):

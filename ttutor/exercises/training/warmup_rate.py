@@ -138,7 +138,7 @@ Steps count from 1. PyTorch's schedulers, however, ask for step 0 first: give it
                 id="linear_decay",
                 says="After the warm-up your rate falls, but along another curve. It should fall as 1/√step: at four "
                 "times the warm-up it is half of the peak.",
-                answers=(wrong.linear_decay, wrong.decay_by_step),
+                answers=(wrong.linear_decay, wrong.linear_to_zero, wrong.decay_by_step),
             ),
             Mistake(
                 id="decay_starts_anew",

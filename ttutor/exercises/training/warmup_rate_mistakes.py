@@ -49,6 +49,12 @@ def no_decay(step, d_model, warmup, factor):
     return rate(min(step, warmup), d_model, warmup, factor)
 
 
+def linear_to_zero(step, d_model, warmup, factor):
+    if step <= warmup:
+        return rate(step, d_model, warmup, factor)
+    return rate(warmup, d_model, warmup, factor) * max(0.0, 2 - step / warmup)
+
+
 def linear_decay(step, d_model, warmup, factor):
     if step <= warmup:
         return rate(step, d_model, warmup, factor)

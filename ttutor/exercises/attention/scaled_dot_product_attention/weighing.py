@@ -14,6 +14,22 @@ def softmax_heads(query, key, value, mask):
     return blend(distribute(compare(query, key), mask, dim=1), value)
 
 
+def softmax_q_of_large(query, key, value, mask):
+    return blend(compare(query, key).masked_fill(~mask, -1e9).softmax(dim=-2), value)
+
+
+def softmax_heads_of_large(query, key, value, mask):
+    return blend(compare(query, key).masked_fill(~mask, -1e9).softmax(dim=1), value)
+
+
+def softmax_twice(query, key, value, mask):
+    return blend(distribute(compare(query, key), mask).softmax(dim=-1), value)
+
+
+def masked_between_two(query, key, value, mask):
+    return blend(distribute(compare(query, key).softmax(dim=-1), mask), value)
+
+
 def no_softmax(query, key, value, mask):
     return blend(compare(query, key).masked_fill(~mask, 0.0), value)
 
@@ -36,13 +52,19 @@ MISTAKES = (
     Mistake(
         id="softmax_q",
         says="You normalise over the queries. Each *query* distributes its weight over keys: which axis are they?",
-        answers=(softmax_q,),
+        answers=(softmax_q, softmax_q_of_large),
     ),
     Mistake(
         id="softmax_heads",
         says="You normalise over the heads, so that they compete for a key. Inside each head, each query "
         "distributes its weight over the keys.",
-        answers=(softmax_heads,),
+        answers=(softmax_heads, softmax_heads_of_large),
+    ),
+    Mistake(
+        id="softmax_twice",
+        says="You take the softmax of weights that have been through one already: it makes them almost equal, since "
+        "none is far from another any more. Once is enough.",
+        answers=(softmax_twice, masked_between_two),
     ),
     Mistake(
         id="no_softmax",

@@ -99,6 +99,17 @@ def softmax_heads(hidden, w_query, w_key, w_value, w_output, n_heads):
     return finish(hide_future(compare(q, k)).softmax(dim=1).nan_to_num(0.0), v, w_output)
 
 
+def softmax_heads_of_large(hidden, w_query, w_key, w_value, w_output, n_heads):
+    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
+    scores = compare(q, k)
+    return finish(scores.masked_fill(~past(scores.shape[-1]), -1e9).softmax(dim=1), v, w_output)
+
+
+def softmax_twice(hidden, w_query, w_key, w_value, w_output, n_heads):
+    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
+    return finish(hide_future(compare(q, k)).softmax(dim=-1).softmax(dim=-1), v, w_output)
+
+
 def no_softmax(hidden, w_query, w_key, w_value, w_output, n_heads):
     q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
     return finish(compare(q, k).tril(), v, w_output)
@@ -180,7 +191,13 @@ MISTAKES = (
         id="softmax_heads",
         says="You normalise over the heads, so that they compete for a key. Inside each head, each query distributes "
         "its weight over keys.",
-        answers=(softmax_heads,),
+        answers=(softmax_heads, softmax_heads_of_large),
+    ),
+    Mistake(
+        id="softmax_twice",
+        says="You take the softmax twice: the second one makes the weights almost equal, and gives the future some, "
+        "since exp(0) = 1. Once is enough.",
+        answers=(softmax_twice,),
     ),
     Mistake(
         id="no_softmax",
