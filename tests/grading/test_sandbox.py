@@ -36,6 +36,7 @@ DEEDS = {
     "another's memory": "open('/proc/self/mem', 'r+b')",
     "namespace": "libc.unshare(0x10000000) and no()",
     "mount": "libc.mount(b'none', b'/tmp', b'tmpfs', 0, None) and no()",
+    "unmount": "libc.umount2(b'/proc', 2) and no()",
     "trace": "libc.ptrace(0, 0, 0, 0) and no()",
     "key": "libc.syscall(248, b'user', b'x', b'y', 1, -4) < 0 and no()",
     "ring of calls": "libc.syscall(425, 8, 0) < 0 and no()",

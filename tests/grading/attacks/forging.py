@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from tests.grading.attacks.attack import Attack, python
+from tests.grading.attacks.attack import python
 
 __all__ = ["ATTACKS"]
 
 
-def _returns(name: str, says: str, source: str) -> Attack:
-    return python(name, says, source)
-
-
 ATTACKS = (
-    _returns(
+    python(
         "always_equal",
         "returns an object that equals everything",
         """
@@ -35,7 +31,7 @@ ATTACKS = (
             return Anything()
         """,
     ),
-    _returns(
+    python(
         "tensor_that_agrees",
         "returns a tensor of a kind that agrees with all comparisons",
         """
@@ -52,7 +48,7 @@ ATTACKS = (
             return scores.as_subclass(Agrees)
         """,
     ),
-    _returns(
+    python(
         "pickle_bomb",
         "returns an object that runs code when it is unpickled",
         """
@@ -66,7 +62,7 @@ ATTACKS = (
             return [Bomb(), {"x": Bomb()}]
         """,
     ),
-    _returns(
+    python(
         "patches_comparisons",
         "replaces what compares tensors",
         """
@@ -82,7 +78,7 @@ ATTACKS = (
             return scores
         """,
     ),
-    _returns(
+    python(
         "patches_the_worker",
         "replaces the worker's own functions",
         """
@@ -98,7 +94,7 @@ ATTACKS = (
             return "right"
         """,
     ),
-    _returns(
+    python(
         "finds_the_worker",
         "takes the worker from the stack and answers in its place",
         """
@@ -115,7 +111,7 @@ ATTACKS = (
             return scores
         """,
     ),
-    _returns(
+    python(
         "lying_numbers",
         "returns numbers and texts whose types lie",
         """
@@ -138,7 +134,7 @@ ATTACKS = (
             return {Text("x"): One(1.0)}
         """,
     ),
-    _returns(
+    python(
         "hostile_exception",
         "raises an exception that explodes when it is looked at",
         """
@@ -152,7 +148,7 @@ ATTACKS = (
             raise Passed()
         """,
     ),
-    _returns(
+    python(
         "exception_of_the_judge",
         "raises an exception named as the judge's own",
         """
@@ -166,7 +162,7 @@ ATTACKS = (
             raise (Trouble if dim == -1 else Malformed)("ok " * 10**6)
         """,
     ),
-    _returns(
+    python(
         "not_started_for_ever",
         "says NotImplementedError, for mercy",
         """
@@ -174,7 +170,7 @@ ATTACKS = (
             raise NotImplementedError("all tests passed")
         """,
     ),
-    _returns(
+    python(
         "nothing_but_nan",
         "returns NaN, which no comparison dislikes",
         """
@@ -182,7 +178,7 @@ ATTACKS = (
             return scores * float("nan")
         """,
     ),
-    _returns(
+    python(
         "changes_the_question",
         "changes the inputs so that its answer would be right",
         """
@@ -191,7 +187,7 @@ ATTACKS = (
             return scores.new_ones(1)
         """,
     ),
-    _returns(
+    python(
         "takes_the_shortcut",
         "calls what it should build",
         """
