@@ -112,3 +112,13 @@ def test_changes_are_told(ttutor, work) -> None:
     put(work, {"bo.py": f"{SOFTMAX}=ok"})
     said = ttutor("in", "--assignment", "hw1.toml", "--out", "out", "--diff", "out").output
     assert "Changed: bo: attention.softmax 1.3333 of 4 (wrong) -> 4 of 4 (ok)" in said
+
+
+@pytest.mark.parametrize(("went_well", "code"), [(True, 0), (False, 3)])
+def test_the_self_test_needs_no_class(ttutor, monkeypatch, went_well, code) -> None:
+    def tried(tell, *, sandbox) -> bool:
+        tell(f"tried by {sandbox}")
+        return went_well
+
+    monkeypatch.setattr("ttutor.grading.self_test.run_self_test", tried)
+    assert "tried by trusted" in ttutor("--self-test", "--trusted", code=code).output

@@ -172,7 +172,7 @@ def _only_one(outcome: Outcome, option: str) -> Record:
 
 
 def _test_here(sandbox: str) -> None:
-    from ttutor.grading.sandbox import SandboxError
+    from ttutor.grading.sandbox.choose import SandboxError
     from ttutor.grading.self_test import run_self_test
 
     try:
