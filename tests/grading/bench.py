@@ -7,9 +7,9 @@ from dataclasses import replace
 from typing import Any
 
 from ttutor.exercises import Exercise, find
-from ttutor.grading.assignment import Assignment
+from ttutor.grading.assignment import Assignment, Limits
 from ttutor.grading.judging.bundles import cut, sources_for
-from ttutor.grading.judging.session import Limits, RemoteAnswer, Session
+from ttutor.grading.judging.session import RemoteAnswer, Session
 from ttutor.grading.judging.submitted import FileRead, Piece
 from ttutor.grading.judging.verdict import Verdict, verdict_on
 from ttutor.grading.marks import SourceFile, Submission
@@ -17,12 +17,12 @@ from ttutor.grading.published import everything
 from ttutor.grading.sandbox.choose import Sandbox
 
 SECRET = "a secret of the tests"
-SECONDS, MEMORY = 60.0, 2 << 30
+SECONDS = 60.0
 
 
 def homework(*ids: str, **changes: Any) -> Assignment:
     """An assignment of exercises that are worth ten points each."""
-    asked = everything(map(find, ids), seed=SECRET, seconds=SECONDS)
+    asked = everything(map(find, ids), seed=SECRET, limits=Limits(seconds_per_call=SECONDS))
     worth = tuple(replace(one, points=10.0) for one in asked.exercises)
     return replace(asked, exercises=worth, **changes)
 
@@ -38,7 +38,8 @@ def handed_in(text: str | bytes, name: str = "homework.py", student: str = "ada"
 
 def session_of(sandbox: Sandbox, pieces: list[str], modules: dict[str, str] | None = None, **limits: Any) -> Session:
     """A session in which some definitions run."""
-    opened = Session(sandbox, Limits(**{"call_seconds": SECONDS, "seconds": 600.0, "memory": MEMORY} | limits))
+    seconds = limits.pop("seconds", 600.0)
+    opened = Session(sandbox, Limits(**{"seconds_per_call": SECONDS} | limits), seconds)
     files = [FileRead(pieces=tuple(Piece("work.py", piece, line) for line, piece in enumerate(pieces, 1)))]
     opened.provide(files, opened.modules if modules is None else modules)
     return opened

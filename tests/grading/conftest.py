@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import pytest
 
+from tests.grading.forked import ForkedSandbox
 from tests.require import missing
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
+from ttutor.grading.worker.confine import filters_calls
 
 
 @pytest.fixture(scope="session")
@@ -15,3 +17,12 @@ def sandbox() -> Sandbox:
     if (why := found.problem()) is not None:
         missing("sandbox", f"bubblewrap does not work here: {why}")
     return found
+
+
+@pytest.fixture(scope="session")
+def forks(tmp_path_factory):
+    """Workers for tests that need no bubblewrap, but many workers."""
+    if not filters_calls():
+        missing("sandbox", "workers are forked on Linux alone")
+    with ForkedSandbox(tmp_path_factory.mktemp("forks")) as found:
+        yield found

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ttutor.grading.assignment import Assignment, Worth
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark
-from ttutor.grading.parallel import CannotGrade
+from ttutor.grading.sandbox.choose import Sandbox
 
 HIDDEN = "the case that nobody may see"
 NUMBER_OF_GRADINGS = "TTUTOR_TEST_GRADINGS"
@@ -22,10 +22,8 @@ NUMBER_OF_GRADINGS = "TTUTOR_TEST_GRADINGS"
 class FakeGrader:
     """Marks as the submission says."""
 
-    level = "no sandbox at all"
-
-    def __init__(self, assignment: Assignment) -> None:
-        self.assignment = assignment
+    def __init__(self, assignment: Assignment, sandbox: Sandbox, own: Path | None) -> None:
+        self.assignment, self.sandbox = assignment, sandbox
 
     def grade(self, submission: Submission) -> SubmissionMark:
         text = b"\n".join(file.data for file in submission.files).decode("utf-8", "replace")
@@ -45,17 +43,11 @@ class FakeGrader:
             student=submission.student,
             state=whole,
             exercises=exercises,
-            sandbox=self.level,
+            sandbox=self.sandbox.kind,
             notes=notes,
             seconds=time.monotonic(),
             memory_bytes=os.getpid(),
         )
-
-
-def open_fake(assignment: Assignment, sandbox: str, hidden: tuple[Path, ...], own: Path | None) -> FakeGrader:
-    if sandbox == "contained":
-        raise CannotGrade("it cannot be had here")
-    return FakeGrader(assignment)
 
 
 def _exercise(worth: Worth, text: str) -> ExerciseMark:

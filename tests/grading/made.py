@@ -10,8 +10,7 @@ from collections.abc import Mapping
 from pathlib import Path
 
 from tests.grading.fake import HIDDEN
-from ttutor.grading.assignment import Assignment, assignment_of
-from ttutor.grading.late import Lateness
+from ttutor.grading.assignment import Assignment, Lateness, assignment_of
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, SubmissionMark
 from ttutor.grading.records.record import Record
 

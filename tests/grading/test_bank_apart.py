@@ -14,9 +14,9 @@ SEEN_WITHOUT_RUNNING = ("cannot_load",)
 SAMPLE = EXERCISES[::20]
 
 
-def same_verdicts(sandbox, exercise, answers):
+def same_verdicts(forks, exercise, answers):
     """Hold the verdicts there against the verdicts here; return how many there were."""
-    with session_of_answers(sandbox, exercise, answers) as session:
+    with session_of_answers(forks, exercise, answers) as session:
         for number, answer in enumerate(answers):
             here = judge(exercise, answer, seed=SEED, hidden=True)
             if here.hint_id in SEEN_WITHOUT_RUNNING:
@@ -37,12 +37,12 @@ def answers_to(exercise):
 
 
 @pytest.mark.parametrize("exercise", SAMPLE, ids=lambda one: one.id)
-def test_answers_of_some_exercises_get_the_same_verdict(sandbox, exercise):
+def test_answers_of_some_exercises_get_the_same_verdict(forks, exercise):
     answers = answers_to(exercise)
-    assert same_verdicts(sandbox, exercise, answers[:: max(1, len(answers) // 6)]) > 2
+    assert same_verdicts(forks, exercise, answers[:: max(1, len(answers) // 6)]) > 2
 
 
 @pytest.mark.soak
 @pytest.mark.parametrize("exercise", EXERCISES, ids=lambda one: one.id)
-def test_every_answer_gets_the_same_verdict(sandbox, exercise):
-    assert same_verdicts(sandbox, exercise, answers_to(exercise)) > 2
+def test_every_answer_gets_the_same_verdict(forks, exercise):
+    assert same_verdicts(forks, exercise, answers_to(exercise)) > 2

@@ -16,7 +16,7 @@ from tests.grading.bench import SEED, session_of_answers
 from ttutor.exercises import exercises
 from ttutor.exercises.running import expectation
 from ttutor.exercises.values import same
-from ttutor.grading.judging.bundles import CannotCut, base, cut, given_to, share_a_process, sources_for
+from ttutor.grading.judging.bundles import CannotCut, cut, given_to, share_a_process, sources_for
 from ttutor.grading.judging.session import RemoteAnswer
 from ttutor.grading.sandbox.choose import worker_folder
 
@@ -80,9 +80,9 @@ for watch, sources in json.load(sys.stdin):
 
 @pytest.mark.soak
 @pytest.mark.parametrize("exercise", WATCHED, ids=lambda one: one.id)
-def test_bundles_give_the_same_value_as_the_exercise(sandbox, exercise):
+def test_bundles_give_the_same_value_as_the_exercise(forks, exercise):
     answer = exercise.solution or exercise.reference
-    with session_of_answers(sandbox, exercise, [answer]) as session:
+    with session_of_answers(forks, exercise, [answer]) as session:
         remote = RemoteAnswer(session, 0, "answer_0")
         for case in exercise.cases:
             there = expectation(replace(exercise, reference=remote), case, SEED)
@@ -92,7 +92,7 @@ def test_bundles_give_the_same_value_as_the_exercise(sandbox, exercise):
 
 def test_exercises_that_are_called_directly_need_no_bundle_unless_they_hand_functions_over():
     direct = [one for one in exercises() if one.calls_directly and not given_to(one)]
-    handing = {one.id for one in direct if sources_for([one]) != base()}
+    handing = {one.id for one in direct if sources_for([one]) != sources_for([])}
     assert handing == {"decoder.future_leaks", "efficient.tell_exact"}
     assert len(direct) > 20
 

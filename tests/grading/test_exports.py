@@ -9,12 +9,12 @@ import pytest
 
 from tests.grading.fake import HIDDEN
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
-from ttutor.grading.assignment import VISIBILITIES
 from ttutor.grading.marks import State
 from ttutor.grading.reports.exports import gradescope, junit
 
 GRADESCOPE_KEYS = {"score", "output", "output_format", "visibility", "stdout_visibility", "tests", "extra_data"}
 TEST_KEYS = {"name", "score", "max_score", "status", "output", "output_format", "visibility"}
+VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
 HOSTILE = "\x00\x1b[2J ]]> </failure> \ud800 \ufffe"
 
 

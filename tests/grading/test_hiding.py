@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 from dataclasses import replace
 
 import pytest
@@ -10,15 +11,18 @@ from tests.grading.bench import handed_in
 from tests.grading.made import all_bytes
 from ttutor.exercises import find
 from ttutor.grading.assignment import assignment_of
-from ttutor.grading.intake.roster import Roster
+from ttutor.grading.intake.names import Owner
+from ttutor.grading.intake.submissions import ClassWork, Handed
 from ttutor.grading.judging import grader as judging
 from ttutor.grading.judging.grader import Grader
 from ttutor.grading.judging.verdict import IN_HIDDEN
 from ttutor.grading.marks import State
-from ttutor.grading.records.record import Record, read_record, write_record
+from ttutor.grading.records.record import Record, read_record, write_record, write_whole
+from ttutor.grading.reports.exports import classroom, gradescope
 from ttutor.grading.reports.outputs import write_outputs
 
 SOFTMAX, CASE, OTHER = "attention.softmax", "scores in float64", "the first axis asked for"
+EVERYWHERE = {"records", "feedback", "gradescope", "classroom", "junit.xml"}
 TELLING = "one sum is 1.5"
 WRONG_THERE = """
 def softmax(scores, dim=-1):
@@ -35,9 +39,9 @@ def asked(**worth: object):
 
 
 @pytest.fixture(scope="module")
-def grader(sandbox):
+def grader(forks):
     """A grader of which the tests change what is asked."""
-    return Grader(asked())
+    return Grader(asked(), forks)
 
 
 @pytest.fixture
@@ -50,7 +54,10 @@ def graded(grader, monkeypatch, tmp_path):
         monkeypatch.setattr(grader, "exercises", judging.exercises_of(assignment))
         record = Record(key="k", shown="Ada", mark=grader.grade(handed_in(text)))
         write_record(tmp_path / "records" / "ada.json", record)
-        write_outputs(tmp_path, assignment, [record], roster=Roster(), rows={"ada": None}, notes=[], failures={})
+        work = ClassWork((Handed(student="ada", owner=Owner("ada"), shown="Ada"),))
+        write_outputs(tmp_path, assignment, [record], work=work, failures={})
+        write_whole(tmp_path / "gradescope", gradescope(assignment, record))
+        write_whole(tmp_path / "classroom", base64.b64decode(classroom(assignment, record)).decode())
         assert read_record(tmp_path / "records" / "ada.json").mark.exercises[0].cases == record.mark.exercises[0].cases
         return record.mark.exercises[0], {name: data.decode() for name, data in all_bytes(tmp_path).items()}
 
@@ -65,7 +72,7 @@ def telling(written: dict[str, str], *texts: str) -> set[str]:
 def test_what_is_not_hidden_is_told(graded):
     mark, written = graded(WRONG_THERE)
     assert mark.message.startswith(f"With {CASE}: ")
-    assert telling(written, CASE) == telling(written, TELLING) == {"records", "feedback", "gradescope", "junit.xml"}
+    assert telling(written, CASE) == telling(written, TELLING) == EVERYWHERE
 
 
 @pytest.mark.parametrize(
@@ -80,7 +87,7 @@ def test_of_what_the_assignment_hides_nothing_is_told(graded, answer, told):
     assert telling(written, told, "float64") <= {"records"}
     assert told not in written["records/ada.json"]
     assert "1 more case kept for grading counts too." in written["feedback/ada.md"]
-    assert "cases kept for grading" in written["gradescope/ada.json"]
+    assert "cases kept for grading" in written["gradescope"]
 
 
 def test_other_cases_are_still_told(graded):
@@ -106,5 +113,5 @@ def test_what_the_exercise_hides_can_be_shown(graded, monkeypatch):
     assert telling(written, CASE, TELLING, OTHER) == {"records"}
     mark, written = graded(WRONG_THERE, show=[CASE])
     assert mark.message.startswith(f"With {CASE}: ")
-    assert telling(written, CASE) == {"records", "feedback", "gradescope", "junit.xml"}
+    assert telling(written, CASE) == EVERYWHERE
     assert telling(written, OTHER) == {"records"}

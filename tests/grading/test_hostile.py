@@ -9,11 +9,12 @@ from pathlib import Path
 
 import pytest
 
-from tests.grading.attacks import ATTACKS
+from tests.grading.attacks import ATTACKS, PAIRS
 from tests.grading.bench import handed_in, homework
 from tests.grading.hostile import BATCHES, DROPOUT, FORBIDDEN, HOSTILE, SOFTMAX, TIED
 from ttutor.exercises import find
 from ttutor.exercises.judge import judge
+from ttutor.grading.assignment import Limits
 from ttutor.grading.judging.grader import Grader
 from ttutor.grading.marks import State, Submission
 from ttutor.grading.published import solutions
@@ -25,7 +26,9 @@ QUICK = ("probe of dropout gives facts", "probe of batches gives verdicts", "a n
 @pytest.fixture(scope="module")
 def grader(sandbox):
     """A grader of the four exercises that they pretend to answer; of each its first case alone."""
-    found = Grader(homework(SOFTMAX, DROPOUT, TIED, BATCHES, submission_seconds=240.0, memory=1024))
+    found = Grader(
+        homework(SOFTMAX, DROPOUT, TIED, BATCHES, limits=Limits(seconds_per_call=60.0, seconds=240.0, memory=1024))
+    )
     found.exercises = [replace(one, cases=one.cases[:1]) for one in found.exercises]
     return found
 
@@ -51,6 +54,7 @@ def repelled(grader, submission: Submission, earned: float = 0.0) -> None:
     mark = grader.grade(submission)
     assert mark.earned == earned, [(one.exercise_id, one.earned, one.message) for one in mark.exercises]
     assert mark.state is not State.GRADER_ERROR, mark.notes
+    assert 100 << 20 < mark.memory_bytes < 3 << 30
     assert time.monotonic() - started < 2 * grader.assignment.longest + 300
     assert children() <= before
     assert traces() == there
@@ -78,7 +82,7 @@ def test_all_earn_nothing_and_change_no_other_mark(grader):
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("attack", ATTACKS, ids=lambda one: one.name)
+@pytest.mark.parametrize("attack", [*ATTACKS, *(one for pair in PAIRS for one in pair)], ids=lambda one: one.name)
 def test_older_attacks_earn_nothing(grader, attack):
     repelled(grader, Submission(student="mallory", shown="mallory", files=attack.files()))
 

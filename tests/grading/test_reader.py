@@ -9,9 +9,10 @@ import pytest
 from tests.exercises.bank import EXERCISES, RIGHT, STRAY
 from ttutor.exercises import exercises, find, student_code
 from ttutor.exercises.source import imports, solution_source, stub_source
+from ttutor.grading.assignment import Limits
 from ttutor.grading.judging import definitions
-from ttutor.grading.judging.session import Limits, Session
-from ttutor.grading.judging.submitted import file_read, files_read, read_files
+from ttutor.grading.judging.session import Session
+from ttutor.grading.judging.submitted import files_read, read_files
 from ttutor.grading.marks import SourceFile
 from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.reader import read_file
@@ -22,7 +23,7 @@ GOOD = "import torch\n\ndef softmax(scores, dim=-1):\n    return scores.exp()\n"
 
 def read(text, name="homework.py", wanted=("softmax", "my_softmax")):
     data = text.encode() if isinstance(text, str) else text
-    return file_read(read_file(name, data, list(wanted)))
+    return files_read([read_file(name, data, list(wanted))], 1)[0]
 
 
 def notebook(*sources, **more):
@@ -182,8 +183,8 @@ def test_stubs_as_handed_out_are_untouched():
 
 def test_reading_in_a_worker_gives_the_same_as_here(sandbox):
     files = (SourceFile("one.py", GOOD.encode()), SourceFile("../two.ipynb", notebook(GOOD).encode()))
-    here = [file_read(read_file(one.name, one.data, ["softmax"])) for one in files]
-    with Session(sandbox, Limits(60.0, 60.0, 1 << 30)) as session:
+    here = files_read([read_file(one.name, one.data, ["softmax"]) for one in files], 2)
+    with Session(sandbox, Limits(), 60.0) as session:
         assert read_files(session, files, ["softmax"]) == here
 
 
@@ -191,7 +192,7 @@ def test_reading_in_a_worker_gives_the_same_as_here(sandbox):
 def test_a_file_that_ends_the_reader_costs_no_other(sandbox):
     bad = SourceFile("bad.py", b"x = " + b"9" * 50_000_000)
     good = SourceFile("good.py", GOOD.encode())
-    with Session(sandbox, Limits(60.0, 60.0, 64 << 20)) as session:
+    with Session(sandbox, Limits(memory=512), 60.0) as session:
         one, other = read_files(session, (bad, good), ["softmax"])
     assert "could not be read" in (one.problem or " ".join(one.notes)) or one.notes
     assert set(other.answers) == {"softmax"}
@@ -202,23 +203,16 @@ def test_a_file_that_ends_the_reader_costs_no_other(sandbox):
     [
         None,
         [],
-        [{}],
-        [{"pieces": [], "answers": {}, "imports": [], "broken": [], "notes": [], "more": 1}],
-        [{"pieces": {}, "answers": {}, "imports": [], "broken": [], "notes": []}],
-        [{"pieces": [1], "answers": {}, "imports": [], "broken": [], "notes": []}],
-        [
-            {
-                "pieces": [{"where": "x", "source": "y", "line": 0}],
-                "answers": {},
-                "imports": [],
-                "broken": [],
-                "notes": [],
-            }
-        ],
-        [{"pieces": [{"where": 1, "source": "y", "line": 1}], "answers": {}, "imports": [], "broken": [], "notes": []}],
-        [{"pieces": [], "answers": {"a": {}}, "imports": [], "broken": [], "notes": []}],
-        [{"pieces": [], "answers": {}, "imports": [1], "broken": [], "notes": []}],
-        [{"pieces": [], "answers": {}, "imports": [], "broken": [], "notes": ["x" * 5000]}],
+        [{"more": 1}],
+        [{"pieces": {}}],
+        [{"pieces": [1]}],
+        [{"pieces": [{"where": "x", "source": "y", "line": 0}]}],
+        [{"pieces": [{"where": "x", "source": "y", "line": True}]}],
+        [{"pieces": [{"where": 1, "source": "y", "line": 1}]}],
+        [{"pieces": [{"where": "x", "source": "y", "line": 1}] * 5001}],
+        [{"answers": {"a": {}}}],
+        [{"imports": [1]}],
+        [{"notes": ["x" * 5000]}],
     ],
 )
 def test_what_is_no_reading_is_refused(came):

@@ -58,15 +58,13 @@ def test_gradescope(tmp_path) -> None:
     assert [one["status"] for one in results["tests"]] == ["passed", "passed", "failed"]
 
 
-@pytest.mark.soak
-@pytest.mark.parametrize(("answer", "scores"), [(RIGHT, [4, 2, 2]), (WRONG, [4, 2, 0])], ids=["right", "wrong"])
-def test_github_classroom(sandbox, tmp_path, answer, scores) -> None:
-    put(tmp_path, {"hw1.toml": HOMEWORK, "hw1.py": answer})
+def test_github_classroom(sandbox, tmp_path) -> None:
+    put(tmp_path, {"hw1.toml": HOMEWORK, "hw1.py": WRONG})
     command = re.search(r"run: (ttutor .*)", block("yaml", holds="autograding-grading-reporter"))[1]
     done = bash(f"GITHUB_OUTPUT=output; {command}", tmp_path)
     assert done.returncode == 0, done.stdout + done.stderr
     result = json.loads(base64.b64decode((tmp_path / "output").read_text().removeprefix("result=")))
-    assert [one["score"] for one in result["tests"]] == scores
+    assert [one["score"] for one in result["tests"]] == [4, 2, 0]
     assert result["max_score"] == 8
 
 

@@ -37,10 +37,10 @@ def detached(x): return x.detach() * 2
 
 
 @pytest.fixture(scope="module")
-def session(sandbox):
+def session(forks):
     """The code above, one definition after the other."""
     sources = sources_for([find("encoder.lost_stream")])
-    with session_of(sandbox, CODE.splitlines(), sources, call_seconds=8.0) as opened:
+    with session_of(forks, CODE.splitlines(), sources, seconds_per_call=4.0) as opened:
         yield opened
 
 
@@ -86,19 +86,19 @@ def test_a_death_costs_one_call(session):
     assert run(session, "double", 4)[0] == 8
 
 
-def test_a_definition_that_hangs_is_left_out_when_the_code_is_loaded_again(sandbox):
+def test_a_definition_that_hangs_is_left_out_when_the_code_is_loaded_again(forks):
     lines = ["import os, time", "x = 1", "time.sleep(1000)", "os._exit(3)", "1 / 0", "def f(y): return x + y"]
-    with session_of(sandbox, lines, call_seconds=12.0) as opened:
+    with session_of(forks, lines, seconds_per_call=3.0) as opened:
         assert run(opened, "f", 2)[0] == 3
     assert opened.notes == [
-        "work.py, line 3 was left out: your code was still running after 12 s",
+        "work.py, line 3 was left out: your code was still running after 3 s",
         "work.py, line 4 was left out: your code ended the process that ran it",
         "work.py, line 5 was left out: ZeroDivisionError: division by zero",
     ]
 
 
-def test_a_submission_has_a_deadline_of_its_own(sandbox):
-    with session_of(sandbox, CODE.splitlines(), seconds=2.0) as opened:
+def test_a_submission_has_a_deadline_of_its_own(forks):
+    with session_of(forks, CODE.splitlines(), seconds=2.0) as opened:
         for _ in range(2):
             with pytest.raises(Trouble, match="whole submission"):
                 run(opened, "hangs", 1)

@@ -9,25 +9,31 @@ from __future__ import annotations
 import hashlib
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from datetime import UTC, datetime
+from datetime import datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from ttutor.grading.fields import BadAssignment, is_number, known_keys, number_in, table_in, text_in, wrong
-from ttutor.grading.late import Late, Lateness, late_of
+from pydantic import AwareDatetime, ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
-__all__ = ["VISIBILITIES", "Assignment", "BadAssignment", "ByHand", "Late", "Lateness", "Worth", "read_assignment"]
+__all__ = ["Assignment", "BadAssignment", "ByHand", "Late", "Lateness", "Limits", "Visibility", "Worth"]
+__all__ += ["assignment_of", "read_assignment"]
 
-VISIBILITIES = ("visible", "after_due_date", "after_published", "hidden")
-"""Who may see a result and when, in the words of Gradescope."""
+NO_MORE = ConfigDict(extra="forbid", allow_inf_nan=False)
+Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
+Number = Annotated[float, Strict()]
+Points = Annotated[Number, Field(gt=0, le=10_000)]
+Seconds = Annotated[Number, Field(gt=0, le=3600)]
+Percent = Annotated[Number, Field(ge=0, le=100)]
+Moment = Annotated[AwareDatetime, Strict()]
+SeenBy = Literal["visible", "after_due_date", "after_published", "hidden"]
 
-EXAMPLE = '`[exercises]` with lines such as `"attention.softmax" = 4`'
-KEYS = ("title", "seed", "deadline", "extensions", "files", "exercises", "by_hand", "visibility", "limits", "late")
-MOST_SECONDS, LEAST_MEMORY, MOST_MEMORY, MOST_POINTS = 3600, 512, 1_000_000, 10_000
+
+class BadAssignment(ValueError):
+    """An assignment cannot be used; the message says where, what was expected and what came."""
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=NO_MORE)
 class Worth:
     """One exercise of an assignment, and the points it is worth there.
 
@@ -39,29 +45,96 @@ class Worth:
     """
 
     exercise_id: str
-    points: float
-    hide: tuple[str, ...] = ()
-    show: tuple[str, ...] = ()
+    points: Points
+    hide: tuple[Text, ...] = ()
+    show: tuple[Text, ...] = ()
 
     def case_hidden(self, name: str, hidden: bool) -> bool:
         """Return whether a case is hidden from students here, given what the exercise itself says."""
         return name in self.hide or (hidden and name not in self.show)
 
 
-@dataclass(frozen=True)
-class ByHand(Worth):
+@dataclass(frozen=True, config=NO_MORE)
+class ByHand:
     """A piece that only people can mark.
 
     Args:
+        exercise_id: what it is called.
+        points: for the whole of it.
         asks: what is asked, in Markdown.
-        kind: ``text`` or ``plot``: what a homework notebook leaves room for.
+        kind: what a homework notebook leaves room for.
     """
 
+    exercise_id: str
+    points: Points
     asks: str = ""
-    kind: str = "text"
+    kind: Literal["text", "plot"] = "text"
 
 
-@dataclass(frozen=True, kw_only=True)
+@dataclass(frozen=True, config=NO_MORE)
+class Lateness:
+    """How late one submission came, and what that costs.
+
+    Args:
+        hours: after the deadline; 0 where it is in time, grace included.
+        percent: of the total to take off.
+    """
+
+    hours: float
+    percent: float
+
+
+@dataclass(frozen=True, kw_only=True, config=NO_MORE)
+class Late:
+    """What happens after the deadline: lateness is reported, and only on request something taken off.
+
+    Args:
+        percent_per_day: taken off the total for each day begun; 0 reports lateness and takes nothing.
+        at_most: the most that is ever taken off, in percent.
+        grace_minutes: what still counts as in time.
+    """
+
+    percent_per_day: Percent = 0.0
+    at_most: Percent = 100.0
+    grace_minutes: Annotated[Number, Field(ge=0, le=100_000)] = 0.0
+
+    def after(self, seconds: float) -> Lateness:
+        """Return what so many seconds after the deadline come to."""
+        if seconds <= 60 * self.grace_minutes:
+            return Lateness(0.0, 0.0)
+        days = -(-seconds // 86400)
+        return Lateness(round(seconds / 3600, 2), min(days * self.percent_per_day, self.at_most))
+
+
+@dataclass(frozen=True, kw_only=True, config=NO_MORE)
+class Limits:
+    """What a submission may use.
+
+    Args:
+        seconds_per_call: for one call of a student's code.
+        seconds: for all of it; None for a minute and three calls' time for each exercise.
+        memory: in MiB.
+    """
+
+    seconds_per_call: Seconds = 10.0
+    seconds: Seconds | None = None
+    memory: Annotated[int, Strict(), Field(ge=512, le=1_000_000)] = 2048
+
+
+@dataclass(frozen=True, kw_only=True, config=NO_MORE)
+class Visibility:
+    """Who sees what on Gradescope, in its own words.
+
+    Args:
+        results: who sees the results.
+        hidden_cases: who sees how the hidden cases went; their names and inputs are never shown.
+    """
+
+    results: SeenBy = "visible"
+    hidden_cases: SeenBy = "after_published"
+
+
+@dataclass(frozen=True, kw_only=True, config=NO_MORE)
 class Assignment:
     """One assignment.
 
@@ -69,42 +142,35 @@ class Assignment:
         title: its name, as gradebook and feedback show it.
         seed: the secret that chooses the inputs; whoever knows it can prepare for them.
         exercises: what is asked and what it is worth, in the order of the file.
-        seconds: how long one call of a student's code may take.
-        submission_seconds: how long all of a submission may take; None for a minute and three calls' time for each
-            exercise.
-        memory: how much a student's code may use, in MiB.
+        by_hand: pieces that only people can mark.
         files: patterns of the file names that count, such as ``hw1*.ipynb``.
-        results: who sees the results on Gradescope, one of `VISIBILITIES`.
-        hidden_cases: who sees there how the hidden cases went; their names and inputs are never shown.
+        limits: what a submission may use.
+        visibility: who sees what on Gradescope.
         deadline: with its offset from UTC, or None.
-        late: what happens after it.
         extensions: other deadlines of single students, by their ids in the gradebook.
-        by_hand: pieces that only people can mark, with what they are worth.
+        late: what happens after it.
     """
 
-    title: str
-    seed: str
-    exercises: tuple[Worth, ...]
-    seconds: float = 10.0
-    submission_seconds: float | None = None
-    memory: int = 2048
-    files: tuple[str, ...] = ("*.py", "*.ipynb")
-    results: str = "visible"
-    hidden_cases: str = "after_published"
-    deadline: datetime | None = None
-    late: Late = Late()
-    extensions: Mapping[str, datetime] = field(default_factory=dict)
+    title: Text = "Homework"
+    seed: Annotated[Text, Field(min_length=8)]
+    exercises: Annotated[tuple[Worth, ...], Field(min_length=1)]
     by_hand: tuple[ByHand, ...] = ()
+    files: Annotated[tuple[Text, ...], Field(min_length=1)] = ("*.py", "*.ipynb")
+    limits: Limits = Limits()
+    visibility: Visibility = Visibility()
+    deadline: Moment | None = None
+    extensions: Mapping[str, Moment] = Field(default_factory=dict)
+    late: Late = Late()
 
     @property
-    def columns(self) -> tuple[Worth, ...]:
+    def columns(self) -> tuple[Worth | ByHand, ...]:
         """All that has points: exercises, then what is marked by hand."""
         return (*self.exercises, *self.by_hand)
 
     @property
     def longest(self) -> float:
         """How many seconds all of a submission may take."""
-        return self.submission_seconds or 60 + 3 * self.seconds * len(self.exercises)
+        return self.limits.seconds or 60 + 3 * self.limits.seconds_per_call * len(self.exercises)
 
     @property
     def possible(self) -> float:
@@ -136,13 +202,11 @@ def read_assignment(path: Path) -> Assignment:
         BadAssignment: the file cannot be read, is no TOML, or asks for what there is not.
     """
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        return assignment_of(tomllib.loads(path.read_text(encoding="utf-8")))
     except OSError as error:
         raise BadAssignment(f"cannot read {path}: {error.strerror}; check the path") from error
     except (UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise BadAssignment(f"{path} is not TOML in UTF-8: {error}") from error
-    try:
-        return assignment_of(table)
     except BadAssignment as error:
         raise BadAssignment(f"{path}: {error}") from error.__cause__
 
@@ -153,87 +217,24 @@ def assignment_of(table: Mapping[str, Any]) -> Assignment:
     Raises:
         BadAssignment: a key is unknown or missing, or a value is not what it has to be.
     """
-    known_keys("the assignment", table, KEYS)
-    limits = table_in(table, "limits", ("seconds_per_call", "seconds", "memory"))
-    visibility = table_in(table, "visibility", ("results", "hidden_cases"))
-    if "exercises" not in table:
-        raise BadAssignment(f"expected {EXAMPLE}, but there are none: name at least one exercise")
-    return Assignment(
-        title=text_in(table, "title", "Homework"),
-        seed=_seed(table),
-        exercises=_exercises(table["exercises"]),
-        seconds=number_in(limits, "seconds_per_call", 10.0, above=0, most=MOST_SECONDS),
-        submission_seconds=number_in(limits, "seconds", 0, above=0, most=MOST_SECONDS) if "seconds" in limits else None,
-        memory=int(number_in(limits, "memory", 2048, above=LEAST_MEMORY - 1, most=MOST_MEMORY)),
-        files=_patterns(table),
-        results=_visibility(visibility, "results", "visible"),
-        hidden_cases=_visibility(visibility, "hidden_cases", "after_published"),
-        deadline=_moment(table, "deadline"),
-        extensions={name: _moment(table["extensions"], name) for name in _plain_table(table, "extensions")},
-        by_hand=tuple(_piece(name, value) for name, value in _plain_table(table, "by_hand").items()),
-        late=late_of(table_in(table, "late", ("rule", "percent_per_day", "at_most", "grace_minutes"))),
-    )
+    rows = {"exercises": _flat(_named(table, "exercises")), "by_hand": list(_named(table, "by_hand").items())}
+    changed = {
+        name: [{"exercise_id": one, **(value if isinstance(value, dict) else {"points": value})} for one, value in rows]
+        for name, rows in rows.items()
+    }
+    try:
+        asked = TypeAdapter(Assignment).validate_python({**table, **changed})
+    except ValidationError as error:
+        raise BadAssignment(_said(error.errors()[0], changed)) from error
+    _check_exercises(asked)
+    return asked
 
 
-def _seed(table: Mapping[str, Any]) -> str:
-    if "seed" not in table:
-        raise BadAssignment('expected `seed = "..."`, a secret of your own: it chooses the inputs that nobody has seen')
-    seed = text_in(table, "seed", "")
-    if len(seed) < 8:
-        raise BadAssignment(f"seed must have at least 8 characters so that nobody guesses it, but has {len(seed)}")
-    return seed
-
-
-def _patterns(table: Mapping[str, Any]) -> tuple[str, ...]:
-    value = table.get("files", ["*.py", "*.ipynb"])
-    value = [value] if isinstance(value, str) else value
-    if not isinstance(value, list) or not value or not all(isinstance(one, str) and one for one in value):
-        raise wrong("files", 'a list of patterns such as ["hw1*.ipynb"]', value)
-    return tuple(value)
-
-
-def _visibility(table: Mapping[str, Any], name: str, default: str) -> str:
-    value = table.get(name, default)
-    if value not in VISIBILITIES:
-        raise wrong(f"visibility.{name}", f"one of {', '.join(VISIBILITIES)}", value)
-    return value
-
-
-def _plain_table(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
+def _named(table: Mapping[str, Any], name: str) -> Mapping[str, Any]:
     value = table.get(name, {})
     if not isinstance(value, dict):
-        raise wrong(name, f"a table [{name}]", value)
+        raise BadAssignment(f"{name} must be a table [{name}], but came as {value!r}")
     return value
-
-
-def _piece(name: str, value: Any) -> ByHand:
-    """Read a piece to be marked by hand: its points, or a table with what is asked."""
-    table = value if isinstance(value, dict) else {"points": value}
-    known_keys(f"by_hand.{name}", table, ("points", "asks", "kind"))
-    kind = text_in(table, "kind", "text")
-    if kind not in ("text", "plot"):
-        raise wrong(f"by_hand.{name}.kind", "text or plot", kind)
-    asks = text_in(table, "asks", "") if "asks" in table else ""
-    return ByHand(name, number_in(table, "points", 0, above=0, most=MOST_POINTS), asks=asks, kind=kind)
-
-
-def _moment(table: Mapping[str, Any], name: str) -> datetime | None:
-    value = table.get(name)
-    if value is None:
-        return None
-    if not isinstance(value, datetime) or value.tzinfo is None:
-        raise wrong(name, "a time with its offset from UTC, such as 2026-11-20T23:59:00+01:00", str(value))
-    return value.astimezone(UTC)
-
-
-def _exercises(table: Any) -> tuple[Worth, ...]:
-    if not isinstance(table, dict) or not table:
-        raise wrong("exercises", EXAMPLE, table)
-    worth = tuple(_worth(name, value) for name, value in _flat(table))
-    ids = [one.exercise_id for one in worth]
-    if twice := sorted({one for one in ids if ids.count(one) > 1}):
-        raise BadAssignment(f"[exercises]: each exercise must be given once, but twice came {', '.join(twice)}")
-    return worth
 
 
 def _flat(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
@@ -249,25 +250,28 @@ def _flat(table: Mapping[str, Any]) -> list[tuple[str, Any]]:
     return pairs
 
 
-def _worth(name: str, value: Any) -> Worth:
+def _said(error: Mapping[str, Any], rows: Mapping[str, list[dict[str, Any]]]) -> str:
+    """One complaint of pydantic's: where, what was expected, and what came."""
+    where = list(error["loc"])
+    if len(where) > 1 and where[0] in rows:
+        where[1] = rows[where[0]][where[1]]["exercise_id"]
+    if error["type"] == "unexpected_keyword_argument":
+        return f"{': '.join(map(str, where))}: there is no such key"
+    came = "" if error["type"] == "missing" else f", but {error['input']!r} came"
+    return f"{': '.join(map(str, where))}: {error['msg'].lower()}{came}"
+
+
+def _check_exercises(asked: Assignment) -> None:
+    """Hold what is asked against the exercises that there are."""
     from ttutor.exercises.registry import UnknownExercise, find
 
-    value = value if isinstance(value, dict) else {"points": value}
-    known_keys(f"[exercises] {name}", value, ("points", "hide", "show"))
-    points = value.get("points")
-    if not is_number(points) or not 0 < points <= MOST_POINTS:
-        raise wrong(f"the points of {name}", f"a number above 0 and at most {MOST_POINTS}", points)
-    try:
-        exercise = find(name)
-    except UnknownExercise as error:
-        raise BadAssignment(f"[exercises]: {error}") from error
-    names = tuple(case.name for case in exercise.cases)
-    return Worth(name, float(points), *(_cases(name, value, key, names) for key in ("hide", "show")))
-
-
-def _cases(name: str, value: Mapping[str, Any], key: str, names: tuple[str, ...]) -> tuple[str, ...]:
-    """The cases that an instructor hides or shows, each of which must be a case of the exercise."""
-    cases = value.get(key, [])
-    if not isinstance(cases, list) or any(case not in names for case in cases):
-        raise wrong(f"{key} of {name}", f"a list of its cases ({'; '.join(names)})", cases)
-    return tuple(cases)
+    ids = [one.exercise_id for one in asked.columns]
+    if twice := sorted({one for one in ids if ids.count(one) > 1}):
+        raise BadAssignment(f"each exercise must be given once, but twice came {', '.join(twice)}")
+    for worth in asked.exercises:
+        try:
+            names = [case.name for case in find(worth.exercise_id).cases]
+        except UnknownExercise as error:
+            raise BadAssignment(f"[exercises]: {error}") from error
+        if unknown := [case for case in (*worth.hide, *worth.show) if case not in names]:
+            raise BadAssignment(f"{worth.exercise_id} has no case {unknown[0]!r}; expected of {'; '.join(names)}")

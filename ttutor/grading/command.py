@@ -55,9 +55,6 @@ def grade(
     classroom: Annotated[
         Path | None, typer.Option(help="Add the one submission's result, as GitHub Classroom reads it, to this file.")
     ] = None,
-    passing: Annotated[
-        bool, typer.Option("--passing", help="End with exit code 1 unless everybody has all points.")
-    ] = False,
     self_test: Annotated[
         bool, typer.Option("--self-test", help="Try the grader on this machine: right answers, wrong ones, attacks.")
     ] = False,
@@ -66,14 +63,24 @@ def grade(
     from ttutor.exercises.registry import BadFolder, add_folder
     from ttutor.grading.assignment import BadAssignment, read_assignment
     from ttutor.grading.intake.roster import BadRoster, Roster, read_roster
-    from ttutor.grading.run import Wish
+    from ttutor.grading.intake.submissions import BadSubmissions
+    from ttutor.grading.judging.session import check_sandbox
+    from ttutor.grading.records.by_hand import BadMarks
+    from ttutor.grading.records.record import DamagedRecord, write_whole
+    from ttutor.grading.reports import exports
+    from ttutor.grading.run import Wish, grade_class
+    from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError
+    from ttutor.grading.self_test import run_self_test
 
     with plain_output():
-        if self_test:
-            _test_here(_sandbox(trusted, contained))
-        if submissions is None or assignment is None:
-            fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")
+        if trusted and contained:
+            fail("--trusted and --contained exclude each other")
+        sandbox = TRUSTED if trusted else CONTAINED if contained else BUBBLEWRAP
         try:
+            if self_test:
+                raise typer.Exit(ALL_WELL if run_self_test(say, sandbox=sandbox) else GRADER_ERROR)
+            if submissions is None or assignment is None:
+                fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")
             if own is not None:
                 add_folder(own)
             wish = Wish(
@@ -85,44 +92,26 @@ def grade(
                 student=student,
                 only=tuple(only or ()),
                 regrade=regrade,
-                sandbox=_sandbox(trusted, contained),
+                sandbox=sandbox,
                 own=own,
                 hidden=tuple(path for path in (assignment, roster, diff) if path is not None),
                 compare=diff,
             )
-        except (BadAssignment, BadFolder, BadRoster) as error:
+            os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes: so that sums come out the same
+            check_sandbox(Sandbox(sandbox))
+            say(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
+            outcome = grade_class(wish)
+        except (BadAssignment, BadFolder, BadMarks, BadRoster, BadSubmissions, DamagedRecord, SandboxError) as error:
             fail(str(error))
-        outcome = _run(wish)
         _tell(wish, outcome)
         if gradescope is not None:
-            _copy_gradescope(wish, outcome, gradescope)
+            write_whole(gradescope, exports.gradescope(wish.assignment, _only_one(outcome, "--gradescope")))
         if classroom is not None:
-            _add_classroom(wish, outcome, classroom)
-    code = outcome.exit_code or int(passing and any(one.total != wish.assignment.possible for one in outcome.records))
-    if code:
-        raise typer.Exit(code)
-
-
-def _sandbox(trusted: bool, contained: bool) -> str:
-    from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, TRUSTED
-
-    if trusted and contained:
-        fail("--trusted and --contained exclude each other")
-    return TRUSTED if trusted else CONTAINED if contained else BUBBLEWRAP
-
-
-def _run(wish: Wish) -> Outcome:
-    from ttutor.grading.intake.submissions import BadSubmissions
-    from ttutor.grading.parallel import CannotGrade
-    from ttutor.grading.records.by_hand import BadMarks
-    from ttutor.grading.records.record import DamagedRecord
-    from ttutor.grading.run import grade_class
-
-    os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes: one thread each, so that sums come out the same
-    try:
-        return grade_class(wish, say)
-    except (BadMarks, BadSubmissions, CannotGrade, DamagedRecord) as error:
-        fail(str(error))
+            result = exports.classroom(wish.assignment, _only_one(outcome, "--classroom"))
+            with classroom.open("a", encoding="utf-8") as file:  # GitHub's file of outputs, which others add to
+                file.write(f"result={result}\n")
+    if outcome.exit_code:
+        raise typer.Exit(outcome.exit_code)
 
 
 def _tell(wish: Wish, outcome: Outcome) -> None:
@@ -146,22 +135,7 @@ def _tell(wish: Wish, outcome: Outcome) -> None:
         say("No mark has changed.")
     for line in overview(wish.assignment, outcome.records):
         say(line)
-    say(f"Written to {wish.out}: gradebook.csv, summary.md, feedback/, records/, gradescope/, junit.xml.")
-
-
-def _copy_gradescope(wish: Wish, outcome: Outcome, path: Path) -> None:
-    from ttutor.grading.records.record import write_whole
-
-    written = wish.out / "gradescope" / f"{_only_one(outcome, '--gradescope').student}.json"
-    write_whole(path, written.read_text(encoding="utf-8"))
-
-
-def _add_classroom(wish: Wish, outcome: Outcome, path: Path) -> None:
-    from ttutor.grading.reports.exports import classroom
-
-    result = classroom(wish.assignment, _only_one(outcome, "--classroom"))
-    with path.open("a", encoding="utf-8") as file:  # GitHub's file of outputs, which others add to
-        file.write(f"result={result}\n")
+    say(f"Written to {wish.out}: gradebook.csv, summary.md, feedback/, records/, junit.xml.")
 
 
 def _only_one(outcome: Outcome, option: str) -> Record:
@@ -169,14 +143,3 @@ def _only_one(outcome: Outcome, option: str) -> Record:
     if len(graded) != 1:
         fail(f"{option} needs one graded submission, but there are {len(graded)}; name one with --student")
     return graded[0]
-
-
-def _test_here(sandbox: str) -> None:
-    from ttutor.grading.sandbox.choose import SandboxError
-    from ttutor.grading.self_test import run_self_test
-
-    try:
-        went_well = run_self_test(say, sandbox=sandbox)
-    except SandboxError as error:
-        fail(str(error))
-    raise typer.Exit(ALL_WELL if went_well else GRADER_ERROR)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -53,7 +54,7 @@ def homework_notebook(assignment: Assignment) -> str:
     from ttutor.exercises.source import imports
 
     exercises = [find(one.exercise_id) for one in assignment.exercises]
-    due = f" Due {assignment.deadline:%Y-%m-%d %H:%M} UTC." if assignment.deadline is not None else ""
+    due = f" Due {assignment.deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if assignment.deadline is not None else ""
     cells = [_text(f"# {assignment.title}\n\n{HELP}{due}")]
     cells.append(_code("\n".join([*imports(*exercises), "from ttutor.exercises import check"])))
     for worth, exercise in zip(assignment.exercises, exercises, strict=True):

@@ -5,7 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-__all__ = ["CaseMark", "ExerciseMark", "SourceFile", "State", "Submission", "SubmissionMark"]
+from ttutor.grading.assignment import Assignment
+
+__all__ = ["CaseMark", "ExerciseMark", "SourceFile", "State", "Submission", "SubmissionMark", "ungraded"]
 
 
 class State(StrEnum):
@@ -124,3 +126,20 @@ class SubmissionMark:
     def possible(self) -> float:
         """What all exercises are worth."""
         return sum(one.possible for one in self.exercises)
+
+
+def ungraded(assignment: Assignment, student: str, state: State, sandbox: str) -> SubmissionMark:
+    """Return the mark of what was not graded: every exercise in that state, and no points."""
+    from ttutor.exercises.registry import find  # loads PyTorch, which most that is done with marks does not need
+
+    exercises = tuple(
+        ExerciseMark(
+            exercise_id=one.exercise_id,
+            title=find(one.exercise_id).title,
+            state=state,
+            earned=0.0,
+            possible=one.points,
+        )
+        for one in assignment.exercises
+    )
+    return SubmissionMark(student=student, state=state, exercises=exercises, sandbox=sandbox)

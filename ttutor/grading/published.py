@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from ttutor.exercises.exercise import Answer, Exercise, Mistake
 from ttutor.exercises.source import imports, solution_source
-from ttutor.grading.assignment import Assignment, Worth
+from ttutor.grading.assignment import Assignment, Limits, Worth
 from ttutor.grading.judging.bundles import cut
 from ttutor.grading.marks import SourceFile, Submission
 
@@ -17,16 +17,10 @@ __all__ = ["Wrong", "everything", "solutions", "wrong_answers"]
 SEED = "the seed of the self-test, which is no secret"
 
 
-def everything(exercises: Iterable[Exercise], *, seed: str = SEED, seconds: float = 10.0) -> Assignment:
-    """Return an assignment of these exercises, each for its own points.
-
-    Args:
-        exercises: what is asked.
-        seed: chooses the inputs.
-        seconds: how long one call may take.
-    """
+def everything(exercises: Iterable[Exercise], *, seed: str = SEED, limits: Limits | None = None) -> Assignment:
+    """Return an assignment of these exercises, each for its own points."""
     worth = tuple(Worth(one.id, float(one.points)) for one in exercises)
-    return Assignment(title="All exercises", seed=seed, exercises=worth, seconds=seconds)
+    return Assignment(title="All exercises", seed=seed, exercises=worth, limits=limits or Limits())
 
 
 def solutions(exercises: Iterable[Exercise], student: str = "reference") -> Submission:

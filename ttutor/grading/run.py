@@ -2,30 +2,29 @@
 
 from __future__ import annotations
 
-import hashlib
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from pathlib import Path
+from typing import Any
+
+from tqdm import tqdm
 
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.intake.roster import Roster
-from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside, read_work
-from ttutor.grading.mark_one import Marker, record_path, ungraded
-from ttutor.grading.marks import State
-from ttutor.grading.parallel import OpenGrader, grade_in_parallel, real_grader
+from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside
+from ttutor.grading.marking import Marker, mark_side_by_side, real_grader, record_path
+from ttutor.grading.marks import State, ungraded
 from ttutor.grading.records.by_hand import FILE, read_by_hand, with_marks_by_hand, write_by_hand
 from ttutor.grading.records.changes import changes, read_records
-from ttutor.grading.records.record import Record, read_record, write_whole
-from ttutor.grading.reports.notebook import feedback_notebook
+from ttutor.grading.records.record import Record, read_record
 from ttutor.grading.reports.outputs import write_outputs
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS
+from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
 
 __all__ = ["ALL_GRADED", "GRADER_ERROR", "SOME_OPEN", "Outcome", "Wish", "grade_class"]
 
-ALL_GRADED, SOME_OPEN, USAGE, GRADER_ERROR = 0, 1, 2, 3
-"""Exit codes: all is graded; a human has to look at some; something to mend; a mistake of the grader's own."""
+ALL_GRADED, SOME_OPEN, GRADER_ERROR = 0, 1, 3
+"""Exit codes: all is graded; a human has to look at some; a mistake of the grader's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -45,7 +44,7 @@ class Wish:
         compare: a folder of older results, of which every changed mark is listed.
         own: a folder of exercises of one's own.
         hidden: places beside submissions and results that no submission may read.
-        open_grader: opens a grader, given assignment, sandbox, hidden places and own exercises.
+        make_grader: makes a grader, given assignment, sandbox and own exercises.
     """
 
     submissions: Path
@@ -60,7 +59,7 @@ class Wish:
     own: Path | None = None
     hidden: tuple[Path, ...] = ()
     compare: Path | None = None
-    open_grader: OpenGrader = real_grader
+    make_grader: Callable[[Assignment, Sandbox, Path | None], Any] = real_grader
 
 
 @dataclass(frozen=True)
@@ -92,16 +91,14 @@ class Outcome:
         return SOME_OPEN if ambiguous or any(record.is_open for record in self.records) else ALL_GRADED
 
 
-def grade_class(wish: Wish, tell: Callable[[str], None] = lambda line: None) -> Outcome:
+def grade_class(wish: Wish) -> Outcome:
     """Grade a class and write all results.
 
     Args:
         wish: what is to be graded.
-        tell: is told what an instructor wants to know meanwhile.
 
     Raises:
         BadSubmissions: there is nothing to grade, or it lies where the results would go.
-        CannotGrade: no grader can be opened.
         DamagedRecord: the older results cannot be read.
         BadMarks: the marks by hand cannot be read.
     """
@@ -110,41 +107,15 @@ def grade_class(wish: Wish, tell: Callable[[str], None] = lambda line: None) -> 
     given = read_by_hand(wish.out / FILE, wish.assignment)
     before = read_records(wish.compare) if wish.compare is not None else None
     chosen = _chosen(work, wish.only)
-    tell(f"Sandbox: {wish.sandbox}: {KINDS[wish.sandbox]}.")
     failures, n_new = _mark(wish, chosen)
     records, left = _collect(wish, work, failures)
     records = [with_marks_by_hand(wish.assignment, one, given) for one in records]
     notes = [*work.notes, *([f"Not graded yet: {', '.join(left)}."] if left else [])]
-    write_outputs(
-        wish.out,
-        wish.assignment,
-        records,
-        roster=work.roster,
-        rows={one.student: one.on_roster for one in work.students},
-        notes=notes,
-        failures=failures,
-    )
-    _write_notebooks(wish, work, records)
+    write_outputs(wish.out, wish.assignment, records, work=work, notes=notes, failures=failures)
     write_by_hand(wish.out / FILE, wish.assignment, records, given)
     kept = {record.student: record for record in records if record.student not in failures}
     changed = None if before is None else tuple(changes(before, kept))
     return Outcome(tuple(records), failures, n_new, tuple(left), changed, tuple(work.notes))
-
-
-def _write_notebooks(wish: Wish, work: ClassWork, records: Sequence[Record]) -> None:
-    """Write the feedback that is a copy of the notebook which was graded, if it still lies there."""
-    handed = {one.student: one for one in work.students}
-    for record in records:
-        text, digests = None, {digest for name, _, digest in record.files if name.lower().endswith(".ipynb")}
-        files = read_work(handed[record.student], wish.assignment.files).files if digests else ()
-        graded = [file.data for file in files if hashlib.sha256(file.data).hexdigest() in digests]
-        if graded:
-            text = feedback_notebook(wish.assignment, record, graded[-1])
-        path = wish.out / "feedback" / f"{record.student}.ipynb"
-        if text is None:
-            path.unlink(missing_ok=True)
-        else:
-            write_whole(path, text)
 
 
 def _check_places(wish: Wish) -> None:
@@ -168,24 +139,18 @@ def _chosen(work: ClassWork, only: Sequence[str]) -> list[Handed]:
 
 def _mark(wish: Wish, chosen: list[Handed]) -> tuple[dict[str, str], int]:
     """Mark those chosen; return whom the grader failed and why, and how many were graded now."""
-    marker = Marker(wish.assignment, wish.out, wish.sandbox, wish.regrade)
     hidden = (wish.submissions, wish.out, *wish.hidden, *((wish.own,) if wish.own else ()))
-    open_grader = partial(wish.open_grader, sandbox=wish.sandbox, hidden=hidden, own=wish.own)
+    sandbox = Sandbox(wish.sandbox, hidden)
+    marker = Marker(wish.assignment, wish.out, sandbox, wish.regrade, wish.own, wish.make_grader)
     failures, n_new = {}, 0
-    with _bar(len(chosen)) as bar:
-        for done in grade_in_parallel(marker, chosen, jobs=wish.jobs, open_grader=open_grader):
-            n_new += done.is_new
-            if done.error:
-                failures[done.student] = done.error
+    quiet = sys.stderr is None or not sys.stderr.isatty()
+    with tqdm(total=len(chosen), unit="submission", disable=quiet, dynamic_ncols=True, leave=False) as bar:
+        for student, is_new, error in mark_side_by_side(marker, chosen, wish.jobs):
+            n_new += is_new
+            if error:
+                failures[student] = error
             bar.update()
     return failures, n_new
-
-
-def _bar(total: int):
-    from tqdm import tqdm
-
-    hidden = sys.stderr is None or not sys.stderr.isatty()
-    return tqdm(total=total, unit="submission", disable=hidden, file=sys.stderr, dynamic_ncols=True, leave=False)
 
 
 def _collect(wish: Wish, work: ClassWork, failures: dict[str, str]) -> tuple[list[Record], list[str]]:

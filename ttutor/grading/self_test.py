@@ -8,9 +8,10 @@ from collections.abc import Callable, Sequence
 from ttutor.exercises import exercises, find
 from ttutor.exercises.exercise import Exercise
 from ttutor.grading.judging.grader import Grader
+from ttutor.grading.judging.session import check_sandbox
 from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
 from ttutor.grading.published import Wrong, everything, solutions, wrong_answers
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS
+from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS, Sandbox
 
 __all__ = ["ATTACKS", "run_self_test"]
 
@@ -46,9 +47,11 @@ def run_self_test(tell: Tell, *, sandbox: str = BUBBLEWRAP, chosen: Sequence[Exe
         SandboxError: that cannot be had here.
     """
     chosen = exercises() if chosen is None else chosen
-    grader = Grader(everything(chosen), sandbox=sandbox)
+    place = Sandbox(sandbox)
+    check_sandbox(place)
+    grader = Grader(everything(chosen), place)
     tell(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
-    well = [_try_solutions(grader, chosen, tell), _try_wrong(grader, chosen, tell), _try_attacks(sandbox, tell)]
+    well = [_try_solutions(grader, chosen, tell), _try_wrong(grader, chosen, tell), _try_attacks(place, tell)]
     tell("All is as it should be." if all(well) else "Something is not as it should be: see above.")
     return all(well)
 
@@ -85,9 +88,9 @@ def _mark_of(wrong: Wrong, marks: SubmissionMark):
     return next(one for one in marks.exercises if one.exercise_id == wrong.exercise_id)
 
 
-def _try_attacks(sandbox: str, tell: Tell) -> bool:
+def _try_attacks(sandbox: Sandbox, tell: Tell) -> bool:
     """Whether no attack gets through; what nothing here promises to stop is told."""
-    grader = Grader(everything([find("attention.softmax")]), sandbox=sandbox)
+    grader = Grader(everything([find("attention.softmax")]), sandbox)
     through = []
     for name, code in ATTACKS.items():
         mark = grader.grade(Submission(student="attack", files=(SourceFile("attack.py", code.encode()),)))
@@ -95,4 +98,4 @@ def _try_attacks(sandbox: str, tell: Tell) -> bool:
     tell(f"Attacks: {len(ATTACKS) - len(through)} of {len(ATTACKS)} gain nothing.")
     for name in through:
         tell(f"  this got through: it {name}")
-    return not through or sandbox != BUBBLEWRAP
+    return not through or sandbox.kind != BUBBLEWRAP

@@ -1,14 +1,15 @@
-"""Attacks on the grader: submissions that want points, or harm, without an answer to `attention.softmax`.
-
-What a worker cannot do at all (processes, files, the network, other users) is tried deed by deed in `test_sandbox`.
-"""
+"""Attacks on the grader: submissions that want points, or harm, without an answer; nothing of them runs here."""
 
 from __future__ import annotations
 
-from tests.grading.attacks import exhausting, files, forging, frames, leaving, looking
+from tests.grading.attacks import exhausting, files, forging, frames, leaving, looking, meddling
 from tests.grading.attacks.attack import Attack
+from tests.grading.attacks.lasting import PAIRS
 
-__all__ = ["ATTACKS", "Attack"]
+__all__ = ["ATTACKS", "PAIRS", "TARGET", "Attack"]
+
+TARGET = "attention.softmax"
+"""The exercise that all of them pretend to answer."""
 
 ATTACKS: tuple[Attack, ...] = (
     *leaving.ATTACKS,
@@ -16,5 +17,6 @@ ATTACKS: tuple[Attack, ...] = (
     *forging.ATTACKS,
     *exhausting.ATTACKS,
     *looking.ATTACKS,
+    *meddling.ATTACKS,
     *files.ATTACKS,
 )

@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
-from tests.grading.attacks.attack import python
+from tests.grading.attacks.attack import Attack, python
 
 __all__ = ["ATTACKS"]
 
 
+def _returns(name: str, says: str, source: str) -> Attack:
+    return python(name, says, source)
+
+
 ATTACKS = (
-    python(
+    _returns(
         "always_equal",
         "returns an object that equals everything",
         """
@@ -31,7 +35,7 @@ ATTACKS = (
             return Anything()
         """,
     ),
-    python(
+    _returns(
         "tensor_that_agrees",
         "returns a tensor of a kind that agrees with all comparisons",
         """
@@ -48,7 +52,7 @@ ATTACKS = (
             return scores.as_subclass(Agrees)
         """,
     ),
-    python(
+    _returns(
         "pickle_bomb",
         "returns an object that runs code when it is unpickled",
         """
@@ -62,7 +66,7 @@ ATTACKS = (
             return [Bomb(), {"x": Bomb()}]
         """,
     ),
-    python(
+    _returns(
         "patches_comparisons",
         "replaces what compares tensors",
         """
@@ -78,7 +82,7 @@ ATTACKS = (
             return scores
         """,
     ),
-    python(
+    _returns(
         "patches_the_worker",
         "replaces the worker's own functions",
         """
@@ -94,7 +98,7 @@ ATTACKS = (
             return "right"
         """,
     ),
-    python(
+    _returns(
         "finds_the_worker",
         "takes the worker from the stack and answers in its place",
         """
@@ -111,7 +115,7 @@ ATTACKS = (
             return scores
         """,
     ),
-    python(
+    _returns(
         "lying_numbers",
         "returns numbers and texts whose types lie",
         """
@@ -134,7 +138,7 @@ ATTACKS = (
             return {Text("x"): One(1.0)}
         """,
     ),
-    python(
+    _returns(
         "hostile_exception",
         "raises an exception that explodes when it is looked at",
         """
@@ -148,7 +152,7 @@ ATTACKS = (
             raise Passed()
         """,
     ),
-    python(
+    _returns(
         "exception_of_the_judge",
         "raises an exception named as the judge's own",
         """
@@ -162,7 +166,7 @@ ATTACKS = (
             raise (Trouble if dim == -1 else Malformed)("ok " * 10**6)
         """,
     ),
-    python(
+    _returns(
         "not_started_for_ever",
         "says NotImplementedError, for mercy",
         """
@@ -170,7 +174,7 @@ ATTACKS = (
             raise NotImplementedError("all tests passed")
         """,
     ),
-    python(
+    _returns(
         "nothing_but_nan",
         "returns NaN, which no comparison dislikes",
         """
@@ -178,7 +182,7 @@ ATTACKS = (
             return scores * float("nan")
         """,
     ),
-    python(
+    _returns(
         "changes_the_question",
         "changes the inputs so that its answer would be right",
         """
@@ -187,7 +191,7 @@ ATTACKS = (
             return scores.new_ones(1)
         """,
     ),
-    python(
+    _returns(
         "takes_the_shortcut",
         "calls what it should build",
         """

@@ -20,18 +20,13 @@ from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.running import make_inputs
 from ttutor.exercises.source import imports
 
-__all__ = ["CannotCut", "base", "cut", "given_to", "share_a_process", "sources_for"]
+__all__ = ["CannotCut", "cut", "given_to", "share_a_process", "sources_for"]
 
 COURSE = "ttutor"
 
 
 class CannotCut(ValueError):
     """Some code of an exercise cannot be cut out of its module; the message says what stands in the way."""
-
-
-def base() -> dict[str, str]:
-    """Return the modules that every worker needs: what watches for forbidden functions, and what goes back."""
-    return cut((("ttutor.exercises.forbidden", "watched"), ("ttutor.exercises.running", "gradients_of")))
 
 
 def sources_for(exercises: list[Exercise]) -> dict[str, str]:

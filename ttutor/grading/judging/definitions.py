@@ -10,12 +10,11 @@ from functools import cache
 from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.source import solution_source, stub_source
 from ttutor.grading.judging.submitted import Facts, FileRead
-from ttutor.grading.worker.code import definition_of, digest, methods_of
-from ttutor.grading.worker.facts import syntax
+from ttutor.grading.worker.facts import methods_of, steps_of, syntax
 
 __all__ = ["chosen", "is_broken", "is_untouched", "names_of", "similarity", "warnings_about"]
 
-EMPTY = "def f():\n    ...\n"
+EMPTY = ast.parse("def f(): ...").body[0]
 STRANGE = {
     "ctypes": "reaches into memory",
     "gc": "looks for objects of the program around it",
@@ -59,37 +58,23 @@ def is_broken(exercise: Exercise, files: list[FileRead]) -> bool:
 
 def is_untouched(exercise: Exercise, facts: Facts) -> bool:
     """Whether an answer is still the stub: see `ttutor.exercises.student_code.is_untouched`."""
-    stub_steps, stub_methods = _stub(exercise)
-    if facts.is_class and isinstance(exercise.stub, type):
-        return facts.methods == stub_methods
-    return bool(facts.steps) and facts.steps in (stub_steps, _empty())
+    stub = ast.parse(stub_source(exercise)).body[0]
+    if facts.is_class and isinstance(stub, ast.ClassDef):
+        return facts.methods == methods_of(stub)
+    return bool(facts.steps) and facts.steps in (steps_of(stub), steps_of(EMPTY))
 
 
 def similarity(exercise: Exercise, facts: Facts) -> float | None:
     """The share of the published solution's syntax that an answer has, from 0 to 1."""
     solution = _solution(exercise)
-    shared = sum(min(count, facts.syntax[number]) for number, count in solution.items())
-    return round(shared / sum(solution.values()), 2) if solution else None
+    shared = (solution & Counter(facts.syntax)).total()
+    return round(shared / solution.total(), 2) if solution else None
 
 
 def warnings_about(file: FileRead) -> tuple[str, ...]:
     """What a human may want to look at in a file, one sentence each."""
     imports = [f"It imports `{name}`, which {STRANGE[name]}." for name in file.imports if name in STRANGE]
     return (*imports, *(f"It uses `{name}`." for name in file.names))
-
-
-@cache
-def _empty() -> str:
-    return digest(definition_of(ast.parse(EMPTY).body[0]))
-
-
-@cache
-def _stub(exercise: Exercise) -> tuple[str, dict[str, str]]:
-    statement = ast.parse(stub_source(exercise)).body[0]
-    code = definition_of(statement)
-    if isinstance(statement, ast.ClassDef):
-        return "", {name: digest(method) for name, method in methods_of(code).items()}
-    return digest(code), {}
 
 
 @cache

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import traceback
 from dataclasses import replace
-from pathlib import Path
 
 import torch
 
@@ -19,17 +18,16 @@ from ttutor.grading.assignment import Assignment, Worth
 from ttutor.grading.judging import definitions
 from ttutor.grading.judging.bundles import share_a_process, sources_for
 from ttutor.grading.judging.raised import Trouble, is_from_worker, shown
-from ttutor.grading.judging.session import Limits, RemoteAnswer, Session
+from ttutor.grading.judging.session import RemoteAnswer, Session
 from ttutor.grading.judging.submitted import FileRead, read_files
 from ttutor.grading.judging.verdict import Verdict, cannot_be_called, unseen, verdict_on
-from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox, SandboxError
+from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark, ungraded
+from ttutor.grading.sandbox.choose import Sandbox, SandboxError
 from ttutor.grading.worker.framing import Malformed
 
 __all__ = ["Grader", "exercises_of"]
 
 Definition = tuple[int, str, definitions.Facts]
-PROBE_MEMORY = 1 << 30
 
 
 class Grader:
@@ -37,145 +35,100 @@ class Grader:
 
     Args:
         assignment: what was asked and how it is marked.
-        sandbox: how submissions are shut in, one of `ttutor.grading.sandbox.choose.KINDS`.
-        hidden: places of the class, which no submission may read.
-
-    Raises:
-        SandboxError: that cannot be had here; the message says why and what to do.
+        sandbox: how submissions are shut in.
     """
 
-    def __init__(self, assignment: Assignment, *, sandbox: str = BUBBLEWRAP, hidden: tuple[Path, ...] = ()) -> None:
-        self.assignment, self.seed = assignment, assignment.inputs_seed
+    def __init__(self, assignment: Assignment, sandbox: Sandbox) -> None:
+        self.assignment, self.sandbox = assignment, sandbox
         self.exercises = exercises_of(assignment)
-        self.sandbox = Sandbox(sandbox, hidden)
-        self._try_sandbox()
-
-    @property
-    def level(self) -> str:
-        """The sandbox's name."""
-        return self.sandbox.kind
 
     def grade(self, submission: Submission) -> SubmissionMark:
-        """Return what a submission is worth; nothing that a submission contains makes it raise."""
+        """Return what a submission of one file or more is worth; nothing that it contains makes this raise."""
         started, threads = time.monotonic(), torch.get_num_threads()
         torch.set_num_threads(1)
         try:
-            mark = _Marking(self, submission).mark()
+            with Session(self.sandbox, self.assignment.limits, self.assignment.longest) as session:
+                mark = _Marking(self, session).mark(submission)
         finally:
             torch.set_num_threads(threads)
-        return replace(mark, seconds=time.monotonic() - started)
-
-    def worth(self, index: int) -> float:
-        """What an exercise is worth in the assignment."""
-        return float(self.assignment.exercises[index].points)
-
-    def session(self) -> Session:
-        """Open a session for one submission."""
-        limits = Limits(self.assignment.seconds, self.assignment.longest, self.assignment.memory << 20)
-        return Session(self.sandbox, limits)
-
-    def _try_sandbox(self) -> None:
-        """See whether a worker starts and answers."""
-        why = self.sandbox.problem()
-        if why is None:
-            try:
-                with Session(self.sandbox, Limits(60.0, 60.0, PROBE_MEMORY)) as session:
-                    why = None if session.read((), []) == [] else "its process does not answer as it should"
-            except SandboxError as error:
-                why = str(error)
-        if why is not None:
-            raise SandboxError(
-                f"submissions cannot be shut in by {self.sandbox.kind} here: {why}. Use a machine on which that works, "
-                "or --trusted where you would run every submission by hand"
-            )
+        return replace(mark, seconds=time.monotonic() - started, memory_bytes=session.memory)
 
 
 class _Marking:
     """The grading of one submission."""
 
-    def __init__(self, grader: Grader, submission: Submission) -> None:
-        self.grader, self.submission = grader, submission
+    def __init__(self, grader: Grader, session: Session) -> None:
+        self.assignment, self.exercises, self.session = grader.assignment, grader.exercises, session
         self.files: list[FileRead] = []
         self.notes: list[str] = []
-        self.memory = 0
 
-    def mark(self) -> SubmissionMark:
-        if self.submission.problem is not None:
-            return self._whole(State.NOT_GRADABLE, [self.submission.problem])
-        if not self.submission.files:
-            return self._whole(State.MISSING, [])
-        with self.grader.session() as session:
-            try:
-                return self._marked(session)
-            finally:
-                session.close()
-                self.memory = session.memory
-
-    def _marked(self, session: Session) -> SubmissionMark:
-        exercises = self.grader.exercises
-        wanted = [name for one in exercises for name in definitions.names_of(one)]
-        self.files = read_files(session, self.submission.files, wanted)
+    def mark(self, submission: Submission) -> SubmissionMark:
+        wanted = [name for one in self.exercises for name in definitions.names_of(one)]
+        self.files = read_files(self.session, submission.files, wanted)
         self.notes = [note for file in self.files for note in (*file.notes, *([file.problem] if file.problem else []))]
         if all(file.problem for file in self.files):
-            return self._whole(State.NOT_GRADABLE, self.notes)
+            nothing = ungraded(self.assignment, submission.student, State.NOT_GRADABLE, self.session.sandbox.kind)
+            return replace(nothing, notes=tuple(map(shown, self.notes)))
         marks: dict[int, ExerciseMark] = {}
-        for group in share_a_process(exercises):
-            session.provide(self.files, sources_for([exercises[index] for index in group]))
-            marks |= {index: self._exercise(session, index) for index in group}
-        self.notes += [note for note in session.notes if note not in self.notes]
-        self.memory = session.memory
-        failed = any(one.state is State.GRADER_ERROR for one in marks.values())
-        state = State.GRADER_ERROR if failed else State.OK
-        return self._fields(state, tuple(marks[index] for index in range(len(exercises))), self.notes)
+        for group in share_a_process(self.exercises):
+            self.session.provide(self.files, sources_for([self.exercises[index] for index in group]))
+            marks |= {index: self._exercise(index) for index in group}
+        notes = dict.fromkeys((*self.notes, *self.session.notes))
+        return SubmissionMark(
+            student=submission.student,
+            state=State.GRADER_ERROR if any(one.state is State.GRADER_ERROR for one in marks.values()) else State.OK,
+            exercises=tuple(marks[index] for index in sorted(marks)),
+            sandbox=self.session.sandbox.kind,
+            notes=tuple(map(shown, notes)),
+        )
 
-    def _exercise(self, session: Session, index: int) -> ExerciseMark:
-        exercise, started = self.grader.exercises[index], time.monotonic()
+    def _exercise(self, index: int) -> ExerciseMark:
+        exercise, possible, started = self.exercises[index], self.assignment.exercises[index].points, time.monotonic()
         definition = definitions.chosen(exercise, self.files)
-        verdict = self._guarded(session, exercise, definition)
-        facts = definition[2] if definition else None
+        verdict = self._guarded(exercise, definition)
         return ExerciseMark(
             exercise_id=exercise.id,
             title=exercise.title,
             state=verdict.state,
-            earned=round(verdict.share * self.grader.worth(index), 6),
-            possible=self.grader.worth(index),
+            earned=round(verdict.share * possible, 6),
+            possible=possible,
             hint_id=verdict.hint_id,
             message=shown(verdict.message),
             cases=verdict.cases,
             warnings=definitions.warnings_about(self.files[definition[0]]) if definition else (),
-            similarity=definitions.similarity(exercise, facts) if facts else None,
+            similarity=definitions.similarity(exercise, definition[2]) if definition else None,
             seconds=time.monotonic() - started,
         )
 
-    def _guarded(self, session: Session, exercise: Exercise, definition: Definition | None) -> Verdict:
+    def _guarded(self, exercise: Exercise, definition: Definition | None) -> Verdict:
         """The verdict on one exercise. Our own mistakes cost nobody a mark; what a submission sends costs its own."""
         try:
-            expectations(exercise, self.grader.seed, exercise.cases)
+            expectations(exercise, self.assignment.inputs_seed, exercise.cases)
         except Exception as error:
             return self._failed(exercise, error)
         try:
-            return self._verdict(session, exercise, definition)
+            return self._verdict(exercise, definition)
         except SandboxError as error:
             return self._failed(exercise, error)
         except Exception as error:
             self.notes.append(f"{exercise.id}: what came of it cannot be compared ({type(error).__name__}: {error})")
-            session.close()
+            self.session.close()
             return unseen(exercise, State.CRASH, "crash", "What your code gives cannot be compared with anything.")
 
     def _failed(self, exercise: Exercise, error: Exception) -> Verdict:
         self.notes.append("".join(traceback.format_exception(error))[-2000:])
         return unseen(exercise, State.GRADER_ERROR, None, f"the grader failed: {type(error).__name__}: {error}")
 
-    def _verdict(self, session: Session, exercise: Exercise, definition: Definition | None) -> Verdict:
+    def _verdict(self, exercise: Exercise, definition: Definition | None) -> Verdict:
         if definition is None:
             return self._missing(exercise)
         file, name, facts = definition
         if definitions.is_untouched(exercise, facts):
             text = wording.not_started(name, is_puzzle=is_puzzle(exercise))
             return unseen(exercise, State.MISSING, "not_started", text)
-        answer = RemoteAnswer(session, file, name)
+        answer = RemoteAnswer(self.session, file, name)
         problem = self._cannot_load(exercise, answer)
-        return verdict_on(exercise, answer, self.grader.seed) if problem is None else problem
+        return verdict_on(exercise, answer, self.assignment.inputs_seed) if problem is None else problem
 
     def _missing(self, exercise: Exercise) -> Verdict:
         if definitions.is_broken(exercise, self.files) or any(file.problem for file in self.files):
@@ -184,7 +137,7 @@ class _Marking:
         return unseen(exercise, State.MISSING, None, f"`{exercise.name}` was not handed in.")
 
     def _cannot_load(self, exercise: Exercise, answer: RemoteAnswer) -> Verdict | None:
-        inputs = make_inputs(exercise, exercise.cases[0], self.grader.seed)
+        inputs = make_inputs(exercise, exercise.cases[0], self.assignment.inputs_seed)
         try:
             seen = answer.session.see(answer.file, answer.name)
             problem = cannot_be_called(exercise, seen, inputs, input_names(exercise, len(inputs)))
@@ -198,30 +151,6 @@ class _Marking:
             failed = " ".join(answer.session.failed.values()) or wording.error(error)
             return unseen(exercise, State.ERROR, "cannot_load", f"`{answer.name}` is not defined: {failed}")
         return None if problem is None else unseen(exercise, State.ERROR, "cannot_load", problem)
-
-    def _whole(self, state: State, notes: list[str]) -> SubmissionMark:
-        marks = [
-            ExerciseMark(
-                exercise_id=exercise.id,
-                title=exercise.title,
-                state=state,
-                earned=0.0,
-                possible=self.grader.worth(index),
-                cases=unseen(exercise, state, None, "").cases,
-            )
-            for index, exercise in enumerate(self.grader.exercises)
-        ]
-        return self._fields(state, tuple(marks), notes)
-
-    def _fields(self, state: State, exercises: tuple[ExerciseMark, ...], notes: list[str]) -> SubmissionMark:
-        return SubmissionMark(
-            student=self.submission.student,
-            state=state,
-            exercises=exercises,
-            sandbox=self.grader.level,
-            notes=tuple(map(shown, notes)),
-            memory_bytes=self.memory,
-        )
 
 
 def exercises_of(assignment: Assignment) -> list[Exercise]:

@@ -13,7 +13,8 @@ from torch import Tensor
 
 from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.running import Observed
-from ttutor.grading.judging.bundles import base
+from ttutor.grading.assignment import Limits
+from ttutor.grading.judging.bundles import sources_for
 from ttutor.grading.judging.raised import Trouble, exception_of, other_of
 from ttutor.grading.judging.submitted import FileRead, Piece, files_read, shown_name
 from ttutor.grading.marks import SourceFile
@@ -22,27 +23,9 @@ from ttutor.grading.sandbox.process import Ended, Malformed, Process, TimedOut
 from ttutor.grading.worker.framing import parse_json
 from ttutor.grading.worker.values import Packer, Unpacker
 
-__all__ = ["Limits", "RemoteAnswer", "Session"]
+__all__ = ["RemoteAnswer", "Session", "check_sandbox"]
 
 START_SECONDS, READ_SECONDS = 180.0, 60.0
-
-
-class Limits:
-    """What one submission may use.
-
-    Args:
-        call_seconds: for each call.
-        seconds: for all of it.
-        memory: in bytes.
-    """
-
-    def __init__(self, call_seconds: float, seconds: float, memory: int) -> None:
-        self.call_seconds, self.memory = call_seconds, memory
-        self.deadline = time.monotonic() + seconds
-
-    def of_call(self) -> float:
-        """Until when the next call has to be over."""
-        return min(time.monotonic() + self.call_seconds, self.deadline)
 
 
 class Session:
@@ -51,12 +34,14 @@ class Session:
     Args:
         sandbox: how it is shut in.
         limits: what it may use.
+        seconds: for all of it.
     """
 
-    def __init__(self, sandbox: Sandbox, limits: Limits) -> None:
+    def __init__(self, sandbox: Sandbox, limits: Limits, seconds: float) -> None:
         self.sandbox, self.limits = sandbox, limits
+        self.deadline = time.monotonic() + seconds
         self.files: list[FileRead] = []
-        self.modules = base()
+        self.modules = sources_for([])
         self.notes: list[str] = []
         self.failed: dict[tuple[int, int], str] = {}  # definitions that raised, hung or crashed, and what to say
         self.hung: set[tuple[int, int]] = set()
@@ -133,7 +118,7 @@ class Session:
         if not self._is_ready:
             self._get_ready()
         try:
-            reply, content = self._exchange(header, body, self.limits.of_call())
+            reply, content = self._exchange(header, body, self._soon())
             if "raised" in reply and set(reply) <= {"id", "raised", "used"}:
                 raise exception_of(reply["raised"], reply.get("used", []))
             if set(reply) != {"id", *expected}:
@@ -152,17 +137,21 @@ class Session:
             raise Malformed("a reply must be to what was asked")
         return reply, content
 
+    def _soon(self) -> float:
+        """Until when the next call has to be over."""
+        return min(time.monotonic() + self.limits.seconds_per_call, self.deadline)
+
     def _too_slow(self) -> str:
-        if time.monotonic() >= self.limits.deadline:
+        if time.monotonic() >= self.deadline:
             return "the time for the whole submission is over"
-        return f"your code was still running after {self.limits.call_seconds:g} s"
+        return f"your code was still running after {self.limits.seconds_per_call:g} s"
 
     def _open(self) -> None:
         """Have a process, and wait until it answers, which is not the student's time."""
         if self._process is not None:
             return
         started = time.monotonic()
-        self._process = Process(self.sandbox, self.limits.memory)
+        self._process = Process(self.sandbox, self.limits.memory << 20)
         try:
             reply, _ = self._exchange({"do": "modules", "sources": self.modules}, b"", started + START_SECONDS)
         except (TimedOut, Ended, Malformed) as error:
@@ -171,12 +160,12 @@ class Session:
         if set(reply) != {"id", "done"}:
             self.close()
             raise SandboxError(f"a worker does not get ready: {str(reply)[:300]}")
-        self.limits.deadline += time.monotonic() - started
+        self.deadline += time.monotonic() - started
 
     def _get_ready(self) -> None:
         """Run all definitions but those that hung or crashed before; where another does so, begin anew."""
         while not self._is_ready:
-            if time.monotonic() >= self.limits.deadline:
+            if time.monotonic() >= self.deadline:
                 raise Trouble("timeout", self._too_slow())
             if self._process is None:
                 self._open()
@@ -191,7 +180,7 @@ class Session:
         """Run one definition; return whether the process has lived through it."""
         request = {"do": "run", "file": file, "where": piece.where, "source": piece.source, "line": piece.line}
         try:
-            reply, _ = self._exchange(request, b"", self.limits.of_call())
+            reply, _ = self._exchange(request, b"", self._soon())
             if set(reply) == {"id", "raised"}:
                 error = exception_of(reply["raised"])
                 said = f"{type(error).__name__}: {error}".splitlines()[0][:300]
@@ -213,6 +202,26 @@ class Session:
         self.failed[file, number] = text
         if text not in self.notes:
             self.notes.append(text)
+
+
+def check_sandbox(sandbox: Sandbox) -> None:
+    """See whether a worker starts and answers.
+
+    Raises:
+        SandboxError: it does not; the message says why and what to do.
+    """
+    why = sandbox.problem()
+    if why is None:
+        try:
+            with Session(sandbox, Limits(), START_SECONDS) as session:
+                why = None if session.read((), []) == [] else "its process does not answer as it should"
+        except SandboxError as error:
+            why = str(error)
+    if why is not None:
+        raise SandboxError(
+            f"submissions cannot be shut in by {sandbox.kind} here: {why}. Use a machine on which that works, or "
+            "--trusted where you would run every submission by hand"
+        )
 
 
 class RemoteAnswer:

@@ -1,10 +1,11 @@
-"""What the reader told of a submission's files, checked: the judge itself never looks into them."""
+"""What the worker's reader says of a submission's files, checked: the judge itself never looks into them."""
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import dataclass, field
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass
 
 from ttutor.grading.marks import SourceFile
 from ttutor.grading.worker.framing import Malformed
@@ -12,20 +13,21 @@ from ttutor.grading.worker.reader import READ_CAP
 
 __all__ = ["Facts", "FileRead", "Piece", "files_read", "read_files", "shown_name"]
 
-SHAPE = {"pieces": list, "answers": dict, "imports": list, "names": list, "broken": list, "notes": list}
-MOST_PIECES = 5000
+NO_MORE = ConfigDict(extra="forbid")
+Text = Annotated[str, StringConstraints(max_length=2000)]
+Texts = Annotated[tuple[Text, ...], Field(max_length=5000)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=NO_MORE)
 class Piece:
     """A definition to run: what to call the place, its text, and the line on which it starts."""
 
-    where: str
-    source: str
-    line: int
+    where: Text
+    source: Annotated[str, StringConstraints(max_length=1 << 22)]
+    line: Annotated[int, Strict(), Field(gt=0, lt=1 << 31)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=NO_MORE)
 class Facts:
     """What an answer is, as far as that shows without running it.
 
@@ -33,16 +35,16 @@ class Facts:
         is_class: whether it is a class.
         steps: the digest of a function's code, or nothing where it cannot be told.
         methods: those of a class's methods.
-        syntax: how often each shape of syntax stands in it.
+        syntax: how often each shape of syntax stands in it, by the digest of the shape.
     """
 
-    is_class: bool
-    steps: str
-    methods: dict[str, str]
-    syntax: Counter[int]
+    is_class: Annotated[bool, Strict()]
+    steps: Text
+    methods: dict[Text, Text]
+    syntax: Annotated[tuple[Annotated[int, Strict()], ...], Field(max_length=5000)]
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, config=NO_MORE)
 class FileRead:
     """One file, read.
 
@@ -56,13 +58,13 @@ class FileRead:
         problem: why nothing could be read, or None.
     """
 
-    pieces: tuple[Piece, ...] = ()
-    answers: dict[str, Facts] = field(default_factory=dict)
-    imports: tuple[str, ...] = ()
-    names: tuple[str, ...] = ()
-    broken: tuple[str, ...] = ()
-    notes: tuple[str, ...] = ()
-    problem: str | None = None
+    pieces: Annotated[tuple[Piece, ...], Field(max_length=5000)] = ()
+    answers: dict[Text, Facts] = Field(default_factory=dict)
+    imports: Texts = ()
+    names: Texts = ()
+    broken: Texts = ()
+    notes: Texts = ()
+    problem: Text | None = None
 
 
 def read_files(session: Any, files: tuple[SourceFile, ...], wanted: list[str]) -> list[FileRead]:
@@ -96,56 +98,10 @@ def shown_name(file: SourceFile) -> str:
 
 def files_read(came: Any, count: int) -> list[FileRead]:
     """Check what the reader sent for some files; raises `Malformed`."""
-    if not isinstance(came, list) or len(came) != count:
+    try:
+        found = TypeAdapter(list[FileRead]).validate_python(came)
+    except ValidationError as error:
+        raise Malformed(f"expected what files hold: {error.errors()[0]['msg']}") from error
+    if len(found) != count:
         raise Malformed("expected as many files as were sent")
-    return [file_read(one) for one in came]
-
-
-def file_read(came: Any) -> FileRead:
-    """Check what the reader sent for one file; raises `Malformed`."""
-    if not isinstance(came, dict) or set(came) != set(SHAPE):
-        raise Malformed(f"a file must have {', '.join(SHAPE)}")
-    if not all(type(came[name]) is kind for name, kind in SHAPE.items()):
-        raise Malformed(f"a file must have {', '.join(SHAPE)}, each of its type")
-    if len(came["pieces"]) > MOST_PIECES:
-        return FileRead(problem=f"it has more than {MOST_PIECES} definitions")
-    return FileRead(
-        pieces=tuple(_piece(piece) for piece in came["pieces"]),
-        answers={_text(name): _facts(facts) for name, facts in came["answers"].items()},
-        imports=_texts(came["imports"]),
-        names=_texts(came["names"]),
-        broken=_texts(came["broken"]),
-        notes=_texts(came["notes"]),
-    )
-
-
-def _piece(came: Any) -> Piece:
-    if not isinstance(came, dict) or set(came) != {"where", "source", "line"}:
-        raise Malformed("a definition must have a place, a source and a line")
-    if type(came["line"]) is not int or not 0 < came["line"] < 1 << 31:
-        raise Malformed("a line must be a number")
-    return Piece(_text(came["where"]), _text(came["source"], 1 << 22), came["line"])
-
-
-def _facts(came: Any) -> Facts:
-    if not isinstance(came, dict) or set(came) != {"class", "steps", "methods", "syntax"}:
-        raise Malformed("an answer must have its facts")
-    numbers = came["syntax"]
-    if type(came["class"]) is not bool or type(came["methods"]) is not dict or type(numbers) is not list:
-        raise Malformed("the facts of an answer must have their types")
-    if not all(type(number) is int for number in numbers):
-        raise Malformed("syntax must be numbers")
-    methods = {_text(name): _text(steps) for name, steps in came["methods"].items()}
-    return Facts(came["class"], _text(came["steps"]), methods, Counter(numbers))
-
-
-def _texts(came: Any) -> tuple[str, ...]:
-    if type(came) is not list or len(came) > 5000:
-        raise Malformed("expected a list of texts")
-    return tuple(_text(one) for one in came)
-
-
-def _text(came: Any, longest: int = 2000) -> str:
-    if type(came) is not str or len(came) > longest:
-        raise Malformed("expected a text")
-    return came.encode("utf-8", "replace").decode("utf-8")
+    return found

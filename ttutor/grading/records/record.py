@@ -11,14 +11,15 @@ import os
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from ttutor.grading.late import Lateness
-from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark
+from pydantic import TypeAdapter, ValidationError
 
-__all__ = ["SCHEMA", "DamagedRecord", "Record", "key_of", "read_record", "write_record", "write_whole"]
+from ttutor.grading.assignment import Lateness
+from ttutor.grading.marks import State, Submission, SubmissionMark
 
-SCHEMA = "ttutor.grading.record/1"
+__all__ = ["DamagedRecord", "Record", "key_of", "read_record", "write_record", "write_timing", "write_whole"]
+
 UNSTABLE = ("seconds", "memory_bytes")
 
 
@@ -40,8 +41,10 @@ class Record:
         lines: digests of unusual lines, to find submissions that share many.
         mark: the marks.
         problem: why nothing could be graded, or None.
+        schema: the version of this form.
     """
 
+    schema: Literal["ttutor.grading.record/2"] = "ttutor.grading.record/2"
     key: str
     shown: str
     email: str = ""
@@ -79,14 +82,18 @@ def key_of(submission: Submission, about: Mapping[str, Any]) -> str:
         about: assignment, versions, seed and sandbox level, as JSON can write them.
     """
     files = [(file.name, hashlib.sha256(file.data).hexdigest()) for file in submission.files]
-    whole = json.dumps([SCHEMA, submission.student, submission.problem, files, about], sort_keys=True, default=str)
+    whole = json.dumps([submission.student, submission.problem, files, about], sort_keys=True, default=str)
     return hashlib.sha256(whole.encode()).hexdigest()
 
 
 def write_record(path: Path, record: Record) -> None:
     """Write a record, unless the very same one stands there."""
-    text = _text(record)
-    if not (path.exists() and path.read_bytes() == text.encode()):
+    table = {"total": record.total} | asdict(record)
+    for one in (table["mark"], *table["mark"]["exercises"]):
+        for name in UNSTABLE:
+            one.pop(name, None)
+    text = json.dumps(table, indent=1, ensure_ascii=False, default=str) + "\n"
+    if not (path.exists() and path.read_bytes() == text.encode("utf-8", "replace")):
         write_whole(path, text)
 
 
@@ -105,14 +112,11 @@ def read_record(path: Path) -> Record:
         FileNotFoundError: there is none.
     """
     try:
-        table = json.loads(path.read_text(encoding="utf-8"))
-        if table["schema"] != SCHEMA:
-            raise DamagedRecord(f"{path} has the schema {table['schema']!r}; expected {SCHEMA!r}: grade again")
-        return _record(table)
-    except (ValueError, KeyError, TypeError, AttributeError) as error:
-        if isinstance(error, DamagedRecord):
-            raise
-        raise DamagedRecord(f"{path} is no record of marks ({type(error).__name__}: {error}): grade again") from error
+        return TypeAdapter(Record).validate_json(path.read_bytes())
+    except ValidationError as error:
+        first = error.errors()[0]
+        where = ".".join(map(str, first["loc"]))
+        raise DamagedRecord(f"{path} is no record of marks ({where}: {first['msg']}): grade again") from error
 
 
 def write_whole(path: Path, text: str) -> None:
@@ -120,63 +124,7 @@ def write_whole(path: Path, text: str) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     unfinished = path.with_name(f".partial-{path.name}")
     with unfinished.open("wb") as file:
-        file.write(text.encode("utf-8", "backslashreplace"))
+        file.write(text.encode("utf-8", "replace"))
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)
-
-
-def _text(record: Record) -> str:
-    """The record as JSON, in plain ASCII, so that no character of a student's can break it."""
-    mark = asdict(record.mark)
-    exercises = [_without(one) | {"cases": [dict(case) for case in one["cases"]]} for one in mark.pop("exercises")]
-    table = {
-        "schema": SCHEMA,
-        "key": record.key,
-        "student": record.student,
-        "name": record.shown,
-        "email": record.email,
-        "submitted": record.submitted,
-        "late": None if record.late is None else asdict(record.late),
-        "earned": None if record.is_open else round(record.mark.earned, 4),
-        "possible": round(record.mark.possible, 4),
-        "total": record.total,
-        "problem": record.problem,
-        "files": [dict(zip(("name", "bytes", "sha256"), file, strict=True)) for file in record.files],
-        **{name: value for name, value in _without(mark).items() if name != "student"},
-        "exercises": exercises,
-        "lines": " ".join(record.lines),
-    }
-    return json.dumps(table, indent=1, ensure_ascii=True, default=str) + "\n"
-
-
-def _without(table: Mapping[str, Any]) -> dict[str, Any]:
-    return {name: value for name, value in table.items() if name not in UNSTABLE}
-
-
-def _record(table: Mapping[str, Any]) -> Record:
-    mark = SubmissionMark(
-        student=table["student"],
-        state=State(table["state"]),
-        exercises=tuple(_exercise(one) for one in table["exercises"]),
-        sandbox=table["sandbox"],
-        notes=tuple(table["notes"]),
-        versions=dict(table["versions"]),
-    )
-    return Record(
-        key=table["key"],
-        shown=table["name"],
-        email=table["email"],
-        submitted=table["submitted"],
-        late=None if table["late"] is None else Lateness(**table["late"]),
-        files=tuple((file["name"], file["bytes"], file["sha256"]) for file in table["files"]),
-        lines=tuple(table["lines"].split()),
-        mark=mark,
-        problem=table["problem"],
-    )
-
-
-def _exercise(table: Mapping[str, Any]) -> ExerciseMark:
-    cases = tuple(CaseMark(**{**case, "state": State(case["state"])}) for case in table["cases"])
-    plain = {name: value for name, value in table.items() if name not in ("cases", "state", "warnings")}
-    return ExerciseMark(**plain, state=State(table["state"]), cases=cases, warnings=tuple(table["warnings"]))

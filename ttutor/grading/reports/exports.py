@@ -1,4 +1,4 @@
-"""The marks as other programs read them: Gradescope's ``results.json``, GitHub Classroom's result and JUnit's XML.
+"""The marks as other programs read them: Gradescope, GitHub Classroom, and whatever reads JUnit's XML.
 
 None holds the name of a hidden case: all are shown to students by some of the programs that read them.
 """
@@ -18,7 +18,8 @@ from ttutor.grading.reports.feedback import IN_WORDS, message_for
 
 __all__ = ["classroom", "gradescope", "junit"]
 
-OPEN = (State.NOT_GRADABLE, State.GRADER_ERROR)
+TAGS = dict.fromkeys((State.WRONG, State.ERROR, State.TIMEOUT, State.CRASH), "failure")
+TAGS |= {State.MISSING: "skipped", State.NOT_GRADABLE: "error", State.GRADER_ERROR: "error"}
 
 
 def gradescope(assignment: Assignment, record: Record) -> str:
@@ -32,14 +33,14 @@ def gradescope(assignment: Assignment, record: Record) -> str:
     table: dict[str, Any] = {
         "output": "\n".join(_printable(line) for line in output if line),
         "output_format": "text",
-        "visibility": assignment.results,
+        "visibility": assignment.visibility.results,
         "stdout_visibility": "hidden",
         "tests": [] if record.is_open else tests,
         "extra_data": {"state": record.mark.state.value},  # no key: the secret seed could be guessed from it
     }
     if record.total is not None:
         table = {"score": record.total, **table}
-    return json.dumps(table, indent=1, ensure_ascii=True) + "\n"
+    return json.dumps(table, indent=1) + "\n"
 
 
 def classroom(assignment: Assignment, record: Record) -> str:
@@ -63,56 +64,46 @@ def classroom(assignment: Assignment, record: Record) -> str:
 
 
 def junit(assignment: Assignment, records: Sequence[Record]) -> str:
-    """Return a class as JUnit's XML: a suite for each student, a test for each exercise."""
+    """Return a class as JUnit's XML: a suite for each student, a test for each exercise, with its points."""
     root = ET.Element("testsuites", name=_printable(assignment.title))
-    totals = dict.fromkeys(("tests", "failures", "errors", "skipped"), 0)
     for record in records:
         suite = ET.SubElement(root, "testsuite", name=record.student)
-        counts = dict.fromkeys(totals, 0)
         for one in record.mark.exercises:
-            kind = "errors" if record.is_open else _kind(one.state)
-            counts["tests"] += 1
             test = ET.SubElement(suite, "testcase", classname=record.student, name=one.exercise_id)
             properties = ET.SubElement(test, "properties")
             for name, points in (("earned", one.earned), ("possible", one.possible)):
                 ET.SubElement(properties, "property", name=name, value=f"{points:g}")
-            if kind:
-                counts[kind] += 1
-                tag = {"failures": "failure", "errors": "error", "skipped": "skipped"}[kind]
+            if tag := "error" if record.is_open else TAGS.get(one.state):
                 ET.SubElement(test, tag, message=_why(record, one))
-        for name, count in counts.items():
-            suite.set(name, str(count))
-            totals[name] += count
-    for name, count in totals.items():
-        root.set(name, str(count))
+    for part in (root, *root):
+        counted = (("tests", "testcase"), ("failures", "failure"), ("errors", "error"), ("skipped", "skipped"))
+        for name, tag in counted:
+            part.set(name, str(len(part.findall(f".//{tag}"))))
     ET.indent(root, " ")
     return '<?xml version="1.0" encoding="utf-8"?>\n' + ET.tostring(root, encoding="unicode") + "\n"
 
 
 def _entries(assignment: Assignment, one: ExerciseMark) -> list[dict[str, Any]]:
     seen = tuple(case for case in one.cases if not case.hidden)
-    kept = tuple(case for case in one.cases if case.hidden)
-    if not kept:
-        return [_entry(one.title, one.earned, one.possible, one, assignment.results, message_for(one))]
+    text = f"{IN_WORDS[one.state]}. {message_for(one)}".strip()
+    if len(seen) == len(one.cases):
+        return [_entry(one.title, one.earned, one.possible, one.state is State.OK, assignment.visibility.results, text)]
     earned, possible = _share(one, seen)
-    name = f"{one.title}: cases kept for grading"
     rest = max(0.0, one.earned - earned), max(0.0, one.possible - possible)
+    kept, about = f"{one.title}: cases kept for grading", "They try inputs that nobody has seen."
     return [
-        _entry(one.title, earned, possible, one, assignment.results, message_for(one)),
-        _entry(name, *rest, None, assignment.hidden_cases, "They try inputs that nobody has seen."),
+        _entry(one.title, earned, possible, one.state is State.OK, assignment.visibility.results, text),
+        _entry(kept, *rest, rest[0] >= rest[1], assignment.visibility.hidden_cases, about),
     ]
 
 
-def _entry(
-    name: str, earned: float, possible: float, one: ExerciseMark | None, visibility: str, output: str
-) -> dict[str, Any]:
-    right = one.state is State.OK if one is not None else earned >= possible
+def _entry(name: str, earned: float, possible: float, right: bool, visibility: str, output: str) -> dict[str, Any]:
     return {
         "name": _printable(name),
         "score": round(earned, 4),
         "max_score": round(possible, 4),
         "status": "passed" if right else "failed",
-        "output": _printable(output if one is None else f"{IN_WORDS[one.state]}. {output}".strip()),
+        "output": _printable(output),
         "output_format": "text",
         "visibility": visibility,
     }
@@ -126,17 +117,9 @@ def _share(one: ExerciseMark, cases: tuple[CaseMark, ...]) -> tuple[float, float
 
 
 def _why(record: Record, one: ExerciseMark) -> str:
-    if record.mark.state in OPEN:
+    if record.mark.state in (State.NOT_GRADABLE, State.GRADER_ERROR):
         return IN_WORDS[record.mark.state]
     return _printable(message_for(one) or IN_WORDS[one.state])
-
-
-def _kind(state: State) -> str:
-    if state is State.OK:
-        return ""
-    if state in OPEN:
-        return "errors"
-    return "skipped" if state is State.MISSING else "failures"
 
 
 def _printable(text: str) -> str:

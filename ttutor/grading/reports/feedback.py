@@ -1,4 +1,4 @@
-"""What a student is told: one page in Markdown and in HTML, with nothing of the hidden cases but how many there are.
+"""What a student is told, with nothing of the hidden cases but how many there are.
 
 All of it may hold what a student wrote (names, messages of exceptions, lines of code), so all of it is escaped.
 """
@@ -6,12 +6,13 @@ All of it may hold what a student wrote (names, messages of exceptions, lines of
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator, Sequence
 
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.records.gradebook import number
 from ttutor.grading.records.record import Record
-from ttutor.grading.reports.page import Heading, Items, Page, Part, Table, Text, as_html, as_markdown
+from ttutor.grading.reports.markdown import items, page, plain, table
 
 __all__ = ["feedback", "findings", "message_for", "summed_up"]
 
@@ -30,10 +31,9 @@ KEPT_BACK = (
 )
 
 
-def feedback(assignment: Assignment, record: Record) -> tuple[str, str]:
-    """Return the page for one student, as Markdown and as HTML."""
-    page = Page(f"{assignment.title}: {record.shown}", tuple(_parts(assignment, record)))
-    return as_markdown(page), as_html(page)
+def feedback(assignment: Assignment, record: Record) -> str:
+    """Return the page for one student, as Markdown."""
+    return page(f"{assignment.title}: {record.shown}", _blocks(assignment, record))
 
 
 def message_for(one: ExerciseMark) -> str:
@@ -41,31 +41,31 @@ def message_for(one: ExerciseMark) -> str:
     return KEPT_BACK if any(case.hidden and case.name in one.message for case in one.cases) else one.message
 
 
-def _parts(assignment: Assignment, record: Record) -> list[Part]:
-    counted = Counter(warning for one in record.mark.exercises for warning in one.warnings)
-    often = tuple(warning for warning, count in counted.items() if count > 1)  # of the file, and said once
-    parts = summed_up(assignment, record)
+def _blocks(assignment: Assignment, record: Record) -> Iterator[str]:
+    yield from summed_up(assignment, record)
     if record.problem is not None:
-        parts.append(Text(record.problem))
+        yield plain(record.problem)
+    counted = Counter(warning for one in record.mark.exercises for warning in one.warnings)
+    often = [warning for warning, count in counted.items() if count > 1]  # of the whole file, and said once
     if record.mark.state is State.OK:
-        rows = tuple((one.title, IN_WORDS[one.state], _earned(one)) for one in record.mark.exercises)
-        parts.append(Table(("Exercise", "State", "Points"), rows))
+        rows = [(one.title, IN_WORDS[one.state], _earned(one)) for one in record.mark.exercises]
+        yield table(("Exercise", "State", "Points"), rows)
         for one in record.mark.exercises:
-            parts += findings(one, often)
+            yield from findings(one, often)
     if notes := (*record.mark.notes, *often):
-        parts += [Heading("Notes"), Items(notes)]
+        yield from ("## Notes", items(notes))
     if record.files:
-        graded = ", ".join(f"`{_code(name)}` ({size} bytes)" for name, size, _ in record.files)
-        parts.append(Text(f"Graded: {graded}."))
-    return parts
+        names = ", ".join(f"`{name.replace('`', chr(39))}` ({size} bytes)" for name, size, _ in record.files)
+        yield plain(f"Graded: {names}.")
 
 
-def summed_up(assignment: Assignment, record: Record) -> list[Part]:
-    """What a submission came to, and how late it was."""
-    parts: list[Part] = [Text(_sum(assignment, record))]
-    if record.late is not None and record.late.hours > 0:
-        parts.append(Text(_late(record)))
-    return parts
+def summed_up(assignment: Assignment, record: Record) -> list[str]:
+    """Return what a submission came to, and how late it was."""
+    if record.late is None or record.late.hours <= 0:
+        return [_sum(assignment, record)]
+    cost = f"; {number(record.late.percent)} % of the total were taken off" if record.late.percent else ""
+    late = f"It came {number(record.late.hours)} hours after the deadline{cost}."
+    return [_sum(assignment, record), late]
 
 
 def _sum(assignment: Assignment, record: Record) -> str:
@@ -76,43 +76,33 @@ def _sum(assignment: Assignment, record: Record) -> str:
     return f"{number(record.total)} of {number(assignment.possible)} points."
 
 
-def _late(record: Record) -> str:
-    assert record.late is not None
-    cost = f"; {number(record.late.percent)} % of the total were taken off" if record.late.percent else ""
-    return f"It came {number(record.late.hours)} hours after the deadline{cost}."
-
-
 def _earned(one: ExerciseMark) -> str:
     if one.state in (State.NOT_GRADABLE, State.GRADER_ERROR):
         return "open"
     return f"{number(one.earned)} of {number(one.possible)}"
 
 
-def findings(one: ExerciseMark, often: tuple[str, ...] = ()) -> list[Part]:
-    """What was found in one exercise.
+def findings(one: ExerciseMark, often: Sequence[str] = ()) -> list[str]:
+    """Return what was found in one exercise.
 
     Args:
         one: its mark.
         often: warnings that are said elsewhere.
     """
-    parts: list[Part] = [Heading(f"{one.title} ({one.exercise_id}): {_earned(one)}")]
+    blocks = [f"## {plain(one.title)} ({one.exercise_id}): {_earned(one)}"]
     if message := message_for(one):
-        parts.append(Text(message))
+        blocks.append(plain(message))
     cases = () if one.state is State.MISSING else one.cases
-    if seen := tuple(_case(case) for case in cases if not case.hidden):
-        parts.append(Items(seen))
+    if seen := [_case(case) for case in cases if not case.hidden]:
+        blocks.append(items(seen))
     if hidden := sum(case.hidden for case in cases):
-        parts.append(Text(f"{hidden} more case{'s' * (hidden > 1)} kept for grading count{'s' * (hidden == 1)} too."))
-    if warnings := tuple(f"Note: {warning}" for warning in one.warnings if warning not in often):
-        parts.append(Items(warnings))
-    return parts
+        blocks.append(f"{hidden} more case{'s' * (hidden > 1)} kept for grading count{'s' * (hidden == 1)} too.")
+    if warnings := [f"Note: {warning}" for warning in one.warnings if warning not in often]:
+        blocks.append(items(warnings))
+    return blocks
 
 
 def _case(case: CaseMark) -> str:
     sign = "✓" if case.state is State.OK else "✗"
     why = "" if case.state in (State.OK, State.WRONG) else f" ({IN_WORDS[case.state]})"
     return f"{sign} with {case.name}{why}"
-
-
-def _code(name: str) -> str:
-    return name.replace("`", "'")

@@ -13,14 +13,12 @@ from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import State
 from ttutor.grading.records.record import Record
 from ttutor.grading.reports.feedback import findings, summed_up
-from ttutor.grading.reports.page import markdown_of
 from ttutor.grading.worker.framing import Malformed, parse_json
 
 __all__ = ["feedback_notebook"]
 
 MOST_BYTES, MOST_CELLS = 8 << 20, 5000
 KINDS = ("code", "markdown", "raw")
-FROM_GRADER = "*From the grader.*"
 
 
 def feedback_notebook(assignment: Assignment, record: Record, data: bytes) -> str | None:
@@ -37,12 +35,12 @@ def feedback_notebook(assignment: Assignment, record: Record, data: bytes) -> st
     below: dict[int, list[str]] = {}
     for one in record.mark.exercises:
         place = _place(cells, one.exercise_id.rpartition(".")[2])
-        below.setdefault(place, []).append(markdown_of(findings(one)))
-    copied = [_from_grader(markdown_of(summed_up(assignment, record)))]
+        below.setdefault(place, []).extend(findings(one))
+    copied = [_from_grader(summed_up(assignment, record))]
     for number, (kind, source) in enumerate(cells):
         copied.append(_cell(kind, source))
-        copied += map(_from_grader, below.get(number, ()))
-    copied += map(_from_grader, below.get(len(cells), ()))
+        copied += [_from_grader(below[number])] if number in below else []
+    copied += [_from_grader(below[len(cells)])] if len(cells) in below else []
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
     numbered = [{"id": f"cell-{number}"} | cell for number, cell in enumerate(copied)]
     table = {"cells": numbered, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
@@ -75,8 +73,8 @@ def _place(cells: list[tuple[str, str]], name: str) -> int:
     return places[-1] if places else len(cells)
 
 
-def _from_grader(text: str) -> dict[str, Any]:
-    return _cell("markdown", f"{FROM_GRADER}\n\n{text}")
+def _from_grader(blocks: list[str]) -> dict[str, Any]:
+    return _cell("markdown", "\n\n".join(["*From the grader.*", *blocks]))
 
 
 def _cell(kind: str, source: str) -> dict[str, Any]:

@@ -10,7 +10,7 @@ from ttutor.grading.assignment import Assignment
 from ttutor.grading.marks import ExerciseMark, State
 from ttutor.grading.records.gradebook import number
 from ttutor.grading.records.record import Record
-from ttutor.grading.reports.page import Heading, Items, Page, Table, Text, as_markdown
+from ttutor.grading.reports.markdown import items, page, plain, table
 from ttutor.grading.reports.similar import similar_pairs
 
 __all__ = ["misconceptions", "overview", "summary"]
@@ -21,26 +21,25 @@ HEADER = ("Exercise", "Hint", "Students")
 
 def summary(assignment: Assignment, records: Sequence[Record], notes: Sequence[str] = ()) -> str:
     """Return the page for the instructor, as Markdown."""
-    parts: list[Heading | Text | Items | Table] = [Text(_counted(records)), *_totals(assignment, records)]
-    parts += [Heading("Exercises"), _exercises(assignment, records)]
+    blocks = [_counted(records), *_totals(assignment, records), "## Exercises", _exercises(assignment, records)]
     hints = [(exercise, hint, str(count), _says(exercise, hint)) for exercise, hint, count in misconceptions(records)]
-    if known := tuple(row for row in hints if row[3]):
-        parts += [Heading("What was misunderstood"), Table((*HEADER, "What they are told"), known)]
-    if others := tuple(row[:3] for row in hints if not row[3]):
-        parts += [Heading("Other trouble"), Table(HEADER, others)]
+    if known := [row for row in hints if row[3]]:
+        blocks += ["## What was misunderstood", table((*HEADER, "What they are told"), known)]
+    if others := [row[:3] for row in hints if not row[3]]:
+        blocks += ["## Other trouble", table(HEADER, others)]
     for heading, sentences in (
         ("To look at", _to_look_at(records)),
         ("Unusual code", _warned(records)),
         ("Late", _late(records)),
         ("Similar pairs", _pairs(records)),
         ("Close to the published solution", _copied(records)),
-        ("Notes", tuple(notes)),
+        ("Notes", notes),
     ):
         if sentences:
-            parts += [Heading(heading), Items(sentences)]
+            blocks += [f"## {heading}", items(sentences)]
     sandboxes = ", ".join(sorted({record.mark.sandbox for record in records}))
-    parts.append(Text(f"Sandbox: {sandboxes}. Similarity is information and changes no mark."))
-    return as_markdown(Page(assignment.title, tuple(parts)))
+    blocks.append(plain(f"Sandbox: {sandboxes}. Similarity is information and changes no mark."))
+    return page(assignment.title, blocks)
 
 
 def overview(assignment: Assignment, records: Sequence[Record]) -> list[str]:
@@ -52,7 +51,7 @@ def overview(assignment: Assignment, records: Sequence[Record]) -> list[str]:
     steps = [(step, counts[step]) for step in range(10)]
     width = max(count for _, count in steps)
     bars = [f"{10 * step:3} % {'█' * -(-20 * count // width)} {count}" for step, count in steps if count]
-    return [one.text for one in _totals(assignment, records)] + bars
+    return _totals(assignment, records) + bars
 
 
 def misconceptions(records: Sequence[Record]) -> list[tuple[str, str, int]]:
@@ -73,20 +72,15 @@ def _counted(records: Sequence[Record]) -> str:
     return f"{len(records)} students: {', '.join([f'{graded} graded', *rest])}."
 
 
-def _totals(assignment: Assignment, records: Sequence[Record]) -> list[Text]:
+def _totals(assignment: Assignment, records: Sequence[Record]) -> list[str]:
     totals = [one.total for one in records if one.mark.state is State.OK and one.total is not None]
     if not totals:
         return []
-    mean = sum(totals) / len(totals)
-    return [
-        Text(
-            f"Of {number(assignment.possible)} points those graded have {number(round(mean, 2))} on average, "
-            f"{number(median(totals))} in the middle."
-        )
-    ]
+    mean, middle = number(round(sum(totals) / len(totals), 2)), number(median(totals))
+    return [f"Of {number(assignment.possible)} points those graded have {mean} on average, {middle} in the middle."]
 
 
-def _exercises(assignment: Assignment, records: Sequence[Record]) -> Table:
+def _exercises(assignment: Assignment, records: Sequence[Record]) -> str:
     rows = []
     for worth in assignment.columns:
         marks = _marks(records, worth.exercise_id)
@@ -96,7 +90,7 @@ def _exercises(assignment: Assignment, records: Sequence[Record]) -> Table:
         mean = number(round(sum(tried) / len(tried), 2)) if tried else ""
         rows.append((worth.exercise_id, *map(str, counted), str(states[State.MISSING]), mean, number(worth.points)))
     header = ("Exercise", "right", "wrong", "error", "timeout", "crash", "missing", "mean of those tried", "worth")
-    return Table(header, tuple(rows))
+    return table(header, rows)
 
 
 def _marks(records: Sequence[Record], exercise_id: str) -> list[ExerciseMark]:

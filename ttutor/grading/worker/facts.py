@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import ast
 import copy
+import hashlib
 import zlib
 from typing import Any
 
-from .code import definition_of, digest, methods_of
-
-__all__ = ["TELLING", "facts_of", "imported", "named", "syntax"]
+__all__ = ["TELLING", "facts_of", "imported", "methods_of", "named", "steps_of", "syntax"]
 
 MOST_GRAMS = 4000
 TELLING = (
@@ -18,7 +17,9 @@ TELLING = (
     "_get_frame _getframe"
 ).split()
 """Names that a human may want to look at: they run text as code, open files, or reach for the watch."""
-Definition = ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+Definition = Function | ast.ClassDef
+NOTHING = (ast.Return(), ast.Return(ast.Constant(None)))
 
 
 def facts_of(name: str, bindings: dict[str, ast.stmt]) -> dict[str, Any]:
@@ -29,15 +30,33 @@ def facts_of(name: str, bindings: dict[str, ast.stmt]) -> dict[str, Any]:
         bindings: for each name of the file, the statement that binds it last.
     """
     statement = _followed(name, bindings)
-    code = definition_of(statement)
     is_class = isinstance(statement, ast.ClassDef)
-    methods = {one: digest(method) for one, method in methods_of(code).items()} if is_class and code else {}
     return {
-        "class": is_class,
-        "steps": digest(code) if code is not None and not is_class else "",
-        "methods": methods,
+        "is_class": is_class,
+        "steps": steps_of(statement),
+        "methods": methods_of(statement) if is_class else {},
         "syntax": syntax(statement),
     }
+
+
+def steps_of(statement: ast.stmt) -> str:
+    """What a function or a lambda does, as a digest; nothing of anything else. Names and docstrings do nothing."""
+    value = getattr(statement, "value", None)
+    if isinstance(value, ast.Lambda):
+        body: list[ast.stmt] = [ast.Return(value.body)]
+    elif isinstance(statement, Function):
+        body = [one for one in statement.body if not isinstance(one, ast.Pass) and not _is_constant(one)]
+    else:
+        return ""
+    steps = [ast.dump(one) for one in body]
+    if steps and steps[-1] in map(ast.dump, NOTHING):
+        del steps[-1]
+    return hashlib.sha256(repr(steps).encode("utf-8", "replace")).hexdigest()[:32]
+
+
+def methods_of(statement: ast.ClassDef) -> dict[str, str]:
+    """What each method of a class does."""
+    return {one.name: steps_of(one) for one in statement.body if isinstance(one, Function)}
 
 
 def imported(statements: list[ast.stmt]) -> list[str]:
@@ -71,7 +90,7 @@ def syntax(statement: ast.stmt) -> list[int]:
         if isinstance(node, ast.arg):
             node.annotation = None
         if isinstance(node, Definition):
-            node.returns, node.name, node.body = None, "", _undocumented(node.body)
+            node.returns, node.name, node.body = None, "", [one for one in node.body if not _is_constant(one)]
         if not isinstance(node, (ast.expr_context, ast.operator, ast.Load)):
             numbers.append(zlib.crc32(_shape(node).encode()))
     return numbers[:MOST_GRAMS]
@@ -83,12 +102,9 @@ def _shape(node: ast.AST) -> str:
     return f"{type(node).__name__}:{own}:" + ",".join(type(child).__name__ for child in ast.iter_child_nodes(node))
 
 
-def _undocumented(body: list[ast.stmt]) -> list[ast.stmt]:
-    first = body[0] if body else None
-    is_text = (
-        isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant) and isinstance(first.value.value, str)
-    )
-    return body[1:] if is_text else body
+def _is_constant(statement: ast.stmt) -> bool:
+    """Whether a statement is a docstring, or three dots."""
+    return isinstance(statement, ast.Expr) and isinstance(statement.value, ast.Constant)
 
 
 def _followed(name: str, bindings: dict[str, ast.stmt]) -> ast.stmt:

@@ -6,10 +6,11 @@ It works in the sandbox, since text can be made that crashes Python's compiler.
 from __future__ import annotations
 
 import ast
+import dis
 import re
+import types
 from typing import Any
 
-from .code import globals_of
 from .facts import facts_of, imported, named
 from .texts import Piece, pieces_of
 
@@ -85,9 +86,15 @@ def _root(node: ast.AST) -> str | None:
     return node.id if isinstance(node, ast.Name) else None
 
 
+def _globals(code: types.CodeType) -> set[str]:
+    """The names that code, or a function inside it, looks up in its module."""
+    found = {step.argval for step in dis.get_instructions(code) if step.opname in ("LOAD_GLOBAL", "LOAD_NAME")}
+    return found.union(*(_globals(one) for one in code.co_consts if isinstance(one, types.CodeType)))
+
+
 def _needed(pieces: list[Piece], answers: list[str]) -> list[Piece]:
     """The pieces of a notebook that its answers need: no trainings, no plots."""
-    uses = {id(piece): globals_of(piece.code()) for piece in pieces}
+    uses = {id(piece): _globals(piece.code()) for piece in pieces}
     bound = {id(piece): set().union(*map(_bound, piece.statements)) for piece in pieces}
     touched = {id(piece): set().union(*map(_touched, piece.statements)) for piece in pieces}
     names, kept = set(answers), set()

@@ -1,0 +1,200 @@
+"""Marking submissions: read one, see whether its marks stand already, else have it graded, and write the record.
+
+Several are marked side by side, in a pool of processes that have a grader each.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import multiprocessing
+import platform
+import signal
+import traceback
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor, as_completed
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, replace
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import ttutor
+from ttutor.grading.assignment import Assignment
+from ttutor.grading.intake.submissions import Handed, read_work
+from ttutor.grading.marks import State, Submission, SubmissionMark, ungraded
+from ttutor.grading.records.record import DamagedRecord, Record, key_of, read_record, write_record, write_timing
+from ttutor.grading.reports.similar import unusual_lines
+from ttutor.grading.sandbox.choose import Sandbox
+
+__all__ = ["Marker", "mark_side_by_side", "real_grader", "record_path"]
+
+MADE_OF_MARKS = ("by_hand", "deadline", "extensions", "late", "title", "visibility")
+"""What an assignment says of marks that are made: to change it makes none anew."""
+DIED = "a process of the judge died; grade again, and what is graded stands"
+
+
+class GraderFailed(RuntimeError):
+    """The grader has made a mistake of its own: no mark is written."""
+
+
+def real_grader(assignment: Assignment, sandbox: Sandbox, own: Path | None) -> Any:
+    """Return the grader that runs submissions in workers; what it needs is loaded here, in the process that needs it.
+
+    Args:
+        assignment: what was asked.
+        sandbox: how submissions are shut in.
+        own: a folder of exercises of one's own, or None.
+    """
+    from ttutor.exercises.registry import add_folder
+    from ttutor.grading.judging.grader import Grader
+
+    if own is not None:
+        add_folder(own)
+    return Grader(assignment, sandbox)
+
+
+@dataclass(frozen=True)
+class Marker:
+    """Marks one submission after the other.
+
+    Args:
+        assignment: what was asked.
+        out: the folder of the results.
+        sandbox: how submissions are shut in; marks are made anew where its kind has changed.
+        regrade: mark again what is marked already.
+        own: a folder of exercises of one's own, or None.
+        make_grader: makes what has ``grade``, given assignment, sandbox and own exercises.
+    """
+
+    assignment: Assignment
+    out: Path
+    sandbox: Sandbox
+    regrade: bool = False
+    own: Path | None = None
+    make_grader: Callable[[Assignment, Sandbox, Path | None], Any] = real_grader
+
+    def mark(self, handed: Handed, grader: Any) -> bool:
+        """Mark one submission and write its record; return whether it had to be graded.
+
+        Raises:
+            GraderFailed: there is no mark to be trusted; nothing was written.
+        """
+        submission = read_work(handed, self.assignment.files)
+        asked = {name: value for name, value in asdict(self.assignment).items() if name not in MADE_OF_MARKS}
+        about = {"assignment": asked, "sandbox": self.sandbox.kind, "versions": _versions(), "source": _source()}
+        key, path = key_of(submission, about), record_path(self.out, handed.student)
+        mark = None if self.regrade else _standing(path, key)
+        is_new = mark is None
+        if mark is None:
+            mark = self._graded(submission, grader)
+            write_timing(self.out / "timings" / f"{handed.student}.json", mark)
+        record = Record(
+            key=key,
+            shown=handed.shown,
+            email=handed.on_roster.email if handed.on_roster is not None else "",
+            submitted=submission.submitted,
+            late=self.assignment.lateness(handed.student, submission.submitted),
+            files=tuple((one.name, len(one.data), hashlib.sha256(one.data).hexdigest()) for one in submission.files),
+            lines=unusual_lines(submission),
+            mark=mark,
+            problem=submission.problem,
+        )
+        write_record(path, record)
+        return is_new
+
+    def _graded(self, submission: Submission, grader: Any) -> SubmissionMark:
+        if submission.problem is not None:
+            mark = ungraded(self.assignment, submission.student, State.NOT_GRADABLE, self.sandbox.kind)
+        elif not submission.files:
+            mark = ungraded(self.assignment, submission.student, State.MISSING, self.sandbox.kind)
+        else:
+            mark = grader.grade(submission)
+            _check(self.assignment, submission, mark)
+        more = tuple(note for note in mark.notes if note not in submission.notes)
+        return replace(mark, notes=submission.notes + more, versions=_versions())
+
+
+def mark_side_by_side(marker: Marker, students: Sequence[Handed], jobs: int) -> Iterator[tuple[str, bool, str]]:
+    """Mark submissions, as many at a time as there are jobs.
+
+    Yields:
+        In the order in which they end: whose, whether it was graded now, and what went wrong in the grader, or "".
+    """
+    if min(jobs, len(students)) < 2:
+        _open(marker)
+        for handed in students:
+            yield handed.student, *_mark(handed)
+        return
+    context = multiprocessing.get_context("spawn")
+    with ProcessPoolExecutor(min(jobs, len(students)), context, initializer=_open, initargs=(marker,)) as pool:
+        tasks = {pool.submit(_mark, handed): handed for handed in students}
+        try:
+            for task in as_completed(tasks):
+                try:
+                    yield tasks[task].student, *task.result()
+                except BrokenProcessPool:
+                    yield tasks[task].student, False, DIED
+        finally:
+            pool.shutdown(cancel_futures=True)
+
+
+def _open(marker: Marker) -> None:
+    """Prepare this process."""
+    global _marker, _grader
+    if multiprocessing.parent_process() is not None:
+        signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its processes
+    _marker, _grader = marker, marker.make_grader(marker.assignment, marker.sandbox, marker.own)
+
+
+def _mark(handed: Handed) -> tuple[bool, str]:
+    try:
+        return _marker.mark(handed, _grader), ""
+    except GraderFailed as error:
+        return False, str(error)
+    except Exception:
+        return False, traceback.format_exc()
+
+
+def record_path(out: Path, student: str) -> Path:
+    """Where a student's record stands."""
+    return out / "records" / f"{student}.json"
+
+
+def _standing(path: Path, key: str) -> SubmissionMark | None:
+    """The marks that stand already for the very same work, or None."""
+    try:
+        record = read_record(path)
+    except (FileNotFoundError, DamagedRecord):  # it is made anew
+        return None
+    return record.mark if record.key == key else None
+
+
+def _check(assignment: Assignment, submission: Submission, mark: SubmissionMark) -> None:
+    """Hold a mark against what every mark must be, before it is written."""
+    failed = [f"{one.exercise_id}: {one.message}" for one in mark.exercises if one.state is State.GRADER_ERROR]
+    if mark.state is State.GRADER_ERROR or failed:
+        raise GraderFailed("\n".join(["the grader reports a mistake of its own", *mark.notes, *failed]))
+    asked = [(worth.exercise_id, worth.points) for worth in assignment.exercises]
+    came = [(one.exercise_id, one.possible) for one in mark.exercises]
+    if mark.student != submission.student or came != asked:
+        raise GraderFailed(f"the mark is for {mark.student} {came}; expected {submission.student} {asked}")
+    for one in mark.exercises:
+        stolen = any(case.earned and case.state is not State.OK for case in one.cases)
+        if stolen or not 0 <= one.earned <= one.possible + 1e-9:
+            raise GraderFailed(f"{one.exercise_id} earned {one.earned} of {one.possible} in the state {one.state}")
+
+
+@cache
+def _versions() -> dict[str, str]:
+    return {"ttutor": ttutor.__version__, "torch": version("torch"), "python": platform.python_version()}
+
+
+@cache
+def _source() -> str:
+    """A digest of this package's code: exercises and grader may change without a new version."""
+    root = Path(ttutor.__file__).parent
+    digest = hashlib.sha256()
+    for path in sorted(root.rglob("*.py")):
+        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()
