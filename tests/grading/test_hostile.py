@@ -26,9 +26,8 @@ QUICK = ("probe of dropout gives facts", "probe of batches gives verdicts", "a n
 @pytest.fixture(scope="module")
 def grader(sandbox):
     """A grader of the four exercises that they pretend to answer; of each its first case alone."""
-    found = Grader(
-        homework(SOFTMAX, DROPOUT, TIED, BATCHES, limits=Limits(seconds_per_call=60.0, seconds=240.0, memory=1024))
-    )
+    limits = Limits(seconds_per_call=60.0, seconds=240.0, memory=1024)
+    found = Grader(homework(SOFTMAX, DROPOUT, TIED, BATCHES, limits=limits), sandbox)
     found.exercises = [replace(one, cases=one.cases[:1]) for one in found.exercises]
     return found
 
