@@ -71,8 +71,8 @@ class Embeddings(nn.Module):
 
     def __init__(self, token: nn.Module, position: nn.Module, dropout: float = 0.0) -> None:
         super().__init__()
-        self.token = token
-        self.position = position
+        self.token: Any = token
+        self.position: Any = position
         self.dropout = nn.Dropout(dropout)
 
     def forward(

@@ -86,7 +86,7 @@ BUILT = sorted((ROOT / "_build" / "html" / "book").glob("[0-9]*.html"))
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("page", BUILT, ids=lambda path: path.stem)
+@pytest.mark.parametrize("page", BUILT, ids=[page.stem for page in BUILT])
 def test_a_built_page_has_launch_links_only_where_there_is_an_address(page: Path) -> None:
     text = page.read_text(encoding="utf-8")
     expected = address_module.address() is not None

@@ -137,7 +137,7 @@ def test_the_formula_of_a_count_gives_the_count(changes: dict) -> None:
     config = SMALL.replace(**changes)
     made = BlocksExplorer(config)
     for name, part in PARTS.items():
-        formula = kinds(config)[part.kind].count
+        formula = kinds(config)[part.kind].parameters
         value = eval(formula.replace("·", "*"), {}, made.facts["sizes"]) if formula else 0
         if name not in ("encoder", "decoder") and not (name.endswith("final_norm") and made.norm == "post"):
             assert made.parameters(name) == value, name
@@ -169,8 +169,8 @@ def test_a_model_that_is_there_is_measured_and_left_as_it_was() -> None:
 
 def test_every_word_is_of_this_model() -> None:
     assert "GELU" in kinds(SMALL.replace(activation="gelu_tanh"))["feed"].formula
-    assert kinds(SMALL)["positions"].count == ""
-    assert kinds(SMALL.replace(positions="learned"))["positions"].count == "max_len · d_model"
+    assert kinds(SMALL)["positions"].parameters == ""
+    assert kinds(SMALL.replace(positions="learned"))["positions"].parameters == "max_len · d_model"
     assert "dropout 0.1" in kinds(SMALL)["add"].role
     assert "dropout" not in kinds(SMALL.replace(dropout=0.0))["add"].role
     assert kinds(SMALL)["attend"].written(specimen().facts["sizes"])[2].endswith("= softmax(Q Kᵀ / √64) V")

@@ -64,18 +64,18 @@ class Sitting:
 
     def _findings(self, index: int) -> Iterator[Diagnosis | None]:
         """Yield what is to be said of one wrong case, the first thing first."""
-        difference = self.differences.get(index)
+        difference, error = self.differences.get(index), self.came[index].error
         kind = difference.kind if difference is not None else ""
-        if self.came[index].error is not None:
-            yield self._raised(index, self.came[index].error)
+        if error is not None:
+            yield self._raised(index, error)
             return
         if kind != "non_finite":  # one NaN is like another: that is no evidence
             yield self._known(index)
-        if kind in ("type", "shape", "dtype"):
+        if difference is not None and kind in ("type", "shape", "dtype"):
             yield self._wrong_kind(index, difference)
         if self.came[index].changed:
             yield "input_changed", wording.changed(self.came[index].changed, is_right=difference is None), None
-        if kind == "non_finite":
+        if difference is not None and kind == "non_finite":
             yield self._wrong_kind(index, difference)
         for prop in self.exercise.properties:
             yield self._property(index, prop)

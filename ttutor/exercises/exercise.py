@@ -192,10 +192,8 @@ class Exercise:
             )
         if self.difficulty not in (1, 2, 3):
             raise ValueError(f"{self.id}: difficulty must be 1, 2 or 3, but came as {self.difficulty}")
-        for what, names in (
-            ("case", [case.name for case in self.cases]),
-            ("hint id", [hint.id for hint in (*self.mistakes, *self.properties)]),
-        ):
+        hint_ids = [*(mistake.id for mistake in self.mistakes), *(prop.id for prop in self.properties)]
+        for what, names in (("case", [case.name for case in self.cases]), ("hint id", hint_ids)):
             if twice := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"{self.id}: each {what} must be given once, but twice came {', '.join(twice)}")
 

@@ -179,4 +179,4 @@ def _moved(before: Tensor, after: Any) -> Tensor:
 
 def _place(off: Tensor) -> tuple[int, ...]:
     """The place of the largest entry."""
-    return tuple(index.item() for index in torch.unravel_index(off.argmax(), off.shape))
+    return tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))

@@ -248,10 +248,8 @@ def settled() -> Iterator[None]:
 
 def input_names(exercise: Exercise, count: int) -> list[str]:
     """Return what to call a case's inputs: the stub's parameters where it takes them, else their numbers."""
-    stub = exercise.stub.__init__ if isinstance(exercise.stub, type) else exercise.stub
-    names = [name for name in inspect.signature(inspect.unwrap(stub)).parameters if name != "self"]
-    is_called = not isinstance(exercise.stub, type)
-    return names[:count] if is_called and len(names) >= count else [f"input {number + 1}" for number in range(count)]
+    names = [] if isinstance(exercise.stub, type) else list(inspect.signature(inspect.unwrap(exercise.stub)).parameters)
+    return names[:count] if len(names) >= count else [f"input {number + 1}" for number in range(count)]
 
 
 def _run(

@@ -94,9 +94,9 @@ def beam_search(
         FloatingPointError: the model's probabilities are not numbers.
     """
     check_max_new_tokens(max_new_tokens)
-    check_decodes(model)
-    endings = Endings(as_end_ids(eos_id, model.config.vocab_size), (), max_new_tokens)
-    _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), model.config.vocab_size)
+    config = check_decodes(model)
+    endings = Endings(as_end_ids(eos_id, config.vocab_size), (), max_new_tokens)
+    _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), config.vocab_size)
     with evaluating(model):
         state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id)
         beams = _Beams(state, endings, beam_size, alpha, ngram_size, watch)

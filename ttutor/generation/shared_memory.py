@@ -5,6 +5,7 @@ be one row with as many more queries, since no query of it looks at another.
 """
 
 import copy
+from typing import Any
 
 from einops import rearrange
 from jaxtyping import Float
@@ -59,11 +60,12 @@ def with_shared_memory(model: nn.Module, copies: int) -> nn.Module:
     """
     if copies == 1:
         return model
+    decoder: Any = model.decoder
     layers = [
         _with_parts(layer, cross_attention=SharedMemoryAttention(layer.cross_attention, copies))
-        for layer in model.decoder.layers
+        for layer in decoder.layers
     ]
-    return _with_parts(model, decoder=_with_parts(model.decoder, layers=nn.ModuleList(layers)))
+    return _with_parts(model, decoder=_with_parts(decoder, layers=nn.ModuleList(layers)))
 
 
 def _with_parts(module: nn.Module, **parts: nn.Module) -> nn.Module:

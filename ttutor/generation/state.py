@@ -6,6 +6,7 @@ token to start a target, as T5 and Marian do.
 """
 
 import math
+from typing import Any
 
 import torch
 from einops import rearrange, repeat
@@ -31,7 +32,7 @@ class DecodingState:
         n_prompt: for each sequence how many of the model's positions are taken once the first token is fed.
     """
 
-    def __init__(self, model: nn.Module, history: Int[Tensor, "rows tokens"], n_prompt: list[int]) -> None:
+    def __init__(self, model: Any, history: Int[Tensor, "rows tokens"], n_prompt: list[int]) -> None:
         self.model = model
         self.history = history
         self.n_prompt = n_prompt
@@ -79,8 +80,8 @@ class TranslationState(DecodingState):
     def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"], copies: int = 1) -> None:
         nothing = source_ids.new_zeros(len(source_ids) * copies, 0)
         super().__init__(model, nothing, n_prompt=[1] * len(source_ids))
-        self.memory = model.encode(source_ids)
-        self.is_real = source_ids != model.config.pad_id
+        self.memory = self.model.encode(source_ids)
+        self.is_real = source_ids != self.model.config.pad_id
         self._look_at(torch.arange(len(nothing), device=source_ids.device) // copies)
 
     def _look_at(self, memory_of_row: Int[Tensor, " rows"]) -> None:
@@ -93,7 +94,7 @@ class TranslationState(DecodingState):
                 layer.cross_attention.select(memories)
             self.memory, self.is_real = self.memory.index_select(0, memories), self.is_real.index_select(0, memories)
         self.copies = max(1, len(memory_of_row) // max(1, len(memories)))
-        self.sharing = with_shared_memory(self.model, self.copies)
+        self.sharing: Any = with_shared_memory(self.model, self.copies)
         for_each_row = "memory source d_model -> (memory copies) source d_model"
         self.memory_of_rows = repeat(self.memory, for_each_row, copies=self.copies)
         # Which tokens are real, as lengths where that says it: found out once, not in every layer.
@@ -178,7 +179,7 @@ def begin(
     A model with ``encode`` is an encoder-decoder: it reads the ids and starts with ``bos_id``. One without is
     decoder-only: the ids are its prompt.
     """
-    check_decodes(model)
+    config = check_decodes(model)
     if not hasattr(model, "encode"):
         if bos_id is not None:
             raise ValueError("a decoder-only model goes on from its prompt: put the start token there, not in bos_id")
@@ -188,17 +189,18 @@ def begin(
         raise ValueError("an encoder-decoder begins its target with a start token: give its id as bos_id")
     if is_real is not None:
         raise ValueError("an encoder-decoder knows padding by its config's pad_id: use that id, and leave is_real out")
-    check_token_id("bos_id", bos_id, model.config.vocab_size)
+    check_token_id("bos_id", bos_id, config.vocab_size)
     return TranslationState(model, token_ids), token_ids.new_full((len(token_ids),), bos_id)
 
 
-def check_decodes(model: nn.Module) -> None:
-    """Refuse a model that cannot write."""
+def check_decodes(model: nn.Module) -> Any:
+    """Refuse a model that cannot write; of one that can, give the config, whichever family it is of."""
     for method in ("decode", "project"):
         if not hasattr(model, method):
             raise TypeError(
                 f"generation needs a model with decode and project, but {type(model).__name__} has no {method}"
             )
+    return model.config
 
 
 def _max_len(model: nn.Module) -> int | float:

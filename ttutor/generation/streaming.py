@@ -65,8 +65,8 @@ def stream(
         [(0, ''), (0, 'max_new_tokens')]
     """
     check_max_new_tokens(max_new_tokens)
-    check_decodes(model)
-    endings = Endings(as_end_ids(eos_id, model.config.vocab_size), tuple(stop), max_new_tokens)
+    config = check_decodes(model)
+    endings = Endings(as_end_ids(eos_id, config.vocab_size), tuple(stop), max_new_tokens)
     return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose)
 
 

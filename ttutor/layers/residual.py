@@ -77,7 +77,7 @@ def residual_sublayer(
         >>> residual_sublayer("pre", 8)  # doctest: +ELLIPSIS
         PreNorm(...
     """
-    kinds = {"post": PostNorm, "pre": PreNorm}
+    kinds: dict[str, type[PreNorm | PostNorm]] = {"post": PostNorm, "pre": PreNorm}
     if norm not in kinds:
         raise ValueError(f'norm must be "post" or "pre", but is {norm!r}')
     return kinds[norm](d_model, dropout, make_norm=make_norm)

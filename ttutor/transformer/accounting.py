@@ -208,18 +208,18 @@ def account(
         >>> base.parameters["attention"] / base.n_parameters  # doctest: +ELLIPSIS
         0.299...
     """
-    if not isinstance(model, Blueprint):
-        if isinstance(model, type) or not callable(getattr(model, "blueprint", None)):
-            raise TypeError(
-                "account takes a config, such as TransformerConfig.base(), or a Blueprint, but got "
-                f"{model if isinstance(model, type) else type(model)}; of a model, give its config"
-            )
-        model = model.blueprint()
-    n_tokens = model.n_tokens if n_tokens is None else n_tokens
-    if n_memory is not None and len(model.stacks) == 1:
-        raise ValueError(f"{model.name} has a single stack and reads no memory, but n_memory={n_memory}")
+    make_blueprint = (lambda: model) if isinstance(model, Blueprint) else getattr(model, "blueprint", None)
+    if isinstance(model, type) or not callable(make_blueprint):
+        raise TypeError(
+            "account takes a config, such as TransformerConfig.base(), or a Blueprint, but got "
+            f"{model if isinstance(model, type) else type(model)}; of a model, give its config"
+        )
+    blueprint = make_blueprint()
+    n_tokens = blueprint.n_tokens if n_tokens is None else n_tokens
+    if n_memory is not None and len(blueprint.stacks) == 1:
+        raise ValueError(f"{blueprint.name} has a single stack and reads no memory, but n_memory={n_memory}")
     n_memory = n_tokens if n_memory is None else n_memory
     for name, value in {"n_tokens": n_tokens, "n_memory": n_memory, "batch": batch}.items():
         if type(value) is not int or value < 1:
             raise ValueError(f"{name} must be a positive integer ({name}={value!r})")
-    return Account(blueprint=model, n_tokens=n_tokens, n_memory=n_memory, batch=batch, dtype=dtype)
+    return Account(blueprint=blueprint, n_tokens=n_tokens, n_memory=n_memory, batch=batch, dtype=dtype)

@@ -15,7 +15,7 @@ def stack_parameters(stack: Stack) -> dict[str, int]:
         >>> stack_parameters(Stack(name="s", n_layers=2, d_model=8, n_heads=2, n_kv_heads=2, d_head=4, d_ff=16))
         {'attention': 576, 'feed-forward': 560, 'norms': 80}
     """
-    n_layers, n_attentions = stack.n_distinct_layers, 2 if stack.cross_attention else 1
+    n_layers, n_attentions = stack.n_distinct_layers or stack.n_layers, 2 if stack.cross_attention else 1
     attention = costs.attention_parameters(
         stack.d_model,
         n_heads=stack.n_heads,

@@ -71,7 +71,7 @@ def _attention_input(model: ViT, layer: int) -> Iterator[list[Tensor]]:
         seen.append(args[0].detach().requires_grad_())
         return (seen[-1], *args[1:])
 
-    handle = model.vision.encoder.layers[layer].self_attention.register_forward_pre_hook(start_here)
+    handle = model.vision.encoder.layers[layer].get_submodule("self_attention").register_forward_pre_hook(start_here)
     try:
         yield seen
     finally:

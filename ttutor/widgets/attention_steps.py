@@ -96,7 +96,7 @@ class AttentionStepsExplorer(Explorer):
     w_value = t.List(t.List(t.Float())).tag(sync=True)
     causal = t.Bool(False).tag(sync=True)
     step = t.Unicode("embed").tag(sync=True)
-    selected = t.List().tag(sync=True)
+    selected: t.List[Any] = t.List().tag(sync=True)
     note = t.Unicode("").tag(sync=True)
     lesson = t.Dict(LESSON, read_only=True).tag(sync=True)
 

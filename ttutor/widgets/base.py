@@ -10,12 +10,14 @@ import json
 import math
 from collections.abc import Iterable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import anywidget
 import numpy as np
 
 from ttutor.widgets.static import module_source, static_script
+
+Number = TypeVar("Number", int, float)
 
 _PAGE = """<!DOCTYPE html>
 <html lang="en">
@@ -193,7 +195,7 @@ def _rounded(values: Any, decimals: int) -> Any:
     return round(values, decimals) + 0.0
 
 
-def positive(name: str, value: float | int) -> float | int:
+def positive(name: str, value: Number) -> Number:
     """A finite number above zero."""
     if not (math.isfinite(value) and value > 0):
         raise ValueError(f"{name} has to be a finite number above 0, not {value}")

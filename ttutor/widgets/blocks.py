@@ -191,11 +191,13 @@ class Kind(NamedTuple):
     name: str
     role: str
     formula: str = ""
-    count: str = ""
+    parameters: str = ""
 
     def written(self, sizes: dict[str, int]) -> list[str]:
         """The four as they are read: numbers put in, beside a formula, and instead of the count's."""
-        formula, count = (_SIZE.sub(lambda found: str(sizes[found[0]]), text) for text in (self.formula, self.count))
+        formula, count = (
+            _SIZE.sub(lambda found: str(sizes[found[0]]), text) for text in (self.formula, self.parameters)
+        )
         both = self.formula if formula == self.formula else f"{self.formula} = {formula}"
         return [self.name, self.role, both and f"Formula: {both}", count and f"{count} = "]
 

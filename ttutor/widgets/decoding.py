@@ -203,7 +203,7 @@ def _hugging_face(model: nn.Module, tokenizer: Any) -> Speaker:
     def written(token_id: int) -> str:
         return str(tokenizer.convert_ids_to_tokens([token_id])[0])
 
-    config = model.config
+    config: Any = model.config
     return Speaker(from_huggingface(model), config.decoder_start_token_id, config.eos_token_id, read, written)
 
 

@@ -40,7 +40,8 @@ class TextIds:
     """
 
     def __init__(self, model: nn.Module, tokenizer: Any, style: Any, is_pair: bool) -> None:
-        self.model, self.tokenizer, self.style, self.is_pair = model, tokenizer, style, is_pair
+        self.model: Any = model
+        self.tokenizer, self.style, self.is_pair = tokenizer, style, is_pair
 
     def source(self, text: Any) -> list[int]:
         """The ids of what is read."""
@@ -150,7 +151,7 @@ _PROJECTIONS = re.compile(
 class HuggingFaceReader:
     """Reads models of the package `transformers`."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         self.model = model
         self.parts = list(PARTS) if getattr(model.config, "is_encoder_decoder", False) else [self._only_part()]
 
@@ -206,7 +207,7 @@ def plain(tensor: Tensor) -> Tensor:
     return tensor.detach().cpu().to(torch.promote_types(tensor.dtype, torch.float32))
 
 
-def biases(projections: Sequence[nn.Module], write: Tensor) -> Float[Tensor, "layers queries d_model"]:
+def biases(projections: Sequence[Any], write: Tensor) -> Float[Tensor, "layers queries d_model"]:
     """The constant that each output projection adds, for every query of a write."""
     none = write.new_zeros(write.shape[-1])
     found = torch.stack([none if one.bias is None else one.bias for one in projections])
@@ -237,7 +238,7 @@ def _watching(projections: Sequence[nn.Module]) -> Iterator[list[Tensor]]:
 
 
 @contextmanager
-def _eager(model: nn.Module) -> Iterator[None]:
+def _eager(model: Any) -> Iterator[None]:
     """Let the model compute its attention in the plain way that has weights, for a while."""
     before = getattr(model.config, "_attn_implementation", "eager")
     if before == "eager":
@@ -362,7 +363,7 @@ def _reader(model: Any) -> "_Ours | HuggingFaceReader":
 class _Ours:
     """Reads models that are built of `MultiHeadAttention`."""
 
-    def __init__(self, model: nn.Module) -> None:
+    def __init__(self, model: Any) -> None:
         self.model = model
         found = [name for name, one in model.named_modules() if isinstance(one, MultiHeadAttention)]
         self.layers = {part: [name for name in found if _our_part(name) == part] for part in PARTS}
@@ -370,9 +371,10 @@ class _Ours:
 
     def answer(self, source: list[int], texts: TextIds) -> list[int]:
         """What the model writes, with its end mark."""
-        limits = {"bos_id": texts.start, "eos_id": texts.end, "max_new_tokens": LONGEST_ANSWER}
-        best = greedy_search(self.model, self._batch(source), **limits)[0]
-        return [*best.token_ids, *([texts.end] if best.is_finished else [])]
+        best = greedy_search(
+            self.model, self._batch(source), bos_id=texts.start, eos_id=texts.end, max_new_tokens=LONGEST_ANSWER
+        )[0]
+        return [*best.token_ids, *([texts.end] if best.is_finished and texts.end is not None else [])]
 
     def read(self, part: str, source: list[int], inputs: list[int]) -> Read:
         """Weights, writes and biases of one part."""

@@ -185,10 +185,10 @@ def shares(weights: Any, n_queries: int, n_keys: int) -> np.ndarray:
 
 def vectors(writes: Any, rest: Any, shape: tuple[int, ...]) -> tuple[np.ndarray, np.ndarray | None]:
     """Writes and rest with an axis for layers, of the sizes that the weights have."""
-    read = [None if one is None else number_array(name, one) for name, one in (("writes", writes), ("rest", rest))]
-    given, further = (
-        one[None] if one is not None and one.ndim == n else one for one, n in zip(read, (3, 2), strict=True)
-    )
+    given = number_array("writes", writes)
+    given = given[None] if given.ndim == 3 else given
+    further = None if rest is None else number_array("rest", rest)
+    further = further[None] if further is not None and further.ndim == 2 else further
     if given.ndim != 4 or given.shape[:3] != shape[:3]:
         raise ValueError(f"writes has shape {given.shape}, expected {shape[:3]} and d_model (layers, heads, queries)")
     for name, one in (("writes", given), ("rest", further)):
@@ -280,11 +280,11 @@ class HeadsExplorer(Explorer):
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     key_tokens = t.List(t.Unicode()).tag(sync=True)
-    weights = t.List().tag(sync=True)
-    products = t.List().tag(sync=True)
+    weights: t.List[Any] = t.List().tag(sync=True)
+    products: t.List[Any] = t.List().tag(sync=True)
     score_names = t.List(t.Unicode()).tag(sync=True)
-    scores = t.List().tag(sync=True)
-    labels = t.List().tag(sync=True)
+    scores: t.List[Any] = t.List().tag(sync=True)
+    labels: t.List[Any] = t.List().tag(sync=True)
     layers = t.List(t.Int()).tag(sync=True)
     note = t.Unicode().tag(sync=True)
     rest_name = t.Unicode("bias").tag(sync=True)
@@ -315,8 +315,8 @@ class HeadsExplorer(Explorer):
         if products is None and writes is not None:
             products = write_products(*vectors(writes, rest, given.shape), n_heads)
         (n_queries, n_keys), shown, left_out = what_fits(given.shape, layers, products is not None)
-        names, scores = head_scores(given[shown, :n_heads], queries, keys == queries)
-        scores, labels = _named(names, scores, keys_by_chance(given[shown, :n_heads]))
+        names, measured = head_scores(given[shown, :n_heads], queries, keys == queries)
+        scores, labels = _named(names, measured, keys_by_chance(given[shown, :n_heads]))
         super().__init__(
             tokens=queries[:n_queries],
             key_tokens=keys[:n_keys],

@@ -274,7 +274,7 @@ def _run_ours(vit: ViT | VisionEncoder, images: Tensor) -> tuple[Tensor, Tensor 
     return seen.stack(), out if isinstance(vit, ViT) else None, vision.position.table.weight
 
 
-def _run_theirs(vit: nn.Module, images: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
+def _run_theirs(vit: Any, images: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
     before = getattr(vit.config, "_attn_implementation", None)
     try:
         if hasattr(vit, "set_attn_implementation"):

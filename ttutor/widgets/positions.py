@@ -113,7 +113,8 @@ class PositionsExplorer(Explorer):
         hands = rearrange(encoding, "positions (pairs two) -> positions pairs two", two=2)
         wavelengths = 2 * math.pi / rotary_frequencies(self.d_model)
         once = int((wavelengths >= self.length).nonzero()[0])
-        seen = hands[:, {"fast": [0], "turn": [once], "slow": [-1], "all": slice(None)}[reads]]
+        read = {"fast": slice(1), "turn": slice(once, once + 1), "slow": slice(-1, None), "all": slice(None)}
+        seen = hands[:, read[reads]]
         apart = (seen - seen[min(self.position, self.length - 1)]).norm(dim=-1).amax(dim=-1)
         return (apart < self.tolerance).nonzero().flatten().tolist()
 

@@ -103,7 +103,9 @@ def measure(n_tokens: int, n_layers: int, d_model: int, generating: bool) -> dic
             above = decoder(above, cache=memory if generating else None)
 
     rnn, transformer = (_watch(*lane, n_tokens, d_model) for lane in ((read, cells), (decode, decoder.layers)))
-    rnn.between_tokens = n_tokens * n_layers * count_operations(cells[0].from_hidden, state).multiply_adds
+    rnn.between_tokens = (
+        n_tokens * n_layers * count_operations(cells[0].get_submodule("from_hidden"), state).multiply_adds
+    )
     if generating:
         attention = decoding_cost(n_tokens, with_cache=True, attend=efficient_attention, d_head=d_model)
         rnn.kept = n_layers * state.numel()

@@ -5,12 +5,12 @@ numbers, names, `+`, `−`, `×` and brackets, and the tests hold them equal to 
 """
 
 import html
-from typing import Any
+from collections.abc import Callable
+from typing import Any, get_args
 
 import torch
 import traitlets as t
 
-from ttutor.configs import Config
 from ttutor.transformer import Account, TransformerConfig, account
 from ttutor.transformer.activations import ActivationPolicy, activation_bytes, layer_activations
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
@@ -55,7 +55,7 @@ def ladder(low: int, high: int) -> list[int]:
     return sorted(value for value in found if value <= high)
 
 
-def formulas(blueprint: Blueprint, sizes: dict[str, int]) -> dict[str, object]:
+def formulas(blueprint: Blueprint, sizes: dict[str, int]) -> dict[str, Any]:
     """The rows of each view: name, formula, what it is, and another formula for tiled attention where it differs.
 
     Args:
@@ -63,7 +63,7 @@ def formulas(blueprint: Blueprint, sizes: dict[str, int]) -> dict[str, object]:
         sizes: the names that formulas may use, as `SizesExplorer` has them; which of them are 0 decides the form.
     """
     stacks = blueprint.stacks
-    views = {
+    views: dict[str, dict[str, Any]] = {
         "parameters": _parameters(blueprint, sizes),
         "operations": _operations(blueprint),
         "running": _running(stacks),
@@ -243,7 +243,7 @@ def activations(costs: Account, tiled: bool) -> dict[str, int]:
     return {**named, "around the layers": around}
 
 
-PRESETS = {
+PRESETS: dict[str, Callable[[], "Family"]] = {
     "Transformer base (2017)": TransformerConfig.base,
     "BERT-base": BERTConfig.base,
     "GPT-2 small": GPTConfig.gpt2,
@@ -258,7 +258,7 @@ PRESETS = {
 PRECISIONS = {"fp32": torch.float32, "bf16": torch.bfloat16, "int8": torch.int8}
 VIEWS = ("parameters", "operations", "running", "training")
 LARGEST = 10_000_000
-_FAMILIES = (TransformerConfig, BERTConfig, GPTConfig, LlamaConfig, ViTConfig)
+Family = TransformerConfig | BERTConfig | GPTConfig | LlamaConfig | ViTConfig
 _CONFIG_FIELDS = {"N": "n_layers", "d_model": "d_model", "h": "n_heads", "d_ff": "d_ff"}
 _UNITS = {
     "parameters": "parameters",
@@ -334,7 +334,7 @@ class SizesExplorer(Explorer):
         )
 
     @property
-    def config(self) -> Config:
+    def config(self) -> Family:
         """The model of the sizes as they stand."""
         return _config(self._configs[self.form], self.sizes)
 
@@ -413,14 +413,14 @@ class SizesExplorer(Explorer):
         return proposal["value"]
 
 
-def _chosen(model: Any, configs: dict[str, Config]) -> tuple[str, Config]:
+def _chosen(model: Any, configs: dict[str, Family]) -> tuple[str, Family]:
     """The model's name in the list of presets, and its config."""
     if isinstance(model, str):
         if model not in configs:
             raise ValueError(f"no model is called {model!r}; there are {', '.join(configs)}; or give a config")
         return model, configs[model]
-    if not isinstance(model, _FAMILIES):
-        names = ", ".join(family.__name__ for family in _FAMILIES)
+    if not isinstance(model, Family):
+        names = ", ".join(family.__name__ for family in get_args(Family))
         got = model.__name__ if isinstance(model, type) else type(model).__name__
         raise TypeError(f"model has to be a name, such as 'GPT-2 small', or a config ({names}), but is {got}")
     stack = model.blueprint().stacks[0]
@@ -429,7 +429,7 @@ def _chosen(model: Any, configs: dict[str, Config]) -> tuple[str, Config]:
     return next((name for name, config in configs.items() if config == model), "your model"), model
 
 
-def _form(config: Config) -> str:
+def _form(config: Family) -> str:
     """What the figure calls the family; configs whose formulas differ have different names."""
     blueprint = config.blueprint()
     stack = blueprint.stacks[0]
@@ -446,7 +446,7 @@ def _form(config: Config) -> str:
     return f"{blueprint.name} ({said})" if said else blueprint.name
 
 
-def _sizes(config: Config) -> dict[str, int]:
+def _sizes(config: Family) -> dict[str, int]:
     """The numbers that the formulas are in, as they stand in a config, by their symbols."""
     blueprint = config.blueprint()
     stack, vocab_size = blueprint.stacks[0], getattr(config, "vocab_size", 0)
@@ -458,9 +458,9 @@ def _sizes(config: Config) -> dict[str, int]:
     return sizes | {"V": vocab_size, "classes": 0, "patch": 0}
 
 
-def _config(config: Config, sizes: dict[str, int]) -> Config:
+def _config(config: Family, sizes: dict[str, int]) -> Family:
     """The config with these sizes; of positions and segments it has as many rows as they say."""
-    changes = {field: sizes[symbol] for symbol, field in _CONFIG_FIELDS.items()}
+    changes: dict[str, Any] = {field: sizes[symbol] for symbol, field in _CONFIG_FIELDS.items()}
     if isinstance(config, LlamaConfig):
         changes |= {"n_kv_heads": sizes["h_kv"], "d_head": None}
     if isinstance(config, ViTConfig):

@@ -70,7 +70,7 @@ class LlamaConfig(Config):
 
     def to_dict(self) -> dict[str, object]:
         """The config as plain values, for a checkpoint's JSON."""
-        scaling = None if self.rotary_scaling is None else self.rotary_scaling.to_dict()
+        scaling = self.rotary_scaling.to_dict() if isinstance(self.rotary_scaling, RotaryScaling) else None
         return {**super().to_dict(), "rotary_scaling": scaling}
 
     @classmethod

@@ -15,7 +15,7 @@ from ttutor.embeddings import TokenEmbedding, place_tokens
 from ttutor.layers import GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
-from ttutor.positions import RotaryPositions, Rotation, rotary_frequencies
+from ttutor.positions import RotaryPositions, RotaryScaling, Rotation, rotary_frequencies
 from ttutor.shapes import check_shapes
 from ttutor.variants.llama.config import LlamaConfig
 
@@ -102,7 +102,7 @@ class Llama(nn.Module):
         self.config = config
         make_norm = partial(RMSNorm, eps=config.norm_eps)
         frequencies = rotary_frequencies(config.d_head or config.d_model // config.n_heads, config.rotary_base)
-        if config.rotary_scaling is not None:
+        if isinstance(config.rotary_scaling, RotaryScaling):
             frequencies = config.rotary_scaling(frequencies)
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model, factor=1.0)
         self.rotary = RotaryPositions(2 * len(frequencies), frequencies=frequencies)
