@@ -28,7 +28,6 @@ class TokenEmbedding(nn.Module):
 
     Raises:
         IndexError: a token id lies outside the table (on a CPU; a GPU would have to be waited for).
-        TypeError: the ids are not whole numbers of 32 or 64 bits.
     """
 
     def __init__(self, vocab_size: int, d_model: int, *, factor: float | None = None) -> None:

@@ -188,9 +188,6 @@ CAUSAL = Mask(causal=True)
 def as_mask(mask: "Mask | Bool[Tensor, '...'] | None") -> Mask:
     """Accept a mask in any of its forms (description, bool tensor, nothing) and give its description.
 
-    Raises:
-        TypeError: the mask is a tensor of another dtype, most often a float mask of zeros and minus infinities.
-
     Example:
         >>> as_mask(torch.tensor([True, False])).dense
         tensor([ True, False])

@@ -154,12 +154,6 @@ class MultiHeadAttention(nn.Module):
             bias: added to the scores, as `ttutor.positions.AlibiPositions` gives it for all keys, cached ones included.
             rotation: turns queries and new keys, as `ttutor.positions.RotaryPositions` gives it for the queries'
                 positions; for self-attention only.
-
-        Raises:
-            ShapeError: the tensors' axes do not fit together or are not ``d_model`` wide, or the mask has three axes,
-                which could mean the batch or the heads.
-            ValueError: a value came without a key, a rotation with one, or a filled fixed cache holds another memory
-                than the key.
         """
         if key is not None and rotation is not None:
             raise ValueError("a rotation belongs to self-attention: the key's positions are not those of the query")

@@ -4,8 +4,9 @@ import math
 
 import pytest
 import torch
+from einops import einsum
 
-from ttutor.recurrence import DecayMixing, decay_parallel, decay_recurrent, decay_weights
+from ttutor.recurrence import DecayMixing, decay_recurrent, decay_weights
 from ttutor.shapes import ShapeError
 
 
@@ -40,17 +41,22 @@ def by_formula(key, value, decay, bonus):
     return mean
 
 
+def closed_form(key, value, decay, bonus):
+    """All tokens at once, by the table of weights."""
+    return einsum(decay_weights(key, decay, bonus), value, "batch d queries keys, batch keys d -> batch queries d")
+
+
 def test_the_loop_and_the_closed_form_equal_the_formula(key, value, decay, bonus):
     expected = by_formula(key, value, decay, bonus)
     torch.testing.assert_close(decay_recurrent(key, value, decay, bonus)[0], expected, rtol=0, atol=1e-13)
-    torch.testing.assert_close(decay_parallel(key, value, decay, bonus), expected, rtol=0, atol=1e-13)
+    torch.testing.assert_close(closed_form(key, value, decay, bonus), expected, rtol=0, atol=1e-13)
 
 
 def test_both_programs_have_the_same_gradients(key, value, decay, bonus):
     tensors = [tensor.requires_grad_() for tensor in (key, value, decay, bonus)]
     slope = torch.randn(2, 7, 5, dtype=torch.float64)
     loop = torch.autograd.grad((decay_recurrent(*tensors)[0] * slope).sum(), tensors)
-    closed = torch.autograd.grad((decay_parallel(*tensors) * slope).sum(), tensors)
+    closed = torch.autograd.grad((closed_form(*tensors) * slope).sum(), tensors)
     for gradient, other in zip(loop, closed, strict=True):
         torch.testing.assert_close(gradient, other, rtol=0, atol=1e-12)
 
@@ -59,7 +65,7 @@ def test_both_programs_have_the_same_gradients(key, value, decay, bonus):
 def test_keys_that_would_overflow_give_the_same_mean(key, value, decay, bonus, shift):
     expected = by_formula(key, value, decay, bonus)  # a constant added to all keys cancels in the fraction
     tensors = [tensor.requires_grad_() for tensor in (key + shift, value, decay, bonus)]
-    for mean in (decay_recurrent(*tensors)[0], decay_parallel(*tensors)):
+    for mean in (decay_recurrent(*tensors)[0], closed_form(*tensors)):
         torch.testing.assert_close(mean, expected, rtol=0, atol=1e-11)
         gradients = torch.autograd.grad(mean.sum(), tensors)
         assert all(gradient.isfinite().all() for gradient in gradients)
@@ -69,7 +75,7 @@ def test_one_key_far_above_the_rest_decides_until_it_has_faded():
     key, value = torch.zeros(1, 61, 1), torch.zeros(1, 61, 1)
     key[0, 5], value[0, 5] = 500.0, 1.0
     decay, bonus = torch.tensor([20.0]), torch.tensor([0.0])
-    for mean in (decay_recurrent(key, value, decay, bonus)[0], decay_parallel(key, value, decay, bonus)):
+    for mean in (decay_recurrent(key, value, decay, bonus)[0], closed_form(key, value, decay, bonus)):
         assert mean[0, 5:25].flatten().tolist() == [1.0] * 20
         assert mean[0, 40:].max() < 1e-6
 
@@ -94,7 +100,7 @@ def test_weights_are_distributions_over_the_past(key, decay, bonus):
 def test_no_decay_and_no_bonus_is_the_running_mean(value):
     zeros = torch.zeros(5, dtype=torch.float64)
     expected = value.cumsum(dim=1) / torch.arange(1, 8)[:, None]
-    torch.testing.assert_close(decay_parallel(torch.zeros_like(value), value, zeros, zeros), expected)
+    torch.testing.assert_close(closed_form(torch.zeros_like(value), value, zeros, zeros), expected)
 
 
 def test_order_matters_though_there_are_no_positions():
@@ -116,7 +122,7 @@ def test_the_mixing_layer_equals_its_formula(inputs):
         r = (mu_r * row + (1 - mu_r) * previous) @ mixing.to_receptance.weight.T
         k = (mu_k * row + (1 - mu_k) * previous) @ mixing.to_key.weight.T
         v = (mu_v * row + (1 - mu_v) * previous) @ mixing.to_value.weight.T
-        wkv = decay_parallel(k[None], v[None], mixing.log_decay.exp(), mixing.bonus)[0]
+        wkv = closed_form(k[None], v[None], mixing.log_decay.exp(), mixing.bonus)[0]
         expected.append((torch.sigmoid(r) * wkv) @ mixing.to_output.weight.T)
     torch.testing.assert_close(mixing(inputs), torch.stack(expected))
 
@@ -137,7 +143,7 @@ def test_what_does_not_fit_is_named(key, value, decay, bonus):
     with pytest.raises(ShapeError, match="axis 'tokens' is 7 in key but 6 in value"):
         decay_recurrent(key, value[:, :6], decay, bonus)
     with pytest.raises(ShapeError, match="axis 'd_model' is 5 in key but 4 in bonus"):
-        decay_parallel(key, value, decay, bonus[:4])
+        decay_weights(key, decay, bonus[:4])
     with pytest.raises(ShapeError, match="axis 'd_model' is 5 in hidden but must be 3"):
         DecayMixing(3)(key)
 

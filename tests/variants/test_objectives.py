@@ -25,7 +25,6 @@ from ttutor.variants.objectives import (
     join_sentences,
     mask_tokens,
     next_sentence_pairs,
-    next_tokens,
     permutation_masks,
     prefix_mask,
     repeat_layer,
@@ -154,8 +153,6 @@ def test_tensors_that_do_not_fit_are_named():
         replace_tokens(token_ids, token_ids == 0, torch.zeros(2, 5, 7), generator=seeded())
     with pytest.raises(ShapeError, match=r"token_ids must have 2 axes \[batch tokens\]"):
         bert(token_ids[0])
-    with pytest.raises(ShapeError, match=r"token_ids must have 2 axes \[batch tokens\]"):
-        next_tokens(token_ids[0])
     with pytest.raises(ShapeError, match=r"order must have 2 axes \[batch tokens\]"):
         permutation_masks(token_ids[0])
     with pytest.raises(ShapeError, match=r"prefix_lengths must have 1 axes \[batch\]"):
@@ -372,16 +369,6 @@ def test_impossible_noise_is_refused():
 # Orders of prediction.
 
 
-def test_each_token_is_the_label_of_the_one_before_it():
-    token_ids = torch.tensor([[2, 7, 8, 3], [2, 9, 3, 0]])
-    inputs, labels = next_tokens(token_ids, pad_id=0)
-    assert inputs.tolist() == [[2, 7, 8], [2, 9, 3]]
-    assert labels.tolist() == [[7, 8, 3], [9, 3, IGNORE_ID]]
-    assert next_tokens(token_ids).labels.tolist() == [[7, 8, 3], [9, 3, 0]]
-    with pytest.raises(ValueError, match="takes 2 tokens, but there are 1"):
-        next_tokens(token_ids[:, :1])
-
-
 def test_a_prefix_is_seen_whole_and_the_rest_looks_back():
     lengths = torch.tensor([0, 2, 5])
     mask = prefix_mask(lengths, 5)
@@ -450,10 +437,8 @@ def test_no_layers_are_refused():
 def test_labels_keep_their_mark_whatever_integers_the_text_has():
     small = torch.randint(5, 20, (3, 7), dtype=torch.uint8)  # where -100 would become 156
     masked = mask_tokens(small, mask_id=4, vocab_size=20, special_ids=range(4), generator=seeded())
-    following = next_tokens(small, pad_id=int(small[0, 1]))
-    for labels in (masked.labels, following.labels):
-        assert labels.dtype == torch.int64
-        assert labels.min() == IGNORE_ID
+    assert masked.labels.dtype == torch.int64
+    assert masked.labels.min() == IGNORE_ID
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

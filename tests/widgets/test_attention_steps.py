@@ -20,7 +20,6 @@ from tests.widgets.figure import (
     spoken,
 )
 from ttutor.masks import causal_mask
-from ttutor.multihead import AttentionHead
 from ttutor.widgets import AttentionStepsExplorer
 from ttutor.widgets.attention_steps import STEPS
 
@@ -72,15 +71,6 @@ def test_every_matrix_follows_from_the_ones_before(causal: bool) -> None:
     assert ("M" in found) == causal
 
 
-def test_a_heads_steps_end_in_the_heads_output() -> None:
-    torch.manual_seed(0)
-    head, x = AttentionHead(7, 5), torch.randn(1, 3, 7)
-    made = AttentionStepsExplorer.from_head(head, x, ["a", "b", "c"], causal=True)
-    np.testing.assert_allclose(made.trace()["AV"], head(x, causal=True)[0].detach().numpy(), atol=5e-3)  # 3 decimals
-    np.testing.assert_allclose(made.w_query, head.to_query.weight.detach().numpy(), atol=5.1e-4)
-    assert made.note == ""
-
-
 def test_equal_tokens_have_equal_vectors_and_other_sentences_work() -> None:
     made = AttentionStepsExplorer(["the", "cat", "the"])
     assert made.embeddings[0] == made.embeddings[2] != made.embeddings[1]
@@ -118,8 +108,6 @@ def test_bad_settings_are_refused() -> None:
         made.tokens = ["one"]
     with pytest.raises(ValueError, match="w_key has shape"):
         made.w_key = [[1.0]]
-    with pytest.raises(ValueError, match="bias=False"):
-        AttentionStepsExplorer.from_head(AttentionHead(2, 2, bias=True), EYE, ["a", "b"])
 
 
 def test_the_fallback_has_every_step_and_every_number() -> None:

@@ -59,7 +59,6 @@ def test_the_state_is_data_and_the_trait_is_what_was_opened() -> None:
     assert state["questions"][0]["prompt"][1] == ["code", "5 64"]
     assert state["opened"] == [[], [], []]
     made.opened = [[0, 1], [1], []]
-    assert made.right_at_once == 1
     assert repr(made) == "Quiz(3 questions, 2 answered)"
 
 

@@ -32,9 +32,6 @@ def load(name: str) -> dict:
     Args:
         name: the script's file name without ending, for example ``"training_multi30k"``.
 
-    Raises:
-        FileNotFoundError: no result has this name; the message lists those that exist.
-
     >>> from ttutor import assets
     >>> all("provenance" in assets.load(name) for name in assets.names())
     True
@@ -50,9 +47,6 @@ def weights(name: str) -> dict[str, Tensor]:
 
     Args:
         name: the script's file name without ending, for example ``"vit_trained"``.
-
-    Raises:
-        FileNotFoundError: no weights have this name; the message lists those that exist.
 
     >>> from ttutor import assets
     >>> {name: tensor.dtype for name, tensor in assets.weights("vit_trained").items()}["0"]

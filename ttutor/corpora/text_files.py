@@ -22,9 +22,6 @@ def read_groups(stream: BufferedIOBase, name: str, at_once: int = 64) -> Iterato
         name: what messages call it.
         at_once: the most lines in a group.
 
-    Raises:
-        CorpusError: the stream cannot be read, or a line is not UTF-8; says which.
-
     >>> import io
     >>> list(read_groups(io.BytesIO("un\\n\\ntrois".encode()), "the input", at_once=2))
     [['un', ''], ['trois']]

@@ -33,9 +33,6 @@ def efficient_attention(
         backend: ``"auto"``, or a name of `ttutor.efficient.BACKENDS`.
 
     Raises:
-        ShapeError: the tensors' axes do not fit together, or mask or bias does not broadcast to the weights.
-        TypeError: the mask is not bool, or the tensors have different dtypes.
-        ValueError: the dropout is no probability below one, or the window is smaller than one.
         BackendError: the named backend does not exist or cannot run this call; the message says why, and what can.
 
     Example:

@@ -70,9 +70,6 @@ def count_operations(function: Callable[..., Any], *args: Any, backward: bool = 
         **kwargs: its keyword arguments.
         backward: also run the backward pass, to all inputs that require a gradient, and count both together.
 
-    Raises:
-        ValueError: there shall be a backward pass, but no input requires a gradient.
-
     Example:
         >>> count_operations(torch.matmul, torch.zeros(2, 3), torch.zeros(3, 5))
         Operations(matrix_products=1, multiply_adds=30, exponentials=0, pointwise=0, largest=10, kept=0)

@@ -73,11 +73,6 @@ def triton_attention(
 
     Differs from the paper: the backward pass is two kernels, so that its results are the same bits every time.
 
-    Raises:
-        ShapeError: the tensors' axes do not fit together.
-        TypeError: the mask is not bool, or the tensors differ in dtype.
-        BackendError: the kernel cannot run this call; the message says why, and what can.
-
     Example:
         >>> tensor = torch.zeros(1, 2, 3, 4, device="meta")
         >>> triton_attention(tensor, tensor, tensor)  # doctest: +ELLIPSIS

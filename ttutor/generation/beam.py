@@ -86,11 +86,8 @@ def beam_search(
         watch: told of every step before it is taken; it changes nothing.
 
     Raises:
-        ShapeError: the ids do not have the two axes batch and tokens.
-        TypeError: the model cannot decode.
-        ValueError: ``max_new_tokens``, ``beam_size`` or ``ngram_size`` is not positive, the beam is wider than half the
-            vocabulary (with several end marks, a third or less), ``alpha`` is not between 0 and 10, a token id is not
-            in the vocabulary, or ``bos_id``, ``is_real`` or the prompts do not suit the model.
+        ValueError: the beam is wider than half the vocabulary (with several end marks, a third or less), ``alpha`` is
+            not between 0 and 10, or an argument does not suit the model.
         FloatingPointError: the model's probabilities are not numbers.
     """
     check_max_new_tokens(max_new_tokens)

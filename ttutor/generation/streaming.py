@@ -51,13 +51,6 @@ def stream(
         filters: functions of the log probabilities and the history, applied in turn before the choice.
         choose: picks the tokens; a `Sampler` draws them.
 
-    Raises:
-        ShapeError: the ids do not have the two axes batch and tokens.
-        TypeError: the model cannot decode.
-        ValueError: ``max_new_tokens`` is not positive, a token id is not in the vocabulary, ``bos_id``, ``is_real`` or
-            the prompts do not suit the model, or the filters left no token.
-        FloatingPointError: the model's probabilities are not numbers.
-
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
         >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))

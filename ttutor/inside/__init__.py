@@ -6,7 +6,7 @@ find. One idea a file: `taps` (what the names mean), `capture`, `patching`, `tra
 """
 
 from ttutor.inside.capture import Captured, capture
-from ttutor.inside.circuits import change_basis, composition_score, head_writes, ov_circuit, qk_circuit
+from ttutor.inside.circuits import head_writes, ov_circuit, qk_circuit
 from ttutor.inside.editing import edited, find_value, key_covariance, rank_one_edit
 from ttutor.inside.heads import (
     attention_distance,
@@ -16,7 +16,7 @@ from ttutor.inside.heads import (
     previous_token_score,
     weight_on,
 )
-from ttutor.inside.lens import logit_attribution, logit_lens, read_out, residual_stream, residual_writes, stack_of
+from ttutor.inside.lens import logit_lens, read_out, residual_stream, residual_writes, stack_of
 from ttutor.inside.memories import Activation, memory_coefficients, memory_keys, memory_values, top_inputs
 from ttutor.inside.patching import ablate, ablation_effects, patch
 from ttutor.inside.probing import LinearProbe, ProbeResult, control_labels, fit_probe, probe
@@ -38,8 +38,6 @@ __all__ = [
     "attention_rollout",
     "capture",
     "causal_trace",
-    "change_basis",
-    "composition_score",
     "control_labels",
     "edited",
     "find_value",
@@ -49,7 +47,6 @@ __all__ = [
     "induction_score",
     "intermediates",
     "key_covariance",
-    "logit_attribution",
     "logit_lens",
     "memory_coefficients",
     "memory_keys",

@@ -39,13 +39,7 @@ class Captured(Mapping[str, Any]):
         return sum(1 for _ in self)
 
     def stack(self) -> Shaped[Tensor, "names ..."]:
-        """The latest of everything captured, as one tensor with a first axis for the names in their order.
-
-        Raises:
-            ValueError: nothing occurred.
-            TypeError: an intermediate is no tensor, such as the state of an LSTM.
-            ShapeError: the intermediates have different shapes.
-        """
+        """The latest of everything captured, as one tensor with a first axis for the names in their order."""
         if not len(self):
             raise ValueError(f"nothing to stack: none of {', '.join(self._calls)} occurred")
         others = [name for name, value in self.items() if not isinstance(value, Tensor)]

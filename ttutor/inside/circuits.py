@@ -12,15 +12,14 @@ Elhage et al. (2021), "A Mathematical Framework for Transformer Circuits". Diffe
 theirs columns, so each matrix here is the transpose of theirs or stands on the other side.
 """
 
-import torch
 from einops import einsum, rearrange
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ttutor.multihead import MultiHeadAttention
 from ttutor.shapes import check_shapes
 
-__all__ = ["change_basis", "composition_score", "head_writes", "ov_circuit", "qk_circuit"]
+__all__ = ["head_writes", "ov_circuit", "qk_circuit"]
 
 
 def qk_circuit(attention: MultiHeadAttention, head: int) -> Float[Tensor, "d_model d_model"]:
@@ -66,68 +65,6 @@ def head_writes(
     )
     pattern = "batch heads queries d_head, heads d_head d_model -> batch heads queries d_model"
     return einsum(context, to_output, pattern)
-
-
-def composition_score(
-    earlier: Float[Tensor, "read between"], later: Float[Tensor, "between further"]
-) -> Float[Tensor, ""]:
-    r"""How much of what an earlier head writes a later one takes up: $\|AB\|_F \,/\, (\|A\|_F \|B\|_F)$.
-
-    Elhage et al. (2021), on models of two layers. With an earlier `ov_circuit` ``A``, the later head's ``B`` is its
-    `qk_circuit` for its queries, the transpose of that for its keys, its `ov_circuit` for its values. Unrelated
-    matrices do not score zero: compare with random ones of the same sizes.
-    """
-    check_shapes(earlier=(earlier, "read between"), later=(later, "between further"))
-    both = einsum(earlier, later, "read between, between further -> read further")
-    return both.norm() / (earlier.norm() * later.norm())
-
-
-@torch.no_grad()
-def change_basis(
-    attention: MultiHeadAttention,
-    kv_head: int,
-    *,
-    query_key: Float[Tensor, "d_head d_head"] | None = None,
-    value_output: Float[Tensor, "d_head d_head"] | None = None,
-) -> None:
-    r"""Rewrite a head's weights in another basis, in place; the layer computes what it computed before.
-
-    Queries become $q M$ and keys $k M^{-\top}$, so every score stays; values become $v N$, and the output projection
-    undoes it. What single features of ``q``, ``k``, ``v`` mean is therefore not a question about the model. (Rotary
-    positions fix a basis for queries and keys; with them only the second change is free.)
-
-    Args:
-        attention: the layer.
-        kv_head: a key/value head; the query heads that share it change with it.
-        query_key: the invertible matrix $M$.
-        value_output: the invertible matrix $N$.
-    """
-    _check_head(kv_head, attention.n_kv_heads)
-    for name, matrix in (("query_key", query_key), ("value_output", value_output)):
-        if matrix is not None:
-            check_shapes({"d_head": attention.d_head}, **{name: (matrix, "d_head d_head")})
-    group = attention.n_heads // attention.n_kv_heads
-    heads = range(kv_head * group, (kv_head + 1) * group)
-    if query_key is not None:
-        inverse = query_key.inverse()  # fails before anything is changed
-    if value_output is not None:
-        inverse_value = value_output.inverse()
-        for head in heads:
-            read = attention.to_output.weight[:, head * attention.d_head : (head + 1) * attention.d_head]
-            read.copy_(einsum(read, inverse_value, "d_model old, new old -> d_model new"))
-        _multiply(attention.to_value, kv_head, value_output)
-    if query_key is not None:
-        for head in heads:
-            _multiply(attention.to_query, head, query_key)
-        _multiply(attention.to_key, kv_head, rearrange(inverse, "old new -> new old"))
-
-
-def _multiply(projection: nn.Linear, head: int, matrix: Tensor) -> None:
-    """Send one head of a projection through a further matrix."""
-    rows = slice(head * len(matrix), (head + 1) * len(matrix))
-    projection.weight[rows] = einsum(projection.weight[rows], matrix, "old d_model, old new -> new d_model")
-    if projection.bias is not None:
-        projection.bias[rows] = einsum(projection.bias[rows], matrix, "old, old new -> new")
 
 
 def _head_weights(attention: MultiHeadAttention, head: int) -> tuple[Tensor, Tensor, Tensor, Tensor]:

@@ -1,19 +1,16 @@
 """Read the residual stream: as logits after every layer, and as a sum to which every sublayer has added its part."""
 
 from collections.abc import Callable
-from functools import partial
-from typing import Any, cast
+from typing import cast
 
 import torch
-from einops import rearrange
-from jaxtyping import Float, Int
+from jaxtyping import Float
 from torch import Tensor, nn
 
 from ttutor.inside.capture import capture
-from ttutor.layers import LayerNorm, PreNorm, RMSNorm
-from ttutor.shapes import check_shapes
+from ttutor.layers import PreNorm
 
-__all__ = ["logit_attribution", "logit_lens", "read_out", "residual_stream", "residual_writes", "stack_of"]
+__all__ = ["logit_lens", "read_out", "residual_stream", "residual_writes", "stack_of"]
 
 Project = Callable[[Tensor], Tensor]
 
@@ -119,55 +116,6 @@ def residual_writes(
     return writes
 
 
-def logit_attribution(
-    model: nn.Module,
-    writes: dict[str, Float[Tensor, "batch tokens d_model"]],
-    token_ids: Int[Tensor, "batch tokens"],
-    *,
-    stack: str | None = None,
-    project: Project | None = None,
-) -> dict[str, Float[Tensor, "batch tokens"]]:
-    """How much each part of a pre-norm model adds to the logit of one token, at each position.
-
-    The final norm divides by the spread of the whole stream; with that one number held fixed, the logit is a sum over
-    the writes and a constant (``"bias"``) for the biases of norm and projection. The sum is exact; the reading "without
-    this part the logit would be lower by so much" is not, since later parts would react.
-
-    Args:
-        model: a pre-norm language model of ours, in evaluation mode.
-        writes: what `residual_writes` gave; a sublayer's may be split, such as by `head_writes`, but all must be there.
-        token_ids: whose logit, at each position; say, the right next tokens.
-        stack, project: as for `read_out`.
-
-    Raises:
-        ShapeError: ids and writes do not fit together.
-        ValueError: the projection is not affine in the hidden vector, as in BERT's head.
-
-    Example:
-        >>> from ttutor.transformer import Transformer, TransformerConfig
-        >>> model = Transformer(TransformerConfig.tiny(vocab_size=50, n_layers=1)).eval()
-        >>> inputs = torch.tensor([[5, 6, 3]]), torch.tensor([[2, 8, 9]])
-        >>> parts = logit_attribution(model, residual_writes(model, *inputs), torch.tensor([[8, 9, 3]]))
-        >>> torch.allclose(sum(parts.values())[0, 0], model(*inputs)[0, 0, 8], atol=1e-5)
-        True
-    """
-    for name, write in writes.items():
-        check_shapes(token_ids=(token_ids, "batch tokens"), **{name: (write, "batch tokens d_model")})
-    stream = torch.stack(list(writes.values())).sum(dim=0)
-    norm: Any = model.get_submodule(f"{_prefix(model, stack)}final_norm")
-    normalise, to_logits = _frozen(norm, stream), _project(model, project)
-
-    def logit(hidden: Tensor) -> Tensor:
-        return to_logits(hidden).gather(-1, rearrange(token_ids, "batch tokens -> batch tokens 1"))[..., 0]
-
-    nothing = logit(torch.zeros_like(stream))
-    added = {name: logit(normalise(write)) - nothing for name, write in writes.items()}
-    added["bias"] = logit(norm(torch.zeros_like(stream)))  # a norm makes its own bias of zeros
-    if not _add_up(added, logit(norm(stream))):
-        raise ValueError(f"the projection of {type(model).__name__} is not affine, so its logits are no sum of parts")
-    return added
-
-
 def _prefix(model: nn.Module, stack: str | None) -> str:
     """What names of parts of the stack begin with."""
     name = stack_of(model) if stack is None else stack
@@ -186,18 +134,3 @@ def _add_up(parts: dict[str, Tensor], whole: Tensor) -> bool:
     """Whether parts sum to the whole, to half the digits: what is asked is whether they should, not how exactly."""
     tolerance = torch.finfo(whole.dtype).eps ** 0.5 * (1 + whole.abs().max())
     return bool((torch.stack(list(parts.values())).sum(dim=0) - whole).abs().max() <= tolerance)
-
-
-def _frozen(norm: LayerNorm | RMSNorm | nn.Identity, stream: Tensor) -> Callable[[Tensor], Tensor]:
-    """The norm as a linear map: as it acts on this stream, with its divisor held fixed."""
-    if isinstance(norm, nn.Identity):
-        return norm
-    return partial(_scaled, norm, torch.rsqrt(_centred(norm, stream).square().mean(dim=-1, keepdim=True) + norm.eps))
-
-
-def _scaled(norm: LayerNorm | RMSNorm, factor: Tensor, write: Tensor) -> Tensor:
-    return norm.gain * _centred(norm, write) * factor
-
-
-def _centred(norm: nn.Module, hidden: Tensor) -> Tensor:
-    return hidden - hidden.mean(dim=-1, keepdim=True) if isinstance(norm, LayerNorm) else hidden

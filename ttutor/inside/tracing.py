@@ -34,11 +34,7 @@ class Trace:
     table: Float[Tensor, "names tokens"]
 
     def recovered(self) -> Float[Tensor, "names tokens"]:
-        """The table on a scale on which the target run is 0 and the source run 1.
-
-        Raises:
-            ZeroDivisionError: both runs give the same number, so there is nothing to recover.
-        """
+        """The table on a scale on which the target run is 0 and the source run 1."""
         if self.source == self.target:
             raise ZeroDivisionError(f"source and target run both measure {self.source}: there is nothing to recover")
         return (self.table - self.target) / (self.source - self.target)

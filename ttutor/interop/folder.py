@@ -39,11 +39,7 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 
 def write_folder(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
-    """Write a config and tensors; a folder that holds a model already is left alone.
-
-    Raises:
-        FileExistsError: the folder holds a model.
-    """
+    """Write a config and tensors; a folder that holds a model already is left alone."""
     from safetensors.torch import save_file
 
     present = [name for name in (CONFIG, WEIGHTS, INDEX) if (folder / name).exists()]

@@ -28,8 +28,6 @@ def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
             ``model.safetensors``, in one file or several.
 
     Raises:
-        FileNotFoundError: there is no such folder, or it has no config or no safetensors.
-        TypeError: the source is a module, but not a model of `transformers`.
         ConfigError: the family is unknown to us, or the config asks for what our model has not.
         WeightsError: tensors are missing, too many or of another size; the message lists them.
 
@@ -74,10 +72,6 @@ def save_huggingface(model: nn.Module, folder: str | Path) -> Path:
     Args:
         model: what to write.
         folder: where; made if need be, and refused if there is a model in it already.
-
-    Raises:
-        FileExistsError: the folder holds a model.
-        ConfigError: as for `to_huggingface`.
     """
     family, config = _describe(model)
     return write_folder(Path(folder), config, to_theirs(family.rules(model), model.state_dict(), with_copies=False))

@@ -8,7 +8,7 @@ One idea a file: `cells` (RNN, LSTM, GRU), `unrolling` (reading a sequence), `ad
 from ttutor.recurrence.additive import AdditiveAttention, additive_weights
 from ttutor.recurrence.cells import GRUCell, GRUGates, LSTMCell, LSTMGates, RecurrentCell, RNNCell, State
 from ttutor.recurrence.convolution import Convolution, ConvolutionEncoder, convolve, receptive_field
-from ttutor.recurrence.decay import DecayMixing, DecayState, decay_parallel, decay_recurrent, decay_weights
+from ttutor.recurrence.decay import DecayMixing, DecayState, decay_recurrent, decay_weights
 from ttutor.recurrence.probe import depends_on, gradient_norms, jacobians_through_time
 from ttutor.recurrence.scan import linear_scan
 from ttutor.recurrence.seq2seq import Seq2Seq, Seq2SeqConfig, Source
@@ -33,7 +33,6 @@ __all__ = [
     "State",
     "additive_weights",
     "convolve",
-    "decay_parallel",
     "decay_recurrent",
     "decay_weights",
     "depends_on",

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ttutor.attention import attention_weights
 from ttutor.shapes import check_shapes
 
-__all__ = ["DecayMixing", "DecayState", "decay_parallel", "decay_recurrent", "decay_weights"]
+__all__ = ["DecayMixing", "DecayState", "decay_recurrent", "decay_weights"]
 
 
 class DecayState(NamedTuple):
@@ -98,25 +98,6 @@ def decay_weights(
     scores = rearrange(key, "batch keys d_model -> batch d_model 1 keys") + faded + favoured
     no_query = rearrange(key, "batch tokens d_model -> batch d_model tokens 1")[..., :0]  # its dot products are 0
     return attention_weights(no_query, no_query, causal=True, bias=scores, scale=1.0)
-
-
-def decay_parallel(
-    key: Float[Tensor, "batch tokens d_model"],
-    value: Float[Tensor, "batch tokens d_model"],
-    decay: Float[Tensor, " d_model"],
-    bonus: Float[Tensor, " d_model"],
-) -> Float[Tensor, "batch tokens d_model"]:
-    """The closed form: all tokens at once, with memory for every pair of them; arguments as for `decay_recurrent`.
-
-    Example:
-        >>> key, value, decay, bonus = torch.randn(2, 5, 3), torch.randn(2, 5, 3), torch.rand(3), torch.randn(3)
-        >>> mean, _ = decay_recurrent(key, value, decay, bonus)
-        >>> torch.allclose(decay_parallel(key, value, decay, bonus), mean, atol=1e-5)
-        True
-    """
-    _check(key, value, decay, bonus)
-    weights = decay_weights(key, decay, bonus)
-    return einsum(weights, value, "batch d_model queries keys, batch keys d_model -> batch queries d_model")
 
 
 class DecayMixing(nn.Module):

@@ -47,9 +47,6 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
 
     Checkpoints of later steps are removed first: they are damaged, or of a training that was thrown away, and must not
     pass for the newest.
-
-    Raises:
-        CheckpointError: it cannot be written; the ones before stay as they were.
     """
     make_folder(folder)
     for later in checkpoint_paths(folder):
@@ -105,11 +102,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
 
 
 def copy_into(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], what: str) -> None:
-    """Copy stored tensors into a model's, by name.
-
-    Raises:
-        CheckpointError: names or shapes differ: the checkpoint is of another model.
-    """
+    """Copy stored tensors into a model's, by name; refuse a checkpoint of another model."""
     missing, extra = sorted(set(parameters) - set(stored)), sorted(set(stored) - set(parameters))
     if missing or extra:
         raise CheckpointError(

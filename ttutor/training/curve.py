@@ -29,12 +29,7 @@ FEW = 30
 
 
 def write_curve(folders: Sequence[RunFolder], output: Path) -> None:
-    """Draw the metrics of these runs into one picture; the same metrics give the same bytes.
-
-    Raises:
-        CheckpointError: there is no run, none of its validations is on record, or the picture cannot be written.
-        CurveError: Matplotlib is not there, or does not write pictures of that name.
-    """
+    """Draw the metrics of these runs into one picture; the same metrics give the same bytes."""
     if output.suffix not in NO_DATES:
         raise CurveError(f"the picture's name must end in {', '.join(NO_DATES)}, got {output}")
     runs = {name: _records(folder) for name, folder in zip(_labels(folders), folders, strict=True)}

@@ -36,10 +36,6 @@ def smoothed_cross_entropy(
 ) -> Float[Tensor, ""]:
     """Mean label-smoothed cross-entropy per real target token, in nats, written out from the definition.
 
-    Raises:
-        ShapeError: the two tensors differ in their positions.
-        ValueError: smoothing is not in [0, 1), or every target is padding.
-
     >>> loss = smoothed_cross_entropy(torch.zeros(3, 4), torch.tensor([1, 2, 0]), smoothing=0.1)
     >>> round(loss.item(), 4) == round(math.log(4), 4)  # a uniform guess among 4 tokens
     True
@@ -94,10 +90,6 @@ def chunked_linear_cross_entropy(
         targets: the token that each position must predict.
         smoothing: the mass spread over all tokens.
         chunk: positions projected at one time; changes speed and memory, and the result only by rounding.
-
-    Raises:
-        ShapeError: the tensors differ in positions or width.
-        ValueError: smoothing is not in [0, 1), there is no position, or `chunk` is below 1.
 
     Under autocast the products run in its lower precision and everything else in float32.
 

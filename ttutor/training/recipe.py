@@ -31,9 +31,6 @@ class TrainingRecipe:
     A recipe that counts steps or epochs gives the same weights, bit for bit, each time it runs on the same machine with
     the same number of threads; one that counts minutes ends where the clock says.
 
-    Raises:
-        RecipeError: a value is impossible; the message names it.
-
     >>> TrainingRecipe.preset("multi30k-tiny").d_model
     128
     >>> TrainingRecipe.preset("embedded").replace(dropout=1.5)
@@ -176,11 +173,7 @@ class TrainingRecipe:
 
     @classmethod
     def load(cls, path: str | Path) -> "TrainingRecipe":
-        """Read a recipe from a TOML file, or JSON where the name ends in .json; what is left out keeps its default.
-
-        Raises:
-            RecipeError: the file is missing, is not what its name says, or holds an unknown or impossible setting.
-        """
+        """Read a recipe from a TOML file, or JSON where the name ends in .json; what is left out keeps its default."""
         path = Path(path)
         try:
             text = path.read_text(encoding="utf-8")

@@ -43,11 +43,7 @@ class RunFacts:
 
     @classmethod
     def from_dict(cls, body: Mapping) -> "RunFacts":
-        """Read what `asdict` made.
-
-        Raises:
-            KeyError, TypeError: a fact is missing, unknown or of another type.
-        """
+        """Read what `asdict` made."""
         facts = cls(**{**body, "style": TextStyle(**body["style"])})
         paths = facts.files.values() if isinstance(facts.files, dict) else [0]
         sound = {
@@ -102,11 +98,7 @@ class RunFolder:
         return not self.exists and (self.path / UNFINISHED).is_file()
 
     def check_free(self) -> None:
-        """Make sure that a run may begin here.
-
-        Raises:
-            CheckpointError: a run stands here, or files of the same names that belong to none.
-        """
+        """Make sure that a run may begin here."""
         if self.exists:
             raise CheckpointError(
                 f"{self.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "

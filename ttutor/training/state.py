@@ -91,11 +91,7 @@ class TrainingState:
 
 
 def check_weights(processes: Processes, tensors: dict[str, Tensor]) -> None:
-    """Make sure that all processes hold the same tensors, bit for bit.
-
-    Raises:
-        TrainingError: they do not; the message says which.
-    """
+    """Make sure that all processes hold the same tensors, bit for bit."""
     if processes.count > 1:
         processes.check_equal(
             {name: checksum(tensors[name]) for name in sorted(tensors)},  # read back, they come in any order

@@ -29,10 +29,6 @@ def evaluation_text(
         folder: of the run.
         source, reference: two files, line by line; the language is the ending of the reference's name.
         data_dir: the folder of all data sets; where the run's training files lay, if it is not given.
-
-    Raises:
-        CorpusError: one file without the other, none for a run on files, or a test split that is not whole.
-        CheckpointError: there is no run.
     """
     if (source is None) != (reference is None):
         raise CorpusError(

@@ -32,10 +32,6 @@ def files_for(recipe: TrainingRecipe, files: Mapping[str, Path | None], data_dir
         recipe: names the data set, and its languages.
         files: what the user gave; any of them wins over the data set.
         data_dir: the folder of all data sets, if the user named one.
-
-    Raises:
-        CorpusError: the data set is unknown or not whole, or the recipe asks for files and there are none.
-        RecipeError: languages or a folder of data sets are given for a text that is no data set, or none for one.
     """
     given = {name: os.path.abspath(path) if path else None for name, path in files.items()}
     if recipe.corpus in (EMBEDDED, FILES):

@@ -11,8 +11,7 @@ from einops import einsum
 
 from ttutor.attention import attention_weights, scaled_dot_product_attention
 from ttutor.masks import causal_mask
-from ttutor.multihead import AttentionHead
-from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list
+from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list
 
 LESSON: dict[str, Any] = {
     "steps": [  # name, title, what to see, formulas, matrices that it makes (each with one to show below)
@@ -143,26 +142,6 @@ class AttentionStepsExplorer(Explorer):
             step=step,
             note=note,
         )
-
-    @classmethod
-    def from_head(cls, head: AttentionHead, x: Any, tokens: Any, **options: Any) -> "AttentionStepsExplorer":
-        """The steps of an `AttentionHead` on one sentence.
-
-        Args:
-            head: without bias, as it is by default.
-            x: ``tokens d_model``, or a batch of one.
-            tokens: the sentence.
-            options: as for the class.
-        """
-        projections = (head.to_query, head.to_key, head.to_value)
-        if any(one.bias is not None for one in projections):
-            raise ValueError(
-                "the head's projections add a bias, which these steps do not show; build it with bias=False"
-            )
-        embeddings = number_array("x", x)
-        if embeddings.ndim == 3 and len(embeddings) == 1:
-            embeddings = embeddings[0]
-        return cls(tokens, embeddings, *(one.weight for one in projections), **options)
 
     def trace(self) -> dict[str, np.ndarray]:
         """Every matrix by its name, in float64, by ``ttutor.attention``; ``M`` only while the figure is causal."""

@@ -94,8 +94,8 @@ class Quiz(Explorer):
     >>> quiz
     Quiz(1 question, 0 answered)
     >>> quiz.opened = [[1, 0]]
-    >>> quiz.right_at_once
-    0
+    >>> quiz
+    Quiz(1 question, 1 answered)
     """
 
     _module = "quiz"
@@ -112,12 +112,6 @@ class Quiz(Explorer):
         if not questions:
             raise ValueError("a quiz needs at least one Question")
         super().__init__(questions=[one.as_state() for one in questions], opened=[[] for _ in questions])
-
-    @property
-    def right_at_once(self) -> int:
-        """How many questions were answered right with the first choice."""
-        pairs = zip(self.questions, self.opened, strict=True)
-        return sum(question["choices"][opened[0]]["right"] for question, opened in pairs if opened)
 
     def describe(self) -> str:
         """The number of questions, and of those that were answered."""

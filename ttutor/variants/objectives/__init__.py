@@ -4,7 +4,7 @@ Each objective is a transformation of data or a mask; no model is needed to make
 batches, tensors of `batch tokens`; what changes the length works on one sequence, a list of token ids, to be padded
 afterwards. Chance always comes from a generator that is given, on the device of the tensors.
 
-- One token after another: `next_tokens` (GPT), `prefix_mask` (T5, section 3.2.1), `permutation_masks` (XLNet).
+- Other orders than one token after another: `prefix_mask` (T5, section 3.2.1), `permutation_masks` (XLNet).
 - Tokens hidden in place: `mask_tokens` (BERT); `replace_tokens` (ELECTRA).
 - Text damaged, to be written anew: `span_corruption` (T5); `text_infilling` and its companions (BART).
 - Two sentences: `next_sentence_pairs` (BERT), `sentence_order_pairs` (ALBERT).
@@ -21,10 +21,8 @@ from ttutor.variants.objectives.noise import (
     token_masking,
 )
 from ttutor.variants.objectives.orders import (
-    NextTokens,
     PermutationMasks,
     factorisation_order,
-    next_tokens,
     permutation_masks,
     prefix_mask,
 )
@@ -41,7 +39,6 @@ __all__ = [
     "IGNORE_ID",
     "CorruptedSpans",
     "MaskedTokens",
-    "NextTokens",
     "PermutationMasks",
     "ReplacedTokens",
     "SentencePair",
@@ -50,7 +47,6 @@ __all__ = [
     "join_sentences",
     "mask_tokens",
     "next_sentence_pairs",
-    "next_tokens",
     "permutation_masks",
     "prefix_mask",
     "repeat_layer",

@@ -1,4 +1,4 @@
-"""One token after another: from left to right, after a prefix that is seen whole, or in any order at all."""
+"""Orders of prediction: after a prefix that is seen whole, or in any order at all."""
 
 from typing import NamedTuple
 
@@ -9,53 +9,13 @@ from torch import Tensor
 
 from ttutor.masks import causal_mask, lengths_mask
 from ttutor.shapes import check_shapes
-from ttutor.variants.objectives.masked import IGNORE_ID
 
 __all__ = [
-    "NextTokens",
     "PermutationMasks",
     "factorisation_order",
-    "next_tokens",
     "permutation_masks",
     "prefix_mask",
 ]
-
-
-class NextTokens(NamedTuple):
-    """What a language model reads, and what it shall say at each position.
-
-    Attributes:
-        inputs: all tokens but the last.
-        labels: all tokens but the first; `IGNORE_ID` for padding.
-    """
-
-    inputs: Int[Tensor, "batch targets"]
-    labels: Int[Tensor, "batch targets"]
-
-
-def next_tokens(token_ids: Int[Tensor, "batch tokens"], *, pad_id: int | None = None) -> NextTokens:
-    r"""Every token is the label of the one before it: $T$ tokens give $T - 1$ predictions.
-
-    $$\log p(x) = \sum_t \log p(x_t \mid x_{<t})$$
-
-    Radford et al. (2018), equation 1. To predict the first token too, put a start token before it.
-
-    Args:
-        token_ids: the text.
-        pad_id: the token of padding, which is nobody's label; None if there is none.
-
-    Example:
-        >>> inputs, labels = next_tokens(torch.tensor([[2, 7, 8, 0]]), pad_id=0)
-        >>> inputs, labels
-        (tensor([[2, 7, 8]]), tensor([[   7,    8, -100]]))
-    """
-    check_shapes(token_ids=(token_ids, "batch tokens"))
-    if token_ids.shape[-1] < 2:
-        raise ValueError(f"to predict a token from another takes 2 tokens, but there are {token_ids.shape[-1]}")
-    labels = token_ids[:, 1:].long()
-    if pad_id is not None:
-        labels = torch.where(labels == pad_id, IGNORE_ID, labels)
-    return NextTokens(token_ids[:, :-1], labels)
 
 
 def prefix_mask(prefix_lengths: Int[Tensor, " batch"], n_tokens: int) -> Bool[Tensor, "batch 1 queries keys"]:
