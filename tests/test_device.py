@@ -5,7 +5,7 @@ from typing import NamedTuple
 import pytest
 import torch
 
-from ttutor.device import choose_device, half_precision, products_in_tf32, run_in_half, to_device
+from ttutor.device import choose_device, half_precision, to_device
 
 
 class Pair(NamedTuple):
@@ -71,22 +71,6 @@ def test_half_precision_of_gpus(monkeypatch, device, capability, expected):
 def test_half_precision_of_cpus(monkeypatch, has_it):
     monkeypatch.setattr(torch.cpu, "get_capabilities", lambda: {"avx512_bf16": has_it}, raising=False)
     assert half_precision("cpu")[0] == (torch.bfloat16 if has_it else None)
-    product = torch.ones(2, 2)
-    with run_in_half("cpu"):
-        assert (product @ product).dtype == (torch.bfloat16 if has_it else torch.float32)
-    with run_in_half("cpu", wanted=False):
-        assert (product @ product).dtype == torch.float32
-
-
-def test_tf32_is_allowed_for_a_while():
-    before = torch.get_float32_matmul_precision()
-    with products_in_tf32():
-        assert torch.get_float32_matmul_precision() == "high"
-        with products_in_tf32(False):
-            assert torch.get_float32_matmul_precision() == "highest"
-    with pytest.raises(RuntimeError), products_in_tf32():
-        raise RuntimeError
-    assert torch.get_float32_matmul_precision() == before
 
 
 def test_batches_keep_their_form():

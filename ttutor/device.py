@@ -1,13 +1,11 @@
 """The device to work on, and the number format in which its matrix products run fast."""
 
-from collections.abc import Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
-__all__ = ["DeviceChoice", "choose_device", "half_precision", "products_in_tf32", "run_in_half", "to_device"]
+__all__ = ["DeviceChoice", "choose_device", "half_precision", "to_device"]
 
 BF16_FEATURES = ("avx512_bf16", "amx_bf16")
 """Instructions that multiply bfloat16; without them a CPU converts back and forth, and half precision is slower."""
@@ -69,32 +67,6 @@ def half_precision(device: torch.device | str) -> tuple[torch.dtype | None, str]
     if found:
         return torch.bfloat16, f"this CPU multiplies bfloat16 ({', '.join(found)})"
     return None, "this CPU would convert half precision back and forth"
-
-
-def run_in_half(device: torch.device | str, *, wanted: bool = True) -> AbstractContextManager[object]:
-    """A context in which matrix products run in half precision where that is fast; all else stays in float32.
-
-    Example:
-        >>> with run_in_half("cpu", wanted=False):
-        ...     torch.get_autocast_dtype("cpu"), torch.is_autocast_enabled("cpu")
-        (torch.bfloat16, False)
-    """
-    dtype, _ = half_precision(device)
-    return torch.autocast(torch.device(device).type, dtype) if wanted and dtype is not None else nullcontext()
-
-
-@contextmanager
-def products_in_tf32(allowed: bool = True) -> Iterator[None]:
-    """Allow NVIDIA GPUs to round the factors of float32 products to 10 bits of mantissa (TF32) for a while.
-
-    It makes products several times faster; sums stay in float32. Elsewhere it changes nothing.
-    """
-    before = torch.get_float32_matmul_precision()
-    torch.set_float32_matmul_precision("high" if allowed else "highest")
-    try:
-        yield
-    finally:
-        torch.set_float32_matmul_precision(before)
 
 
 def to_device(batch: Any, device: torch.device | str) -> Any:

@@ -13,8 +13,6 @@ from torch import Tensor
 
 from ttutor.masks import Mask, both
 
-__all__ = ["HALF", "AttentionCall", "call_of", "find_lengths", "prepare"]
-
 HALF = (torch.bfloat16, torch.float16)
 """The half-precision number formats, in which kernels differ most."""
 

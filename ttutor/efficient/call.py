@@ -8,8 +8,6 @@ from ttutor.efficient.choice import BACKENDS, check_backend, choose
 from ttutor.masks import Mask
 from ttutor.shapes import ShapeError, check_shapes
 
-__all__ = ["efficient_attention"]
-
 
 def efficient_attention(
     query: Float[Tensor, "batch heads queries d_head"],

@@ -12,13 +12,12 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.efficient import eager, flex, reference, sdpa, tiled, triton, window
+from ttutor.attention import scaled_dot_product_attention
+from ttutor.efficient import eager, flex, sdpa, tiled, triton, window
 from ttutor.efficient.attention_call import HALF, AttentionCall, prepare
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.sdpa import mask_form
 from ttutor.masks import Mask
-
-__all__ = ["BACKENDS", "Backend", "Choice", "check_backend", "choose", "choose_backend", "why_not"]
 
 
 class Backend(NamedTuple):
@@ -26,17 +25,17 @@ class Backend(NamedTuple):
 
     Attributes:
         attend: the function.
-        why_not: says why it cannot run a call, or None if it can.
+        why_not: says why it cannot run a call, or None if it can; some always can.
     """
 
     attend: Callable[..., Tensor]
-    why_not: Callable[[AttentionCall], str | None]
+    why_not: Callable[[AttentionCall], str | None] = lambda call: None
 
 
 BACKENDS = {
-    "reference": Backend(reference.reference_attention, reference.why_not),
-    "eager": Backend(eager.eager_attention, eager.why_not),
-    "sdpa": Backend(sdpa.sdpa_attention, sdpa.why_not),
+    "reference": Backend(scaled_dot_product_attention),
+    "eager": Backend(eager.eager_attention),
+    "sdpa": Backend(sdpa.sdpa_attention),
     "tiled": Backend(tiled.tiled_attention, tiled.why_not),
     "window": Backend(window.window_attention, window.why_not),
     "flex": Backend(flex.flex_attention, flex.why_not),

@@ -11,19 +11,11 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.efficient.attention_call import AttentionCall
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["eager_attention", "why_not"]
-
 VECTOR = 16 if torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 8
 """Numbers of float32 that the processor computes at a time."""
-
-
-def why_not(call: AttentionCall) -> str | None:
-    """Why this backend cannot run such a call: it always can."""
-    return None
 
 
 def eager_attention(

@@ -17,8 +17,6 @@ from torch import Tensor
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["FavorFeatures", "FeatureMap", "Features", "elu_features"]
-
 
 class Features(NamedTuple):
     r"""The features of each token, $\phi = e^{c} f$ with $f$ of moderate size; $c = 0$ where ``log_size`` is None."""

@@ -18,8 +18,6 @@ from ttutor.efficient.errors import BackendError
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["flex_attention", "why_not"]
-
 
 def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""

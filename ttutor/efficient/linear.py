@@ -17,7 +17,6 @@ from einops import einsum, rearrange, reduce, repeat
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FeatureMap, elu_features
 from ttutor.efficient.linear_state import SPREAD, LinearState, absorb, divide, empty_state, look_up, prepare, relative
@@ -25,26 +24,11 @@ from ttutor.efficient.padding import is_same_for_all_queries, real_keys
 from ttutor.masks import Mask, both, causal_mask
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["linear_attention", "linear_weights", "why_not"]
-
 CHUNK = 128
 
 SCORES = "batch kv_heads group queries features, batch kv_heads keys features -> batch kv_heads group queries keys"
 BLEND = "batch kv_heads group queries keys, batch kv_heads keys d_value -> batch kv_heads group queries d_value"
 FOR_EACH_QUERY = "batch kv_heads queries -> batch kv_heads 1 queries"
-
-
-def why_not(call: AttentionCall) -> str | None:
-    """Why linear attention cannot run such a call; None if it can. Where it can, it computes another function."""
-    if call.window is not None:
-        return "its sums run over all keys and cannot forget those outside a window"
-    if call.has_bias:
-        return "a bias is added to the scores, and linear attention has none"
-    if call.has_dense:
-        return "a mask that differs from query to query is a table, and its sums are the same for all"
-    if call.dropout > 0:
-        return "it has no weights that could be dropped"
-    return None
 
 
 def linear_attention(

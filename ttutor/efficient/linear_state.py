@@ -14,8 +14,6 @@ from torch import Tensor
 from ttutor.efficient.features import FeatureMap, elu_features
 from ttutor.shapes import check_shapes
 
-__all__ = ["LinearState", "linear_attention_recurrent"]
-
 LOOK_UP = (
     "batch kv_heads group queries features, batch kv_heads features d_value -> batch kv_heads group queries d_value"
 )

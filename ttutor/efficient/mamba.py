@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from ttutor.efficient.state_space import Selection, selective_scan
 from ttutor.shapes import check_shapes
 
-__all__ = ["SelectiveStateSpace", "StateSpaceState"]
-
 SHORTEST_STEP, LONGEST_STEP = 1e-3, 1e-1
 
 

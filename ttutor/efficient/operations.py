@@ -19,8 +19,6 @@ from torch.utils._pytree import tree_leaves
 
 from ttutor.efficient.eager import eager_attention
 
-__all__ = ["Operations", "attention_operations", "count_operations", "decoding_cost"]
-
 EXPONENTIALS = frozenset(
     "exp exp2 expm1 _softmax _log_softmax _safe_softmax logsumexp sigmoid tanh silu softplus elu "
     "silu_backward softplus_backward elu_backward".split()

@@ -7,8 +7,6 @@ from torch import Tensor
 from ttutor.masks import Mask, lengths_mask
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["is_same_for_all_queries", "real_keys"]
-
 
 def is_same_for_all_queries(dense: Bool[Tensor, "..."] | None) -> bool:
     """Whether a mask has but one row for all queries and heads, as `ttutor.masks.padding_mask` gives it.

@@ -16,14 +16,7 @@ from ttutor.efficient.eager import eager_attention
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["mask_form", "sdpa_attention", "why_not"]
-
 WORTH_A_CALL = 128 * 128  # scores of one head that are worth a kernel call of their own, on a CPU
-
-
-def why_not(call: AttentionCall) -> str | None:
-    """Why this backend cannot run such a call: it always can, on some kernel of its own."""
-    return None
 
 
 def mask_form(call: AttentionCall) -> str:

@@ -18,7 +18,6 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
@@ -27,17 +26,6 @@ from ttutor.efficient.sparse_masks import NO_BLOCK, check_sizes
 from ttutor.efficient.window import block_kernel
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_shapes
-
-__all__ = ["sparse_attention", "why_not"]
-
-
-def why_not(call: AttentionCall) -> str | None:
-    """Why sparse attention cannot run such a call; None if it can. It computes another function than full attention."""
-    if call.window is not None:
-        return "its window widens what is seen, and cannot be narrowed by another"
-    if call.has_dense or call.has_bias:
-        return "a mask that differs between queries, or a bias, is a table of queries x keys, which it never builds"
-    return None
 
 
 def sparse_attention(

@@ -8,8 +8,6 @@ from einops import rearrange
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-__all__ = ["draw_random_blocks", "sparse_mask"]
-
 NO_BLOCK = -1
 """Stands in a draw where there was no further block."""
 

@@ -19,8 +19,6 @@ from torch import Tensor
 from ttutor.recurrence import linear_scan
 from ttutor.shapes import check_shapes
 
-__all__ = ["Selection", "discretise", "selective_loop", "selective_matrix", "selective_scan"]
-
 
 class Selection(NamedTuple):
     r"""What a selective state space does with each token: $\Delta$, $A$, $B$ and $C$.

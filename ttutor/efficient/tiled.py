@@ -24,8 +24,6 @@ from ttutor.efficient.errors import BackendError
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
-__all__ = ["tiled_attention", "why_not"]
-
 QUERY_BLOCK, KEY_BLOCK = 256, 512
 
 SCORES = "batch kv_heads group queries d_head, batch kv_heads keys d_head -> batch kv_heads group queries keys"

@@ -18,8 +18,6 @@ from ttutor.efficient.triton_launch import forward
 from ttutor.masks import Mask, both
 from ttutor.shapes import ShapeError, check_shapes
 
-__all__ = ["triton_attention", "why_not"]
-
 LARGEST_HEAD = 128
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 

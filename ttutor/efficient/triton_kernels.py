@@ -29,8 +29,6 @@ from ttutor.efficient.triton_tiles import (
     store_tile,
 )
 
-__all__ = ["attend_kernel", "key_value_gradient_kernel", "query_gradient_kernel"]
-
 LOG2_E = tl.constexpr(1.4426950408889634)  # exp(x) = 2^(x log2 e), and GPUs have an instruction for powers of two
 MINUS_INFINITY = tl.constexpr(float("-inf"))
 INFINITY = tl.constexpr(float("inf"))

@@ -14,8 +14,6 @@ from typing import NamedTuple
 import torch
 from torch import Tensor
 
-__all__ = ["PLANS", "SHARED_KIB", "Plan", "backward", "forward", "plan"]
-
 SHARED_KIB = {(8, 0): 163, (8, 7): 163, (9, 0): 227, (10, 0): 227, (10, 3): 227}
 """Shared memory of one program, where it is more than 99 KiB (CUDA C++ Programming Guide, compute capabilities)."""
 

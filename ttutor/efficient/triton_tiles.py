@@ -9,8 +9,6 @@ from typing import no_type_check  # Triton reads these functions' text; the test
 import triton
 import triton.language as tl
 
-__all__ = ["blocks_of_keys", "blocks_of_queries", "load_tile", "may_attend", "real_keys", "store_tile", "whole_blocks"]
-
 
 @triton.jit
 @no_type_check

@@ -20,8 +20,6 @@ from ttutor.efficient.errors import BackendError
 from ttutor.efficient.sdpa import sdpa_attention
 from ttutor.masks import Mask, both
 
-__all__ = ["block_kernel", "why_not", "window_attention"]
-
 
 def why_not(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""

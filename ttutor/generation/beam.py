@@ -17,8 +17,6 @@ from ttutor.generation.state import DecodingState, begin, check_decodes
 from ttutor.generation.stopping import Endings, as_end_ids
 from ttutor.generation.streaming import check_max_new_tokens
 
-__all__ = ["BeamStep", "beam_search", "length_penalty"]
-
 
 def length_penalty(n_tokens: int, alpha: float) -> float:
     r"""What a log probability is divided by, so that long sentences are not punished for their length.

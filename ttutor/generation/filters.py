@@ -15,8 +15,6 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 from torch.nn import functional
 
-__all__ = ["min_p_only", "renormalised", "top_k_only", "top_p_only", "with_temperature"]
-
 
 def renormalised(
     log_probabilities: Float[Tensor, "... vocab_size"], is_dropped: Bool[Tensor, "... vocab_size"]

@@ -3,8 +3,6 @@
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Hypothesis", "NewToken", "collect"]
-
 
 @dataclass(frozen=True)
 class Hypothesis:

@@ -10,8 +10,6 @@ from einops import rearrange
 from jaxtyping import Float, Int
 from torch import Tensor
 
-__all__ = ["best_extensions", "most_probable"]
-
 BLOCK = 64
 """Tokens in a block: many enough for the one pass, few enough for the ranking. Any number gives the same answer."""
 

@@ -12,8 +12,6 @@ from torch import Tensor
 from ttutor.generation.filters import renormalised
 from ttutor.shapes import check_shapes
 
-__all__ = ["with_repetition_penalty", "without_repeated_ngrams", "would_repeat_ngram"]
-
 
 def with_repetition_penalty(
     log_probabilities: Float[Tensor, "rows vocab_size"], history: Int[Tensor, "rows tokens"], penalty: float

@@ -12,8 +12,6 @@ from ttutor.generation.hypothesis import Hypothesis, collect
 from ttutor.generation.stopping import Stop
 from ttutor.generation.streaming import Filter, stream
 
-__all__ = ["Sampler", "greedy_search", "sample"]
-
 
 def greedy_search(
     model: nn.Module,

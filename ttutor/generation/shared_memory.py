@@ -15,8 +15,6 @@ from ttutor.cache import KeyValueCache
 from ttutor.masks import Mask
 from ttutor.multihead import MultiHeadAttention
 
-__all__ = ["SharedMemoryAttention", "can_share_memory", "with_shared_memory"]
-
 
 class SharedMemoryAttention(nn.Module):
     """Cross-attention in which ``copies`` neighbouring rows look at one row of the memory.

@@ -20,8 +20,6 @@ from ttutor.generation.stopping import check_token_id
 from ttutor.masks import Mask
 from ttutor.shapes import check_shapes
 
-__all__ = ["ContinuationState", "DecodingState", "TranslationState", "begin", "check_decodes"]
-
 
 class DecodingState:
     """What the two states share: the cache, and what was fed so far.

@@ -4,8 +4,6 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import SupportsIndex
 
-__all__ = ["Endings", "Stop", "as_end_ids", "check_token_id", "ends_with"]
-
 Stop = Callable[[tuple[int, ...]], bool]
 """Says of the new tokens of one sequence, the prompt left out, whether they are enough."""
 

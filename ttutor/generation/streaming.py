@@ -13,8 +13,6 @@ from ttutor.generation.ranking import most_probable
 from ttutor.generation.state import begin, check_decodes
 from ttutor.generation.stopping import Endings, Stop, as_end_ids
 
-__all__ = ["Choose", "Filter", "check_max_new_tokens", "stream"]
-
 Choose = Callable[[Tensor, list[int]], Tensor]
 """Picks a token of each distribution; it is told which sequences of the batch they belong to."""
 

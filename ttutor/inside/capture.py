@@ -11,8 +11,6 @@ from torch import Tensor, nn
 from ttutor.inside.taps import find_sites, open_taps
 from ttutor.shapes import ShapeError
 
-__all__ = ["Captured", "capture"]
-
 
 class Captured(Mapping[str, Any]):
     """What was recorded, by name: ``captured[name]`` is the latest, ``captured.calls(name)`` lists every call."""

@@ -19,8 +19,6 @@ from torch import Tensor
 from ttutor.multihead import MultiHeadAttention
 from ttutor.shapes import check_shapes
 
-__all__ = ["head_writes", "ov_circuit", "qk_circuit"]
-
 
 def qk_circuit(attention: MultiHeadAttention, head: int) -> Float[Tensor, "d_model d_model"]:
     """Where to look: query stream times this matrix times key stream is the head's score, scale included.

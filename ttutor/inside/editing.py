@@ -20,8 +20,6 @@ from ttutor.inside.capture import capture
 from ttutor.inside.patching import patch
 from ttutor.shapes import check_shapes
 
-__all__ = ["edited", "find_value", "key_covariance", "rank_one_edit"]
-
 
 def key_covariance(keys: Float[Tensor, "... d_in"], *, ridge: float = 0.0) -> Float[Tensor, "d_in d_in"]:
     """The second moment of a layer's inputs (not centred), plus a ridge in units of its mean diagonal.

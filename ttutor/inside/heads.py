@@ -15,15 +15,6 @@ from torch import Tensor
 
 from ttutor.shapes import check_shapes
 
-__all__ = [
-    "attention_distance",
-    "attention_entropy",
-    "first_token_score",
-    "induction_score",
-    "previous_token_score",
-    "weight_on",
-]
-
 SquareWeights = Float[Tensor, "... batch heads tokens tokens"]
 IsReal = Bool[Tensor, "batch tokens"] | None
 

@@ -10,8 +10,6 @@ from torch import Tensor, nn
 from ttutor.inside.capture import capture
 from ttutor.layers import PreNorm
 
-__all__ = ["logit_lens", "read_out", "residual_stream", "residual_writes", "stack_of"]
-
 Project = Callable[[Tensor], Tensor]
 
 

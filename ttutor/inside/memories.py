@@ -17,8 +17,6 @@ from ttutor.inside.capture import capture
 from ttutor.layers import FeedForward, GatedFeedForward
 from ttutor.shapes import check_shapes
 
-__all__ = ["Activation", "memory_coefficients", "memory_keys", "memory_values", "top_inputs"]
-
 
 class Activation(NamedTuple):
     """One place where a key fits: the row of the batch, the token, and by how much."""

@@ -13,8 +13,6 @@ from torch import Tensor, nn
 from ttutor.inside.taps import ATTENTION_PARTS, Site, find_sites, open_taps
 from ttutor.shapes import ShapeError
 
-__all__ = ["ablate", "ablation_effects", "patch"]
-
 Replacement = Tensor | Callable[[Tensor], Tensor]
 
 

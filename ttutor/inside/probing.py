@@ -10,8 +10,6 @@ from torch import Tensor
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["LinearProbe", "ProbeResult", "control_labels", "fit_probe", "probe"]
-
 
 @dataclass(frozen=True)
 class LinearProbe:

@@ -7,8 +7,6 @@ from torch import Tensor
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["attention_rollout"]
-
 
 def attention_rollout(
     weights: Float[Tensor, "layers batch heads tokens tokens"], *, residual: float = 0.5

@@ -29,8 +29,6 @@ from torch import Tensor, nn
 from ttutor.attention import attention_weights
 from ttutor.multihead import MultiHeadAttention
 
-__all__ = ["ATTENTION_PARTS", "Site", "find_sites", "intermediates", "open_taps"]
-
 ATTENTION_PARTS = ("q", "k", "v", "weights", "context")
 
 Tap = Callable[[Any], Any]

@@ -12,8 +12,6 @@ from ttutor.inside.capture import Captured, capture
 from ttutor.inside.patching import Replacement, patch
 from ttutor.shapes import ShapeError
 
-__all__ = ["Trace", "activation_patching", "causal_trace"]
-
 Measure = Callable[[], Tensor]
 
 

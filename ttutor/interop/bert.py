@@ -16,8 +16,6 @@ from ttutor.interop.rules import Rule, copied, linear, norm, same
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
 from ttutor.variants.heads import Pooler, TransformerForSequenceClassification, TransformerForTokenClassification
 
-__all__ = ["FAMILY"]
-
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "silu"}
 ARCHITECTURES: dict[str, type[nn.Module]] = {
     "BertModel": BERT,

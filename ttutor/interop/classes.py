@@ -3,8 +3,6 @@
 from collections.abc import Mapping
 from typing import Any
 
-__all__ = ["class_names", "n_classes"]
-
 
 def n_classes(config: Mapping[str, Any]) -> int:
     """How many classes a config of theirs names; they leave the names out where there are two without any.

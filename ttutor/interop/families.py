@@ -8,8 +8,6 @@ from torch import Tensor, nn
 
 from ttutor.interop.rules import Rule
 
-__all__ = ["ConfigError", "Family", "agree", "choose"]
-
 
 class ConfigError(ValueError):
     """A published config that asks for something our models do not have; the message names it."""

@@ -9,8 +9,6 @@ from ttutor.interop.families import Family, agree, choose
 from ttutor.interop.rules import Rule, copied, fused, norm, rearranged, same
 from ttutor.variants.gpt import GPT, GPTConfig
 
-__all__ = ["FAMILY"]
-
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
 TO_OURS, TO_THEIRS = "d_in d_out -> d_out d_in", "d_out d_in -> d_in d_out"
 

@@ -13,8 +13,6 @@ from ttutor.interop.families import ConfigError, Family
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
-__all__ = ["from_huggingface", "save_huggingface", "to_huggingface"]
-
 FAMILIES = ("bert", "gpt2", "llama", "marian", "mistral", "t5", "vit")
 
 

@@ -10,8 +10,6 @@ from ttutor.interop.rules import Rule, copied, linear, norm, same
 from ttutor.positions import RotaryScaling
 from ttutor.variants.llama import Llama, LlamaConfig
 
-__all__ = ["FAMILY"]
-
 
 def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Llama:
     """Our model with the sizes of their config."""

@@ -18,8 +18,6 @@ from ttutor.interop.rules import Rule, fixed, rearranged, same
 from ttutor.positions import sinusoidal_encoding
 from ttutor.transformer import Transformer, TransformerConfig
 
-__all__ = ["FAMILY"]
-
 ACTIVATIONS = {"swish": "silu", "silu": "silu", "gelu": "gelu", "relu": "relu"}
 
 

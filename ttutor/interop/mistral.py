@@ -4,6 +4,4 @@ from dataclasses import replace
 
 from ttutor.interop.llama import FAMILY as LLAMA
 
-__all__ = ["FAMILY"]
-
 FAMILY = replace(LLAMA, model_type="mistral")

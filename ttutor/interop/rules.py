@@ -11,20 +11,6 @@ import torch
 from einops import EinopsError, rearrange
 from torch import Tensor
 
-__all__ = [
-    "Rule",
-    "WeightsError",
-    "copied",
-    "fixed",
-    "fused",
-    "linear",
-    "norm",
-    "rearranged",
-    "same",
-    "to_ours",
-    "to_theirs",
-]
-
 
 class WeightsError(ValueError):
     """Weights that do not belong to the model: the message lists what is missing, surplus or of another size."""

@@ -9,8 +9,6 @@ from ttutor.interop.families import Family, agree, choose
 from ttutor.interop.rules import Rule, copied, linear, norm, same
 from ttutor.variants.t5 import T5, T5Config
 
-__all__ = ["FAMILY"]
-
 FEED_FORWARDS = {"relu": "relu", "gated-gelu": "geglu", "gated-silu": "swiglu"}
 UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 

@@ -12,8 +12,6 @@ from ttutor.interop.rules import Rule, linear, norm, rearranged, same
 from ttutor.variants.heads import Pooler
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig
 
-__all__ = ["FAMILY"]
-
 ARCHITECTURES: dict[str, type[nn.Module]] = {"ViTModel": VisionEncoder, "ViTForImageClassification": ViT}
 
 # Version 5 of transformers renamed the modules, but goes on to write files with the names of version 4, as we do.

@@ -6,8 +6,6 @@ from torch import Tensor, nn
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["LayerNorm", "RMSNorm", "layer_norm", "rms_norm"]
-
 
 def layer_norm(
     hidden: Float[Tensor, "... d_model"],

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from ttutor.layers.norms import LayerNorm
 from ttutor.shapes import ShapeError
 
-__all__ = ["PostNorm", "PreNorm", "residual_sublayer"]
-
 
 class PostNorm(nn.Module):
     r"""Residual connection with the norm after the sum: $\mathrm{LayerNorm}(x + f(x))$.

@@ -7,8 +7,6 @@ from einops import rearrange
 from jaxtyping import Int
 from torch import Tensor, nn
 
-__all__ = ["NoPositions"]
-
 
 class NoPositions(nn.Module):
     """Adds nothing to any embedding, at any position.

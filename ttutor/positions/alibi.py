@@ -10,8 +10,6 @@ from torch import Tensor, nn
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["AlibiPositions", "alibi_slopes"]
-
 
 def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
     r"""The slope of each head, a geometric sequence: $m_h = 2^{-8h/n}$ for heads $h = 1, \dots, n$.

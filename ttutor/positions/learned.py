@@ -4,8 +4,6 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 
-__all__ = ["LearnedPositions", "check_range"]
-
 
 class LearnedPositions(nn.Module):
     """A table with one learned vector for each position, as in BERT and GPT-2; it knows nothing beyond its last row.

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["RelativePositions", "relative_bucket"]
-
 
 def relative_bucket(
     offset: Int[Tensor, "..."], *, n_buckets: int = 32, max_distance: int = 128, is_bidirectional: bool = True

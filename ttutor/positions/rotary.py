@@ -18,15 +18,6 @@ from torch import Tensor, nn
 from ttutor.configs import Config
 from ttutor.shapes import check_shapes
 
-__all__ = [
-    "RotaryPositions",
-    "RotaryScaling",
-    "Rotation",
-    "half_to_interleaved",
-    "interleaved_to_half",
-    "rotary_frequencies",
-]
-
 # Which features make a pair: i and i + d_head/2 (Llama in Hugging Face's form), or 2i and 2i + 1 (the paper).
 SPLIT = {
     "half": "batch heads tokens (two pairs) -> two batch heads tokens pairs",

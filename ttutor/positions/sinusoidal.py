@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from ttutor.positions.learned import check_range
 
-__all__ = ["SinusoidalPositions", "shift_matrix", "sinusoidal_encoding"]
-
 
 def sinusoidal_encoding(
     max_len: int, d_model: int, *, device: torch.device | str | None = None

@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from ttutor.attention import attention_weights
 from ttutor.shapes import check_shapes
 
-__all__ = ["AdditiveAttention", "additive_weights"]
-
 
 def additive_weights(
     q: Float[Tensor, "batch queries d_head"],

@@ -14,8 +14,6 @@ from torch import Tensor, nn
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["GRUCell", "GRUGates", "LSTMCell", "LSTMGates", "RNNCell", "RecurrentCell", "State"]
-
 State = tuple[Float[Tensor, "batch d_model"], ...]
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {

@@ -9,8 +9,6 @@ from torch import Tensor, nn
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["Convolution", "ConvolutionEncoder", "convolve", "receptive_field"]
-
 
 def convolve(
     hidden: Float[Tensor, "batch tokens d_input"],

@@ -17,8 +17,6 @@ from torch import Tensor, nn
 from ttutor.attention import attention_weights
 from ttutor.shapes import check_shapes
 
-__all__ = ["DecayMixing", "DecayState", "decay_recurrent", "decay_weights"]
-
 
 class DecayState(NamedTuple):
     r"""What `decay_recurrent` remembers: both sums, divided by $e^m$, and $m$, the largest exponent met so far."""

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from ttutor.recurrence.cells import RecurrentCell, State
 
-__all__ = ["depends_on", "gradient_norms", "jacobians_through_time"]
-
 NORMS: dict[str, int | str] = {"spectral": 2, "frobenius": "fro"}
 
 

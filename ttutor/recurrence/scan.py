@@ -5,8 +5,6 @@ from torch import Tensor, nn
 
 from ttutor.shapes import check_shapes
 
-__all__ = ["linear_scan"]
-
 
 def linear_scan(
     factor: Float[Tensor, "batch tokens d_model"], inputs: Float[Tensor, "batch tokens d_model"]

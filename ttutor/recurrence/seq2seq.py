@@ -14,8 +14,6 @@ from ttutor.recurrence.cells import GRUCell, LSTMCell, RNNCell, State
 from ttutor.recurrence.unrolling import RecurrentEncoder, hidden_of, keep_where
 from ttutor.shapes import check_shapes
 
-__all__ = ["Seq2Seq", "Seq2SeqConfig", "Source"]
-
 CELLS: dict[str, type[RNNCell | LSTMCell | GRUCell]] = {"rnn": RNNCell, "lstm": LSTMCell, "gru": GRUCell}
 
 

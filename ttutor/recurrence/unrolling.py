@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from ttutor.recurrence.cells import RecurrentCell, State
 from ttutor.shapes import check_shapes
 
-__all__ = ["RecurrentEncoder", "hidden_of", "keep_where", "unroll"]
-
 
 def unroll(
     cell: RecurrentCell,

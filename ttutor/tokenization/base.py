@@ -4,8 +4,6 @@ from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable
 
-__all__ = ["BOS_ID", "EOS_ID", "PAD_ID", "SPECIAL_TOKENS", "UNK_ID", "Tokenizer", "check_room", "checked_texts"]
-
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
 """They come first in every vocabulary; no text is ever cut into them."""

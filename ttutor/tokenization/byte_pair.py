@@ -9,8 +9,6 @@ from itertools import pairwise
 from ttutor.tokenization.base import SPECIAL_TOKENS, Tokenizer, check_room, checked_texts
 from ttutor.tokenization.merging import CutWords, Pair, merge_pair
 
-__all__ = ["BytePairTokenizer", "split_pieces"]
-
 BYTES = tuple(chr(byte) for byte in range(256))
 """The base alphabet. A byte is written as the character with the same number, so that tokens are strings."""
 

@@ -4,8 +4,6 @@ from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
 from itertools import pairwise
 
-__all__ = ["CutWords", "Pair", "merge_pair"]
-
 Pair = tuple[str, str]
 
 

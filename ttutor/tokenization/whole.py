@@ -6,8 +6,6 @@ from collections.abc import Iterable
 
 from ttutor.tokenization.base import SPECIAL_TOKENS, Tokenizer, check_room, checked_texts
 
-__all__ = ["CharacterTokenizer", "WordTokenizer", "split_words"]
-
 WORDS = re.compile(r"\w+|[^\w\s]")
 
 

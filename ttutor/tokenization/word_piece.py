@@ -7,8 +7,6 @@ from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID, Tokenizer, check_ro
 from ttutor.tokenization.merging import CutWords, Pair
 from ttutor.tokenization.whole import split_words
 
-__all__ = ["INSIDE", "WordPieceTokenizer"]
-
 INSIDE = "##"
 """How a token begins that continues a word."""
 

@@ -9,8 +9,6 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
 
-__all__ = ["FastDropout", "drawing_from", "with_fast_dropout"]
-
 _IN_FORCE: ContextVar[torch.Generator | None] = ContextVar("dropout_generator", default=None)
 
 

@@ -18,8 +18,6 @@ from ttutor.transformer.blueprint import PARTS, Blueprint, Stack
 from ttutor.transformer.stacks import stack_flops, stack_parameters
 from ttutor.transformer.table import Section, quantity, share, to_html, to_text
 
-__all__ = ["Account", "account"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class Account:

@@ -17,8 +17,6 @@ import torch
 
 from ttutor.transformer.blueprint import Blueprint, Stack
 
-__all__ = ["ActivationPolicy", "activation_bytes", "layer_activations", "stack_activations"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class ActivationPolicy:

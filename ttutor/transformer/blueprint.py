@@ -12,8 +12,6 @@ from typing import Any
 from ttutor.configs import Config
 from ttutor.layers import ACTIVATIONS
 
-__all__ = ["PARTS", "Blueprint", "Projection", "Stack"]
-
 PARTS = ("embeddings", "attention", "feed-forward", "norms", "output projection", "other")
 """The parts that a model's parameters are counted by. Biases count with the matrix they belong to."""
 

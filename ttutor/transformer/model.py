@@ -17,8 +17,6 @@ from ttutor.positions import LearnedPositions, SinusoidalPositions
 from ttutor.shapes import check_shapes
 from ttutor.transformer.config import TransformerConfig
 
-__all__ = ["Transformer"]
-
 POSITIONS: dict[str, type[nn.Module]] = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
 
 

@@ -5,8 +5,6 @@ from collections import Counter
 from ttutor.transformer import costs
 from ttutor.transformer.blueprint import Stack
 
-__all__ = ["stack_flops", "stack_parameters"]
-
 
 def stack_parameters(stack: Stack) -> dict[str, int]:
     """A stack's parameters by part; layers that share theirs count once.

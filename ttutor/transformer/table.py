@@ -3,8 +3,6 @@
 from dataclasses import dataclass, field
 from html import escape
 
-__all__ = ["Section", "quantity", "share", "to_html", "to_text"]
-
 PREFIXES = ("", "k", "M", "G", "T", "P", "E", "Z", "Y")
 CAPTION = "caption-side: top; text-align: left; font-weight: bold"
 

@@ -7,8 +7,6 @@ from einops import rearrange, reduce
 from jaxtyping import Float, Int
 from torch import Generator, Tensor
 
-__all__ = ["SHAPES", "drawn_shapes"]
-
 SHAPES = ("circle", "triangle", "square", "cross")
 """The names of the classes, in the order of their numbers."""
 

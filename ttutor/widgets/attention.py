@@ -1,6 +1,5 @@
 """The attention map: which query attends to which key, and what temperature, scale and mask do to it."""
 
-import html
 import warnings
 from typing import Any
 
@@ -10,7 +9,7 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.masks import causal_mask, padding_mask
-from ttutor.widgets.base import Explorer, number_array, positive, rounded_matrix, token_list
+from ttutor.widgets.base import Explorer, number_array, positive, rounded_matrix, table_html, token_list
 
 MAX_TOKENS = 48
 _FALLBACK_TOKENS = 16
@@ -152,13 +151,11 @@ class AttentionExplorer(Explorer):
         """The weights as a table; of many tokens, the first ones."""
         n = _FALLBACK_TOKENS
         allowed, weights = self._allowed().numpy()[:n, :n], self.weights[:n, :n]
-        head = "".join(f'<th scope="col">{html.escape(token)}</th>' for token in self.key_tokens[:n])
-        rows = []
-        for token, line, open_ in zip(self.tokens[:n], weights, allowed, strict=True):
-            cells = (f"<td>{weight:.2f}</td>" if may else "<td>–</td>" for weight, may in zip(line, open_, strict=True))
-            rows.append(f'<tr><th scope="row">{html.escape(token)}</th>{"".join(cells)}</tr>')
-        caption = f"<caption>{self._caption()}</caption>"
-        return f"<table>{caption}<thead><tr><td></td>{head}</tr></thead><tbody>{''.join(rows)}</tbody></table>"
+        rows = [
+            [token, *(f"{weight:.2f}" if may else "–" for weight, may in zip(line, open_, strict=True))]
+            for token, line, open_ in zip(self.tokens[:n], weights, allowed, strict=True)
+        ]
+        return table_html(self._caption(), ["", *self.key_tokens[:n]], rows)
 
     def _caption(self) -> str:
         """What the fallback table shows, and what it leaves out."""

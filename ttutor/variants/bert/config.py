@@ -8,8 +8,6 @@ from ttutor.configs import Config
 from ttutor.layers import ACTIVATIONS
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 
-__all__ = ["BERTConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class BERTConfig(Config):

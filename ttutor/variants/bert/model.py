@@ -18,8 +18,6 @@ from ttutor.shapes import check_shapes
 from ttutor.variants.bert.config import BERTConfig
 from ttutor.variants.heads import Pooler, first_token, initialise_normal
 
-__all__ = ["BERT"]
-
 make_norm = partial(LayerNorm, eps=1e-12)  # the epsilon of the authors' code
 
 

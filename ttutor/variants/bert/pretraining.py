@@ -8,8 +8,6 @@ from torch import Tensor, nn
 from ttutor.variants.bert.model import BERT
 from ttutor.variants.heads import MaskedTokenHead, initialise_normal
 
-__all__ = ["BERTForMaskedLM", "BERTForPreTraining", "PreTrainingLogits"]
-
 
 class BERTForMaskedLM(nn.Module):
     """Fills in masked tokens: a `BERT` and a `MaskedTokenHead`.

@@ -8,8 +8,6 @@ from ttutor.configs import Config
 from ttutor.positions import RotaryScaling
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 
-__all__ = ["LlamaConfig"]
-
 
 @dataclass(frozen=True, kw_only=True)
 class LlamaConfig(Config):

@@ -19,8 +19,6 @@ from ttutor.positions import RotaryPositions, RotaryScaling, Rotation, rotary_fr
 from ttutor.shapes import check_shapes
 from ttutor.variants.llama.config import LlamaConfig
 
-__all__ = ["Llama", "LlamaBlock"]
-
 
 class LlamaBlock(nn.Module):
     r"""Causal self-attention with turned queries and keys, then SwiGLU, each in a residual connection.

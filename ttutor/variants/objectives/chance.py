@@ -4,8 +4,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-__all__ = ["check_rate", "coins", "number_below", "random_parts", "uniform_like"]
-
 
 def coins(n: int, probability: float, generator: torch.Generator) -> list[bool]:
     """So many draws, each True with this probability."""

@@ -10,8 +10,6 @@ from torch import Tensor
 from ttutor.shapes import check_shapes
 from ttutor.variants.objectives.chance import check_rate, uniform_like
 
-__all__ = ["IGNORE_ID", "MaskedTokens", "ReplacedTokens", "mask_tokens", "replace_tokens"]
-
 IGNORE_ID = -100
 """The label of a position that does not count; `torch.nn.functional.cross_entropy` leaves it out by default."""
 

@@ -10,8 +10,6 @@ import torch
 
 from ttutor.variants.objectives.chance import check_rate, coins, number_below
 
-__all__ = ["document_rotation", "sentence_permutation", "text_infilling", "token_deletion", "token_masking"]
-
 
 def token_masking(token_ids: Sequence[int], *, mask_id: int, rate: float, generator: torch.Generator) -> list[int]:
     """Replace each token by the mask with probability ``rate``: how many are missing, and where, can be seen.

@@ -10,13 +10,6 @@ from torch import Tensor
 from ttutor.masks import causal_mask, lengths_mask
 from ttutor.shapes import check_shapes
 
-__all__ = [
-    "PermutationMasks",
-    "factorisation_order",
-    "permutation_masks",
-    "prefix_mask",
-]
-
 
 def prefix_mask(prefix_lengths: Int[Tensor, " batch"], n_tokens: int) -> Bool[Tensor, "batch 1 queries keys"]:
     """Every position may look at the whole prefix, and at itself and what came before.

@@ -8,8 +8,6 @@ import torch
 
 from ttutor.variants.objectives.chance import coins, number_below
 
-__all__ = ["SentencePair", "join_sentences", "next_sentence_pairs", "sentence_order_pairs"]
-
 Document = Sequence[Sequence[int]]
 
 

@@ -2,8 +2,6 @@
 
 from torch import nn
 
-__all__ = ["repeat_layer"]
-
 
 def repeat_layer(layer: nn.Module, n_layers: int) -> nn.ModuleList:
     """Use one layer ``n_layers`` times: the number of parameters no longer grows with the depth.

@@ -7,8 +7,6 @@ import torch
 
 from ttutor.variants.objectives.chance import random_parts
 
-__all__ = ["CorruptedSpans", "restore_spans", "span_corruption"]
-
 
 class CorruptedSpans(NamedTuple):
     """A text in two halves that complete each other.

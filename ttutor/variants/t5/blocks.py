@@ -14,8 +14,6 @@ from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RelativePositions
 from ttutor.variants.t5.config import FEED_FORWARDS
 
-__all__ = ["T5Block", "T5Stack"]
-
 
 class T5Block(nn.Module):
     r"""Self-attention, in the decoder cross-attention, feed-forward network, each in a residual connection.

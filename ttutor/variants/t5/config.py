@@ -7,8 +7,6 @@ from typing import Any
 from ttutor.configs import Config
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 
-__all__ = ["FEED_FORWARDS", "T5Config"]
-
 FEED_FORWARDS = {"relu": (False, "relu"), "geglu": (True, "gelu_tanh"), "swiglu": (True, "silu")}
 """The kinds of feed-forward network: whether it is gated, and its activation."""
 

@@ -16,8 +16,6 @@ from ttutor.shapes import check_shapes
 from ttutor.variants.t5.blocks import T5Block, T5Stack
 from ttutor.variants.t5.config import T5Config
 
-__all__ = ["T5"]
-
 
 class T5(nn.Module):
     """Reads a text and writes a text; the pieces are public as in `ttutor.transformer.Transformer`.
