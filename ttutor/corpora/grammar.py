@@ -31,6 +31,7 @@ class NounPhrase:
 
     @property
     def gender(self) -> str:
+        """ "m" or "f", the noun's."""
         return self.noun.gender
 
 
@@ -77,6 +78,7 @@ class Sentence:
     place: NounPhrase | None = None
 
     def english(self) -> str:
+        """The sentence in English."""
         parts = [_english_subject(self.subject), _english_verb(self)]
         if self.object:
             parts.append(_english_noun_phrase(self.object, negated=self.negation is not None))
@@ -85,6 +87,7 @@ class Sentence:
         return " ".join(parts)
 
     def french(self) -> str:
+        """The sentence in French."""
         predicate = _french_verb(self)
         if self.object:
             predicate += " " + _french_noun_phrase(self.object, negated=self.negation is not None)

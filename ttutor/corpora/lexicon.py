@@ -26,9 +26,11 @@ class Noun:
     irregular_french: str = ""
 
     def in_english(self, plural: bool) -> str:
+        """The English form."""
         return (self.irregular_english or english_plural(self.english)) if plural else self.english
 
     def in_french(self, plural: bool) -> str:
+        """The French form."""
         return (self.irregular_french or french_plural(self.french)) if plural else self.french
 
 
@@ -44,12 +46,14 @@ class Adjective:
     irregular_plural: str = ""
 
     def in_french(self, gender: str, plural: bool) -> str:
+        """The French form that agrees with a noun."""
         if gender == "f":
             return french_plural(self.feminine) if plural else self.feminine
         return (self.irregular_plural or french_plural(self.french)) if plural else self.french
 
     @property
     def feminine(self) -> str:
+        """The French feminine, singular."""
         return self.irregular_feminine or french_feminine(self.french)
 
 
@@ -63,11 +67,13 @@ class Verb:
     irregular: str = ""
 
     def in_english(self, third_person_singular: bool) -> str:
+        """The English form in the present tense."""
         verb, _, particle = self.english.partition(" ")
         form = add_english_s(verb) if third_person_singular else verb
         return f"{form} {particle}".strip()
 
     def in_french(self, person: int, plural: bool) -> str:
+        """The French form in the present tense; person is 1 or 3."""
         forms = tuple(self.irregular.split()) or conjugate_er(self.french)
         return forms[2 * plural + (person == 3)]
 

@@ -65,6 +65,7 @@ class SubwordTokenizer:
 
     @property
     def vocab_size(self) -> int:
+        """How many tokens there are, special ones included."""
         return self._tokenizer.get_vocab_size()
 
     def encode(self, sentence: str) -> list[int]:
@@ -75,6 +76,7 @@ class SubwordTokenizer:
         return self._tokenizer.encode(" " + sentence, add_special_tokens=False).ids
 
     def encode_all(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The same for many sentences, faster than one by one."""
         encodings = self._tokenizer.encode_batch([" " + sentence for sentence in sentences], add_special_tokens=False)
         return [encoding.ids for encoding in encodings]
 
@@ -106,6 +108,7 @@ class SubwordTokenizer:
         return pieces
 
     def to_json(self) -> str:
+        """The tokenizer as `load` reads it."""
         return self._tokenizer.to_str(pretty=False)
 
     @classmethod

@@ -31,6 +31,7 @@ class AveragedWeights:
 
     @torch.no_grad()
     def update(self, model: nn.Module, step: int) -> None:
+        """Move the averages towards the present weights; the first steps count less, so that the start is forgotten."""
         decay = min(self.decay, (1 + step) / (10 + step))
         current = [parameter.detach() for _, parameter in model.named_parameters()]
         torch._foreach_lerp_(list(self.tensors.values()), current, 1 - decay)

@@ -34,6 +34,7 @@ class Checkpoint:
 
     @property
     def step(self) -> int:
+        """The number of steps that were made."""
         return self.state["step"]
 
     def group(self, prefix: str) -> dict[str, Tensor]:

@@ -81,6 +81,7 @@ class ProgressBar:
         self._bar.update(progress - self._bar.n)
 
     def show_validation(self, loss: float) -> None:
+        """Show this validation loss from the next update on."""
         self._validation = [f"validation {loss:.3f}"]
 
     def close(self) -> None:

@@ -90,6 +90,7 @@ class RunFolder:
 
     @property
     def has_checkpoint(self) -> bool:
+        """Whether a training can go on from here."""
         return bool(checkpoint_paths(self.checkpoints))
 
     @property
@@ -192,9 +193,11 @@ class RunFolder:
             raise CheckpointError(f"{path} is damaged: {error}; copy the run's folder again or train anew") from None
 
     def recipe(self) -> TrainingRecipe:
+        """The recipe of the run."""
         return TrainingRecipe.load(self.path / RECIPE)
 
     def tokenizer(self) -> SubwordTokenizer:
+        """The tokenizer of the run."""
         return SubwordTokenizer.load(self.path / TOKENIZER)
 
     def add_metrics(self, record: dict) -> None:

@@ -47,6 +47,7 @@ class Evaluation:
     n_cut: int = 0
 
     def as_dict(self) -> dict:
+        """The scores as plain values, for JSON."""
         return asdict(self)
 
     def __str__(self) -> str:

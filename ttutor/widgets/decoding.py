@@ -73,11 +73,11 @@ def record_decoding(
 
     Returns:
         ``source`` and ``source_tokens``; of a long sentence the last entry stands for all others.
-        ``candidates``: for each step the extensions that were ranked, best first: the place of the beginning that they
-        extend, the token, their log probability, what became of them. Those that were kept are the next step's
-        beginnings, in their order. ``attention``: for each step and beginning the cross-attention, the mean of all
-        layers and heads. ``next``: for each the most probable next tokens with their probabilities. ``greedy``: the
-        tokens of the greedy search, the end mark included, with their log probabilities.
+        ``candidates``: for each step the extensions that were ranked, best first: the place of the partial
+        hypothesis that they extend, the token, their log probability, what became of them. Those that were kept are the
+        next step's partial hypotheses, in their order. ``attention``: for each step and partial hypothesis the
+        cross-attention, the mean of all layers and heads. ``next``: for each the most probable next tokens with their
+        probabilities. ``greedy``: the tokens of the greedy search, the end mark included, with their log probabilities.
     """
     steps: list[BeamStep] = []
     ids, pieces = speaker.read(text)
@@ -89,23 +89,23 @@ def record_decoding(
     sites = [site for site in intermediates(model) if site.endswith(_CROSS)]
     with capture(model, *sites) as seen:
         (found,) = beam_search(model, source, beam_size=beam_size, watch=steps.append, **limits)
-    beginnings = [_open(step) for step in steps]
+    partials = [_open(step) for step in steps]
     attention = []
-    for at, open_ in enumerate(beginnings):
+    for at, open_ in enumerate(partials):
         layers = torch.stack([seen.calls(site)[at] for site in sites])
         attention.append(layers[:, 0, :, : len(open_)].float().mean(dim=(0, 1)))  # layers 1 heads beam source
     return {
         "source": text,
         "source_tokens": _shortened(pieces),
-        "candidates": [_candidates(at, steps, beginnings, found, eos_id, name) for at in range(len(steps))],
+        "candidates": [_candidates(at, steps, partials, found, eos_id, name) for at in range(len(steps))],
         "attention": [_shown_weights(rows) for rows in attention],
-        "next": [_next_tokens(step, len(open_), name) for step, open_ in zip(steps, beginnings, strict=True)],
+        "next": [_next_tokens(step, len(open_), name) for step, open_ in zip(steps, partials, strict=True)],
         "greedy": [[name(new.token_id), _round(new.log_probability)] for new in stream(model, source, **limits)],
     }
 
 
 def _open(step: BeamStep) -> list[tuple[int, ...]]:
-    """The beginnings that are there (copies that wait at the first step are not)."""
+    """The partial hypotheses that are there (copies that wait at the first step are not)."""
     exists = (step.totals[0] > float("-inf")).tolist()
     return [tuple(ids) for ids, real in zip(step.tokens.tolist(), exists, strict=True) if real]
 
@@ -113,7 +113,7 @@ def _open(step: BeamStep) -> list[tuple[int, ...]]:
 def _candidates(
     at: int,
     steps: list[BeamStep],
-    beginnings: list[list[tuple[int, ...]]],
+    partials: list[list[tuple[int, ...]]],
     found: list[Hypothesis],
     eos_id: int,
     name: Callable[[int], int],
@@ -122,12 +122,12 @@ def _candidates(
     step = steps[at]
     finished = {one.token_ids for one in found if one.is_finished}
     cut = {one.token_ids for one in found if not one.is_finished}
-    following = set(beginnings[at + 1]) if at + 1 < len(steps) else set()
+    following = set(partials[at + 1]) if at + 1 < len(steps) else set()
     listed = []
     for row, token, total in zip(
         step.rows[0].tolist(), step.new_tokens[0].tolist(), step.candidates[0].tolist(), strict=True
     ):
-        before = beginnings[at][row] if row < len(beginnings[at]) else None
+        before = partials[at][row] if row < len(partials[at]) else None
         if before is None or total == float("-inf"):
             continue
         if token == eos_id:
@@ -140,7 +140,7 @@ def _candidates(
 
 
 def _next_tokens(step: BeamStep, n_rows: int, name: Callable[[int], int]) -> list:
-    """The most probable next tokens of each beginning, and how probable."""
+    """The most probable next tokens of each partial hypothesis, and how probable."""
     n_shown = min(_NEXT, step.log_probabilities.shape[-1])
     probabilities, ids = step.log_probabilities[:n_rows].exp().topk(n_shown, dim=-1)
     return [
@@ -217,17 +217,17 @@ LARGEST = 30_000
 
 
 class DecodingExplorer(Explorer):
-    """A translation token by token: what the decoder looks at, which tokens it considers, which beginnings survive.
+    """A translation token by token: what the decoder looks at, which tokens it considers, which hypotheses survive.
 
     Make it by `recorded` (sentences that our small translator was recorded on) or by `from_model` (your model, your
-    sentence). The tree shows the beginnings that beam search keeps; step through it, choose a beginning to see where it
+    sentence). The tree shows the partial hypotheses that beam search keeps; step through it, choose one to see where it
     looks, move the length penalty to rank the finished ones anew.
 
     Args:
         tokens: the texts of all tokens that occur, a leading blank as "▁"; the first is the end mark, without text.
         sentences: for each what `record_decoding` gives, and as text its ``reference``
             and which ``model`` it was (both may be empty).
-        beam_size: how many beginnings were kept.
+        beam_size: how many partial hypotheses were kept.
         alpha: the length penalty's exponent that the figure starts with, from 0 to 2.
         note: where the recording comes from.
 
@@ -289,7 +289,7 @@ class DecodingExplorer(Explorer):
             model: a `ttutor.translation.translator.Translator`, or an encoder-decoder of Hugging Face (Marian, T5) with
                 its ``tokenizer``; the latter is turned into a model of ours.
             text: a sentence, or a few.
-            beam: how many beginnings to keep, from 1 (greedy) to 5.
+            beam: how many partial hypotheses to keep, from 1 (greedy) to 5.
             alpha: the length penalty's exponent to start with.
             tokenizer: of a Hugging Face model.
             max_new_tokens: where translations are cut off, at most 24.
@@ -333,15 +333,15 @@ class DecodingExplorer(Explorer):
             and whether it ended; the best first.
         """
         recorded = self.sentences[self.sentence if sentence is None else sentence]
-        beginnings: list[list[int]] = [[]]
+        partials: list[list[int]] = [[]]
         found = []
         for at, candidates in enumerate(recorded["candidates"], start=1):
             for row, token, total, fate in candidates:
                 if fate in (FINISHED, CUT):
-                    ids = beginnings[row] if fate == FINISHED else [*beginnings[row], token]
+                    ids = partials[row] if fate == FINISHED else [*partials[row], token]
                     score = total / length_penalty(at, self.alpha)
                     found.append((self._text(ids), total, at, score, fate == FINISHED))
-            beginnings = [[*beginnings[row], token] for row, token, _, fate in candidates if fate == KEPT]
+            partials = [[*partials[row], token] for row, token, _, fate in candidates if fate == KEPT]
         return sorted(found, key=lambda one: (not one[4], -one[3]))
 
     def greedy(self, sentence: int | None = None) -> tuple[str, float]:
@@ -380,7 +380,7 @@ class DecodingExplorer(Explorer):
             words = {
                 "sentence": "it numbers the recorded sentences",
                 "step": "it counts the tokens before it in this sentence",
-                "beam": "it numbers the beginnings at this step",
+                "beam": "it numbers the partial hypotheses at this step",
             }
             raise ValueError(f"{name} has to be from 0 to {counts[name] - 1}, not {value}; {words[name]}")
         return value
@@ -415,7 +415,9 @@ def _check_sentence(number: int, one: dict, n_tokens: int) -> None:
         zip(one["candidates"], one["attention"], one["next"], strict=True)
     ):
         if not len(seen) == len(following) == n_open:
-            raise ValueError(f"sentences[{number}] has {n_open} beginnings at step {at}, but attention for {len(seen)}")
+            raise ValueError(
+                f"sentences[{number}] has {n_open} partial hypotheses at step {at}, but attention for {len(seen)}"
+            )
         if any(not (0 <= row < n_open and 0 <= token < n_tokens) for row, token, _, _ in candidates):
             raise ValueError(f"sentences[{number}] has a candidate at step {at} that extends nothing that is there")
         rounded_array(

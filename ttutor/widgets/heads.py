@@ -201,6 +201,7 @@ def vectors(writes: Any, rest: Any, shape: tuple[int, ...]) -> tuple[np.ndarray,
 
 
 def product_table(products: Any, shape: tuple[int, ...], n_heads: int) -> np.ndarray:
+    """The stored products of writes, of the size that weights of this shape ask for."""
     given, n_parts = number_array("products", products), n_heads + 1
     wanted = (shape[0], shape[2], n_parts * (n_parts + 1) // 2)
     if given.shape != wanted:

@@ -191,7 +191,7 @@ function wordsOf(node, { named, alive }) {
   return `${named(node)}: ${formatNumber(node.total)}, ${fate}${node.greedy ? ", as in greedy search" : ""}`;
 }
 
-/** The tree: a column for each length, lines from each beginning to what extends it. */
+/** The tree: a column for each length, lines from each partial hypothesis to what extends it. */
 function drawTree(tree, state, onPick) {
   const { shown, nodes, alive, chosen, piece, path } = state;
   const rows = Math.max(...shown.map((column) => column.length));
@@ -238,7 +238,7 @@ function drawTree(tree, state, onPick) {
 }
 
 /**
- * The next token's probabilities, and what is added to the beginning's; extensions that stay in the
+ * The next token's probabilities, and what is added to the hypothesis's; extensions that stay in the
  * search are framed.
  */
 function drawNext({ next, newest, chosen, piece }) {
@@ -324,7 +324,7 @@ function render({ model, el }) {
   const keys = ["sentence", "step", "beam", "alpha"];
   const initial = Object.fromEntries(keys.map((key) => [key, model.get(key)]));
   const [main, tree] = [make("div"), make("div", { class: "tree" })];
-  const box = make("div", { class: "scroll", role: "group", "aria-label": "Beginnings" }, tree);
+  const box = make("div", { class: "scroll", role: "group", "aria-label": "Partial hypotheses" }, tree);
   const go = (values) => {
     setTraits(model, values);
     const { seen, source_tokens: read, chosen, named, done } = readState(model);
@@ -393,7 +393,7 @@ function render({ model, el }) {
           ),
         ),
       ),
-      head("Beginnings that the beam keeps, with their log-probabilities"),
+      head("Partial hypotheses that the beam keeps, with their log-probabilities"),
       box,
       note(
         "✕: dropped; dashed: nothing of it is left; ■: finished; “·” in front: continues the " +
