@@ -10,7 +10,7 @@ import inspect
 import random
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import Any, Protocol, runtime_checkable
 
@@ -230,16 +230,14 @@ def look(prop: Property, one: Trial) -> Finding | None:
 def settled() -> Iterator[None]:
     """Run in a settled state: float32 on the CPU, gradients on; afterwards that and all randomness are back."""
     states = torch.get_rng_state(), random.getstate(), np.random.get_state()  # noqa: NPY002
-    dtype, device = torch.get_default_dtype(), torch.get_default_device()
+    dtype, device = torch.get_default_dtype(), torch.empty(0).device  # PyTorch 2.9 cannot be asked after a reset
     try:
         torch.set_default_dtype(torch.float32)
-        if device.type != "cpu":
-            torch.set_default_device("cpu")
-        with torch.enable_grad():
+        with nullcontext() if device.type == "cpu" else torch.device("cpu"), torch.enable_grad():
             yield
     finally:
         torch.set_default_dtype(dtype)
-        if torch.get_default_device() != device:
+        if torch.empty(0).device != device:
             torch.set_default_device(device)
         torch.set_rng_state(states[0])
         random.setstate(states[1])

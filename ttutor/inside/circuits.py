@@ -27,6 +27,7 @@ def qk_circuit(attention: MultiHeadAttention, head: int) -> Float[Tensor, "d_mod
     rotary positions stand between the two factors and are left out.
 
     Example:
+        >>> import torch
         >>> _ = torch.manual_seed(0)
         >>> attention, hidden = MultiHeadAttention(d_model=6, n_heads=3, bias=False), torch.randn(1, 4, 6)
         >>> weights = (hidden[0] @ qk_circuit(attention, 1) @ hidden[0].T).softmax(dim=-1)
