@@ -88,6 +88,7 @@ def check_file(
     from ttutor.exercises.loading import CannotRead, read_work
     from ttutor.exercises.progress import DamagedProgress, progress_file, record
     from ttutor.exercises.registry import UnknownExercise
+    from ttutor.exercises.result import Result
 
     with plain_output():
         try:
@@ -100,7 +101,7 @@ def check_file(
                 fail(
                     f"{path} answers none of {len(chosen)} exercises; `ttutor exercises --stubs` prints how they begin"
                 )
-            results = []
+            results: list[Result] = []
             for exercise, answer in handed_in:
                 try:
                     result = check(exercise.id, answer, seed=seed)
