@@ -34,13 +34,23 @@ def settings(x): return [torch.get_default_dtype() == torch.float32, torch.is_gr
 def draws(x): return torch.randn(3)
 def detached(x): return x.detach() * 2
 """
+STEPS = """
+def steps(kind, x):
+    weight = torch.nn.Parameter(x.clone())
+    optimiser = getattr(torch.optim, kind)([weight], lr=0.5)
+    optimiser.zero_grad()
+    weight.square().sum().backward()
+    torch.nn.utils.clip_grad_norm_([weight], 1.0)
+    optimiser.step()
+    return weight.detach()
+"""
 
 
 @pytest.fixture(scope="module")
 def session(forks):
     """The code above, one definition after the other."""
     sources = sources_for([find("encoder.lost_stream")])
-    with session_of(forks, CODE.splitlines(), sources, seconds_per_call=4.0) as opened:
+    with session_of(forks, [*CODE.splitlines(), STEPS], sources, seconds_per_call=4.0) as opened:
         yield opened
 
 
@@ -117,6 +127,14 @@ def test_gradients_come_back_as_values(session):
     (expected,) = gradients_of(lambda y: 2 * y, (x,))
     assert torch.equal(gradient, expected)
     assert RemoteAnswer(session, 0, "detached").gradients(find("attention.softmax"), (x,), 0) is None
+
+
+@pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
+def test_optimisers_step_in_a_worker_as_they_do_here(session, kind):
+    space = {"torch": torch}
+    exec(STEPS, space)
+    x = torch.tensor([1.0, -2.0])
+    assert torch.equal(run(session, "steps", kind, x)[0], space["steps"](kind, x))
 
 
 def test_every_call_runs_in_the_same_state(session):

@@ -5,8 +5,10 @@ from __future__ import annotations
 import importlib
 import json
 import random
+import sys
 import warnings
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -33,9 +35,20 @@ def preload() -> None:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             importlib.import_module(name)
+    _stand_in_for_the_compiler()
     torch.set_num_threads(1)
     leaf = torch.ones(3, 4, requires_grad=True)
     (leaf @ torch.ones(4, 5)).softmax(-1).sum().backward()
+
+
+def _stand_in_for_the_compiler() -> None:
+    """Take the place of ``torch._dynamo``, which optimisers import at their first step.
+
+    It takes seconds to load and has to write files; of it they only use what stands here, and nothing is compiled.
+    """
+    compiler = ModuleType("torch._dynamo")
+    vars(compiler).update(graph_break=lambda: None, disable=lambda function, *args, **kwargs: function)
+    sys.modules[compiler.__name__] = torch._dynamo = compiler
 
 
 class Worker:
