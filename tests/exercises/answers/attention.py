@@ -23,17 +23,6 @@ def softmax_in_numpy(scores, dim=-1):
     return torch.from_numpy(powers / powers.sum(axis=dim, keepdims=True))
 
 
-def softmax_in_loops(scores, dim=-1):
-    moved = scores.movedim(dim, -1)
-    weights = torch.empty_like(moved)
-    for place in np.ndindex(*moved.shape[:-1]):
-        row = moved[place].tolist()
-        powers = [math.exp(score - max(row)) for score in row]
-        for index, power in enumerate(powers):
-            weights[(*place, index)] = power / sum(powers)
-    return weights.movedim(-1, dim)
-
-
 def nine_tenths(scores, dim=-1):
     return 0.9 * softmax_by_logarithm(scores, dim)
 
@@ -49,32 +38,6 @@ def below_zero(scores, dim=-1):
 
 
 # scaled_dot_product_attention
-
-
-def attention_in_loops(query, key, value, mask):
-    n_batch, n_heads, n_queries, d_head = query.shape
-    mask = mask.expand(n_batch, n_heads, n_queries, key.shape[2])
-    batches = []
-    for batch in range(n_batch):
-        heads = []
-        for head in range(n_heads):
-            rows = []
-            for index in range(n_queries):
-                allowed = mask[batch, head, index].nonzero().flatten()
-                if len(allowed) == 0:
-                    rows.append(0 * value[batch, head, 0])
-                    continue
-                scores = key[batch, head][allowed] @ query[batch, head, index] / d_head**0.5
-                rows.append(torch.softmax(scores, 0) @ value[batch, head][allowed])
-            heads.append(torch.stack(rows))
-        batches.append(torch.stack(heads))
-    return torch.stack(batches)
-
-
-def attention_by_einsum(query, key, value, mask):
-    scores = torch.einsum("bhqd,bhkd->bhqk", query * query.shape[-1] ** -0.5, key)
-    weights = torch.where(mask, scores, torch.finfo(scores.dtype).min).softmax(-1) * mask.any(-1, keepdim=True)
-    return torch.einsum("bhqk,bhkv->bhqv", weights, value)
 
 
 def attention_with_added_mask(query, key, value, mask):
@@ -134,13 +97,6 @@ def first_value_of_nothing(query, key, value, mask):
 # causal_mask
 
 
-def causal_by_cumulated_sum(n_queries, n_keys):
-    past = torch.full((n_queries, n_keys), False)
-    for query in range(n_queries):
-        past[query, : n_keys - n_queries + query + 1] = True
-    return past
-
-
 def causal_by_triangle(n_queries, n_keys):
     return ~torch.triu(torch.ones((n_queries, n_keys), dtype=torch.bool), diagonal=n_keys - n_queries + 1)
 
@@ -158,10 +114,6 @@ def every_second_key(n_queries, n_keys):
 
 
 # padding_mask
-
-
-def padding_by_index(token_ids, pad_id):
-    return (token_ids != pad_id)[:, None, None, :]
 
 
 def padding_by_reshape(token_ids, pad_id):
@@ -288,20 +240,16 @@ RIGHT = {
     "attention.softmax": (
         softmax_by_logarithm,
         softmax_in_numpy,
-        softmax_in_loops,
     ),
     "attention.scaled_dot_product_attention": (
-        attention_in_loops,
-        attention_by_einsum,
         attention_with_added_mask,
         attention_with_numbers_cleaned,
     ),
     "attention.causal_mask": (
-        causal_by_cumulated_sum,
         causal_by_triangle,
         causal_cut_from_a_square,
     ),
-    "attention.padding_mask": (padding_by_index, padding_by_reshape, padding_in_loops),
+    "attention.padding_mask": (padding_by_reshape, padding_in_loops),
     "attention.weights_by_hand": (as_fractions, as_a_tensor_of_three_digits),
     "attention.soft_lookup": (lookup_by_a_loop, lookup_by_logarithms),
     "attention.causal_attention": (causal_by_a_loop, causal_by_a_bias),

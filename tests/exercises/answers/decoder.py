@@ -82,20 +82,6 @@ def cross_by_torch(hidden, memory, w_query, w_key, w_value, w_output, n_heads, m
     return functional.linear(context.transpose(1, 2).flatten(2), w_output)
 
 
-def cross_by_loops(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask=None):
-    """Sequence by sequence and head by head, with the padding cut off."""
-    d_head = hidden.shape[-1] // n_heads
-    done = torch.zeros_like(hidden)
-    for row, (asking, asked) in enumerate(zip(hidden, memory, strict=True)):
-        if memory_mask is not None:
-            asked = asked[memory_mask[row, 0, 0]]
-        for head in range(n_heads if len(asked) else 0):
-            rows = slice(head * d_head, (head + 1) * d_head)
-            q, k, v = asking @ w_query[rows].T, asked @ w_key[rows].T, asked @ w_value[rows].T
-            done[row] += (q @ k.T / math.sqrt(d_head)).softmax(dim=1) @ v @ w_output[:, rows].T
-    return done
-
-
 def cross_by_einsum(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask=None):
     """Weights cut into heads instead of vectors, and a softmax by hand."""
     wq, wk, wv = (weight.reshape(n_heads, -1, hidden.shape[-1]) for weight in (w_query, w_key, w_value))
@@ -209,21 +195,6 @@ def cached_with_positions_taken_off(hidden, cached_key, cached_value, table, *ma
 # Top-p
 
 
-def nucleus_by_loops(logits, p, temperature):
-    """Row by row, in plain Python."""
-    done = []
-    for row in logits.reshape(-1, logits.shape[-1]):
-        probabilities = (row / temperature).softmax(dim=0).tolist()
-        kept, total = [0.0] * len(probabilities), 0.0
-        for token in sorted(range(len(probabilities)), key=probabilities.__getitem__, reverse=True):
-            kept[token] = probabilities[token]
-            total += probabilities[token]
-            if total >= p:
-                break
-        done.append([share / total for share in kept])
-    return torch.tensor(done, dtype=logits.dtype).view_as(logits)
-
-
 def nucleus_from_below(logits, p, temperature):
     """Drops the least probable tokens as long as they hold no more than 1 - p."""
     scaled = logits / temperature
@@ -319,9 +290,9 @@ def as_one_string(step, bos_id, eos_id, max_len):
 RIGHT = {
     "decoder.decoder_pair": (pair_by_padding, pair_by_slices),
     "decoder.future_leaks": (leaks_by_noise, leaks_by_jacobian),
-    "decoder.cross_attention": (cross_by_torch, cross_by_loops, cross_by_einsum),
+    "decoder.cross_attention": (cross_by_torch, cross_by_einsum),
     "decoder.key_value_cache": (cached_token_by_token, cached_in_buffers),
-    "decoder.top_p": (nucleus_by_loops, nucleus_from_below, nucleus_by_comparison),
+    "decoder.top_p": (nucleus_from_below, nucleus_by_comparison),
     "decoder.greedy_decode": (by_recursion, with_a_growing_tensor),
 }
 STRAY = {

@@ -3,7 +3,6 @@
 import math
 
 import torch
-from einops import reduce
 from torch import nn
 from torch.nn import functional
 
@@ -71,21 +70,6 @@ class HalfTheGradient(DropoutByBernoulli):
     def forward(self, features):
         features = super().forward(features)
         return features / 2 + features.detach() / 2
-
-
-class StackByNames(nn.Module):
-    """Layers under names of their own."""
-
-    def __init__(self, make_layer, n_layers):
-        super().__init__()
-        self.n_layers = n_layers
-        for number in range(n_layers):
-            setattr(self, f"layer_{number}", make_layer())
-
-    def forward(self, hidden):
-        for number in range(self.n_layers):
-            hidden = getattr(self, f"layer_{number}")(hidden)
-        return hidden
 
 
 class StackWithModules(nn.Module):
@@ -204,12 +188,6 @@ def norm_by_var_mean(hidden, gain, bias, eps):
     """Both statistics in one call, and a power instead of a root."""
     variance, mean = torch.var_mean(hidden, dim=-1, correction=0, keepdim=True)
     return torch.addcmul(bias, gain, (hidden - mean) * (variance + eps) ** -0.5)
-
-
-def norm_by_einops(hidden, gain, bias, eps):
-    """With the axes by name."""
-    centred = hidden - reduce(hidden, "... d_model -> ... 1", "mean")
-    return bias + gain * centred * torch.rsqrt(reduce(centred**2, "... d_model -> ... 1", "mean") + eps)
 
 
 def norm_in_place_of_a_copy(hidden, gain, bias, eps):
@@ -332,12 +310,11 @@ def layer_with_a_leaky_network(hidden, norm_1, attention, norm_2, feed_forward, 
 
 RIGHT = {
     "encoder.dropout": (DropoutByBernoulli, DropoutByMaskedFill),
-    "encoder.layer_stack": (StackByNames, StackWithModules, StackInSequence),
+    "encoder.layer_stack": (StackWithModules, StackInSequence),
     "encoder.folded_norm": (folded_by_a_diagonal, folded_by_probing),
     "encoder.lost_stream": (stream_by_torch, stream_by_recursion),
     "encoder.layer_norm": (
         norm_by_var_mean,
-        norm_by_einops,
         norm_in_place_of_a_copy,
     ),
     "encoder.encoder_layer": (layer_by_torch, layer_head_by_head),

@@ -18,18 +18,6 @@ def by_view_and_transpose(hidden, w_query, w_key, w_value, w_output, n_heads):
     return functional.linear(context.transpose(1, 2).contiguous().view(batch, tokens, d_model), w_output)
 
 
-def head_after_head(hidden, w_query, w_key, w_value, w_output, n_heads):
-    d_head = hidden.shape[-1] // n_heads
-    out = torch.zeros_like(hidden)
-    for head in range(n_heads):
-        rows = slice(head * d_head, (head + 1) * d_head)
-        q, k, v = hidden @ w_query[rows].T, hidden @ w_key[rows].T, hidden @ w_value[rows].T
-        scores = torch.bmm(q, k.transpose(1, 2)) / math.sqrt(d_head)
-        scores = scores + torch.full_like(scores, -torch.inf).triu(1)
-        out = out + scores.softmax(-1) @ v @ w_output[:, rows].T
-    return out
-
-
 def by_einsum(hidden, w_query, w_key, w_value, w_output, n_heads):
     d_model = hidden.shape[-1]
     queries, keys, values = (weight.reshape(n_heads, -1, d_model) for weight in (w_query, w_key, w_value))
@@ -204,7 +192,6 @@ def overlap_by_gram(w_one, w_other):
 RIGHT = {
     "multihead.multi_head_attention": (
         by_view_and_transpose,
-        head_after_head,
         by_einsum,
     ),
     "multihead.split_heads": (split_by_view, split_by_slices),

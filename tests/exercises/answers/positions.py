@@ -10,15 +10,6 @@ from ttutor.positions import RotaryPositions
 # sinusoidal_encoding
 
 
-def encoding_in_loops(max_len, d_model):
-    encoding = torch.zeros(max_len, d_model)
-    for position in range(max_len):
-        for feature in range(d_model):
-            angle = position / 10000 ** ((feature - feature % 2) / d_model)
-            encoding[position, feature] = math.cos(angle) if feature % 2 else math.sin(angle)
-    return encoding
-
-
 def encoding_by_exponent(max_len, d_model):
     encoding = torch.zeros(max_len, d_model)
     position = torch.arange(max_len).unsqueeze(1)
@@ -61,15 +52,6 @@ def squared_positions(max_len, d_model):
 
 
 # rotary
-
-
-def rotary_by_complex_numbers(vectors, positions):
-    d_head = vectors.shape[-1]
-    frequency = 1.0 / (10000 ** (torch.arange(0, d_head, 2).float() / d_head))
-    angle = torch.outer(positions.float(), frequency)
-    turns = torch.polar(torch.ones_like(angle), angle)
-    numbers = torch.view_as_complex(vectors.float().reshape(*vectors.shape[:-1], -1, 2))
-    return torch.view_as_real(numbers * turns).flatten(-2).to(vectors.dtype)
 
 
 def rotary_by_index(vectors, positions):
@@ -276,12 +258,10 @@ class PositionsWithoutGradient(nn.Module):
 
 RIGHT = {
     "positions.sinusoidal_encoding": (
-        encoding_in_loops,
         encoding_by_exponent,
         encoding_by_shifted_sine,
     ),
     "positions.rotary": (
-        rotary_by_complex_numbers,
         rotary_by_index,
         rotary_by_repeated_waves,
     ),

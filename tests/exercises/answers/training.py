@@ -23,13 +23,6 @@ def token_by_token(token_ids):
     return [torch.tensor([row[:-1] for row in rows]), torch.tensor([row[1:] for row in rows])]
 
 
-def without_end_marks(token_ids):
-    """What is read ends with the last word, as in the package's batches."""
-    lengths = (token_ids != 0).sum(dim=1, keepdim=True)
-    places = torch.arange(token_ids.shape[1])
-    return torch.where(places < lengths - 1, token_ids, 0)[:, :-1], token_ids[:, 1:]
-
-
 def target_of_the_token_before(token_ids):
     """Targets that lag by one."""
     return token_ids[:, :-1], token_ids[:, :-1].roll(1, dims=1)
@@ -38,16 +31,6 @@ def target_of_the_token_before(token_ids):
 def without_bos_of_the_last(token_ids):
     """Drops the start mark and shifts the wrong way."""
     return token_ids[:, 1:], token_ids[:, :-1].roll(1, dims=1)
-
-
-def loss_by_loops(logits, targets, pad_id):
-    """Place by place."""
-    losses = []
-    for row, sentence in zip(logits, targets, strict=True):
-        for scores, target in zip(row, sentence, strict=True):
-            if target != pad_id:
-                losses.append(torch.logsumexp(scores, dim=0) - scores[target])
-    return torch.stack(losses).mean()
 
 
 def loss_of_selected_places(logits, targets, pad_id):
@@ -78,18 +61,6 @@ def penalised_logits(logits, targets, pad_id):
     """A penalty on the size of the logits at real places."""
     real = logits[targets != pad_id]
     return loss_by_where(logits, targets, pad_id) + real.masked_fill(real.isinf(), 0.0).square().mean()
-
-
-def smoothing_by_loops(targets, vocab_size, pad_id, smoothing):
-    """Entry by entry."""
-    rows = []
-    for target in targets.tolist():
-        row = [0.0] * vocab_size
-        for token in range(vocab_size):
-            if pad_id not in (target, token):
-                row[token] = 1 - smoothing if token == target else smoothing / (vocab_size - 2)
-        rows.append(row)
-    return torch.tensor(rows)
 
 
 def smoothing_by_one_hot(targets, vocab_size, pad_id, smoothing):
@@ -321,16 +292,6 @@ def half_of_them(lengths, budget):
     return [[index] for index in range(0, len(lengths), 2)]
 
 
-def step_that_clears_at_the_end(model, optimizer, loss, batch, max_norm):
-    """Leaves no gradients behind instead of expecting none."""
-    value = loss(model.train(), batch)
-    value.backward()
-    clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    optimizer.zero_grad()
-    return value.item()
-
-
 def step_by_hand(model, optimizer, loss, batch, max_norm):
     """Clears and clips without torch's helpers."""
     model.train(True)
@@ -465,16 +426,6 @@ def distillation_by_kl_div(student_logits, teacher_logits, temperature):
     return functional.kl_div(student, teacher, reduction="none").sum(-1).mean() * temperature * temperature
 
 
-def distillation_by_loops(student_logits, teacher_logits, temperature):
-    """Position by position."""
-    losses = []
-    for student, teacher in zip(student_logits.flatten(0, 1), teacher_logits.detach().flatten(0, 1), strict=True):
-        student, teacher = student / temperature, teacher / temperature
-        q, p = student - student.logsumexp(0), teacher - teacher.logsumexp(0)
-        losses.append(torch.dot(p.exp(), p - q))
-    return temperature**2 * torch.stack(losses).mean()
-
-
 def distillation_by_entropies(student_logits, teacher_logits, temperature):
     """Cross-entropy less the teacher's entropy."""
     q = (student_logits / temperature).log_softmax(-1)
@@ -511,9 +462,9 @@ def with_a_penalty(student_logits, teacher_logits, temperature):
 
 
 RIGHT = {
-    "training.teacher_forcing": (narrowed, token_by_token, without_end_marks),
-    "training.masked_loss": (loss_by_loops, loss_of_selected_places, loss_by_where),
-    "training.label_smoothing": (smoothing_by_loops, smoothing_by_one_hot, smoothing_as_annotated),
+    "training.teacher_forcing": (narrowed, token_by_token),
+    "training.masked_loss": (loss_of_selected_places, loss_by_where),
+    "training.label_smoothing": (smoothing_by_one_hot, smoothing_as_annotated),
     "training.warmup_rate": (rate_by_branches, rate_by_torch),
     "training.sentence_perplexity": (perplexity_by_a_loop, perplexity_as_tensors),
     "training.smoothed_gradient": (gradient_by_a_loop, gradient_by_one_hot),
@@ -521,9 +472,9 @@ RIGHT = {
     "training.smoothing_for_floor": (smoothing_by_the_package, smoothing_by_secants),
     "training.adam_steps": (adam_at_once, adam_by_lerp),
     "training.plan_batches": (planned_with_numpy, planned_from_the_longest),
-    "training.training_step": (step_that_clears_at_the_end, step_by_hand, step_with_a_detached_loss),
+    "training.training_step": (step_by_hand, step_with_a_detached_loss),
     "training.validation_loss": (validation_by_decorator, validation_in_a_list),
-    "training.distillation_loss": (distillation_by_kl_div, distillation_by_loops, distillation_by_entropies),
+    "training.distillation_loss": (distillation_by_kl_div, distillation_by_entropies),
 }
 STRAY = {
     "training.teacher_forcing": (

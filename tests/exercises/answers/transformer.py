@@ -11,11 +11,6 @@ def embedded_by_torch(token_ids, table):
     return functional.embedding(token_ids, table).mul(table.size(1) ** 0.5)
 
 
-def embedded_by_one_hot(token_ids, table):
-    hot = functional.one_hot(token_ids, num_classes=len(table)).to(table)
-    return hot @ (table * table.shape[1] ** 0.5)
-
-
 def embedded_by_loops(token_ids, table):
     scale = torch.tensor(float(table.shape[1]), dtype=table.dtype).sqrt()
     return torch.stack([torch.stack([table[token] * scale for token in sentence]) for sentence in token_ids.tolist()])
@@ -212,7 +207,7 @@ def masks_with_a_window(source_ids, target_ids, pad_id):
 
 
 RIGHT = {
-    "transformer.embedding_scale": (embedded_by_torch, embedded_by_one_hot, embedded_by_loops),
+    "transformer.embedding_scale": (embedded_by_torch, embedded_by_loops),
     "transformer.tied_embeddings": (TiedByLinear, TiedByHand),
     "transformer.next_merge": (merge_by_dictionary, merge_by_lists),
     "transformer.count_parameters": (count_by_building, count_by_formula),

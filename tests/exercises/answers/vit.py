@@ -6,16 +6,6 @@ from torch.nn import functional
 from ttutor.variants.patches import patchify, unpatchify
 
 
-def patchify_by_loops(images, patch_size):
-    """Cut square after square, as one would with scissors."""
-    lines = []
-    for image in images:
-        for top in range(0, image.shape[1], patch_size):
-            for left in range(0, image.shape[2], patch_size):
-                lines.append(image[:, top : top + patch_size, left : left + patch_size].flatten())
-    return torch.stack(lines).reshape(len(images), -1, images.shape[1] * patch_size**2)
-
-
 def patchify_by_unfold(images, patch_size):
     """The function for convolutions, turned round."""
     return functional.unfold(images, patch_size, stride=patch_size).transpose(1, 2)
@@ -26,14 +16,6 @@ def patchify_by_permute(images, patch_size):
     batch, channels, height, width = images.shape
     split = images.view(batch, channels, height // patch_size, patch_size, width // patch_size, patch_size)
     return split.permute(0, 2, 4, 1, 3, 5).flatten(3).flatten(1, 2)
-
-
-def transposed_and_by_columns(images, patch_size):
-    """Two mistakes at once: patches by columns, channels last."""
-    lines = functional.unfold(images, patch_size, stride=patch_size).transpose(1, 2)
-    rows, columns = images.shape[2] // patch_size, images.shape[3] // patch_size
-    by_columns = lines.unflatten(1, (rows, columns)).transpose(1, 2).flatten(1, 2)
-    return by_columns.unflatten(2, (images.shape[1], -1)).transpose(2, 3).flatten(2)
 
 
 def normalised(images, patch_size):
@@ -55,11 +37,6 @@ def class_token_by_assignment(patches, class_token, positions):
     tokens[:, :1] = class_token
     tokens[:, 1:] = patches
     return tokens + positions
-
-
-def class_token_image_by_image(patches, class_token, positions):
-    """Join for each image, then stack."""
-    return torch.stack([torch.vstack([class_token.squeeze(0), image]) + positions for image in patches])
 
 
 def class_token_before_joining(patches, class_token, positions):
@@ -191,8 +168,8 @@ def deletion_down_to_the_half(model, image, fill, scores, class_id):
 
 
 RIGHT = {
-    "vit.patchify": (patchify_by_loops, patchify_by_unfold, patchify_by_permute),
-    "vit.class_token": (class_token_by_assignment, class_token_image_by_image, class_token_before_joining),
+    "vit.patchify": (patchify_by_unfold, patchify_by_permute),
+    "vit.class_token": (class_token_by_assignment, class_token_before_joining),
     "vit.receptive_field": (field_from_behind, field_by_sets),
     "vit.class_rollout": (rollout_by_paths, rollout_by_rows),
     "vit.resized_positions": (positions_channel_by_channel, positions_rows_then_columns),
