@@ -30,6 +30,7 @@ DEEDS = {
     "file here": "open('x', 'w')",
     "folder": "os.mkdir('/tmp/x')",
     "link": "os.symlink('/', '/tmp/x')",
+    "another user": "os.setuid(0)",
     "kill": "os.kill(1, 9)",
     "signal to the group": "os.killpg(0, 9)",
     "another's memory": "open('/proc/self/mem', 'r+b')",
