@@ -26,9 +26,9 @@ BENCHMARKS = Path(__file__).resolve().parent
 from experiments import _record  # noqa: E402
 from ttutor.exercises import find  # noqa: E402
 from ttutor.exercises.source import imports, solution_source, stub_source  # noqa: E402
-from ttutor.grading.published import everything  # noqa: E402
 from ttutor.grading.run import Wish, grade_class  # noqa: E402
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, TRUSTED  # noqa: E402
+from ttutor.grading.self_test import everything  # noqa: E402
 
 IDS = (
     "recurrence.read_words attention.softmax attention.scaled_dot_product_attention attention.causal_mask "

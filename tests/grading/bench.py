@@ -13,8 +13,8 @@ from ttutor.grading.judging.session import RemoteAnswer, Session
 from ttutor.grading.judging.submitted import FileRead, Piece
 from ttutor.grading.judging.verdict import Verdict, verdict_on
 from ttutor.grading.marks import SourceFile, Submission
-from ttutor.grading.published import everything
 from ttutor.grading.sandbox.choose import Sandbox
+from ttutor.grading.self_test import everything
 
 SECRET = "a secret of the tests"
 SECONDS = 60.0

@@ -19,7 +19,7 @@ from ttutor.grading.judging.verdict import IN_HIDDEN
 from ttutor.grading.marks import State
 from ttutor.grading.records.record import Record, read_record, write_record, write_whole
 from ttutor.grading.reports.exports import classroom, gradescope
-from ttutor.grading.reports.outputs import write_outputs
+from ttutor.grading.run import write_outputs
 
 SOFTMAX, CASE, OTHER = "attention.softmax", "scores in float64", "the first axis asked for"
 EVERYWHERE = {"records", "feedback", "gradescope", "classroom", "junit.xml"}
@@ -55,7 +55,7 @@ def graded(grader, monkeypatch, tmp_path):
         record = Record(key="k", shown="Ada", mark=grader.grade(handed_in(text)))
         write_record(tmp_path / "records" / "ada.json", record)
         work = ClassWork((Handed(student="ada", owner=Owner("ada"), shown="Ada"),))
-        write_outputs(tmp_path, assignment, [record], work=work, failures={})
+        write_outputs(tmp_path, assignment, [record], work)
         write_whole(tmp_path / "gradescope", gradescope(assignment, record))
         write_whole(tmp_path / "classroom", base64.b64decode(classroom(assignment, record)).decode())
         assert read_record(tmp_path / "records" / "ada.json").mark.exercises[0].cases == record.mark.exercises[0].cases

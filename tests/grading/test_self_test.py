@@ -10,8 +10,7 @@ import pytest
 
 from ttutor.exercises import exercises, find
 from ttutor.grading.assignment import assignment_of
-from ttutor.grading.published import solutions, wrong_answers
-from ttutor.grading.self_test import ATTACKS, run_self_test
+from ttutor.grading.self_test import ATTACKS, run_self_test, solutions, wrong_answers
 
 SOFTMAX = find("attention.softmax")
 

@@ -70,7 +70,6 @@ def grade(
     from ttutor.grading.reports import exports
     from ttutor.grading.run import Wish, grade_class
     from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError
-    from ttutor.grading.self_test import run_self_test
 
     with plain_output():
         if trusted and contained:
@@ -78,6 +77,8 @@ def grade(
         sandbox = TRUSTED if trusted else CONTAINED if contained else BUBBLEWRAP
         try:
             if self_test:
+                from ttutor.grading.self_test import run_self_test
+
                 raise typer.Exit(ALL_WELL if run_self_test(say, sandbox=sandbox) else GRADER_ERROR)
             if submissions is None or assignment is None:
                 fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")

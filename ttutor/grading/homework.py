@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator
 from datetime import UTC
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ttutor.console import fail, plain_output, say
 
 if TYPE_CHECKING:
-    from ttutor.grading.assignment import Assignment, ByHand
+    from ttutor.grading.assignment import Assignment
 
 __all__ = ["homework_notebook", "write_homework"]
 
@@ -50,48 +49,25 @@ def write_homework(
 
 def homework_notebook(assignment: Assignment) -> str:
     """Return an assignment as a notebook; nothing secret stands in it."""
+    from ttutor.grading.reports.notebook import notebook_of
+
+    return notebook_of(_cells(assignment))
+
+
+def _cells(assignment: Assignment) -> Iterator[tuple[str, str]]:
     from ttutor.exercises.registry import find
-    from ttutor.exercises.source import imports
+    from ttutor.exercises.source import imports, stub_source
 
+    deadline = assignment.deadline
+    due = f" Due {deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if deadline is not None else ""
     exercises = [find(one.exercise_id) for one in assignment.exercises]
-    due = f" Due {assignment.deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if assignment.deadline is not None else ""
-    cells = [_text(f"# {assignment.title}\n\n{HELP}{due}")]
-    cells.append(_code("\n".join([*imports(*exercises), "from ttutor.exercises import check"])))
+    yield "markdown", f"# {assignment.title}\n\n{HELP}{due}"
+    yield "code", "\n".join([*imports(*exercises), "from ttutor.exercises import check"])
     for worth, exercise in zip(assignment.exercises, exercises, strict=True):
-        cells += _exercise(exercise, worth.points)
+        name = f"my_{exercise.name}"
+        yield "markdown", f"## {exercise.title} ({worth.points:g} points)\n\n{exercise.statement.strip()}"
+        yield "code", stub_source(exercise, name).rstrip()
+        yield "code", f'check("{exercise.id}", {name})'
     for piece in assignment.by_hand:
-        cells += _piece(piece)
-    for number, cell in enumerate(cells):
-        cell["id"] = f"cell-{number}"
-    kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    table = {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
-    return json.dumps(table, indent=1, ensure_ascii=False) + "\n"
-
-
-def _exercise(exercise: Any, points: float) -> Iterator[dict[str, Any]]:
-    from ttutor.exercises.source import stub_source
-
-    name = f"my_{exercise.name}"
-    yield _text(f"## {exercise.title} ({points:g} points)\n\n{exercise.statement.strip()}")
-    yield _code(stub_source(exercise, name).rstrip())
-    yield _code(f'check("{exercise.id}", {name})')
-
-
-def _piece(piece: ByHand) -> Iterator[dict[str, Any]]:
-    yield _text(f"## {piece.exercise_id} ({piece.points:g} points, read by a person)\n\n{piece.asks}".rstrip())
-    yield _code("# Your code and its picture.") if piece.kind == "plot" else _text("*Your answer.*")
-
-
-def _text(source: str) -> dict[str, Any]:
-    return {"cell_type": "markdown", "id": "", "metadata": {}, "source": source}
-
-
-def _code(source: str) -> dict[str, Any]:
-    return {
-        "cell_type": "code",
-        "execution_count": None,
-        "id": "",
-        "metadata": {},
-        "outputs": [],
-        "source": source,
-    }
+        yield "markdown", f"## {piece.exercise_id} ({piece.points:g} points, read by a person)\n\n{piece.asks}".rstrip()
+        yield ("code", "# Your code and its picture.") if piece.kind == "plot" else ("markdown", "*Your answer.*")

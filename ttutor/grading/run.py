@@ -2,26 +2,33 @@
 
 from __future__ import annotations
 
+import hashlib
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from tqdm import tqdm
 
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.intake.roster import Roster
-from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside
+from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside, read_work
 from ttutor.grading.marking import Marker, mark_side_by_side, real_grader, record_path
 from ttutor.grading.marks import State, ungraded
 from ttutor.grading.records.by_hand import FILE, read_by_hand, with_marks_by_hand, write_by_hand
 from ttutor.grading.records.changes import changes, read_records
-from ttutor.grading.records.record import Record, read_record
-from ttutor.grading.reports.outputs import write_outputs
+from ttutor.grading.records.gradebook import canvas, gradebook, lms_of, moodle
+from ttutor.grading.records.record import Record, read_record, write_whole
+from ttutor.grading.reports.exports import junit
+from ttutor.grading.reports.feedback import feedback
+from ttutor.grading.reports.markdown import as_html
+from ttutor.grading.reports.notebook import feedback_notebook
+from ttutor.grading.reports.summary import summary
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
 
-__all__ = ["ALL_GRADED", "GRADER_ERROR", "SOME_OPEN", "Outcome", "Wish", "grade_class"]
+__all__ = ["ALL_GRADED", "GRADER_ERROR", "SOME_OPEN", "Outcome", "Wish", "grade_class", "write_outputs"]
 
 ALL_GRADED, SOME_OPEN, GRADER_ERROR = 0, 1, 3
 """Exit codes: all is graded; a human has to look at some; a mistake of the grader's own."""
@@ -111,11 +118,54 @@ def grade_class(wish: Wish) -> Outcome:
     records, left = _collect(wish, work, failures)
     records = [with_marks_by_hand(wish.assignment, one, given) for one in records]
     notes = [*work.notes, *([f"Not graded yet: {', '.join(left)}."] if left else [])]
-    write_outputs(wish.out, wish.assignment, records, work=work, notes=notes, failures=failures)
+    write_outputs(wish.out, wish.assignment, records, work, notes, failures)
     write_by_hand(wish.out / FILE, wish.assignment, records, given)
     kept = {record.student: record for record in records if record.student not in failures}
     changed = None if before is None else tuple(changes(before, kept))
     return Outcome(tuple(records), failures, n_new, tuple(left), changed, tuple(work.notes))
+
+
+def write_outputs(
+    out: Path,
+    assignment: Assignment,
+    records: Sequence[Record],
+    work: ClassWork,
+    notes: Sequence[str] = (),
+    failures: Mapping[str, str] = MappingProxyType({}),
+) -> None:
+    """Write everything beside the records: made anew from them each time, so that it is never stale.
+
+    Args:
+        out: the folder of the results.
+        assignment: what was asked.
+        records: of every student, in order; of one whom the grader failed, a record without marks.
+        work: what the class handed in, and its list with the columns that an LMS wants.
+        notes: for the instructor.
+        failures: of each student whom the grader failed, what went wrong: they get no feedback.
+    """
+    handed = {one.student: one for one in work.students}
+    for record in (record for record in records if record.student not in failures):
+        markdown = feedback(assignment, record)
+        write_whole(out / "feedback" / f"{record.student}.md", markdown)
+        write_whole(out / "feedback" / f"{record.student}.html", as_html(assignment.title, markdown))
+        copy = out / "feedback" / f"{record.student}.ipynb"
+        copy.unlink(missing_ok=True)
+        digests = {digest for name, _, digest in record.files if name.lower().endswith(".ipynb")}
+        files = read_work(handed[record.student], assignment.files).files if digests else ()
+        graded = [file.data for file in files if hashlib.sha256(file.data).hexdigest() in digests]
+        if graded and (notebook := feedback_notebook(assignment, record, graded[-1])) is not None:
+            write_whole(copy, notebook)
+    write_whole(out / "gradebook.csv", gradebook(assignment, records))
+    write_whole(out / "junit.xml", junit(assignment, records))
+    write_whole(out / "summary.md", summary(assignment, records, notes))
+    pairs = [(record, handed[record.student].on_roster) for record in records]
+    for lms, write in (("canvas", canvas), ("moodle", moodle)):
+        if lms in lms_of(work.roster):
+            write_whole(out / "lms" / f"{lms}.csv", write(assignment, pairs))
+    errors = out / "grader-errors.txt"
+    errors.unlink(missing_ok=True)
+    if failures:
+        write_whole(errors, "\n\n".join(f"{one}\n{why.strip()}" for one, why in sorted(failures.items())) + "\n")
 
 
 def _check_places(wish: Wish) -> None:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
-from pathlib import PurePosixPath
 
-from ttutor.grading.intake.archives import MOST_BYTES, MOST_ENTRIES, BadArchive, Member, members_of, read_member
-from ttutor.grading.intake.names import shown
+from ttutor.grading.intake.archives import MOST_BYTES, MOST_ENTRIES, BadArchive, Member, members_of
 from ttutor.grading.intake.sources import Source
 from ttutor.grading.marks import SourceFile
 
@@ -18,30 +15,6 @@ __all__ = ["IGNORED", "Reading"]
 IGNORED = {"__MACOSX", "__pycache__", "desktop.ini", "Thumbs.db"}
 MOST_FILES, MOST_NESTED, MOST_NOTES = 100, 2, 20
 MOST_TOGETHER = 2 * MOST_BYTES
-COPY = re.compile(r"( \(\d+\)| - Copy( \(\d+\))?| copy( \d+)?)$", re.I)
-RESUBMITTED = re.compile(r"-\d+$")
-
-
-@dataclass(frozen=True)
-class Candidate:
-    """A file that may count, wherever it lies, and how to read at most so many bytes of it."""
-
-    parts: tuple[str, ...]
-    modified: float
-    versioned: bool
-    read: Callable[[int], bytes]
-
-    @property
-    def name(self) -> str:
-        """Its path, to be shown."""
-        return shown("/".join(self.parts))
-
-    @property
-    def family(self) -> tuple[str, ...]:
-        """What the versions of one file have in common."""
-        path = PurePosixPath(self.parts[-1])
-        stem = RESUBMITTED.sub("", path.stem) if self.versioned else path.stem
-        return (*self.parts[:-1], COPY.sub("", stem), path.suffix.lower())
 
 
 @dataclass
@@ -65,7 +38,7 @@ class Reading:
         chosen = self._newest([one for source in sources for one in self._candidates(source)])
         if len(chosen) > MOST_FILES:
             self._say(f"Only the newest {MOST_FILES} of {len(chosen)} files were read.")
-        read = [(one.name, self._read(one.parts, one.read)) for one in chosen[-MOST_FILES:]]
+        read = [(one.name, self._read(one)) for one in chosen[-MOST_FILES:]]
         files = tuple(SourceFile(name, data) for name, data in read if data is not None)
         if len(files) > 1:
             self._say(f"Read in this order, later definitions win: {', '.join(file.name for file in files)}.")
@@ -79,65 +52,53 @@ class Reading:
     def _say(self, sentence: str) -> None:
         self.notes.append(sentence)
 
-    def _read(self, parts: tuple[str, ...], read: Callable[[int], bytes]) -> bytes | None:
+    def _read(self, source: Source) -> bytes | None:
         """Read a file out of the allowance, or note why not."""
         try:
-            data = read(min(MOST_BYTES, self.left))
+            data = source.read(min(MOST_BYTES, self.left))
         except BadArchive as error:
-            self._say(f"{shown('/'.join(parts))} {error}.")
+            self._say(f"{source.name} {error}.")
         except OSError as error:
-            self._say(f"{shown('/'.join(parts))} cannot be read: {error.strerror}.")
+            self._say(f"{source.name} cannot be read: {error.strerror}.")
         else:
             self.left -= len(data)
             return data
         return None
 
-    def _candidates(self, source: Source) -> Iterator[Candidate]:
+    def _candidates(self, source: Source, depth: int = 0) -> Iterator[Source]:
+        """The files that may count: it, or what it holds if it is an archive."""
         if source.problem:
-            self._say(f"{shown('/'.join(source.parts))} was left out: it {source.problem}.")
-        elif source.parts[-1].lower().endswith(".zip"):
-            yield from self._in_archive(source.parts, source.read, 1)
-        elif self._counts(source.parts):
-            yield Candidate(source.parts, source.modified, source.versioned, source.read)
+            self._say(f"{source.name} was left out: it {source.problem}.")
+        elif not source.parts[-1].lower().endswith(".zip"):
+            yield from (source,) if self._counts(source) else ()
+        elif depth == MOST_NESTED:
+            self._say(f"{source.name} was left out: archives are read {MOST_NESTED} deep.")
+        elif (data := self._read(source)) is not None:
+            try:
+                for one in self._members(data):
+                    yield from self._candidates(Source((*source.parts, *one.parts), one.modified, inner=one), depth + 1)
+            except BadArchive as error:
+                self._say(f"{source.name} {error}.")
 
-    def _in_archive(self, where: tuple[str, ...], read: Callable[[int], bytes], depth: int) -> Iterator[Candidate]:
-        if depth > MOST_NESTED:
-            self._say(f"{shown('/'.join(where))} was left out: archives are read {MOST_NESTED} deep.")
-            return
-        if (data := self._read(where, read)) is None:
-            return
-        try:
-            for one in members_of(data):
-                self.entries_left -= 1
-                if self.entries_left < 0:
-                    raise BadArchive(f"was left out from here on: more than {MOST_ENTRIES} entries are not read")
-                if isinstance(one, str):
-                    self.notes += [one] if one else []
-                elif not any(part.startswith(".") or part in IGNORED for part in one.parts):
-                    yield from self._of_member(where, one, depth)
-        except BadArchive as error:
-            self._say(f"{shown('/'.join(where))} {error}.")
+    def _members(self, data: bytes) -> Iterator[Member]:
+        for one in members_of(data):
+            self.entries_left -= 1
+            if self.entries_left < 0:
+                raise BadArchive(f"was left out from here on: more than {MOST_ENTRIES} entries are not read")
+            if isinstance(one, str):
+                self.notes += [one] if one else []
+            elif not any(part.startswith(".") or part in IGNORED for part in one.parts):
+                yield one
 
-    def _of_member(self, where: tuple[str, ...], member: Member, depth: int) -> Iterator[Candidate]:
-        parts = (*where, *member.parts)
-
-        def read(most: int) -> bytes:
-            return read_member(member, most)
-
-        if parts[-1].lower().endswith(".zip"):
-            yield from self._in_archive(parts, read, depth + 1)
-        elif self._counts(parts):
-            yield Candidate(parts, member.modified, False, read)
-
-    def _counts(self, parts: tuple[str, ...]) -> bool:
-        if any(fnmatchcase(parts[-1].lower(), pattern.lower()) for pattern in self.patterns):
+    def _counts(self, source: Source) -> bool:
+        if any(fnmatchcase(source.parts[-1].lower(), pattern.lower()) for pattern in self.patterns):
             return True
-        self._say(f"{shown('/'.join(parts))} was left out: only {', '.join(self.patterns)} count.")
+        self._say(f"{source.name} was left out: only {', '.join(self.patterns)} count.")
         return False
 
-    def _newest(self, candidates: list[Candidate]) -> list[Candidate]:
+    def _newest(self, candidates: list[Source]) -> list[Source]:
         """Of each file its newest version, in the order in which they were written."""
-        latest: dict[tuple[str, ...], Candidate] = {}
+        latest: dict[tuple[str, ...], Source] = {}
         for one in sorted(candidates, key=lambda one: (one.modified, one.parts)):
             if (older := latest.pop(one.family, None)) is not None:
                 self._say(f"{one.name} counts, being newer than {older.name}.")

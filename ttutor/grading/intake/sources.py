@@ -4,17 +4,21 @@ from __future__ import annotations
 
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterator
 from dataclasses import dataclass
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 from ttutor.grading.intake.archives import BadArchive, Member, members_of, read_member
+from ttutor.grading.intake.names import shown
 
 __all__ = ["EMPTY", "Source", "walk"]
 
 MOST_DEPTH, MOST_ENTRIES = 20, 2000
 EMPTY = "is an empty folder"
+COPY = re.compile(r"( \(\d+\)| - Copy( \(\d+\))?| copy( \d+)?)$", re.I)
+RESUBMITTED = re.compile(r"-\d+$")
 NO_FOLLOW = getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
 
 
@@ -24,21 +28,33 @@ class Source:
 
     Args:
         parts: its path inside its student's work.
-        path: where it, or the archive that holds it, lies on the disk.
-        member: its name in that archive, or None.
         modified: when it was written, in seconds; of a member without its time zone, so good for order alone.
-        size: in bytes, as claimed.
+        path: where it, or the instructor's archive that holds it, lies on the disk.
+        member: its name in that archive, or None.
+        inner: what it is in an archive that a student handed in, or None.
         versioned: the LMS counts resubmissions in the name (``hw1-1.ipynb``).
         problem: why it is not even looked at, or "".
     """
 
     parts: tuple[str, ...]
-    path: str
-    member: str | None
     modified: float
-    size: int
+    path: str = ""
+    member: str | None = None
+    inner: Member | None = None
     versioned: bool = False
     problem: str = ""
+
+    @property
+    def name(self) -> str:
+        """Its path, to be shown."""
+        return shown("/".join(self.parts))
+
+    @property
+    def family(self) -> tuple[str, ...]:
+        """What the versions of one file have in common."""
+        path = PurePosixPath(self.parts[-1])
+        stem = RESUBMITTED.sub("", path.stem) if self.versioned else path.stem
+        return (*self.parts[:-1], COPY.sub("", stem), path.suffix.lower())
 
     def read(self, most: int) -> bytes:
         """Return its bytes.
@@ -47,6 +63,8 @@ class Source:
             BadArchive: they are more than `most`, or damaged.
             OSError: it cannot be read.
         """
+        if self.inner is not None:
+            return read_member(self.inner, most)
         if self.member is None:
             return _read_plain(self.path, most)
         with open(self.path, "rb") as file:
@@ -79,7 +97,7 @@ def _listing(folder: Path | str) -> list[os.DirEntry]:
 def _under(entry: os.DirEntry, parts: tuple[str, ...]) -> Iterator[Source]:
     info = entry.stat(follow_symlinks=False)
     if stat.S_ISREG(info.st_mode):
-        yield Source(parts, entry.path, None, info.st_mtime, info.st_size)
+        yield Source(parts, info.st_mtime, entry.path)
     elif not stat.S_ISDIR(info.st_mode):
         yield _problem(entry, parts, "is a link" if stat.S_ISLNK(info.st_mode) else "is no plain file")
     elif len(parts) >= MOST_DEPTH:
@@ -90,7 +108,7 @@ def _under(entry: os.DirEntry, parts: tuple[str, ...]) -> Iterator[Source]:
 
 
 def _problem(entry: os.DirEntry, parts: tuple[str, ...], problem: str) -> Source:
-    return Source(parts, entry.path, None, 0.0, 0, problem=problem)
+    return Source(parts, 0.0, entry.path, problem=problem)
 
 
 def _read_plain(path: str, most: int) -> bytes:

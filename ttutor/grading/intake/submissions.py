@@ -88,8 +88,7 @@ def _sources(path: Path, *, is_one: bool, notes: list[str]) -> list[Source]:
     elif path.suffix.lower() == ".zip" and not is_one:
         found = _of_export(path, notes)
     else:
-        stat = path.stat()
-        found = [Source((path.name,), str(path), None, stat.st_mtime, stat.st_size)]
+        found = [Source((path.name,), path.stat().st_mtime, str(path))]
     kept = [one for one in found if not any(_is_ignored(part) for part in one.parts)]
     return sorted(kept, key=lambda one: one.parts)
 
@@ -106,7 +105,7 @@ def _of_export(path: Path, notes: list[str]) -> list[Source]:
                 if isinstance(one, str):
                     notes += [one] if one else []
                 else:
-                    found.append(Source(one.parts, str(path), one.info.filename, one.modified, one.size))
+                    found.append(Source(one.parts, one.modified, str(path), one.info.filename))
     except (BadArchive, OSError) as error:
         raise BadSubmissions(f"{path} {error}") from error
     return found

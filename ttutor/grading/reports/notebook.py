@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import Any
 
 from ttutor.grading.assignment import Assignment
@@ -15,7 +16,7 @@ from ttutor.grading.records.record import Record
 from ttutor.grading.reports.feedback import findings, summed_up
 from ttutor.grading.worker.framing import Malformed, parse_json
 
-__all__ = ["feedback_notebook"]
+__all__ = ["feedback_notebook", "notebook_of"]
 
 MOST_BYTES, MOST_CELLS = 8 << 20, 5000
 KINDS = ("code", "markdown", "raw")
@@ -38,12 +39,20 @@ def feedback_notebook(assignment: Assignment, record: Record, data: bytes) -> st
         below.setdefault(place, []).extend(findings(one))
     copied = [_from_grader(summed_up(assignment, record))]
     for number, (kind, source) in enumerate(cells):
-        copied.append(_cell(kind, source))
+        copied.append((kind, source))
         copied += [_from_grader(below[number])] if number in below else []
     copied += [_from_grader(below[len(cells)])] if len(cells) in below else []
+    return notebook_of(copied)
+
+
+def notebook_of(cells: Iterable[tuple[str, str]]) -> str:
+    """Return a notebook of cells, each a kind and a text."""
+    written: list[dict[str, Any]] = []
+    for number, (kind, source) in enumerate(cells):
+        cell = {"id": f"cell-{number}", "cell_type": kind, "metadata": {}, "source": source}
+        written.append(cell | ({"execution_count": None, "outputs": []} if kind == "code" else {}))
     kernel = {"display_name": "Python 3", "language": "python", "name": "python3"}
-    numbered = [{"id": f"cell-{number}"} | cell for number, cell in enumerate(copied)]
-    table = {"cells": numbered, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+    table = {"cells": written, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
     return json.dumps(table, indent=1) + "\n"
 
 
@@ -73,10 +82,5 @@ def _place(cells: list[tuple[str, str]], name: str) -> int:
     return places[-1] if places else len(cells)
 
 
-def _from_grader(blocks: list[str]) -> dict[str, Any]:
-    return _cell("markdown", "\n\n".join(["*From the grader.*", *blocks]))
-
-
-def _cell(kind: str, source: str) -> dict[str, Any]:
-    cell: dict[str, Any] = {"cell_type": kind, "metadata": {}, "source": source}
-    return cell | ({"execution_count": None, "outputs": []} if kind == "code" else {})
+def _from_grader(blocks: list[str]) -> tuple[str, str]:
+    return "markdown", "\n\n".join(["*From the grader.*", *blocks])

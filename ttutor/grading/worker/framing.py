@@ -11,17 +11,7 @@ import os
 import struct
 from typing import Any, NoReturn
 
-__all__ = [
-    "BODY_CAP",
-    "HEADER_CAP",
-    "LENGTHS",
-    "Malformed",
-    "frame",
-    "lengths",
-    "parse_json",
-    "read_frame",
-    "write_all",
-]
+__all__ = ["BODY_CAP", "HEADER_CAP", "Malformed", "frame", "parse_json", "read_frame", "write_all"]
 
 LENGTHS = struct.Struct(">II")
 HEADER_CAP = 1 << 20
@@ -44,20 +34,6 @@ def frame(header: dict[str, Any], body: bytes = b"") -> bytes:
     return LENGTHS.pack(len(text), len(body)) + text + body
 
 
-def lengths(eight: bytes, body_cap: int = BODY_CAP) -> tuple[int, int]:
-    """Return the lengths of header and body.
-
-    Raises:
-        Malformed: either is beyond what is allowed.
-    """
-    header, body = LENGTHS.unpack(eight)
-    if not 2 <= header <= HEADER_CAP:
-        raise Malformed(f"a header must have 2 to {HEADER_CAP} bytes, but {header} were announced")
-    if body > body_cap:
-        raise Malformed(f"a body must have at most {body_cap} bytes, but {body} were announced")
-    return header, body
-
-
 def parse_json(text: bytes) -> Any:
     """Read JSON that may be hostile: no NaN, no key twice, no endless nesting or digits.
 
@@ -71,11 +47,17 @@ def parse_json(text: bytes) -> Any:
 
 
 def read_frame(fd: int, body_cap: int = BODY_CAP) -> tuple[dict[str, Any], bytes] | None:
-    """Wait for the next frame, for as long as it takes; None where the other side has closed its end."""
+    """Wait for the next frame, for as long as it takes; None where the other side has closed its end.
+
+    Raises:
+        Malformed: what comes is no frame, or larger than is allowed.
+    """
     start = _read(fd, LENGTHS.size)
     if start is None:
         return None
-    header, body = lengths(start, body_cap)
+    header, body = LENGTHS.unpack(start)
+    if not 2 <= header <= HEADER_CAP or body > body_cap:
+        raise Malformed(f"a frame may have {HEADER_CAP} and {body_cap} bytes, but {header} and {body} were announced")
     text, content = _read(fd, header), _read(fd, body)
     if text is None or content is None:
         return None
