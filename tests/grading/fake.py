@@ -47,6 +47,7 @@ class FakeGrader:
             notes=notes,
             seconds=time.monotonic(),
             memory_bytes=os.getpid(),
+            cpu_seconds=time.process_time(),
         )
 
 

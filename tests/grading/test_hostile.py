@@ -44,7 +44,7 @@ def traces() -> set[str]:
 
 def plain(mark):
     exercises = tuple(replace(one, seconds=0.0) for one in mark.exercises)
-    return replace(mark, seconds=0.0, memory_bytes=0, exercises=exercises)
+    return replace(mark, seconds=0.0, cpu_seconds=0.0, memory_bytes=0, exercises=exercises)
 
 
 def repelled(grader, submission: Submission, earned: float = 0.0) -> None:
@@ -54,6 +54,7 @@ def repelled(grader, submission: Submission, earned: float = 0.0) -> None:
     assert mark.earned == earned, [(one.exercise_id, one.earned, one.message) for one in mark.exercises]
     assert mark.state is not State.GRADER_ERROR, mark.notes
     assert 100 << 20 < mark.memory_bytes < 3 << 30
+    assert mark.cpu_seconds > 0.5
     assert time.monotonic() - started < 2 * grader.assignment.longest + 300
     assert children() <= before
     assert traces() == there

@@ -50,7 +50,11 @@ def test_right_answers_get_all_points(grader):
 def test_the_same_twice_is_the_same(grader):
     def plain(mark):
         return replace(
-            mark, seconds=0.0, memory_bytes=0, exercises=tuple(replace(one, seconds=0.0) for one in mark.exercises)
+            mark,
+            seconds=0.0,
+            cpu_seconds=0.0,
+            memory_bytes=0,
+            exercises=tuple(replace(one, seconds=0.0) for one in mark.exercises),
         )
 
     text = solved(*TASKS[:2]) + "\ndef layer_norm(hidden, gain, bias, eps=1e-5):\n    return hidden * gain\n"

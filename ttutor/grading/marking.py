@@ -39,13 +39,7 @@ class GraderFailed(RuntimeError):
 
 
 def real_grader(assignment: Assignment, sandbox: Sandbox, own: Path | None) -> Any:
-    """Return the grader that runs submissions in workers; what it needs is loaded here, in the process that needs it.
-
-    Args:
-        assignment: what was asked.
-        sandbox: how submissions are shut in.
-        own: a folder of exercises of one's own, or None.
-    """
+    """Return the grader that runs submissions in workers; only here is loaded what it needs."""
     from ttutor.exercises.registry import add_folder
     from ttutor.grading.judging.grader import Grader
 

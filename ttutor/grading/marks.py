@@ -105,6 +105,7 @@ class SubmissionMark:
         sandbox: the level that its code ran at, such as ``bubblewrap``.
         notes: of collecting, loading and running, one sentence each.
         seconds: wall seconds of all of it; not part of what must be the same twice.
+        cpu_seconds: of one core, of judge and workers together; not part of what must be the same twice.
         memory_bytes: peak resident size of the worker; not part of what must be the same twice.
     """
 
@@ -114,6 +115,7 @@ class SubmissionMark:
     sandbox: str
     notes: tuple[str, ...] = ()
     seconds: float = 0.0
+    cpu_seconds: float = 0.0
     memory_bytes: int = 0
     versions: dict[str, str] = field(default_factory=dict)
 

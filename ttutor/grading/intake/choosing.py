@@ -19,11 +19,7 @@ MOST_TOGETHER = 2 * MOST_BYTES
 
 @dataclass
 class Reading:
-    """The reading of one submission: what may count, what was noted, and how many bytes may still be unpacked.
-
-    Args:
-        patterns: of the file names that count.
-    """
+    """The reading of one submission: what may count, what was noted, and how many bytes may still be unpacked."""
 
     patterns: tuple[str, ...]
     notes: list[str] = field(default_factory=list)

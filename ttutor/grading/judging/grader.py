@@ -44,14 +44,19 @@ class Grader:
 
     def grade(self, submission: Submission) -> SubmissionMark:
         """Return what a submission of one file or more is worth; nothing that it contains makes this raise."""
-        started, threads = time.monotonic(), torch.get_num_threads()
+        started, computed, threads = time.monotonic(), time.process_time(), torch.get_num_threads()
         torch.set_num_threads(1)
         try:
             with Session(self.sandbox, self.assignment.limits, self.assignment.longest) as session:
                 mark = _Marking(self, session).mark(submission)
         finally:
             torch.set_num_threads(threads)
-        return replace(mark, seconds=time.monotonic() - started, memory_bytes=session.memory)
+        return replace(
+            mark,
+            seconds=time.monotonic() - started,
+            cpu_seconds=time.process_time() - computed + session.cpu_seconds,
+            memory_bytes=session.memory,
+        )
 
 
 class _Marking:

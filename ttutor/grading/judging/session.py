@@ -29,13 +29,7 @@ START_SECONDS, READ_SECONDS = 180.0, 60.0
 
 
 class Session:
-    """The code of one submission, in a process that is started when needed; a context manager.
-
-    Args:
-        sandbox: how it is shut in.
-        limits: what it may use.
-        seconds: for all of it.
-    """
+    """The code of one submission, in a process that is started when needed; a context manager."""
 
     def __init__(self, sandbox: Sandbox, limits: Limits, seconds: float) -> None:
         self.sandbox, self.limits = sandbox, limits
@@ -45,7 +39,7 @@ class Session:
         self.notes: list[str] = []
         self.failed: dict[tuple[int, int], str] = {}  # definitions that raised, hung or crashed, and what to say
         self.hung: set[tuple[int, int]] = set()
-        self.memory = self.asked = 0
+        self.memory, self.cpu_seconds, self.asked = 0, 0.0, 0
         self._process: Process | None = None
         self._is_ready = False
 
@@ -59,15 +53,11 @@ class Session:
         """End its process."""
         if self._process is not None:
             process, self._process, self._is_ready = self._process, None, False
-            self.memory = max(self.memory, process.end())
+            memory, cpu_seconds = process.end()
+            self.memory, self.cpu_seconds = max(self.memory, memory), self.cpu_seconds + cpu_seconds
 
     def read(self, files: tuple[SourceFile, ...], wanted: list[str]) -> list[FileRead] | None:
-        """Have files taken apart, before anything of them runs; None where the process does not live through it.
-
-        Args:
-            files: what was handed in.
-            wanted: the names that answers may have.
-        """
+        """Have files taken apart, before anything of them runs; None where the process does not live through it."""
         about = [{"name": shown_name(file), "size": len(file.data)} for file in files]
         body = b"".join(file.data for file in files)
         header = {"do": "read", "files": about, "wanted": wanted}
@@ -225,13 +215,7 @@ def check_sandbox(sandbox: Sandbox) -> None:
 
 
 class RemoteAnswer:
-    """A student's function or class, in a worker: see `ttutor.exercises.running.Elsewhere`.
-
-    Args:
-        session: where it runs.
-        file: the number of the file in which it stands.
-        name: what it is called there.
-    """
+    """A student's function or class, in a worker: see `ttutor.exercises.running.Elsewhere`."""
 
     def __init__(self, session: Session, file: int, name: str) -> None:
         self.session, self.file, self.name = session, file, name

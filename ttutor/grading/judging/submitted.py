@@ -68,13 +68,7 @@ class FileRead:
 
 
 def read_files(session: Any, files: tuple[SourceFile, ...], wanted: list[str]) -> list[FileRead]:
-    """Have files read in a session; where they do not get through together, each by itself.
-
-    Args:
-        session: a `ttutor.grading.judging.session.Session`.
-        files: what was handed in.
-        wanted: the names that answers may have.
-    """
+    """Have files read in a session; where they do not get through together, each by itself."""
     small = tuple(file for file in files if len(file.data) <= READ_CAP)
     together = session.read(small, wanted) if sum(len(file.data) for file in small) <= READ_CAP else None
     found = dict(zip(small, together or [_alone(session, file, wanted) for file in small], strict=True))

@@ -57,13 +57,7 @@ class Verdict:
 
 
 def verdict_on(exercise: Exercise, answer: RemoteAnswer, seed: int) -> Verdict:
-    """Try an answer on every case and return what came of it.
-
-    Args:
-        exercise: what was asked.
-        answer: what was handed in.
-        seed: chooses the inputs.
-    """
+    """Try an answer on every case and return what came of it."""
     cases = exercise.cases
     expected = expectations(exercise, seed, cases)
     came = tuple(_outcome(exercise, case, answer, value, seed) for case, value in zip(cases, expected, strict=True))

@@ -20,7 +20,7 @@ from ttutor.grading.marks import State, Submission, SubmissionMark
 
 __all__ = ["DamagedRecord", "Record", "key_of", "read_record", "write_record", "write_timing", "write_whole"]
 
-UNSTABLE = ("seconds", "memory_bytes")
+UNSTABLE = ("seconds", "cpu_seconds", "memory_bytes")
 
 
 class DamagedRecord(ValueError):
@@ -100,7 +100,12 @@ def write_record(path: Path, record: Record) -> None:
 def write_timing(path: Path, mark: SubmissionMark) -> None:
     """Write how long a submission took, and its exercises."""
     exercises = {one.exercise_id: round(one.seconds, 3) for one in mark.exercises}
-    timing = {"seconds": round(mark.seconds, 3), "memory_bytes": mark.memory_bytes, "exercises": exercises}
+    timing = {
+        "seconds": round(mark.seconds, 3),
+        "cpu_seconds": round(mark.cpu_seconds, 3),
+        "memory_bytes": mark.memory_bytes,
+        "exercises": exercises,
+    }
     write_whole(path, json.dumps(timing, indent=1) + "\n")
 
 

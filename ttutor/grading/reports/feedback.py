@@ -83,12 +83,7 @@ def _earned(one: ExerciseMark) -> str:
 
 
 def findings(one: ExerciseMark, often: Sequence[str] = ()) -> list[str]:
-    """Return what was found in one exercise.
-
-    Args:
-        one: its mark.
-        often: warnings that are said elsewhere.
-    """
+    """Return what was found in one exercise."""
     blocks = [f"## {plain(one.title)} ({one.exercise_id}): {_earned(one)}"]
     if message := message_for(one):
         blocks.append(plain(message))

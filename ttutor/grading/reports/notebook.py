@@ -23,13 +23,7 @@ KINDS = ("code", "markdown", "raw")
 
 
 def feedback_notebook(assignment: Assignment, record: Record, data: bytes) -> str | None:
-    """Return a notebook with the findings in it, or None where the bytes are none that can be copied.
-
-    Args:
-        assignment: what was asked.
-        record: the marks.
-        data: the notebook as it was handed in.
-    """
+    """Return a notebook with the findings in it, or None where the bytes are none that can be copied."""
     cells = _cells(data)
     if cells is None or record.mark.state is not State.OK:
         return None

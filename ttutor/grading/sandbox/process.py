@@ -33,12 +33,7 @@ class Ended(Exception):
 
 
 class Process:
-    """A process of its own for one submission.
-
-    Args:
-        sandbox: how it is shut in.
-        memory: how much a student's code may use, in bytes.
-    """
+    """A process of its own for one submission."""
 
     def __init__(self, sandbox: Sandbox, memory: int) -> None:
         started = sandbox.started(memory)
@@ -62,13 +57,7 @@ class Process:
             threading.Thread(target=work, daemon=True).start()
 
     def ask(self, header: dict[str, Any], body: bytes, deadline: float) -> tuple[dict[str, Any], bytes]:
-        """Send a frame and return the next that comes; raises `TimedOut`, `Ended` or `Malformed`.
-
-        Args:
-            header: JSON, ours.
-            body: what goes with it.
-            deadline: until when, by `time.monotonic`.
-        """
+        """Send a frame and return the next that comes; raises `TimedOut`, `Ended` or `Malformed`."""
         self._sent.put(frame(header, body))
         try:
             came = self._frames.get(timeout=max(deadline - time.monotonic(), 0.001))
@@ -80,9 +69,9 @@ class Process:
             raise Malformed("a header must be a JSON object")
         return came
 
-    def end(self) -> int:
-        """End it; return the most memory that it has used, in bytes, or 0 where that cannot be told."""
-        peak = _peak(self._process.pid)
+    def end(self) -> tuple[int, float]:
+        """End it; return the most memory that it used, in bytes, and seconds of a core; 0 where that cannot be told."""
+        used = _used(self._process.pid)
         self._is_over = True
         self._sent.put(None)
         if hasattr(os, "killpg"):
@@ -93,7 +82,7 @@ class Process:
         with contextlib.suppress(queue.Empty):  # the thread that reads may wait for room
             while True:
                 self._frames.get_nowait()
-        return peak
+        return used
 
     def _read(self) -> None:
         came: Any = None
@@ -115,12 +104,14 @@ class Process:
             self._process.stdin.close()
 
 
-def _peak(pid: int) -> int:
-    """The most memory that a process or, of bubblewrap, its child has used, in bytes."""
+def _used(pid: int) -> tuple[int, float]:
+    """Memory and seconds that a process and, of bubblewrap, its child have used."""
     try:
-        children = Path(f"/proc/{pid}/task/{pid}/children").read_text().split()
-        texts = [Path(f"/proc/{one}/status").read_text() for one in (str(pid), *children)]
+        pids = [str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
+        statuses = [Path(f"/proc/{one}/status").read_text() for one in pids]
+        stats = [Path(f"/proc/{one}/stat").read_text().rpartition(")")[2].split() for one in pids]
     except OSError:  # no Linux, or it is gone
-        return 0
-    rows = [line.split() for text in texts for line in text.splitlines() if line.startswith("VmHWM:")]
-    return max((int(row[1]) * 1024 for row in rows), default=0)
+        return 0, 0.0
+    rows = [line.split() for text in statuses for line in text.splitlines() if line.startswith("VmHWM:")]
+    ticks = sum(int(number) for stat in stats for number in stat[11:13])  # in user and in system mode
+    return max((int(row[1]) * 1024 for row in rows), default=0), ticks / os.sysconf("SC_CLK_TCK")

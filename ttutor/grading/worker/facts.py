@@ -23,12 +23,7 @@ NOTHING = (ast.Return(), ast.Return(ast.Constant(None)))
 
 
 def facts_of(name: str, bindings: dict[str, ast.stmt]) -> dict[str, Any]:
-    """Return what can be told of the answer of a name.
-
-    Args:
-        name: what it is called.
-        bindings: for each name of the file, the statement that binds it last.
-    """
+    """Return what can be told of the answer of a name."""
     statement = _followed(name, bindings)
     is_class = isinstance(statement, ast.ClassDef)
     return {

@@ -16,11 +16,7 @@ __all__ = ["main"]
 
 
 def main(memory: int) -> None:
-    """Serve until the judge hangs up.
-
-    Args:
-        memory: how much a student's code may use, in bytes.
-    """
+    """Serve until the judge hangs up."""
     preload()
     reads, writes = os.dup(0), os.dup(1)
     empty = os.open(os.devnull, os.O_RDWR)

@@ -24,13 +24,7 @@ MOST_TEXT = 3 << 20
 
 
 def read_file(name: str, data: bytes, wanted: list[str]) -> dict[str, Any]:
-    """Return what a file holds: the pieces to run, facts of the answers, and notes on what was left out.
-
-    Args:
-        name: the file's name; its ending says what it is.
-        data: its bytes.
-        wanted: the names that answers have.
-    """
+    """Return what a file holds: the pieces to run, facts of the answers, and notes on what was left out."""
     pieces, notes, broken, is_notebook = pieces_of(name, data)
     bindings = _bindings(pieces)
     imports = (ast.Import, ast.ImportFrom)  # what is imported is nobody's answer

@@ -52,12 +52,7 @@ def _stand_in_for_the_compiler() -> None:
 
 
 class Worker:
-    """Serves one submission, or as much of it as one process does.
-
-    Args:
-        reads: the file descriptor on which requests come.
-        writes: the one on which replies go.
-    """
+    """Serves one submission, or as much of it as one process does."""
 
     def __init__(self, reads: int, writes: int) -> None:
         self.reads, self.writes = reads, writes

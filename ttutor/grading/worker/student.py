@@ -23,14 +23,7 @@ class Student:
         self.sources: dict[str, list[str]] = {}
 
     def run(self, file: int, where: str, source: str, line: int) -> None:
-        """Run one definition of a file.
-
-        Args:
-            file: the file's number.
-            where: what to call the place in messages.
-            source: the definition.
-            line: the line on which it starts there.
-        """
+        """Run one definition of a file."""
         module = self._module(file)
         lines = self.sources.setdefault(where, [])
         lines.extend([""] * (line - 1 - len(lines)))
