@@ -16,15 +16,16 @@ from typing import Annotated, Any, Literal
 from pydantic import AwareDatetime, ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
-__all__ = ["Assignment", "BadAssignment", "ByHand", "Late", "Lateness", "Limits", "Visibility", "Worth"]
-__all__ += ["assignment_of", "read_assignment"]
-
 NO_MORE = ConfigDict(extra="forbid", allow_inf_nan=False)
 Text = Annotated[str, StringConstraints(strip_whitespace=True, min_length=1)]
 Number = Annotated[float, Strict()]
 Points = Annotated[Number, Field(gt=0, le=10_000)]
 Seconds = Annotated[Number, Field(gt=0, le=3600)]
 Percent = Annotated[Number, Field(ge=0, le=100)]
+Minutes = Annotated[Number, Field(ge=0, le=100_000)]
+Mebibytes = Annotated[int, Strict(), Field(ge=512, le=1_000_000)]
+Secret = Annotated[Text, Field(min_length=8)]
+Patterns = Annotated[tuple[Text, ...], Field(min_length=1)]
 Moment = Annotated[AwareDatetime, Strict()]
 SeenBy = Literal["visible", "after_due_date", "after_published", "hidden"]
 
@@ -52,6 +53,9 @@ class Worth:
     def case_hidden(self, name: str, hidden: bool) -> bool:
         """Return whether a case is hidden from students here, given what the exercise itself says."""
         return name in self.hide or (hidden and name not in self.show)
+
+
+Exercises = Annotated[tuple[Worth, ...], Field(min_length=1)]
 
 
 @dataclass(frozen=True, config=NO_MORE)
@@ -96,7 +100,7 @@ class Late:
 
     percent_per_day: Percent = 0.0
     at_most: Percent = 100.0
-    grace_minutes: Annotated[Number, Field(ge=0, le=100_000)] = 0.0
+    grace_minutes: Minutes = 0.0
 
     def after(self, seconds: float) -> Lateness:
         """Return what so many seconds after the deadline come to."""
@@ -118,7 +122,7 @@ class Limits:
 
     seconds_per_call: Seconds = 10.0
     seconds: Seconds | None = None
-    memory: Annotated[int, Strict(), Field(ge=512, le=1_000_000)] = 2048
+    memory: Mebibytes = 2048
 
 
 @dataclass(frozen=True, kw_only=True, config=NO_MORE)
@@ -152,10 +156,10 @@ class Assignment:
     """
 
     title: Text = "Homework"
-    seed: Annotated[Text, Field(min_length=8)]
-    exercises: Annotated[tuple[Worth, ...], Field(min_length=1)]
+    seed: Secret
+    exercises: Exercises
     by_hand: tuple[ByHand, ...] = ()
-    files: Annotated[tuple[Text, ...], Field(min_length=1)] = ("*.py", "*.ipynb")
+    files: Patterns = ("*.py", "*.ipynb")
     limits: Limits = Limits()
     visibility: Visibility = Visibility()
     deadline: Moment | None = None

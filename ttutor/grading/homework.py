@@ -14,7 +14,6 @@ from ttutor.console import fail, plain_output, say
 if TYPE_CHECKING:
     from ttutor.grading.assignment import Assignment
 
-__all__ = ["homework_notebook", "write_homework"]
 
 HELP = (
     "Write your answers where the stubs stand, and run the cell below each: it says what is right and what is not. "

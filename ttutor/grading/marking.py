@@ -27,8 +27,6 @@ from ttutor.grading.records.record import DamagedRecord, Record, key_of, read_re
 from ttutor.grading.reports.similar import unusual_lines
 from ttutor.grading.sandbox.choose import Sandbox
 
-__all__ = ["Marker", "mark_side_by_side", "real_grader", "record_path"]
-
 MADE_OF_MARKS = ("by_hand", "deadline", "extensions", "late", "title", "visibility")
 """What an assignment says of marks that are made: to change it makes none anew."""
 DIED = "a process of the judge died; grade again, and what is graded stands"

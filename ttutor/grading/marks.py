@@ -7,8 +7,6 @@ from enum import StrEnum
 
 from ttutor.grading.assignment import Assignment
 
-__all__ = ["CaseMark", "ExerciseMark", "SourceFile", "State", "Submission", "SubmissionMark", "ungraded"]
-
 
 class State(StrEnum):
     """How a case, an exercise or a submission ended. Only ``OK`` earns points; nothing else ever does."""

@@ -28,8 +28,6 @@ from ttutor.grading.reports.notebook import feedback_notebook
 from ttutor.grading.reports.summary import summary
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
 
-__all__ = ["ALL_GRADED", "GRADER_ERROR", "SOME_OPEN", "Outcome", "Wish", "grade_class", "write_outputs"]
-
 ALL_GRADED, SOME_OPEN, GRADER_ERROR = 0, 1, 3
 """Exit codes: all is graded; a human has to look at some; a mistake of the grader's own."""
 

@@ -17,8 +17,6 @@ from ttutor.grading.judging.session import check_sandbox
 from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS, Sandbox
 
-__all__ = ["ATTACKS", "everything", "run_self_test", "solutions", "wrong_answers"]
-
 Tell = Callable[[str], None]
 SHOWN = 20
 SEED = "the seed of the self-test, which is no secret"

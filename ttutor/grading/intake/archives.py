@@ -18,8 +18,6 @@ from typing import BinaryIO
 
 from ttutor.grading.intake.names import shown
 
-__all__ = ["MOST_BYTES", "MOST_ENTRIES", "BadArchive", "Member", "members_of", "read_member"]
-
 MIB = 1 << 20
 MOST_BYTES = 64 * MIB
 """The largest file of a submission that is read, packed or unpacked."""

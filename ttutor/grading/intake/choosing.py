@@ -10,8 +10,6 @@ from ttutor.grading.intake.archives import MOST_BYTES, MOST_ENTRIES, BadArchive,
 from ttutor.grading.intake.sources import Source
 from ttutor.grading.marks import SourceFile
 
-__all__ = ["IGNORED", "Reading"]
-
 IGNORED = {"__MACOSX", "__pycache__", "desktop.ini", "Thumbs.db"}
 MOST_FILES, MOST_NESTED, MOST_NOTES = 100, 2, 20
 MOST_TOGETHER = 2 * MOST_BYTES

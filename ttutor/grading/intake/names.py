@@ -12,8 +12,6 @@ import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass
 
-__all__ = ["Ambiguous", "Owner", "looks_like_canvas", "owner_of", "safe_ids", "shown"]
-
 MOODLE = re.compile(r"_([^\W_]+)_assignsubmission_(?:file|onlinetext)(?:_|$)")
 CANVAS = re.compile(r"(?P<name>[^\W\d_][^\W_]*)(?P<late>_LATE)?_(?P<number>\d+)_\d+_(?P<file>.+)", re.S)
 CANVAS_ANONYMOUS = re.compile(r"(?P<late>LATE_)?(?P<name>anon)_(?P<number>[^\W_]+)_\d+_(?P<file>.+)", re.S)

@@ -9,8 +9,6 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
 
-__all__ = ["BadRoster", "Roster", "Student", "read_roster"]
-
 KEYS = ("student", "identifier", "id")
 """The columns that may say who a student is, the first that there is; Canvas's own `Student` is a name beside an ID."""
 NAMES = ("name", "full name", "student name", "student")

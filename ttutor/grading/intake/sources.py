@@ -13,8 +13,6 @@ from pathlib import Path, PurePosixPath
 from ttutor.grading.intake.archives import BadArchive, Member, members_of, read_member
 from ttutor.grading.intake.names import shown
 
-__all__ = ["EMPTY", "Source", "walk"]
-
 MOST_DEPTH, MOST_ENTRIES = 20, 2000
 EMPTY = "is an empty folder"
 COPY = re.compile(r"( \(\d+\)| - Copy( \(\d+\))?| copy( \d+)?)$", re.I)

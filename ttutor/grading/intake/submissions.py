@@ -18,8 +18,6 @@ from ttutor.grading.intake.roster import Roster, Student
 from ttutor.grading.intake.sources import EMPTY, Source, walk
 from ttutor.grading.marks import Submission
 
-__all__ = ["BadSubmissions", "ClassWork", "Handed", "find_work", "is_inside", "read_work"]
-
 
 class BadSubmissions(ValueError):
     """The place of the submissions cannot be used; the message says why."""

@@ -20,8 +20,6 @@ from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.running import make_inputs
 from ttutor.exercises.source import imports
 
-__all__ = ["CannotCut", "cut", "given_to", "share_a_process", "sources_for"]
-
 COURSE = "ttutor"
 
 

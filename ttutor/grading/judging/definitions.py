@@ -12,8 +12,6 @@ from ttutor.exercises.source import solution_source, stub_source
 from ttutor.grading.judging.submitted import Facts, FileRead
 from ttutor.grading.worker.facts import methods_of, steps_of, syntax
 
-__all__ = ["chosen", "is_broken", "is_untouched", "names_of", "similarity", "warnings_about"]
-
 EMPTY = ast.parse("def f(): ...").body[0]
 STRANGE = {
     "ctypes": "reaches into memory",

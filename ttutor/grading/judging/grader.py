@@ -25,8 +25,6 @@ from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark
 from ttutor.grading.sandbox.choose import Sandbox, SandboxError
 from ttutor.grading.worker.framing import Malformed
 
-__all__ = ["Grader", "exercises_of"]
-
 Definition = tuple[int, str, definitions.Facts]
 
 

@@ -13,8 +13,6 @@ import einops
 from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.values import Other
 
-__all__ = ["Place", "StudentRaised", "Trouble", "exception_of", "is_from_worker", "other_of", "place_of", "shown"]
-
 WITHOUT_TEXT = ("UnicodeDecodeError", "UnicodeEncodeError", "UnicodeTranslateError", "BaseExceptionGroup")
 KNOWN = {
     name: kind

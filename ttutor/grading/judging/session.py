@@ -23,8 +23,6 @@ from ttutor.grading.sandbox.process import Ended, Malformed, Process, TimedOut
 from ttutor.grading.worker.framing import parse_json
 from ttutor.grading.worker.values import Packer, Unpacker
 
-__all__ = ["RemoteAnswer", "Session", "check_sandbox"]
-
 START_SECONDS, READ_SECONDS = 180.0, 60.0
 
 

@@ -11,8 +11,6 @@ from ttutor.grading.marks import SourceFile
 from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.reader import READ_CAP
 
-__all__ = ["Facts", "FileRead", "Piece", "files_read", "read_files", "shown_name"]
-
 NO_MORE = ConfigDict(extra="forbid")
 Text = Annotated[str, StringConstraints(max_length=2000)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=5000)]

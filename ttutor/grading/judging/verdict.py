@@ -21,8 +21,6 @@ from ttutor.grading.judging.session import RemoteAnswer
 from ttutor.grading.marks import CaseMark, State
 from ttutor.grading.worker.framing import Malformed
 
-__all__ = ["Verdict", "cannot_be_called", "unseen", "verdict_on"]
-
 KINDS = tuple(inspect._ParameterKind)
 MOST_PARAMETERS = 1000
 

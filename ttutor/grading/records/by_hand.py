@@ -17,8 +17,6 @@ from ttutor.grading.marks import ExerciseMark, State
 from ttutor.grading.records.gradebook import number, plain_cell
 from ttutor.grading.records.record import Record, write_whole
 
-__all__ = ["FILE", "BadMarks", "Given", "read_by_hand", "with_marks_by_hand", "write_by_hand"]
-
 FILE = "by-hand.csv"
 COLUMNS = ("student", "exercise", "points", "comment")
 

@@ -8,8 +8,6 @@ from pathlib import Path
 from ttutor.grading.records.gradebook import number
 from ttutor.grading.records.record import Record, read_record
 
-__all__ = ["changes", "read_records"]
-
 
 def read_records(out: Path) -> dict[str, Record]:
     """Return the records of a folder of results, by student.

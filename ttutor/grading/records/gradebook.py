@@ -11,8 +11,6 @@ from ttutor.grading.intake.roster import Roster, Student
 from ttutor.grading.marks import ExerciseMark, State
 from ttutor.grading.records.record import Record
 
-__all__ = ["POSSIBLE", "canvas", "gradebook", "lms_of", "moodle", "number", "plain_cell"]
-
 POSSIBLE = "Points possible"
 FORMULA = ("=", "+", "-", "@", "|", "%")
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")

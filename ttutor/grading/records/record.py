@@ -18,8 +18,6 @@ from pydantic import TypeAdapter, ValidationError
 from ttutor.grading.assignment import Lateness
 from ttutor.grading.marks import State, Submission, SubmissionMark
 
-__all__ = ["DamagedRecord", "Record", "key_of", "read_record", "write_record", "write_timing", "write_whole"]
-
 UNSTABLE = ("seconds", "cpu_seconds", "memory_bytes")
 
 

@@ -16,8 +16,6 @@ from ttutor.grading.marks import CaseMark, ExerciseMark, State
 from ttutor.grading.records.record import Record
 from ttutor.grading.reports.feedback import IN_WORDS, message_for
 
-__all__ = ["classroom", "gradescope", "junit"]
-
 TAGS = dict.fromkeys((State.WRONG, State.ERROR, State.TIMEOUT, State.CRASH), "failure")
 TAGS |= {State.MISSING: "skipped", State.NOT_GRADABLE: "error", State.GRADER_ERROR: "error"}
 

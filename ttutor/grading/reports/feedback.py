@@ -14,8 +14,6 @@ from ttutor.grading.records.gradebook import number
 from ttutor.grading.records.record import Record
 from ttutor.grading.reports.markdown import items, page, plain, table
 
-__all__ = ["feedback", "findings", "message_for", "summed_up"]
-
 IN_WORDS = {
     State.OK: "right",
     State.WRONG: "not yet right",

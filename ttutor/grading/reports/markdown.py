@@ -11,8 +11,6 @@ from collections.abc import Iterable, Sequence
 
 from markdown_it import MarkdownIt
 
-__all__ = ["as_html", "items", "page", "plain", "table"]
-
 CODE = re.compile(r"(?<!`)`([^`]+)`(?!`)")
 SIGNS = re.compile(r"([\\`*_\[\]#|~!{}])")
 HEAD = (

@@ -16,8 +16,6 @@ from ttutor.grading.records.record import Record
 from ttutor.grading.reports.feedback import findings, summed_up
 from ttutor.grading.worker.framing import Malformed, parse_json
 
-__all__ = ["feedback_notebook", "notebook_of"]
-
 MOST_BYTES, MOST_CELLS = 8 << 20, 5000
 KINDS = ("code", "markdown", "raw")
 

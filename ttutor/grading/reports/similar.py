@@ -14,8 +14,6 @@ from dataclasses import dataclass
 
 from ttutor.grading.marks import Submission
 
-__all__ = ["Pair", "similar_pairs", "unusual_lines"]
-
 SHORTEST, LONGEST, MOST_KEPT = 12, 300, 256
 MOST_BYTES = 4 << 20
 ENOUGH, ALIKE = 6, 0.8

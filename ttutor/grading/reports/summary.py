@@ -13,8 +13,6 @@ from ttutor.grading.records.record import Record
 from ttutor.grading.reports.markdown import items, page, plain, table
 from ttutor.grading.reports.similar import similar_pairs
 
-__all__ = ["misconceptions", "overview", "summary"]
-
 CLOSE = 0.98
 HEADER = ("Exercise", "Hint", "Students")
 

@@ -19,8 +19,6 @@ from typing import Any
 
 from ttutor.grading.worker.confine import filters_calls
 
-__all__ = ["BUBBLEWRAP", "CONTAINED", "KINDS", "TRUSTED", "Sandbox", "SandboxError", "Started", "worker_folder"]
-
 BUBBLEWRAP, CONTAINED, TRUSTED = "bubblewrap", "contained", "trusted"
 KINDS = {
     BUBBLEWRAP: "it sees Python and PyTorch and nothing else, reaches nobody, writes nothing, leaves nothing",

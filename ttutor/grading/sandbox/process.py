@@ -19,8 +19,6 @@ from typing import Any
 from ttutor.grading.sandbox.choose import Sandbox, SandboxError
 from ttutor.grading.worker.framing import Malformed, frame, read_frame, write_all
 
-__all__ = ["Ended", "Malformed", "Process", "TimedOut"]
-
 LONGEST_QUEUE = 2
 
 

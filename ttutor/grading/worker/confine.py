@@ -12,8 +12,6 @@ import os
 import platform
 import struct
 
-__all__ = ["confine", "filters_calls"]
-
 AUDIT = {"x86_64": 0xC000003E, "aarch64": 0xC00000B7}
 FORBIDDEN = {
     # new processes, threads and programs

@@ -8,8 +8,6 @@ import hashlib
 import zlib
 from typing import Any
 
-__all__ = ["TELLING", "facts_of", "imported", "methods_of", "named", "steps_of", "syntax"]
-
 MOST_GRAMS = 4000
 TELLING = (
     "__import__ compile eval exec globals open setprofile settrace _pop_mode _pop_torch_dispatch_stack "

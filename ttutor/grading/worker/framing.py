@@ -11,8 +11,6 @@ import os
 import struct
 from typing import Any, NoReturn
 
-__all__ = ["BODY_CAP", "HEADER_CAP", "Malformed", "frame", "parse_json", "read_frame", "write_all"]
-
 LENGTHS = struct.Struct(">II")
 HEADER_CAP = 1 << 20
 BODY_CAP = 64 << 20

@@ -12,8 +12,6 @@ import sys
 from .confine import confine
 from .serve import Worker, preload
 
-__all__ = ["main"]
-
 
 def main(memory: int) -> None:
     """Serve until the judge hangs up."""

@@ -9,8 +9,6 @@ from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
 
-__all__ = ["COURSE", "NotHere", "Given"]
-
 COURSE = "ttutor"
 STANDS_FOR_CHECK = ("check", "exercises", "find")
 

@@ -14,8 +14,6 @@ from typing import Any
 from .facts import facts_of, imported, named
 from .texts import Piece, pieces_of
 
-__all__ = ["READ_CAP", "read_file"]
-
 READ_CAP = 128 << 20
 DEFINES = re.compile(r"^(?:async\s+def|def|class)\s+(\w+)", re.MULTILINE)
 KEPT_WHOLE = (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef, ast.Import, ast.ImportFrom)

@@ -20,8 +20,6 @@ from .reader import READ_CAP, read_file
 from .student import Student, seen, told
 from .values import Packer, Unpacker
 
-__all__ = ["Worker", "preload"]
-
 Reply = tuple[dict[str, Any], bytes]
 
 

@@ -10,8 +10,6 @@ from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
-__all__ = ["Student", "seen", "told"]
-
 LONGEST_TEXT = 2000
 
 

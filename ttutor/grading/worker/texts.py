@@ -11,8 +11,6 @@ import types
 from dataclasses import dataclass
 from typing import Any
 
-__all__ = ["Piece", "pieces_of"]
-
 PLAIN_CELL_MAGICS = ("%%time", "%%capture", "%%prun")
 STARTS = re.compile(r"^(?:@|def |class |async |import |from |if |try:|with |for |while |[A-Za-z_][\w.\[\]]*\s*[:=+\-])")
 MOST_CELLS = 5000

@@ -17,8 +17,6 @@ from torch import Tensor, nn
 
 from .framing import BODY_CAP, HEADER_CAP, Malformed
 
-__all__ = ["Other", "Packer", "TooMuch", "Unpacker"]
-
 DTYPES = {getattr(torch, name) for name in "float64 float32 float16 bfloat16 int64 int32 int16 int8 uint8 bool".split()}
 MOST_TENSORS, MOST_AXES, MOST_PARTS, DEEPEST, LONGEST_TEXT, MOST_BITS = 4096, 16, 20_000, 64, 1 << 18, 512
 FLAGS = {"array", "complex", "grad", "parameter"}
