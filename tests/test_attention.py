@@ -86,13 +86,6 @@ def test_a_query_that_sees_nothing_gets_zeros_and_finite_gradients(tensors, dtyp
     assert query.grad[0, :, 1].ne(0).any()
 
 
-def test_more_queries_than_keys_under_a_causal_mask():
-    query, key, value = torch.randn(1, 5, 4), torch.randn(1, 2, 4), torch.randn(1, 2, 4)
-    context = scaled_dot_product_attention(query, key, value, causal=True)
-    assert context[:, :3].eq(0).all()  # they stand before the first key
-    torch.testing.assert_close(context[:, 3], value[:, 0])
-
-
 def test_keys_in_the_future_change_nothing(tensors):
     query, key, value = tensors
     before = scaled_dot_product_attention(query, key, value, causal=True)
@@ -117,12 +110,6 @@ def test_heads_that_do_not_divide_are_refused():
         scaled_dot_product_attention(query, key, key)
 
 
-def test_works_on_one_sequence_without_leading_axes():
-    query, key, value = torch.randn(3, 4), torch.randn(5, 4), torch.randn(5, 2)
-    expected = torch_attention(*(t.reshape(1, 1, *t.shape) for t in (query, key, value)))[0, 0]
-    torch.testing.assert_close(scaled_dot_product_attention(query, key, value), expected)
-
-
 def test_gradients_are_those_of_the_formula(tensors):
     inputs = tuple(tensor[:1, :1].clone().requires_grad_() for tensor in tensors)
     assert torch.autograd.gradcheck(lambda q, k, v: scaled_dot_product_attention(q, k, v, causal=True), inputs)
@@ -141,11 +128,6 @@ def test_wrong_axes_are_named():
     query, key, value = torch.randn(1, 2, 3, 4), torch.randn(1, 2, 5, 4), torch.randn(1, 2, 6, 4)
     with pytest.raises(ShapeError, match="axis 'keys' is 5 in key but 6 in value"):
         scaled_dot_product_attention(query, key, value)
-
-
-def test_huge_scores_do_not_overflow():
-    query = key = torch.tensor([[1e4, 0.0], [0.0, 1e4]])
-    torch.testing.assert_close(attention_weights(query, key), torch.eye(2))
 
 
 @pytest.mark.parametrize("length", [0, 1])

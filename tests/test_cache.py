@@ -31,28 +31,6 @@ def test_selecting_rows_repeats_and_reorders_them():
     assert torch.equal(cache.read()[0][:, :, :2], key[[2, 0, 0]])
 
 
-def test_selecting_leaves_the_spare_room_alone_and_has_a_gradient():
-    cache, key = KeyValueCache(), torch.randn(2, 1, 1, 3, requires_grad=True)
-    for _ in range(3):
-        cache.append(key, key)
-    cache.select(torch.tensor([1, 1]))
-    (gradient,) = torch.autograd.grad(cache.read()[0].sum(), key)
-    assert gradient[:, 0, 0, 0].tolist() == [0.0, 6.0]
-    cache.append(torch.zeros(2, 1, 1, 3), torch.zeros(2, 1, 1, 3))
-    assert len(cache) == 4
-    assert torch.equal(cache.read()[0][:, :, :3], key[[1, 1]].expand(2, 1, 3, 3))
-
-
-def test_a_decoder_cache_can_leave_the_memory_as_it_is():
-    cache = DecoderCache(1)
-    cache.extend(torch.ones(2, 1, dtype=torch.bool))
-    layer = cache.layers[0]
-    layer.self_attention.append(torch.zeros(2, 1, 1, 4), torch.zeros(2, 1, 1, 4))
-    layer.cross_attention.append(torch.randn(2, 1, 3, 4), torch.randn(2, 1, 3, 4))
-    cache.select(torch.tensor([0, 0, 1, 1]), with_memory=False)
-    assert (len(layer.self_attention.read()[0]), len(layer.cross_attention.read()[0])) == (4, 2)
-
-
 def test_reading_an_empty_cache_is_an_error():
     with pytest.raises(ValueError, match="the cache is empty"):
         KeyValueCache().read()

@@ -141,12 +141,6 @@ def test_a_citation_is_known_by_its_form(text: str, expected: set[str]) -> None:
     assert {f"{citation.names[0]} {citation.year}{citation.letter}" for citation in citations(text)} == expected
 
 
-def test_letters_ask_for_as_many_works_of_that_year() -> None:
-    (second,) = {citation for citation in citations("Touvron et al. (2023a; 2023b)") if citation.letter == "b"}
-    assert is_listed(second)
-    assert not is_listed(second._replace(letter="c"))
-
-
 @pytest.mark.parametrize(
     "text", ["Vaswani (2017)", "Vaswani et al. (2016)", "Zhang et al. (2019)", "Zhang and Ba (2019)", "Nobody (1999)"]
 )

@@ -35,12 +35,6 @@ def test_auto_takes_the_fastest_kind(monkeypatch, machine, expected):
     assert choice.reason
 
 
-@pytest.mark.parametrize("name", ["cpu", "cuda", "cuda:1"])
-def test_what_is_there_is_given(monkeypatch, name):
-    pretend(monkeypatch, cuda=2)
-    assert choose_device(name) == (torch.device(name), "asked for")
-
-
 @pytest.mark.parametrize(
     ("name", "message"),
     [
@@ -84,10 +78,3 @@ def test_batches_keep_their_form():
     assert moved["b"].count == 2
     assert moved["c"][0].is_meta
     assert not tensor.is_meta
-
-
-@pytest.mark.gpu
-def test_a_batch_reaches_the_gpu():
-    moved = to_device([torch.arange(1000)], "cuda")[0]
-    assert moved.is_cuda
-    assert moved.sum().item() == 499_500

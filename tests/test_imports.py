@@ -22,7 +22,7 @@ CORE = [room for layer in LAYERS[LAYERS.index("translation") + 1 :] for room in 
 STEPS = {
     "nothing": "pass",
     "ttutor": "import ttutor",
-    "doors of rooms": "import ttutor.widgets, ttutor.variants",
+    "without torch": "import ttutor.widgets, ttutor.variants, ttutor.tokenization",
     "first chapters": "import ttutor.multihead, ttutor.encoder, ttutor.decoder",
     "core": "; ".join(f"import ttutor.{room}" for room in CORE),
     "doctor": "import ttutor.doctor; ttutor.doctor.examine()",
@@ -39,7 +39,7 @@ def loaded() -> dict[str, set[str]]:
 
 def test_importing_ttutor_loads_nothing_heavy(loaded: dict[str, set[str]]) -> None:
     assert loaded["ttutor"] - loaded["nothing"] == {"ttutor"}
-    assert loaded["doors of rooms"] & {"torch", "numpy", "matplotlib", "anywidget"} == set()
+    assert loaded["without torch"] & {"torch", "numpy", "matplotlib", "anywidget", "tokenizers"} == set()
 
 
 def test_the_layers_of_the_first_chapters_load_no_fast_kernels(loaded: dict[str, set[str]]) -> None:

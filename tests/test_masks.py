@@ -38,11 +38,6 @@ def test_negative_counts_are_refused(make):
         make()
 
 
-def test_a_window_of_nothing_is_refused():
-    with pytest.raises(ValueError, match="window must be at least 1"):
-        window_mask(3, window=0)
-
-
 def test_a_description_draws_what_its_parts_draw():
     lengths, dense = torch.tensor([2, 5]), torch.rand(2, 1, 3, 5) > 0.3
     description = CAUSAL & Mask(window=3) & Mask(window=2) & Mask(key_lengths=lengths) & dense
@@ -56,11 +51,6 @@ def test_two_lengths_and_two_dense_masks_combine():
     second = Mask(key_lengths=torch.tensor([3, 2]), dense=torch.tensor([True, False, True, True]))
     both = (first & second).materialise(1, 4)
     assert both[:, 0, 0].int().tolist() == [[1, 0, 0, 0], [1, 0, 0, 0]]
-
-
-def test_no_condition_draws_nothing():
-    assert Mask().materialise(3, 4) is None
-    assert (Mask() & None).materialise(3, 4) is None
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

@@ -94,14 +94,6 @@ def test_attention_function_is_an_argument(query):
     assert seen == [(shape, shape, 0.5), (shape, shape, 0.0)]
 
 
-def test_a_head_sees_other_lengths_and_aligns_its_causal_mask(query):
-    head = AttentionHead(D_MODEL, 4).double()
-    assert head(query).shape == (2, 5, 4)
-    last = head(query[:, -1:], query, causal=True)  # one new query, five keys: it sees all of them
-    torch.testing.assert_close(last, head(query, causal=True)[:, -1:])
-    assert all(parameter.ndim == 2 for parameter in head.parameters())  # no biases unless asked for
-
-
 @pytest.mark.parametrize(
     ("sizes", "message"),
     [
@@ -147,24 +139,6 @@ def test_impossible_dropout_and_widths_are_refused(dropout):
         MultiHeadAttention(12, 3, dropout=dropout)
     with pytest.raises(ValueError, match="d_model=0 and n_heads=3"):
         MultiHeadAttention(0, 3)
-
-
-@pytest.mark.parametrize(("n_heads", "n_kv_heads", "d_head"), [(5, None, 2), (4, 2, 7), (3, 1, 4)])
-def test_heads_of_any_width(query, n_heads, n_kv_heads, d_head):
-    layer = MultiHeadAttention(D_MODEL, n_heads, n_kv_heads, d_head=d_head, bias=False).double()
-    assert layer.to_query.weight.shape == (n_heads * d_head, D_MODEL)
-    assert layer.to_key.weight.shape == ((n_kv_heads or n_heads) * d_head, D_MODEL)
-    groups = n_heads // (n_kv_heads or n_heads)
-    expected = torch.zeros_like(query)
-    for h in range(n_heads):
-        rows, kv_rows = slice(h * d_head, (h + 1) * d_head), slice(h // groups * d_head, (h // groups + 1) * d_head)
-        q, k = query @ layer.to_query.weight[rows].T, query @ layer.to_key.weight[kv_rows].T
-        v = query @ layer.to_value.weight[kv_rows].T
-        weights = (q @ k.mT / d_head**0.5).softmax(dim=-1)
-        expected += weights @ v @ layer.to_output.weight[:, rows].T
-    torch.testing.assert_close(layer(query), expected, rtol=0, atol=1e-12)
-    with pytest.raises(ValueError, match="d_head must be at least 1, but is 0"):
-        MultiHeadAttention(D_MODEL, n_heads, d_head=0)
 
 
 def test_scale_and_bias_reach_the_scores(query, memory):

@@ -10,9 +10,7 @@ from ttutor.corpora.corpus import (
     MAX_CHARACTERS,
     MAX_WORDS,
     Skips,
-    embedded_corpus,
     file_corpus,
-    hold_out,
     read_lines,
     read_pairs,
 )
@@ -52,11 +50,6 @@ def test_line_ends_of_every_system(tmp_path, end):
 def test_a_byte_order_mark_and_a_missing_last_line_end_do_not_matter(tmp_path):
     (tmp_path / "x").write_bytes(b"\xef\xbb\xbfun\ndeux")
     assert read_lines(tmp_path / "x") == ["un", "deux"]
-
-
-@pytest.mark.parametrize("separator", ["\u2028", "\x0b", "\x0c", "\x85"])
-def test_only_a_line_feed_ends_a_line(tmp_path, separator):
-    assert read_lines(write(tmp_path / "x", f"one{separator}sentence")) == [f"one{separator}sentence"]
 
 
 @given(st.lists(st.text(st.characters(exclude_characters="\n\r", exclude_categories=["Cs"]), min_size=1), min_size=1))
@@ -104,11 +97,6 @@ def test_a_missing_file_is_named(tmp_path, files):
         read_pairs(tmp_path / "nowhere.en", files[1])
 
 
-def test_a_folder_instead_of_a_file_is_named(tmp_path, files):
-    with pytest.raises(CorpusError, match="cannot be read"):
-        read_pairs(tmp_path, files[1])
-
-
 def test_bytes_that_are_not_utf8_are_named_by_line_and_byte(tmp_path, files):
     (tmp_path / "latin").write_bytes("bon\nl'été\n".encode("latin-1"))
     with pytest.raises(CorpusError, match="not UTF-8: line 2, byte 3 is 0xe9"):
@@ -135,27 +123,6 @@ def test_empty_and_absurdly_long_lines_are_skipped_and_counted(tmp_path):
     assert str(skips) == "2 with an empty line and 2 with a line over 1,000 characters or 150 words"
 
 
-def test_lines_at_the_limit_are_kept(tmp_path):
-    source = write(tmp_path / "a.en", "x" * MAX_CHARACTERS, " ".join("a" * MAX_WORDS))
-    target = write(tmp_path / "a.fr", "x", "y")
-    assert len(read_pairs(source, target)[0]) == 2
-
-
-def test_nothing_left_is_an_error(tmp_path):
-    source, target = write(tmp_path / "a.en", "one", ""), write(tmp_path / "a.fr", "", "deux")
-    with pytest.raises(CorpusError, match="no sentence pair is left .* 2 with an empty line"):
-        read_pairs(source, target)
-
-
-def test_skips_are_reported_in_the_corpus_notes(tmp_path):
-    lines = [str(number) for number in range(40)]
-    source, target = write(tmp_path / "a.en", *lines, "x"), write(tmp_path / "a.fr", *lines, "")
-    assert any("1 with an empty line" in note for note in file_corpus(source, target).notes)
-    whole = write(tmp_path / "b.fr", *lines, "x")
-    notes = file_corpus(source, whole, validation=(source, target)).notes
-    assert notes == ("a.en, a.fr: skipped pairs: 1 with an empty line.",)
-
-
 def test_without_validation_files_pairs_are_held_out_the_same_each_time(files):
     first, second, other = file_corpus(*files), file_corpus(*files), file_corpus(*files, seed=1)
     assert first == second
@@ -171,20 +138,9 @@ def test_validation_and_test_files_are_used_where_given(files, tmp_path):
     assert len(corpus.train) == 50
 
 
-def test_one_pair_cannot_be_split():
-    with pytest.raises(CorpusError, match="at least 2 sentence pairs .* found 1"):
-        hold_out([("a", "b")], seed=0)
-
-
 def test_the_fingerprint_changes_with_any_sentence_and_with_the_split(files, tmp_path):
     corpus = file_corpus(*files)
     moved = type(corpus)(corpus.name, corpus.train[1:], corpus.validation + corpus.train[:1])
     changed = type(corpus)(corpus.name, [("sentence 0.", "phrase 0"), *corpus.train[1:]], corpus.validation)
     assert len({one.fingerprint() for one in (corpus, moved, changed)}) == 3
     assert corpus.fingerprint() == file_corpus(*files).fingerprint()
-
-
-def test_the_embedded_corpus_holds_the_grammar_s_sentences():
-    corpus = embedded_corpus(sizes={"train": 5, "validation": 2, "test": 1})
-    assert (len(corpus.train), len(corpus.validation), len(corpus.test)) == (5, 2, 1)
-    assert all(isinstance(sentence, str) for pair in corpus.train for sentence in pair)

@@ -3,7 +3,6 @@
 import gc
 import gzip
 import hashlib
-import os
 import sys
 import threading
 import time
@@ -173,17 +172,6 @@ def test_a_file_of_the_user_is_named_and_replaced_only_with_leave(fetch, server,
     assert_whole(folder)
 
 
-def test_a_place_that_cannot_be_written_is_one_message(fetch, folder):
-    (folder / ONE).mkdir(parents=True)
-    with pytest.raises(FetchError, match="learn.en.gz is no file, but a folder"):
-        fetch()
-    with pytest.raises(FetchError, match="cannot write .*learn.en.gz: Is a directory"):
-        fetch(overwrite=True)
-    (folder.parent / "file").write_bytes(b"")
-    with pytest.raises(FetchError, match="cannot write .*file"):
-        fetch_dataset(LITTLE, folder.parent / "file" / "little", base_url="http://127.0.0.1:9")
-
-
 @pytest.fixture
 def ttutor(tmp_path, server, monkeypatch, as_readers_run_it):
     """Run a command that knows the little data set, in an empty folder; returns its result."""
@@ -224,12 +212,6 @@ def test_ctrl_c_says_how_to_go_on(ttutor, server, monkeypatch):
     monkeypatch.setattr("pooch.HTTPDownloader.__call__", interrupt)
     errors = ttutor("fetch", "little", "--from", server.url, code=130).stderr
     assert f"the files that came whole are kept. Go on with: ttutor fetch little --from {server.url}\n" in errors
-
-
-def test_the_folder_of_the_environment_is_used(ttutor, tmp_path):
-    ttutor("fetch", "little")
-    assert_whole(tmp_path / "unused" / "little")
-    assert find_dataset("little", "en-de")["train"][0] == tmp_path / "unused" / "little" / ONE
 
 
 def test_wrong_use_is_one_message_and_code_2(ttutor, server):
@@ -274,19 +256,6 @@ def test_a_data_set_that_is_not_whole_says_what_to_do(fetch, folder):
         find_dataset("large", "en-de")
     with pytest.raises(CorpusError, match="'en-en'"):
         find_dataset(LITTLE, "en-en")
-
-
-@pytest.mark.skipif(os.name != "posix" or not os.path.exists("/proc/self/mem"), reason="needs a file nobody can read")
-def test_a_file_that_cannot_be_read_is_named():
-    with pytest.raises(CorpusError, match="/proc/self/mem cannot be read: .*; check its permissions"):
-        DataFile("mem", 0, "").fault(Path("/proc/self"))
-
-
-def test_the_published_files_are_found(multi30k):
-    for pair in MULTI30K.pairs:
-        found = find_dataset("multi30k", pair, data_dir=multi30k.parent)
-        assert list(found) == ["train", "validation", "test"]
-        assert all(path.is_file() for both in found.values() for path in both)
 
 
 def test_the_papers_stand_in_the_bibliography():

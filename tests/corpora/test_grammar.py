@@ -28,50 +28,29 @@ def test_the_sentence_that_the_book_promises():
 
 
 NOUN_PHRASES = [
-    (phrase("the", "car"), "the car", "la voiture"),
     (phrase("the", "dog"), "the dog", "le chien"),
     (phrase("the", "bird"), "the bird", "l'oiseau"),
-    (phrase("the", "star"), "the star", "l'étoile"),
     (phrase("the", "man"), "the man", "l'homme"),
     (phrase("the", "owl"), "the owl", "le hibou"),
     (phrase("the", "owl", True), "the owls", "les hiboux"),
-    (phrase("the", "hero"), "the hero", "le héros"),
     (phrase("the", "eye"), "the eye", "l'œil"),
-    (phrase("the", "blue eye", True), "the blue eyes", "les yeux bleus"),
-    (phrase("the", "small bird"), "the small bird", "le petit oiseau"),
-    (phrase("the", "red apple"), "the red apple", "la pomme rouge"),
     (phrase("the", "small red car", True), "the small red cars", "les petites voitures rouges"),
     (phrase("a", "dog"), "a dog", "un chien"),
     (phrase("a", "apple"), "an apple", "une pomme"),
-    (phrase("a", "old apple"), "an old apple", "une vieille pomme"),
-    (phrase("a", "big apple"), "a big apple", "une grande pomme"),
     (phrase("a", "hour"), "an hour", "une heure"),
     (phrase("a", "university"), "a university", "une université"),
-    (phrase("a", "useful book"), "a useful book", "un livre utile"),
     (phrase("a", "honest man"), "an honest man", "un homme honnête"),
     (phrase("a", "car", True), "some cars", "des voitures"),
     (phrase("a", "small horse", True), "some small horses", "de petits chevaux"),
-    (phrase("a", "beautiful eye", True), "some beautiful eyes", "de beaux yeux"),
-    (phrase("a", "strong horse", True), "some strong horses", "des chevaux forts"),
     (phrase("a", "beautiful tree"), "a beautiful tree", "un bel arbre"),
-    (phrase("a", "beautiful dog"), "a beautiful dog", "un beau chien"),
-    (phrase("a", "beautiful star"), "a beautiful star", "une belle étoile"),
     (phrase("the", "old man"), "the old man", "le vieil homme"),
-    (phrase("the", "new plane"), "the new plane", "le nouvel avion"),
     (phrase("the", "new plane", True), "the new planes", "les nouveaux avions"),
-    (phrase("the", "old owl"), "the old owl", "le vieux hibou"),
-    (phrase("this", "dog"), "this dog", "ce chien"),
     (phrase("this", "tree"), "this tree", "cet arbre"),
-    (phrase("this", "old tree"), "this old tree", "ce vieil arbre"),
     (phrase("this", "owl"), "this owl", "ce hibou"),
     (phrase("this", "car"), "this car", "cette voiture"),
-    (phrase("this", "goose", True), "these geese", "ces oies"),
-    (phrase("my", "dog"), "my dog", "mon chien"),
     (phrase("my", "car"), "my car", "ma voiture"),
     (phrase("my", "school"), "my school", "mon école"),
     (phrase("my", "new school"), "my new school", "ma nouvelle école"),
-    (phrase("my", "tooth", True), "my teeth", "mes dents"),
-    (phrase("our", "house"), "our house", "notre maison"),
     (phrase("our", "loyal animal", True), "our loyal animals", "nos animaux loyaux"),
 ]
 
@@ -93,11 +72,6 @@ SENTENCES = [
     (Sentence(PRONOUN["we"], VERB["swim"]), "we swim", "nous nageons"),
     (Sentence(PRONOUN["she"], quality=ADJECTIVE["proud"]), "she is proud", "elle est fière"),
     (
-        Sentence(PRONOUN["I"], VERB["love"], object=phrase("the", "bird")),
-        "I love the bird",
-        "j'aime l'oiseau",
-    ),
-    (
         Sentence(PRONOUN["we"], VERB["eat"], object=phrase("a", "apple", True)),
         "we eat some apples",
         "nous mangeons des pommes",
@@ -108,19 +82,9 @@ SENTENCES = [
         "l'enfant ne voit pas de voiture",
     ),
     (
-        Sentence(phrase("the", "child", True), VERB["see"], object=phrase("a", "bird"), negation="not"),
-        "the children do not see a bird",
-        "les enfants ne voient pas d'oiseau",
-    ),
-    (
         Sentence(phrase("the", "dog"), VERB["see"], object=phrase("a", "small bird"), negation="not"),
         "the dog does not see a small bird",
         "le chien ne voit pas de petit oiseau",
-    ),
-    (
-        Sentence(phrase("the", "dog"), VERB["see"], object=phrase("a", "eye", True), negation="never"),
-        "the dog never sees any eyes",
-        "le chien ne voit jamais d'yeux",
     ),
     (
         Sentence(phrase("the", "dog"), VERB["see"], object=phrase("the", "eye", True), negation="not"),
@@ -128,34 +92,9 @@ SENTENCES = [
         "le chien ne voit pas les yeux",
     ),
     (
-        Sentence(phrase("a", "car", True), VERB["sleep"], negation="not"),
-        "some cars do not sleep",
-        "des voitures ne dorment pas",
-    ),
-    (
-        Sentence(phrase("the", "man"), VERB["look for"], object=phrase("my", "book")),
-        "the man looks for my book",
-        "l'homme cherche mon livre",
-    ),
-    (
-        Sentence(phrase("the", "man"), VERB["look for"], object=phrase("my", "book"), negation="not"),
-        "the man does not look for my book",
-        "l'homme ne cherche pas mon livre",
-    ),
-    (
         Sentence(phrase("this", "idea", True), quality=ADJECTIVE["strange"], negation="not"),
         "these ideas are not strange",
         "ces idées ne sont pas étranges",
-    ),
-    (
-        Sentence(phrase("the", "house"), quality=ADJECTIVE["white"], negation="not"),
-        "the house is not white",
-        "la maison n'est pas blanche",
-    ),
-    (
-        Sentence(phrase("the", "horse", True), quality=ADJECTIVE["loyal"]),
-        "the horses are loyal",
-        "les chevaux sont loyaux",
     ),
     (
         Sentence(phrase("the", "car"), quality=ADJECTIVE["heavy"], negation="never"),
@@ -168,25 +107,9 @@ SENTENCES = [
         "le chat dort près du jardin",
     ),
     (
-        Sentence(phrase("the", "cat"), VERB["sleep"], preposition=PREPOSITION["near"], place=phrase("a", "tree")),
-        "the cat sleeps near a tree",
-        "le chat dort près d'un arbre",
-    ),
-    (
         Sentence(phrase("a", "cat"), VERB["sleep"], preposition=PREPOSITION["near"], place=phrase("a", "tree", True)),
         "a cat sleeps near some trees",
         "un chat dort près d'arbres",
-    ),
-    (
-        Sentence(
-            phrase("the", "cat"),
-            VERB["sleep"],
-            negation="not",
-            preposition=PREPOSITION["under"],
-            place=phrase("a", "car"),
-        ),
-        "the cat does not sleep under a car",
-        "le chat ne dort pas sous une voiture",
     ),
     (
         Sentence(phrase("the", "owl"), VERB["sing"], preposition=PREPOSITION["in"], place=phrase("my", "old tree")),

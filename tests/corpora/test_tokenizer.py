@@ -34,20 +34,8 @@ def test_round_trip_of_hard_cases(tokenizer, text):
     assert tokenizer.decode(tokenizer.encode(text)) == text
 
 
-def test_a_word_has_the_same_token_at_the_beginning_as_within(tokenizer):
-    assert tokenizer.encode("rouges")[0] == tokenizer.encode("voitures rouges")[-1]
-
-
 def test_elided_words_are_tokens_of_their_own(tokenizer):
     assert tokenizer.tokens(tokenizer.encode("l'oiseau")) == ["▁l'", "oiseau"]
-
-
-def test_decoding_leaves_special_tokens_out(tokenizer):
-    assert tokenizer.decode([BOS_ID, *tokenizer.encode("red cars"), EOS_ID, PAD_ID]) == "red cars"
-
-
-def test_encoding_all_at_once_equals_one_by_one(tokenizer):
-    assert tokenizer.encode_all(TEXT[:3]) == [tokenizer.encode(sentence) for sentence in TEXT[:3]]
 
 
 def test_training_is_deterministic(tokenizer):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import torch
@@ -219,24 +219,3 @@ def small_cases(maskings: tuple[str, ...] = MASKINGS, **changes: object) -> list
     return [
         Case(**{**sizes, "masking": masking, **changes}) for sizes, masking in itertools.product(SMALL_SIZES, maskings)
     ]
-
-
-def large_cases(maskings: tuple[str, ...] = MASKINGS, **changes: object) -> Iterator[Case]:
-    """The grid of lengths, head sizes, groups and masks, for `make soak`."""
-    lengths = (1, 2, 63, 64, 65, 257, 1000)
-    for i, (n_queries, n_keys) in enumerate(itertools.product(lengths, lengths)):
-        for masking in maskings:
-            n_heads, n_kv_heads = ((2, 2), (4, 2), (3, 1))[i % 3]
-            width = (8, 16, 64)[(i // 3) % 3]
-            case = {
-                "n_queries": n_queries,
-                "n_keys": n_keys,
-                "masking": masking,
-                "n_heads": n_heads,
-                "n_kv_heads": n_kv_heads,
-                "d_head": width,
-                "d_value": width,
-                "strided": i % 2 == 1,
-                "seed": i,
-            }
-            yield Case(**{**case, **changes})

@@ -24,7 +24,7 @@ from triton import jit
 
 from tests.efficient.cases import Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient import triton, triton_launch
+from ttutor.efficient import triton_launch
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.triton import triton_attention
 from ttutor.efficient.triton_launch import Plan
@@ -48,14 +48,14 @@ QUICK_CASES = (
 
 def soak_cases() -> Iterator[Case]:
     """Every structure at every dtype, the lengths around a block's end, and a few long ones."""
-    for dtype in (torch.float32, HALF, torch.bfloat16):
+    for dtype in (torch.float32, HALF):
         yield from small_cases(STRUCTURES, dtype=dtype)
     one = Case(batch=1, n_heads=2, n_kv_heads=1, d_head=16, d_value=16)
     for n_queries, n_keys in itertools.product((1, 2, 63, 64, 65), repeat=2):
         for masking in STRUCTURES:
             yield replace(one, n_queries=n_queries, n_keys=n_keys, masking=masking)
     for masking in STRUCTURES:
-        yield replace(one, n_queries=257, n_keys=257, masking=masking, d_head=64, d_value=64, dtype=torch.bfloat16)
+        yield replace(one, n_queries=257, n_keys=257, masking=masking, d_head=64, d_value=64, dtype=HALF)
         yield replace(one, n_queries=257, n_keys=1000, masking=masking, d_head=128, d_value=128)
         yield replace(one, n_queries=1000, n_keys=257, masking=masking, strided=True, dtype=HALF)
 
@@ -136,13 +136,6 @@ def padding_is_never_read() -> None:
         torch.testing.assert_close(found, expected, rtol=0, atol=0)
 
 
-def lengths_beyond_the_keys_are_all_keys() -> None:
-    inputs = inputs_of(Case(n_queries=5, n_keys=20))
-    expected = run(triton_attention, inputs)
-    inputs.keywords["mask"] = Mask(key_lengths=torch.tensor([20, 999]))
-    torch.testing.assert_close(run(triton_attention, inputs), expected, rtol=0, atol=0)
-
-
 def large_scores_do_not_overflow() -> None:
     inputs = inputs_of(Case(n_queries=5, n_keys=40, scale=300.0, batch=1), requires_grad=True)
     expected = run(scaled_dot_product_attention, inputs, gradients=True)
@@ -163,12 +156,6 @@ def bfloat16_is_refused_here() -> None:
     query = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
     with pytest.raises(BackendError, match="bit patterns of bfloat16"):
         triton_attention(query, query, query)
-
-
-def shorthand_and_mask_are_one() -> None:
-    inputs = inputs_of(Case(n_queries=20, n_keys=40, batch=1, n_heads=1, n_kv_heads=1))
-    short = triton_attention(*inputs.tensors(), causal=True, window=9)
-    assert torch.equal(short, triton_attention(*inputs.tensors(), Mask(causal=True, window=9)))
 
 
 def it_compiles_into_one_graph() -> None:
@@ -225,26 +212,6 @@ def fuzz(examples: int) -> Callable[[], None]:
     return hold
 
 
-def bfloat16_by_numbers() -> None:
-    """Mend the interpreter for the soak: multiply the numbers that the bit patterns of bfloat16 stand for."""
-    import numpy as np
-    import triton.language as tl
-    from triton.runtime.interpreter import InterpreterBuilder, TensorHandle
-
-    multiply = InterpreterBuilder.create_dot
-
-    def widened(handle: TensorHandle) -> TensorHandle:
-        if handle.dtype.scalar != tl.bfloat16:
-            return handle
-        return TensorHandle((handle.data.astype(np.uint32) << 16).view(np.float32), tl.float32)
-
-    def create_dot(self, a, b, *rest):
-        return multiply(self, widened(a), widened(b), *rest)
-
-    InterpreterBuilder.create_dot = create_dot
-    triton._why_not_interpreted = lambda call: None
-
-
 SMALL, LARGE = ((16, 32), (32, 16)), ((128, 64),)
 QUICK: dict[str, Callable[[], None]] = {}
 for case, block in zip(QUICK_CASES, itertools.cycle(SMALL), strict=False):
@@ -252,11 +219,9 @@ for case, block in zip(QUICK_CASES, itertools.cycle(SMALL), strict=False):
 for check in (
     blocks_are_cut_where_the_mask_ends,
     padding_is_never_read,
-    lengths_beyond_the_keys_are_all_keys,
     large_scores_do_not_overflow,
     no_keys_give_zeros,
     bfloat16_is_refused_here,
-    shorthand_and_mask_are_one,
     it_compiles_into_one_graph,
 ):
     QUICK[check.__name__] = check
@@ -281,6 +246,4 @@ def main(trials: dict[str, Callable[[], None]]) -> None:
 
 
 if __name__ == "__main__":
-    if sys.argv[1] == "soak":
-        bfloat16_by_numbers()
     main({"quick": QUICK, "soak": SOAK}[sys.argv[1]])

@@ -9,7 +9,7 @@ import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from tests.efficient.cases import MASKINGS, Case, assert_as_good_as_plain, inputs_of, large_cases, run, small_cases
+from tests.efficient.cases import MASKINGS, Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import BACKENDS, AttentionCall, BackendError, choose, choose_backend, efficient_attention
 from ttutor.efficient.attention_call import call_of, find_lengths
@@ -202,13 +202,6 @@ def test_auto_is_as_good_as_plain(case, gradients):
     assert_as_good_as_plain(efficient_attention, case, gradients=gradients)
 
 
-@pytest.mark.parametrize("dtype", [torch.float64, torch.bfloat16, torch.float16])
-@pytest.mark.parametrize("masking", MASKINGS)
-def test_auto_in_other_dtypes(dtype, masking):
-    case = Case(n_queries=40, n_keys=65, masking=masking, dtype=dtype, strided=True, bias=masking == "dense")
-    assert_as_good_as_plain(efficient_attention, case, gradients=True)
-
-
 @pytest.mark.parametrize("name", ["reference", "eager", "sdpa", "tiled"])
 def test_a_backend_by_name(name):
     inputs = inputs_of(Case(masking="everything", dtype=torch.float64))
@@ -267,11 +260,3 @@ def test_wrong_calls_are_named():
         efficient_attention(query, key, value, dropout=1.0)
     with pytest.raises(TypeError, match=r"query is torch.float32, key torch.float64"):
         efficient_attention(query, key.double(), value)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_auto_over_the_whole_grid(dtype):
-    for case in large_cases(dtype=dtype):
-        gradients = case.n_queries * case.n_keys <= 257**2
-        assert_as_good_as_plain(efficient_attention, case, gradients=gradients)

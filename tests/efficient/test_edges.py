@@ -7,15 +7,8 @@ import torch
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import (
-    FavorFeatures,
-    choose_backend,
     efficient_attention,
-    elu_features,
-    linear_attention,
-    linear_weights,
-    sparse_attention,
 )
-from ttutor.efficient.errors import BackendError
 from ttutor.masks import Mask
 from ttutor.shapes import ShapeError
 
@@ -62,12 +55,6 @@ def test_a_window_without_the_position_itself_is_refused(backend, window):
         efficient_attention(*tensors(n_queries=300, n_keys=600), window=window, backend=backend)
 
 
-@pytest.mark.usefixtures("as_readers_run_it")
-def test_lengths_are_whole_numbers():
-    with pytest.raises(TypeError, match="key_lengths must be whole numbers"):
-        Mask(key_lengths=torch.tensor([4.0, 5.0]))
-
-
 @BACKENDS
 @pytest.mark.parametrize("causal", [False, True])
 @pytest.mark.parametrize("dtype", [torch.int32, torch.int64])
@@ -79,61 +66,3 @@ def test_lengths_outside_the_keys_mean_none_or_all(backend, causal, dtype):
     )
     expected = scaled_dot_product_attention(*inputs, mask & Mask(key_lengths=torch.tensor([0, 130, 2])))
     torch.testing.assert_close(mine, expected, rtol=0, atol=1e-12)
-
-
-def test_a_bias_that_alone_wants_a_gradient_gets_it(monkeypatch):
-    query, key, value = (tensor.detach() for tensor in tensors())
-    bias = torch.randn(4, 5, 7, dtype=torch.float64, requires_grad=True)
-    assert choose_backend(query, key, value, bias=bias).name == "eager"
-    expected = scaled_dot_product_attention(query, key, value, bias=bias).square().sum()
-    (expected,) = torch.autograd.grad(expected, bias)
-    for most_scores in (2**28, 1):  # where the table of scores fits, and where it does not
-        monkeypatch.setattr("ttutor.efficient.choice.MOST_SCORES", most_scores)
-        (mine,) = torch.autograd.grad(efficient_attention(query, key, value, bias=bias).square().sum(), bias)
-        torch.testing.assert_close(mine, expected, rtol=0, atol=1e-12)
-    with pytest.raises(BackendError, match="it gives no gradient to a bias"):
-        efficient_attention(query, key, value, bias=bias, backend="tiled")
-
-
-def test_the_tiles_see_the_same_scores_backwards_as_forwards_under_autocast():
-    inputs = tensors(n_queries=64, n_keys=64, dtype=torch.float32)
-    query, key, value = (tensor.detach() * 8 for tensor in inputs)  # large scores, in which roundings show
-
-    def gradients(backend, dtype):
-        leaves = [tensor.to(dtype).requires_grad_() for tensor in (query, key, value)]
-        with torch.autocast("cpu", torch.bfloat16, enabled=dtype == torch.float32):
-            output = efficient_attention(*leaves, backend=backend)
-        return output, torch.autograd.grad(output.sum(), leaves)
-
-    rounded, with_autocast = gradients("tiled", torch.float32)
-    given, without = gradients("tiled", torch.bfloat16)
-    assert rounded.dtype == gradients("reference", torch.float32)[0].dtype
-    torch.testing.assert_close(rounded, given, rtol=0, atol=0)
-    for mine, expected in zip(with_autocast, without, strict=True):
-        torch.testing.assert_close(mine, expected.float(), rtol=0, atol=0)
-
-
-@pytest.mark.parametrize("sizes", [(0, 5, 7), (0, 0, 0), (2, 0, 7), (2, 5, 0)])
-def test_other_functions_of_empty_batches_queries_and_keys(sizes):
-    query, key, value = tensors(*sizes)
-    for output in (sparse_attention(query, key, value, window=3, n_global=1), linear_attention(query, key, value)):
-        assert output.shape == (sizes[0], 4, sizes[1], 3)
-        assert (output == 0).all()
-    assert linear_weights(query, key).shape == (sizes[0], 4, *sizes[1:])
-
-
-@pytest.mark.parametrize("causal", [False, True])
-@pytest.mark.parametrize("junk", [1e300, float("inf"), float("nan")])
-@pytest.mark.parametrize("name", ["elu", "favor"])
-def test_whatever_stands_in_padding_never_reaches_linear_attention(causal, junk, name):
-    favor = FavorFeatures.draw(16, d_head=8, generator=torch.Generator().manual_seed(0))
-    options = {"causal": causal, "feature_map": {"elu": elu_features, "favor": favor}[name]}
-    query, key, value = tensors()
-    padding = torch.arange(7).reshape(7, 1) >= torch.tensor([4, 7]).reshape(2, 1, 1, 1)
-    mask = Mask(key_lengths=torch.tensor([4, 7]))
-    expected = linear_attention(query, key, value, mask, **options)
-    mine = linear_attention(query, key.masked_fill(padding, junk), value.masked_fill(padding, junk), mask, **options)
-    torch.testing.assert_close(mine, expected, rtol=0, atol=0)
-    gradients = [torch.autograd.grad(output.square().sum(), (query, key, value)) for output in (mine, expected)]
-    for first, second in zip(*gradients, strict=True):
-        torch.testing.assert_close(first, second, rtol=0, atol=1e-12)

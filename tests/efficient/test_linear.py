@@ -11,14 +11,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from tests.efficient.cases import Case, inputs_of, mask_of
-from ttutor.attention import attention_weights, scaled_dot_product_attention
+from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import linear
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FavorFeatures, elu_features
 from ttutor.efficient.linear import linear_attention, linear_weights
 from ttutor.efficient.linear_state import LinearState, linear_attention_recurrent
 from ttutor.masks import Mask, padding_mask
-from ttutor.multihead import MultiHeadAttention
 from ttutor.shapes import ShapeError
 
 
@@ -121,22 +120,6 @@ def test_decoding_token_by_token_continues_where_it_stopped_and_its_state_does_n
     n_features = MAPS[name](q, None).values.shape[-1]
     assert sizes == {((2, 3, n_features, 8), (2, 3, n_features), (2, 3))}
     assert isinstance(state, LinearState)
-
-
-def test_no_tokens_leave_the_state_as_it_was():
-    q, k, v = torch.randn(3, 2, 3, 4, 8, generator=seeded())
-    _, state = linear_attention_recurrent(q, k, v)
-    nothing, same = linear_attention_recurrent(q[..., :0, :], k[..., :0, :], v[..., :0, :], state)
-    assert nothing.shape == (2, 3, 0, 8)
-    assert all(torch.equal(a, b) for a, b in zip(state, same, strict=True))
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_without_keys_there_is_nothing_to_see(causal):
-    q, k, v = torch.randn(3, 2, 3, 4, 8, generator=seeded())
-    nothing = linear_attention(q, k[..., :0, :], v[..., :0, :], causal=causal)
-    assert torch.equal(nothing, torch.zeros_like(q))
-    assert linear_attention(q[..., :0, :], k, v, causal=causal).shape == (2, 3, 0, 8)
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -247,37 +230,6 @@ def test_favors_error_falls_with_the_root_of_the_number_of_features():
     assert favor_error(4096, 4.0) > 3 * errors[-1]  # and grows with the lengths of queries and keys
 
 
-def test_orthogonal_directions_lower_the_error_of_the_exponentials():
-    q, k = unit(0.7, 1), unit(0.7, 2)
-    generator, errors = seeded(), []
-    for orthogonal in (True, False):
-        total = 0.0
-        for _ in range(200):
-            feature_map = FavorFeatures.draw(16, d_head=16, generator=generator, orthogonal=orthogonal)
-            phi_q, phi_k = (f.values * f.log_size[..., None].exp() for f in (feature_map(q, 1.0), feature_map(k, 1.0)))
-            total += (phi_q @ phi_k.mT - (q @ k.mT).exp()).square().mean()
-        errors.append(total)
-    assert errors[0] < 0.9 * errors[1]
-
-
-def test_elu_features_make_another_function_than_the_softmax():
-    q, k = unit(2.0, 1), unit(2.0, 2)
-    soft, lin = attention_weights(q, k, scale=1.0), linear_weights(q, k)
-    assert (soft - lin).norm() / soft.norm() > 0.3
-    # Whatever the key's length, its weight grows no faster than that length; the softmax's grows exponentially.
-    longer = torch.cat([k[..., :1, :] * 20, k[..., 1:, :]], dim=-2)
-    query = k[..., :1, :]
-    assert linear_weights(query, longer)[..., 0, 0] < 0.5 < attention_weights(query, longer, scale=1.0)[..., 0, 0]
-
-
-def test_multi_head_attention_takes_it():
-    layer = MultiHeadAttention(16, 4, 2, attend=partial(linear_attention, feature_map=favor(12, 4))).double()
-    hidden = torch.randn(2, 5, 16, generator=seeded(), dtype=torch.float64)
-    whole = layer(hidden, mask=Mask(causal=True))
-    assert whole.shape == (2, 5, 16)
-    torch.testing.assert_close(layer(hidden[:, :3], mask=Mask(causal=True)), whole[:, :3], rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize(
     "call",
     [
@@ -309,48 +261,3 @@ def test_misfits_are_named():
         linear_attention(q, k, v, scale=-1.0)
     with pytest.raises(ValueError, match="must be at least 1"):
         FavorFeatures.draw(0, d_head=4, generator=seeded())
-
-
-def test_what_is_kept_for_the_backward_pass_grows_with_the_length_not_its_square():
-    kept = []
-    for length in (512, 1024, 2048):
-        tensors = [torch.randn(1, 1, length, 8, generator=seeded(i)).requires_grad_() for i in range(3)]
-        storages = {}
-
-        def pack(tensor, storages=storages):
-            storages[tensor.untyped_storage().data_ptr()] = tensor
-            return tensor
-
-        with torch.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
-            linear_attention(*tensors, causal=True)
-        kept.append(sum(t.untyped_storage().nbytes() for t in storages.values()))
-    assert kept[2] / kept[1] == pytest.approx(2, rel=0.05)
-    assert kept[1] / kept[0] == pytest.approx(2, rel=0.05)
-
-
-@pytest.mark.soak
-@pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("masking", MASKINGS)
-def test_the_whole_grid(name, masking):
-    lengths = (1, 2, 63, 64, 65, 257, 1000)
-    for n_queries in lengths:
-        for n_keys in lengths:
-            for d_head, n_kv_heads in ((8, 4), (16, 2), (64, 1)):
-                case = Case(
-                    n_queries=n_queries,
-                    n_keys=n_keys,
-                    masking=masking,
-                    n_heads=4,
-                    n_kv_heads=n_kv_heads,
-                    d_head=d_head,
-                    dtype=torch.float64,
-                    strided=n_queries % 2 == 0,
-                )
-                inputs = inputs_of(case)
-                feature_map = elu_features if name == "elu" else favor(24, d_head)
-                torch.testing.assert_close(
-                    linear_attention(*inputs.tensors(), mask_of(case), feature_map=feature_map),
-                    in_full(case, inputs, feature_map),
-                    rtol=0,
-                    atol=1e-11,
-                )

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 import torch
 
-from tests.generation.tiny import PROMPTS, all_sequences, beam_by_hand, gpt, padded
+from tests.generation.tiny import PROMPTS, beam_by_hand, gpt, padded
 from ttutor.generation import beam_search
 
 
@@ -32,17 +32,6 @@ def test_every_hypothesis_of_every_prompt_is_the_one_found_by_hand(beam_size, al
         assert all((one.ended_by == "eos_id") == one.is_finished for one in beam)
 
 
-@pytest.mark.parametrize("seed", range(3))
-def test_a_beam_as_wide_as_the_vocabulary_finds_the_best_of_all_pairs_in_order(seed):
-    model = gpt(seed=seed)
-    (found,) = beam_search(model, torch.tensor(PROMPTS[1:2]), max_new_tokens=2, beam_size=11, alpha=0.6)
-    exact = all_sequences(model, PROMPTS[1], 2)
-    best = sorted(exact, key=lambda new: -exact[new])[:11]
-    assert [one.token_ids for one in found] == best
-    assert [one.log_probability for one in found] == pytest.approx([exact[new] for new in best], abs=1e-9)
-    assert [one.score for one in found] == pytest.approx([exact[new] / (7 / 6) ** 0.6 for new in best], abs=1e-9)
-
-
 @pytest.mark.parametrize("size", [1, 2, 3])
 def test_no_run_of_tokens_comes_twice_where_that_is_forbidden(size):
     model = gpt(seed=1)
@@ -58,28 +47,3 @@ def test_no_run_of_tokens_comes_twice_where_that_is_forbidden(size):
 
     assert not any(repeats(prompt, one.token_ids) for prompt, beam in zip(PROMPTS, found, strict=True) for one in beam)
     assert any(repeats(prompt, one.token_ids) for prompt, beam in zip(PROMPTS, free, strict=True) for one in beam)
-
-
-def test_where_every_token_is_forbidden_a_prompt_has_no_hypothesis():
-    model = gpt(seed=1, vocab_size=4)
-    prompts = torch.tensor([[0, 1, 2], [1, 1, 1]])
-    found = beam_search(model, prompts, max_new_tokens=3, beam_size=2, ngram_size=1)
-    assert found[0] == []  # 3 is left for the first step, nothing for the second
-    assert {frozenset(one.token_ids) for one in found[1]} == {frozenset({0, 2, 3})}
-
-
-@pytest.mark.parametrize(
-    ("eos_id", "widest"),
-    [(None, r"the vocabulary \(11\)"), (3, r"half the vocabulary \(5\)"), ([3, 4], r"the vocabulary over 3 \(3\)")],
-)
-def test_the_widest_beam_leaves_room_for_every_way_to_end(eos_id, widest):
-    limit = {None: 11, 3: 5}.get(eos_id if not isinstance(eos_id, list) else 0, 3)
-    options = {"eos_id": eos_id, "max_new_tokens": 2}
-    beam_search(gpt(), torch.tensor([[5]]), beam_size=limit, **options)
-    with pytest.raises(ValueError, match=f"beam_size must be between 1 and {widest}, but is {limit + 1}"):
-        beam_search(gpt(), torch.tensor([[5]]), beam_size=limit + 1, **options)
-
-
-def test_an_ngram_without_tokens_is_refused():
-    with pytest.raises(ValueError, match="ngram_size must be at least 1, but is 0"):
-        beam_search(gpt(), torch.tensor([[5]]), max_new_tokens=2, ngram_size=0)

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import copy
-import math
-from types import SimpleNamespace
-
 import pytest
 import torch
 
@@ -19,7 +15,7 @@ from tests.generation.tiny import (
     padded,
     translator,
 )
-from ttutor.generation import ContinuationState, TranslationState, beam_search, greedy_search, sample, stream
+from ttutor.generation import ContinuationState, beam_search, greedy_search, sample, stream
 from ttutor.shapes import ShapeError
 
 SIDES = ("left", "right", "strewn")
@@ -95,15 +91,6 @@ def test_the_model_s_positions_limit_each_row_by_its_own_length(search, side):
             assert run(torch.tensor([prompt]), None)[0].token_ids == found.token_ids
 
 
-@pytest.mark.parametrize("max_len", [None, math.inf])
-def test_a_model_without_a_last_position_goes_on(max_len):
-    model = copy.deepcopy(gpt(seed=1, positions="rotary", max_len=8))
-    model.config = SimpleNamespace(vocab_size=11, n_layers=2, max_len=max_len)
-    (found,) = greedy_search(model, torch.tensor([[5, 6]]), max_new_tokens=20)
-    assert list(found.token_ids) == greedy_by_hand(model, [5, 6], 20)
-    assert found.ended_by == "max_new_tokens"
-
-
 def test_prompts_that_do_not_suit_are_refused(as_readers_run_it):
     model = gpt(max_len=8)
     with pytest.raises(ValueError, match="prompt 1 has no real token"):
@@ -137,26 +124,3 @@ def test_marks_outside_the_vocabulary_are_refused(search, wrong):
         search(gpt(), prompt, eos_id=[3, wrong], max_new_tokens=2)
     with pytest.raises(ValueError, match=f"bos_id must be a token id .* from 0 to 10, but is {wrong}"):
         list(search(translator(), prompt, bos_id=wrong, max_new_tokens=2))
-
-
-def test_logits_of_low_precision_are_summed_in_float32_and_those_of_float64_stay():
-    for dtype, expected in ((torch.bfloat16, torch.float32), (torch.float32, torch.float32), (None, torch.float64)):
-        model = copy.deepcopy(gpt()) if dtype is None else copy.deepcopy(gpt()).to(dtype)
-        with torch.no_grad():
-            state = ContinuationState(model, torch.tensor([[5, 6]]))
-            found = state.next_log_probabilities(state.first)
-        assert found.dtype == expected
-        torch.testing.assert_close(found.exp().sum(), torch.ones((), dtype=expected), rtol=0, atol=1e-5)
-
-
-def test_generated_tokens_count_as_real_even_if_they_equal_the_padding():
-    """As in T5 and Marian, whose targets start with the padding token."""
-    model = translator(seed=3)
-    source, target = torch.tensor([[5, 6, 7, 0]]), [model.config.pad_id, 4, model.config.pad_id, 8]
-    with torch.no_grad():
-        state = TranslationState(model, source)
-        for i, token in enumerate(target):
-            so_far = torch.tensor([target[: i + 1]])
-            expected = model(source, so_far, is_real=torch.ones_like(so_far, dtype=torch.bool))[:, -1]
-            found = state.next_log_probabilities(torch.tensor([token]))
-            torch.testing.assert_close(found, expected.log_softmax(dim=-1), rtol=0, atol=1e-10)

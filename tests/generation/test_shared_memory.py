@@ -10,7 +10,6 @@ from ttutor.cache import KeyValueCache
 from ttutor.generation import TranslationState, beam_search
 from ttutor.generation.shared_memory import SharedMemoryAttention
 from ttutor.multihead import MultiHeadAttention
-from ttutor.variants.t5 import T5, T5Config
 
 BOS = 2
 SOURCES = [[5, 6, 7, 8, 9], [4, 10, 5], [10], [7, 7, 2, 7], [6, 4, 9, 5, 8, 10]]
@@ -71,46 +70,3 @@ def test_attention_with_a_shared_memory_is_attention_with_a_memory_for_each_row(
         found = SharedMemoryAttention(attention, copies=3)(words, memories, mask=mask, cache=cache)
         torch.testing.assert_close(found, expected)
     assert cache.read()[0].shape[0] == 2
-
-
-class Foreign(torch.nn.Module):
-    """A translator built in another way: nothing in it can share a memory."""
-
-    def __init__(self, model):
-        super().__init__()
-        self.inner, self.config = model, model.config
-        self.encode, self.decode, self.project = model.encode, model.decode, model.project
-
-
-def test_a_model_of_another_build_gets_a_memory_for_each_row():
-    options = {"bos_id": BOS, "eos_id": EOS, "max_new_tokens": 8, "beam_size": 3}
-    expected = beam_search(translator(1), rectangle(SOURCES), **options)
-    found = beam_search(Foreign(translator(1)), rectangle(SOURCES), **options)
-    assert [[one.token_ids for one in beam] for beam in found] == [[one.token_ids for one in beam] for beam in expected]
-
-
-def test_searching_leaves_the_model_as_it_was():
-    model = translator(1)
-    names, layer = [name for name, _ in model.named_modules()], model.decoder.layers[0]
-    beam_search(model, rectangle(SOURCES), bos_id=BOS, eos_id=EOS, max_new_tokens=4)
-    assert [name for name, _ in model.named_modules()] == names
-    assert model.decoder.layers[0] is layer
-
-
-def test_copies_share_from_the_start():
-    model, sources = translator(1), rectangle(SOURCES[:2])
-    with torch.no_grad():
-        state, plain = TranslationState(model, sources, copies=3), TranslationState(model, sources)
-        found = state.next_log_probabilities(torch.full((6,), BOS))
-        torch.testing.assert_close(found, plain.next_log_probabilities(torch.full((2,), BOS)).repeat_interleave(3, 0))
-    assert len(state.memory) == 2
-
-
-def test_a_t5_shares_too():
-    torch.manual_seed(0)
-    model = T5(T5Config(vocab_size=11, d_model=12, n_heads=3, n_layers=2, d_ff=20)).double().eval()
-    options = {"bos_id": PAD, "eos_id": EOS, "max_new_tokens": 5, "beam_size": 3}
-    together = beam_search(model, rectangle(SOURCES), **options)
-    for source, beam in zip(SOURCES, together, strict=True):
-        (alone,) = beam_search(model, torch.tensor([source]), **options)
-        assert [one.token_ids for one in alone] == [one.token_ids for one in beam]

@@ -47,17 +47,6 @@ def test_tokens_come_step_by_step_and_rows_that_are_over_leave():
         assert total == pytest.approx(log_probability(model, prompt, new), abs=1e-9)
 
 
-def test_nothing_is_computed_before_it_is_asked_for():
-    model, calls = gpt(seed=1), []
-    handle = model.to_logits.register_forward_hook(lambda *_: calls.append(1))
-    tokens = stream(model, PROMPT, max_new_tokens=5)
-    assert len(calls) == 0
-    next(tokens)
-    next(tokens)
-    handle.remove()
-    assert len(calls) == 2
-
-
 @pytest.mark.parametrize("leave", ["close", "break", "exhaust", "drop"])
 def test_the_mode_of_every_part_comes_back_however_the_iterator_ends(leave):
     model = copy.deepcopy(gpt(seed=1)).train()
@@ -80,13 +69,6 @@ def test_the_mode_of_every_part_comes_back_however_the_iterator_ends(leave):
     assert [module.training for module in model.modules()] == before
 
 
-def test_between_two_tokens_gradients_are_on_as_the_caller_has_them():
-    for _ in stream(gpt(seed=1), PROMPT, max_new_tokens=2):
-        assert torch.is_grad_enabled()
-        assert not torch.is_inference_mode_enabled()
-        assert (torch.ones(1, requires_grad=True) * 2).requires_grad
-
-
 def test_a_stream_can_draw():
     model = gpt(seed=1)
     drawn = stream(model, PROMPT, max_new_tokens=6, choose=Sampler(torch.Generator().manual_seed(3), temperature=2.0))
@@ -107,13 +89,6 @@ def test_a_stop_sequence_ends_a_row_and_is_kept():
         assert found[row].ended_by == "max_new_tokens"
 
 
-def test_a_stop_sequence_that_began_in_the_prompt_does_not_count():
-    model = gpt(seed=1)
-    first = greedy_by_hand(model, PROMPTS[0], 1)[0]
-    (found,) = greedy_search(model, torch.tensor(PROMPTS[:1]), stop=[ends_with(9, first)], max_new_tokens=2)
-    assert len(found.token_ids) == 2
-
-
 def test_a_condition_of_the_reader_s_own_sees_the_new_tokens_of_one_row():
     seen = []
 
@@ -126,21 +101,6 @@ def test_a_condition_of_the_reader_s_own_sees_the_new_tokens_of_one_row():
     new = tuple(greedy_by_hand(model, PROMPTS[1], 9))
     assert len(set(found.token_ids)) == 3
     assert seen == [new[: i + 1] for i in range(len(found.token_ids))]
-
-
-def test_the_end_mark_is_named_before_a_condition_and_a_condition_before_the_limit():
-    model = gpt(seed=1)
-    first = greedy_by_hand(model, PROMPTS[0], 1)[0]
-    options = {"max_new_tokens": 1, "stop": [lambda token_ids: True]}
-    (both,) = greedy_search(model, torch.tensor(PROMPTS[:1]), eos_id=first, **options)
-    (stopped,) = greedy_search(model, torch.tensor(PROMPTS[:1]), **options)
-    assert (both.ended_by, both.token_ids) == ("eos_id", ())
-    assert (stopped.ended_by, stopped.token_ids) == ("stop", (first,))
-
-
-def test_an_empty_stop_sequence_is_refused():
-    with pytest.raises(ValueError, match="needs at least one token"):
-        ends_with()
 
 
 def test_filters_change_the_choice_and_not_the_probability_that_is_told():
@@ -198,10 +158,3 @@ def test_a_module_that_is_no_language_model_is_refused(search):
 def test_a_stop_sequence_in_a_list_is_refused():
     with pytest.raises(TypeError, match=r"token by token, ends_with\(7, 8\), but \[7, 8\] is no token id"):
         ends_with([7, 8])  # would never hold
-
-
-@pytest.mark.parametrize("damage", [-torch.inf, torch.nan])
-def test_filters_that_leave_no_distribution_are_told(damage):
-    tokens = stream(gpt(), PROMPT, filters=[lambda table, _: torch.full_like(table, damage)], max_new_tokens=1)
-    with pytest.raises(ValueError, match="the filters left no token for sequence 0: forbid less"):
-        list(tokens)

@@ -36,21 +36,6 @@ def test_circuits_say_where_a_head_looks_and_what_it_writes(sizes, hidden):
     torch.testing.assert_close(written, seen["output"], rtol=0, atol=1e-12)
 
 
-@pytest.mark.parametrize("sizes", HEADS)
-def test_circuits_have_no_more_rank_than_a_head_is_wide(sizes):
-    attention = layer(*sizes, bias=False)
-    for circuit in (qk_circuit, ov_circuit):
-        assert torch.linalg.matrix_rank(circuit(attention, 5)) == attention.d_head
-
-
-def test_the_scale_of_the_layer_is_the_scale_of_its_circuit(hidden):
-    attention = MultiHeadAttention(12, 3, bias=False, scale=1.0).double()
-    with capture(attention, "q", "k") as seen:
-        attention(hidden)
-    scores = hidden @ qk_circuit(attention, 2) @ hidden.mT
-    torch.testing.assert_close(scores, seen["q"][:, 2] @ seen["k"][:, 2].mT, rtol=0, atol=1e-12)
-
-
 def test_what_heads_write_adds_up_to_the_output(hidden):
     attention = layer(6, 2, 3, bias=True)
     with capture(attention, "context", "output") as seen:

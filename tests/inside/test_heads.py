@@ -11,7 +11,6 @@ from ttutor.inside import (
     first_token_score,
     induction_score,
     previous_token_score,
-    weight_on,
 )
 from ttutor.shapes import ShapeError
 
@@ -74,40 +73,6 @@ def test_an_induction_head_on_a_repeated_text_scores_one():
         weights[0, 0, i, 0 if i < period else i - period + 1] = 1.0
     assert induction_score(weights, ids) == 1.0
     assert previous_token_score(weights) < 0.2
-
-
-def test_a_uniform_head_has_the_entropy_and_distance_of_its_length():
-    weights = torch.full((1, 2, 64, 64), 1 / 64, dtype=torch.float64)
-    torch.testing.assert_close(attention_entropy(weights), torch.full((2,), math.log(64), dtype=torch.float64))
-    torch.testing.assert_close(
-        attention_distance(weights), torch.full((2,), (64**2 - 1) / (3 * 64), dtype=torch.float64)
-    )
-
-
-def test_a_causal_uniform_head_rests_on_the_first_token_by_the_harmonic_mean():
-    weights = torch.ones(1, 1, 5, 5, dtype=torch.float64).tril()
-    weights = weights / weights.sum(-1, keepdim=True)
-    torch.testing.assert_close(first_token_score(weights).item(), (1 + 1 / 2 + 1 / 3 + 1 / 4 + 1 / 5) / 5)
-
-
-def test_scores_take_leading_layers(weights):
-    layers = torch.stack([weights, weights.flip(1)])
-    for score in (previous_token_score, first_token_score, attention_distance, attention_entropy):
-        torch.testing.assert_close(score(layers), torch.stack([score(weights), score(weights).flip(0)]))
-    stacked = torch.stack([induction_score(weights, IDS), induction_score(weights, IDS).flip(0)])
-    torch.testing.assert_close(induction_score(layers, IDS), stacked)
-
-
-def test_entropy_is_for_cross_attention_too_and_a_blind_query_has_none():
-    weights = torch.full((2, 3, 5, 7), 1 / 7)
-    weights[:, :, 1:] = 0
-    torch.testing.assert_close(attention_entropy(weights), torch.full((3,), math.log(7) / 5))
-
-
-def test_weight_on_separators(weights):
-    is_separator = (IDS == 9)[:, None].expand(2, 7, 7)
-    expected = weights[0, :, :, [1, 3, 4]].sum(-1).mean(-1)  # only the first row has separators
-    torch.testing.assert_close(weight_on(weights, is_separator), expected)
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

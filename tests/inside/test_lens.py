@@ -15,7 +15,6 @@ from ttutor.inside import (
     stack_of,
 )
 from ttutor.layers import PostNorm, RMSNorm
-from ttutor.masks import padding_mask
 
 IDS = torch.tensor([[3, 8, 9, 1, 7], [9, 2, 4, 6, 5]])
 
@@ -62,24 +61,6 @@ def test_every_reading_is_the_model_without_the_layers_above():
     assert torch.equal(readings[0], model.project(model.decoder.final_norm(model.embeddings(TOKEN_IDS))))
 
 
-def test_the_stream_of_another_stack_can_be_read():
-    model = translator()
-    stream = residual_stream(model, SOURCE_IDS, TARGET_IDS, stack="encoder")
-    assert stream.shape == (3, 2, 7, 12)
-    assert torch.equal(model.encoder.final_norm(stream[-1]), model.encode(SOURCE_IDS))
-    assert (stack_of(model), stack_of(model.encoder)) == ("decoder", "")
-    mask = padding_mask(SOURCE_IDS, 0)
-    assert torch.equal(residual_stream(model.encoder, stream[0], mask), stream)
-
-
-def test_options_reach_the_model():
-    model = language_model()
-    is_real = torch.tensor([[True] * 5, [False] * 2 + [True] * 3])
-    readings = logit_lens(model, TOKEN_IDS, is_real=is_real)
-    assert torch.equal(readings[-1], model(TOKEN_IDS, is_real))
-    assert not torch.equal(readings[-1], model(TOKEN_IDS))
-
-
 @pytest.mark.parametrize("stack", ["encoder", "decoder"])
 def test_writes_add_up_to_the_stream(stack):
     model = translator(n_layers=3)
@@ -97,20 +78,6 @@ def test_writes_add_up_to_the_stream(stack):
 
 def test_the_lens_reads_another_norm_and_a_biased_projection(rms_model):
     assert torch.equal(logit_lens(rms_model, TOKEN_IDS)[-1], rms_model(TOKEN_IDS))
-
-
-def test_another_projection_can_be_read():
-    model = language_model()
-    probe = nn.Linear(12, 4).double()
-    stream = residual_stream(model, TOKEN_IDS)
-    expected = probe(model.decoder.final_norm(stream))
-    torch.testing.assert_close(logit_lens(model, TOKEN_IDS, project=probe), expected)
-
-
-def test_read_out_takes_single_vectors():
-    model = translator()
-    vector = torch.randn(12, dtype=torch.float64)
-    torch.testing.assert_close(read_out(model, vector), model.to_logits(model.decoder.final_norm(vector)))
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

@@ -5,8 +5,7 @@ import itertools
 import pytest
 import torch
 
-from tests.inside.models import SOURCE_IDS, translator
-from ttutor.inside import attention_rollout, capture
+from ttutor.inside import attention_rollout
 from ttutor.shapes import ShapeError
 
 
@@ -40,15 +39,6 @@ def test_the_extremes_are_the_identity_and_the_bare_product(weights, residual, e
         torch.eye(4, dtype=torch.float64).expand(2, 4, 4) if expected == "identity" else means[2] @ means[1] @ means[0]
     )
     torch.testing.assert_close(rolled, product, rtol=0, atol=1e-12)
-
-
-def test_it_takes_what_capture_stacks():
-    model = translator()
-    with capture(model, "encoder.layers.*.self_attention.weights") as seen:
-        model.encode(SOURCE_IDS)
-    rolled = attention_rollout(seen.stack())
-    assert rolled.shape == (2, 7, 7)
-    assert (rolled[1, :4, 4:] == 0).all()  # nothing comes from padding
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

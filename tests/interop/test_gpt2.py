@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from tests.interop.oracles import assert_same_gradients, assert_same_tensors, assert_same_tokens, padded
+from tests.interop.oracles import assert_same_tensors, assert_same_tokens, padded
 from ttutor.cache import DecoderCache
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
@@ -57,27 +57,12 @@ def test_logits_and_every_hidden_state(ours, theirs, token_ids):
         torch.testing.assert_close(mine, other, **CLOSE)
 
 
-def test_gradients(ours, theirs, token_ids):
-    for model in (ours, theirs):
-        model.zero_grad()
-        logits = model(token_ids) if model is ours else model(token_ids).logits
-        logits.log_softmax(dim=-1)[..., 5].sum().backward()
-    assert_same_gradients(ours, theirs)
-
-
 @pytest.mark.parametrize("side", ["left", "right"])
 def test_padding_on_either_side(ours, theirs, token_ids, side):
     is_real = padded(side)
     positions = (is_real.cumsum(dim=-1) - 1).clamp(min=0)
     expected = theirs(token_ids, attention_mask=is_real.long(), position_ids=positions).logits
     torch.testing.assert_close(ours(token_ids, is_real)[is_real], expected[is_real], **CLOSE)
-
-
-@pytest.mark.parametrize("side", ["left", "right"])
-def test_padding_values_never_matter(ours, token_ids, side):
-    is_real = padded(side)
-    other = torch.where(is_real, token_ids, (token_ids + 1) % VOCAB)
-    assert torch.equal(ours(token_ids, is_real)[is_real], ours(other, is_real)[is_real])
 
 
 @pytest.mark.parametrize("chunks", [[7], [3, 4], [1] * 7, [5, 1, 1]])

@@ -43,20 +43,6 @@ def test_weights_and_context_equal_loops_over_pairs(attention, query, memory, is
     torch.testing.assert_close(attention(query, memory, given), expected @ memory, rtol=0, atol=1e-13)
 
 
-def test_gradients_equal_those_of_the_loops(attention, query, memory, is_real):
-    tensors = [query.requires_grad_(), memory.requires_grad_(), *attention.parameters()]
-    slope = torch.randn(2, 5, 6, dtype=torch.float64)
-    mine = torch.autograd.grad((attention(query, memory, is_real) * slope).sum(), tensors)
-    expected = torch.autograd.grad(((by_loops(attention, query, memory, is_real) @ memory) * slope).sum(), tensors)
-    for gradient, other in zip(mine, expected, strict=True):
-        torch.testing.assert_close(gradient, other, rtol=0, atol=1e-12)
-
-
-def test_keys_at_hand_give_the_same(attention, query, memory, is_real):
-    k = attention.to_key(memory)
-    assert torch.equal(attention(query, memory, is_real, k), attention(query, memory, is_real))
-
-
 def test_padding_gets_no_weight_and_its_values_never_matter(attention, query, memory, is_real):
     weights = attention.weights(query, memory, is_real)
     assert (weights.movedim(1, 2)[~is_real] == 0).all()

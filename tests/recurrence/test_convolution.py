@@ -60,18 +60,6 @@ def test_the_jacobians_support_is_the_receptive_field(kernel_size, dilations, ca
     assert support.sum(dim=-1).max().item() == size == encoder.receptive_field
 
 
-def test_contiguous_layers_add_and_dilated_layers_multiply():
-    for n_layers in range(5):
-        assert receptive_field(5, [1] * n_layers) == 1 + 4 * n_layers
-        assert receptive_field(3, [3**layer for layer in range(n_layers)]) == 3**n_layers
-
-
-def test_dilations_that_grow_too_fast_leave_holes_within_the_receptive_field():
-    support = depends_on(positive(ConvolutionEncoder(1, 3, [4], causal=True)), torch.rand(9, 1, dtype=torch.float64))
-    assert support[-1].nonzero().flatten().tolist() == [0, 4, 8]
-    assert receptive_field(3, [4]) == 9
-
-
 @pytest.mark.parametrize("causal", [False, True])
 def test_a_padded_row_equals_the_row_alone(causal):
     encoder = ConvolutionEncoder(3, 3, [1, 2, 1], causal=causal).double()
@@ -84,14 +72,6 @@ def test_a_padded_row_equals_the_row_alone(causal):
     torch.testing.assert_close(mine[0], encoder(hidden[:1])[0])
     left = encoder(hidden[1:].roll(3, dims=1), is_real[1:].roll(3, dims=1))
     torch.testing.assert_close(left[0, 3:], mine[1, :4])
-
-
-def test_a_layer_without_weights_leaves_the_stream_alone():
-    encoder = ConvolutionEncoder(3, 3, [1, 1])
-    for layer in encoder.layers:
-        nn.init.zeros_(layer.weight)
-    hidden = torch.randn(2, 7, 3)
-    assert torch.equal(encoder(hidden), hidden)
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

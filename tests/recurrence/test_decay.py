@@ -52,15 +52,6 @@ def test_the_loop_and_the_closed_form_equal_the_formula(key, value, decay, bonus
     torch.testing.assert_close(closed_form(key, value, decay, bonus), expected, rtol=0, atol=1e-13)
 
 
-def test_both_programs_have_the_same_gradients(key, value, decay, bonus):
-    tensors = [tensor.requires_grad_() for tensor in (key, value, decay, bonus)]
-    slope = torch.randn(2, 7, 5, dtype=torch.float64)
-    loop = torch.autograd.grad((decay_recurrent(*tensors)[0] * slope).sum(), tensors)
-    closed = torch.autograd.grad((closed_form(*tensors) * slope).sum(), tensors)
-    for gradient, other in zip(loop, closed, strict=True):
-        torch.testing.assert_close(gradient, other, rtol=0, atol=1e-12)
-
-
 @pytest.mark.parametrize("shift", [-1000.0, 1000.0])
 def test_keys_that_would_overflow_give_the_same_mean(key, value, decay, bonus, shift):
     expected = by_formula(key, value, decay, bonus)  # a constant added to all keys cancels in the fraction
@@ -71,15 +62,6 @@ def test_keys_that_would_overflow_give_the_same_mean(key, value, decay, bonus, s
         assert all(gradient.isfinite().all() for gradient in gradients)
 
 
-def test_one_key_far_above_the_rest_decides_until_it_has_faded():
-    key, value = torch.zeros(1, 61, 1), torch.zeros(1, 61, 1)
-    key[0, 5], value[0, 5] = 500.0, 1.0
-    decay, bonus = torch.tensor([20.0]), torch.tensor([0.0])
-    for mean in (decay_recurrent(key, value, decay, bonus)[0], closed_form(key, value, decay, bonus)):
-        assert mean[0, 5:25].flatten().tolist() == [1.0] * 20
-        assert mean[0, 40:].max() < 1e-6
-
-
 def test_a_sequence_may_be_read_in_parts(key, value, decay, bonus):
     whole, last = decay_recurrent(key, value, decay, bonus)
     state, parts = None, []
@@ -88,27 +70,6 @@ def test_a_sequence_may_be_read_in_parts(key, value, decay, bonus):
         parts.append(mean)
     assert torch.equal(torch.cat(parts, dim=1), whole)
     assert all(torch.equal(part, other) for part, other in zip(state, last, strict=True))
-
-
-def test_weights_are_distributions_over_the_past(key, decay, bonus):
-    weights = decay_weights(key, decay, bonus)
-    assert weights.shape == (2, 5, 7, 7)
-    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 5, 7, dtype=torch.float64))
-    assert (weights.triu(1) == 0).all()
-
-
-def test_no_decay_and_no_bonus_is_the_running_mean(value):
-    zeros = torch.zeros(5, dtype=torch.float64)
-    expected = value.cumsum(dim=1) / torch.arange(1, 8)[:, None]
-    torch.testing.assert_close(closed_form(torch.zeros_like(value), value, zeros, zeros), expected)
-
-
-def test_order_matters_though_there_are_no_positions():
-    """Swap two earlier tokens: the mixing layer's last output moves, that of the mean over all tokens does not."""
-    mixing, hidden = DecayMixing(4).double(), torch.randn(2, 7, 4, dtype=torch.float64)
-    swapped = hidden[:, [0, 3, 2, 1, 4, 5, 6]]
-    assert (mixing(hidden)[:, -1] - mixing(swapped)[:, -1]).abs().max() > 1e-4
-    torch.testing.assert_close(hidden.mean(dim=1), swapped.mean(dim=1))
 
 
 def test_the_mixing_layer_equals_its_formula(inputs):
@@ -146,10 +107,3 @@ def test_what_does_not_fit_is_named(key, value, decay, bonus):
         decay_weights(key, decay, bonus[:4])
     with pytest.raises(ShapeError, match="axis 'd_model' is 5 in hidden but must be 3"):
         DecayMixing(3)(key)
-
-
-def test_of_no_tokens_there_is_no_mean_and_the_state_goes_on(key, value, decay, bonus):
-    _, state = decay_recurrent(key, value, decay, bonus)
-    mean, same = decay_recurrent(key[:, :0], value[:, :0], decay, bonus, state)
-    assert mean.shape == value[:, :0].shape
-    assert all(torch.equal(before, after) for before, after in zip(state, same, strict=True))

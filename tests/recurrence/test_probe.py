@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch import nn
 
-from ttutor.recurrence import GRUCell, LSTMCell, RNNCell, depends_on, gradient_norms, hidden_of, jacobians_through_time
+from ttutor.recurrence import GRUCell, LSTMCell, RNNCell, gradient_norms, hidden_of, jacobians_through_time
 from ttutor.recurrence import unroll as unroll_cell
 from ttutor.shapes import ShapeError
 
@@ -65,34 +65,6 @@ def test_along_the_lstms_cell_the_derivative_is_the_product_of_forget_gates():
     inputs = torch.randn(2, 100, 3, dtype=torch.float64)
     jacobians = jacobians_through_time(cell, inputs, part=1)
     torch.testing.assert_close(jacobians[0], (0.9**100 * torch.eye(5, dtype=torch.float64)).expand(2, 5, 5))
-
-
-def test_it_begins_where_it_is_told_and_rows_do_not_mix(inputs):
-    cell = RNNCell(3, 5).double()
-    states = unroll_cell(cell, inputs)
-    whole, rest = jacobians_through_time(cell, inputs), jacobians_through_time(cell, inputs[:, 4:], states[4])
-    torch.testing.assert_close(rest, whole[4:])
-    torch.testing.assert_close(jacobians_through_time(cell, inputs[1:])[:, 0], whole[:, 1])
-
-
-def test_it_works_where_gradients_are_off_and_leaves_none_behind(inputs):
-    cell = GRUCell(3, 5).double()
-    for parameter in cell.parameters():
-        parameter.requires_grad_(False)
-    with torch.no_grad():
-        frozen = gradient_norms(cell, inputs)
-    assert not frozen.requires_grad
-    assert all(parameter.grad is None for parameter in cell.parameters())
-    torch.testing.assert_close(frozen[-1], torch.ones(2, dtype=torch.float64))
-    assert (frozen > 0).all()
-
-
-def test_dependence_is_the_support_of_the_jacobian():
-    cell, inputs = RNNCell(3, 5).double(), torch.randn(7, 3, dtype=torch.float64)
-    lower = torch.ones(7, 7, dtype=torch.bool).tril()
-    assert torch.equal(depends_on(lambda x: hidden_of(unroll_cell(cell, x)), inputs), lower)
-    products = depends_on(lambda x: x[:, 2:4] * x[:, 5:6], inputs)
-    assert products.nonzero().tolist() == [[0, 2], [0, 5], [1, 3], [1, 5]]
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

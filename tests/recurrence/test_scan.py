@@ -35,12 +35,6 @@ def test_gradients_equal_those_of_the_loop():
         torch.testing.assert_close(gradient, other)
 
 
-def test_a_factor_of_zero_forgets_and_a_factor_of_one_sums():
-    inputs = torch.randn(2, 7, 5, dtype=torch.float64)
-    assert torch.equal(linear_scan(torch.zeros_like(inputs), inputs)[0], inputs)
-    torch.testing.assert_close(linear_scan(torch.ones_like(inputs), inputs)[0], inputs.cumsum(dim=1))
-
-
 def test_it_solves_a_linear_cell_with_a_diagonal_recurrence_and_not_a_tanh_cell():
     inputs, diagonal = torch.randn(2, 64, 3, dtype=torch.float64), torch.linspace(0.5, 1.0, 5, dtype=torch.float64)
     for activation, solves in (("linear", True), ("tanh", False)):
@@ -49,11 +43,6 @@ def test_it_solves_a_linear_cell_with_a_diagonal_recurrence_and_not_a_tanh_cell(
         hidden, _ = linear_scan(diagonal.expand(2, 64, 5), cell.from_input(inputs))
         error = (hidden - hidden_of(unroll(cell, inputs))).abs().max()
         assert error < 1e-12 if solves else error > 0.1
-
-
-def test_no_tokens_take_no_rounds():
-    hidden, n_rounds = linear_scan(torch.ones(2, 0, 5), torch.ones(2, 0, 5))
-    assert (hidden.shape, n_rounds) == ((2, 0, 5), 0)
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

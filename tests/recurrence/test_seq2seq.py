@@ -94,33 +94,6 @@ def test_no_leak_from_the_future(model, source_ids, target_ids):
         assert torch.equal(before[:, :t], model(source_ids, changed)[:, :t])
 
 
-def test_without_attention_the_memory_is_not_read_and_with_it_it_is(model, source_ids):
-    source, state = model.read(source_ids)
-    other = source._replace(memory=torch.randn_like(source.memory))
-    step = [model.step(torch.tensor([BOS, BOS]), state, seen)[0] for seen in (source, other)]
-    assert torch.equal(*step) == (model.attention is None)
-
-
-def test_the_decoder_takes_one_step_for_each_target_token(model, source_ids, target_ids):
-    calls = []
-    model.decoder_cell.register_forward_hook(lambda *_: calls.append(1))
-    model(source_ids, target_ids)
-    assert len(calls) == 5
-
-
-def test_attention_weights_are_distributions_over_real_tokens(cell, source_ids, target_ids):
-    weights = build(cell=cell, attention=True).attention_weights(source_ids, target_ids)
-    assert weights.shape == (2, 5, 7)
-    torch.testing.assert_close(weights.sum(dim=-1), torch.ones(2, 5, dtype=torch.float64))
-    assert (weights[1, :, 4:] == 0).all()
-    assert (weights[1, :, :4] > 0).all()
-
-
-def test_without_attention_there_are_no_weights_to_see(source_ids, target_ids):
-    with pytest.raises(ValueError, match=r"this model has no attention: build it with .*attention=True"):
-        build().attention_weights(source_ids, target_ids)
-
-
 def greedy_by_teacher_forcing(model, source_ids, max_new_tokens) -> list[int]:
     """One row: append the most probable token to the target and run the whole model again."""
     target = [BOS]
@@ -161,31 +134,6 @@ def test_rows_end_at_different_times_and_the_batch_ends_with_the_last():
     assert cut_off.tolist() == [[7, 7, 7], [7, 3, 0], [7, 7, 7]]
 
 
-def test_greedy_learns_nothing_and_leaves_the_mode_alone(model, source_ids):
-    model.train()
-    written = model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=2)
-    assert model.training
-    assert not written.requires_grad
-    assert all(parameter.grad is None for parameter in model.parameters())
-
-
-def test_every_parameter_learns(model, source_ids, target_ids):
-    model(source_ids, target_ids)[target_ids != PAD].logsumexp(-1).sum().backward()
-    for name, parameter in model.named_parameters():
-        assert parameter.grad is not None, name
-        assert parameter.grad.isfinite().all(), name
-        assert parameter.grad.abs().max() > 0, name
-
-
-@pytest.mark.parametrize("attention", [False, True])
-def test_an_empty_source_gives_finite_logits_and_gradients(attention, target_ids):
-    model = build(attention=attention)
-    logits = model(torch.zeros(2, 4, dtype=torch.long), target_ids)
-    logits.square().mean().backward()
-    assert logits.isfinite().all()
-    assert all(p.grad is None or p.grad.isfinite().all() for p in model.parameters())
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
@@ -217,7 +165,3 @@ def test_wrong_inputs_are_named(source_ids, target_ids):
         model.greedy(source_ids, bos_id=BOS, eos_id=PAD, max_new_tokens=3)
     with pytest.raises(ValueError, match="max_new_tokens=0 must be at least 1"):
         model.greedy(source_ids, bos_id=BOS, eos_id=EOS, max_new_tokens=0)
-
-
-def test_a_batch_without_rows_gives_no_tokens(model, source_ids):
-    assert model.greedy(source_ids[:0], bos_id=2, eos_id=3, max_new_tokens=4).shape == (0, 0)

@@ -5,7 +5,6 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from tests.recurrence.torch_twins import our_gradients, torch_twin, twin_gradients
-from ttutor.efficient import count_operations
 from ttutor.recurrence import GRUCell, LSTMCell, RecurrentEncoder, RNNCell, hidden_of, unroll
 from ttutor.shapes import ShapeError
 
@@ -39,12 +38,6 @@ def test_outputs_last_states_and_gradients_equal_torch(cell, inputs):
         torch.testing.assert_close(cell.candidate_bias.grad, twin.bias_hh_l0.grad[10:], rtol=0, atol=1e-12)
 
 
-def test_a_relu_recurrence_equals_torch(inputs):
-    cell = RNNCell(3, 5, activation="relu").double()
-    expected, _ = torch_twin(cell, nonlinearity="relu")(inputs)
-    torch.testing.assert_close(hidden_of(unroll(cell, inputs)), expected)
-
-
 def test_right_padding_equals_torchs_packed_sequences(cell, inputs):
     lengths = torch.tensor([7, 4])
     is_real = torch.arange(7) < lengths[:, None]
@@ -63,14 +56,6 @@ def test_a_row_padded_anywhere_equals_the_row_alone(cell, inputs, is_real):
     torch.testing.assert_close(hidden_of(states)[1, is_real[1]], hidden_of(alone)[0])
     for part, other in zip(states[-1], alone[-1], strict=True):
         torch.testing.assert_close(part[1], other[0])
-
-
-def test_padding_carries_the_state_and_its_values_never_matter(cell, inputs, is_real):
-    states = unroll(cell, inputs, is_real)
-    for t in (0, 3, 5, 6):
-        assert all(torch.equal(after[1], before[1]) for after, before in zip(states[t + 1], states[t], strict=True))
-    other = inputs.masked_fill(~is_real[..., None], 1e6)
-    assert torch.equal(hidden_of(unroll(cell, other, is_real)), hidden_of(states))
 
 
 def test_no_leak_from_the_future(cell, inputs):
@@ -98,21 +83,6 @@ def test_reading_from_both_ends_equals_torch(cell, inputs):
         torch.testing.assert_close(part, torch.cat([other[0], other[1]], dim=-1))
 
 
-def test_reading_from_both_ends_passes_over_padding_on_any_side(cell, inputs, is_real):
-    encoder = RecurrentEncoder(cell, type(cell)(3, 5).double())
-    hidden, state = encoder(inputs, is_real)
-    alone, alone_state = encoder(inputs[1:, is_real[1]])
-    torch.testing.assert_close(hidden[1, is_real[1]], alone[0])
-    for part, other in zip(state, alone_state, strict=True):
-        torch.testing.assert_close(part[1], other[0])
-
-
-def test_an_empty_sequence_leaves_the_initial_state(cell):
-    states = unroll(cell, torch.zeros(2, 0, 3, dtype=torch.float64))
-    assert len(states) == 1
-    assert hidden_of(states).shape == (2, 0, 5)
-
-
 @pytest.mark.usefixtures("as_readers_run_it")
 def test_what_does_not_fit_is_named(cell, inputs, is_real):
     with pytest.raises(ShapeError, match="axis 'tokens' is 7 in inputs but 6 in is_real"):
@@ -121,13 +91,3 @@ def test_what_does_not_fit_is_named(cell, inputs, is_real):
         unroll(cell, inputs[..., :2])
     with pytest.raises(ShapeError, match="inputs must have 3 axes"):
         unroll(cell, inputs[0])
-
-
-def test_the_way_back_costs_twice_as_much_for_twice_the_length():
-    cell = RNNCell(16, 4)
-
-    def work(length: int) -> int:
-        inputs = torch.randn(2, length, 16, requires_grad=True)
-        return count_operations(lambda inputs: hidden_of(unroll(cell, inputs)), inputs, backward=True).pointwise
-
-    assert work(80) < 2.1 * work(40)  # slices of the inputs would each have a gradient of the whole length: four times

@@ -1,13 +1,12 @@
 """Batches: within budget, nothing lost, nothing twice, resumable."""
 
 import pytest
-import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from ttutor.errors import CorpusError
-from ttutor.training.batching import BucketedBatches, make_batch, pad
+from ttutor.training.batching import BucketedBatches, make_batch
 
 SEQUENCES = st.lists(st.integers(4, 99), min_size=1, max_size=12)
 PAIRS = st.lists(st.tuples(SEQUENCES, SEQUENCES), min_size=1, max_size=60)
@@ -64,32 +63,6 @@ def test_the_target_is_shifted_by_one():
     assert batch.n_target_tokens == int((batch.target_out != PAD_ID).sum()) == 5
 
 
-def test_pad_keeps_the_tokens_and_fills_the_rest():
-    assert torch.equal(pad([[5, 6], [7]]), torch.tensor([[5, 6], [7, PAD_ID]]))
-
-
-def test_sorting_by_length_leaves_little_padding():
-    random = torch.Generator().manual_seed(0)
-    lengths = torch.randint(2, 30, (2000, 2), generator=random).tolist()
-    pairs = [([4] * source, [5] * target) for source, target in lengths]
-    bucketed = BucketedBatches(pairs, 1000)
-    unsorted = sum(30 for _ in pairs)
-    assert bucketed.real_share() > 0.9
-    assert bucketed.real_share() > 1.5 * sum(target + 1 for _, target in lengths) / unsorted
-    counted = [(batch.n_target_tokens, batch.target_out.numel()) for batch in bucketed.epoch(0)]
-    assert bucketed.real_share() == pytest.approx(sum(real for real, _ in counted) / sum(all_ for _, all_ in counted))
-
-
 def test_a_pair_over_the_budget_is_named():
     with pytest.raises(CorpusError, match="pair 2 has 6 tokens, but a batch may hold 5"):
         BucketedBatches([([4], [5]), ([4] * 5, [5])], max_tokens=5)
-
-
-def test_no_pair_is_an_error():
-    with pytest.raises(CorpusError, match="no sentence pair"):
-        BucketedBatches([], max_tokens=5)
-
-
-def test_nothing_to_pad_is_named():
-    with pytest.raises(ValueError, match="expected at least one sequence"):
-        pad([])

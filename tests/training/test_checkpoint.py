@@ -1,7 +1,5 @@
 """Checkpoints: whole or not there, checked on loading, never unpickled."""
 
-import json
-
 import pytest
 import torch
 
@@ -52,13 +50,6 @@ def test_checkpoints_of_later_steps_are_of_a_training_thrown_away(tmp_path):
     assert load_checkpoint(tmp_path)[0].step == 3
 
 
-def test_the_newest_is_the_highest_number_and_other_names_are_not_looked_at(tmp_path):
-    for step in (99_999_999, 100_000_000):
-        save_checkpoint(tmp_path, checkpoint(step))
-    (tmp_path / "step-notes").mkdir()
-    assert load_checkpoint(tmp_path)[0].step == 100_000_000
-
-
 def test_a_missing_checkpoint_is_named(tmp_path):
     with pytest.raises(CheckpointError, match="there is no checkpoint in .*train first"):
         load_checkpoint(tmp_path / "nowhere")
@@ -88,28 +79,6 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_message(tmp_path, file, dama
     assert loaded.step == 1
     assert len(messages) == 1
     assert "step-00000002" in messages[0]
-
-
-def test_every_single_flipped_bit_is_found(tmp_path):
-    path = save_checkpoint(tmp_path, checkpoint(1))
-    for file in (TENSORS, STATE):
-        whole = (path / file).read_bytes()
-        for position in range(0, len(whole), max(1, len(whole) // 60)):
-            data = bytearray(whole)
-            data[position] ^= 4
-            (path / file).write_bytes(data)
-            if file == STATE and json_equal(data, whole):  # a flipped blank between tokens changes nothing
-                continue
-            with pytest.raises(CheckpointError):
-                load_checkpoint(tmp_path)
-        (path / file).write_bytes(whole)
-
-
-def json_equal(one: bytes, other: bytes) -> bool:
-    try:
-        return json.loads(one) == json.loads(other)
-    except ValueError:
-        return False
 
 
 def test_when_none_is_whole_the_message_names_each(tmp_path):
@@ -148,15 +117,3 @@ def test_a_checkpoint_of_another_model_is_named():
         copy_into({"a": torch.zeros(1), "b": torch.zeros(1)}, {"a": torch.zeros(1), "c": torch.zeros(1)}, "the model")
     with pytest.raises(CheckpointError, match=r"expected a of shape \(2,\), found \(3,\)"):
         copy_into({"a": torch.zeros(2)}, {"a": torch.zeros(3)}, "the model")
-
-
-def test_no_module_of_the_translator_can_unpickle():
-    """None names pickle, nor torch's load and save (safetensors' functions of that name are another matter)."""
-    import re
-    from pathlib import Path
-
-    import ttutor.translation as package
-
-    for path in Path(package.__path__[0]).glob("*.py"):
-        code = path.read_text(encoding="utf-8")
-        assert re.search(r"import pickle|from pickle|(?<!safetensors\.)\btorch\.(load|save)\(", code) is None, path.name

@@ -3,7 +3,6 @@
 import builtins
 import errno
 import json
-import math
 import os
 import sys
 import xml.etree.ElementTree as tree
@@ -79,45 +78,6 @@ def test_every_number_is_drawn_where_it_belongs():
     assert [line.get_ydata().tolist() for line in rate.lines] == [[1e-3, 1e-3 / 2, 1e-3 / 3]]
 
 
-def test_the_second_axis_counts_minutes():
-    figure = draw({"a": records(3.0, 2.0)})
-    (minutes,) = figure.axes[0].child_axes
-    figure.draw_without_rendering()
-    left, right = figure.axes[0].get_xlim()
-    assert minutes.get_xlabel() == "minutes"
-    assert minutes.get_xlim() == pytest.approx((left / 100, right / 100))  # 50 steps in half a minute
-
-
-def test_minutes_that_run_unevenly_or_backwards_still_make_an_axis():
-    lines = records(3.0, 2.5, 2.0, 1.9)
-    lines[1]["seconds"], lines[2]["seconds"] = 20.0, math.nan
-    figure = draw({"a": lines})
-    figure.draw_without_rendering()
-    assert figure.axes[0].child_axes
-    for one in lines:
-        del one["seconds"]
-    assert not draw({"a": lines}).axes[0].child_axes
-
-
-def test_a_record_that_is_no_number_leaves_a_gap():
-    lines = records(3.0, 2.0, 1.0)
-    lines[1] |= {"validation_loss": math.nan, "training_loss": math.inf, "learning_rate": None}
-    losses, rate = draw({"a": lines}).axes
-    for line in (*losses.lines, *rate.lines):
-        assert [math.isnan(value) for value in line.get_ydata()] == [False, True, False]
-    assert "validation (lowest 1.000 at step 150)" in lines_of(losses)
-
-
-def test_records_without_a_single_number_are_drawn_empty(run_of, tmp_path):
-    write_curve([run_of("a", [{"step": 5}, {"step": 10, "validation_loss": math.nan}])], tmp_path / "a.svg")
-    assert "validation" in labels(tmp_path / "a.svg")
-
-
-def test_one_record_is_seen():
-    losses, _ = draw({"a": records(2.0)}).axes
-    assert {line.get_marker() for line in losses.lines} == {"o"}
-
-
 def test_the_same_metrics_give_the_same_bytes(run_of, tmp_path):
     folder = run_of("a", records(3.0, 2.0))
     for suffix in ("svg", "pdf", "png"):
@@ -126,24 +86,6 @@ def test_the_same_metrics_give_the_same_bytes(run_of, tmp_path):
         write_curve([folder], other)
         assert one.read_bytes() == other.read_bytes()
     assert "<dc:date>" not in (tmp_path / "one.svg").read_text()
-
-
-def test_the_look_is_the_course_s_and_stays_inside(run_of, tmp_path):
-    import matplotlib
-
-    before = dict(matplotlib.rcParams)
-    with matplotlib.rc_context({"lines.linewidth": 9.0}):
-        write_curve([run_of("a", records(3.0, 2.0))], tmp_path / "a.svg")
-    assert dict(matplotlib.rcParams) == before
-    text = (tmp_path / "a.svg").read_text()
-    assert "#d55e00" in text
-    assert "stroke-width: 9" not in text
-
-
-def test_damaged_lines_and_steps_told_twice_are_put_right(run_of, tmp_path):
-    lines = [*records(3.0, 2.0), '{"step": 60, "trai\n', "[]\n", records(1.0)[0]]
-    write_curve([run_of("a", lines)], tmp_path / "a.svg")
-    assert "validation (lowest 1.000 at step 50)" in labels(tmp_path / "a.svg")
 
 
 def test_the_command_draws_the_last_run_into_its_folder(curve, tmp_path, begin):
@@ -163,15 +105,6 @@ def test_several_runs_are_overlaid_and_told_apart(curve, run_of, tmp_path):
     same = run_of("deeper/one", records(1.0))
     curve("--run", one.path, "--run", same.path, "--output", "same.svg")
     assert f"2: {same.path}: training" in labels(tmp_path / "same.svg")
-
-
-@pytest.mark.parametrize("name", ["$a$", "_a", "语言", "a\nb"])
-def test_a_run_may_have_any_name(curve, run_of, tmp_path, name):
-    one, other = run_of(name, records(3.0)), run_of("other", records(2.5))
-    curve("--run", one.path)
-    curve("--run", one.path, "--run", other.path)
-    shown = "a\N{REPLACEMENT CHARACTER}b" if "\n" in name else name
-    assert f"{shown}: training" in labels(tmp_path / "curve.svg")
 
 
 def test_what_cannot_be_drawn_is_one_message_and_code_2(curve, run_of, tmp_path):
@@ -220,13 +153,6 @@ def test_a_training_draws_its_curve_at_the_end(begin, capsys):
     folder = finished(begin)
     assert "validation" in labels(folder.curve)
     assert f"drawn: {folder.curve}" in capsys.readouterr().out
-
-
-@pytest.mark.trainer
-def test_a_training_without_matplotlib_ends_silently_without_a_curve(begin, monkeypatch, capsys):
-    without_matplotlib(monkeypatch)
-    assert not finished(begin).curve.exists()
-    assert capsys.readouterr() == ("", "")
 
 
 @pytest.mark.trainer

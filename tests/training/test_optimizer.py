@@ -3,10 +3,8 @@
 import pytest
 import torch
 
-from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.training.optimizer import Optimizers, matrices_of_layers
 from ttutor.training.parallel_batches import ParallelBatches
-from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer, TransformerConfig
 
 CONFIG = TransformerConfig(vocab_size=30, d_model=8, n_heads=2, n_layers=2, d_ff=12, dropout=0.0, max_len=9)
@@ -74,33 +72,3 @@ def test_muon_s_first_step_goes_equally_far_in_every_direction():
         assert 0.2 < steps.min() <= steps.max() < 1.5  # few iterations in bfloat16 bring them near 1, not to it
         assert steps.max() / steps.min() < 0.5 * sizes.max() / sizes.min()
         assert (along - torch.diag(steps)).abs().max() < 0.2
-
-
-@pytest.mark.parametrize("kind", ["adamw", "muon"])
-def test_going_on_from_a_stored_state_is_as_if_nothing_had_happened(kind):
-    model, optimizers = build(kind)
-    for seed in range(2):
-        give_gradients(model, seed)
-        optimizers.step(0.01)
-    other, resumed = build(kind)
-    with torch.no_grad():
-        for mine, theirs in zip(other.parameters(), model.parameters(), strict=True):
-            mine.copy_(theirs)
-    resumed.restore({name: tensor.clone() for name, tensor in optimizers.state().items()})
-    for one, which in ((model, optimizers), (other, resumed)):
-        give_gradients(one, 7)
-        which.step(0.01)
-    assert all(torch.equal(mine, theirs) for mine, theirs in zip(other.parameters(), model.parameters(), strict=True))
-
-
-def test_the_number_of_threads_does_not_change_a_training_with_muon():
-    former, ends = torch.get_num_threads(), []
-    try:
-        for n_threads in (1, 2):
-            torch.set_num_threads(n_threads)
-            trainer = Trainer(tiny_corpus(), tiny_recipe(optimizer="muon", steps=6))
-            trainer.run()
-            ends.append(copies(trainer.model))
-    finally:
-        torch.set_num_threads(former)
-    assert all(torch.equal(ends[0][name], ends[1][name]) for name in ends[0])

@@ -1,7 +1,5 @@
 """Work at several places: the order of the results, random numbers that depend on the place alone, and errors."""
 
-import subprocess
-import sys
 import threading
 import time
 
@@ -71,12 +69,6 @@ def test_the_states_of_the_random_numbers_can_be_gone_back_to():
     assert all(torch.equal(mine, theirs) for mine, theirs in zip(places.map(drop, [1, 2]), first, strict=True))
 
 
-def test_the_callers_random_numbers_are_left_alone():
-    state = torch.get_rng_state()
-    ParallelBatches(2, seed=0).map(drop, [1, 2])
-    assert torch.equal(torch.get_rng_state(), state)
-
-
 def test_an_error_comes_through():
     def fails(number: int) -> int:
         if number == 2:
@@ -89,39 +81,12 @@ def test_an_error_comes_through():
     assert places.map(fails, [1, 3]) == [1, 3]
 
 
-def test_a_process_that_is_done_with_its_places_ends():
-    program = "from ttutor.training.parallel_batches import ParallelBatches as S; S(2, seed=0).map(print, [1, 2])"
-    ended = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=60)
-    assert (ended.returncode, sorted(ended.stdout.split())) == (0, ["1", "2"])
-
-
 @pytest.mark.parametrize("n_items", [1, 2, 3, 7])
 def test_one_place_after_another_as_on_a_gpu_works_in_the_callers_thread(n_items):
     places = ParallelBatches(2, seed=0, in_turn=True)
     assert places.map(lambda number: (10 * number, threading.get_ident()), range(n_items)) == [
         (10 * item, threading.get_ident()) for item in range(n_items)
     ]
-
-
-def test_in_turn_each_place_still_has_numbers_of_its_own_that_can_be_gone_back_to():
-    places = ParallelBatches(2, seed=0, in_turn=True)
-    states = places.states()
-    first = [mask for _ in range(3) for mask in places.map(drop, [1, 2])]
-    assert len({tuple(mask.tolist()) for mask in first}) == 6
-    again = ParallelBatches(2, seed=7, in_turn=True)
-    again.restore(states)
-    assert all(
-        torch.equal(mine, theirs)
-        for mine, theirs in zip([mask for _ in range(3) for mask in again.map(drop, [1, 2])], first, strict=True)
-    )
-
-
-def test_in_turn_and_side_by_side_take_each_others_states():
-    threads, in_turn = ParallelBatches(2, seed=0), ParallelBatches(2, seed=5, in_turn=True)
-    in_turn.restore(threads.states())
-    in_turn.map(drop, [1, 2])
-    threads.restore(in_turn.states())
-    assert all(torch.equal(*pair) for pair in zip(threads.states(), in_turn.states(), strict=True))
 
 
 def test_places_shared_by_processes_drop_what_they_drop_in_one():

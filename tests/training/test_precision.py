@@ -2,13 +2,11 @@
 
 import pytest
 import torch
-from torch.profiler import ProfilerActivity, profile
 
 from tests.training.ranks import tiny_trainer
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.errors import RecipeError
 from ttutor.training import precision
-from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import load_checkpoint
 from ttutor.training.precision import products_in, resolve_precision, training_device
 from ttutor.training.run_folder import RunFolder
@@ -75,24 +73,6 @@ def test_products_run_in_the_format_asked_for():
         assert (one @ one).dtype == torch.bfloat16
     with products_in("fp32", torch.device("cpu")):
         assert (one @ one).dtype == torch.float32
-
-
-@pytest.mark.parametrize("keep", [True, False])
-def test_weights_are_converted_once_where_they_are_kept(keep):
-    layer = torch.nn.Linear(4, 4)
-    with torch.no_grad(), products_in("bf16", keep=keep), profile(activities=[ProfilerActivity.CPU]) as seen:
-        for _ in range(5):
-            assert layer(torch.ones(1, 4)).dtype == torch.bfloat16
-    (casts,) = [event.count for event in seen.key_averages() if event.key == "aten::_to_copy"]
-    assert casts == (5 + 2 if keep else 5 + 10)  # the input each time, weight and bias once or each time
-
-
-def test_a_batch_moves_whole():
-    batch = make_batch([([7, 8], [9]), ([7], [9, 10])])
-    moved = batch.to(torch.device("cpu"))
-    assert moved.n_target_tokens == batch.n_target_tokens
-    for name in ("source", "target_in", "target_out"):
-        assert torch.equal(getattr(moved, name), getattr(batch, name))
 
 
 @pytest.mark.trainer

@@ -5,7 +5,6 @@ import signal
 import subprocess
 import sys
 import time
-from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -14,11 +13,9 @@ from typer.testing import CliRunner
 
 from tests.training.ranks import in_processes, numbers, tiny_trainer
 from ttutor import cli
-from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.errors import CorpusError, ProcessLost, RecipeError, TrainingError
-from ttutor.training.batching import Batch
 from ttutor.training.checkpoint import load_checkpoint
-from ttutor.training.processes import Processes, checksum
+from ttutor.training.processes import Processes
 from ttutor.training.progress import Stopped
 from ttutor.training.run_folder import RunFolder
 
@@ -58,24 +55,6 @@ def test_the_curve_does_not_depend_on_the_number_of_processes(count, batches_per
     assert first["training"] == pytest.approx(alone["training"], rel=1e-5)
     assert first["validation"] == pytest.approx(alone["validation"], rel=1e-5)
     assert first["target_tokens"] == alone["target_tokens"]
-
-
-def occurrences(batches: list[Batch]) -> Counter:
-    """How often each pair stands in the batches."""
-    rows = ((batch.source.tolist(), batch.target_out.tolist()) for batch in batches)
-    pairs = (pair for one in rows for pair in zip(*one, strict=True))
-    return Counter(tuple(tuple(token for token in side if token != PAD_ID) for side in pair) for pair in pairs)
-
-
-@pytest.mark.parametrize("count", [2, 3])
-def test_every_pair_is_computed_once_an_epoch(count):
-    trainers = [tiny_trainer(Processes(rank, count), batches_per_step=3) for rank in range(count)]
-    per_epoch = trainers[0].batches.per_epoch()
-    assert per_epoch % 2 == 1
-    steps = 2 * per_epoch  # six epochs
-    computed = [batch for _ in range(steps) for one in trainers for batch in one.processes.mine(one.next_batches())]
-    assert len(computed) == 6 * per_epoch
-    assert occurrences(computed) == occurrences(list(trainers[0].batches.epoch(0)) * 6)
 
 
 def test_more_processes_than_batches_of_a_step_are_refused():
@@ -142,16 +121,6 @@ def test_a_loss_that_is_no_number_in_one_process_ends_all_with_the_same_message(
     assert load_checkpoint(tmp_path / "run" / "checkpoints")[0].step == 6
 
 
-def train_with_own_seed(processes: Processes) -> None:
-    tiny_trainer(processes, batches_per_step=2, seed=processes.rank).run()
-
-
-def test_processes_that_are_about_to_train_differently_do_not_begin():
-    for error in in_processes(2, train_with_own_seed):
-        assert isinstance(error, TrainingError)
-        assert "the processes differ in the recipe" in str(error)
-
-
 def fail_together(processes: Processes, failing: list[int]):
     def work():
         if processes.rank in failing:
@@ -214,20 +183,6 @@ def test_a_killed_process_ends_the_others_and_another_number_goes_on(tmp_path):
     assert one["bytes"] == other["bytes"] == whole["bytes"]
 
 
-def test_a_training_begun_alone_goes_on_in_two_processes(tmp_path):
-    with pytest.raises(Stopped):
-        train_until(Processes(), tmp_path / "run", 5, signal.SIGINT)
-    one, other = in_processes(2, resume, tmp_path / "run")
-    assert one["bytes"] == other["bytes"] == trained_alone(dropout=0.1, steps=20)["bytes"]
-
-
-def test_a_checksum_sees_the_last_bit():
-    numbers = torch.randn(100, generator=torch.Generator().manual_seed(0))
-    changed = numbers.clone()
-    changed[70] = torch.nextafter(changed[70], torch.tensor(9.0))
-    assert checksum(numbers) == checksum(numbers.clone()) != checksum(changed)
-
-
 def test_without_a_launcher_there_is_one_process(monkeypatch):
     for name in ("RANK", "WORLD_SIZE"):
         monkeypatch.delenv(name, raising=False)
@@ -266,25 +221,8 @@ def wait_for_a_checkpoint(launched: subprocess.Popen, checkpoints: Path, after: 
         time.sleep(0.01)
 
 
-def kill_one_of_two(folder: Path, stopped: int, again: str) -> None:
-    """Go on in two processes, and kill one of them after the next checkpoint."""
-    checkpoints = folder / "run" / "checkpoints"
-    launched = launch(folder, "--resume", "--out", "run")
-    wait_for_a_checkpoint(launched, checkpoints, after=stopped)
-    workers = Path(f"/proc/{launched.pid}/task/{launched.pid}/children").read_text().split()
-    os.kill(int(workers[-1]), signal.SIGKILL)
-    _, errors = launched.communicate(timeout=120)
-    assert launched.returncode != 0
-    assert "lost the others: one of them has ended" in errors
-    assert again.lower() in errors.lower()
-    last, messages = load_checkpoint(checkpoints)
-    assert last.step > stopped
-    assert messages == []
-
-
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes that torchrun started in /proc")
-@pytest.mark.parametrize("killed", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_torchrun_interrupted_then_finished_by_one_process(tmp_path, monkeypatch, as_readers_run_it, killed):
+def test_torchrun_interrupted_then_finished_by_one_process(tmp_path, monkeypatch, as_readers_run_it):
     (tmp_path / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
     (tmp_path / "a.fr").write_text("".join(f"Phrase numero {number}.\n" for number in range(60)))
     (tmp_path / "tiny.toml").write_text(RECIPE)
@@ -301,9 +239,6 @@ def test_torchrun_interrupted_then_finished_by_one_process(tmp_path, monkeypatch
     stopped, messages = load_checkpoint(checkpoints)
     assert messages == []
     assert errors.count(f"Stopped and saved after step {stopped.step:,}. {again}") == 1
-
-    if killed:
-        kill_one_of_two(tmp_path, stopped.step, again)
 
     monkeypatch.chdir(tmp_path)
     app = cli.build_app()

@@ -1,13 +1,11 @@
 """The progress bar and the lines above it: right after a resume, readable on 80 columns, silent where nobody looks."""
 
 import io
-import os
 import re
 import sys
 
 import pytest
 
-from ttutor.training import progress
 from ttutor.training.progress import Pace, ProgressBar, say_above
 
 Terminal = pytest.importorskip("tests.training.terminal", reason="needs terminals as POSIX has them").Terminal
@@ -44,21 +42,6 @@ def test_a_pace_forgets_what_is_long_past():
         seen.append(pace(amount))
         clock.now += 5.0
     assert seen == [0.0, 200.0, 110.0, 20.0, 20.0]
-
-
-def test_a_pace_without_a_window_counts_from_its_own_beginning():
-    clock = Clock()
-    pace = Pace(clock=clock)
-    assert pace(0.5) == 0.0  # a resumed training: what was done before does not count
-    clock.now += 10.0
-    assert pace(0.6) == pytest.approx(0.01)
-    clock.now += 10.0
-    assert pace(0.9) == pytest.approx(0.02)
-
-
-def test_a_clock_that_stands_still_is_no_crash():
-    pace = Pace(clock=Clock())
-    assert [pace(1.0), pace(2.0), pace(3.0)] == [0.0, 0.0, 0.0]
 
 
 def test_the_bar_is_readable_on_80_columns(open_terminal):
@@ -101,15 +84,6 @@ def test_the_time_left_of_a_resumed_training_counts_from_the_resume(open_termina
     assert "| 0:40 left, " in terminal.screen()[0]
 
 
-def test_the_loss_is_smoothed_a_little(open_terminal):
-    terminal = open_terminal()
-    bar = ProgressBar(clock=Clock())
-    for loss in (4.0, 3.0, 3.0):
-        bar.show(0.5, 1, loss, 1e-3, 1000.0)
-    bar.close()
-    assert "loss 3.81" in terminal.screen()[0]
-
-
 def test_lines_above_the_bar_do_not_break_it(open_terminal):
     terminal = open_terminal()
     bar = ProgressBar(clock=Clock())
@@ -123,12 +97,6 @@ def test_lines_above_the_bar_do_not_break_it(open_terminal):
     assert "| done, loss 3.00" in line
 
 
-def test_a_bar_that_never_moved_leaves_nothing(open_terminal):
-    terminal = open_terminal()
-    ProgressBar().close()
-    assert terminal.screen() == [""]
-
-
 @pytest.mark.parametrize("stream", [io.StringIO(), None])
 def test_without_a_terminal_there_is_no_bar(monkeypatch, stream):
     monkeypatch.setattr(sys, "stderr", stream)
@@ -136,17 +104,3 @@ def test_without_a_terminal_there_is_no_bar(monkeypatch, stream):
     bar.show(0.5, 10, 3.0, 1e-3, 1000.0)
     bar.close()
     assert stream is None or stream.getvalue() == ""
-
-
-def test_a_quiet_bar_is_silent_on_a_terminal_too(open_terminal):
-    terminal = open_terminal()
-    bar = ProgressBar(quiet=True)
-    bar.show(0.5, 10, 3.0, 1e-3, 1000.0)
-    bar.close()
-    assert terminal.screen() == [""]
-
-
-def test_a_terminal_that_does_not_tell_its_width_is_taken_for_a_usual_one():
-    assert progress.columns_of(io.StringIO()) == 80
-    with open(os.devnull) as nothing:
-        assert progress.columns_of(nothing) == 80

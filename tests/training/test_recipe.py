@@ -1,6 +1,5 @@
 """Recipes: presets, files, and messages that name what is wrong."""
 
-import json
 import math
 
 import pytest
@@ -24,23 +23,13 @@ def test_the_file_explains_each_setting():
     assert all(" # " in line for line in lines)
 
 
-def test_json_and_defaults(tmp_path):
-    (tmp_path / "mine.json").write_text(json.dumps({"steps": 5}), encoding="utf-8")
-    recipe = TrainingRecipe.load(tmp_path / "mine.json")
-    assert (recipe.name, recipe.steps, recipe.d_model) == ("mine", 5, 128)
-
-
 @pytest.mark.parametrize(
     ("changes", "message"),
     [
         ({"dropout": 1.0}, r"dropout must be at least 0 and below 1, got 1\.0"),
         ({"d_model": 100, "n_heads": 3}, "d_model=100, n_heads=3"),
         ({"d_model": 7, "n_heads": 1}, "d_model must be even .* got 7"),
-        ({"n_layers": 0}, "n_layers .* got 0"),
-        ({"vocab_size": 10}, "vocab_size .* got 10"),
         ({"learning_rate": -1.0}, "learning_rate must be above 0"),
-        ({"warmup": 0}, "warmup .* got 0"),
-        ({"norm": "sandwich"}, "norm must be .* got 'sandwich'"),
         ({"precision": "fp8"}, "precision must be .* got 'fp8'"),
         ({"tokens_per_batch": 10}, "tokens_per_batch=10 cannot hold .* max_tokens=64"),
         ({"steps": 0}, "steps must be a positive number, got 0"),
@@ -48,21 +37,13 @@ def test_json_and_defaults(tmp_path):
         ({"steps": 5, "minutes": 5.0}, "exactly one of .* got steps=5, minutes=5"),
         ({"d_modle": 5}, "no setting d_modle"),
         ({"epochs": math.inf}, "epochs must be a finite number, got inf"),
-        ({"minutes": math.inf}, "minutes must be a finite number, got inf"),
-        ({"epochs": math.nan}, "epochs must be a finite number, got nan"),
-        ({"epochs": 1e300}, "epochs must be at most 1,000,000,000"),
-        ({"learning_rate": math.inf}, "learning_rate must be a finite number"),
-        ({"weight_decay": math.nan}, "weight_decay must be a finite number"),
         ({"dropout": "a"}, "dropout must be a finite number, got 'a'"),
         ({"seed": 2**63}, "seed must be a whole number from 0 to"),
         ({"batches_per_step": 0}, "batches_per_step must be a whole number, at least 1, got 0"),
         ({"optimizer": "sgd"}, "optimizer must be one of adamw, muon, got 'sgd'"),
-        ({"schedule": "cosine"}, "schedule must be one of inverse-sqrt, trapezoid, got 'cosine'"),
         ({"patience": -1}, "patience must be a whole number, at least 0, got -1"),
         ({"languages": "english"}, "languages must be two languages, like \"en-de\", got 'english'"),
-        ({"languages": "en-../x"}, "languages must be two languages"),
         ({"languages": "en-en"}, "languages must be two languages"),
-        ({"corpus": ""}, "corpus must be"),
         ({"name": "bad \udcff"}, "name must be text that UTF-8 can write"),
     ],
 )
@@ -97,26 +78,6 @@ def test_a_bad_file_is_named(tmp_path, content, message):
     (tmp_path / "mine.toml").write_text(content, encoding="utf-8")
     with pytest.raises(RecipeError, match=message):
         TrainingRecipe.load(tmp_path / "mine.toml")
-
-
-def test_a_whole_number_will_do_for_a_fraction(tmp_path):
-    (tmp_path / "mine.toml").write_text("minutes = 2\ndropout = 0\n", encoding="utf-8")
-    recipe = TrainingRecipe.load(tmp_path / "mine.toml")
-    assert (recipe.minutes, recipe.dropout) == (2.0, 0.0)
-
-
-@pytest.mark.parametrize("text", ["[1]", "null", "5", '"steps"'])
-def test_json_that_is_no_object_is_named(tmp_path, text):
-    (tmp_path / "mine.json").write_text(text, encoding="utf-8")
-    with pytest.raises(RecipeError, match="must be an object of settings"):
-        TrainingRecipe.load(tmp_path / "mine.json")
-
-
-@pytest.mark.parametrize("name", ["a \U0001f600", 'quote " and \\', "bell \x07, del \x7f, line\nbreak", "été"])
-def test_any_name_survives_its_file(name, tmp_path):
-    recipe = EMBEDDED.replace(name=name)
-    (tmp_path / "recipe.toml").write_text(recipe.to_toml(), encoding="utf-8")
-    assert TrainingRecipe.load(tmp_path / "recipe.toml") == recipe
 
 
 def test_a_missing_file_is_named(tmp_path):

@@ -143,14 +143,6 @@ def test_a_text_that_changed_since_the_checkpoint_is_refused(begin):
         other.resume()
 
 
-def test_a_checkpoint_of_another_model_is_refused(begin):
-    trainer = begin()
-    trainer.run()
-    wider = Trainer(trainer.corpus, tiny_recipe(d_ff=64), trainer.folder, tokenizer=trainer.tokenizer)
-    with pytest.raises(CheckpointError, match="another model than its recipe describes: d_ff=32"):
-        wider.resume()
-
-
 def test_nan_stops_with_the_last_checkpoint_intact(begin):
     trainer = begin()
     take = trainer.loss
@@ -166,31 +158,6 @@ def test_nan_stops_with_the_last_checkpoint_intact(begin):
     resumed.resume()
     assert resumed.position.step == 6
     assert all(tensor.isfinite().all() for tensor in weights(resumed).values())
-
-
-def test_a_full_disk_stops_with_the_last_checkpoint_intact(begin, monkeypatch):
-    import errno
-
-    trainer = begin()
-    real, calls = os.fsync, []
-
-    def fills_up(descriptor):
-        calls.append(1)
-        if len(calls) > 9:
-            raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-        real(descriptor)
-
-    monkeypatch.setattr(os, "fsync", fills_up)
-    with pytest.raises(CheckpointError, match="No space left on device"):
-        trainer.run()
-    monkeypatch.undo()
-    assert all(path.name.startswith("step-") for path in trainer.folder.checkpoints.iterdir())
-    resumed = reopened(trainer)
-    assert resumed.resume() == []
-    resumed.run()
-    whole = begin("whole")
-    whole.run()
-    assert_bit_identical(resumed, whole)
 
 
 def test_the_step_s_loss_is_torch_s_on_all_logits():
@@ -289,27 +256,6 @@ def test_patience_ends_the_training_and_keeps_the_best_weights(begin):
     assert all(torch.equal(tensor, kept[1][name]) for name, tensor in again.result().items())
 
 
-def test_a_better_validation_renews_the_patience_and_a_kill_does_not(begin):
-    trainer = begin(patience=2, validate_every=2, checkpoint_every=2, steps=40)
-    worsening(trainer, [5.0, 5.5, 4.0, 4.5])
-    stop_after(trainer, 8)
-    with pytest.raises(Stopped):
-        trainer.run()
-    resumed = reopened(trainer)
-    resumed.resume()
-    worsening(resumed, [4.4, 3.0])
-    resumed.run()
-    assert (resumed.position.step, resumed.position.best_step) == (10, 6)
-
-
-def test_without_patience_the_last_weights_are_the_result():
-    trainer = Trainer(tiny_corpus(), tiny_recipe(validate_every=2, steps=10))
-    worsening(trainer, [1.0, 2.0, 3.0, 4.0, 5.0])
-    trainer.run()
-    assert trainer.position.step == 10
-    assert trainer.result() is trainer.average.tensors
-
-
 def test_the_average_follows_the_weights():
     trainer = Trainer(tiny_corpus(), tiny_recipe(averaging=0.9, steps=1))
     before = {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}
@@ -317,21 +263,6 @@ def test_the_average_follows_the_weights():
     for name, parameter in trainer.model.named_parameters():
         expected = before[name] + (1 - 2 / 11) * (parameter.detach() - before[name])
         torch.testing.assert_close(trainer.average.tensors[name], expected)
-
-
-def test_validation_leaves_the_weights_alone():
-    trainer = Trainer(tiny_corpus(), tiny_recipe(steps=3))
-    trainer.run()
-    before = {name: tensor.clone() for name, tensor in weights(trainer).items()}
-    assert trainer.validation_loss() == trainer.validation_loss()
-    assert all(torch.equal(tensor, before[name]) for name, tensor in weights(trainer).items())
-
-
-def test_without_averaging_the_average_is_the_weights():
-    trainer = Trainer(tiny_corpus(), tiny_recipe(steps=3, averaging=0.0))
-    trainer.run()
-    for name, parameter in trainer.model.named_parameters():
-        assert torch.equal(trainer.average.tensors[name], parameter.detach())
 
 
 @pytest.mark.parametrize(("length", "steps"), [({"steps": 4}, 4), ({"epochs": 2.0}, None)])
@@ -365,17 +296,6 @@ def test_pairs_too_long_for_the_recipe_are_left_out_and_counted():
         Trainer(corpus, tiny_recipe(max_tokens=1))
 
 
-def test_validation_pairs_too_long_are_counted_and_named():
-    long = ("the dog " * 100, "le chien " * 100)
-    corpus = tiny_corpus()
-    corpus.validation.append(long)
-    trainer = Trainer(corpus, tiny_recipe())
-    assert (trainer.n_left_out, trainer.n_validation_left_out) == (0, 1)
-    corpus.validation[:] = [long, long]
-    with pytest.raises(CorpusError, match="none of the 2 validation pairs has"):
-        Trainer(corpus, tiny_recipe())
-
-
 def test_a_trainer_with_a_new_folder_makes_a_run_that_loads(tmp_path):
     trainer = Trainer(tiny_corpus(), tiny_recipe(steps=3), RunFolder(tmp_path / "my-run"))
     trainer.run()
@@ -405,19 +325,6 @@ def test_lost_or_damaged_metrics_do_not_keep_a_run_from_going_on(begin, content)
     resumed = reopened(trainer)
     assert resumed.resume() == []
     assert resumed.run() == []
-
-
-def test_metrics_reach_the_disk(begin, monkeypatch):
-    folder, synced = begin().folder, []
-    monkeypatch.setattr(os, "fsync", synced.append)
-    folder.add_metrics({"step": 1})
-    assert len(synced) == 1
-
-
-def test_a_run_is_never_overwritten_unasked(begin):
-    begin("run")
-    with pytest.raises(CheckpointError, match="holds a training run already; go on with it by --resume"):
-        begin("run")
 
 
 KILLED = """
@@ -460,13 +367,4 @@ def kill_repeatedly(begin, seed: int, kills: int, steps: int) -> tuple[Trainer, 
 def test_killed_and_resumed_ends_bit_identical(begin):
     ended, whole = kill_repeatedly(begin, seed=0, kills=1, steps=25)
     assert ended.position.step == whole.position.step == 25
-    assert_bit_identical(ended, whole)
-
-
-@pytest.mark.soak
-@pytest.mark.skipif(os.name != "posix", reason="kills a process the POSIX way")
-@pytest.mark.parametrize("seed", range(1, 6))
-def test_killed_many_times_and_resumed_ends_bit_identical(begin, seed):
-    ended, whole = kill_repeatedly(begin, seed=seed, kills=8, steps=60)
-    assert ended.position.step == whole.position.step == 60
     assert_bit_identical(ended, whole)

@@ -6,11 +6,9 @@ import pytest
 import torch
 
 from ttutor.corpora.corpus import embedded_corpus
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
-from ttutor.errors import CorpusError
+from ttutor.corpora.tokenizer import EOS_ID
 from ttutor.inside import capture
-from ttutor.training.batching import pad
-from ttutor.translation.alignment import CrossAttention, cross_attention
+from ttutor.translation.alignment import CrossAttention
 from ttutor.translation.translator import Translator
 
 pytestmark = pytest.mark.trainer
@@ -94,50 +92,10 @@ def test_strange_pairs_are_aligned(translator, pair):
     assert attention.target_tokens[-1] == "<eos>"
 
 
-def test_no_pairs_are_no_alignments(translator):
-    assert translator.align([]) == []
-
-
-def test_a_pair_that_is_no_text_is_named(translator):
-    with pytest.raises(CorpusError, match="sentence 1 is no text"):
-        translator.align([("good", "bad\udcff")])
-
-
 def test_nothing_to_translate_has_no_attention(translator):
     answers = translator.translate(["", SENTENCES[0]], attention=True)
     assert answers[0].attention is None
     assert answers[1].attention is not None
-
-
-def test_a_translation_cut_off_has_no_end_mark(translator, monkeypatch):
-    monkeypatch.setattr("ttutor.translation.translator.SPARE_TOKENS", -100)
-    monkeypatch.setattr(
-        translator, "_search", lambda batch, *_: [[_hypothesis((7,) * translator.model.config.max_len)] for _ in batch]
-    )
-    attention = translator("the dog").attention
-    assert len(attention.target_tokens) == translator.model.config.max_len
-    assert "<eos>" not in attention.target_tokens
-
-
-def _hypothesis(token_ids):
-    from ttutor.generation import Hypothesis
-
-    return Hypothesis(token_ids, -1.0, False, -1.0)
-
-
-def test_a_padding_token_that_the_model_wrote_counts(translator):
-    """Its key is seen by later tokens, as it was while they were generated."""
-    source, model = [[7, 8, EOS_ID]], translator.model
-    (attention,) = cross_attention(model, translator.tokenizer, source, [[0, 9, EOS_ID]])
-    with torch.no_grad(), capture(model, "decoder.layers.*.cross_attention.weights") as seen:
-        model(pad(source), torch.tensor([[BOS_ID, 0, 9]]), is_real=torch.ones(1, 3, dtype=torch.bool))
-    torch.testing.assert_close(attention.weights, seen.stack()[:, 0], atol=1e-6, rtol=0)
-    assert attention.target_tokens[0] == "<pad>"
-
-
-def test_translations_are_equal_whatever_their_attention(translator):
-    assert translator(SENTENCES[0]) == translator(SENTENCES[0])
-    assert "tensor" not in repr(translator(SENTENCES[0]))
 
 
 def test_weights_between_words_by_hand():
@@ -182,13 +140,6 @@ def test_the_text_is_exact():
 def test_a_narrow_terminal_gets_several_blocks():
     attention = by_hand([0.1, 0.8, 0.1], [0.8, 0.1, 0.1], target=("▁chien", "▁le"))
     assert list(attention.lines(width=8)) == ["chien", "dog", "0.80", "", "le", "the", "0.80"]
-
-
-def test_a_sentence_of_the_end_mark_alone_has_no_words():
-    attention = by_hand([1.0], source=("<eos>",), target=("<eos>",))
-    assert (attention.links(), str(attention)) == ([], "")
-    attention = by_hand([1.0], [1.0], source=("<eos>",), target=("▁le", "<eos>"))
-    assert str(attention) == "le\n-\n-"
 
 
 def test_json_holds_tokens_weights_and_links(translator):

@@ -96,10 +96,6 @@ def test_files_of_the_user_win_over_the_data_set(data):
     assert files_for(recipe, given)["source"] == str(Path("a.en").absolute())
 
 
-def test_the_grammar_needs_no_files():
-    assert not any(files_for(TrainingRecipe.preset("embedded"), {"source": None}).values())
-
-
 @pytest.mark.parametrize(
     ("corpus", "languages", "data_dir", "error", "message"),
     [
@@ -148,40 +144,12 @@ def test_a_data_set_that_moved_is_found_again(data, train, tmp_path):
     assert "Resumed after step 4" in train(*resume, "--data-dir", tmp_path / "elsewhere")
 
 
-@pytest.mark.trainer
-def test_other_languages_have_a_folder_of_their_own(data, train, monkeypatch):
-    monkeypatch.setenv("TTUTOR_DATA", str(data))
-    train("--recipe", "tiny.toml", "--languages", "fr-de", "--quiet")
-    assert RunFolder("ttutor-runs/tiny-fr-de").recipe().languages == "fr-de"
-    assert not RunFolder("ttutor-runs/tiny").exists
-
-
-@pytest.mark.trainer
-def test_a_run_on_files_says_so_in_its_recipe(data, train):
-    train("--recipe", "tiny.toml", "--source", "a.en", "--target", "a.fr", "--quiet")
-    assert RunFolder("ttutor-runs/tiny").recipe().corpus == "files"
-    again = ("--resume", "--recipe", "tiny.toml", "--source", "a.en", "--target", "a.fr")
-    assert "Resumed after step 4" in train(*again)
-
-
 def test_a_data_set_that_is_not_there_leaves_no_folder_and_says_how_to_get_it(data, train):
     assert "ttutor fetch tiny" in train("--recipe", "tiny.toml", code=2)
     assert "without a connection copy" in train("--recipe", "tiny.toml", code=2)
     (data / "tiny" / "val.de.gz").write_bytes(b"")
     assert "val.de.gz is 0 bytes long" in train("--recipe", "tiny.toml", "--data-dir", data, code=2)
     assert not Path("ttutor-runs").exists()
-
-
-def test_wrong_options_are_one_message(data, train):
-    assert "no data set" not in train("--languages", "en-it", code=2)
-    assert "'en-it'" in train("--languages", "en-it", code=2)
-    assert "must be two languages" in train("--languages", "german", code=2)
-    files = ("--source", "a.en", "--target", "a.fr")
-    assert "only a data set takes --languages, and this training is on files" in train(
-        *files, "--languages", "en-fr", code=2
-    )
-    assert "only a data set takes --data-dir" in train(*files, "--data-dir", data, code=2)
-    assert "embedded grammar" in train("--preset", "embedded", "--data-dir", data, code=2)
 
 
 def test_the_preset_takes_the_published_files(multi30k, tmp_path):

@@ -1,7 +1,6 @@
 """`ttutor translate` and `ttutor evaluate`, what they read, write and show; their failures stand in test_commands."""
 
 import gzip
-import io
 import json
 import os
 import subprocess
@@ -14,8 +13,6 @@ from typer.testing import CliRunner
 
 from ttutor import cli
 from ttutor.corpora.corpus import embedded_corpus
-from ttutor.corpora.text_files import read_groups
-from ttutor.errors import CorpusError
 from ttutor.training.run_folder import RunFolder
 from ttutor.translation.evaluation import evaluate, sentence_chrf
 from ttutor.translation.evaluation_text import evaluation_text
@@ -121,33 +118,6 @@ def test_what_cannot_be_read_or_written_is_one_message(ttutor, case):
     assert Path("old.txt").read_text() == "old"
 
 
-@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="needs the device /dev/full")
-def test_a_device_is_never_replaced_by_a_file(ttutor):
-    assert "a device; leave it out" in ttutor("translate", "x", "--output", "/dev/full", code=2).output
-    assert not os.path.isfile("/dev/full")
-
-
-def test_a_link_stays_a_link(ttutor, expected):
-    Path("real.txt").write_text("old")
-    Path("link.txt").symlink_to("real.txt")
-    ttutor("translate", SENTENCES[0], "--output", "link.txt")
-    assert Path("link.txt").is_symlink()
-    assert Path("real.txt").read_text(encoding="utf-8") == expected[0] + "\n"
-
-
-def test_a_full_disk_leaves_the_old_file(ttutor, monkeypatch):
-    import errno
-
-    def full_disk(_):
-        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
-
-    Path("out.txt").write_text("old")
-    monkeypatch.setattr(os, "fsync", full_disk)
-    assert "No space left on device; make room" in ttutor("translate", "x", "--output", "out.txt", code=2).output
-    assert [path.name for path in Path().iterdir()] == ["out.txt"]
-    assert Path("out.txt").read_text() == "old"
-
-
 def _process(run: str, *arguments: str, **options) -> subprocess.Popen:
     command = [sys.executable, "-m", "ttutor.cli", "translate", "--run", run, "--beam", "1", *arguments]
     environment = os.environ | {"PYTHONPATH": str(ROOT)}
@@ -180,33 +150,6 @@ def test_a_reader_who_leaves_early_is_no_failure(run):
         assert process.wait(timeout=60) == 0
     assert b"Traceback" not in errors
     assert b"BrokenPipe" not in errors
-
-
-class Slow(io.RawIOBase):
-    """A stream that gives its chunks one by one, as a pipe does."""
-
-    def __init__(self, *chunks: bytes):
-        self.chunks = list(chunks)
-
-    def readable(self) -> bool:
-        return True
-
-    def readinto(self, buffer) -> int:
-        chunk = self.chunks.pop(0) if self.chunks else b""
-        buffer[: len(chunk)] = chunk
-        return len(chunk)
-
-
-def test_lines_are_put_together_from_whatever_comes():
-    stream = io.BufferedReader(Slow(b"\xef\xbb\xbfon", b"e\ntw", b"o\r\n\nth", b"r\xc3", b"\xa9e\nlast"))
-    assert list(read_groups(stream, "the input")) == [["one"], ["two", ""], ["thrée"], ["last"]]
-
-
-def test_a_bad_byte_is_named_by_its_line_in_later_groups_too():
-    groups = read_groups(io.BytesIO(b"a\n" * 5 + b"\xff\n"), "it", at_once=2)
-    assert [next(groups), next(groups)] == [["a", "a"], ["a", "a"]]
-    with pytest.raises(CorpusError, match="it is not UTF-8: line 6, byte 1"):
-        next(groups)
 
 
 @pytest.fixture
@@ -242,32 +185,10 @@ def test_evaluate_shows_the_worst_with_their_alignments(ttutor, files, run):
     assert "The worst" not in ttutor("evaluate", *options, "--worst", "0").stdout
 
 
-def test_evaluate_tells_a_bad_output_before_it_begins(ttutor, files):
-    options, _ = files()
-    assert "there is no folder" in ttutor("evaluate", *options, "--output", "no/x", code=2).output
-
-
 def test_the_language_is_the_files_or_the_one_named(ttutor, files):
     options, _ = files()
     assert "BLEU, spaced words, fr" in ttutor("evaluate", *options).stdout
     assert "BLEU, spaced words, de" in ttutor("evaluate", *options, "--language", "de").stdout
-
-
-def test_every_empty_pair_is_scored(ttutor):
-    Path("t.en").write_text("\nthe dog sleeps\n")
-    Path("t.fr").write_text("le chien dort\n\n")
-    body = json.loads(ttutor("evaluate", "--source", "t.en", "--reference", "t.fr", "--json").stdout)
-    assert [one["chrf"] for one in body["worst"]] == [0.0, 0.0]
-
-
-def test_what_is_right_is_not_among_the_worst(ttutor):
-    Path("t.en").write_text("".join(source + "\n" for source, _ in CORPUS.train[:5]))
-    Path("t.fr").write_text(
-        "".join(target + "\n" for _, target in CORPUS.train[:4]) + "autre chose\n", encoding="utf-8"
-    )
-    body = json.loads(ttutor("evaluate", "--source", "t.en", "--reference", "t.fr", "--json").stdout)
-    assert body["exact_match"] == pytest.approx(0.8)
-    assert [one["number"] for one in body["worst"]] == [5]
 
 
 def test_a_run_on_a_data_set_is_scored_on_its_test_split(run, tmp_path, monkeypatch):

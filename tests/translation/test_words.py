@@ -58,24 +58,9 @@ def test_pieces_are_together_the_text(text):
     assert "".join(pieces).replace("▁", " ") == " " + text.replace("▁", " ")
 
 
-def test_half_a_character_is_shown_as_such():
-    tokenizer = SubwordTokenizer.train(["the red car"], vocab_size=270)
-    assert tokenizer.pieces(tokenizer.encode("é")[:-1]) == ["▁", "�"]
-
-
 def test_columns_are_as_wide_as_a_terminal_shows_them():
     assert list(interlinear([("北京", "a"), ("e\u0301", "b")], width=80)) == ["北京  e\u0301", "a     b"]
     assert terminal_width("e\u0301") == 1
-
-
-def test_a_column_wider_than_the_line_stands_alone():
-    assert list(interlinear([("a",), ("bbbbbbbb",), ("c",)], width=4)) == ["a", "", "bbbbbbbb", "", "c"]
-    assert list(interlinear([], width=4)) == []
-
-
-def test_columns_fill_the_line_to_its_end():
-    assert list(interlinear([("aa",), ("bb",)], width=6)) == ["aa  bb"]
-    assert list(interlinear([("aa",), ("bb",)], width=5)) == ["aa", "", "bb"]
 
 
 @pytest.mark.parametrize(

@@ -12,12 +12,9 @@ from ttutor.shapes import ShapeError
 from ttutor.variants.bert import BERT, BERTConfig, BERTForPreTraining
 from ttutor.variants.heads import (
     MaskedTokenHead,
-    Pooler,
     TransformerForSequenceClassification,
-    TransformerForTokenClassification,
     first_token,
     mean_over_tokens,
-    sentence_embedding,
 )
 
 CONFIG = BERTConfig(vocab_size=19, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=11, n_segments=3)
@@ -59,15 +56,6 @@ def test_a_text_does_not_depend_on_its_batch_nor_on_its_padding(bert, token_ids,
         torch.testing.assert_close(together[row, :n_real], alone[0])
 
 
-def test_padding_may_stand_anywhere(bert, token_ids):
-    on_the_right, on_the_left = bert(token_ids, IS_REAL), IS_REAL.flip(-1)
-    moved = torch.zeros_like(token_ids)
-    moved[on_the_left] = token_ids[IS_REAL]
-    hidden = bert(moved, on_the_left)
-    torch.testing.assert_close(hidden[on_the_left], on_the_right[IS_REAL])
-    torch.testing.assert_close(bert.pool(hidden, on_the_left), bert.pool(on_the_right, IS_REAL))
-
-
 def test_first_token_and_mean_take_real_tokens_alone():
     hidden = torch.randn(4, 7, 5, dtype=torch.float64)
     is_real = torch.tensor([[1] * 7, [0, 0, 1, 1, 0, 1, 0], [1, 0, 0, 0, 0, 0, 0], [0] * 7]).bool()
@@ -78,13 +66,6 @@ def test_first_token_and_mean_take_real_tokens_alone():
     assert torch.equal(mean_over_tokens(spoilt, is_real)[3], torch.zeros(5, dtype=torch.float64))
     torch.testing.assert_close(mean_over_tokens(hidden), hidden.mean(dim=1))
     assert torch.equal(first_token(hidden), hidden[:, 0])
-
-
-def test_a_sentence_embedding_is_the_mean_over_its_tokens(bert, token_ids, segment_ids):
-    found = sentence_embedding(bert, token_ids, IS_REAL, segment_ids)
-    for row, n_real in enumerate(IS_REAL.sum(dim=-1)):
-        alone = bert(token_ids[row : row + 1, :n_real], segment_ids=segment_ids[row : row + 1, :n_real])
-        torch.testing.assert_close(found[row], alone[0].mean(dim=0))
 
 
 def test_pooler_and_heads_by_their_formulas(bert):
@@ -112,29 +93,6 @@ def test_both_tasks_share_one_encoder_and_one_table(bert, token_ids, segment_ids
     assert n_new == (12 * 12 + 12) + 2 * 12 + 19 + (2 * 12 + 2)  # map, norm, a bias for each token; two classes
 
 
-class BagOfWords(nn.Module):
-    """An encoder that knows nothing of segments and has no way of its own to pool."""
-
-    def __init__(self) -> None:
-        super().__init__()
-        self.table = nn.Embedding(19, 5)
-
-    def forward(self, token_ids: torch.Tensor, is_real: torch.Tensor | None = None) -> torch.Tensor:
-        return self.table(token_ids)
-
-
-def test_classifiers_stand_on_any_encoder(token_ids):
-    encoder = BagOfWords()
-    by_first = TransformerForSequenceClassification(encoder, 5, 4).eval()
-    by_mean = TransformerForSequenceClassification(encoder, 5, 4, pooling="mean").eval()
-    tagger = TransformerForTokenClassification(encoder, 5, 4).eval()
-    left = IS_REAL.flip(-1)
-    torch.testing.assert_close(by_first(token_ids), by_first.classifier(encoder(token_ids)[:, 0]))
-    torch.testing.assert_close(by_first(token_ids, left), by_first.classifier(encoder(token_ids)[range(3), [0, 3, 6]]))
-    torch.testing.assert_close(by_mean(token_ids), by_mean.classifier(encoder(token_ids).mean(dim=1)))
-    torch.testing.assert_close(tagger(token_ids, left), tagger.classifier(encoder(token_ids)))
-
-
 def test_a_classifier_by_the_class_token_asks_for_berts_pooler_and_one_by_the_mean_does_not(bert, token_ids):
     by_class = TransformerForSequenceClassification(bert, 12, 4).double().eval()
     by_mean = TransformerForSequenceClassification(bert, 12, 4, pooling="mean").double().eval()
@@ -142,29 +100,6 @@ def test_a_classifier_by_the_class_token_asks_for_berts_pooler_and_one_by_the_me
     nn.init.zeros_(bert.pooler.map.weight)
     assert not torch.equal(before[0], by_class(token_ids))
     assert torch.equal(before[1], by_mean(token_ids))
-
-
-def test_dropout_acts_while_training_only(token_ids):
-    model = TransformerForSequenceClassification(BERT(CONFIG), 12, 4, dropout=0.5)
-    assert not torch.equal(model(token_ids), model(token_ids))
-    model.eval()
-    assert torch.equal(model(token_ids), model(token_ids))
-
-
-def test_weights_start_small_and_biases_at_zero():
-    model = BERTForPreTraining(BERT(CONFIG.replace(d_model=60, d_ff=70)))
-    for name, parameter in model.named_parameters():
-        if parameter.ndim == 2:
-            assert abs(parameter.std() / 0.02 - 1) < 0.25, name
-        else:
-            assert torch.equal(parameter, torch.full_like(parameter, float(name.endswith("gain")))), name
-
-
-def test_without_a_pooler_there_is_none(token_ids):
-    model = BERT(CONFIG, pooler=False)
-    assert not any(isinstance(module, Pooler) for module in model.modules())
-    hidden = model.eval()(token_ids)
-    assert torch.equal(model.pool(hidden), hidden[:, 0])
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

@@ -7,7 +7,7 @@ import torch
 
 from tests.torch_twins import randomised
 from ttutor.cache import DecoderCache
-from ttutor.positions import RotaryPositions, RotaryScaling, rotary_frequencies
+from ttutor.positions import RotaryScaling, rotary_frequencies
 from ttutor.shapes import ShapeError
 from ttutor.variants.llama import Llama, LlamaConfig
 
@@ -62,17 +62,6 @@ def test_a_window_is_seen_through_once_for_each_layer(token_ids):
 
 
 @pytest.mark.parametrize("side", ["right", "left", "both"])
-def test_padding_never_matters(model, token_ids, side):
-    is_real = padded(side)
-    logits = model(token_ids, is_real)
-    other = torch.where(is_real, token_ids, (token_ids + 1) % VOCAB)
-    assert torch.equal(logits[is_real], model(other, is_real)[is_real])
-    for row in range(3):
-        alone = model(token_ids[row, is_real[row]][None])
-        torch.testing.assert_close(logits[row, is_real[row]], alone[0], **CLOSE)
-
-
-@pytest.mark.parametrize("side", ["right", "left", "both"])
 def test_cached_equals_uncached_for_ragged_batches(model, token_ids, side):
     is_real, cache, chunks = padded(side), DecoderCache(2), [3, 1, 1, 3]
     parts = [
@@ -90,24 +79,6 @@ def test_a_ragged_batch_goes_on_after_its_padding(model, token_ids):
     for row in range(3):
         alone = model(torch.cat([token_ids[row, is_real[row]], new[row]])[None])
         torch.testing.assert_close(step[row, -1], alone[0, -1], **CLOSE)
-
-
-def test_only_distances_count(model, token_ids, monkeypatch):
-    before = model(token_ids)
-    rotary = model.rotary.forward
-    monkeypatch.setattr(model.rotary, "forward", lambda positions: rotary(positions + 1000))
-    torch.testing.assert_close(model(token_ids), before, rtol=0, atol=1e-9)
-    monkeypatch.setattr(model.rotary, "forward", lambda positions: rotary(2 * positions))
-    assert (model(token_ids) - before).abs().max() > 0.1
-
-
-def test_scaling_without_a_trained_length_interpolates_positions():
-    frequencies = rotary_frequencies(10)
-    scaled = RotaryPositions(10, frequencies=RotaryScaling(factor=4.0)(frequencies))
-    positions = torch.arange(23)[None]
-    plain = RotaryPositions(10)(positions / 4)
-    torch.testing.assert_close(scaled(positions).cos, plain.cos, **CLOSE)
-    torch.testing.assert_close(scaled(positions).sin, plain.sin, **CLOSE)
 
 
 def test_scaling_by_turns_spares_the_fast_pairs():
