@@ -46,13 +46,6 @@ def test_an_lstm_is_made_of_the_gates_it_hands_out():
     torch.testing.assert_close(gate.forget, affine.sigmoid())
 
 
-def test_a_gru_is_made_of_the_gates_it_hands_out():
-    cell = GRUCell(3, 5).double()
-    inputs, (hidden,) = step_inputs(1)
-    gate = cell.gates(inputs, (hidden,))
-    torch.testing.assert_close(cell(inputs, (hidden,)), (torch.lerp(gate.candidate, hidden, gate.update),))
-
-
 def test_an_lstm_whose_gates_are_shut_keeps_its_cell_for_a_thousand_steps():
     cell = LSTMCell(3, 5).double()
     with torch.no_grad():
