@@ -8,7 +8,7 @@ import torch
 from ttutor.transformer import Transformer, TransformerConfig
 
 torch.manual_seed(0)
-sizes = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20, "max_len": 16}
+sizes = {"d_model": 12, "n_heads": 3, "n_layers": 1, "d_ff": 20, "max_len": 16}
 model = Transformer(TransformerConfig(vocab_size=50, **sizes)).eval()
 source_ids, target_ids = torch.randint(0, 50, (2, 7)), torch.randint(0, 50, (2, 5))
 compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
