@@ -9,7 +9,6 @@ from hypothesis import strategies as st
 
 from tests.efficient.cases import Case, inputs_of, run, ulp
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient import sparse
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.sparse import sparse_attention
 from ttutor.efficient.sparse_masks import draw_random_blocks, sparse_mask

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from ttutor.generation.ranking import BLOCK, best_extensions
+from ttutor.generation.ranking import BLOCK, best_extensions, most_probable
 
 
 def ranked_in_full(log_probabilities: torch.Tensor, totals: torch.Tensor, n: int) -> tuple[torch.Tensor, ...]:
@@ -33,3 +33,8 @@ def test_what_is_impossible_comes_last_and_names_a_token_of_the_vocabulary():
     assert best.tolist() == [[-1.0, -2.0, -torch.inf, -torch.inf]]
     assert (row[0, :2].tolist(), token[0, :2].tolist()) == ([0, 0], [1, BLOCK + 1])
     assert token.max() < BLOCK + 2
+
+
+def test_the_most_probable_token_is_that_of_the_row():
+    log_probabilities = torch.randn(9, 3 * BLOCK + 7).log_softmax(dim=-1)
+    assert torch.equal(most_probable(log_probabilities, list(range(9))), log_probabilities.argmax(dim=-1))

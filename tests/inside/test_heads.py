@@ -11,6 +11,7 @@ from ttutor.inside import (
     first_token_score,
     induction_score,
     previous_token_score,
+    weight_on,
 )
 from ttutor.shapes import ShapeError
 
@@ -73,6 +74,12 @@ def test_an_induction_head_on_a_repeated_text_scores_one():
         weights[0, 0, i, 0 if i < period else i - period + 1] = 1.0
     assert induction_score(weights, ids) == 1.0
     assert previous_token_score(weights) < 0.2
+
+
+def test_weight_on_separators(weights):
+    is_separator = (IDS == 9)[:, None].expand(2, 7, 7)
+    expected = weights[0, :, :, [1, 3, 4]].sum(-1).mean(-1)  # only the first row has separators
+    torch.testing.assert_close(weight_on(weights, is_separator), expected)
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

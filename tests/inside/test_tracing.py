@@ -5,7 +5,7 @@ import torch
 from torch import nn
 
 from tests.inside.models import TOKEN_IDS, language_model
-from ttutor.inside import activation_patching, capture, patch
+from ttutor.inside import activation_patching, capture, causal_trace, patch
 from ttutor.shapes import ShapeError
 
 ONE, OTHER = TOKEN_IDS[:1], torch.tensor([[2, 10, 8, 12, 13]])  # they differ at token 2
@@ -47,6 +47,25 @@ def test_every_cell_is_the_run_with_that_one_state_put_in(model):
 
             with patch(model, {name: put}):
                 assert trace.table[row, token] == answer(model, OTHER)()
+
+
+def test_restoring_the_spoiled_embedding_restores_everything(model):
+    noise = torch.randn(12, dtype=torch.float64)
+
+    def spoil(embedded):
+        spoiled = embedded.clone()
+        spoiled[:, 2] += noise
+        return spoiled
+
+    trace = causal_trace(model, answer(model, ONE), {"embeddings": spoil}, "embeddings", "decoder.layers.*")
+    assert trace.names == ["embeddings", "decoder.layers.0", "decoder.layers.1"]
+    assert trace.source == answer(model, ONE)().item()
+    with patch(model, {"embeddings": spoil}):
+        assert trace.target == answer(model, ONE)().item()
+    recovered = trace.recovered()
+    assert abs(recovered[0, 2] - 1) < 1e-12
+    assert (recovered[0, [0, 1, 3, 4]].abs() < 1e-12).all()
+    assert abs(recovered[2, 4] - 1) < 1e-12
 
 
 @pytest.mark.parametrize(

@@ -5,7 +5,7 @@ import math
 import pytest
 import torch
 
-from ttutor.positions import LearnedPositions, SinusoidalPositions, shift_matrix, sinusoidal_encoding
+from ttutor.positions import LearnedPositions, NoPositions, SinusoidalPositions, shift_matrix, sinusoidal_encoding
 
 
 @pytest.mark.parametrize("d_model", [1, 2, 7, 8, 128])
@@ -30,6 +30,14 @@ def test_the_shift_is_known_and_is_a_rotation(offset):
     torch.testing.assert_close(matrix @ matrix.T, torch.eye(16, dtype=torch.float64), rtol=0, atol=1e-14)
     torch.testing.assert_close(shift_matrix(-offset, 16), matrix.T)
     torch.testing.assert_close(shift_matrix(offset, 16) @ shift_matrix(5, 16), shift_matrix(offset + 5, 16))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64, torch.bfloat16])
+def test_no_positions_change_nothing_at_any_distance(dtype):
+    embedded = torch.randn(2, 3, 8, dtype=dtype)
+    added = embedded + NoPositions()(torch.tensor([[0, 1, 2], [10**9, 5, 0]]))
+    assert torch.equal(added, embedded)
+    assert added.dtype == dtype
 
 
 @pytest.mark.parametrize(("max_len", "d_model"), [(-1, 4), (3, 0)])

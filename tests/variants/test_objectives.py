@@ -19,6 +19,7 @@ from ttutor.masks import causal_mask
 from ttutor.variants.objectives import (
     IGNORE_ID,
     document_rotation,
+    factorisation_order,
     mask_tokens,
     next_sentence_pairs,
     permutation_masks,
@@ -269,6 +270,13 @@ def test_positions_see_what_comes_earlier_in_the_order(orders):
 
 
 # Layer sharing.
+
+
+def test_every_order_is_drawn_alike():
+    seen = Counter(map(tuple, factorisation_order(3000, 3, generator=seeded()).tolist()))
+    assert set(seen) == set(itertools.permutations(range(3)))
+    for count in seen.values():
+        assert_binomial(count, 3000, 1 / 6)
 
 
 def encoder(n_layers: int) -> Encoder:
