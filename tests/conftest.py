@@ -15,6 +15,8 @@ from jaxtyping import config as jaxtyping_config
 
 from tests.require import missing
 
+gc.disable()  # while tests are collected, when nearly nothing is thrown away
+
 
 @pytest.fixture(autouse=True)
 def _seeded() -> None:
@@ -51,6 +53,6 @@ def pytest_runtest_setup(item: pytest.Item) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """Spare the garbage collector what stays to the end: thousands of tests, and all modules."""
-    gc.collect()
+    """Collect garbage from now on, and pass over what stays to the end: thousands of tests, and all modules."""
     gc.freeze()
+    gc.enable()
