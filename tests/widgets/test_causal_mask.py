@@ -70,7 +70,7 @@ def test_the_end_mark_has_no_row() -> None:
     [
         (["<eos>"], None, {}, "nothing but the end mark '<eos>'"),
         (TOKENS, np.zeros((3, 4)), {}, r"shape \(3, 4\), expected \(4, 4\)"),
-        (TOKENS, None, {"shown": 0}, "shown has to be from 1 to 5 .*, not 0"),
+        (TOKENS, None, {"shown": 0}, "shown has to be from 1 to 5, not 0; the end mark counts"),
         (TOKENS, None, {"shown": 6}, "shown has to be from 1 to 5"),
         (TOKENS, None, {"view": "mask"}, "view has to be one of weights, scores, not 'mask'"),
     ],

@@ -110,21 +110,21 @@ def test_a_table_has_two_views_and_stays() -> None:
     explorer = PositionsExplorer(table=learned())
     with pytest.raises(ValueError, match="another table needs another figure"):
         explorer.table = [[1.0], [2.0]]
-    with pytest.raises(ValueError, match="length has to be 2 to 12, not 13"):
+    with pytest.raises(ValueError, match="length has to be from 2 to 12, not 13"):
         explorer.length = 13
 
 
 @pytest.mark.parametrize(
     ("settings", "error", "message"),
     [
-        ({"length": 1}, ValueError, "length has to be 2 to 64, not 1"),
+        ({"length": 1}, ValueError, "length has to be from 2 to 64, not 1"),
         ({"d_model": 7}, ValueError, "even, since features come in pairs, not 7; try 8"),
-        ({"d_model": 128}, ValueError, "d_model has to be 4 to 64"),
+        ({"d_model": 128}, ValueError, "d_model has to be from 4 to 64"),
         ({"view": "<b>"}, TraitError, "view"),
-        ({"tolerance": float("nan")}, ValueError, "tolerance has to be 0.05 to 1, not nan"),
+        ({"tolerance": float("nan")}, ValueError, "tolerance has to be from 0.05 to 1, not nan"),
         ({"query": [1.0]}, ValueError, r"query has shape \(1,\)"),
-        ({"n_heads": 0}, ValueError, "n_heads has to be 1 to 16"),
-        ({"pair": 4}, ValueError, "pair has to be 0 to 3"),
+        ({"n_heads": 0}, ValueError, "n_heads has to be from 1 to 16"),
+        ({"pair": 4}, ValueError, "pair has to be from 0 to 3"),
         ({"position": -1}, ValueError, "position"),
         ({"heads": 3}, TypeError, "unknown setting heads; there are view, length"),
         ({"selected": [-1, -1]}, ValueError, r"selected has to be \[\] or \[position, feature\]"),

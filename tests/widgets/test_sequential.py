@@ -117,8 +117,8 @@ def test_too_many_tokens_are_cut_and_it_is_said() -> None:
 @pytest.mark.parametrize(
     ("options", "message"),
     [
-        ({"n_tokens": 1}, "n_tokens has to be a whole number from 2 to 64, not 1"),
-        ({"n_layers": 0}, "n_layers has to be a whole number from 1 to 6"),
+        ({"n_tokens": 1}, "n_tokens has to be from 2 to 64, not 1"),
+        ({"n_layers": 0}, "n_layers has to be from 1 to 6"),
         ({"d_model": 0}, "d_model"),
         ({"tick": -1}, "tick"),
     ],

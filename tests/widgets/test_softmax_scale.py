@@ -113,10 +113,10 @@ def test_the_lines_are_means_of_single_draws() -> None:
         ({"width": 2048}, "width has to be one of"),
         ({"n_keys": 0}, "n_keys has to be one of 4, 8"),
         ({"quantity": "joy"}, "quantity has to be one of entropy, gradient, dead"),
-        ({"temperature": 0}, "temperature has to be a finite number above 0"),
+        ({"temperature": 0}, "temperature has to be from 0.001 to 1,000,000"),
         ({"temperature": float("nan")}, "temperature"),
-        ({"temperature": 1e-9}, "between 0.001"),
-        ({"draw": -1}, "draw has to be a number from 0"),
+        ({"temperature": 1e-9}, "from 0.001 to 1,000,000, not 1e-09"),
+        ({"draw": -1}, "draw has to be from 0"),
     ],
 )
 def test_bad_settings_are_refused_with_a_reason(options: dict, message: str) -> None:

@@ -70,10 +70,10 @@ def test_the_shift() -> None:
         ({"tokens": ["a"] * 25}, ValueError, "at most 24"),
         ({"warmup": 0}, ValueError, "warmup has to be a finite number above 0"),
         ({"factor": float("nan")}, ValueError, "factor has to be"),
-        ({"factor": 1e9}, ValueError, "at most 100"),
-        ({"epsilon": 1.0}, ValueError, "expected 0 to 0.9"),
-        ({"confidence": 1.0}, ValueError, "expected 0.001 to 0.9999"),
-        ({"vocab_size": 1}, ValueError, "expected 2 to"),
+        ({"factor": 1e9}, ValueError, "from 0 to 100"),
+        ({"epsilon": 1.0}, ValueError, "epsilon has to be from 0 to 0.9"),
+        ({"confidence": 1.0}, ValueError, "from 0.001 to 0.9999"),
+        ({"vocab_size": 1}, ValueError, "from 2 to 1,000,000"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(options: dict, error: type, message: str) -> None:

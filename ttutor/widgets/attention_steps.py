@@ -11,7 +11,7 @@ from einops import einsum
 
 from ttutor.attention import attention_weights, scaled_dot_product_attention
 from ttutor.masks import causal_mask
-from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list
+from ttutor.widgets.base import Explorer, one_of, rounded_array, table_html, token_list
 
 LESSON: dict[str, Any] = {
     "steps": [  # name, title, what to see, formulas, matrices that it makes (each with one to show below)
@@ -203,9 +203,7 @@ class AttentionStepsExplorer(Explorer):
 
     @t.validate("step")
     def _check_step(self, proposal: dict) -> str:
-        if proposal["value"] not in STEPS:
-            raise ValueError(f"step has to be one of {', '.join(STEPS)}, not {proposal['value']!r}")
-        return proposal["value"]
+        return one_of("step", proposal["value"], STEPS)
 
     @t.validate("selected")
     def _check_selected(self, proposal: dict) -> list:

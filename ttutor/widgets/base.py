@@ -8,7 +8,7 @@ ES module over it; where scripts are off, on GitHub and in print the fallback is
 import html
 import json
 import math
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -193,6 +193,20 @@ def _rounded(values: Any, decimals: int) -> Any:
     if isinstance(values, list):
         return [_rounded(value, decimals) for value in values]
     return round(values, decimals) + 0.0
+
+
+def within(name: str, value: Number, low: float | int, high: float | int, remark: str = "") -> Number:
+    """A number from ``low`` to ``high``, both included; the remark says what it counts."""
+    if not low <= value <= high:
+        raise ValueError(f"{name} has to be from {low:,} to {high:,}, not {value}{remark and f'; {remark}'}")
+    return value
+
+
+def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
+    """One of the values that there are."""
+    if value not in allowed:
+        raise ValueError(f"{name} has to be one of {', '.join(map(str, allowed))}, not {value!r}")
+    return value
 
 
 def positive(name: str, value: Number) -> Number:

@@ -18,7 +18,7 @@ from ttutor.evaluating import evaluating
 from ttutor.inside import capture
 from ttutor.shapes import check_shapes
 from ttutor.transformer import Transformer, TransformerConfig
-from ttutor.widgets.base import Explorer
+from ttutor.widgets.base import Explorer, within
 
 
 class Part(NamedTuple):
@@ -550,9 +550,7 @@ class BlocksExplorer(Explorer):
 
     @t.validate("step")
     def _check_step(self, proposal: dict) -> int:
-        if not 0 <= proposal["value"] <= len(STEPS):
-            raise ValueError(f"step has to be between 0 (none) and {len(STEPS)}, not {proposal['value']}")
-        return proposal["value"]
+        return within("step", proposal["value"], 0, len(STEPS), "0 is none")
 
 
 def _facts(config: TransformerConfig, models: dict[str, Transformer]) -> dict[str, Any]:

@@ -9,7 +9,7 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.masks import causal_mask
-from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list
+from ttutor.widgets.base import Explorer, one_of, rounded_array, table_html, token_list, within
 
 MAX_TOKENS = 12
 _DECIMALS = 3
@@ -124,15 +124,11 @@ class CausalMaskExplorer(Explorer):
     @t.validate("shown")
     def _check_shown(self, proposal: dict) -> int:
         most = len(self.tokens) + (self.total == len(self.tokens))
-        if not 1 <= proposal["value"] <= most:
-            raise ValueError(f"shown has to be from 1 to {most} (the end mark counts as one), not {proposal['value']}")
-        return proposal["value"]
+        return within("shown", proposal["value"], 1, most, "the end mark counts as one")
 
     @t.validate("view")
     def _check_view(self, proposal: dict) -> str:
-        if proposal["value"] not in _VIEWS:
-            raise ValueError(f"view has to be one of {', '.join(_VIEWS)}, not {proposal['value']!r}")
-        return proposal["value"]
+        return one_of("view", proposal["value"], _VIEWS)
 
     @t.validate("scores")
     def _check_scores(self, proposal: dict) -> list[list[float]]:

@@ -8,7 +8,7 @@ from typing import Any
 import traitlets as t
 
 from ttutor import assets
-from ttutor.widgets.base import Explorer, table_html
+from ttutor.widgets.base import Explorer, one_of, table_html
 
 LINES = {
     "reference": ("full, reference", "masked"),
@@ -78,8 +78,7 @@ class CostExplorer(Explorer):
     source = t.Dict().tag(sync=True)
 
     def __init__(self, quantity: str = "time", *, lines: Any = None) -> None:
-        if quantity not in QUANTITIES:
-            raise ValueError(f"quantity has to be one of {', '.join(QUANTITIES)}, not {quantity!r}")
+        one_of("quantity", quantity, QUANTITIES)
         stored = assets.load("attention_costs")
         super().__init__(
             figures=[_figure(stored, name, *about) for name, about in QUANTITIES.items()],

@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ttutor import assets
 from ttutor.generation import BeamStep, Hypothesis, beam_search, length_penalty, stream
 from ttutor.inside import capture, intermediates
-from ttutor.widgets.base import Explorer, rounded_array, table_html
+from ttutor.widgets.base import Explorer, rounded_array, table_html, within
 
 DROPPED, KEPT, FINISHED, CUT = range(4)
 """What becomes of a candidate; one that is cut was open when the limit came."""
@@ -297,8 +297,7 @@ class DecodingExplorer(Explorer):
             note: where the model comes from, for the reader.
         """
         texts = [text] if isinstance(text, str) else list(text)
-        if not 1 <= beam <= MAX_BEAM:
-            raise ValueError(f"beam has to be from 1 to {MAX_BEAM} (more do not fit a screen), not {beam}")
+        within("beam", beam, 1, MAX_BEAM, "more do not fit a screen")
         if len(texts) > MAX_SENTENCES:
             raise ValueError(f"{len(texts)} sentences are more than fit; give up to {MAX_SENTENCES}")
         speaker = speaker_of(model, tokenizer)
@@ -376,20 +375,16 @@ class DecodingExplorer(Explorer):
             steps = self.sentences[self.sentence]["attention"]
             counts["step"] = len(steps)
             counts["beam"] = len(steps[min(self.step, len(steps) - 1)])
-        if not 0 <= value < counts[name]:
-            words = {
-                "sentence": "it numbers the recorded sentences",
-                "step": "it counts the tokens before it in this sentence",
-                "beam": "it numbers the partial hypotheses at this step",
-            }
-            raise ValueError(f"{name} has to be from 0 to {counts[name] - 1}, not {value}; {words[name]}")
-        return value
+        words = {
+            "sentence": "it numbers the recorded sentences",
+            "step": "it counts the tokens before it in this sentence",
+            "beam": "it numbers the partial hypotheses at this step",
+        }
+        return within(name, value, 0, counts[name] - 1, words[name])
 
     @t.validate("alpha")
     def _check_alpha(self, proposal: dict) -> float:
-        if not 0 <= proposal["value"] <= MAX_ALPHA:
-            raise ValueError(f"alpha has to be from 0 to {MAX_ALPHA}, not {proposal['value']}; 0 is no length penalty")
-        return proposal["value"]
+        return within("alpha", proposal["value"], 0, MAX_ALPHA, "0 is no length penalty")
 
     @t.observe("sentence")
     def _begin_again(self, _: dict) -> None:

@@ -12,7 +12,7 @@ from torch import Tensor
 
 from ttutor import assets
 from ttutor.inside import attention_entropy, first_token_score, induction_score, previous_token_score, weight_on
-from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list
+from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list, within
 
 MOSTLY, PARTLY = 0.5, 0.25
 """A head is called after the rule that takes the most of its weight, if that is at least so much."""
@@ -437,10 +437,8 @@ class HeadsExplorer(Explorer):
                     f"on has to say True or False for each of {len(self.scores[0])} heads, not {len(value)}"
                 )
             return value
-        low, high = {"layer": (0, len(self.layers)), "head": (0, len(self.on)), "query": (0, len(self.tokens))}[name]
-        if not low <= value < high:
-            raise ValueError(f"{name} has to be from {low} to {high - 1}, not {value}")
-        return value
+        counts = {"layer": len(self.layers), "head": len(self.on), "query": len(self.tokens)}
+        return within(name, value, 0, counts[name] - 1)
 
 
 def _named(names: list[str], scores: np.ndarray, n_keys: float) -> tuple[list, list]:

@@ -19,7 +19,7 @@ from ttutor import assets
 from ttutor.evaluating import evaluating
 from ttutor.inside import attention_rollout, capture
 from ttutor.variants.vit import VisionEncoder, ViT
-from ttutor.widgets.base import Explorer, number_array, rounded_array
+from ttutor.widgets.base import Explorer, number_array, one_of, rounded_array, within
 from ttutor.widgets.style import PALETTE
 
 NOTES = {
@@ -507,22 +507,16 @@ class PatchesExplorer(Explorer):
     def _check_view(self, proposal: dict) -> str:
         needed = {"image": True, "positions": self.positions}
         there = [view for view in VIEWS if needed.get(view, self.attention)]
-        if proposal["value"] not in there:
-            raise ValueError(f"view has to be one of {', '.join(there)}, not {proposal['value']!r}")
-        return proposal["value"]
+        return one_of("view", proposal["value"], there)
 
     @t.validate("layer")
     def _check_layer(self, proposal: dict) -> int:
         n_layers = len(self.attention)
-        if not min(1, n_layers) <= proposal["value"] <= n_layers:
-            raise ValueError(f"layer has to lie between 1 and {n_layers}, but is {proposal['value']}")
-        return proposal["value"]
+        return within("layer", proposal["value"], min(1, n_layers), n_layers)
 
     @t.validate("selected")
     def _check_selected(self, proposal: dict) -> int:
-        if not 0 <= proposal["value"] < self.n_tokens:
-            raise ValueError(f"selected has to lie between 0 (CLS) and {self.n_tokens - 1}, not {proposal['value']}")
-        return proposal["value"]
+        return within("selected", proposal["value"], 0, self.n_tokens - 1, "0 is CLS")
 
     @t.observe("patch_size")
     def _keep_selected_inside(self, _: dict) -> None:

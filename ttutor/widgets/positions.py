@@ -11,7 +11,7 @@ from einops import rearrange
 
 from ttutor.attention import attention_weights
 from ttutor.positions import AlibiPositions, RotaryPositions, alibi_slopes, rotary_frequencies, sinusoidal_encoding
-from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html
+from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, within
 
 VIEWS = ("table", "clocks", "similarity", "rotary", "alibi")
 READS = ("fast", "turn", "slow", "all")
@@ -170,8 +170,7 @@ class PositionsExplorer(Explorer):
         low, high = RANGES[name]
         if name == "length" and self.table:
             high = len(self.table)
-        if not low <= value <= high:
-            raise ValueError(f"{name} has to be {low} to {high}, not {value}")
+        within(name, value, low, high)
         if name == "d_model" and value % 2:
             raise ValueError(f"d_model has to be even, since features come in pairs, not {value}; try {value + 1}")
         return value

@@ -20,7 +20,7 @@ from ttutor.cache import DecoderCache
 from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import attention_operations, count_operations, decoding_cost, efficient_attention
 from ttutor.recurrence import RNNCell
-from ttutor.widgets.base import Explorer, table_html, token_list
+from ttutor.widgets.base import Explorer, table_html, token_list, within
 
 Place = tuple[int, int]  # layer (-1: the tokens themselves), token
 
@@ -276,8 +276,5 @@ class SequentialExplorer(Explorer):
 
     @t.validate("n_tokens", "n_layers", "d_model", "tick")
     def _check_size(self, proposal: dict) -> int:
-        name, value = proposal["trait"].name, proposal["value"]
-        low, high = _BOUNDS[name]
-        if not low <= value <= high:
-            raise ValueError(f"{name} has to be a whole number from {low} to {high}, not {value}")
-        return value
+        name = proposal["trait"].name
+        return within(name, proposal["value"], *_BOUNDS[name])

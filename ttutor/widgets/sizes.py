@@ -18,7 +18,7 @@ from ttutor.variants.bert import BERTConfig
 from ttutor.variants.gpt import GPTConfig
 from ttutor.variants.llama import LlamaConfig
 from ttutor.variants.vit import ViTConfig
-from ttutor.widgets.base import Explorer
+from ttutor.widgets.base import Explorer, one_of
 
 REMARKS = {
     "embeddings": "A row for each token that can be looked up.",
@@ -408,9 +408,7 @@ class SizesExplorer(Explorer):
 
     @t.validate("form")
     def _check_form(self, proposal: dict) -> str:
-        if proposal["value"] not in self._configs:
-            raise ValueError(f"form has to be one of {', '.join(self._configs)}, not {proposal['value']!r}")
-        return proposal["value"]
+        return one_of("form", proposal["value"], self._configs)
 
 
 def _chosen(model: Any, configs: dict[str, Family]) -> tuple[str, Family]:

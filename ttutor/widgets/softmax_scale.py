@@ -9,7 +9,7 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.inside.heads import attention_entropy
-from ttutor.widgets.base import Explorer, positive, rounded_array, table_html
+from ttutor.widgets.base import Explorer, one_of, rounded_array, table_html, within
 
 WIDTHS = tuple(2**power for power in range(11))
 N_KEYS = (4, 8, 16, 32, 64)
@@ -137,24 +137,17 @@ class SoftmaxScaleExplorer(Explorer):
 
     @t.validate("width", "n_keys", "quantity")
     def _check_choice(self, proposal: dict) -> int | str:
-        name, value = proposal["trait"].name, proposal["value"]
+        name = proposal["trait"].name
         allowed = {"width": WIDTHS, "n_keys": N_KEYS, "quantity": ("entropy", "gradient", "dead")}[name]
-        if value not in allowed:
-            raise ValueError(f"{name} has to be one of {', '.join(map(str, allowed))}, not {value!r}")
-        return value
+        return one_of(name, proposal["value"], allowed)
 
     @t.validate("temperature")
     def _check_temperature(self, proposal: dict) -> float:
-        value = positive("temperature", proposal["value"])
-        if not 1e-3 <= value <= 1e6:
-            raise ValueError(f"temperature has to lie between 0.001 and 1,000,000, not {value}")
-        return value
+        return within("temperature", proposal["value"], 0.001, 1_000_000)
 
     @t.validate("draw")
     def _check_draw(self, proposal: dict) -> int:
-        if not 0 <= proposal["value"] < _LAST_DRAW:
-            raise ValueError(f"draw has to be a number from 0 to {_LAST_DRAW - 1}, not {proposal['value']}")
-        return proposal["value"]
+        return within("draw", proposal["value"], 0, _LAST_DRAW - 1)
 
 
 def normal_numbers(draw: int, count: int) -> np.ndarray:

@@ -10,7 +10,7 @@ import traitlets as t
 
 from ttutor.training.loss import smoothed_cross_entropy
 from ttutor.training.schedule import noam_rate, warmup_hold_decline, warmup_then_decline
-from ttutor.widgets.base import Explorer, positive, token_list
+from ttutor.widgets.base import Explorer, positive, token_list, within
 
 MAX_TOKENS = 24
 VIEWS = ("schedule", "shift", "smoothing")
@@ -168,26 +168,18 @@ class TrainingExplorer(Explorer):
     def _check_positive(self, proposal: dict) -> float | int:
         name = proposal["trait"].name
         value = positive(name, proposal["value"])
-        if name == "factor" and value > 100:
-            raise ValueError(f"factor is {value}, expected at most 100")
-        return value
+        return within(name, value, 0, 100) if name == "factor" else value
 
     @t.validate("position")
     def _check_position(self, proposal: dict) -> int:
-        if not 0 <= proposal["value"] <= len(self.tokens):
-            raise ValueError(f"position is {proposal['value']}, expected 0 to {len(self.tokens)}")
-        return proposal["value"]
+        return within("position", proposal["value"], 0, len(self.tokens))
 
     @t.validate("epsilon", "confidence")
     def _check_share(self, proposal: dict) -> float:
         name, value = proposal["trait"].name, proposal["value"]
         low, high = (0, 0.9) if name == "epsilon" else (0.001, 0.9999)
-        if not low <= value <= high:
-            raise ValueError(f"{name} is {value}, expected {low} to {high}")
-        return round(value, 6)
+        return round(within(name, value, low, high), 6)
 
     @t.validate("vocab_size")
     def _check_vocabulary(self, proposal: dict) -> int:
-        if not 2 <= proposal["value"] <= 1_000_000:
-            raise ValueError(f"vocab_size is {proposal['value']}, expected 2 to 1,000,000")
-        return proposal["value"]
+        return within("vocab_size", proposal["value"], 2, 1_000_000)
