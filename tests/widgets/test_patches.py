@@ -209,7 +209,7 @@ def test_bad_input_is_refused_with_a_reason(image, patch: int, options: dict, me
     ("trait", "value", "message"),
     [
         ("patch_size", 5, "has to divide"), ("view", "heads", "one of image, attention, rollout, positions"),
-        ("layer", 3, "between 1 and 2"), ("layer", 0, "between 1 and 2"), ("selected", 37, "between 0"),
+        ("layer", 3, "from 1 to 2"), ("layer", 0, "from 1 to 2"), ("selected", 37, "from 0 to 36, not 37; 0 is CLS"),
         ("attention", [[[1000]]], "rows adding up to 1000"),
     ],
 )  # fmt: skip
