@@ -80,6 +80,9 @@ class MultiHeadAttention(nn.Module):
         bias: whether the four projections add a constant.
         dropout: probability of dropping an attention weight while training.
         scale: the factor of the scores; $1/\sqrt{d_\mathrm{head}}$ when left out.
+        make_norm: makes from ``d_head`` a norm for the queries and one for the keys of every head, applied before any
+            rotation; none when left out. A score is then bounded, however large the projections grow (Henry et al.
+            2020; with `ttutor.layers.RMSNorm` as in Qwen 3).
         attend: the attention function; whole models give `ttutor.efficient.efficient_attention`, which is faster.
 
     Differs from the paper: its formula has no bias in the projections; we have one by default, as torch does.
@@ -102,6 +105,7 @@ class MultiHeadAttention(nn.Module):
         bias: bool = True,
         dropout: float = 0.0,
         scale: float | None = None,
+        make_norm: Callable[[int], nn.Module] | None = None,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
@@ -125,6 +129,8 @@ class MultiHeadAttention(nn.Module):
         self.to_key = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
         self.to_value = nn.Linear(d_model, n_kv_heads * d_head, bias=bias)
         self.to_output = nn.Linear(n_heads * d_head, d_model, bias=bias)
+        self.query_norm = nn.Identity() if make_norm is None else make_norm(d_head)
+        self.key_norm = nn.Identity() if make_norm is None else make_norm(d_head)
         for projection in (self.to_query, self.to_key, self.to_value, self.to_output):
             nn.init.xavier_uniform_(projection.weight)
             if bias:
@@ -175,7 +181,7 @@ class MultiHeadAttention(nn.Module):
         )
         check_dtypes(self.to_query.weight.dtype, query=query, key=key, value=value)
         split = "batch queries (heads d_head) -> batch heads queries d_head"
-        q = rearrange(self.to_query(query), split, heads=self.n_heads)
+        q = self.query_norm(rearrange(self.to_query(query), split, heads=self.n_heads))
         q = q if rotation is None else rotation(q)
         k, v = self._keys_and_values(key, value, cache, rotation)
         dropout = self.dropout if self.training else 0.0
@@ -199,7 +205,7 @@ class MultiHeadAttention(nn.Module):
                 )
             return k, v
         split = "batch keys (kv_heads d_head) -> batch kv_heads keys d_head"
-        k = rearrange(self.to_key(key), split, kv_heads=self.n_kv_heads)
+        k = self.key_norm(rearrange(self.to_key(key), split, kv_heads=self.n_kv_heads))
         v = rearrange(self.to_value(value), split, kv_heads=self.n_kv_heads)
         k = k if rotation is None else rotation(k)
         return (k, v) if cache is None else cache.append(k, v)

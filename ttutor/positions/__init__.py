@@ -24,6 +24,7 @@ from ttutor.positions.rotary import (
     interleaved_to_half,
     rotary_frequencies,
 )
+from ttutor.positions.scaling import YarnScaling, ntk_base, partial_frequencies
 from ttutor.positions.sinusoidal import SinusoidalPositions, shift_matrix, sinusoidal_encoding
 
 __all__ = [
@@ -35,9 +36,12 @@ __all__ = [
     "RotaryScaling",
     "Rotation",
     "SinusoidalPositions",
+    "YarnScaling",
     "alibi_slopes",
     "half_to_interleaved",
     "interleaved_to_half",
+    "ntk_base",
+    "partial_frequencies",
     "relative_bucket",
     "rotary_frequencies",
     "shift_matrix",
