@@ -5,9 +5,11 @@ change when a new token is appended. So they are kept. A cache is an argument of
 and one model can serve many caches at once.
 """
 
+from collections.abc import Callable
+
 import torch
 from einops import rearrange, reduce
-from jaxtyping import Bool, Float, Int
+from jaxtyping import Bool, Int, Shaped
 from torch import Tensor
 
 from ttutor.shapes import check_shapes
@@ -66,7 +68,7 @@ class KeyValueCache:
         return self._n_tokens
 
     def append(
-        self, key: Float[Tensor, "batch heads tokens d_head"], value: Float[Tensor, "batch heads tokens d_value"]
+        self, key: Shaped[Tensor, "batch heads tokens d_head"], value: Shaped[Tensor, "batch heads tokens d_value"]
     ) -> tuple[Tensor, Tensor]:
         """Take in the keys and values of new tokens; give those of all tokens so far.
 
@@ -103,6 +105,17 @@ class KeyValueCache:
             rearrange(self._value[:, : self._n_tokens], "batch tokens heads d_value -> batch heads tokens d_value"),
         )
 
+    @property
+    def n_bytes(self) -> int:
+        """How much memory the tokens take; the spare room is not counted."""
+        return sum(tensor.numel() * tensor.itemsize for tensor in self.read()) if len(self) else 0
+
+    def forget(self, n_newest: int) -> None:
+        """Drop the newest tokens, as if they had never come; their room is kept."""
+        if not 0 <= n_newest <= self._n_tokens:
+            raise ValueError(f"the cache holds {self._n_tokens} tokens and cannot forget {n_newest}")
+        self._n_tokens -= n_newest
+
     def select(self, rows: Int[Tensor, " rows"]) -> None:
         """Keep these rows of the batch, in this order; a row may come more than once, as in beam search."""
         if self._key is not None and self._value is not None:
@@ -111,11 +124,11 @@ class KeyValueCache:
 
 
 def _with_room(
-    buffer: Float[Tensor, "batch room heads width"] | None,
-    new: Float[Tensor, "batch tokens heads width"],
+    buffer: Shaped[Tensor, "batch room heads width"] | None,
+    new: Shaped[Tensor, "batch tokens heads width"],
     start: int,
     end: int,
-) -> Float[Tensor, "batch more_room heads width"]:
+) -> Shaped[Tensor, "batch more_room heads width"]:
     """A buffer like ``new`` with room for ``end`` tokens that holds the first ``start`` of the old one."""
     if buffer is not None and buffer.shape[1] >= end:
         return buffer
@@ -127,8 +140,8 @@ def _with_room(
 
 
 def _rows_of(
-    buffer: Float[Tensor, "batch room heads width"], rows: Int[Tensor, " rows"], n_tokens: int
-) -> Float[Tensor, "rows room heads width"]:
+    buffer: Shaped[Tensor, "batch room heads width"], rows: Int[Tensor, " rows"], n_tokens: int
+) -> Shaped[Tensor, "rows room heads width"]:
     """A buffer with as much room that holds the first tokens of these rows."""
     if buffer.requires_grad:  # to write into a given place is nothing that could be differentiated
         return buffer.index_select(0, rows)
@@ -138,11 +151,15 @@ def _rows_of(
 
 
 class LayerCache:
-    """The two caches of one decoder layer: its own tokens' keys and values, and those of the memory."""
+    """The two caches of one decoder layer: its own tokens' keys and values, and those of the memory.
 
-    def __init__(self) -> None:
-        self.self_attention = KeyValueCache()
-        self.cross_attention = KeyValueCache(is_fixed=True)
+    Args:
+        make_cache: makes each of them; takes ``is_fixed``.
+    """
+
+    def __init__(self, make_cache: Callable[..., KeyValueCache] = KeyValueCache) -> None:
+        self.self_attention = make_cache()
+        self.cross_attention = make_cache(is_fixed=True)
 
 
 class DecoderCache:
@@ -150,6 +167,7 @@ class DecoderCache:
 
     Args:
         n_layers: number of the decoder's layers.
+        make_cache: makes the caches of each layer, such as `ttutor.variants.quantised.QuantisedCache`.
 
     Example:
         >>> cache = DecoderCache(n_layers=2)
@@ -159,8 +177,8 @@ class DecoderCache:
         ([[2], [1]], [[[[True, True, True]]], [[[False, True, True]]]])
     """
 
-    def __init__(self, n_layers: int) -> None:
-        self.layers = [LayerCache() for _ in range(n_layers)]
+    def __init__(self, n_layers: int, *, make_cache: Callable[..., KeyValueCache] = KeyValueCache) -> None:
+        self.layers = [LayerCache(make_cache) for _ in range(n_layers)]
         self._is_real: Tensor | None = None
 
     @property
@@ -186,11 +204,33 @@ class DecoderCache:
             raise ValueError("the cache is empty: decode something with it first")
         return real_positions(self._is_real)
 
+    @property
+    def n_bytes(self) -> int:
+        """How much memory keys and values of all layers take, those of the memory included."""
+        return sum(layer.self_attention.n_bytes + layer.cross_attention.n_bytes for layer in self.layers)
+
     def lengths(self) -> Int[Tensor, " batch"]:
         """How many real tokens each row holds."""
         if self._is_real is None:
             raise ValueError("the cache is empty: decode something with it first")
         return reduce(self._is_real.int(), "batch keys -> batch", "sum")
+
+    def forget(self, n_newest: int) -> None:
+        """Drop the newest tokens of every row in every layer, as if they had never come; the memory stays.
+
+        Example:
+            >>> cache = DecoderCache(n_layers=0)
+            >>> _ = cache.extend(torch.tensor([[True, True, True]]))
+            >>> cache.forget(1)
+            >>> cache.n_tokens
+            2
+        """
+        if not 0 <= n_newest <= self.n_tokens:
+            raise ValueError(f"the cache holds {self.n_tokens} tokens and cannot forget {n_newest}")
+        if self._is_real is not None:
+            self._is_real = self._is_real[:, : self.n_tokens - n_newest]
+        for layer in self.layers:
+            layer.self_attention.forget(n_newest)
 
     def select(self, rows: Int[Tensor, " rows"], *, with_memory: bool = True) -> None:
         """Keep these rows of the batch in every layer, in this order; a row may come more than once.

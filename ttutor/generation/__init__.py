@@ -6,9 +6,10 @@ token of work. What they feed is a state, the same for both kinds of model:
 - `TranslationState` for an encoder-decoder, which reads a source and begins its target with a start token;
 - `ContinuationState` for a decoder-only model, which goes on from a prompt.
 
-`greedy_search` and `sample` collect what `stream` yields token by token; `beam_search` keeps several partial
-hypotheses at once. The filters (`top_p_only` and its like) are functions from distribution to distribution, the stop
-conditions functions from tokens to yes or no; both can be tried by hand, without a model.
+`greedy_search` and `sample` collect what `stream` yields token by token; `beam_search` keeps several partial hypotheses
+at once; `speculative_sample` lets a small model draft what a large one checks. The filters (`top_p_only` and its like)
+are functions from distribution to distribution, the stop conditions functions from tokens to yes or no; both can be
+tried by hand, without a model.
 """
 
 from ttutor.generation.beam import BeamStep, beam_search, length_penalty
@@ -17,6 +18,7 @@ from ttutor.generation.hypothesis import Hypothesis, NewToken
 from ttutor.generation.ranking import most_probable
 from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
 from ttutor.generation.search import Sampler, greedy_search, sample
+from ttutor.generation.speculative import Speculation, accepted_share, leftover, speculative_sample
 from ttutor.generation.state import ContinuationState, DecodingState, TranslationState
 from ttutor.generation.stopping import ends_with
 from ttutor.generation.streaming import stream
@@ -28,14 +30,18 @@ __all__ = [
     "Hypothesis",
     "NewToken",
     "Sampler",
+    "Speculation",
     "TranslationState",
+    "accepted_share",
     "beam_search",
     "ends_with",
     "greedy_search",
+    "leftover",
     "length_penalty",
     "min_p_only",
     "most_probable",
     "sample",
+    "speculative_sample",
     "stream",
     "top_k_only",
     "top_p_only",
