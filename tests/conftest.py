@@ -11,10 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 import torch
+from hypothesis import settings
 from jaxtyping import config as jaxtyping_config
 
 from tests.require import missing
 
+settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
+settings.load_profile("no deadline")
 gc.disable()  # while tests are collected, when nearly nothing is thrown away
 
 
