@@ -17,7 +17,7 @@ UV      := $(BOUNDS)/bin/uv pip install --python $(BOUNDS)/bin/python
 TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book pdf zip dist test notebooks verified student instructor experiments lab serve bench soak bounds clean
+.PHONY: help install book pdf zip dist test notebooks student instructor experiments lab serve bench soak bounds clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -57,9 +57,6 @@ test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
 
 notebooks: $(STAMP)  ## execute the notebooks in place and normalise them
 	$(PY) -m book._tools.notebooks $(if $(REFRESH),--refresh) $(NOTEBOOKS)
-
-verified: $(STAMP)  ## run the notebooks as the tests do and record which passed, when and how fast
-	$(PY) -m book._tools.verified $(NOTEBOOKS)
 
 student: $(STAMP)  ## the notebooks for students, without solutions, into _build/student
 	$(PY) -m book._tools.editions student

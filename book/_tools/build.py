@@ -18,9 +18,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import yaml
-from book._tools import colours
 
+from ttutor.claims import BADGES
 from ttutor.widgets import static as explorers
+from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -76,7 +77,23 @@ def generate() -> None:
     mathjax.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(find_mathjax(), mathjax / MATHJAX)
     explorers.write_script(static / "explorers.js")
-    colours.write(static / "colours.css")
+    (static / "colours.css").write_text(colours(), encoding="utf-8")
+
+
+def colours() -> str:
+    """Return the colours of figures and explorers as CSS custom properties, in both modes; paper is always light.
+
+    ``--tt-query`` fills a shape, ``--tt-query-line`` outlines it where the fill alone is too pale; ``--tt-page``,
+    ``--tt-text`` and their like are the page's own; ``--tt-right`` and the other verdicts stand behind white text.
+    """
+    light, dark = (
+        "".join(f"  --tt-{name.replace(' ', '-')}: {colour};\n" for name, colour in properties.items())
+        for properties in (
+            PAGE | PALETTE | {f"{name}-line": colour for name, colour in OUTLINES.items()} | BADGES,
+            PAGE_DARK | PALETTE_DARK | {f"{name}-line": colour for name, colour in OUTLINES_DARK.items()} | BADGES,
+        )
+    )
+    return f'html {{\n{light}}}\n@media screen {{\nhtml[data-theme="dark"] {{\n{dark}}}\n}}\n'
 
 
 def missing_sources(pages: list[str]) -> list[str]:

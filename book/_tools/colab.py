@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import re
 import sys
-from pathlib import Path
 
 from book._tools.address import tag, written_address
 from book._tools.notebook_io import code_cells, notebooks, read, to_text
@@ -19,28 +18,12 @@ from nbformat import NotebookNode
 
 import ttutor
 
-ROOT = Path(__file__).resolve().parents[2]
-
-EXTRA = "chapters"
 GUARD = """\
 # Colab comes without the package of this course; anywhere else, this does nothing.
 if "google.colab" in str(get_ipython()):
 """
 WRITTEN = re.compile(rf"^{re.escape(GUARD)}    .*?\n\n", re.DOTALL)
 WIDTH = 88  # of a cell's line, as ruff formats it
-
-
-def requirement(version: str, repository: str | None) -> str:
-    """What pip is asked for.
-
-    >>> requirement("0.1.0", None)
-    'ttutor[chapters]==0.1.0'
-    >>> requirement("0.1.0", "https://github.com/someone/course")
-    'ttutor[chapters] @ git+https://github.com/someone/course@v0.1.0'
-    """
-    if repository is None:
-        return f"ttutor[{EXTRA}]=={version}"
-    return f"ttutor[{EXTRA}] @ git+{repository}@{tag(version)}"
 
 
 def guarded_line(version: str, repository: str | None) -> str:
@@ -52,7 +35,8 @@ def guarded_line(version: str, repository: str | None) -> str:
         get_ipython().system("pip install -q 'ttutor[chapters]==0.1.0'")
     <BLANKLINE>
     """
-    command = f"\"pip install -q '{requirement(version, repository)}'\""
+    where = f"=={version}" if repository is None else f" @ git+{repository}@{tag(version)}"
+    command = f"\"pip install -q 'ttutor[chapters]{where}'\""
     line = f"    get_ipython().system({command})\n"
     if len(line) > WIDTH + 1:
         line = f"    get_ipython().system(\n        {command}\n    )\n"

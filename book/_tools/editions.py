@@ -11,14 +11,16 @@ written.
 from __future__ import annotations
 
 import argparse
+import builtins
 import copy
 import re
+import symtable
 import sys
+from collections.abc import Iterator
 from pathlib import Path
 
 from book._tools.exercise_cells import drift, mark, slug
 from book._tools.myst_to_markdown import Plain, directives
-from book._tools.names import undefined
 from book._tools.notebook_io import chapters, code_cells, read, tags, to_text
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
@@ -52,6 +54,22 @@ def problems(notebook: NotebookNode) -> list[str]:
         f"cell {where} reads {name!r}, which only a solution defines: a student's notebook would stop there"
         for where, name in undefined(without_solutions(notebook))
     ]
+
+
+def undefined(notebook: NotebookNode) -> Iterator[tuple[str, str]]:
+    """Yield each cell's id with a name that it reads and that no cell before it, nor itself, binds."""
+    known = {*dir(builtins), "__file__", "__name__", "display", "get_ipython"}
+    for cell in code_cells(notebook):
+        needed, tables = set(), [symtable.symtable(cell.source, "cell", "exec")]
+        for table in tables:
+            tables += table.get_children()
+            for symbol in table.get_symbols():
+                is_of_the_cell = table.get_type() == "module"
+                if is_of_the_cell and (symbol.is_assigned() or symbol.is_imported()):
+                    known.add(symbol.get_name())
+                elif is_of_the_cell or symbol.is_global():
+                    needed.add(symbol.get_name())
+        yield from ((cell.id, name) for name in sorted(needed - known))
 
 
 def without_solutions(notebook: NotebookNode) -> NotebookNode:

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from docutils import nodes
 from sphinx import addnodes
 from sphinx.application import Sphinx
-from sphinx.environment import BuildEnvironment
 from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
 
@@ -40,36 +39,18 @@ def bold(doctree: nodes.document) -> Iterator[tuple[str, nodes.strong]]:
             yield key(node.astext()), node
 
 
-def note_bold(app: Sphinx, doctree: nodes.document) -> None:
-    """Remember what a chapter sets in bold (Sphinx event ``doctree-read``)."""
-    if CHAPTER.search(app.env.docname):
-        places(app.env)[app.env.docname] = frozenset(term for term, _ in bold(doctree))
-
-
-def places(env: BuildEnvironment) -> dict[str, frozenset[str]]:
-    """Return what each chapter sets in bold."""
-    if not hasattr(env, "ttutor_bold"):
-        env.ttutor_bold = {}
-    return env.ttutor_bold
-
-
-def forget(app: Sphinx, env: BuildEnvironment, docname: str) -> None:
-    """Forget a page that is read anew (Sphinx event ``env-purge-doc``)."""
-    places(env).pop(docname, None)
-
-
-def merge(app: Sphinx, env: BuildEnvironment, docnames: Iterable[str], other: BuildEnvironment) -> None:
-    """Take over what another process has read (Sphinx event ``env-merge-info``)."""
-    places(env).update({name: found for name, found in places(other).items() if name in docnames})
-
-
 def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the links into one page (Sphinx event ``doctree-resolved``)."""
     if CHAPTER.search(docname):
         link_bold(app, doctree, docname)
-    for glossary in doctree.findall(addnodes.glossary):
-        for entry in glossary.findall(nodes.definition_list_item):
-            link_back(app, entry, docname)
+    entries = [
+        entry for part in doctree.findall(addnodes.glossary) for entry in part.findall(nodes.definition_list_item)
+    ]
+    if entries:
+        chapters = sorted(filter(CHAPTER.search, app.env.found_docs))
+        places = {page: {term for term, _ in bold(app.env.get_doctree(page))} for page in chapters}
+        for entry in entries:
+            link_back(app, entry, docname, places)
 
 
 def link_bold(app: Sphinx, doctree: nodes.document, docname: str) -> None:
@@ -88,10 +69,10 @@ def link_bold(app: Sphinx, doctree: nodes.document, docname: str) -> None:
             doctree.ids[anchor(term)] = node
 
 
-def link_back(app: Sphinx, entry: nodes.definition_list_item, docname: str) -> None:
+def link_back(app: Sphinx, entry: nodes.Element, docname: str, places: dict[str, set[str]]) -> None:
     """Say at the end of one entry in which chapters its term is bold."""
     terms = [key(term.astext()) for term in entry.findall(nodes.term)]
-    found = {page: term for page, bold in sorted(places(app.env).items()) for term in reversed(terms) if term in bold}
+    found = {page: term for page, bold in places.items() for term in reversed(terms) if term in bold}
     if not found:
         return
     line = nodes.paragraph(classes=["ttutor-where"])
@@ -107,8 +88,5 @@ def link_back(app: Sphinx, entry: nodes.definition_list_item, docname: str) -> N
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register the links with Sphinx."""
-    app.connect("doctree-read", note_bold)
-    app.connect("env-purge-doc", forget)
-    app.connect("env-merge-info", merge)
     app.connect("doctree-resolved", link)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,13 +1,11 @@
-"""What stands under every page: the commit it was built from, when its cells last ran and with what, where to report.
+"""What stands under every page: the commit it was built from, and where to report an error.
 
-Facts only: where there is no git, no commit is named; what no run has shown is said not to be verified; and without the
-address of a repository there is no link that leads nowhere.
+Facts only: where there is no git, no commit is named; without the address of a repository, no link leads nowhere.
 """
 
 from __future__ import annotations
 
 import subprocess
-from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -23,7 +21,6 @@ import ttutor
 ROOT = Path(__file__).resolve().parents[2]
 
 FORM = "bug.yml"
-SHOWN = {"python": "Python", "torch": "PyTorch", "numpy": "NumPy", "jupyter-book": "Jupyter Book"}
 
 
 def git(root: Path, *words: str) -> str | None:
@@ -48,38 +45,6 @@ def commit(root: Path) -> tuple[str, bool] | None:
     return head, bool(git(root, "status", "--porcelain", "--untracked-files=no"))
 
 
-def in_words(day: str) -> str:
-    """Return a date as it is read.
-
-    >>> in_words("2026-03-01")
-    '1 March 2026'
-    """
-    when = date.fromisoformat(day)
-    return f"{when.day} {when:%B %Y}"
-
-
-def verification(page: Path, entry: dict[str, Any] | None) -> str:
-    """Say when a notebook's cells last ran, and with what.
-
-    Args:
-        page: the notebook.
-        entry: what is recorded of it, or None.
-    """
-    if entry is None:
-        return "No run of this notebook has been recorded yet."
-    versions = ", ".join(f"{name} {entry['versions'][key]}" for key, name in SHOWN.items())
-    machine = f"{entry['machine']['processor']}, {entry['machine']['cores']} cores"
-    ran = (
-        f"on {in_words(entry['date'])}: {entry['processor_seconds']} s of processor time on one thread "
-        f"({machine}), with {versions}"
-    )
-    from book._tools.verified import mark_of  # takes seconds to load, and is not needed by those who ask for the commit
-
-    if entry["cells"] == mark_of(page):
-        return f"All cells last ran, and gave the outputs shown, {ran}."
-    return f"Cells were changed since this notebook was last verified. That was {ran}."
-
-
 def report_link(repository: str, title: str, docname: str, built: tuple[str, bool] | None) -> str:
     """Return the address of the form for errors, filled in with the page and the commit.
 
@@ -98,10 +63,6 @@ def facts(app: Sphinx, docname: str, title: str) -> dict[str, Any]:
     repository = address()
     source = Path(app.env.doc2path(docname))
     shown = {"version": ttutor.__version__, "commit": built and built[0][:9], "changed": built and built[1]}
-    if source.suffix == ".ipynb":
-        from book._tools.verified import recorded
-
-        shown["verified"] = verification(source, recorded(root / "book" / "verified.json").get(source.stem))
     if repository is not None:
         path = source.relative_to(root).as_posix()
         shown["report"] = report_link(repository, title, docname, built)

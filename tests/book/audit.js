@@ -1,6 +1,7 @@
-// What axe-core finds on the page, all that is closed opened before, each fault in words. With `quick` only the first two
-// of things that are alike are looked at: a page has thousands of coloured words of code, and axe measures each.
-async ({ quick }) => {
+// What axe-core finds on the page, all that is closed opened before, each fault in words. With `quick` only the first of
+// things that are alike is looked at (a page has thousands of coloured words of code, and axe measures each), and no
+// explorer: each is audited by itself, by the tests of tests/widgets. `colours` asks for contrasts alone.
+async ({ quick, colours }) => {
   // A rule meant for controls with words on them, which people who speak to their computer say. In explorers the cells and
   // parts are none: they show numbers or short words, and their names say in full what those are.
   const SPOKEN = "label-content-name-mismatch";
@@ -9,38 +10,33 @@ async ({ quick }) => {
   await new Promise((done) => requestAnimationFrame(() => requestAnimationFrame(done))); // what is told of it has been
 
   const ASPECTS = ["role", "style", "aria-label", "tabindex", "type", "lang", "scope"];
-  const WHOLE = "mjx-container, svg, button, summary, label, a, th, caption, figcaption, h1, h2, h3, h4, h5, h6"; // looked at with all that is in them
-  const KEPT =
-    "h1, h2, h3, h4, h5, h6, summary, label, option, th, thead, caption, [data-explorer], [data-explorer] > div";
+  const WHOLE = "table, mjx-container, svg, button, summary, label, a, th, caption, figcaption, h1, h2, h3, h4, h5, h6"; // looked at with all that is in them
+  const KEPT = "h1, h2, h3, h4, h5, h6, summary, label, option, th, thead, caption";
   const GROUND =
     ".admonition, .exercise, .solution, .proof, details, table, aside, nav, .cell_input, .cell_output, .sd-card";
   const kind = (e) =>
-    e instanceof ShadowRoot
-      ? "shadow"
-      : [
-          e.tagName,
-          e.getAttribute("class"),
-          ...ASPECTS.map((name) => e.getAttribute(name)),
-          ["alt", "href", "title", "for", "aria-hidden"].map((name) => e.hasAttribute(name)),
-          !e.textContent.trim(),
-        ].join("|");
-  const seen = new Map();
+    [
+      e.tagName,
+      e.getAttribute("class"),
+      ...ASPECTS.map((name) => e.getAttribute(name)),
+      ["alt", "href", "title", "for", "aria-hidden"].map((name) => e.hasAttribute(name)),
+      !e.textContent.trim(),
+    ].join("|");
+  const seen = new Set();
   function thin(e, within) {
     const own = kind(e);
     for (const child of [...e.children]) {
       if (!child.matches(WHOLE)) thin(child, child.matches(GROUND) ? kind(child) : within);
       const formula = child.tagName === "MJX-CONTAINER";
       const key = formula ? `${child.getAttribute("display")}` : `${within}>${own}>${kind(child)}`;
-      const times = seen.get(key) || 0;
-      seen.set(key, times + 1);
       const bare = !child.firstElementChild || child.matches(WHOLE);
-      if (times >= 2 && bare && !child.matches(KEPT)) child.remove();
+      if (seen.has(key) && bare && !child.matches(KEPT)) child.remove();
+      seen.add(key);
     }
   }
   if (quick) {
+    for (const place of document.querySelectorAll("[data-explorer]")) place.remove();
     thin(document.body, "");
-    for (const place of document.querySelectorAll("[data-explorer] > div"))
-      if (place.shadowRoot) thin(place.shadowRoot, "explorer");
   }
 
   const rules = Object.fromEntries(axe.getRules(["experimental"]).map((rule) => [rule.ruleId, { enabled: true }]));
@@ -48,7 +44,8 @@ async ({ quick }) => {
   // Cells and terms are missing now, and these rules count them.
   if (quick)
     for (const name of ["td-has-header", "definition-list", "table-fake-caption"]) rules[name] = { enabled: false };
-  const found = await axe.run(document, { preload: false, resultTypes: ["violations"], rules });
+  const chosen = colours ? { runOnly: ["color-contrast"] } : { rules };
+  const found = await axe.run(document, { preload: false, resultTypes: ["violations"], ...chosen });
   // Formulas are spoken by their MathML (inspect.js sees that each has one), in which axe does not look for words.
   const spoken = (node) =>
     typeof node.target[0] === "string" &&

@@ -176,12 +176,13 @@ class Reader:
             self.page.evaluate(NEXT_FRAME)
             self._note({f"wider than {width} px": self.page.evaluate(OVERFLOW)})
         if self.audit:
+            self.page.wait_for_timeout(350)  # the theme waits as long before it looks at the new size
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
             self._note({"axe": self.page.evaluate(AUDIT, {"quick": self.audit == "quick"})})
         if self.audit == "quick":
             self.page.emulate_media(color_scheme="dark")
             self.page.evaluate(IN_THE_DARK)
-            self._note({"axe in the dark": self.page.evaluate(AUDIT, {"quick": True})})
+            self._note({"axe in the dark": self.page.evaluate(AUDIT, {"quick": True, "colours": True})})
             self.page.emulate_media(color_scheme="light")
         result = replace(self.now)
         self.page.goto("about:blank")

@@ -9,9 +9,8 @@ import pytest
 from nbformat import NotebookNode
 
 from book._tools import editions, exercise_cells
-from book._tools.editions import edition, main, problems, with_notes, without_solutions
+from book._tools.editions import edition, main, problems, undefined, with_notes, without_solutions
 from book._tools.exercise_cells import cells, import_cell, mark
-from book._tools.names import names, undefined
 from book._tools.notebook_io import chapters, code_cells, read, tags
 from book._tools.notebooks import execute
 from tests.book.made import code, notebook, text
@@ -106,26 +105,10 @@ def test_a_name_that_no_cell_defines_is_found(chapter: NotebookNode) -> None:
     assert problems(chapter) == ["cell too-early reads 'root', which no cell before it defines"]
 
 
-@pytest.mark.parametrize(
-    ("source", "bound", "needed"),
-    [
-        ("import a.b as c\nfrom d import e", {"c", "e"}, set()),
-        ("x = y + 1", {"x"}, {"y"}),
-        ("def f(a):\n    b = a + g\n    return [b * k for k in h]", {"f"}, {"g", "h"}),
-        ("class A(B):\n    c: D = 1\n    def m(self):\n        return E(self.c)", {"A"}, {"B", "D", "E"}),
-        ("for i in r:\n    print(i)", {"i"}, {"r", "print"}),
-        ("with open(p) as f:\n    lines = f", {"f", "lines"}, {"open", "p"}),
-        ("def f(x: 'T', y: U = v) -> W: ...", {"f"}, {"U", "v", "W"}),
-        ("[a for a in b]", set(), {"b"}),
-    ],
-)
-def test_names_that_a_cell_binds_and_reads(source: str, bound: set[str], needed: set[str]) -> None:
-    assert names(source) == (bound, needed)
-
-
 def test_a_name_counts_from_the_cell_that_binds_it() -> None:
-    made = notebook(code("a = 1", "one"), code("print(a, b)", "two"), code("b = 2", "three"))
-    assert list(undefined(made)) == [("two", "b")]
+    late = "def f(x: 'T', y: U = v):\n    z = x\n    return [z * k for k in h]"
+    made = notebook(code("a = 1", "one"), code("print(a, b)", "two"), code("b = 2", "three"), code(late, "four"))
+    assert list(undefined(made)) == [("two", "b"), ("four", "U"), ("four", "h"), ("four", "v")]
 
 
 def test_both_editions_of_the_book_are_written(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:

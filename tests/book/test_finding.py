@@ -1,22 +1,17 @@
-"""Finding one's way in the built pages: what is under each page, what comes before and after, who teaches a module."""
+"""Finding one's way in the built pages: what is under each page, what comes before and after."""
 
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
 import pytest
 
 from book._tools.address import address
 from book._tools.build import read_toc
-from book._tools.notebook_io import chapters
-from book._tools.taught_in import imported, imports_of, stem_of
 from tests.book.browser import HTML
 from tests.require import missing
 
-ROOT = Path(__file__).resolve().parents[2]
 PAGES = read_toc()
-MODULES = re.findall(r"automodule:: (ttutor[\w.]*)", (ROOT / "book" / "api.md").read_text(encoding="utf-8"))
 
 
 def text_of(page: str) -> str:
@@ -46,7 +41,6 @@ def test_every_page_says_what_it_was_built_from_and_can_be_downloaded(page: str)
     text = text_of(page)
     (facts,) = re.findall(r'<div class="page-facts">.*?</div>', text, re.DOTALL)
     assert "ttutor 0." in facts
-    assert ("processor time" in facts or "has been recorded" in facts) is (ROOT / f"{page}.ipynb").exists()
     (source,) = re.findall(r'<a href="([^"]+)" download>', facts)
     assert (HTML / f"{page}.html").parent.joinpath(source).is_file()
     assert ("Report an error on this page</a>" in facts) is (address() is not None)
@@ -61,22 +55,3 @@ def test_no_page_loads_a_search_index_but_the_search_itself(page: str) -> None:
 @pytest.mark.browser
 def test_the_symbols_of_the_notation_are_in_the_index() -> None:
     assert re.search(r'<a href="book/notation\.html#symbol-n-kv-heads">\s*h_kv', text_of("genindex"))
-
-
-@pytest.mark.browser
-def test_each_chapter_is_named_where_the_reference_describes_its_module() -> None:
-    lines = re.findall(r'<p class="taught-in">Taught in <a [^>]*href="(\d\d-[\w-]+)\.html"', text_of("book/api"))
-    parts = {part for module in MODULES if not module.startswith("ttutor.widgets") for part in module.split(".")[1:]}
-    assert set(lines) == {path.stem for path in chapters() if path.stem[3:] in parts}
-    assert "03-multihead" in lines
-
-
-def test_a_module_without_a_chapter_names_those_that_import_it() -> None:
-    assert stem_of("ttutor.masks", ["attention"]) is None
-    assert "02-attention" in {path.stem for path in chapters() if "ttutor.masks" in imports_of(path)}
-
-
-def test_imports_are_found_however_they_are_written() -> None:
-    code = "import ttutor.masks\nfrom ttutor.layers import (\n    LayerNorm,\n)\nfrom torch import nn"
-    assert imported(code) >= {"ttutor.masks", "ttutor.layers"}
-    assert not any(name.startswith("torch") for name in imported(code))

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import yaml
 
-from book._tools import colours
+from book._tools.build import colours
 from ttutor.claims import BADGES
 from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
@@ -23,7 +23,7 @@ def declared(sheet: str) -> dict[str, str]:
 
 
 def test_the_style_sheet_has_the_colours_of_figures_and_explorers() -> None:
-    light, dark = colours.style_sheet().split("@media screen")
+    light, dark = colours().split("@media screen")
     for sheet, page, fills, lines in (light, PAGE, PALETTE, OUTLINES), (dark, PAGE_DARK, PALETTE_DARK, OUTLINES_DARK):
         of_page = {f"--tt-{name}": colour for name, colour in {**page, **fills}.items()}
         of_lines = {f"--tt-{name}-line": colour for name, colour in lines.items()}
@@ -39,7 +39,7 @@ def test_a_style_sheet_names_no_colour_of_its_own(name: str) -> None:
 
 @pytest.mark.parametrize("name", SHEETS)
 def test_every_colour_that_a_style_sheet_uses_is_there(name: str) -> None:
-    known = set(colours.LIGHT) | set(declared("\n".join(SHEETS.values())))
+    known = set(declared(colours())) | set(declared("\n".join(SHEETS.values())))
     assert set(re.findall(r"var\((--tt-[\w-]+)", SHEETS[name])) <= known
 
 

@@ -10,17 +10,8 @@ from urllib.parse import parse_qs, urlsplit
 import pytest
 
 from book._tools import page_facts
-from book._tools.notebook_io import to_text
-from book._tools.page_facts import commit, facts, report_link, verification
-from book._tools.verified import mark_of
-from tests.book.made import code, notebook
+from book._tools.page_facts import commit, facts, report_link
 
-ENTRY = {
-    "date": "2026-03-01",
-    "processor_seconds": 31,
-    "machine": {"processor": "Some Processor", "cores": 2, "system": "Linux"},
-    "versions": {"python": "3.11.7", "torch": "2.13.0", "numpy": "2.4.6", "jupyter-book": "1.0.4", "ttutor": "0.1.0"},
-}
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org")
 
 
@@ -56,19 +47,6 @@ def test_without_git_there_is_no_commit(tree: Path, monkeypatch: pytest.MonkeyPa
     assert commit(tree) is None
 
 
-def test_a_verified_notebook_says_when_and_with_what_and_a_changed_one_says_so(tmp_path: Path) -> None:
-    page = tmp_path / "page.ipynb"
-    page.write_text(to_text(notebook(code("1", "a"))))
-    entry = ENTRY | {"cells": mark_of(page)}
-    said = verification(page, entry)
-    assert said.startswith("All cells last ran, and gave the outputs shown, on 1 March 2026: 31 s of processor time")
-    assert "Some Processor, 2 cores" in said
-    assert "Python 3.11.7, PyTorch 2.13.0, NumPy 2.4.6, Jupyter Book 1.0.4" in said
-    page.write_text(to_text(notebook(code("2", "a"))))
-    assert verification(page, entry).startswith("Cells were changed since this notebook was last verified.")
-    assert verification(page, None) == "No run of this notebook has been recorded yet."
-
-
 def test_the_form_is_filled_in_with_title_page_and_commit() -> None:
     parts = urlsplit(report_link("https://github.com/a/b", "Q & A", "book/02-qa", ("0123abc", False)))
     assert parts.path == "/a/b/issues/new"
@@ -92,7 +70,6 @@ def test_links_stand_only_where_a_repository_is_known(
     app = SimpleNamespace(srcdir=str(tree), env=SimpleNamespace(doc2path=lambda name: str(tree / f"{name}.md")))
     shown = facts(app, "page", "A page")
     assert len(shown["commit"]) == 9
-    assert "verified" not in shown
     assert ("report" in shown, "source" in shown, "commit_link" in shown) == (address is not None,) * 3
     if address is not None:
         assert shown["source"].endswith("/page.md")

@@ -18,8 +18,8 @@ from ttutor.widgets.positions import MAX_OWN, VIEWS
 
 
 def specimen() -> PositionsExplorer:
-    """The figure as the gallery shows it."""
-    return PositionsExplorer(length=32, d_model=32)
+    """Half as long and as wide as in the gallery."""
+    return PositionsExplorer(length=16, d_model=16)
 
 
 def extremes() -> list[PositionsExplorer]:
