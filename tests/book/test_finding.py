@@ -50,8 +50,3 @@ def test_every_page_says_what_it_was_built_from_and_can_be_downloaded(page: str)
 @pytest.mark.parametrize("page", PAGES)
 def test_no_page_loads_a_search_index_but_the_search_itself(page: str) -> None:
     assert re.findall(r'<script[^>]*src="[^"]*(?:searchindex|searchtools|records)\.js', text_of(page)) == []
-
-
-@pytest.mark.browser
-def test_the_symbols_of_the_notation_are_in_the_index() -> None:
-    assert re.search(r'<a href="book/notation\.html#symbol-n-kv-heads">\s*h_kv', text_of("genindex"))

@@ -17,26 +17,6 @@ from ttutor.widgets import Explorer
 
 in_browser = pytest.mark.browser
 HOSTILE = ['<img src=x onerror="window.hacked=1">', "</script><script>window.hacked=1</script>", "&lt;b&gt;'\"&"]
-# The contrast of each cell's digits with the cell's colour, laid over the page's.
-CONTRAST = """
-() => {
-  const paint = document.createElement('canvas').getContext('2d', { willReadFrequently: true });
-  const over = (...colours) => {
-    paint.clearRect(0, 0, 1, 1);
-    for (const colour of colours) { paint.fillStyle = colour; paint.fillRect(0, 0, 1, 1); }
-    return [...paint.getImageData(0, 0, 1, 1).data].slice(0, 3).map((c) => c / 255);
-  };
-  const linear = (c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4);
-  const luminance = ([r, g, b]) => 0.2126 * linear(r) + 0.7152 * linear(g) + 0.0722 * linear(b);
-  const root = document.querySelector('.explorer > div').shadowRoot;
-  const page = getComputedStyle(document.body).backgroundColor;
-  return [...root.querySelectorAll('td')].filter((cell) => cell.textContent).map((cell) => {
-    const style = getComputedStyle(cell);
-    const [fill, text] = [luminance(over(page, style.backgroundColor)), luminance(over(style.color))];
-    return (Math.max(fill, text) + 0.05) / (Math.min(fill, text) + 0.05);
-  });
-}
-"""
 
 
 def state_of(explorer: Explorer) -> dict[str, Any]:

@@ -8,7 +8,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import CONTRAST, HOSTILE, Table, cell, in_browser, numbers, press, slide, spoken, state_of
+from tests.widgets.figure import HOSTILE, Table, cell, in_browser, numbers, press, slide, spoken, state_of
 from ttutor.widgets import AttentionExplorer
 from ttutor.widgets.attention import MAX_TOKENS
 
@@ -42,25 +42,11 @@ def softmax(scores: np.ndarray) -> np.ndarray:
     return powers / powers.sum(axis=-1, keepdims=True)
 
 
-@pytest.mark.parametrize("temperature", [0.1, 1.0, 2.5])
-def test_weights_are_the_softmax_of_the_rounded_scores(temperature: float) -> None:
-    explorer = AttentionExplorer(TOKENS, SCORES, temperature=temperature)
-    np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3) / temperature), atol=1e-12)
-
-
-def test_raw_products_are_divided_by_the_root_of_d_head_while_scaled() -> None:
-    explorer = AttentionExplorer(TOKENS, SCORES, d_head=16)
-    np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3) / 4), atol=1e-12)
+def test_weights_are_the_softmax_of_the_rounded_scores_divided_by_the_root_of_d_head_while_scaled() -> None:
+    explorer = AttentionExplorer(TOKENS, SCORES, d_head=16, temperature=2.5)
+    np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3) / 10), atol=1e-12)
     explorer.scaled = False
-    np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3)), atol=1e-12)
-
-
-def test_causal_and_given_masks_hide_keys() -> None:
-    mask = torch.tensor([[True, True, True], [False, True, True], [True, True, True]])
-    weights = AttentionExplorer(TOKENS, SCORES, mask=mask, causal=True).weights
-    assert weights[0].tolist() == [1.0, 0.0, 0.0]
-    assert weights[1].tolist() == [0.0, 1.0, 0.0]
-    assert (weights[2] > 0).all()
+    np.testing.assert_allclose(explorer.weights, softmax(np.round(SCORES, 3) / 2.5), atol=1e-12)
 
 
 @pytest.mark.parametrize("padding", [1, [False, False, True], np.array([False, False, True])])
@@ -86,12 +72,6 @@ def test_padding_causal_and_given_masks_work_together_and_empty_rows_are_said() 
     assert AttentionExplorer(TOKENS, SCORES).padding == AttentionExplorer(TOKENS, SCORES, padding=0).padding == []
 
 
-@pytest.mark.parametrize("padding", [4, -1, [True, False], [0, 1, 1], [[True] * 3], "abc", True])
-def test_padding_that_does_not_fit_is_refused(padding) -> None:
-    with pytest.raises(ValueError, match="padding is .* keys"):
-        AttentionExplorer(TOKENS, SCORES, padding=padding)
-
-
 def test_minus_infinity_is_read_as_masked() -> None:
     scores = torch.tensor(SCORES).masked_fill(~torch.ones(3, 3).tril().bool(), -torch.inf)
     explorer = AttentionExplorer(TOKENS, scores)
@@ -104,11 +84,10 @@ def test_minus_infinity_is_read_as_masked() -> None:
     ("options", "error", "message"),
     [
         ({"scores": np.zeros((1, 4, 3, 3))}, ValueError, r"one sentence and one head, such as scores\[0, 0\]"),
-        ({"key_tokens": ["a"]}, ValueError, r"expected \(3, 1\)"),
         ({"mask": np.ones((3, 3))}, TypeError, "expected bool with True = may attend"),
         ({"mask": np.ones((2, 3), bool)}, ValueError, "mask has shape"),
         ({"temperature": 0.0}, ValueError, "temperature has to be a finite number above 0"),
-        ({"d_head": 0}, ValueError, "d_head has to be"),
+        ({"padding": 4}, ValueError, "padding is .* keys"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(options: dict, error: type[Exception], message: str) -> None:
@@ -158,14 +137,8 @@ def panel(page: Page) -> str:
     [
         {},
         {"causal": True},
-        {"temperature": 0.1},
-        {"temperature": 5.0},
         {"temperature": 0.037},
-        {"d_head": 64},
         {"d_head": 64, "scaled": False, "causal": True},
-        {"mask": np.eye(6, dtype=bool) | (np.arange(6) > 3)},
-        {"mask": np.arange(36).reshape(6, 6) > 5},
-        {"padding": 2},
         {"padding": [True, False, True, False, False, False], "causal": True, "mask": np.arange(36).reshape(6, 6) > 5},
         {"padding": 6},
         {"padding": 3, "padding_masked": False},
@@ -187,14 +160,6 @@ def test_cross_attention_with_other_keys_than_queries(show: Show) -> None:
     cell(page, 1, -1).hover()
     assert "What “voiture” attends to" in panel(page)
     assert page.locator(".panel li .token").all_inner_texts() == ["car", "the", "red"]
-
-
-@in_browser
-def test_causal_with_fewer_queries_than_keys_aligns_the_last(show: Show) -> None:
-    made = AttentionExplorer(["c", "d"], np.zeros((2, 4)), key_tokens=list("abcd"), causal=True)
-    page = show(made)
-    assert_shown(page, made)
-    np.testing.assert_allclose(made.weights, [[1 / 3] * 3 + [0], [1 / 4] * 4], atol=1e-6)
 
 
 @in_browser
@@ -246,16 +211,6 @@ def test_switches_are_there_where_they_make_sense_and_reset_brings_all_back(show
 
 
 @in_browser
-def test_a_row_that_may_attend_to_nothing_says_so(show: Show) -> None:
-    page = show(explorer(padding=[True, True, False, False, False, False], causal=True))
-    cell(page, 1, -1).hover()
-    assert "“cat” may attend to no key (all masked): its weights are all 0" in panel(page)
-    assert "Sum of the row: 0.000" in panel(page)
-    cell(page, 2, -1).hover()
-    assert "What “sat” attends to" in panel(page)
-
-
-@in_browser
 def test_the_whole_map_is_one_tab_stop_and_arrows_move_in_it(show: Show) -> None:
     made = explorer()
     page = show(made)
@@ -286,15 +241,3 @@ def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
     )
     slide(page, "Temperature", "Home")
     expect(spoken(page)).to_contain_text("Temperature 0.1. What “cat” attends to")
-
-
-@in_browser
-@pytest.mark.parametrize("n_tokens", [6, 20], ids=["with digits", "without digits"])
-@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
-def test_digits_stay_readable_on_every_weight(show: Show, dark: bool, n_tokens: int) -> None:
-    scores = np.random.default_rng(1).normal(size=(n_tokens, n_tokens)) + 9 * np.eye(n_tokens)
-    page = show(AttentionExplorer([f"t{i}" for i in range(n_tokens)], scores), dark=dark)
-    found = page.evaluate(CONTRAST)
-    assert len(found) == (36 if n_tokens == 6 else 0)
-    assert min(found, default=21) >= 4.5
-    assert max(found, default=21) > 15  # an empty cell: the colours were read, and not one of them twice

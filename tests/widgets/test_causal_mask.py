@@ -57,14 +57,6 @@ def test_a_token_changes_no_old_row_under_the_mask_and_every_old_row_without() -
     assert made.changed_rows(causal=False) == []  # the end mark adds no key
 
 
-def test_the_end_mark_has_no_row() -> None:
-    made = CausalMaskExplorer([*TOKENS, "<eos>"], SCORES)
-    assert made.tokens == TOKENS
-    made.shown = 5
-    assert made.weights(causal=True).shape == (4, 4)
-    assert CausalMaskExplorer(["a", "."], end_mark=".").tokens == ["a"]
-
-
 @pytest.mark.parametrize(
     ("tokens", "scores", "options", "message"),
     [
@@ -150,35 +142,6 @@ def test_the_future_is_hatched_and_minus_infinity_before_the_softmax(show: Show)
     assert cell.inner_text() == "−∞"
     other = page.locator("table").first.locator('[data-row="2"][data-column="0"]')
     assert other.inner_text() == f"{SCORES[2, 0]:.1f}".replace("-", "−")
-
-
-@in_browser
-def test_new_scores_change_no_old_one_and_it_is_said(show: Show) -> None:
-    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2, view="scores"))
-    old = page.locator("table").nth(1).locator("td").all_inner_texts()
-    press(page, "Generate")
-    cells = page.locator("table").nth(1).locator("td").all_inner_texts()
-    assert [cells[0], cells[1], cells[3], cells[4]] == old
-    assert row_labels(page, 0) == row_labels(page, 1) == ["the =", "cat =", "sat"]
-    added = "Scores: no old number changed, one column added; "
-    assert page.locator(".count").all_inner_texts() == [
-        added + "it is −∞ in old rows, so their weights stay.",
-        added + "the softmax over it changes the weights of 2 of 2 old rows.",
-    ]
-
-
-@in_browser
-@pytest.mark.parametrize("view", ["weights", "scores"])
-@pytest.mark.parametrize(("n_tokens", "width", "is_beside"), [(7, 650, True), (12, 650, False), (12, 1100, True)])
-def test_the_two_maps_stay_where_they_are(n_tokens: int, width: int, is_beside: bool, view: str, show: Show) -> None:
-    words = ["the", "cat", "sat", "on", "mats"] * 2 + ["at", "six"]
-    page = show(CausalMaskExplorer(words[:n_tokens], view=view), width=width)
-    for _ in range(n_tokens):
-        tops = page.locator(".views > div").evaluate_all("all => all.map((e) => e.getBoundingClientRect().top)")
-        assert (tops[0] == tops[1]) == is_beside
-        spare = "all => all.map((e) => e.clientWidth - e.scrollWidth)"
-        assert page.locator(".tt-matrix").evaluate_all(spare) == [0, 0]
-        press(page, "Generate")
 
 
 @in_browser

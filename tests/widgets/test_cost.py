@@ -80,19 +80,6 @@ def test_lines_cross_where_it_is_said(quantity: str) -> None:
         assert first[before] >= second[before]
 
 
-def test_lines_that_do_not_cross_are_not_said_to() -> None:
-    assert CostExplorer("kept", lines=["reference", "recurrent"]).crossings == []
-    assert (512, "window", "reference") in CostExplorer("kept").crossings
-
-
-@pytest.mark.parametrize("quantity", QUANTITIES)
-def test_every_line_has_two_points_and_missing_ones_are_named(quantity: str) -> None:
-    made = CostExplorer(quantity)
-    assert min(len(points) for points in made.points.values()) >= 2
-    missing = made.figure["note"].partition(" No figures of: ")[2].removesuffix(".")
-    assert missing == "; ".join(words for name, (words, _) in LINES.items() if name not in made.points)
-
-
 def test_the_fallback_is_a_table_with_its_source() -> None:
     made = CostExplorer("memory", lines=["window", "sdpa"])
     table = Table(made.fallback_html())
@@ -114,9 +101,6 @@ def test_the_fallback_is_a_table_with_its_source() -> None:
 def test_bad_input_is_refused_with_a_reason(quantity: str, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         CostExplorer(quantity, **options)
-
-
-LOOKS = "all => all.map((e) => [getComputedStyle(e).strokeDasharray, e.getAttribute('stroke')])"
 
 
 def plain(text: str) -> str:
@@ -193,20 +177,3 @@ def test_the_cursor_reads_the_figures_by_keyboard_and_none_of_a_line_that_has_en
     assert {name for name in last if f"{name}: " in words} == {name for name, (n, _) in last.items() if n == 131072}
     legend = page.locator(".tt-legend .key").all_inner_texts()
     assert [": " in key for key in legend] == [n == 131072 for n, _ in last.values()]
-
-
-@in_browser
-def test_a_line_has_its_colour_and_dash_in_every_view(show: Show) -> None:
-    page = show(specimen())
-    looks: dict[str, set] = {}
-    for quantity, about in QUANTITIES.items():
-        page.get_by_label("Show", exact=True).select_option(about[0])
-        drawn = page.locator("polyline").evaluate_all(LOOKS)
-        keys = page.locator(".tt-legend line").evaluate_all(LOOKS)
-        assert drawn == keys
-        for name, look in zip(CostExplorer(quantity).points, drawn, strict=True):
-            looks.setdefault(name, set()).add(tuple(look))
-    assert looks.keys() == LINES.keys()
-    assert all(len(found) == 1 for found in looks.values())
-    dashes, colours = zip(*(look for (look,) in looks.values()), strict=True)
-    assert len(set(dashes)) == len(set(colours)) == len(LINES)

@@ -10,7 +10,6 @@ import sys
 import time
 import urllib.request
 from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 
 import nbformat
@@ -18,8 +17,6 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.book.browser import Visit, watch
-from tests.widgets.test_every_explorer import CONTROLS
-from ttutor.widgets.static import module_names
 
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.browser, pytest.mark.soak]
@@ -41,59 +38,26 @@ explorer
 LIVE = 'live(lambda text: f"{len(text)} letters", text="attention")'
 
 
-# Every explorer in one notebook; what the reader changes is written down, and one trait is set from Python.
-EVERY = """
-import json, pathlib
-from tests.widgets.test_{name} import specimen
-
-{name} = specimen()
-written = pathlib.Path("{name}.json")
-{name}.observe(lambda change, written=written: written.write_text(json.dumps(change["name"])), {name}._state_keys)
-{name}
-"""
-FROM_PYTHON: dict[str, tuple[str, str]] = {
-    "quiz": ("opened", "[[0], [], []]"),
-    "training": ("view", "'shift'"),
-    "attention": ("temperature", "0.3"),
-}
-
-
 @pytest.fixture
 def lab(tmp_path: Path) -> Iterator[str]:
     """A JupyterLab server over a folder with one notebook, and its address."""
-    with _serving(tmp_path, [CODE, LIVE]) as address:
-        yield address
-
-
-@pytest.fixture
-def full_lab(tmp_path: Path) -> Iterator[str]:
-    """The same with every explorer, and a last cell that sets a trait of each."""
-    names = module_names()
-    sets = "\n".join(f"{name}.{trait} = {value}" for name, (trait, value) in FROM_PYTHON.items())
-    with _serving(tmp_path, [EVERY.format(name=name) for name in names] + [sets]) as address:
-        yield address
-
-
-@contextmanager
-def _serving(folder: Path, cells: list[str]) -> Iterator[str]:
-    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in cells])
+    notebook = nbformat.v4.new_notebook(cells=[nbformat.v4.new_code_cell(source) for source in (CODE, LIVE)])
     notebook.metadata["kernelspec"] = {"name": "python3", "display_name": "Python 3", "language": "python"}
-    nbformat.write(notebook, folder / "try.ipynb")
+    nbformat.write(notebook, tmp_path / "try.ipynb")
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
     options = ["--no-browser", "--allow-root", "--ServerApp.ip=127.0.0.1", "--IdentityProvider.token="]
     command = [sys.executable, "-m", "jupyterlab", *options, f"--ServerApp.port={port}"]
-    log = (folder / "lab.log").open("w")
-    environment = os.environ | {"JUPYTER_CONFIG_DIR": str(folder / "config"), "PYTHONPATH": str(ROOT)}
-    server = subprocess.Popen(command, cwd=folder, env=environment, stdout=log, stderr=subprocess.STDOUT)
-    try:
-        _wait_for(f"http://127.0.0.1:{port}/api/status", folder / "lab.log")
-        yield f"http://127.0.0.1:{port}/lab/tree/try.ipynb"
-    finally:
-        server.terminate()
-        server.wait(timeout=30)
-        log.close()
+    environment = os.environ | {"JUPYTER_CONFIG_DIR": str(tmp_path / "config"), "PYTHONPATH": str(ROOT)}
+    with (tmp_path / "lab.log").open("w") as log:
+        server = subprocess.Popen(command, cwd=tmp_path, env=environment, stdout=log, stderr=subprocess.STDOUT)
+        try:
+            _wait_for(f"http://127.0.0.1:{port}/api/status", tmp_path / "lab.log")
+            yield f"http://127.0.0.1:{port}/lab/tree/try.ipynb"
+        finally:
+            server.terminate()
+            server.wait(timeout=30)
 
 
 def _wait_for(url: str, log: Path, seconds: float = 60) -> None:
@@ -134,34 +98,5 @@ def test_traits_travel_both_ways(browser: Browser, lab: str, tmp_path: Path) -> 
     text.press("Enter")
     expect(page.get_by_text("8 letters")).to_be_visible(timeout=30_000)
     page.screenshot(path=tmp_path / "lab.png")
-    assert "script error" not in seen.findings, str(seen)
-    context.close()
-
-
-def test_every_explorer_lives_in_one_notebook_and_tells_python(browser: Browser, full_lab: str, tmp_path: Path) -> None:
-    # Tall enough that the notebook draws every cell.
-    context = browser.new_context(viewport={"width": 1200, "height": 20_000})
-    page = context.new_page()
-    seen = Visit(full_lab)
-    watch(context, page, seen)
-    run_all(page, full_lab)
-    figures = page.locator(".jp-OutputArea-output section.tt")
-    expect(figures).to_have_count(len(module_names()), timeout=180_000)
-    for index, name in enumerate(module_names()):
-        controls = figures.nth(index).locator(CONTROLS)
-        for number in range(controls.count()):
-            control = controls.nth(number)
-            if not control.is_visible():
-                continue
-            control.press(
-                {"range": "ArrowRight", "select-one": "ArrowDown"}.get(control.evaluate("e => e.type"), "Space")
-            )
-            page.wait_for_timeout(150)
-            if (tmp_path / f"{name}.json").exists():
-                break
-        deadline = time.monotonic() + 10
-        while not (tmp_path / f"{name}.json").exists() and time.monotonic() < deadline:
-            page.wait_for_timeout(100)
-        assert (tmp_path / f"{name}.json").exists(), f"no control of {name} told Python of a change"
     assert "script error" not in seen.findings, str(seen)
     context.close()

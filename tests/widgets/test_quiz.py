@@ -15,7 +15,7 @@ from tests.widgets.figure import (
     spoken,
 )
 from ttutor.widgets import Question, Quiz, Right, Wrong
-from ttutor.widgets.rich_text import plain_text, rich_html, rich_text
+from ttutor.widgets.rich_text import plain_text, rich_text
 
 
 def specimen() -> Quiz:
@@ -63,19 +63,6 @@ def test_the_state_is_data_and_the_trait_is_what_was_opened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("opened", "message"),
-    [
-        ([[0]], "1 lists, expected one for each of the 3"),
-        ([[3], [], []], "from 0 to 2"),
-        ([[0, 0], [], []], "different"),
-    ],
-)
-def test_impossible_answers_are_refused(opened: list, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        specimen().opened = opened
-
-
-@pytest.mark.parametrize(
     ("make", "error", "message"),
     [
         (lambda: Quiz(), ValueError, "at least one Question"),
@@ -117,10 +104,6 @@ def test_without_scripts_the_explanations_come_after_all_questions() -> None:
 )
 def test_letters_survive(source: str, letters: str) -> None:
     assert plain_text(rich_text(source)) == letters
-
-
-def test_words_in_formulas_stay_words() -> None:
-    assert "<mtext>head</mtext>" in rich_html(rich_text(r"$d_\mathrm{head}$"))
 
 
 @in_browser

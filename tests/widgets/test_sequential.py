@@ -11,7 +11,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, assert_fits, in_browser, press, slide, spoken, whole_text
+from tests.widgets.figure import HOSTILE, in_browser, press, spoken, whole_text
 from ttutor.decoder import Decoder
 from ttutor.recurrence import RNNCell, linear_scan, unroll
 from ttutor.widgets import SequentialExplorer
@@ -61,18 +61,6 @@ def test_every_formula_is_what_the_modules_did(sizes: tuple[int, int, int], gene
         assert [evaluate(formula, *sizes) for formula in formulas] == facts(lane, generating)
 
 
-def test_rnn_lane_climbs_a_token_a_tick_and_the_transformer_a_layer() -> None:
-    lanes = measure(4, 2, 8, False)
-    assert lanes["rnn"].ticks.tolist() == [[1, 2, 3, 4], [2, 3, 4, 5]]
-    assert lanes["transformer"].ticks.tolist() == [[1] * 4, [2] * 4]
-
-
-def test_generating_is_sequential_for_both() -> None:
-    lanes = measure(3, 2, 8, True)
-    for lane in lanes.values():
-        assert lane.ticks.tolist() == [[1, 3, 5], [2, 4, 6]]
-
-
 @pytest.mark.parametrize("n_tokens", [3, 7])
 def test_calls_of_a_cell_against_calls_of_a_layer(n_tokens: int) -> None:
     """RNN-19: with all tokens known the recurrent net still loops, the decoder does not."""
@@ -100,12 +88,6 @@ def test_the_price_turns_where_the_note_says() -> None:
         lanes = measure(n_tokens, 2, 16, generating)
         surplus[n_tokens] = np.sign(lanes["transformer"].between_tokens - lanes["rnn"].between_tokens)
     assert list(surplus.values()) == [-1, 0, 1, -1, 0, 1]
-
-
-def test_the_sentence_is_repeated_or_cut() -> None:
-    assert SequentialExplorer(SENTENCE).n_tokens == 7
-    assert SequentialExplorer(["one"]).n_tokens == 2
-    assert "The first 10 of 12 tokens." in SequentialExplorer(SENTENCE, n_tokens=12).fallback_html()
 
 
 def test_too_many_tokens_are_cut_and_it_is_said() -> None:
@@ -195,36 +177,6 @@ def test_one_token_a_tick_against_all_tokens_at_once(show: Show) -> None:
         assert written in text
     page = show(SequentialExplorer(SENTENCE, tick=300))
     assert page.locator("b").all_inner_texts()[:2] == ["RNN: tick 8 of 8", "Transformer: tick 2 of 2"]
-
-
-@in_browser
-@pytest.mark.parametrize("n_tokens", [2, 16, 64])
-def test_letters_stay_large_on_a_phone(show: Show, n_tokens: int) -> None:
-    # Small, and then as large as a reader can make it: to measure it so large at once would take ten seconds.
-    page = show(SequentialExplorer([f"Donau{i}" for i in range(n_tokens)], n_tokens=2, n_layers=1), width=360)
-    slide(page, "Layers L", "End")
-    slider = page.get_by_label("Tokens T")
-    slider.evaluate("(e, n) => { e.value = n; e.dispatchEvent(new Event('input', { bubbles: true })); }", n_tokens)
-    assert len(shown_ticks(page, 0)) == 6 * n_tokens
-    assert_fits(page, 360)
-    scale = "s => s.getBoundingClientRect().width / s.viewBox.baseVal.width"
-    assert page.locator("svg").first.evaluate(scale) * 12 >= 11
-
-
-@in_browser
-def test_generating_writes_the_words_one_by_one(show: Show) -> None:
-    page = show(SequentialExplorer(SENTENCE, n_layers=2, generating=True, tick=4))
-    words = page.locator("svg").nth(1).locator("text").all_text_contents()
-    assert words[:7] == ["the", "cat", "sat", "…", "…", "…", "…"]
-    assert lit(page, 0) == lit(page, 1) == [3]
-
-
-@in_browser
-def test_it_plays_to_the_end_and_stops(show: Show) -> None:
-    page = show(SequentialExplorer(["a", "b"], n_layers=1))
-    press(page, "Play")
-    expect(page.locator("b").first).to_have_text("RNN: tick 2 of 2")
-    expect(page.get_by_role("button", name="Play")).to_be_visible()
 
 
 @in_browser

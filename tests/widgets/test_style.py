@@ -78,24 +78,6 @@ def test_explorers_get_their_colours_from_the_palette() -> None:
     assert colours["dark"] == {**PALETTE_DARK, **{f"{name}-line": colour for name, colour in OUTLINES_DARK.items()}}
 
 
-@pytest.mark.usefixtures("style")
-def test_the_style_file_cycles_through_the_palette() -> None:
-    cycle = ["#" + entry["color"].upper().lstrip("#") for entry in matplotlib.rcParams["axes.prop_cycle"]]
-    assert set(cycle) == {PALETTE[name].upper() for name in NAMES - {"masked"}}
-    assert matplotlib.rcParams["figure.facecolor"] == "white"
-
-
-@pytest.mark.usefixtures("style")
-def test_the_same_figure_gives_the_same_svg(tmp_path) -> None:
-    def draw(name: str) -> bytes:
-        figure, ax = plt.subplots()
-        heatmap(ax, np.tril(np.full((4, 4), 0.25)), list("abcd"), mask=np.tril(np.ones((4, 4), bool)))
-        figure.savefig(tmp_path / name, metadata={"Date": None})
-        return (tmp_path / name).read_bytes()
-
-    assert draw("one.svg") == draw("two.svg")
-
-
 def test_weights_are_white_to_purple_and_masked_is_grey() -> None:
     scale = weights_cmap()
     assert [to_hex(scale(0.0)), to_hex(scale(1.0))] == ["#ffffff", PALETTE["weights"].lower()]
@@ -131,11 +113,3 @@ def test_heatmap_says_what_does_not_fit(weights: np.ndarray, mask: np.ndarray | 
 def test_a_colour_costs_neither_matplotlib_nor_ipywidgets() -> None:
     code = "import sys; from ttutor.widgets import PALETTE; print({'matplotlib', 'ipywidgets'} & set(sys.modules))"
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "set()\n"
-
-
-def test_an_unknown_name_lists_the_known_ones() -> None:
-    from ttutor import widgets
-
-    with pytest.raises(AttributeError, match="no attribute 'nothing'; it has AttentionExplorer"):
-        _ = widgets.nothing
-    assert "AttentionExplorer" in dir(widgets)
