@@ -18,13 +18,6 @@ ROOT = Path(__file__).resolve().parents[2]
 GITHUB = re.compile(r"https://github\.com/([\w.-]+)/([\w.-]+?)(?:\.git)?/?")
 
 
-def written_address() -> str | None:
-    """The repository that ``pyproject.toml`` names, as ``https://github.com/OWNER/NAME``; None if it names none."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    written = project.get("urls", {}).get("Repository")
-    return None if written is None else plain(written)
-
-
 def plain(written: str) -> str:
     """An address without what may follow it.
 
@@ -38,6 +31,13 @@ def plain(written: str) -> str:
             "[project.urls] in pyproject.toml, or the variable GITHUB_REPOSITORY (OWNER/NAME)"
         )
     return f"https://github.com/{found[1]}/{found[2]}"
+
+
+def written_address() -> str | None:
+    """The repository that ``pyproject.toml`` names; None if it names none."""
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    written = project.get("urls", {}).get("Repository")
+    return written and plain(written)
 
 
 def address() -> str | None:

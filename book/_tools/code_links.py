@@ -32,34 +32,17 @@ def short_names(objects: dict[str, tuple[str, str, str]]) -> dict[str, str]:
     return alone | {name: name for name in full}
 
 
-def is_free(node: nodes.literal) -> bool:
-    """Whether a name stands in running text: in no heading, no link, and no description of the reference."""
-    ancestor = node.parent
-    while ancestor is not None:
-        if isinstance(ancestor, nodes.reference | nodes.title | addnodes.desc):
-            return False
-        ancestor = ancestor.parent
-    return True
-
-
 def imported(doctree: nodes.document) -> set[str]:
     """Return the names that a page's code imports from the package."""
     code = "\n".join(block.astext() for block in doctree.findall(nodes.literal_block))
     return {name for names in IMPORTED.findall(code) for name in re.findall(r"\w+", names)}
 
 
-def is_a_word(name: str) -> bool:
-    """Whether a name could be anything: a page's own variable, or a plain word.
-
-    >>> is_a_word("draw"), is_a_word("causal_mask"), is_a_word("Translator")
-    (True, False, False)
-    """
-    return name.isalpha() and name.islower()
-
-
 def section_of(node: nodes.Node) -> nodes.Node | None:
-    """Return the section in which a node stands."""
+    """Return the section in whose running text a node stands; None in a heading, a link or a description."""
     while node is not None and not isinstance(node, nodes.section):
+        if isinstance(node, nodes.reference | nodes.title | addnodes.desc):
+            return None
         node = node.parent
     return node
 
@@ -76,11 +59,12 @@ def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     names, seen, here = short_names(objects), set(), imported(doctree)
     for node in list(doctree.findall(nodes.literal)):
         name = node.astext().partition("(")[0]
-        place = (id(section_of(node)), name)
-        is_meant = name in names and (name in here or not is_a_word(name))
-        if not is_meant or place in seen or not is_free(node):
+        section = section_of(node)
+        is_a_word = name.isalpha() and name.islower()  # could be anything: a page's own variable, or a plain word
+        is_meant = name in names and (name in here or not is_a_word)
+        if not is_meant or section is None or (id(section), name) in seen:
             continue
-        seen.add(place)
+        seen.add((id(section), name))
         page, anchor, _ = objects[names[name]]
         reference = make_refnode(app.builder, docname, page, anchor, [], names[name])
         node.replace_self(reference)

@@ -32,20 +32,12 @@ UNPRINTED = ("headerlink", "copybtn", "toggle-button", "sd-summary-state-marker"
 
 @dataclass(frozen=True, kw_only=True)
 class Section:
-    """A built page's text, or the answers to its exercises.
+    """A built page's text, or the answers to its exercises."""
 
-    Attributes:
-        name: its anchor.
-        page: the name of the built page's file, without the ending.
-        title: the page's heading.
-        part: what it stands under: a part of the table of contents, the answers, or nothing.
-        elements: what is printed.
-    """
-
-    name: str
-    page: str
+    name: str  # its anchor
+    page: str  # the name of the built page's file, without the ending
     title: str
-    part: str
+    part: str  # of the table of contents, the answers, or nothing
     elements: list[Element]
 
 
@@ -90,11 +82,6 @@ def captions() -> dict[str, str]:
     return {chapter["file"]: part["caption"] for part in parts for chapter in part["chapters"]}
 
 
-def having(element: Element, *classes: str) -> list[Element]:
-    """The elements within another that have one of the classes, in order."""
-    return [found for found in element.iter() if isinstance(found.tag, str) and has(found, *classes)]
-
-
 def has(element: Element, *classes: str) -> bool:
     """Whether an element has one of the classes."""
     return not set(classes).isdisjoint((element.get("class") or "").split())
@@ -106,7 +93,7 @@ def text_of(document: Element, page: str, part: str) -> Section:
     if not articles or articles[0].find(".//h1") is None:
         raise ValueError(f"the built page {page}.html has no article with a heading: build the book anew")
     article = articles[0]
-    for element in having(article, *UNPRINTED):
+    for element in [found for name in UNPRINTED for found in article.find_class(name)]:
         element.drop_tree()
     unfold(article)
     for block in article.iter("pre"):
@@ -118,8 +105,8 @@ def text_of(document: Element, page: str, part: str) -> Section:
 
 def unfold(article: Element) -> None:
     """Open what is folded. Of a cell whose code the book folds away, only what it shows is printed."""
-    for cell in having(article, "tag_hide-input"):
-        for folded in having(cell, "above-input"):
+    for cell in article.find_class("tag_hide-input"):
+        for folded in cell.find_class("above-input"):
             folded.drop_tree()
     for folded in list(article.iter("details")):
         if has(folded, "hide"):

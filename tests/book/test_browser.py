@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser
 
-from tests.book.browser import LARGEST_TRANSFER, Reader, open_browser, reader, serve, visit
+from tests.book.browser import Reader, reader, visit
 
 pytestmark = pytest.mark.browser
 
@@ -97,34 +97,5 @@ def test_a_page_without_a_language_is_found(someone: Reader, tmp_path: Path) -> 
     assert someone.visit(path.as_uri()).findings == {"no language": ["the page does not say its language"]}
 
 
-def test_a_large_page_is_found_and_what_it_weighs_is_its_own(someone: Reader, tmp_path: Path) -> None:
-    for folder in ("_static", "mathjax"):
-        (tmp_path / folder).mkdir()
-        (tmp_path / folder / "theirs.js").write_text("//" + "x" * LARGEST_TRANSFER, encoding="utf-8")
-    scripts = "<script src='_static/theirs.js'></script><script src='mathjax/theirs.js'></script>"
-    with serve(tmp_path) as address:
-        write_page(tmp_path, scripts)
-        light = someone.visit(f"{address}/page.html")
-        write_page(tmp_path, f"<!-- {'x' * LARGEST_TRANSFER} -->")
-        heavy = someone.visit(f"{address}/page.html")
-    assert light.findings == {}
-    assert 0 < light.own_bytes < 1000
-    assert set(heavy.findings) == {"too large"}
-
-
-def test_a_fault_is_found_from_a_server(someone: Reader, tmp_path: Path) -> None:
-    kinds = {"failed request", "request to another host"}
-    write_page(tmp_path, "".join(FAULTS[kind] for kind in kinds))
-    with serve(tmp_path) as address:
-        assert kinds <= set(someone.visit(f"{address}/page.html", patience=0.5).findings)
-
-
 def test_a_good_page_has_no_findings(browser: Browser, tmp_path: Path) -> None:
     assert visit(browser, write_page(tmp_path, GOOD).as_uri(), patience=0.5).findings == {}
-
-
-def test_without_a_browser_the_message_says_what_to_do(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    monkeypatch.delenv("TTUTOR_CHROMIUM", raising=False)
-    with pytest.raises(FileNotFoundError, match="install one or set TTUTOR_CHROMIUM"), open_browser():
-        pass

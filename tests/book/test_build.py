@@ -5,19 +5,8 @@ from __future__ import annotations
 import pytest
 
 from book._tools import build
-from book._tools.ttutor_sphinx import math_to_rst, plain_signature, shorten_annotation
+from book._tools.ttutor_sphinx import math_to_rst, plain_signature
 from ttutor.attention import attention_weights
-from ttutor.masks import Mask
-
-TOC = {"root": "book/intro", "parts": [{"chapters": [{"file": "a", "sections": [{"file": "b"}]}, {"file": "c"}]}]}
-
-
-def test_every_page_of_a_table_of_contents_is_found() -> None:
-    assert list(build.toc_pages(TOC)) == ["book/intro", "a", "b", "c"]
-
-
-def test_pages_that_no_file_holds_are_named() -> None:
-    assert build.missing_sources(["book/claims", "book/99-nothing"]) == ["book/99-nothing"]
 
 
 def test_a_missing_page_stops_the_build(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
@@ -44,18 +33,9 @@ def test_formulas_become_what_docstrings_understand(text: str, expected: str) ->
     assert math_to_rst(text) == expected
 
 
-def test_tensor_types_are_shortened_to_their_axes() -> None:
-    assert shorten_annotation("Bool[Tensor, 'batch 1 tokens'] | None") == "Bool['batch 1 tokens'] | None"
-
-
 def test_a_signature_stands_as_in_the_source() -> None:
     arguments, result = plain_signature(attention_weights)
     assert arguments.startswith(
         "(query: Float['... queries d_head'], key: Float['... keys d_head'], mask: MaskLike=None, *"
     )
     assert result == "Float['... queries keys']"
-
-
-def test_what_has_no_source_keeps_its_signature() -> None:
-    assert plain_signature(Mask) is None
-    assert plain_signature(len) is None

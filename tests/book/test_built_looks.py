@@ -9,7 +9,6 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from book._tools.address import address, pages
 from book._tools.build import read_toc
 from tests.book.browser import HTML
 
@@ -49,16 +48,6 @@ def test_icons_of_a_page_are_there(page: str) -> None:
     links = re.findall(r'<link rel="(?:icon|apple-touch-icon)" href="([^"]+)"', head(page))
     assert sorted(Path(link).name for link in links) == ["apple-touch-icon.png", "favicon.ico", "favicon.svg"]
     assert [link for link in links if not (HTML / page).parent.joinpath(link).is_file()] == []
-
-
-@pytest.mark.parametrize("page", BUILT)
-def test_a_page_has_a_card_where_its_address_is_known_and_names_none_elsewhere(page: str) -> None:
-    tags, repository = dict(re.findall(r'<meta property="(og:\w+)" content="([^"]*)"', head(page))), address()
-    if repository is None:
-        assert tags == {}
-    else:
-        assert tags["og:url"] == f"{pages(repository)}{page}.html"
-        assert (HTML / tags["og:image"].removeprefix(pages(repository))).is_file()
 
 
 @pytest.fixture

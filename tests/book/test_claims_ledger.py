@@ -38,16 +38,6 @@ def test_a_callout_is_read_back_as_it_was_shown(tmp_path: Path) -> None:
     ]
 
 
-def test_a_cited_claim_has_no_measurement(tmp_path: Path) -> None:
-    (record,) = records(made(tmp_path, claim("ATT-10", source="vaswani2017")._repr_html_()))
-    assert (record.measured, record.source) == (None, "vaswani2017")
-
-
-def test_a_page_that_is_no_notebook_covers_nothing() -> None:
-    assert list(records(None)) == []
-    assert list(records(ROOT / "book" / "claims.md")) == []
-
-
 def test_the_coverage_counts_what_can_be_settled() -> None:
     asked = [entry for entry in all_claims().values() if entry.verdict in COUNTED]
     outside = next(entry.id for entry in all_claims().values() if entry.verdict not in COUNTED)

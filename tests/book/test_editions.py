@@ -9,7 +9,7 @@ import pytest
 from nbformat import NotebookNode
 
 from book._tools import editions, exercise_cells
-from book._tools.editions import edition, main, problems, undefined, with_notes, without_solutions
+from book._tools.editions import edition, main, problems, undefined
 from book._tools.exercise_cells import cells, import_cell, mark
 from book._tools.notebook_io import chapters, code_cells, read, tags
 from book._tools.notebooks import execute
@@ -80,12 +80,6 @@ def test_editions_are_valid_notebooks_in_plain_markdown(chapter: NotebookNode) -
         assert counts == sorted(counts)
 
 
-def test_making_an_edition_leaves_the_chapter_alone(chapter: NotebookNode) -> None:
-    before = all_text(chapter)
-    without_solutions(chapter), with_notes(chapter), edition(chapter, "student", "02-attention.ipynb", frozenset())
-    assert all_text(chapter) == before
-
-
 def test_a_cell_that_needs_a_solution_is_found(chapter: NotebookNode) -> None:
     chapter.cells.append(code("print(secret + 1)", "later"))
     assert problems(chapter) == [
@@ -98,11 +92,6 @@ def test_a_cell_that_needs_a_solution_is_found(chapter: NotebookNode) -> None:
 def test_a_solution_beside_other_text_is_found(chapter: NotebookNode) -> None:
     chapter.cells[-1].source = "Read this.\n\n```{solution} paper\nThought.\n```"
     assert problems(chapter)[0].startswith("cell end holds a solution beside other text")
-
-
-def test_a_name_that_no_cell_defines_is_found(chapter: NotebookNode) -> None:
-    chapter.cells.insert(1, code("print(root)", "too-early"))
-    assert problems(chapter) == ["cell too-early reads 'root', which no cell before it defines"]
 
 
 def test_a_name_counts_from_the_cell_that_binds_it() -> None:
@@ -129,12 +118,6 @@ def test_a_chapter_that_cannot_be_handed_out_stops_the_command(
     assert main(["student", "--to", str(tmp_path)]) == 1
     assert "cell later reads 'secret'" in capsys.readouterr().err
     assert not (tmp_path / "student").exists()
-
-
-def test_an_edition_that_does_not_exist_is_named(capsys: pytest.CaptureFixture) -> None:
-    with pytest.raises(SystemExit):
-        main(["teacher"])
-    assert "no edition is called teacher; there are student, instructor" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)

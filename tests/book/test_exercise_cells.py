@@ -14,7 +14,6 @@ from book._tools.exercise_cells import (
     answer_name,
     cells,
     drift,
-    fenced,
     import_cell,
     main,
     mark,
@@ -24,7 +23,7 @@ from book._tools.exercise_cells import (
 from book._tools.notebook_io import chapters, read, to_text
 from tests.book.made import code, notebook, text
 from ttutor.exercises.exercise import Exercise
-from ttutor.exercises.registry import UnknownExercise, exercises, find
+from ttutor.exercises.registry import find
 
 SOFTMAX, BY_HAND = find("attention.softmax"), find("attention.weights_by_hand")
 
@@ -55,11 +54,6 @@ def test_the_task_holds_statement_and_three_hints() -> None:
     assert [f"Hint {tier}: " in shown and hint in shown for tier, hint in enumerate(BY_HAND.hints, 1)] == [True] * 3
 
 
-def test_a_fence_is_longer_than_those_inside() -> None:
-    assert fenced("{note}", "````\nx\n````") == "`````{note}\n````\nx\n````\n`````"
-    assert fenced("{note}", "inline ```` only") == "```{note}\ninline ```` only\n```"
-
-
 def runs(source: str) -> dict[str, object]:
     """Return what a cell's code leaves behind, imports and all."""
     names: dict[str, object] = {}
@@ -73,23 +67,6 @@ def test_stub_and_solution_run_and_are_judged(exercise: Exercise, as_readers_run
     assert answer_name(exercise) in runs(stub.source)
     verdicts = [runs(cell.source.replace("\ncheck(", "\nverdict = check("))["verdict"] for cell in (stub, solution)]
     assert [(verdict.started, verdict.passed) for verdict in verdicts] == [(False, False), (True, True)]
-
-
-def test_code_is_as_wide_as_a_page_shows() -> None:
-    lines = [
-        line
-        for exercise in exercises("attention")
-        for cell in cells(exercise)[1::2]
-        for line in cell.source.split("\n")
-    ]
-    assert [line for line in lines if len(line) > 88 and '"""' not in line and "#" not in line] == []
-
-
-def test_imports_are_merged_and_sorted() -> None:
-    lines = import_cell([SOFTMAX, find("attention.causal_attention")]).split("\n")
-    assert "from ttutor.exercises import check" in lines
-    assert "import math" in lines
-    assert sum(line.startswith("from jaxtyping import") for line in lines) == 1
 
 
 def test_a_good_chapter_does_not_drift(chapter) -> None:
@@ -134,12 +111,6 @@ def test_an_exercise_that_the_chapter_forgot_is_named(chapter) -> None:
     assert not [words for words in drift(chapter, "vit") if "softmax" in words]
 
 
-def test_an_exercise_that_does_not_exist_is_refused(chapter) -> None:
-    chapter.cells[3].metadata["ttutor"]["exercise"] = "attention.nothing"
-    with pytest.raises(UnknownExercise, match="there is no exercise 'attention.nothing'"):
-        synchronise(chapter)
-
-
 def test_adding_puts_an_exercise_behind_a_cell_and_its_imports_in_front(chapter) -> None:
     grown = add(chapter, "attention.causal_attention", "solution-softmax")
     assert [cell.id for cell in grown.cells][5:8] == [
@@ -149,13 +120,6 @@ def test_adding_puts_an_exercise_behind_a_cell_and_its_imports_in_front(chapter)
     ]
     assert "from ttutor.masks import causal_mask" in grown.cells[1].source
     assert drift(grown, "attention") == []
-
-
-def test_adding_says_what_is_wrong(chapter) -> None:
-    with pytest.raises(ValueError, match="no cell is called 'nowhere'; the cells are title, imports, task-softmax"):
-        add(chapter, "attention.weights_by_hand", "nowhere")
-    with pytest.raises(ValueError, match="attention.softmax stands in this notebook already"):
-        add(chapter, "attention.softmax", "end")
 
 
 def test_the_command_adds_and_writes_anew(chapter, tmp_path: Path) -> None:
@@ -169,12 +133,6 @@ def test_the_command_adds_and_writes_anew(chapter, tmp_path: Path) -> None:
     path.write_text(after.replace("Hint 1: what to look at", "Hint 1: changed"), encoding="utf-8")
     assert main([str(path)]) == 0
     assert path.read_text(encoding="utf-8") == after
-
-
-def test_the_command_wants_both_what_and_where(chapter, tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
-    with pytest.raises(SystemExit):
-        main([str(tmp_path / "a.ipynb"), "--add", "attention.softmax"])
-    assert "give both or neither" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)

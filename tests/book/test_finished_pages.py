@@ -49,8 +49,3 @@ def test_what_stays_on_one_line() -> None:
 
 def test_a_long_name_in_a_signature_may_break_between_its_words() -> None:
     assert '<span class="pre">padding_<wbr>mask</span><span class="pre">key</span>' in mend(PAGE)
-
-
-def test_no_page_loads_the_index_of_another_search() -> None:
-    assert "search" not in "".join(re.findall(r"<script.*", mend(PAGE)))
-    assert '<script src="x.js"></script>' in mend(PAGE)

@@ -5,16 +5,13 @@ from __future__ import annotations
 import dataclasses
 import re
 from functools import cache
-from io import StringIO
 from pathlib import Path
 
 import pytest
-from sphinx.application import Sphinx
 
 from book._tools.build import ROOT
-from book._tools.glossary_links import CHAPTER, anchor, key
-from book._tools.notebook_io import chapters, read, to_text
-from tests.book.made import notebook, text
+from book._tools.glossary_links import CHAPTER, key
+from book._tools.notebook_io import chapters, read
 from ttutor.positions import RotaryScaling
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.transformer import TransformerConfig
@@ -127,24 +124,6 @@ def bold_terms(path: Path) -> list[tuple[str, str]]:
     return [(name, words) for name, words in found if is_term(words) and words.lower() not in LABELS | STRESSED]
 
 
-@cache
-def whole_text() -> str:
-    """All that the chapters say, code included, in small letters."""
-    sources = (cell.source for path in chapters() for cell in read(path.read_text(encoding="utf-8")).cells)
-    return " ".join(" ".join(sources).lower().split())
-
-
-@cache
-def bold_keys() -> set[str]:
-    return {key(words) for path in chapters() for _, words in bold_terms(path)}
-
-
-def is_used(entry: Entry) -> bool:
-    """Whether a chapter has one of an entry's terms in bold, or else says it or its plural."""
-    ways = (rf"(?<!\w){re.escape(one[:-1])}(?:{one[-1]}|ies)s?(?!\w)" for one in entry.keys)
-    return bool(entry.keys & bold_keys()) or any(re.search(way, whole_text()) for way in ways)
-
-
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_every_bold_term_of_a_chapter_has_an_entry(path: Path) -> None:
     missing = [f"{name}: {words}" for name, words in bold_terms(path) if key(words) not in known()]
@@ -153,16 +132,6 @@ def test_every_bold_term_of_a_chapter_has_an_entry(path: Path) -> None:
 
 def test_every_hyper_parameter_has_an_entry() -> None:
     assert sorted((FIELDS | WRITING) - {term for entry in entries() for term in entry.terms}) == []
-
-
-def test_the_list_of_hyper_parameters_at_the_top_is_whole() -> None:
-    opening = (ROOT / "book" / "glossary.md").read_text(encoding="utf-8").split("## The words")[0]
-    assert sorted((FIELDS | WRITING) - {text for text, _ in LINK.findall(opening)}) == []
-
-
-def test_no_term_has_two_entries() -> None:
-    places = [place for entry in entries() for place in {anchor(one) for one in entry.keys}]
-    assert sorted({place for place in places if places.count(place) > 1}) == []
 
 
 def test_the_entries_stand_in_the_order_of_the_alphabet() -> None:
@@ -177,81 +146,3 @@ def test_every_entry_is_short() -> None:
 def test_every_entry_names_a_chapter_that_exists() -> None:
     there = {path.stem for path in (ROOT / "book").iterdir()}
     assert [entry.terms[0] for entry in entries() if not entry.pages or set(entry.pages) - there] == []
-
-
-def test_every_entry_is_needed_by_a_chapter() -> None:
-    assert [entry.terms[0] for entry in entries() if not set(entry.terms) & FIELDS and not is_used(entry)] == []
-
-
-def test_what_is_listed_as_no_term_is_bold_in_a_chapter() -> None:
-    sources = [source for path in chapters() for _, source in cells(path)]
-    said = {" ".join(words.lower().split()) for source in sources for words in BOLD.findall(source)}
-    assert sorted((LABELS | STRESSED) - said) == []
-
-
-GLOSSARY = """# Glossary
-
-```{glossary}
-hidden state
-  The vector that is carried along. ({doc}`chapter 1 <01-made>`)
-
-feed-forward network
-MLP
-  Two maps. ({doc}`chapter 1 <01-made>`)
-
-slice (of a loss)
-  The loss along a line.
-
-`top_k`
-  How many tokens are left.
-```
-"""
-CHAPTER_TEXT = """# The **hidden state** of a chapter
-
-A **Hidden state**, one of many **hidden states**, enters an **MLP**, and **what do you expect** of a **slice**?
-
-Here is a [link with **hidden state**](https://example.org).
-"""
-
-
-@pytest.fixture(scope="module")
-def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """A book of a glossary, a chapter and another page, built."""
-    folder = tmp_path_factory.mktemp("glossary")
-    source, built = folder / "source", folder / "html"
-    source.mkdir()
-    (source / "index.md").write_text("# Book\n\nA **hidden state**.\n\n```{toctree}\n01-made\nglossary\n```\n")
-    (source / "glossary.md").write_text(GLOSSARY)
-    (source / "01-made.ipynb").write_text(to_text(notebook(text(CHAPTER_TEXT, "one"))), encoding="utf-8")
-    warnings = StringIO()
-    settings = {"extensions": ["myst_nb", "book._tools.glossary_links"], "nb_execution_mode": "off"}
-    Sphinx(source, None, built, folder / "doctrees", "html", settings, None, warnings).build()
-    assert warnings.getvalue() == ""
-    return built
-
-
-def links(page: Path) -> list[tuple[str, str]]:
-    """Where each internal link of a built page leads, and what it says, tags included."""
-    found = re.findall(
-        r'<a class="reference internal" href="([^"]*#[^"]*)">(.*?)</a>', page.read_text(encoding="utf-8")
-    )
-    return [(target, words) for target, words in found if "strong" in words or target.partition("#")[2][:5] == "bold-"]
-
-
-def test_a_bold_term_of_a_chapter_links_to_its_entry_and_stays_bold(made: Path) -> None:
-    assert links(made / "01-made.html") == [
-        ("glossary.html#term-hidden-state", '<strong id="bold-hidden-state">Hidden state</strong>'),
-        ("glossary.html#term-hidden-state", "<strong>hidden states</strong>"),
-        ("glossary.html#term-MLP", '<strong id="bold-mlp">MLP</strong>'),
-        ("glossary.html#term-slice-of-a-loss", '<strong id="bold-slice">slice</strong>'),
-    ]
-
-
-def test_an_entry_leads_back_to_where_its_term_is_bold(made: Path) -> None:
-    back = [("01-made.html#bold-hidden-state", "1"), ("01-made.html#bold-mlp", "1"), ("01-made.html#bold-slice", "1")]
-    assert links(made / "glossary.html") == back
-    assert (made / "glossary.html").read_text(encoding="utf-8").count("In bold in chapter ") == len(back)
-
-
-def test_only_chapters_are_linked(made: Path) -> None:
-    assert links(made / "index.html") == []

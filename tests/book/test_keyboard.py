@@ -13,18 +13,6 @@ from tests.book.browser import DESK
 pytestmark = pytest.mark.browser
 
 FOCUSED = "() => { const e = document.activeElement; return e.textContent.trim() || e.getAttribute('aria-label'); }"
-MOVING = """
-() => {
-  const seconds = (text) => Math.max(...text.split(',').map(parseFloat));  // computed times are in seconds
-  const moves = (e) => {
-    const style = getComputedStyle(e);
-    return Math.max(seconds(style.transitionDuration), seconds(style.animationDuration)) > 0.001
-      || style.scrollBehavior === 'smooth';
-  };
-  const all = [document.documentElement, ...document.querySelectorAll('body :not(pre *, mjx-container *, svg *)')];
-  return all.filter(moves).map((e) => `${e.tagName} ${e.className}`);
-}
-"""
 
 
 @pytest.fixture(scope="module")
@@ -94,20 +82,6 @@ def test_every_solution_and_every_box_that_opens_does_so(page: Page) -> None:
         assert not solutions.nth(index).evaluate("e => e.parentElement.open")
 
 
-def test_copy_buttons_are_named_and_seen_when_they_are_reached(page: Page) -> None:
-    buttons = page.locator("button.copybtn")
-    assert buttons.count() > 20
-    names = buttons.evaluate_all("all => all.map(e => e.getAttribute('aria-label') || e.dataset.tooltip)")
-    assert set(names) == {"Copy"}
-    button = page.locator("button.copybtn:visible").first
-    button.focus()
-    page.keyboard.press("Shift+Tab")
-    page.keyboard.press("Tab")
-    expect(button).to_be_focused()
-    assert button.evaluate("e => getComputedStyle(e).opacity") == "1"
-    assert button.evaluate("e => getComputedStyle(e).outlineStyle") != "none"
-
-
 def test_code_that_scrolls_is_a_stop_as_soon_as_it_is_seen_and_only_then(page: Page) -> None:
     scrolls = "e => e.scrollWidth > e.clientWidth + 1"
     for width in (360, 1400):
@@ -131,7 +105,3 @@ def test_tab_goes_through_the_page_in_order(page: Page) -> None:
         within = place == last and page.evaluate("document.activeElement.shadowRoot !== null")
         assert place > last or within, page.evaluate("document.activeElement.outerHTML.slice(0, 200)")
         last = place
-
-
-def test_nothing_moves_for_those_who_want_less_movement(page: Page) -> None:
-    assert page.evaluate(MOVING) == []

@@ -6,12 +6,12 @@ import contextlib
 import io
 import re
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from nbformat import NotebookNode
 
 import ttutor
-from book._tools import address as address_module
 from book._tools import launch
 from book._tools.address import tag, written_address
 from book._tools.colab import GUARD, guarded_line, with_guarded_line
@@ -23,7 +23,6 @@ OPENING = re.compile(
     r"\*\*Time:\*\* \d+ minutes to read, [a-z ]*hours? (?:or more )?for all exercises\."
 )
 REPOSITORY = "https://github.com/someone/course"
-ROOT = Path(__file__).resolve().parents[2]
 
 
 def stored(path: Path) -> NotebookNode:
@@ -82,17 +81,6 @@ def test_students_have_the_line_too() -> None:
     assert first_code(made).source.startswith(GUARD)
 
 
-BUILT = sorted((ROOT / "_build" / "html" / "book").glob("[0-9]*.html"))
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("page", BUILT, ids=[page.stem for page in BUILT])
-def test_a_built_page_has_launch_links_only_where_there_is_an_address(page: Path) -> None:
-    text = page.read_text(encoding="utf-8")
-    expected = address_module.address() is not None
-    assert ("mybinder.org" in text, "colab.research.google.com" in text) == (expected, expected)
-
-
 @pytest.mark.parametrize(
     ("version", "repository", "expected"),
     [
@@ -116,26 +104,13 @@ def test_a_new_version_takes_the_place_of_the_old_line(monkeypatch: pytest.Monke
     assert with_guarded_line(after) == before
 
 
-class Settings:
-    """The part of Sphinx's configuration that is set."""
-
-    def __init__(self) -> None:
-        self.ogp_site_url, self.html_theme_options = "", {"show_navbar_depth": 1}
-
-
-def test_without_an_address_the_theme_shows_no_button(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "address", lambda: None)
-    config = Settings()
+@pytest.mark.parametrize("repository", [None, REPOSITORY])
+def test_the_theme_leads_to_repository_binder_and_colab_where_there_is_an_address(
+    monkeypatch: pytest.MonkeyPatch, repository: str | None
+) -> None:
+    monkeypatch.setattr(launch, "address", lambda: repository)
+    config = SimpleNamespace(html_theme_options={})
     launch.set_address(None, config)
-    assert (config.ogp_site_url, config.html_theme_options) == ("", {"show_navbar_depth": 1})
-
-
-def test_with_an_address_the_theme_leads_to_repository_binder_and_colab(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(launch, "address", lambda: REPOSITORY)
-    config = Settings()
-    launch.set_address(None, config)
-    assert config.ogp_site_url == "https://someone.github.io/course/"
-    assert config.html_theme_options["repository_url"] == REPOSITORY
-    assert config.html_theme_options["repository_branch"] == launch.revision()
-    assert {"binderhub_url", "colab_url"} <= set(config.html_theme_options["launch_buttons"])
-    assert config.html_theme_options["show_navbar_depth"] == 1
+    assert config.html_theme_options.get("repository_url") == repository
+    buttons = config.html_theme_options.get("launch_buttons", {})
+    assert ({"binderhub_url", "colab_url"} <= set(buttons)) is (repository is not None)

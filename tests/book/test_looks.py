@@ -6,7 +6,6 @@ import re
 from pathlib import Path
 
 import pytest
-import yaml
 
 from book._tools.build import colours
 from ttutor.claims import BADGES
@@ -48,18 +47,3 @@ def test_a_style_sheet_fetches_nothing_but_typefaces_that_lie_beside_it(name: st
     fetched = re.findall(r"(?:url\(|@import)([^)]*)", SHEETS[name])
     assert [path for path in fetched if not re.fullmatch(r"fonts/[\w-]+\.woff2", path)] == []
     assert [path for path in fetched if not (STATIC / path).is_file()] == []
-
-
-def test_the_typefaces_come_with_their_licence() -> None:
-    assert "SIL OPEN FONT LICENSE Version 1.1" in (STATIC / "fonts" / "OFL.txt").read_text(encoding="utf-8")
-
-
-@pytest.mark.parametrize("name", ["logo.svg", "favicon.svg"])
-def test_the_mark_has_the_colours_of_query_key_and_value(name: str) -> None:
-    drawn = re.findall(r'stroke="(#\w+)"', (STATIC / name).read_text(encoding="utf-8"))
-    assert set(drawn) == {PALETTE[part].upper() for part in ("query", "key", "value")}
-
-
-def test_every_style_sheet_is_loaded_by_the_pages() -> None:
-    settings = yaml.safe_load((ROOT / "_config.yml").read_text(encoding="utf-8"))
-    assert set(SHEETS) <= set(settings["sphinx"]["config"]["html_css_files"])

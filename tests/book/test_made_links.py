@@ -46,3 +46,10 @@ def test_the_work_that_a_callout_cites_is_a_link_into_the_bibliography(stem: str
     assert len(links) == len(cited)
     assert set(links) <= anchors
     assert "(see the bibliography)" not in text
+
+
+def test_a_bold_term_leads_to_its_entry_and_the_entry_back() -> None:
+    entry = '<a class="reference internal" href="glossary.html#term-self-attention"><strong id="bold-self-attention">'
+    assert entry in text_of("attention")
+    glossary = (HTML / "book" / "glossary.html").read_text(encoding="utf-8")
+    assert 'href="02-attention.html#bold-self-attention">2</a>' in glossary

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from book._tools.myst_to_markdown import Plain, authors_and_year, closing_line, directives, slug
+from book._tools.myst_to_markdown import Plain
 from book._tools.notebook_io import chapters, read
 
 EXERCISE = "````{exercise} Two words ★ (5 minutes)\n:label: a-b\n\nWrite\n\n```python\nx = 1\n```\n````"
@@ -88,23 +88,6 @@ def test_code_is_left_alone() -> None:
 def test_what_has_no_plain_form_is_refused(written: str, words: str) -> None:
     with pytest.raises(ValueError, match=re.escape(words)):
         plain(written)
-
-
-def test_a_fence_is_closed_by_one_as_long_or_longer() -> None:
-    assert closing_line(["````{exercise} A", "```python", "```", "````", "```"], "````") == 3
-
-
-def test_nested_directives_are_found_outer_first() -> None:
-    nested = "`````{exercise} A\n:label: a\n\n````{note}\nB\n````\n`````"
-    assert [found.name for found in directives(nested)] == ["exercise", "note"]
-
-
-def test_anchors_are_those_of_myst() -> None:
-    assert slug("Where it breaks, and why: 2017's $x$") == "where-it-breaks-and-why-2017s-x"
-
-
-def test_names_with_particles_and_pairs_are_whole() -> None:
-    assert authors_and_year("jain2019") == ("Jain and Wallace", "2019")
 
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)

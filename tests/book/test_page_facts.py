@@ -5,12 +5,11 @@ from __future__ import annotations
 import subprocess
 from pathlib import Path
 from types import SimpleNamespace
-from urllib.parse import parse_qs, urlsplit
 
 import pytest
 
 from book._tools import page_facts
-from book._tools.page_facts import commit, facts, report_link
+from book._tools.page_facts import commit, facts
 
 AUTHOR = ("-c", "user.name=A", "-c", "user.email=a@example.org")
 
@@ -39,27 +38,6 @@ def test_a_clean_tree_has_its_commit_and_a_changed_one_is_marked(tree: Path) -> 
 def test_a_folder_inside_another_repository_has_no_commit(tree: Path) -> None:
     (tree / "unpacked").mkdir()
     assert commit(tree / "unpacked") is None
-
-
-def test_without_git_there_is_no_commit(tree: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("PATH", "")
-    commit.cache_clear()
-    assert commit(tree) is None
-
-
-def test_the_form_is_filled_in_with_title_page_and_commit() -> None:
-    parts = urlsplit(report_link("https://github.com/a/b", "Q & A", "book/02-qa", ("0123abc", False)))
-    assert parts.path == "/a/b/issues/new"
-    assert parse_qs(parts.query) == {
-        "template": ["bug.yml"],
-        "title": ["Q & A: "],
-        "where": ["book/02-qa (Q & A), commit 0123abc"],
-    }
-
-
-def test_the_form_has_the_field_that_is_filled_in() -> None:
-    form = page_facts.ROOT / ".github" / "ISSUE_TEMPLATE" / page_facts.FORM
-    assert "id: where" in form.read_text(encoding="utf-8")
 
 
 @pytest.mark.parametrize("address", [None, "https://github.com/a/b"])

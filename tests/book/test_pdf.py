@@ -129,12 +129,6 @@ def test_it_has_title_language_and_structure(printed: tuple[Path, PdfReader]) ->
     assert catalog["/StructTreeRoot"]["/K"]
 
 
-def test_no_address_of_this_machine_is_left(printed: tuple[Path, PdfReader]) -> None:
-    reader = printed[1]
-    objects = (reader.get_object(number) for number in range(1, reader.trailer["/Size"]))
-    assert [entry for entry in objects if entry is not None and str(printed[0]) in repr(entry)] == []
-
-
 def test_the_sidebar_leads_to_it(printed: tuple[Path, PdfReader]) -> None:
     text = (printed[0] / "book" / "one.html").read_text(encoding="utf-8")
     assert '<a href="../ttutor.pdf">The whole book as a PDF</a>' in text
@@ -145,19 +139,3 @@ def test_what_is_missing_stops_the_print(tmp_path: Path, browser: Browser) -> No
     with pytest.raises(RuntimeError, match=r"missing: .*nowhere\.png"):
         pdf.print_to(tmp_path / "ttutor.pdf", "<img src='nowhere.png'>")
     assert not (tmp_path / "ttutor.pdf").exists()
-
-
-def test_letter_paper(tmp_path: Path, printed: tuple[Path, PdfReader]) -> None:
-    make_book(tmp_path / "html")
-    assert print_to(tmp_path / "html", "--paper", "letter") == 0
-    box = PdfReader(tmp_path / "html" / "ttutor.pdf").pages[2].mediabox
-    assert (round(box.width), round(box.height)) == (612, 792)
-
-
-def test_a_page_that_is_not_built_is_named(capsys: pytest.CaptureFixture) -> None:
-    assert pdf.main(["book/99-nothing"]) == 1
-    assert "book/99-nothing" in capsys.readouterr().err
-
-
-def test_what_is_left_out_is_in_the_book() -> None:
-    assert set(pdf.LEFT_OUT) <= set(build.read_toc())

@@ -82,11 +82,6 @@ def test_a_number_that_no_cell_printed_is_found(text: str, number: str) -> None:
     assert unsupported(made(text, "accuracy 0.934")) == {"text": [number]}
 
 
-def test_a_number_stands_beside_its_cell() -> None:
-    assert unsupported(made("It learns .93.", "0.934", distance=BESIDE - 1)) == {}
-    assert unsupported(made("It learns .93.", "0.934", distance=BESIDE)) == {"text": [".93"]}
-
-
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_every_number_of_a_chapter_stands_beside_its_measurement(path: Path) -> None:
     """Or is cited in its paragraph, or stands in ``numbers_from_elsewhere.toml`` with where it comes from."""

@@ -87,17 +87,6 @@ def test_the_results_can_be_walked_through_by_keyboard(results: Page) -> None:
     assert results.evaluate(focused) == "book-search-words"
 
 
-def test_more_results_come_on_request_and_take_the_focus(results: Page) -> None:
-    shown = results.locator("#book-search-results li").count()
-    results.click("#book-search-more")
-    assert results.locator("#book-search-results li").count() > shown
-    assert results.evaluate("document.activeElement.className") == "book-search-link"
-
-
-def test_the_address_keeps_the_query(results: Page) -> None:
-    assert results.url.endswith("search.html?q=causal+mask")
-
-
 def test_what_is_not_there_is_said(tab: Page) -> None:
     tab.fill("#book-search-words", "zzxqj")
     tab.wait_for_function("document.getElementById('book-search-status').textContent.startsWith('Nothing was found')")

@@ -56,11 +56,6 @@ def test_a_misspelt_word_is_found(tmp_path: Path) -> None:
     assert f"{wrong} ==> separate" in codespell(tmp_path / "page.md")
 
 
-def test_an_american_word_is_known() -> None:
-    assert american()["behavior"] == "behaviour"
-    assert american()["color"] == "colour"
-
-
 @pytest.mark.parametrize("room", ["ttutor", "tests", "book/_tools", "experiments", "benchmarks"])
 def test_words_in_the_code_are_spelt_right(room: str) -> None:
     assert codespell(*sorted((ROOT / room).rglob("*.py"))) == ""

@@ -9,10 +9,7 @@ from pathlib import Path
 import pytest
 
 import ttutor
-from release import book_zip
-from release.book_zip import FIRST, HTML, main, write
-from tests.book.browser import find_browser, open_browser, visit
-from tests.require import missing
+from release.book_zip import FIRST, main, write
 
 NAME = f"ttutor-book-{ttutor.__version__}"
 
@@ -75,37 +72,7 @@ def test_the_pdf_is_in_it_where_there_is_one(html: Path, capsys: pytest.CaptureF
     assert "The whole book on paper: html/ttutor.pdf" in (top / "README.txt").read_text(encoding="utf-8")
 
 
-def test_without_a_pdf_it_says_how_to_get_one(html: Path, capsys: pytest.CaptureFixture) -> None:
-    assert main(["--html", str(html)]) == 0
-    assert capsys.readouterr().out.endswith("MB, without a PDF (`make pdf zip` puts it in)\n")
-
-
-def test_the_address_is_named_where_there_is_one(html: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(book_zip, "address", lambda: None)
-    assert "http" not in book_zip.readme(html)
-    monkeypatch.setattr(book_zip, "address", lambda: "https://github.com/someone/course")
-    assert "The newest version: https://someone.github.io/course/\n" in book_zip.readme(html)
-
-
 def test_without_a_built_book_nothing_is_written(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["--html", str(tmp_path / "html")]) == 1
     assert "run `make book` first" in capsys.readouterr().err
     assert list(tmp_path.iterdir()) == []
-
-
-@pytest.mark.soak
-def test_the_unpacked_book_opens_without_a_network(tmp_path: Path) -> None:
-    if not (HTML / FIRST).exists():
-        missing("browser", "the book is not built: run `make book`")
-    if find_browser() is None:
-        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
-    archive = write(HTML, tmp_path / f"{NAME}.zip")
-    top = unpack(archive, tmp_path / "unpacked")
-    with open_browser() as browser:
-        tab = browser.new_page()
-        tab.goto((top / "START.html").as_uri(), wait_until="commit")
-        tab.wait_for_url((top / "html" / FIRST).as_uri())
-        tab.close()
-        for page in (FIRST, "book/02-attention.html", "search.html"):
-            result = visit(browser, (top / "html" / page).as_uri())
-            assert not result.findings, str(result)

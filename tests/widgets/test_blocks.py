@@ -11,7 +11,6 @@ import torch
 from playwright.sync_api import Locator, Page, expect
 from torch import Tensor, nn
 
-from tests.book.browser import NEXT_FRAME
 from tests.widgets.conftest import Show
 from tests.widgets.figure import (
     in_browser,
@@ -174,41 +173,6 @@ def test_what_it_cannot_show_is_refused(options: dict, error: type[Exception], m
         BlocksExplorer(**{"config": SMALL, **options})
 
 
-def test_traits_refuse_what_they_cannot_hold() -> None:
-    made = BlocksExplorer(SMALL)
-    with pytest.raises(ValueError, match="from 1 to 16, not 500"):
-        made.source_length = 500
-    with pytest.raises(ValueError, match="selected has to be a part or empty, not '<b>'"):
-        made.selected = "<b>"
-    with pytest.raises(ValueError, match="step has to be from 0 to 8, not 9; 0 is none"):
-        made.step = 9
-    with pytest.raises(KeyError, match="there is no part 'softmin'"):
-        made.shape("softmin")
-    with pytest.raises(TypeError, match=r"shows a ttutor.transformer.Transformer .* not Linear"):
-        BlocksExplorer.of(nn.Linear(2, 2))
-
-
-# Text of the drawing that is too small, or sticks out of the box it stands in, or of the picture.
-MISFITS = """
-() => {
-  const root = document.querySelector('.explorer > div').shadowRoot;
-  const picture = root.querySelector('.picture svg').getBoundingClientRect();
-  const misfits = [];
-  for (const text of root.querySelectorAll('.picture text')) {
-    const box = text.getBoundingClientRect();
-    const size = parseFloat(getComputedStyle(text).fontSize) * picture.width
-      / text.ownerSVGElement.viewBox.baseVal.width;
-    const shape = text.parentNode.querySelector('.shape');
-    const room = shape ? [...text.parentNode.querySelectorAll('.shape')].at(-1).getBoundingClientRect() : picture;
-    if (size < 11) misfits.push(`${text.textContent}: ${size}px`);
-    if (box.left < room.left - 1 || box.right > room.right + 1) misfits.push(`${text.textContent}: wider than its box`);
-    if (box.left < picture.left || box.right > picture.right) misfits.push(`${text.textContent}: outside`);
-  }
-  return misfits;
-}
-"""
-
-
 @pytest.fixture(autouse=True, scope="module")
 def _each_model_is_run_once() -> Iterator[None]:
     """An explorer runs its model to see that the shapes are those it says; test_blocks.py tests that it does."""
@@ -327,16 +291,3 @@ def test_the_picture_is_one_tab_stop_and_arrows_follow_the_data(show: Show) -> N
     page.keyboard.press("Enter")
     expect(page.get_by_label("Show")).to_have_value("encoder block")
     expect(page.locator("[data-id]:focus")).to_have_count(1)
-
-
-@in_browser
-def test_words_fit_their_boxes_at_every_level_and_width(show: Show) -> None:
-    for made in extremes():
-        page = show(made, width=360)
-        for width in (360, 900):
-            page.set_viewport_size({"width": width, "height": 740})
-            page.evaluate(NEXT_FRAME)
-            assert page.evaluate(MISFITS) == [], (made, width)
-    for width in (360, 1200):
-        page = show(specimen(), width=width)
-        expect(part(page, "source_embedding").locator("text.name")).to_have_text(["embedding", "× √d_model"])

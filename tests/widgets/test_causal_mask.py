@@ -2,17 +2,14 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, in_browser, press, spoken
+from tests.widgets.figure import HOSTILE, in_browser, press
 from ttutor.widgets import CausalMaskExplorer
-from ttutor.widgets.causal_mask import MAX_TOKENS
 
 TOKENS = ["the", "cat", "sat", "on"]
 
@@ -72,23 +69,6 @@ def test_bad_input_is_refused_with_a_reason(tokens: list, scores: object, option
         CausalMaskExplorer(tokens, scores, **options)
 
 
-def test_too_many_tokens_are_cut_and_it_is_said() -> None:
-    with pytest.warns(UserWarning, match="10000 tokens are more than fit a screen; showing the first 12"):
-        made = CausalMaskExplorer([f"t{i}" for i in range(10_000)])
-    assert len(made.tokens) == len(made.scores) == MAX_TOKENS
-    assert f"The first {MAX_TOKENS} of 10000 tokens." in made.fallback_html()
-    with pytest.raises(ValueError, match="from 1 to 12"):
-        made.shown = 13
-
-
-def test_the_fallback_holds_both_views() -> None:
-    made = CausalMaskExplorer(TOKENS, SCORES)
-    cells = re.findall(r"<td>([^<]+)</td>", made.fallback_html())
-    causal, full = (made.weights(causal=kind, n_tokens=4) for kind in (True, False))
-    expected = [f"{causal[i, j]:.2f}" if j <= i else "–" for i in range(4) for j in range(4)]
-    assert cells == expected + [f"{weight:.2f}" for weight in full.flat]
-
-
 def shown_weights(page: Page, causal: bool) -> np.ndarray:
     cells = page.locator("table").nth(0 if causal else 1).locator("td[data-value]")
     values = np.array(cells.evaluate_all("all => all.map((c) => Number(c.dataset.value))"))
@@ -142,21 +122,3 @@ def test_the_future_is_hatched_and_minus_infinity_before_the_softmax(show: Show)
     assert cell.inner_text() == "−∞"
     other = page.locator("table").first.locator('[data-row="2"][data-column="0"]')
     assert other.inner_text() == f"{SCORES[2, 0]:.1f}".replace("-", "−")
-
-
-@in_browser
-@pytest.mark.filterwarnings("ignore:.*more than fit a screen")
-def test_keyboard_and_screen_reader_and_both_ends(show: Show) -> None:
-    made = CausalMaskExplorer(TOKENS, SCORES)
-    page = show(made)
-    page.get_by_role("button", name="Generate").press("Enter")
-    page.keyboard.press("Space")
-    expect(spoken(page)).to_contain_text(
-        "the cat sat Weights: 0 of 2 old rows changed. Weights: 2 of 2 old rows changed."
-    )
-    press(page, "Back", 3)
-    assert_shown(page, made, 1)
-    page = show(extremes()[1])
-    assert "The first 12 of 40 tokens." in page.locator(".text").inner_text()
-    press(page, "Generate")
-    assert "end mark" not in page.locator(".text").inner_text()

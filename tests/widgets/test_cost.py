@@ -8,13 +8,12 @@ import re
 from types import ModuleType
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Page
 
 from experiments._record import EXPERIMENTS
 from tests.widgets.conftest import Show
-from tests.widgets.figure import Table, in_browser, spoken, whole_text
+from tests.widgets.figure import in_browser
 from ttutor import assets
-from ttutor.transformer.costs import cache_bytes
 from ttutor.widgets import CostExplorer
 from ttutor.widgets.cost import LINES, QUANTITIES
 
@@ -52,13 +51,6 @@ def test_counted_figures_are_those_of_the_counter(script: ModuleType) -> None:
         assert {name: stored[quantity][name][:2] for name in stored[quantity]} == lines, quantity
 
 
-def test_full_attention_computes_what_the_formula_says() -> None:
-    points = dict(CostExplorer("multiply_adds").points["reference"])
-    assert points[4096] == 2 * 8 * 64 * 4096**2
-    kept = dict(CostExplorer("kept").points["reference"])
-    assert kept[4096] == 2 * cache_bytes(4096, n_layers=1, n_kv_heads=8, d_head=64)
-
-
 def test_exponents_are_those_of_the_last_two_points() -> None:
     made = CostExplorer("multiply_adds")
     found = {name: one["exponent"] for name, one in made.growth.items()}
@@ -78,16 +70,6 @@ def test_lines_cross_where_it_is_said(quantity: str) -> None:
         assert all(first[at] < second[at] for at in common if at >= n)
         before = max(at for at in common if at < n)
         assert first[before] >= second[before]
-
-
-def test_the_fallback_is_a_table_with_its_source() -> None:
-    made = CostExplorer("memory", lines=["window", "sdpa"])
-    table = Table(made.fallback_html())
-    assert [cell for cell in table.cells["th"] if cell in {LINES[name][0] for name in LINES}] == [
-        "full, fused (sdpa)", "window of 256",
-    ]  # fmt: skip
-    assert "benchmarks/attention.py" in table.cells["caption"][0]
-    assert f"{made.growth['window']['exponent']:.2f}" in table.cells["td"]
 
 
 @pytest.mark.parametrize(
@@ -146,34 +128,3 @@ def test_slopes_and_crossings_on_screen_are_pythons(show: Show) -> None:
             assert said == ["Nowhere: at the lengths that two lines share, their order stays."]
         assert page.locator("polyline").count() == len(made.points)
         assert page.locator("circle").count() == sum(len(points) for points in made.points.values())
-
-
-@in_browser
-def test_lines_come_and_go_and_their_crossings_with_them(show: Show) -> None:
-    page = show(CostExplorer("memory"))
-    assert "costs less than “window of 256”" in page.locator(".told ul").inner_text()
-    page.get_by_role("checkbox", name="window of 256").press("Space")
-    assert "window" not in page.locator(".told").inner_text()
-    assert page.locator("polyline").count() == 3
-    expect(page.get_by_role("checkbox", name="linear, token by token")).to_be_hidden()
-    assert "linear, token by token." in whole_text(page).partition("No figures of: ")[2]
-    page.get_by_label("full, eager", exact=True).uncheck()
-    expect(spoken(page)).to_contain_text("full, eager hidden. ")
-    assert "Measured by benchmarks/attention.py" in whole_text(page)
-    page.get_by_label("Show", exact=True).select_option("counted: multiply-adds")
-    assert "not timed: the same on every machine" in whole_text(page)
-
-
-@in_browser
-def test_the_cursor_reads_the_figures_by_keyboard_and_none_of_a_line_that_has_ended(show: Show) -> None:
-    made = specimen()
-    page = show(made)
-    picture = page.locator("svg[role=slider]")
-    picture.press("End")
-    words = plain(picture.get_attribute("aria-valuetext"))
-    assert words.startswith("length in tokens 131072; ")
-    last = {LINES[name][0]: points[-1] for name, points in made.points.items()}
-    assert f"window of 256: {last['window of 256'][1] / 1000:.2f} s" in words
-    assert {name for name in last if f"{name}: " in words} == {name for name, (n, _) in last.items() if n == 131072}
-    legend = page.locator(".tt-legend .key").all_inner_texts()
-    assert [": " in key for key in legend] == [n == 131072 for n, _ in last.values()]

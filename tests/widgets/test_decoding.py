@@ -13,7 +13,6 @@ from playwright.sync_api import Page, expect
 from tests.training.tiny import tiny_corpus
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, numbers, press, whole_text
-from ttutor import assets
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
 from ttutor.generation import beam_search, greedy_search
@@ -158,27 +157,6 @@ def test_other_models_are_refused() -> None:
         DecodingExplorer.from_model(hugging_face(), SENTENCE)
 
 
-def test_places_that_are_not_there_are_refused_and_a_new_sentence_begins_where_it_can() -> None:
-    explorer = specimen()
-    n_steps = len(explorer.sentences[0]["next"])
-    explorer.step = n_steps - 1
-    for name, value in (("step", n_steps), ("step", -1), ("beam", 3), ("sentence", len(explorer.sentences))):
-        with pytest.raises(ValueError, match=f"{name} has to be from 0 to"):
-            setattr(explorer, name, value)
-    explorer.sentence = 1
-    assert 0 <= explorer.step < len(explorer.sentences[1]["next"])
-
-
-def test_the_fallback_has_both_searches_and_says_where_they_come_from() -> None:
-    explorer, stored = specimen(), assets.load("decoder_recording")
-    assert f"<td>{explorer.greedy(0)[1]:.2f}</td>" in explorer.fallback_html()
-    assert "greedy" in explorer.fallback_html()
-    assert "python experiments/decoder_recording.py" in explorer.note
-    assert all(f"{count} after {step}" in explorer.note for step, count in stored["n_differing"].items())
-    last = max(map(int, stored["n_differing"]))
-    assert explorer.sentences[0]["model"] == f"after {last} of {last} steps"
-
-
 def node(page: Page, row: int, column: int):
     return page.locator(f'.node[data-row="{row}"][data-column="{column}"]')
 
@@ -238,31 +216,3 @@ def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> 
     assert "α acts once" not in whole_text(page)
     page.get_by_label("Sentence").select_option(index=2)  # a shorter one begins anew
     expect(page.locator("output").first).to_contain_text("token 1 of")
-
-
-@in_browser
-def test_choosing_another_beginning_shows_where_it_looks(show: Show) -> None:
-    explorer = specimen()
-    page = show(explorer)
-    press(page, "Next", 5)
-    node(page, 1, 5).click()
-    weights = numbers(page, ".word")
-    assert weights == pytest.approx(explorer.sentences[0]["attention"][5][1], abs=1e-6)
-    expect(node(page, 1, 5)).to_have_attribute("aria-pressed", "true")
-    node(page, 0, 2).click()  # back to an earlier step
-    expect(page.locator("output").first).to_contain_text("token 3 of")
-
-
-@in_browser
-def test_the_tree_is_one_tab_stop_and_arrows_move_in_it(show: Show) -> None:
-    page = show(specimen())
-    press(page, "Next", 4)
-    assert page.locator('.node[tabindex="0"]').count() == 1
-    node(page, 0, 4).focus()
-    page.keyboard.press("ArrowDown")
-    expect(node(page, 1, 4)).to_be_focused()
-    page.keyboard.press("Enter")
-    expect(node(page, 1, 4)).to_have_attribute("aria-pressed", "true")
-    expect(node(page, 1, 4)).to_be_focused()  # it was drawn anew
-    page.keyboard.press("ArrowRight")
-    expect(node(page, 1, 5)).to_be_focused()

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from functools import partial
 
 import numpy as np
@@ -18,7 +17,7 @@ from ttutor.layers import FeedForward, LayerNorm
 from ttutor.masks import causal_mask, window_mask
 from ttutor.recurrence import RNNCell, depends_on, hidden_of, unroll
 from ttutor.widgets import DependencyExplorer
-from ttutor.widgets.dependencies import MAX_TOKENS, influence
+from ttutor.widgets.dependencies import influence
 
 WORDS = "the cat sat on the mat".split()
 
@@ -160,18 +159,6 @@ def test_bad_functions_are_refused_by_name(function, given, message) -> None:
 def test_bad_tables_are_refused(tokens: list, maps: object, options: dict, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         DependencyExplorer(tokens, maps, **options)
-
-
-def test_many_tokens_are_cut_and_it_is_said() -> None:
-    with pytest.warns(UserWarning, match="10000 tokens .* first 16"):
-        made = DependencyExplorer.of(torch.tanh, torch.zeros(10_000, 1))
-    assert (len(made.tokens), made.total, np.shape(made.maps)) == (MAX_TOKENS, 10_000, (1, MAX_TOKENS, MAX_TOKENS))
-    assert "first 16 of 10000 tokens" in made.fallback_html()
-
-
-def test_the_fallback_is_the_map() -> None:
-    text = DependencyExplorer(["a", "b"], {"m": [[0.5, 0], [0.25, 1e-7]]}).fallback_html()
-    assert re.findall(r"<td>([^<]+)</td>", text) == ["0.5", "–", "0.25", "1e-07"]
 
 
 def title(page: Page) -> str:

@@ -205,14 +205,6 @@ def test_a_translator_reads_and_writes_by_itself(part: str) -> None:
         assert (found.tokens[0] == "<bos>") == (part == "decoder")
 
 
-@pytest.mark.parametrize("kind", ["marian", "t5"])
-def test_without_a_target_an_encoder_decoder_of_hugging_face_writes_by_itself(kind: str) -> None:
-    model = theirs(kind).eval()
-    found = recorded_attention(model, SOURCE, part="cross")
-    written = model.generate(torch.tensor([SOURCE]), max_new_tokens=40, do_sample=False, num_beams=1)[0, 1:]
-    assert found.tokens == [str(one) for one in written.tolist()]
-
-
 def test_a_tokenizer_gives_ids_and_words() -> None:
     found = recorded_attention(theirs("marian"), "the red car", Words(), part="cross", target="café the")
     assert found.key_tokens == ["▁the", "▁red", "▁car", "</s>"]
@@ -275,9 +267,3 @@ def test_a_long_text_is_read_as_far_as_the_model_can_and_it_is_said() -> None:
 def test_bad_input_is_refused_with_a_reason(model, text, options, error, words) -> None:
     with pytest.raises(error, match=words):
         recorded_attention(model, text, **options)
-
-
-@pytest.mark.parametrize("place", [{"layer": 2}, {"layer": -3}, {"head": 6}])
-def test_a_missing_layer_or_head_is_named(place: dict) -> None:
-    with pytest.raises(IndexError, match="there is no (layer|head)"):
-        AttentionExplorer.from_model(ours("gpt"), SOURCE, **place)

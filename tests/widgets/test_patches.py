@@ -98,15 +98,6 @@ def test_what_was_recorded_is_shown_as_it_was_stored(number: int) -> None:
     assert "python experiments/vit_recording.py" in explorer.notes["source"]
 
 
-def test_neighbours_learnt_positions_that_are_alike() -> None:
-    """What the figure says of position similarity: the model was not told the grid, and yet found it."""
-    explorer = specimen()
-    similarity = np.array(explorer.positions)[1:, 1:] / 100
-    place = np.stack(np.divmod(np.arange(36), 6), axis=-1)
-    distance = np.abs(place[:, None] - place).max(-1)
-    assert similarity[distance == 1].mean() > similarity[distance > 2].mean() + 0.15
-
-
 @pytest.mark.parametrize("kind", [ViT, VisionEncoder])
 def test_a_model_of_ours_is_read_and_left_as_it_was(kind: type) -> None:
     model, image = vit(kind).train(), torch.randn(3, 12, 12)
@@ -223,14 +214,6 @@ def choose(page: Page, view: str) -> None:
     page.get_by_label(view, exact=True).check()
 
 
-def colours(page: Page, selector: str) -> np.ndarray:
-    """The pixels that a canvas holds, as height, width and red, green, blue, alpha."""
-    width, height, data = page.locator(selector).first.evaluate(
-        """c => [c.width, c.height, [...c.getContext('2d').getImageData(0, 0, c.width, c.height).data]]"""
-    )
-    return np.array(data).reshape(height, width, 4)
-
-
 @in_browser
 @pytest.mark.parametrize("view", ["attention", "rollout", "position similarity"])
 def test_numbers_on_screen_are_pythons(show: Show, view: str) -> None:
@@ -254,21 +237,6 @@ def test_numbers_on_screen_are_pythons(show: Show, view: str) -> None:
 
 
 @in_browser
-@pytest.mark.parametrize("channels", [1, 3])
-def test_what_is_drawn_are_the_pixels_of_image_and_patch(show: Show, channels: int) -> None:
-    image = np.random.default_rng(0).random((channels, 4, 6))
-    page = show(PatchesExplorer(image, 2))
-    shown = np.rint(255 * np.broadcast_to(image, (3, 4, 6))).transpose(1, 2, 0)
-    np.testing.assert_array_equal(colours(page, ".picture canvas")[..., :3], shown)
-    np.testing.assert_array_equal(colours(page, '.tile[data-place="5"] canvas')[..., :3], shown[2:4, 2:4])
-    patch(page, 5).click()
-    np.testing.assert_allclose(
-        numbers(page, ".numbers span"), np.rint(255 * image)[:, 2:4, 2:4].ravel() / 255, atol=1e-6
-    )
-    assert f"2 × 2 × {channels} = {4 * channels} numbers" in side(page)
-
-
-@in_browser
 def test_every_patch_size_says_how_many_tokens_and_pairs(show: Show) -> None:
     made = specimen()
     page = show(made)
@@ -285,21 +253,6 @@ def test_every_patch_size_says_how_many_tokens_and_pairs(show: Show) -> None:
             assert "The model reads patches of 4 × 4" in side(page)
         slider.press("ArrowRight")
     assert page.locator(".tile").count() == 2
-
-
-@in_browser
-def test_pointing_shows_a_patch_for_a_while_and_a_click_keeps_it(show: Show) -> None:
-    page = show(specimen())
-    assert "What CLS draws from through layers 1 to 2" in side(page)
-    assert "one reading of attention, not an explanation" in side(page)
-    patch(page, 15).hover()
-    assert "What patch 15 draws from" in side(page)
-    page.get_by_role("heading").hover()
-    assert "What CLS draws from" in side(page)
-    patch(page, 15).click()
-    page.get_by_role("heading").hover()
-    assert "What patch 15 draws from" in side(page)
-    assert "on" in tile(page, 15).get_attribute("class").split()
 
 
 @in_browser

@@ -13,7 +13,7 @@ from tests.widgets.conftest import Show
 from tests.widgets.figure import cell, in_browser, numbers, press, slide, spoken
 from ttutor.positions import RotaryPositions, alibi_slopes, sinusoidal_encoding
 from ttutor.widgets import PositionsExplorer
-from ttutor.widgets.positions import MAX_OWN, VIEWS
+from ttutor.widgets.positions import VIEWS
 
 
 def specimen() -> PositionsExplorer:
@@ -79,16 +79,6 @@ def test_alibi_takes_the_slope_times_the_distance(n_heads: int) -> None:
     np.testing.assert_allclose(explorer.alibi_weights, powers / powers.sum(1, keepdims=True), atol=1e-12)
 
 
-def test_a_large_table_is_cut_and_its_products_are_not() -> None:
-    table = learned(1000, 200)
-    with pytest.warns(UserWarning, match="1000 positions and 200 features .* first 48 positions and 32 features"):
-        explorer = PositionsExplorer(48, table=table)
-    assert explorer.encoding.shape == MAX_OWN
-    np.testing.assert_allclose(explorer.similarity, (table @ table.T)[:48, :48], atol=1e-4)
-    assert len(explorer.to_html().encode()) < 30_000
-    assert "16 of 1000 positions and 8 of 200 features" in explorer.fallback_html()
-
-
 @pytest.mark.parametrize(
     ("table", "message"),
     [
@@ -99,16 +89,6 @@ def test_a_large_table_is_cut_and_its_products_are_not() -> None:
 def test_a_bad_table_is_refused_with_a_reason(table: list, message: str) -> None:
     with pytest.raises(ValueError, match=message):
         PositionsExplorer(table=table)
-
-
-def test_a_table_has_two_views_and_stays() -> None:
-    with pytest.raises(ValueError, match="views table and similarity, not 'clocks'"):
-        PositionsExplorer(view="clocks", table=learned())
-    explorer = PositionsExplorer(table=learned())
-    with pytest.raises(ValueError, match="another table needs another figure"):
-        explorer.table = [[1.0], [2.0]]
-    with pytest.raises(ValueError, match="length has to be from 2 to 12, not 13"):
-        explorer.length = 13
 
 
 @pytest.mark.parametrize(
@@ -123,14 +103,6 @@ def test_a_table_has_two_views_and_stays() -> None:
 def test_bad_settings_are_refused_with_a_reason(settings: dict, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message):
         PositionsExplorer(**settings)
-
-
-def test_the_fallback_says_what_hands_look_alike_and_that_scores_stay() -> None:
-    clocks = PositionsExplorer(32, view="clocks", position=4).fallback_html()
-    assert '<th scope="row">fastest</th><td>4, 10, 23, 29</td>' in clocks
-    scores = re.findall(r"<td>(−?-?[\d.]+)</td></tr>", PositionsExplorer(view="rotary").fallback_html())
-    assert len(scores) == 4
-    assert scores[0] == scores[1] == scores[2] != scores[3]
 
 
 def results(page: Page) -> np.ndarray:
@@ -169,18 +141,6 @@ def test_a_cell_tells_position_feature_wavelength_and_formula(show: Show) -> Non
     cell(page, 3, -1).focus()
     assert fact(page) == "Position 3: squared length 16.000 = 32/2, as everywhere"
     expect(spoken(page)).to_contain_text("squared length 16.000")
-
-
-@in_browser
-def test_hands_point_where_the_features_say(show: Show) -> None:
-    made = PositionsExplorer(32, 8, "clocks", position=4)
-    page = show(made)
-    for place in (4, 5):
-        tips = page.locator(".dials line").evaluate_all(
-            "all => all.flatMap((e) => [e.x2, e.y2].map((x) => x.baseVal.value))"
-        )
-        np.testing.assert_allclose(tips, made.encoding[place] * np.tile([1, -1], 4), atol=1e-6)  # y runs down
-        page.get_by_role("button", name="Next", exact=True).click()
 
 
 @in_browser

@@ -11,11 +11,10 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, in_browser, press, spoken, whole_text
-from ttutor.decoder import Decoder
-from ttutor.recurrence import RNNCell, linear_scan, unroll
+from tests.widgets.figure import HOSTILE, in_browser, press, whole_text
+from ttutor.recurrence import linear_scan
 from ttutor.widgets import SequentialExplorer
-from ttutor.widgets.sequential import LONGEST, ROWS, Lane, measure
+from ttutor.widgets.sequential import ROWS, Lane, measure
 
 SENTENCE = "the cat sat on the warm mat".split()
 
@@ -61,19 +60,6 @@ def test_every_formula_is_what_the_modules_did(sizes: tuple[int, int, int], gene
         assert [evaluate(formula, *sizes) for formula in formulas] == facts(lane, generating)
 
 
-@pytest.mark.parametrize("n_tokens", [3, 7])
-def test_calls_of_a_cell_against_calls_of_a_layer(n_tokens: int) -> None:
-    """RNN-19: with all tokens known the recurrent net still loops, the decoder does not."""
-    calls: list[torch.nn.Module] = []
-    cell, decoder = RNNCell(8, 8), Decoder(8, 2, 16, n_layers=1, cross_attention=False)
-    for module in (cell, decoder.layers[0]):
-        module.register_forward_hook(lambda module, *_: calls.append(module))
-    inputs = torch.randn(1, n_tokens, 8)
-    unroll(cell, inputs)
-    decoder(inputs)
-    assert (calls.count(cell), calls.count(decoder.layers[0])) == (n_tokens, 1)
-
-
 @pytest.mark.parametrize("n_tokens", [2, 5, 8, 33, 64])
 def test_a_linear_recurrence_takes_the_rounds_that_the_note_tells(n_tokens: int) -> None:
     """RNN-01: the note's number is ttutor's own count."""
@@ -88,12 +74,6 @@ def test_the_price_turns_where_the_note_says() -> None:
         lanes = measure(n_tokens, 2, 16, generating)
         surplus[n_tokens] = np.sign(lanes["transformer"].between_tokens - lanes["rnn"].between_tokens)
     assert list(surplus.values()) == [-1, 0, 1, -1, 0, 1]
-
-
-def test_too_many_tokens_are_cut_and_it_is_said() -> None:
-    with pytest.warns(UserWarning, match="10000 tokens .* first 64"):
-        made = SequentialExplorer(["a"] * 10_000)
-    assert (len(made.tokens), made.n_tokens, made.total) == (LONGEST, LONGEST, 10_000)
 
 
 @pytest.mark.parametrize(
@@ -177,13 +157,3 @@ def test_one_token_a_tick_against_all_tokens_at_once(show: Show) -> None:
         assert written in text
     page = show(SequentialExplorer(SENTENCE, tick=300))
     assert page.locator("b").all_inner_texts()[:2] == ["RNN: tick 8 of 8", "Transformer: tick 2 of 2"]
-
-
-@in_browser
-def test_keyboard_and_words(show: Show) -> None:
-    page = show(specimen())
-    page.get_by_role("button", name="Next").press("Enter")
-    expect(spoken(page)).to_have_text("Tick 2. RNN: tick 2 of 9; Transformer: tick 2 of 2")
-    page.get_by_label("Tokens T").press("ArrowRight")
-    expect(spoken(page)).to_contain_text("the RNN after 10, one more for each token.")
-    expect(page.locator("svg").first).to_have_attribute("aria-label", "RNN: tick 0 of 10")

@@ -104,15 +104,6 @@ def test_bad_settings_are_refused_with_a_reason(options: dict, message: str) -> 
         SoftmaxScaleExplorer(**options)
 
 
-def test_the_fallback_is_the_table_of_the_lines() -> None:
-    made = specimen()
-    table = made.fallback_html()
-    assert table.count("<tr>") == 1 + len(WIDTHS)
-    assert f"<td>{made.curves['16']['entropy'][0][6]:.2f}</td>" in table
-    assert "log₂ 16 = 4 bits" in table
-    assert repr(made) == "SoftmaxScaleExplorer(width 64, 16 keys, not scaled, temperature 1.0, draw 0)"
-
-
 def assert_pythons(page: Page, made: SoftmaxScaleExplorer) -> None:
     """What the figure draws and says is what Python computes."""
     np.testing.assert_allclose(numbers(page, "circle"), made.scores, atol=1e-6)
@@ -156,17 +147,3 @@ def test_sliders_switches_and_another_draw(show: Show) -> None:
     press(page, "Another draw", 2)
     made.scaled, made.draw = True, 2
     assert_pythons(page, made)
-
-
-@in_browser
-def test_the_chart_shows_the_means_and_this_draw(show: Show) -> None:
-    for quantity in ("entropy", "gradient", "dead"):
-        made = SoftmaxScaleExplorer(width=64, n_keys=64, quantity=quantity)
-        page = show(made)
-        chart = page.get_by_role("slider", name="Averages by width")
-        chart.press("End")
-        raw, scaled = made.curves["64"][quantity]
-        words = chart.get_attribute("aria-valuetext")
-        assert "width d_head 1024" in words
-        assert f"not scaled: {raw[-1]:.2f}, scaled: {scaled[-1]:.2f}" in words
-        assert chart.locator("circle").count() == 23

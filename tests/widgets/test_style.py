@@ -9,11 +9,10 @@ import numpy as np
 import pytest
 import torch
 from matplotlib import pyplot as plt
-from matplotlib.colors import to_hex
 
 from ttutor.claims import BADGES
 from ttutor.exercises import result
-from ttutor.widgets import heatmap, static, use_style, weights_cmap
+from ttutor.widgets import heatmap, static, use_style
 from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
 matplotlib.use("agg")
@@ -63,25 +62,12 @@ def test_white_is_readable_on_every_badge() -> None:
     assert set(result.COLOURS.values()) <= set(BADGES.values())
 
 
-def test_figures_are_written_in_the_colour_of_the_pages_text() -> None:
-    with matplotlib.rc_context():
-        use_style()
-        inks = {matplotlib.rcParams[name] for name in ("text.color", "axes.labelcolor", "xtick.color", "ytick.color")}
-    assert {to_hex(ink).upper() for ink in inks} == {PAGE["text"]}
-
-
 def test_explorers_get_their_colours_from_the_palette() -> None:
     source = static.module_source("attention")
     start = source.index("const COLOURS = ") + len("const COLOURS = ")
     colours = json.loads(source[start : source.index(";\n", start)])
     assert colours["light"] == {**PALETTE, **{f"{name}-line": colour for name, colour in OUTLINES.items()}}
     assert colours["dark"] == {**PALETTE_DARK, **{f"{name}-line": colour for name, colour in OUTLINES_DARK.items()}}
-
-
-def test_weights_are_white_to_purple_and_masked_is_grey() -> None:
-    scale = weights_cmap()
-    assert [to_hex(scale(0.0)), to_hex(scale(1.0))] == ["#ffffff", PALETTE["weights"].lower()]
-    assert to_hex(scale(np.ma.masked)) == PALETTE["masked"].lower()
 
 
 @pytest.mark.usefixtures("style")
@@ -95,19 +81,6 @@ def test_heatmap_has_queries_as_rows_and_hatches_what_is_masked() -> None:
     assert [label.get_text() for label in ax.get_xticklabels()] == ["k1", "k2", "k3"]
     assert sorted(text.get_text() for text in ax.texts) == ["0.10", "0.20", "0.25", "0.70", "0.75"]
     assert len([patch for patch in ax.patches if patch.get_hatch()]) == 1
-
-
-@pytest.mark.parametrize(
-    ("weights", "mask", "message"),
-    [
-        (np.ones((2, 2)), None, r"weights has shape \(2, 2\), but there are 2 query tokens and 3 key tokens"),
-        (np.ones((1, 2, 3)), None, "one head of one sentence"),
-        (np.ones((2, 3)), np.ones((3, 3), bool), "mask has shape"),
-    ],
-)
-def test_heatmap_says_what_does_not_fit(weights: np.ndarray, mask: np.ndarray | None, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        heatmap(None, weights, ["a", "b"], ["x", "y", "z"], mask=mask)
 
 
 def test_a_colour_costs_neither_matplotlib_nor_ipywidgets() -> None:

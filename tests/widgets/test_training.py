@@ -81,13 +81,6 @@ def test_bad_input_is_refused_with_a_reason(options: dict, error: type, message:
         TrainingExplorer(**options)
 
 
-def test_the_fallback_has_all_three() -> None:
-    page = TrainingExplorer(["<b>"]).fallback_html()
-    assert "6.99e-04" in page
-    assert "&lt;b&gt;" in page
-    assert "1.377 nats" in page
-
-
 def value(page: Page, name: str) -> float:
     return float(page.locator(f'[data-name="{name}"]').get_attribute("data-value"))
 
@@ -126,15 +119,6 @@ def test_the_shift_is_walked_by_button_pointer_and_key(show: Show) -> None:
 
 
 @in_browser
-def test_without_the_shift_the_answer_is_in_the_input(show: Show) -> None:
-    page = show(TrainingExplorer(["un", "chat"], view="shift"))
-    page.get_by_label("shift the input by one").uncheck()
-    expect(page.locator(".facts:visible")).to_contain_text("the answer is the last token that it reads")
-    expect(page.locator("td.wrong")).to_have_text("un")
-    expect(page.locator('[role="status"]')).to_contain_text("It learns to copy")
-
-
-@in_browser
 @pytest.mark.parametrize("options", [{}, {"epsilon": 0.0}, {"epsilon": 0.5, "vocab_size": 2}, {"confidence": 0.001}])
 def test_losses_on_screen_are_pythons(show: Show, options: dict) -> None:
     made = TrainingExplorer(view="smoothing", **options)
@@ -149,23 +133,6 @@ def test_losses_on_screen_are_pythons(show: Show, options: dict) -> None:
         page.get_by_label(label, exact=True).press(key)
         setattr(made, trait, new)
         assert math.isclose(value(page, "loss"), made.loss_at(made.confidence), abs_tol=1e-6)
-
-
-@in_browser
-@pytest.mark.parametrize("n_tokens", [4, 16])
-def test_the_lanes_follow_the_position_on_a_phone(show: Show, n_tokens: int) -> None:
-    tokens = specimen().tokens if n_tokens == 4 else [f"token{i}" for i in range(n_tokens)]
-    page = show(TrainingExplorer(tokens, view="shift"), width=360)
-    box = page.locator(".lanes").bounding_box()
-    names = page.locator(".lanes th").first
-    for press, places in (("Next", range(n_tokens + 1)), ("Back", range(n_tokens, -1, -1))):
-        for place in places:
-            cell = page.locator(f'[data-row="1"][data-column="{place}"]').bounding_box()
-            assert cell["x"] + cell["width"] <= box["x"] + box["width"] + 0.5
-            assert cell["x"] >= names.bounding_box()["x"] + names.bounding_box()["width"] - 0.5
-            if place != places[-1]:
-                page.get_by_role("button", name=press).click()
-    assert page.evaluate("scrollX") == 0
 
 
 @in_browser
