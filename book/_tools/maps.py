@@ -33,6 +33,9 @@ CHAPTERS: dict[str, tuple[int, ...]] = {
 }
 """The chapters in their order, each with those that it stands on directly; what those need is needed too."""
 
+ROWS = ((1, 2), (3, 8), (4, 5, 6), (7, 10, 11), (9, 12))
+"""The chapters row by row; at most three in one, so that the words can be read on a phone."""
+
 WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 112, 30, 126, 58, 4
 
 
@@ -56,7 +59,8 @@ class CourseMap(Directive):
         graph = course()
         book = Path(self.state.document.settings.env.srcdir) / "book"
         links = {box: f"{next(book.glob(f'{int(box.split()[0]):02d}-*')).stem}.html" for box in graph}
-        drawing = draw(graph, networkx.topological_generations(graph), "course-map", "stands on", links)
+        rows = [[list(graph)[number - 1] for number in row] for row in ROWS]
+        drawing = draw(graph, rows, "course-map", "stands on", links)
         return [nodes.raw("", drawing, format="html")]
 
 

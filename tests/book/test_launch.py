@@ -15,7 +15,6 @@ import ttutor
 from book._tools import launch
 from book._tools.address import tag, written_address
 from book._tools.colab import GUARD, guarded_line, with_guarded_line
-from book._tools.editions import edition
 from book._tools.notebook_io import chapters, code_cells, notebooks, read
 
 OPENING = re.compile(
@@ -73,12 +72,6 @@ def test_a_notebook_begins_with_a_line_that_installs_the_package_in_colab_and_on
     run_guarded(first.source, colab)
     wanted = {f"=={ttutor.__version__}", f" @ git+{written_address()}@{tag(ttutor.__version__)}"}
     assert colab.commands[0] in {f"pip install -q 'ttutor[chapters]{which}'" for which in wanted}
-
-
-def test_students_have_the_line_too() -> None:
-    path = chapters()[1]
-    made = edition(stored(path), "student", path.name, frozenset(page.name for page in chapters()))
-    assert first_code(made).source.startswith(GUARD)
 
 
 @pytest.mark.parametrize(

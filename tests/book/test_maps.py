@@ -8,7 +8,7 @@ from pathlib import Path
 import networkx
 import pytest
 
-from book._tools.maps import CHAPTERS, course, draw, lowest_rows, rooms
+from book._tools.maps import CHAPTERS, ROWS, course, draw, lowest_rows, rooms
 from book._tools.notebook_io import chapters, read
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -53,7 +53,8 @@ def test_every_tool_of_the_book_is_explained() -> None:
 def test_chapters_stand_on_earlier_ones_only_and_each_box_is_a_link() -> None:
     assert [name for at, name in enumerate(CHAPTERS, 1) if any(other >= at for other in CHAPTERS[name])] == []
     links = {box: f"{number:02d}.html" for number, box in BOXES.items()}
-    picture = draw(course(), networkx.topological_generations(course()), "course-map", "stands on", links)
+    rows = [[BOXES[number] for number in row] for row in ROWS]
+    picture = draw(course(), rows, "course-map", "stands on", links)
     assert sorted(re.findall(r'href="([^"]+)"', picture)) == sorted(links.values())
     assert "9 Variants stands on 7 Transformer, 8 Training." in picture
 

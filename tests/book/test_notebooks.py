@@ -89,14 +89,6 @@ def test_normalising_drops_what_differs_from_run_to_run() -> None:
     }
 
 
-def test_normalising_twice_changes_nothing_more() -> None:
-    made = notebook(
-        new_markdown_cell("text"), cell("x", outputs=[widget(with_html=True)], tags=["nbval-ignore-output"])
-    )
-    once = normalise(made, "made.ipynb")
-    assert to_text(normalise(once, "made.ipynb")) == to_text(once)
-
-
 def test_a_widget_keeps_its_static_rendering_only() -> None:
     data = normalise(notebook(cell("x", outputs=[widget(with_html=True)])), "made.ipynb").cells[0].outputs[0].data
     assert set(data) == {"text/html", "text/plain"}

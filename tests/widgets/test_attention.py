@@ -8,7 +8,7 @@ import torch
 from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, Table, cell, in_browser, numbers, press, slide, spoken, state_of
+from tests.widgets.figure import HOSTILE, Table, cell, in_browser, numbers, slide, spoken, state_of
 from ttutor.widgets import AttentionExplorer
 from ttutor.widgets.attention import MAX_TOKENS
 
@@ -191,23 +191,6 @@ def test_masked_cells_are_hatched_and_say_so(show: Show) -> None:
     cell(page, 0, 3).hover()
     assert "may not attend" in panel(page)
     assert "5 masked" in panel(page)
-
-
-@in_browser
-def test_switches_are_there_where_they_make_sense_and_reset_brings_all_back(show: Show) -> None:
-    page = show(explorer())
-    expect(page.get_by_label("padding mask")).to_be_hidden()
-    expect(page.get_by_label("divide by √d_head")).to_be_hidden()
-    made = explorer(d_head=64)
-    page = show(made)
-    page.get_by_label("divide by √d_head").uncheck()
-    page.get_by_label("causal mask").check()
-    slide(page, "Temperature", "Home")
-    made.scaled, made.causal, made.temperature = False, True, 0.1
-    assert_shown(page, made)
-    press(page, "Reset")
-    assert_shown(page, explorer(d_head=64))
-    assert page.get_by_label("divide by √d_head").is_checked()
 
 
 @in_browser

@@ -189,10 +189,6 @@ def panel(page: Page) -> str:
     return page.locator(".panel").inner_text()
 
 
-def shown_parts(page: Page) -> list[str]:
-    return page.locator("[data-id]").evaluate_all("all => all.map((e) => e.dataset.id)")
-
-
 @in_browser
 @pytest.mark.parametrize("level", LEVELS)
 def test_every_part_of_a_level_says_its_name_role_shape_and_count(level: str, show: Show) -> None:
@@ -268,26 +264,3 @@ def test_one_can_look_inside_and_come_back(show: Show) -> None:
     assert "stream passes each sublayer" in panel(page)
     page.get_by_role("button", name="Start over").click()
     expect(part(page, "softmax")).to_have_count(1)
-
-
-@in_browser
-def test_the_picture_is_one_tab_stop_and_arrows_follow_the_data(show: Show) -> None:
-    page = show(specimen())
-    page.get_by_role("button", name="Start over").focus()
-    page.keyboard.press("Tab")
-    expect(part(page, "source_ids")).to_be_focused()
-    names = shown_parts(page)
-    assert names.index("encoder.self_attention") < names.index("memory") < names.index("decoder.cross_attention")
-    for name in names[1:]:
-        page.keyboard.press("ArrowUp")
-        expect(part(page, name)).to_be_focused()
-    page.keyboard.press("ArrowUp")
-    expect(part(page, "softmax")).to_be_focused()
-    page.keyboard.press("ArrowDown")
-    expect(part(page, "logits")).to_be_focused()
-    assert page.locator('[data-id][tabindex="0"]').count() == 1
-    expect(part(page, "logits")).to_have_attribute("aria-selected", "true")
-    part(page, "encoder").focus()
-    page.keyboard.press("Enter")
-    expect(page.get_by_label("Show")).to_have_value("encoder block")
-    expect(page.locator("[data-id]:focus")).to_have_count(1)

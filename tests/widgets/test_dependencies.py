@@ -193,15 +193,3 @@ def test_an_input_shows_what_it_moves_and_an_output_what_it_hears(show: Show) ->
     assert "Nudge the input “on”" in title(page)
     page.locator(".wires g").nth(0).hover()
     assert "the output “the”" in title(page)
-
-
-@in_browser
-def test_a_cell_gives_the_number_and_never_is_said(show: Show) -> None:
-    made = specimen()
-    page = show(made)
-    cell(page, 4, 2).hover()
-    assert title(page) == f"Nudge the input “sat” by 1: the output “the” moves by {made.strengths[4, 2]:.3f}."
-    assert page.locator(".wires line").count() == 1
-    cell(page, 1, 3).hover()
-    assert title(page) == "Nudge the input “on” as you like: the output “cat” never moves."
-    assert page.locator(".wires line").count() == 0

@@ -13,7 +13,6 @@ from importlib import import_module
 from pathlib import Path
 from types import ModuleType
 
-import numpy as np
 import pytest
 from axe_playwright_python.sync_playwright import Axe
 from playwright.sync_api import Browser, Locator, Page, expect
@@ -21,7 +20,7 @@ from playwright.sync_api import Browser, Locator, Page, expect
 from tests.book.browser import OVERFLOW
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, assert_fits, in_browser, state_of, whole_text
-from ttutor.widgets import AttentionExplorer, Explorer
+from ttutor.widgets import Explorer
 from ttutor.widgets.base import _PAGE
 from ttutor.widgets.static import module_names, module_source, static_script
 
@@ -296,26 +295,8 @@ def test_colours_follow_the_page_also_when_it_changes(show: Show) -> None:
     expect(root).to_have_attribute("data-mode", "dark")
 
 
-@in_browser
-def test_several_explorers_of_a_kind_share_a_page(show: Show) -> None:
-    scores = np.zeros((2, 2))
-    page = show(AttentionExplorer(["a", "b"], scores), AttentionExplorer(["a", "b"], scores, causal=True))
-    page.locator(".explorer").nth(1).locator('[data-row="0"][data-column="0"]').hover()
-    assert "Point at" in page.locator(".title").nth(0).inner_text()
-    assert "weight 1.000" in page.locator(".title").nth(1).inner_text()
-    labels = page.locator("section.tt").evaluate_all("all => all.map((e) => e.getAttribute('aria-label'))")
-    assert labels[1] == f"{labels[0]} (2)"
-
-
 def test_a_saved_file_stands_alone(tmp_path: Path) -> None:
     page = specimen("attention").save(tmp_path / "map.html", title="<My> map").read_text(encoding="utf-8")
     assert f"<title>{html.escape('<My> map')}</title>" in page
     assert page.count("</script>") == 1
     assert not re.search(r"https?://(?!www\.w3\.org)", page)
-
-
-def test_the_bundle_holds_a_widget_and_its_static_form() -> None:
-    made = specimen("attention")
-    data, _ = made._repr_mimebundle_()
-    assert set(data) == {"text/plain", "text/html", "application/vnd.jupyter.widget-view+json"}
-    assert (data["text/html"], data["text/plain"]) == (made.to_html(), repr(made))

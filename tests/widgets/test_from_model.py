@@ -238,15 +238,6 @@ def test_all_heads_of_a_model() -> None:
     assert explorer.note == "Decoder self-attention of GPT."
 
 
-def test_a_long_text_is_read_as_far_as_the_model_can_and_it_is_said() -> None:
-    for model in (ours("gpt"), ours("bert with a head"), theirs("gpt2")):
-        with pytest.warns(UserWarning, match="text has 5000 tokens; .* is run on the first 64 of them"):
-            found = recorded_attention(model, [5] * 5000)
-        assert len(found.tokens) == 64
-    with pytest.warns(UserWarning, match="first 512"):
-        assert len(recorded_attention(ours("llama"), [5] * 600).tokens) == 512
-
-
 # ---------------------------------------------------------------- what is refused
 
 

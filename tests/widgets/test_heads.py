@@ -9,7 +9,6 @@ from playwright.sync_api import Locator, Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, press, spoken, whole_text
-from ttutor import assets
 from ttutor.inside import attention_entropy, capture, first_token_score, head_writes, previous_token_score
 from ttutor.multihead import MultiHeadAttention
 from ttutor.widgets import HeadsExplorer
@@ -120,17 +119,6 @@ def test_chance_in_a_decoder_is_the_mean_of_one_over_the_number_of_keys() -> Non
     # .42 of the weight on the first token is not half as much again as the .31 that chance gives it.
     leaning = 0.85 * even + 0.15 * np.eye(9)[np.zeros(9, dtype=int)]
     assert HeadsExplorer(list("abcdefghi"), leaning[None]).labels == [["spread evenly"]]
-
-
-def test_the_recording_is_of_our_translator_and_says_so() -> None:
-    stored = assets.load("multihead_recording")
-    explorer = HeadsExplorer.recorded(1)
-    assert explorer.tokens == [token.removeprefix("▁") for token in stored["sentences"][1]["tokens"]]
-    assert explorer.weights == stored["sentences"][1]["weights"]
-    assert stored["provenance"]["command"] in explorer.note
-    assert explorer.tokens[-1] == "<eos>"
-    with pytest.raises(IndexError, match="sentences 0 to 1, but 2"):
-        HeadsExplorer.recorded(2)
 
 
 @pytest.mark.parametrize(

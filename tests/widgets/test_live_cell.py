@@ -6,10 +6,8 @@ from types import ModuleType, SimpleNamespace
 import ipywidgets
 import matplotlib
 import pytest
-import torch
 
 from ttutor.widgets import live
-from ttutor.widgets.live_cell import result_html
 
 matplotlib.use("agg")
 from matplotlib import pyplot as plt
@@ -17,11 +15,6 @@ from matplotlib import pyplot as plt
 
 def repeat(text: str, times: int) -> str:
     return text * times
-
-
-class Rich:
-    def _repr_html_(self) -> str:
-        return "<b>rich</b>"
 
 
 def test_the_stored_output_shows_the_result_for_the_first_input() -> None:
@@ -80,12 +73,6 @@ def test_without_controls_or_with_an_unfit_one_it_says_what_to_give() -> None:
         live(repeat)
     with pytest.raises(TypeError, match="cannot make a control from times=<object .*give text, a bool"):
         live(repeat, text="a", times=object())
-
-
-def test_results_of_every_kind_have_a_form() -> None:
-    assert result_html(Rich()) == "<b>rich</b>"
-    assert result_html(torch.tensor([1, 2])) == "<pre>tensor([1, 2])</pre>"
-    assert result_html({"<": 1}) == "<pre>{&#x27;&lt;&#x27;: 1}</pre>"
 
 
 def test_a_figure_becomes_a_described_picture_and_is_closed() -> None:

@@ -11,9 +11,7 @@ from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, numbers
-from ttutor import assets
 from ttutor.inside import attention_rollout, capture
-from ttutor.variants.drawings import SHAPES
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig
 from ttutor.widgets import PatchesExplorer
 from ttutor.widgets.patches import thousandths
@@ -82,20 +80,6 @@ def test_rollout_is_ours_through_the_layers_that_are_chosen() -> None:
     np.testing.assert_allclose(explorer.weights, kept[2, 0, 0, 4], atol=1e-12)
     explorer.view = "image"
     assert explorer.weights is None
-
-
-@pytest.mark.parametrize("number", [0, 4])
-def test_what_was_recorded_is_shown_as_it_was_stored(number: int) -> None:
-    record = assets.load("vit_recording")
-    stored = record["images"][number]
-    explorer = PatchesExplorer.recorded(number)
-    assert explorer.pixels == stored["pixels"]
-    assert explorer.attention == [[list(map(int, row.split())) for row in layer] for layer in stored["attention"]]
-    assert explorer.positions == [list(map(int, row.split())) for row in record["positions"]]
-    best = SHAPES[int(np.argmax(stored["probabilities"]))]
-    assert f"The model answers {best} (" in explorer.notes["source"]
-    assert f"the right answer is {stored['class']}." in explorer.notes["source"]
-    assert "python experiments/vit_recording.py" in explorer.notes["source"]
 
 
 @pytest.mark.parametrize("kind", [ViT, VisionEncoder])

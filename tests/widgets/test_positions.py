@@ -208,21 +208,3 @@ def test_slopes_biases_and_weights_are_pythons(show: Show, n_heads: int) -> None
     names = page.locator(".tt-legend").first.inner_text()
     shown = [float(found) for found in re.findall(r"slope ([\d.]+)", names)]
     np.testing.assert_allclose(shown, -made.bias[:, 1], atol=5e-5)
-
-
-@in_browser
-def test_a_table_of_ones_own_has_two_views_and_ends_at_its_last_row(show: Show) -> None:
-    made = PositionsExplorer(6, table=learned(), position=2, offset=3)
-    page = show(made)
-    np.testing.assert_allclose(numbers(page), made.encoding.ravel(), atol=1e-6)
-    assert page.get_by_role("radio").count() == 2
-    expect(page.get_by_label("d_model")).to_be_hidden()
-    slide(page, "Length", "End")
-    made.length = 12
-    np.testing.assert_allclose(numbers(page), made.encoding.ravel(), atol=1e-6)
-    cell(page, 1, 2).hover()
-    assert results(page) == [pytest.approx(made.encoding[1, 2], abs=1e-9)]
-    page.get_by_label("similarity").check()
-    expected = [made.similarity[2, 5], np.diagonal(made.similarity, 3).std()]
-    np.testing.assert_allclose(results(page), expected, atol=1e-9)
-    expect(page.get_by_label("after random")).to_be_hidden()

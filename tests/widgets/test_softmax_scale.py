@@ -59,13 +59,6 @@ def test_entropy_and_gradient_are_the_definitions() -> None:
     assert found["gradient"][0] == pytest.approx(jacobian.norm().item(), abs=1e-12)
 
 
-def test_a_temperature_of_the_root_is_the_scale() -> None:
-    scaled = SoftmaxScaleExplorer(width=256, scaled=True)
-    warm = SoftmaxScaleExplorer(width=256, temperature=16)
-    np.testing.assert_allclose(scaled.weights, warm.weights, atol=1e-12)
-    assert scaled.entropy > 2 * SoftmaxScaleExplorer(width=256).entropy
-
-
 @pytest.mark.parametrize("n_keys", N_KEYS)
 def test_the_lesson_of_the_lines(n_keys: int) -> None:
     lines = specimen().curves[str(n_keys)]
