@@ -11,12 +11,12 @@ Leviathan et al. (2023), algorithm 1. What comes out is distributed exactly by $
 decides the speed alone.
 """
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import torch
 from einops import reduce
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from ttutor.cache import DecoderCache
 from ttutor.evaluating import evaluating
@@ -80,8 +80,8 @@ def leftover(
 
 @torch.inference_mode()
 def speculative_sample(
-    model: nn.Module,
-    draft: nn.Module,
+    model: Any,
+    draft: Any,
     token_ids: Int[Tensor, "1 tokens"],
     *,
     generator: torch.Generator,
@@ -135,7 +135,8 @@ def speculative_sample(
         large, small = _Reader(model, sampler, token_ids.device), _Reader(draft, sampler, token_ids.device)
         while not ended_by:
             n_new = min(n_drafted, end - len(tokens) - 1)  # a round adds one token more than are kept
-            guesses, proposals = [], []
+            guesses: list[int] = []
+            proposals: list[Tensor] = []
             for _ in range(n_new):
                 proposals.append(small.read(tokens + guesses, 1)[1][0])
                 guesses.append(_draw(proposals[-1], generator))
@@ -165,7 +166,7 @@ def speculative_sample(
 class _Reader:
     """A model with its cache, which holds a beginning of the tokens."""
 
-    def __init__(self, model: nn.Module, sampler: Sampler, device: torch.device) -> None:
+    def __init__(self, model: Any, sampler: Sampler, device: torch.device) -> None:
         check_decodes(model)
         self.model, self.sampler, self.device = model, sampler, device
         self.cache = DecoderCache(model.config.n_layers)
