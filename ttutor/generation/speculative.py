@@ -16,7 +16,7 @@ from typing import Any, NamedTuple
 import torch
 from einops import reduce
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache
 from ttutor.evaluating import evaluating
@@ -80,8 +80,8 @@ def leftover(
 
 @torch.inference_mode()
 def speculative_sample(
-    model: Any,
-    draft: Any,
+    model: nn.Module,
+    draft: nn.Module,
     token_ids: Int[Tensor, "1 tokens"],
     *,
     generator: torch.Generator,
@@ -115,32 +115,33 @@ def speculative_sample(
     """
     check_shapes(token_ids=(token_ids, "1 tokens"))
     check_max_new_tokens(max_new_tokens)
+    large, small = check_decodes(model), check_decodes(draft)
     if n_drafted < 1:
         raise ValueError(f"n_drafted must be at least 1, but is {n_drafted}")
     if token_ids.shape[-1] == 0:
         raise ValueError("the prompt has no token: a decoder-only model needs one to go on from")
-    if model.config.vocab_size != draft.config.vocab_size:
+    if large.vocab_size != small.vocab_size:
         raise ValueError(
-            f"both models must have one vocabulary, but their sizes are {model.config.vocab_size} and "
-            f"{draft.config.vocab_size}"
+            f"both models must have one vocabulary, but their sizes are {large.vocab_size} and {small.vocab_size}"
         )
     sampler = Sampler(generator, temperature=temperature, top_k=top_k, top_p=top_p)
     tokens, n_prompt = token_ids[0].tolist(), token_ids.shape[-1]
-    longest = min([model.config.max_len, draft.config.max_len])
+    longest = min(large.max_len, small.max_len)
     if n_prompt > longest:
         raise ValueError(f"the prompt has {n_prompt} tokens, more than the {longest} positions that both models know")
     end, total, ended_by = min(n_prompt + max_new_tokens, longest + 1), 0.0, ""
-    drafted, kept = [], []
+    drafted: list[int] = []
+    kept: list[int] = []
     with evaluating(model), evaluating(draft):
-        large, small = _Reader(model, sampler, token_ids.device), _Reader(draft, sampler, token_ids.device)
+        checker, guesser = (_Reader(each, sampler, token_ids.device) for each in (model, draft))
         while not ended_by:
             n_new = min(n_drafted, end - len(tokens) - 1)  # a round adds one token more than are kept
             guesses: list[int] = []
             proposals: list[Tensor] = []
             for _ in range(n_new):
-                proposals.append(small.read(tokens + guesses, 1)[1][0])
+                proposals.append(guesser.read(tokens + guesses, 1)[1][0])
                 guesses.append(_draw(proposals[-1], generator))
-            log_p, wanted = large.read(tokens + guesses, n_new + 1)
+            log_p, wanted = checker.read(tokens + guesses, n_new + 1)
             n_kept = 0
             while n_kept < n_new and _is_kept(wanted[n_kept], proposals[n_kept], guesses[n_kept], generator):
                 n_kept += 1
@@ -154,8 +155,8 @@ def speculative_sample(
                 if token == eos_id:
                     ended_by = "eos_id"
                     break
-            large.forget_after(len(tokens) - 1)
-            small.forget_after(len(tokens) - 1)
+            checker.forget_after(len(tokens) - 1)
+            guesser.forget_after(len(tokens) - 1)
             if not ended_by and len(tokens) == end:
                 ended_by = "max_new_tokens" if end == n_prompt + max_new_tokens else "max_len"
     is_finished = ended_by == "eos_id"
@@ -167,7 +168,6 @@ class _Reader:
     """A model with its cache, which holds a beginning of the tokens."""
 
     def __init__(self, model: Any, sampler: Sampler, device: torch.device) -> None:
-        check_decodes(model)
         self.model, self.sampler, self.device = model, sampler, device
         self.cache = DecoderCache(model.config.n_layers)
 

@@ -13,13 +13,15 @@ from ttutor.interop.families import ConfigError, Family
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
-FAMILIES = ("bert", "gpt2", "llama", "marian", "mistral", "t5", "vit")
+# Llama's kin come before it: each of them is a Llama, too, and a model is of the first family that has its class.
+FAMILIES = ("bert", "gpt2", "qwen3_moe", "qwen3", "mixtral", "llama", "marian", "mistral", "t5", "vit")
 
 
 def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
     """Our model with the weights of a published one, in evaluation mode and in the weights' dtype.
 
-    GPT-2, BERT, Llama, Mistral, T5, Marian and ViT, as `transformers` defines them.
+    GPT-2, BERT, Llama, Mistral, Mixtral, Qwen 3 (dense and with experts), T5, Marian and ViT, as `transformers`
+    defines them.
 
     Args:
         source: a model of `transformers`, or a folder that its ``save_pretrained`` wrote: ``config.json`` and

@@ -13,25 +13,28 @@ from ttutor.variants.llama import Llama, LlamaConfig
 
 def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Llama:
     """Our model with the sizes of their config."""
+    return Llama(LlamaConfig(**sizes(config)))
+
+
+def sizes(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The fields of our config that theirs tells, for Llama and its kin."""
     agree(config, hidden_act="silu", attention_bias=False, mlp_bias=False)
     base, scaling = _rotary(config)
-    return Llama(
-        LlamaConfig(
-            vocab_size=config["vocab_size"],
-            d_model=config["hidden_size"],
-            n_heads=config["num_attention_heads"],
-            n_kv_heads=config.get("num_key_value_heads") or config["num_attention_heads"],
-            d_head=config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
-            n_layers=config["num_hidden_layers"],
-            d_ff=config["intermediate_size"],
-            max_len=config["max_position_embeddings"],
-            norm_eps=config["rms_norm_eps"],
-            rotary_base=base,
-            rotary_scaling=scaling,
-            window=config.get("sliding_window") if config["model_type"] == "mistral" else None,
-            tie_embeddings=config.get("tie_word_embeddings", False),
-        )
-    )
+    return {
+        "vocab_size": config["vocab_size"],
+        "d_model": config["hidden_size"],
+        "n_heads": config["num_attention_heads"],
+        "n_kv_heads": config.get("num_key_value_heads") or config["num_attention_heads"],
+        "d_head": config.get("head_dim") or config["hidden_size"] // config["num_attention_heads"],
+        "n_layers": config["num_hidden_layers"],
+        "d_ff": config["intermediate_size"],
+        "max_len": config["max_position_embeddings"],
+        "norm_eps": config["rms_norm_eps"],
+        "rotary_base": base,
+        "rotary_scaling": scaling,
+        "window": config.get("sliding_window") if config["model_type"] in ("mistral", "mixtral") else None,
+        "tie_embeddings": config.get("tie_word_embeddings", False),
+    }
 
 
 def _rotary(config: Mapping[str, Any]) -> tuple[float, RotaryScaling | None]:
@@ -101,6 +104,17 @@ def describe(model: Llama) -> dict[str, Any]:
 
 def rules(model: Llama) -> Iterator[Rule]:
     """Which tensor is which."""
+    yield from rules_but_feed_forward(model)
+    for i in range(model.config.n_layers):
+        for their_name, our_name in FEED_FORWARD.items():
+            yield from linear(f"model.layers.{i}.mlp.{their_name}", f"layers.{i}.feed_forward.{our_name}", bias=False)
+
+
+FEED_FORWARD = {"gate_proj": "gate", "up_proj": "widen", "down_proj": "narrow"}
+
+
+def rules_but_feed_forward(model: Llama) -> Iterator[Rule]:
+    """Which tensor is which, in all that Llama and its kin have in common."""
     yield same("model.embed_tokens.weight", "embedding.table.weight")
     for i in range(model.config.n_layers):
         theirs, ours = f"model.layers.{i}", f"layers.{i}"
@@ -111,9 +125,6 @@ def rules(model: Llama) -> Iterator[Rule]:
             ("self_attn.k_proj", "self_attention.to_key"),
             ("self_attn.v_proj", "self_attention.to_value"),
             ("self_attn.o_proj", "self_attention.to_output"),
-            ("mlp.gate_proj", "feed_forward.gate"),
-            ("mlp.up_proj", "feed_forward.widen"),
-            ("mlp.down_proj", "feed_forward.narrow"),
         ]:
             yield from linear(f"{theirs}.{their_name}", f"{ours}.{our_name}", bias=False)
     yield from norm("model.norm", "final_norm", bias=False)

@@ -55,7 +55,7 @@ class LlamaBlock(nn.Module):
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, n_kv_heads, d_head=d_head, bias=False, attend=attend)
-        self.feed_forward = GatedFeedForward(d_model, d_ff, activation="silu")
+        self.feed_forward: nn.Module = GatedFeedForward(d_model, d_ff, activation="silu")
         self.around_self_attention = PreNorm(d_model, make_norm=make_norm)
         self.around_feed_forward = PreNorm(d_model, make_norm=make_norm)
 
@@ -98,31 +98,31 @@ class Llama(nn.Module):
     def __init__(self, config: LlamaConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
         self.config = config
-        make_norm = partial(RMSNorm, eps=config.norm_eps)
         frequencies = rotary_frequencies(config.d_head or config.d_model // config.n_heads, config.rotary_base)
         if isinstance(config.rotary_scaling, RotaryScaling):
             frequencies = config.rotary_scaling(frequencies)
         self.embedding = TokenEmbedding(config.vocab_size, config.d_model, factor=1.0)
         self.rotary = RotaryPositions(2 * len(frequencies), frequencies=frequencies)
-        self.layers = nn.ModuleList(
-            LlamaBlock(
-                config.d_model,
-                config.n_heads,
-                config.d_ff,
-                n_kv_heads=config.n_kv_heads,
-                d_head=config.d_head,
-                make_norm=make_norm,
-                attend=attend,
-            )
-            for _ in range(config.n_layers)
-        )
-        self.final_norm = make_norm(config.d_model)
+        self.layers = nn.ModuleList(self.make_layer(config, attend) for _ in range(config.n_layers))
+        self.final_norm = RMSNorm(config.d_model, eps=config.norm_eps)
         self.to_logits = nn.Linear(config.d_model, config.vocab_size, bias=False)
         if config.tie_embeddings:
             self.to_logits.weight = self.embedding.table.weight
         for parameter in self.parameters():
             if parameter.ndim == 2:  # the papers do not say how weights start; so do GPT-2's
                 nn.init.normal_(parameter, std=0.02)
+
+    def make_layer(self, config: LlamaConfig, attend: Callable[..., Tensor]) -> LlamaBlock:
+        """One layer; a family that is a Llama but for some part puts its own in here (`ttutor.variants.llama_kin`)."""
+        return LlamaBlock(
+            config.d_model,
+            config.n_heads,
+            config.d_ff,
+            n_kv_heads=config.n_kv_heads,
+            d_head=config.d_head,
+            make_norm=partial(RMSNorm, eps=config.norm_eps),
+            attend=attend,
+        )
 
     def forward(
         self,
