@@ -75,7 +75,7 @@ class YarnScaling(Config):
 
     $\gamma_i$ falls linearly from 1 to 0 between the pair that makes ``many_turns`` within the trained length and the
     pair that makes ``few_turns``. Besides, scores are multiplied by $1/t = (0.1 \ln f + 1)^2$, since more keys would
-    make the softmax flatter: `scale`. Peng et al. (2024), section 3.2 and equations 15 and 16.
+    make the softmax flatter: `scale`. Peng et al. (2024), sections 3.2 and 3.4.
 
     Differs from the paper: there $\gamma$ is linear in the number of turns, as in `ttutor.positions.RotaryScaling`; in
     the authors' code, which the published models follow, and here, it is linear in the pair's number.
