@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 import torch
 
-from ttutor.claims import VERDICTS, Claim, ClaimContradicted, all_claims, below, claim
+from ttutor.claims import VERDICTS, Claim, ClaimContradicted, all_claims, below, claim, in_short
 from ttutor.measurement import format_number, magnitude
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -87,9 +87,16 @@ def test_the_callout_says_everything_in_words(verdict: str) -> None:
     shown = claim(entry.id, measured={"gap": 0.123456}, agrees=True, source="vaswani2017")
     page = parse(shown._repr_html_())
     for text in (page.text, repr(shown)):
-        for part in (entry.id, entry.statement, verdict, entry.correct, "gap", "0.123", "vaswani2017"):
+        for part in (entry.id, entry.statement, verdict, *in_short(entry.correct), "gap", "0.123", "vaswani2017"):
             assert part in text
         assert "0.1234" not in text
+
+
+def test_the_callout_shows_one_sentence_of_what_is_true_and_folds_the_rest() -> None:
+    shown, _, folded = claim("ATT-02", measured={"gap": 0.123}, agrees=True)._repr_html_().partition("<details")
+    assert "They cover the token itself as well" in shown
+    assert "0.123" in folded
+    assert "0.123" not in shown.replace("data-measured", "").partition(">")[2]
 
 
 def test_the_callout_carries_its_record_for_the_ledger_page() -> None:

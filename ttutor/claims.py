@@ -12,6 +12,7 @@ go on saying what its own numbers contradict.
 import difflib
 import html
 import json
+import re
 import tomllib
 from dataclasses import dataclass
 from functools import cache
@@ -41,6 +42,8 @@ BADGES: dict[str, str] = {
 """Background of a verdict's badge: white text on each keeps a contrast of 4.5:1, on a light page and on a dark one."""
 
 _TIGHT = ' style="margin:.4rem 0"'
+_SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[^a-z(])")
+_SHORTEST_GIST = 30
 _MAX_NUMBERS = 64
 
 
@@ -102,32 +105,34 @@ class ClaimResult:
         return "\n".join(said)
 
     def _repr_html_(self) -> str:
-        """The callout: plain headings and paragraphs first (all that GitHub keeps), colour only on top."""
+        """The callout: what is said, our verdict and one sentence of what is true; the rest is folded.
+
+        Plain paragraphs and lists first, which is all that GitHub keeps; colour only on top.
+        """
         colour = BADGES[self.claim.verdict]
         badge = (
             f'<span style="background:{colour};color:#fff;border-radius:.25rem;padding:.1rem .45rem;'
             f'font-weight:600">{_escape(self.claim.verdict)}</span>'
         )
-        detail = _escape(VERDICTS[self.claim.verdict].removeprefix(self.claim.verdict).removeprefix(": "))
-        parts = [
-            _paragraph(f"Claim {self.claim.id}.", f" Often said: <q>{_escape(self.claim.statement)}</q>"),
-            _paragraph("Verdict:", f" {badge}{' ' + detail if detail else ''}"),
-            _paragraph("What is true:", f" {_escape(self.claim.correct)}"),
-        ]
+        gist, rest = in_short(self.claim.correct)
+        folded = [f"<p{_TIGHT}>{_escape(rest)}</p>"] if rest else []
         if self.measured is not None:
             items = "".join(
                 f"<li>{_escape(label) + ': ' if label else ''}<strong>{_escape(value)}</strong></li>"
                 for label, value in lines(self.measured)
             )
-            parts.append(
+            folded.append(
                 _paragraph("Measured here", ", and it agrees with this verdict:") + f"<ul{_TIGHT}>{items}</ul>"
             )
         if self.source is not None:
-            parts.append(_paragraph("Source:", f" {_escape(self.source)} (see the bibliography)"))
+            folded.append(_paragraph("Source:", f" {_escape(self.source)} (see the bibliography)"))
         return (
             f'<div class="ttutor-claim" id="claim-{self.claim.id}" {self._record()} style="border:1px solid #8a8f98;'
             f'border-left:.35rem solid {colour};border-radius:.25rem;padding:.25rem 1rem;margin:.75rem 0">'
-            f"{''.join(parts)}</div>"
+            + _paragraph("Often said:", f" <q>{_escape(self.claim.statement)}</q> {badge}")
+            + f"<p{_TIGHT}>{_escape(gist)}</p>"
+            + f"<details{_TIGHT}><summary>{'Measured' if self.measured is not None else 'Cited'}: "
+            f"claim {self.claim.id}</summary>{''.join(folded)}</details></div>"
         )
 
     def _record(self) -> str:
@@ -250,6 +255,16 @@ def _as_bool(claim_id: str, agrees: Any) -> bool:
         f"agrees of claim {claim_id} has to be one True or False, not {what}; "
         f"compare with a bound, and reduce with .all() or .any()"
     )
+
+
+def in_short(text: str) -> tuple[str, str]:
+    """The first sentence of a text (or as many as make a line, where the first has few words), and the others.
+
+    >>> in_short("It depends on how the weights are drawn. A variance of one half is usual.")
+    ('It depends on how the weights are drawn.', 'A variance of one half is usual.')
+    """
+    end = next((match for match in _SENTENCE_END.finditer(text) if match.start() >= _SHORTEST_GIST), None)
+    return (text[: end.start()], text[end.end() :]) if end else (text, "")
 
 
 def _paragraph(lead: str, markup: str) -> str:

@@ -16,6 +16,7 @@ from html import escape
 from pathlib import Path
 
 import lxml.html
+from book._tools.notebook_io import pages_of
 from docutils import nodes
 from lxml.etree import _Element as Element
 from sphinx.application import Sphinx
@@ -51,15 +52,13 @@ def title(stem: str) -> str:
     return f"{1 + list(chapters()).index(stem)}. {TITLES.get(stem, stem.capitalize())}"
 
 
-def chapter_page(root: Path, stem: str) -> Path | None:
-    """Return the page of a chapter by its stem, such as ``attention``."""
-    return next(iter(sorted((root / "book").glob(f"[0-9][0-9]-{stem}.*"))), None)
+def chapter_pages(root: Path, stem: str) -> list[Path]:
+    """Return the pages of a chapter by its stem, such as ``attention``: its road first."""
+    return [page for road in (root / "book").glob(f"[0-9][0-9]-{stem}.ipynb") for page in pages_of(road)]
 
 
-def records(page: Path | None) -> Iterator[Record]:
-    """Yield what the callouts in a chapter's stored outputs say, in the order of the cells."""
-    if page is None or page.suffix != ".ipynb":
-        return
+def records(page: Path) -> Iterator[Record]:
+    """Yield what the callouts in a notebook's stored outputs say, in the order of the cells."""
     for cell in json.loads(page.read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", []):
             markup = "".join(output.get("data", {}).get("text/html", ""))
@@ -82,10 +81,10 @@ class ClaimsLedger(SphinxDirective):
     """``claims-ledger``: every claim with its verdict and what was measured, linked to the cell."""
 
     def run(self) -> list[nodes.Node]:
-        pages = {stem: chapter_page(Path(self.env.srcdir), stem) for stem in chapters()}
-        for page in filter(None, pages.values()):
+        pages = [page for stem in chapters() for page in chapter_pages(Path(self.env.srcdir), stem)]
+        for page in pages:
             self.env.note_dependency(str(page))
-        found = {record.claim: (page, record) for page in pages.values() for record in records(page)}
+        found = {record.claim: (page, record) for page in pages for record in records(page)}
         return [
             nodes.paragraph(text=coverage(set(found))),
             _counts(),

@@ -21,7 +21,7 @@ from pathlib import Path
 
 from book._tools.exercise_cells import drift, mark, slug
 from book._tools.myst_to_markdown import Plain, directives
-from book._tools.notebook_io import chapters, code_cells, read, tags, to_text
+from book._tools.notebook_io import chapters, code_cells, exercised_in, read, tags, to_text
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
@@ -133,7 +133,7 @@ def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str])
         file: the name of the chapter's file; the number in front is the chapter's.
         pages: the names of all notebooks of the edition.
     """
-    if found := problems(notebook) + drift(notebook, re.sub(r"^\d+-|\.ipynb$", "", file)):
+    if found := problems(notebook) + drift(notebook, exercised_in(file)):
         raise ValueError(f"{file} cannot be handed out:\n  " + "\n  ".join(found))
     made = without_solutions(notebook) if name == "student" else with_notes(notebook)
     made = in_plain_markdown(made, int(re.match(r"\d+", file)[0]), pages)

@@ -44,12 +44,12 @@ def mark(cell: NotebookNode) -> tuple[str, str]:
 
 
 def slug(exercise: Exercise) -> str:
-    """Return the exercise's name as labels and cells write it: ``soft-lookup``."""
+    """Return the exercise's name as labels and cells write it: ``causal-mask``."""
     return exercise.id.partition(".")[2].replace("_", "-")
 
 
 def label(exercise: Exercise) -> str:
-    """Return the name by which the book refers to an exercise: ``attention-soft-lookup``."""
+    """Return the name by which the book refers to an exercise: ``attention-causal-mask``."""
     return f"{exercise.chapter}-{slug(exercise)}"
 
 
@@ -129,8 +129,11 @@ def synchronise(notebook: NotebookNode) -> NotebookNode:
     return written
 
 
-def drift(notebook: NotebookNode, chapter: str) -> list[str]:
-    """Return how the exercises of a stored notebook differ from their definitions; an empty list for a good one."""
+def drift(notebook: NotebookNode, chapter: str | None) -> list[str]:
+    """Return how the exercises of a stored notebook differ from their definitions; an empty list for a good one.
+
+    All exercises of the chapter have to stand there, or none need where the chapter is None.
+    """
     parts: dict[str, list[str]] = {}
     for exercise, part in map(mark, notebook.cells):
         if exercise:
@@ -142,7 +145,7 @@ def drift(notebook: NotebookNode, chapter: str) -> list[str]:
     ]
     found += [
         f"{exercise.id} belongs to this chapter and does not stand in it; put it in with exercise_cells.py --add"
-        for exercise in exercises(chapter)
+        for exercise in (exercises(chapter) if chapter else ())
         if exercise.id not in parts
     ]
     for stored, written in zip(notebook.cells, synchronise(notebook).cells, strict=True):

@@ -12,6 +12,7 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import networkx
+from book._tools.notebook_io import roads
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
@@ -57,8 +58,8 @@ class CourseMap(Directive):
 
     def run(self) -> list[nodes.Node]:
         graph = course()
-        book = Path(self.state.document.settings.env.srcdir) / "book"
-        links = {box: f"{next(book.glob(f'{int(box.split()[0]):02d}-*')).stem}.html" for box in graph}
+        pages = {int(road.name[:2]): road.stem for road in roads()}
+        links = {box: f"{pages[int(box.split()[0])]}.html" for box in graph}
         rows = [[list(graph)[number - 1] for number in row] for row in ROWS]
         drawing = draw(graph, rows, "course-map", "stands on", links)
         return [nodes.raw("", drawing, format="html")]

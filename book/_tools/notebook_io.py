@@ -10,6 +10,8 @@ import nbformat
 from nbformat import NotebookNode
 
 ROOT = Path(__file__).resolve().parents[2]
+BESIDE = ("-deeper", "-exercises")
+"""How the names of the pages beside a chapter's road end."""
 IGNORE_TAG = "nbval-ignore-output"
 IGNORE_COMMENT = "# NBVAL_IGNORE_OUTPUT"
 
@@ -20,8 +22,31 @@ def notebooks() -> list[Path]:
 
 
 def chapters() -> list[Path]:
-    """Return the notebooks that are chapters: their names begin with their numbers."""
+    """Return the notebooks of the chapters, all their pages: their names begin with their numbers."""
     return [path for path in notebooks() if path.name[:2].isdigit()]
+
+
+def roads() -> list[Path]:
+    """Return the first page of every chapter."""
+    return [path for path in chapters() if not path.stem.endswith(BESIDE)]
+
+
+def pages_of(road: Path) -> list[Path]:
+    """Return the pages of a chapter: its road, and those of its other two that there are."""
+    return [page for part in ("", *BESIDE) if (page := road.with_name(f"{road.stem}{part}.ipynb")).exists()]
+
+
+def exercised_in(name: str) -> str | None:
+    """Return the chapter whose exercises stand on the page of a name, or None where they stand on another.
+
+    >>> exercised_in("02-attention-exercises.ipynb"), exercised_in("02-attention.ipynb")
+    ('attention', None)
+    """
+    stem = name.removesuffix(".ipynb").partition("-")[2]
+    if stem.endswith(BESIDE[1]):
+        return stem.removesuffix(BESIDE[1])
+    apart = (ROOT / "book" / name).with_name(f"{name.removesuffix('.ipynb')}{BESIDE[1]}.ipynb").exists()
+    return None if apart or stem.endswith(BESIDE[0]) else stem
 
 
 def tags(cell: NotebookNode) -> list[str]:

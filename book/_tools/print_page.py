@@ -15,6 +15,7 @@ from urllib.parse import unquote, urlsplit
 
 import lxml.html
 import yaml
+from book._tools.build import toc_pages
 from lxml.etree import _Element as Element
 from lxml.html.builder import H2
 
@@ -79,7 +80,7 @@ def parser() -> lxml.html.HTMLParser:
 def captions() -> dict[str, str]:
     """The caption of the part of the table of contents that holds each page."""
     parts = yaml.safe_load((ROOT / "_toc.yml").read_text(encoding="utf-8"))["parts"]
-    return {chapter["file"]: part["caption"] for part in parts for chapter in part["chapters"]}
+    return {page: part["caption"] for part in parts for page in toc_pages(part["chapters"])}
 
 
 def has(element: Element, *classes: str) -> bool:

@@ -10,12 +10,12 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from book._tools.claims_ledger import COUNTED, Record, chapter_page, coverage, records
+from book._tools.claims_ledger import COUNTED, Record, chapter_pages, coverage, records
 from ttutor.claims import all_claims, chapters, claim
 
 ROOT = Path(__file__).resolve().parents[2]
-PAGES = {stem: chapter_page(ROOT, stem) for stem in chapters()}
-STORED = {stem: list(records(page)) for stem, page in PAGES.items()}
+PAGES = {stem: chapter_pages(ROOT, stem) for stem in chapters()}
+STORED = {stem: [record for page in pages for record in records(page)] for stem, pages in PAGES.items()}
 
 
 def made(tmp_path: Path, *markup: str) -> Path:
@@ -50,8 +50,7 @@ def test_the_coverage_counts_what_can_be_settled() -> None:
 
 @pytest.mark.parametrize("stem", chapters())
 def test_every_claim_of_a_chapter_has_one_cell_and_every_cell_a_claim(stem: str) -> None:
-    page = PAGES[stem]
-    assert page is not None
+    assert PAGES[stem] != []
     expected = {entry.id for entry in chapters()[stem] if entry.verdict in COUNTED}
     outside = {entry.id for entry in chapters()[stem]} - expected
     counts = Counter(record.claim for record in STORED[stem])
@@ -113,7 +112,7 @@ def test_every_measured_number_stands_on_the_page_and_links_to_its_cell(page: Pa
     )
     for stem, stored in STORED.items():
         for record in stored:
-            assert f"{PAGES[stem].stem}.html#claim-{record.claim}" in links
+            assert any(f"{chapter.stem}.html#claim-{record.claim}" in links for chapter in PAGES[stem])
     measured = page.eval_on_selector_all(
         ".ledger-claim", "all => all.filter(c => c.querySelector('.ledger-label')).length"
     )

@@ -19,7 +19,7 @@ from book._tools.exercise_cells import (
     synchronise,
     task,
 )
-from book._tools.notebook_io import chapters, read, to_text
+from book._tools.notebook_io import chapters, exercised_in, read, to_text
 from tests.book.made import code, notebook, text
 from ttutor.exercises.registry import find
 
@@ -115,4 +115,4 @@ def test_the_command_adds_and_writes_anew(chapter, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
 def test_no_chapter_drifts_from_the_definitions(path: Path) -> None:
-    assert drift(read(path.read_text(encoding="utf-8")), path.stem.partition("-")[2]) == []
+    assert drift(read(path.read_text(encoding="utf-8")), exercised_in(path.name)) == []

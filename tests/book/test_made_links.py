@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from book._tools.claims_ledger import chapter_page, records
+from book._tools.claims_ledger import chapter_pages, records
 from tests.book.browser import HTML
 from ttutor.claims import chapters
 
@@ -25,7 +25,8 @@ def _built(html: Path) -> None:
 
 
 def text_of(stem: str) -> str:
-    return (HTML / "book" / f"{chapter_page(ROOT, stem).stem}.html").read_text(encoding="utf-8")
+    pages = [HTML / "book" / f"{page.stem}.html" for page in chapter_pages(ROOT, stem)]
+    return "".join(page.read_text(encoding="utf-8") for page in pages)
 
 
 @pytest.mark.parametrize("stem", chapters())
@@ -39,7 +40,8 @@ def test_a_name_leads_to_what_it_names(stem: str) -> None:
 
 @pytest.mark.parametrize("stem", chapters())
 def test_the_work_that_a_callout_cites_is_a_link_into_the_bibliography(stem: str) -> None:
-    cited = [record.source for record in records(chapter_page(ROOT, stem)) if record.source]
+    pages = chapter_pages(ROOT, stem)
+    cited = [record.source for page in pages for record in records(page) if record.source]
     text = text_of(stem)
     links = re.findall(r'Source:</strong> <a href="bibliography\.html#(id\d+)">[^<]+, \d{4}</a>', text)
     anchors = set(re.findall(r'id="(id\d+)"', (HTML / "book" / "bibliography.html").read_text(encoding="utf-8")))

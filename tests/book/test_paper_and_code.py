@@ -90,7 +90,7 @@ def test_every_name_exists(name: str) -> None:
 
 
 def test_claims_are_those_of_the_chapter_that_is_linked() -> None:
-    links = re.findall(r'<a href="(\d\d-\w+)\.html#claim-([A-Z]+-\d+)">([A-Z]+-\d+)</a>', PAGE)
+    links = re.findall(r'<a href="(\d\d-[\w-]+)\.html#claim-([A-Z]+-\d+)">([A-Z]+-\d+)</a>', PAGE)
     assert len(links) == PAGE.count("<a ")
     assert {said for _, _, said in links} <= set(all_claims())
     assert [link for link in links if link[1] != link[2] or link[1] not in covered_in(link[0])] == []

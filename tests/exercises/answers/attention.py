@@ -153,25 +153,6 @@ def misread():
     return [[1 / 8, 2 / 8, 5 / 8], [1 / 30, 4 / 30, 24 / 30], [1 / 3, 2 / 3, 0.0]]
 
 
-# A lookup with a temperature
-
-
-def lookup_by_a_loop(query, key, value, temperature):
-    scores = [sum(q * k for q, k in zip(query, row, strict=True)) / temperature for row in key]
-    powers = [torch.exp(score - max(scores)) for score in scores]
-    return sum(power / sum(powers) * row for power, row in zip(powers, value, strict=True))
-
-
-def lookup_by_logarithms(query, key, value, temperature):
-    scores = key.mv(query) / temperature
-    return (scores - scores.logsumexp(dim=0)).exp() @ value
-
-
-def lookup_twice_wrong(query, key, value, temperature):
-    scores = key @ query / temperature
-    return (scores - scores.max()).exp() @ value / len(key) * 5 + value.sum(dim=0)
-
-
 # Causal attention
 
 
@@ -251,7 +232,6 @@ RIGHT = {
     ),
     "attention.padding_mask": (padding_by_reshape, padding_in_loops),
     "attention.weights_by_hand": (as_fractions, as_a_tensor_of_three_digits),
-    "attention.soft_lookup": (lookup_by_a_loop, lookup_by_logarithms),
     "attention.causal_attention": (causal_by_a_loop, causal_by_a_bias),
     "attention.query_jacobian": (only_the_values_centred, through_the_softmax_matrix),
     "attention.invisible_part": (invisible_by_least_squares, invisible_by_eigenvectors),
@@ -275,7 +255,6 @@ STRAY = {
     "attention.causal_mask": ((every_second_key, "never_ahead"), (half_the_past, "all_of_the_past")),
     "attention.padding_mask": ((next_one_too, "each_token_by_itself"), (pad_and_below_two, "hides_padding")),
     "attention.weights_by_hand": ((misread, "lists_sum_to_one"),),
-    "attention.soft_lookup": ((lookup_twice_wrong, "within_the_values"),),
     "attention.causal_attention": ((late_mask_without_scale, "future_leaks"),),
     "attention.query_jacobian": ((second_moment_by_width, "equal_values_teach_nothing"),),
     "attention.invisible_part": ((one_direction_of_two, "some_left_behind"), (shortened, "head_sees_it")),

@@ -1,0 +1,124 @@
+"""What the three pages of a chapter show of one another: what comes after its road, and where a moved section stands.
+
+A chapter's number heads its road alone. After a road come the next chapter, its deeper page and its exercises, in this
+order. A link to a place that the road no longer has leads to where it stands now: ids that the pages beside it have are
+found there; headings that were renamed are listed in ``book/moved.toml``.
+"""
+
+from __future__ import annotations
+
+import json
+import tomllib
+from pathlib import Path
+from typing import Any
+
+from book._tools.notebook_io import BESIDE, pages_of
+from docutils import nodes
+from sphinx.application import Sphinx
+from sphinx.environment import BuildEnvironment
+from sphinx.util.typing import ExtensionMetadata
+
+MOVED = "book/moved.toml"
+FOLLOW = """<script>(function (moved) {
+  const follow = () => {
+    const name = decodeURIComponent(location.hash.slice(1));
+    if (name && !document.getElementById(name) && Object.hasOwn(moved, name)) location.replace(moved[name]);
+  };
+  follow();
+  addEventListener("hashchange", follow);
+})(%s);</script>"""
+
+
+def road_of(docname: str) -> str:
+    """Return the road of the chapter that a page belongs to.
+
+    >>> road_of("book/02-attention-deeper"), road_of("book/02-attention")
+    ('book/02-attention', 'book/02-attention')
+    """
+    for ending in BESIDE:
+        docname = docname.removesuffix(ending)
+    return docname
+
+
+def beside(app: Sphinx, road: str) -> list[str]:
+    """Return the pages beside a road; an empty list for a page that is no road, or a chapter of one page."""
+    path = Path(app.env.doc2path(road))
+    if road_of(road) != road or path.suffix != ".ipynb":
+        return []
+    return [f"{road.rpartition('/')[0]}/{page.stem}" for page in pages_of(path)[1:]]
+
+
+def neighbours(pages: list[str], docname: str) -> tuple[str | None, str | None]:
+    """Return what comes before and after a page: a road's neighbours are roads, a page beside it has its own.
+
+    >>> pages = ["intro", "book/02-a", "book/02-a-deeper", "book/02-a-exercises", "book/03-b"]
+    >>> neighbours(pages, "book/02-a"), neighbours(pages, "book/02-a-exercises")
+    (('intro', 'book/03-b'), ('book/02-a-deeper', 'book/03-b'))
+    """
+    at = pages.index(docname)
+    before, after = pages[:at], pages[at + 1 :]
+    if road_of(docname) == docname:
+        before, after = ([page for page in side if road_of(page) == page] for side in (before, after))
+    return (before[-1] if before else None), (after[0] if after else None)
+
+
+def moved(app: Sphinx, road: str) -> dict[str, str]:
+    """Return the address of everything that a link to a road may name and that stands beside it now."""
+    places = {}
+    for page in beside(app, road):
+        name = f"{page.rpartition('/')[2]}.html"
+        tree = app.env.get_doctree(page)
+        found = [anchor for node in tree.findall(nodes.Element) for anchor in node.get("ids", ())]
+        found += [anchor for raw in tree.findall(nodes.raw) for anchor in claims_in(raw.astext())]
+        places |= {anchor: f"{name}#{anchor}" for anchor in found}
+    listed = tomllib.loads((Path(app.srcdir) / MOVED).read_text(encoding="utf-8"))
+    return places | {old: new.replace("#", ".html#") for old, new in listed.get(road.rpartition("/")[2], {}).items()}
+
+
+def claims_in(markup: str) -> list[str]:
+    """Return the ids of the claims whose boxes a piece of HTML holds."""
+    return [part.partition('"')[0] for part in markup.split('class="ttutor-claim" id="')[1:]]
+
+
+def show(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
+    """Say what comes before and after a page, and follow what moved (Sphinx event ``html-page-context``)."""
+    pages = list(reading_order(app.env))
+    if name not in pages:
+        return
+
+    def link(page: str | None) -> dict[str, str] | None:
+        title = app.builder.render_partial(app.env.titles[page])["title"] if page else ""
+        return {"link": app.builder.get_relative_uri(name, page), "title": title} if page else None
+
+    before, after = neighbours(pages, name)
+    context["prev"], context["next"] = link(before), link(after)
+    if others := beside(app, name):
+        context["after_the_road"] = [link(page) for page in (after, *others) if page]
+        places = json.dumps(moved(app, name)).replace("</", "<\\/")
+        context["body"] += FOLLOW % places
+
+
+def reading_order(env: BuildEnvironment) -> list[str]:
+    """Return all pages in the order of the table of contents."""
+    order, todo = [], [env.config.root_doc]
+    while todo:
+        page = todo.pop(0)
+        order.append(page)
+        todo = [*env.toctree_includes.get(page, ()), *todo]
+    return order
+
+
+def number_roads_only(app: Sphinx, env: BuildEnvironment) -> None:
+    """Take the numbers off the pages beside roads, which would be 2.15 (Sphinx event ``env-check-consistency``)."""
+    for docname in env.all_docs:
+        if road_of(docname) != docname and docname in env.tocs:
+            env.toc_secnumbers.pop(docname, None)
+            for reference in env.tocs[docname].findall(nodes.reference):
+                reference.attributes.pop("secnumber", None)
+
+
+def setup(app: Sphinx) -> ExtensionMetadata:
+    """Register with Sphinx."""
+    app.connect("env-check-consistency", number_roads_only)
+    app.connect("html-page-context", show, priority=400)
+    return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

@@ -1,0 +1,121 @@
+"""The bounds of the first pages of chapters that have been rebuilt: what a person reads in an hour."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import Counter
+from pathlib import Path
+
+import pytest
+from nbformat import NotebookNode
+
+from book._tools.exercise_cells import mark
+from book._tools.notebook_io import chapters, code_cells, pages_of, read, roads, tags
+from book._tools.notebooks import execute
+
+NOT_YET = frozenset(
+    {
+        "01-recurrence",
+        "03-multihead",
+        "04-positions",
+        "05-encoder",
+        "06-decoder",
+        "07-transformer",
+        "08-training",
+        "09-variants",
+        "10-vit",
+        "11-efficient",
+        "12-inside",
+    }
+)
+"""Chapters of one page, which are still to be rebuilt."""
+BOUNDS = {"words": 5000, "visible lines": 350, "lines in a cell": 30, "boxes": 6}
+LONGEST_RUN = 40  # seconds of one core
+HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
+FORMULA = re.compile(r"```\{math\}.*?```|\$\$.*?\$\$", re.DOTALL)
+WORD = re.compile(r"\w[\w'’-]*")
+ANSWER = re.compile(r"^Answer \(([abc])\)", re.MULTILINE)
+REBUILT = [road for road in roads() if road.stem not in NOT_YET]
+EACH = pytest.mark.parametrize("road", REBUILT, ids=lambda road: road.stem)
+
+
+def stored(page: Path) -> NotebookNode:
+    return read(page.read_text(encoding="utf-8"))
+
+
+def is_visible(cell: NotebookNode) -> bool:
+    return not HIDDEN & set(tags(cell))
+
+
+def boxes(notebook: NotebookNode) -> list[str]:
+    """The text of every claim's box, as a terminal shows it."""
+    outputs = [output for cell in code_cells(notebook) for output in cell.outputs]
+    plain = ["".join(output.get("data", {}).get("text/plain", "")) for output in outputs]
+    return [text for text in plain if text.startswith("Claim ")]
+
+
+def without_exercises(notebook: NotebookNode) -> NotebookNode:
+    """A notebook with what is read, and without what is done."""
+    left_out = [cell for cell in notebook.cells if mark(cell)[0] or "solution" in tags(cell)]
+    return NotebookNode(notebook, cells=[cell for cell in notebook.cells if cell not in left_out])
+
+
+def measure(road: Path) -> dict[str, int]:
+    """What the standard bounds: words of text, of boxes, of the quiz and of captions; lines of code that are seen."""
+    notebook = without_exercises(stored(road))
+    lines = [len(cell.source.splitlines()) for cell in code_cells(notebook) if is_visible(cell)]
+    texts = [FORMULA.sub("", cell.source) for cell in notebook.cells if cell.cell_type == "markdown"]
+    texts += [cell.source for cell in code_cells(notebook) if cell.source.lstrip().startswith("Quiz(")]
+    texts += [cell.metadata.get("mystnb", {}).get("image", {}).get("alt", "") for cell in notebook.cells]
+    return {
+        "words": sum(len(WORD.findall(text)) for text in [*texts, *boxes(notebook)]),
+        "visible lines": sum(lines),
+        "lines in a cell": max(lines),
+        "boxes": len(boxes(notebook)),
+    }
+
+
+def test_every_chapter_is_rebuilt_or_listed_as_not_yet() -> None:
+    assert frozenset(road.stem for road in roads()) >= NOT_YET
+    assert {road.stem for road in roads() if len(pages_of(road)) < 3} == NOT_YET
+
+
+@EACH
+def test_a_road_keeps_the_bounds(road: Path) -> None:
+    sizes = measure(road)
+    print(f"\n{road.stem}: " + ", ".join(f"{name} {size} of {BOUNDS[name]}" for name, size in sizes.items()))
+    assert {name: size for name, size in sizes.items() if size > BOUNDS[name]} == {}
+
+
+@pytest.mark.soak
+@EACH
+def test_a_road_runs_in_forty_seconds_of_one_core(road: Path) -> None:
+    before = os.times()
+    execute(stored(road), road.parent, timeout=300)
+    after = os.times()
+    spent = after.children_user + after.children_system - before.children_user - before.children_system
+    print(f"\n{road.stem}: {spent:.0f} s of {LONGEST_RUN}")
+    assert spent < LONGEST_RUN
+
+
+@pytest.mark.parametrize("page", chapters(), ids=lambda page: page.stem)
+def test_no_call_of_claim_is_visible(page: Path) -> None:
+    assert [cell.id for cell in code_cells(stored(page)) if "claim(" in cell.source and is_visible(cell)] == []
+
+
+@pytest.mark.parametrize("road", roads(), ids=lambda road: road.stem)
+def test_a_chapter_says_how_long_its_reading_takes(road: Path) -> None:
+    """A fresh reader took three hours for 11,600 words and 1,060 lines of code: 130 words or 12 lines a minute."""
+    said = int(re.search(r"\*\*Time:\*\* (\d+) minutes to read", stored(road).cells[0].source)[1])
+    sizes = measure(road)
+    assert said == pytest.approx(sizes["words"] / 130 + sizes["visible lines"] / 12, rel=0.15)
+
+
+@EACH
+def test_right_answers_are_spread(road: Path) -> None:
+    """Predictions on all pages: no letter is right in more than half of them, and none never."""
+    texts = [cell.source for page in pages_of(road) for cell in stored(page).cells if cell.cell_type == "markdown"]
+    letters = Counter(letter for text in texts for letter in ANSWER.findall(text))
+    assert set(letters) == set("abc")
+    assert max(letters.values()) <= letters.total() / 2
