@@ -19,6 +19,8 @@ from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
 
 MOVED = "book/moved.toml"
+OF_NO_USE = ("exercise-content", "solution-content")
+"""Ids that every exercise has, which `finished_pages` removes."""
 FOLLOW = """<script>(function (moved) {
   const follow = () => {
     const name = decodeURIComponent(location.hash.slice(1));
@@ -66,11 +68,11 @@ def moved(app: Sphinx, road: str) -> dict[str, str]:
     """Return the address of everything that a link to a road may name and that stands beside it now."""
     places = {}
     for page in beside(app, road):
-        name = f"{page.rpartition('/')[2]}.html"
+        address = f"{page.rpartition('/')[2]}.html"
         tree = app.env.get_doctree(page)
-        found = [anchor for node in tree.findall(nodes.Element) for anchor in node.get("ids", ())]
+        found = [name for node in tree.findall(nodes.Element) for name in node.get("ids", ()) if name not in OF_NO_USE]
         found += [anchor for raw in tree.findall(nodes.raw) for anchor in claims_in(raw.astext())]
-        places |= {anchor: f"{name}#{anchor}" for anchor in found}
+        places |= {anchor: f"{address}#{anchor}" for anchor in found}
     listed = tomllib.loads((Path(app.srcdir) / MOVED).read_text(encoding="utf-8"))
     return places | {old: new.replace("#", ".html#") for old, new in listed.get(road.rpartition("/")[2], {}).items()}
 
