@@ -115,8 +115,8 @@ def number_roads_only(app: Sphinx, env: BuildEnvironment) -> None:
     for docname in env.all_docs:
         if road_of(docname) != docname and docname in env.tocs:
             env.toc_secnumbers.pop(docname, None)
-            for reference in env.tocs[docname].findall(nodes.reference):
-                reference.attributes.pop("secnumber", None)
+            for numbered in (env.titles[docname], *env.tocs[docname].findall(nodes.reference)):
+                numbered.attributes.pop("secnumber", None)
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
