@@ -13,7 +13,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 KINDS = ("class", "exception", "function")
 IMPORTED = re.compile(r"^from ttutor[\w.]* import (\([^)]*\)|.*)$", re.MULTILINE)
-UNLINKED = ("book/api",)
+REFERENCE = "book/api"
 
 
 def short_names(objects: dict[str, tuple[str, str, str]]) -> dict[str, str]:
@@ -49,7 +49,7 @@ def section_of(node: nodes.Node) -> nodes.Node | None:
 
 def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the links into one page (Sphinx event ``doctree-resolved``)."""
-    if not docname.startswith("book/") or docname in UNLINKED:
+    if not docname.startswith("book/") or docname.startswith(REFERENCE):
         return
     objects = {
         name: (entry.docname, entry.node_id, entry.objtype)

@@ -17,7 +17,7 @@ from book._tools.print_page import whole_book
 from ttutor import __version__
 
 LEFT_OUT = ("book/api", "book/changelog", "book/contributing")
-"""Pages in which one looks things up, or of use only where the repository is."""
+"""Beginnings of the names of pages in which one looks things up, or of use only where the repository is."""
 PATIENCE = 600
 """Seconds in which all formulas must be set and all explorers drawn."""
 
@@ -49,7 +49,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("pages", nargs="*", help="only these pages, such as book/02-attention")
     parser.add_argument("--paper", choices=("A4", "letter"), default="A4", help="the size of the sheets (%(default)s)")
     options = parser.parse_args(arguments)
-    pages = options.pages or [page for page in build.read_toc() if page not in LEFT_OUT]
+    pages = options.pages or [page for page in build.read_toc() if not page.startswith(LEFT_OUT)]
     if absent := [page for page in pages if not (build.HTML / f"{page}.html").exists()]:
         print(f"Not in the built book: {', '.join(absent)}. Run `make book` first.", file=sys.stderr)
         return 1

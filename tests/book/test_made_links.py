@@ -15,7 +15,7 @@ pytestmark = pytest.mark.browser
 
 ROOT = Path(__file__).resolve().parents[2]
 REFERENCE = re.compile(
-    r'<a class="reference internal" href="api\.html#(ttutor[\w.]+)"[^>]*><code[^>]*>(.*?)</code></a>'
+    r'<a class="reference internal" href="api-\w+\.html#(ttutor[\w.]+)"[^>]*><code[^>]*>(.*?)</code></a>'
 )
 
 

@@ -8,6 +8,7 @@ import transformers
 
 from tests.interop.oracles import assert_same_tensors, assert_same_tokens, padded
 from ttutor.cache import DecoderCache
+from ttutor.efficient import efficient_attention
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
 from ttutor.interop import ConfigError, WeightsError, from_huggingface, save_huggingface, to_huggingface
@@ -55,6 +56,17 @@ def test_logits_and_every_hidden_state(ours, theirs, token_ids):
     states = [seen["embeddings"], seen["decoder.layers.0"], seen["decoder.final_norm"]]
     for mine, other in zip(states, expected.hidden_states, strict=True):
         torch.testing.assert_close(mine, other, **CLOSE)
+
+
+def test_the_attention_function_of_all_layers_can_be_chosen(ours, theirs, token_ids):
+    calls = []
+
+    def attend(*tensors, **options):
+        calls.append(tensors)
+        return efficient_attention(*tensors, **options, backend="tiled")
+
+    torch.testing.assert_close(from_huggingface(theirs, attend=attend)(token_ids), ours(token_ids), **CLOSE)
+    assert len(calls) == theirs.config.n_layer
 
 
 @pytest.mark.parametrize("side", ["left", "right"])

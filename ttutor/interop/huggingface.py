@@ -2,22 +2,26 @@
 
 import importlib
 import json
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from ttutor.efficient import efficient_attention
 from ttutor.interop.families import ConfigError, Family
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
+from ttutor.multihead import MultiHeadAttention
 
 # Llama's kin come before it: each of them is a Llama, too, and a model is of the first family that has its class.
 FAMILIES = ("bert", "gpt2", "qwen3_moe", "qwen3", "mixtral", "llama", "marian", "mistral", "t5", "vit")
 
 
-def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
+def from_huggingface(
+    source: nn.Module | str | Path, *, attend: Callable[..., Tensor] = efficient_attention
+) -> nn.Module:
     """Our model with the weights of a published one, in evaluation mode and in the weights' dtype.
 
     GPT-2, BERT, Llama, Mistral, Mixtral, Qwen 3 (dense and with experts), T5, Marian and ViT, as `transformers`
@@ -26,6 +30,8 @@ def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
     Args:
         source: a model of `transformers`, or a folder that its ``save_pretrained`` wrote: ``config.json`` and
             ``model.safetensors``, in one file or several.
+        attend: the attention function of all layers; ``functools.partial(efficient_attention, backend="tiled")`` is
+            one that always takes the same backend.
 
     Raises:
         ConfigError: the family is unknown to us, or the config asks for what our model has not.
@@ -49,6 +55,9 @@ def from_huggingface(source: nn.Module | str | Path) -> nn.Module:
     model = family.build(config, tensors)
     model.to(next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32))
     model.load_state_dict(_with_ties(model.state_dict(), ours))
+    for module in model.modules():
+        if isinstance(module, MultiHeadAttention):
+            module.attend = attend
     return model.eval()
 
 

@@ -5,6 +5,7 @@ import json
 import math
 import tomllib
 from dataclasses import dataclass, field, fields
+from inspect import cleandoc
 from pathlib import Path
 from types import UnionType
 from typing import Any, get_args
@@ -192,6 +193,10 @@ class TrainingRecipe:
         kinds: dict[str, Any] = {one.name: one.type for one in fields(cls)}
         given: dict[str, Any] = {name: _of_kind(name, value, kinds[name]) for name, value in values.items()}
         return cls(**{"name": path.stem, **given})
+
+
+_ARGS = "".join(f"    {one.name}: {one.metadata['explanation']}.\n" for one in fields(TrainingRecipe))
+TrainingRecipe.__doc__ = cleandoc(str(TrainingRecipe.__doc__)).replace("Raises:", f"Args:\n{_ARGS}\nRaises:", 1)
 
 
 def _is_text(value: object) -> bool:

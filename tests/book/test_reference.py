@@ -1,0 +1,116 @@
+"""The reference: every page opens with recipes that run as they stand, and links to the one page that it was lead on."""
+
+from __future__ import annotations
+
+import doctest
+import os
+import re
+import sys
+from collections.abc import Iterator
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+import torch
+from playwright.sync_api import Browser
+
+from book._tools.build import read_toc
+from tests.require import missing
+from ttutor.exercises import registry
+from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
+from ttutor.training.recipe import TrainingRecipe
+
+os.environ["HF_HUB_OFFLINE"] = "1"  # before a recipe imports transformers
+BOOK = Path(__file__).resolve().parents[2] / "book"
+PAGES = [page.removeprefix("book/") for page in read_toc() if page.startswith("book/api-")]
+BLOCK = re.compile(r"^```(?:\{code-block\} )?\w+\n(?::caption: (?P<file>\S+)\n)?(?P<code>.*?)^```$", re.M | re.S)
+LONGEST = 12
+
+
+def blocks(page: str) -> list[tuple[str, str]]:
+    """The code of a page: the name of the file that it shows, or nothing, and what is in it."""
+    return BLOCK.findall((BOOK / f"{page}.md").read_text(encoding="utf-8"))
+
+
+def recipes(page: str) -> list[str]:
+    """What a page shows as a reader types it, with the results."""
+    return [code for _, code in blocks(page) if code.startswith(">>>")]
+
+
+@pytest.fixture
+def what_it_needs(page: str) -> Iterator[None]:
+    """What not every machine has; and what a recipe leaves in this process is taken away afterwards."""
+    if page == "api-interop":
+        try:
+            from transformers import logging
+        except ModuleNotFoundError:
+            missing("transformers", "transformers is not installed: pip install 'ttutor[test]'")
+        logging.set_verbosity_error()
+        logging.disable_progress_bar()
+    if page == "api-grading" and (why := Sandbox(BUBBLEWRAP).problem()):
+        missing("sandbox", f"bubblewrap does not work here: {why}")
+    yield
+    registry._own.clear()
+    sys.modules.pop(f"{registry.OWN}.twice", None)
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_opens_with_a_recipe_of_at_most_a_dozen_lines(page: str) -> None:
+    text = (BOOK / f"{page}.md").read_text(encoding="utf-8")
+    assert text.index(">>>") < text.index("automodule")
+    for recipe in recipes(page):
+        typed = re.findall(r"^(?:>>>|\.\.\.) (?!import |from )", recipe, re.M)
+        assert 0 < len(typed) <= LONGEST
+
+
+@pytest.mark.parametrize("page", PAGES)
+@pytest.mark.usefixtures("what_it_needs", "as_readers_run_it")
+def test_the_recipes_of_a_page_run_as_they_stand(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    for name, code in blocks(page):
+        if name:
+            Path(name).parent.mkdir(exist_ok=True)
+            Path(name).write_text(code, encoding="utf-8")
+    test = doctest.DocTestParser().get_doctest("\n".join(recipes(page)), {}, page, page, 0)
+    result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
+    assert result.attempted
+    assert result.failed == 0
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("ttutor.masks.causal_mask", "api-attention.html#ttutor.masks.causal_mask"),
+        ("ttutor.generation.DecodingState.select", "api-generation.html#ttutor.generation.DecodingState.select"),
+        ("module-ttutor.interop", "api-interop.html#module-ttutor.interop"),
+        ("tokenizer", "api-text.html#tokenizer"),
+        ("never-there", "api.html#never-there"),
+    ],
+)
+def test_a_link_to_the_one_page_that_it_was_leads_on(browser: Browser, html: Path, old: str, new: str) -> None:
+    page = browser.new_page()
+    page.goto(f"{(html / 'book' / 'api.html').as_uri()}#{old}")
+    page.wait_for_url(f"{(html / 'book').as_uri()}/{new}")
+    anchor = new.partition("#")[2]
+    assert page.locator(f'[id="{anchor}"]').count() == (old != "never-there")
+    page.close()
+
+
+@pytest.mark.browser
+def test_what_a_cell_shows_leads_to_the_page_of_the_room(html: Path) -> None:
+    text = (html / "book" / "07-transformer.html").read_text(encoding="utf-8")
+    assert 'href="api-layers.html#ttutor.layers.layer_norm"' in text
+    assert "api.html#ttutor" not in text
+
+
+@pytest.mark.browser
+def test_every_setting_of_a_recipe_is_explained(html: Path) -> None:
+    text = (html / "book" / "api-training.html").read_text(encoding="utf-8")
+    start = text.index('id="ttutor.training.recipe.TrainingRecipe"')
+    explained = re.findall(
+        r"<li><p><strong>(\w+)</strong> – ",
+        text[start : text.index('id="ttutor.training.recipe.TrainingRecipe.', start + 50)],
+    )
+    assert set(explained) == {one.name for one in fields(TrainingRecipe)}
