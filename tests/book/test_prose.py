@@ -19,7 +19,8 @@ from book._tools.prose import CITED, code_names, measured_numbers, paragraphs, s
 ROOT = Path(__file__).resolve().parents[2]
 ELSEWHERE = tomllib.loads((Path(__file__).parent / "numbers_from_elsewhere.toml").read_text(encoding="utf-8"))
 # The glossary names other words on purpose; the reference is made of names.
-PAGES = [*notebooks(), *(p for p in sorted((ROOT / "book").glob("*.md")) if not p.stem.startswith(("glossary", "api-")))]
+NAMES = ("glossary", "api-")
+PAGES = [*notebooks(), *(p for p in sorted((ROOT / "book").glob("*.md")) if not p.stem.startswith(NAMES))]
 BESIDE = 6  # cells before and after a text in which its numbers have to stand
 ANYWHERE = ("takeaway", "task-", "exercise-", "words-")  # cells that look back at the whole chapter
 WORD = r"[A-Za-z_]\w*"

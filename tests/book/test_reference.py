@@ -1,4 +1,4 @@
-"""The reference: every page opens with recipes that run as they stand, and links to the one page that it was lead on."""
+"""The reference: every page opens with recipes that run as they stand, and links to the page that it was lead on."""
 
 from __future__ import annotations
 
