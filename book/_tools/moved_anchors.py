@@ -33,11 +33,12 @@ SCRIPT = """<script>
 def pages_of(app: Sphinx) -> dict[str, str]:
     """Return for each module, and each section of the reference, the file that holds it."""
     pages = {
-        anchor["anchorname"].removeprefix("#"): f"{PurePosixPath(page).name}.html"
+        name: f"{PurePosixPath(page).name}.html"
         for page, table in sorted(app.env.tocs.items())
         if page.startswith(f"{FIRST}-")
         for anchor in table.findall(nodes.reference)
-        if anchor["anchorname"]
+        for name in (anchor["anchorname"].removeprefix("#"), nodes.make_id(anchor.astext()))
+        if name
     }
     modules = app.env.get_domain("py").modules
     return pages | {name: f"{PurePosixPath(entry.docname).name}.html" for name, entry in sorted(modules.items())}

@@ -196,7 +196,7 @@ class TrainingRecipe:
 
 
 _ARGS = "".join(f"    {one.name}: {one.metadata['explanation']}.\n" for one in fields(TrainingRecipe))
-TrainingRecipe.__doc__ = cleandoc(str(TrainingRecipe.__doc__)).replace("Raises:", f"Args:\n{_ARGS}\nRaises:", 1)
+TrainingRecipe.__doc__ = f"{cleandoc(str(TrainingRecipe.__doc__))}\n\nArgs:\n{_ARGS}"
 
 
 def _is_text(value: object) -> bool:
