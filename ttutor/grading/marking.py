@@ -131,6 +131,10 @@ def mark_side_by_side(marker: Marker, students: Sequence[Handed], jobs: int) -> 
             pool.shutdown(cancel_futures=True)
 
 
+_marker: Marker  # this process's own, which `_open` makes
+_grader: Any
+
+
 def _open(marker: Marker) -> None:
     """Prepare this process."""
     global _marker, _grader

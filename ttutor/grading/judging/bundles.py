@@ -10,7 +10,7 @@ import ast
 import importlib.util
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
@@ -75,8 +75,9 @@ def _functions_among_inputs(exercise: Exercise) -> tuple[tuple[str, str], ...]:
     """The functions that an exercise hands to an answer, also those of its properties: they travel as source."""
     if not any(_holds_functions(one) for case in exercise.cases for one in make_inputs(exercise, case, 0)):
         return ()
-    makers = [*(case.inputs for case in exercise.cases), *(prop.broken for prop in exercise.properties)]
-    makers = [inspect.unwrap(one) for one in makers]
+    handed: list[Callable[..., Any]] = [case.inputs for case in exercise.cases]
+    handed += [prop.broken for prop in exercise.properties]
+    makers: list[Any] = [inspect.unwrap(one) for one in handed]
     named = [one.__globals__.get(name) for one in makers for code in _codes(one) for name in code.co_names]
     named += [made for value in named if isinstance(value, (tuple, list)) for row in value for made in _each(row)]
     found = [value.func if isinstance(value, partial) else value for value in named]
@@ -102,7 +103,7 @@ def given_to(exercise: Exercise) -> tuple[tuple[str, str], ...]:
     """Return the functions of the package that an exercise gives to build with, as module and name."""
     tree = ast.parse("\n".join(imports(exercise)))
     froms = [one for one in tree.body if isinstance(one, ast.ImportFrom) and _is_course(one.module)]
-    return tuple(sorted((one.module, alias.name) for one in froms for alias in one.names))
+    return tuple(sorted((one.module or "", alias.name) for one in froms for alias in one.names))
 
 
 @cache
@@ -183,7 +184,7 @@ class _Module:
             if _is_module(inner):
                 yield from ((inner, used) for used in self._attributes(name))
             else:
-                yield statement.module, alias.name
+                yield statement.module or "", alias.name
 
     def _attributes(self, name: str) -> Iterator[str]:
         """What this module takes from a module that it has imported, wherever it does."""

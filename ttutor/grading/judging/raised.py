@@ -76,7 +76,7 @@ def exception_of(told: Any, used: Any = ()) -> BaseException:
         raise Malformed("expected an exception's type and text")
     name, text = _plain(told["type"], 80), _plain(told["text"], 2000)
     kind = KNOWN.get(name) or _named(name if name.isidentifier() else "Exception")
-    error = kind(_Text(text)) if text else kind()
+    error: Any = kind(_Text(text)) if text else kind()
     error.by_worker, error.used = True, tuple(used)
     if "line" in told:
         if type(told["line"]) is not int or not 0 <= told["line"] < 1 << 31:

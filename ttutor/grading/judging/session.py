@@ -119,6 +119,7 @@ class Session:
             raise self.crashed() from error
 
     def _exchange(self, header: dict[str, Any], body: bytes, deadline: float) -> tuple[dict[str, Any], bytes]:
+        assert self._process is not None
         self.asked += 1
         reply, content = self._process.ask({"id": self.asked} | header, body, deadline)
         if type(reply.get("id")) is not int or reply["id"] != self.asked:

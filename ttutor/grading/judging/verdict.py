@@ -113,7 +113,7 @@ def _like(parameters: Any) -> Callable[..., Any]:
             inspect.Parameter(name, KINDS[kind], default=None if has_default is True else inspect.Parameter.empty)
             for name, kind, has_default in parameters
         ]
-        stand_in.__signature__ = inspect.Signature(found)
+        setattr(stand_in, "__signature__", inspect.Signature(found))  # noqa: B010  (a function's type has none)
     except (ValueError, TypeError, IndexError) as error:
         raise Malformed("expected the parameters of a function") from error
     return stand_in
@@ -161,7 +161,8 @@ class _Sitting(Sitting):
         hint_id, message, _ = found
         if not self.cases[index].hidden:
             return message
-        says = {hint.id: hint.says for hint in (*self.exercise.mistakes, *self.exercise.properties)}
+        says = {one.id: one.says for one in self.exercise.mistakes}
+        says |= {one.id: one.says for one in self.exercise.properties}
         return IN_HIDDEN + (says.get(hint_id) or GENERIC_HIDDEN[hint_id])
 
     def _findings(self, index: int) -> Iterator[Diagnosis | None]:

@@ -105,8 +105,9 @@ def _says(exercise_id: str, hint_id: str) -> str:
     """The sentence of a hint, or "" where it is the judge's own, such as `raises`, and speaks by its name."""
     from ttutor.exercises.registry import find
 
-    hints = {hint.id: hint.says for hint in (*find(exercise_id).mistakes, *find(exercise_id).properties)}
-    return hints.get(hint_id, "")
+    exercise = find(exercise_id)
+    hints = [(one.id, one.says) for one in exercise.mistakes] + [(one.id, one.says) for one in exercise.properties]
+    return dict(hints).get(hint_id, "")
 
 
 def _to_look_at(records: Sequence[Record]) -> tuple[str, ...]:

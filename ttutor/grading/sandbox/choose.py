@@ -133,9 +133,9 @@ def _bubblewrap(inner: list[str], hidden: Sequence[Path]) -> list[str]:
 
 def _mounts() -> Iterator[str]:
     places = [place for place in LIBRARIES if os.path.lexists(place)]
-    for place in places:
-        link = os.path.islink(place)
-        yield from ("--symlink", os.readlink(place), place) if link else ("--ro-bind", place, place)
+    for library in places:
+        link = os.path.islink(library)
+        yield from ("--symlink", os.readlink(library), library) if link else ("--ro-bind", library, library)
     outside = [place for place in _needed() if not any(place.is_relative_to(other) for other in places)]
     for folder in sorted({folder for place in (*outside, Path(INSIDE, "worker")) for folder in place.parents[:-1]}):
         yield from ("--dir", str(folder))
@@ -155,7 +155,7 @@ def _needed() -> list[Path]:
 def _masks(hidden: Sequence[Path]) -> Iterator[str]:
     """Cover whatever must not be read and lies below a place that is mounted: this package, and the class."""
     package = Path(__file__).resolve().parents[2]
-    mounted = [Path(os.path.realpath(place)) for place in (*LIBRARIES, *_needed())]
+    mounted = [Path(os.path.realpath(place)) for place in (*map(Path, LIBRARIES), *_needed())]
     for place in (package, *(Path(os.path.realpath(one)) for one in hidden)):
         if place.exists() and any(place.is_relative_to(other) for other in mounted):
             yield from ("--tmpfs", str(place)) if place.is_dir() else ("--ro-bind", "/dev/null", str(place))

@@ -48,6 +48,9 @@ class Process:
             )
         except OSError as error:
             raise SandboxError(f"a worker could not be started: {error}") from error
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        self._to_worker, self._from_worker = self._process.stdin, self._process.stdout
         self._frames: queue.Queue[Any] = queue.Queue(LONGEST_QUEUE)
         self._sent: queue.SimpleQueue[bytes | None] = queue.SimpleQueue()
         self._is_over = False
@@ -86,20 +89,20 @@ class Process:
         came: Any = None
         while not self._is_over and not isinstance(came, Exception):
             try:
-                came = read_frame(self._process.stdout.fileno())
+                came = read_frame(self._from_worker.fileno())
                 came = Ended("the worker is gone") if came is None else came
             except (Malformed, OSError, ValueError) as error:
                 came = error if isinstance(error, Malformed) else Ended("the worker is gone")
             self._frames.put(came)
         with contextlib.suppress(OSError):
-            self._process.stdout.close()
+            self._from_worker.close()
 
     def _write(self) -> None:
         with contextlib.suppress(OSError, ValueError):  # it is gone: the thread that reads says so
             while (data := self._sent.get()) is not None:
-                write_all(self._process.stdin.fileno(), data)
+                write_all(self._to_worker.fileno(), data)
         with contextlib.suppress(OSError):
-            self._process.stdin.close()
+            self._to_worker.close()
 
 
 def _used(pid: int) -> tuple[int, float]:

@@ -113,10 +113,10 @@ def _program(machine: str) -> list[tuple[int, int, int, int]]:
     steps = [(LOAD, 0, 0, 4), (EQUAL, 1, 0, AUDIT[machine]), (RETURN, 0, 0, KILL), (LOAD, 0, 0, 0)]
     steps += [(AT_LEAST, 0, 1, 0x40000000), (RETURN, 0, 0, KILL)]  # the same calls by other numbers
     for numbers in FORBIDDEN.values():
-        if numbers[which] is not None:
-            steps += [(EQUAL, 0, 1, numbers[which]), (RETURN, 0, 0, REFUSE)]
+        if (number := numbers[which]) is not None:
+            steps += [(EQUAL, 0, 1, number), (RETURN, 0, 0, REFUSE)]
     for numbers, argument in OPENING.values():
-        if numbers[which] is not None:
-            steps += [(EQUAL, 0, 4, numbers[which]), (LOAD, 0, 0, 16 + 8 * argument)]
+        if (number := numbers[which]) is not None:
+            steps += [(EQUAL, 0, 4, number), (LOAD, 0, 0, 16 + 8 * argument)]
             steps += [(ANY_BIT, 0, 1, WRITING), (RETURN, 0, 0, REFUSE), (RETURN, 0, 0, ALLOW)]
     return [*steps, (RETURN, 0, 0, ALLOW)]

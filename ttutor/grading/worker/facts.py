@@ -23,11 +23,10 @@ NOTHING = (ast.Return(), ast.Return(ast.Constant(None)))
 def facts_of(name: str, bindings: dict[str, ast.stmt]) -> dict[str, Any]:
     """Return what can be told of the answer of a name."""
     statement = _followed(name, bindings)
-    is_class = isinstance(statement, ast.ClassDef)
     return {
-        "is_class": is_class,
+        "is_class": isinstance(statement, ast.ClassDef),
         "steps": steps_of(statement),
-        "methods": methods_of(statement) if is_class else {},
+        "methods": methods_of(statement) if isinstance(statement, ast.ClassDef) else {},
         "syntax": syntax(statement),
     }
 
@@ -83,7 +82,9 @@ def syntax(statement: ast.stmt) -> list[int]:
         if isinstance(node, ast.arg):
             node.annotation = None
         if isinstance(node, Definition):
-            node.returns, node.name, node.body = None, "", [one for one in node.body if not _is_constant(one)]
+            node.name, node.body = "", [one for one in node.body if not _is_constant(one)]
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
+            node.returns = None
         if not isinstance(node, (ast.expr_context, ast.operator, ast.Load)):
             numbers.append(zlib.crc32(_shape(node).encode()))
     return numbers[:MOST_GRAMS]

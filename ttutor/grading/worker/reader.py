@@ -69,7 +69,7 @@ def _touched(statement: ast.stmt) -> set[str]:
     found = {_root(one) for one in targets if isinstance(one, (ast.Attribute, ast.Subscript))}
     for decorator in getattr(statement, "decorator_list", []):
         found |= {node.id for node in ast.walk(decorator) if isinstance(node, ast.Name)}
-    return found - {None}
+    return {name for name in found if name is not None}
 
 
 def _root(node: ast.AST) -> str | None:

@@ -39,7 +39,8 @@ class Packer:
     """
 
     def __init__(self, *, from_judge: bool = False) -> None:
-        self.from_judge, self.tensors = from_judge, []
+        self.from_judge = from_judge
+        self.tensors: list[Any] = []
         self._parts = self._bytes = 0
 
     def body(self) -> bytes:
