@@ -9,7 +9,6 @@ from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.errors import CheckpointError, RecipeError
 from ttutor.multihead import AttentionHead, MultiHeadAttention
-from ttutor.shapes import check_dtypes
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import Translator
@@ -38,9 +37,12 @@ def test_a_layer_says_which_format_its_weights_have(layer: torch.nn.Module, x: t
         layer(x)
 
 
-def test_autocast_may_mix_formats() -> None:
+def test_only_autocast_may_mix_formats() -> None:
+    layer, x = AttentionHead(8, 4), torch.randn(2, 5, 8, dtype=torch.bfloat16)
+    with pytest.raises(TypeError, match="query is bfloat16"):
+        layer(x)
     with torch.autocast("cpu", torch.bfloat16):
-        check_dtypes(torch.float32, query=torch.zeros(2, dtype=torch.bfloat16))
+        assert layer(x).dtype == torch.bfloat16
 
 
 def test_ids_in_a_list_are_no_tensor() -> None:
