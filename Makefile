@@ -17,7 +17,7 @@ UV      := $(BOUNDS)/bin/uv pip install --python $(BOUNDS)/bin/python
 TORCH   := $(shell sed -n 's/^torch==/torch==/p' constraints.txt)
 
 .DEFAULT_GOAL := help
-.PHONY: help install book pdf zip dist test notebooks student instructor experiments lab serve bench soak bounds clean
+.PHONY: help install book pdf zip dist test notebooks student instructor experiments lab edit serve bench soak bounds clean
 
 help:  ## list the commands
 	@awk -F ':.*## ' '/^[a-z]+:.*## / {printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -69,6 +69,9 @@ experiments: $(STAMP)  ## run the long experiments again (minutes each)
 
 lab: $(STAMP)  ## read and run the chapters in JupyterLab
 	$(PY) -m jupyter lab book
+
+edit: $(STAMP)  ## change the sources of the chapters in JupyterLab, which saves them normalised
+	$(PY) -m jupyterlab --FileContentsManager.pre_save_hook=book._tools.notebooks.before_saving book
 
 serve: book  ## build the book and serve it on this machine
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)

@@ -18,7 +18,9 @@ import sys
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
+import nbformat
 import oxipng
 from book._tools.colab import with_guarded_line
 from book._tools.exercise_cells import synchronise
@@ -31,7 +33,16 @@ VOLATILE = ("execution", "scrolled", "trusted", "collapsed")
 LARGEST_BYTES = 800_000  # 500,000 for a chapter that is rebuilt: the pictures of the others grow by their true colours
 COLOUR_TYPE, RGBA = 25, 6
 """Where the header of a PNG says how it stores colours, and what it says in those that matplotlib draws."""
-KERNEL = {"display_name": "Python 3", "language": "python", "name": "python3"}
+KERNEL = {"display_name": "Python 3 (ipykernel)", "language": "python", "name": "python3"}
+LANGUAGE = {
+    "codemirror_mode": {"name": "ipython", "version": 3},
+    "file_extension": ".py",
+    "mimetype": "text/x-python",
+    "name": "python",
+    "nbconvert_exporter": "python",
+    "pygments_lexer": "ipython3",
+}
+"""What Jupyter stores of the kernel's language, less the version of Python, which is another on each machine."""
 
 
 def source_mark(cell: NotebookNode) -> str:
@@ -88,9 +99,7 @@ def normalise_output(output: NotebookNode, execution_count: int | None, where: s
 def normalise(notebook: NotebookNode, name: str) -> NotebookNode:
     """Return the notebook with everything gone that would differ in the next run."""
     clean = copy.deepcopy(notebook)
-    clean.metadata = NotebookNode(
-        kernelspec=NotebookNode(KERNEL), language_info=NotebookNode(name="python", file_extension=".py")
-    )
+    clean.metadata = nbformat.from_dict({"kernelspec": KERNEL, "language_info": LANGUAGE})
     clean.nbformat, clean.nbformat_minor = 4, 5
     for index, cell in enumerate(clean.cells):
         for key in VOLATILE:
@@ -122,6 +131,22 @@ def refresh(path: Path, *, refresh_ignored: bool = False, timeout: int = 300) ->
     if after != before:
         path.write_text(after, encoding="utf-8", newline="\n")
     return after != before
+
+
+def before_saving(model: dict[str, Any], path: str, contents_manager: Any, **_: object) -> None:
+    """Normalise what JupyterLab is about to save, so that opening and running a chapter changes no file.
+
+    ``make edit`` gives this to the server as its ``pre_save_hook``. Cells that ran count from the top.
+    """
+    file = Path(contents_manager.root_dir) / path.strip("/")
+    if model["type"] != "notebook":
+        return
+    saved = nbformat.from_dict(model["content"])
+    for count, cell in enumerate(code_cells(saved), start=1):
+        cell.execution_count = count if cell.execution_count else None
+    if file.exists():
+        keep_ignored_outputs(saved, read(file.read_text(encoding="utf-8")))
+    model["content"] = normalise(saved, file.name)
 
 
 def output_problems(cell: NotebookNode) -> Iterator[str]:

@@ -5,16 +5,22 @@ from __future__ import annotations
 import base64
 import io
 import json
+import shutil
 from pathlib import Path
 
 import pytest
+from jupyter_server.services.contents.largefilemanager import LargeFileManager
 from nbformat import NotebookNode
 from nbformat.v4 import new_code_cell, new_markdown_cell, new_notebook, new_output
 from PIL import Image
 
+from book._tools.notebook_io import ROOT, code_cells
 from book._tools.notebooks import (
+    KERNEL,
+    LANGUAGE,
     WIDGET_VIEW,
     check,
+    execute,
     keep_ignored_outputs,
     main,
     normalise,
@@ -83,10 +89,8 @@ def test_normalising_drops_what_differs_from_run_to_run() -> None:
     made.metadata["kernelspec"] = {"display_name": "my environment", "language": "python", "name": "mine"}
     clean = normalise(made, "made.ipynb")
     assert clean.cells[0].metadata == {"tags": ["hide-input"]}
-    assert clean.metadata == {
-        "kernelspec": {"display_name": "Python 3", "language": "python", "name": "python3"},
-        "language_info": {"name": "python", "file_extension": ".py"},
-    }
+    assert clean.metadata == {"kernelspec": KERNEL, "language_info": LANGUAGE}
+    assert "version" not in clean.metadata["language_info"]
 
 
 def test_a_widget_keeps_its_static_rendering_only() -> None:
@@ -184,3 +188,50 @@ def test_chapter_is_stored_in_order(path: Path) -> None:
 def test_chapter_is_stored_normalised(path: Path) -> None:
     text = path.read_text(encoding="utf-8")
     assert to_text(normalise(read(text), path.name)) == text
+
+
+@pytest.fixture
+def server(tmp_path: Path) -> LargeFileManager:
+    """What JupyterLab opens and saves files with, as `make edit` starts it."""
+    return LargeFileManager(root_dir=str(tmp_path), pre_save_hook="book._tools.notebooks.before_saving")
+
+
+def opened_run_and_saved(server: LargeFileManager, path: Path, cells_have_run: int = 0) -> str:
+    """The text of a notebook after JupyterLab opened it, ran it (with counts from there on) and saved it."""
+    model = server.get(path.name)
+    if cells_have_run:
+        model["content"] = executed = execute(model["content"], ROOT / "book", timeout=300)
+        executed.metadata["language_info"]["version"] = "3.12.1"
+        for code_cell in code_cells(executed):
+            code_cell.execution_count += cells_have_run
+            code_cell.metadata["trusted"] = True
+    server.save(model, path.name)
+    return path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_opening_and_saving_a_chapter_leaves_no_difference(server: LargeFileManager, path: Path) -> None:
+    copy = Path(shutil.copy(path, server.root_dir))
+    assert opened_run_and_saved(server, copy) == path.read_text(encoding="utf-8")
+
+
+def test_running_and_saving_a_notebook_leaves_no_difference(server: LargeFileManager) -> None:
+    shows = 'from ttutor.widgets import CausalMaskExplorer\nCausalMaskExplorer(["a", "b"])'
+    draws = "import matplotlib.pyplot as plt\nplt.plot([1, 2])\nplt.show()"
+    timing = cell("import time; print(time.perf_counter())", name="timing", tags=["nbval-ignore-output"])
+    made = notebook(cell("6 * 7", name="six"), new_markdown_cell("text"), cell(shows, name="w"), cell(draws, name="p"))
+    made.cells += [timing]
+    path = Path(server.root_dir) / "made.ipynb"
+    path.write_text(to_text(made), encoding="utf-8")
+    refresh(path)
+    before = path.read_text(encoding="utf-8")
+    assert opened_run_and_saved(server, path, cells_have_run=12) == before
+
+
+@pytest.mark.soak
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_running_and_saving_a_chapter_leaves_no_difference_where_outputs_are_compared(
+    server: LargeFileManager, path: Path
+) -> None:
+    copy = Path(shutil.copy(path, server.root_dir))
+    assert opened_run_and_saved(server, copy, cells_have_run=12) == path.read_text(encoding="utf-8")
