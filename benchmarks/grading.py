@@ -16,6 +16,7 @@ import statistics
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads
@@ -26,6 +27,7 @@ from experiments import _record  # noqa: E402
 from ttutor.exercises import find  # noqa: E402
 from ttutor.exercises.source import imports, solution_source, stub_source  # noqa: E402
 from ttutor.grading.run import Wish, grade_class  # noqa: E402
+from ttutor.grading.sandbox.bytecode import bytecode  # noqa: E402
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, TRUSTED  # noqa: E402
 from ttutor.grading.self_test import everything  # noqa: E402
 
@@ -58,8 +60,10 @@ def measure(sandbox: str, n_submissions: int, jobs: int) -> dict[str, float]:
         for number in range(n_submissions):
             (folder / "in" / f"s{number:03}.py").write_text(submission(number), encoding="utf-8")
         asked = everything(map(find, IDS))
+        wish = Wish(submissions=folder / "in", assignment=asked, out=folder / "out", jobs=jobs, sandbox=sandbox)
         started = time.monotonic()
-        grade_class(Wish(submissions=folder / "in", assignment=asked, out=folder / "out", jobs=jobs, sandbox=sandbox))
+        with bytecode() as compiled:
+            grade_class(replace(wish, bytecode=compiled))
         wall = time.monotonic() - started
         timings = [json.loads(path.read_text()) for path in sorted((folder / "out" / "timings").glob("*.json"))]
     return {

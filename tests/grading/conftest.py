@@ -2,21 +2,26 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from dataclasses import replace
+
 import pytest
 
 from tests.grading.forked import ForkedSandbox
 from tests.require import missing
+from ttutor.grading.sandbox.bytecode import bytecode
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
 from ttutor.grading.worker.confine import filters_calls
 
 
 @pytest.fixture(scope="session")
-def sandbox() -> Sandbox:
+def sandbox() -> Iterator[Sandbox]:
     """Bubblewrap; the test is skipped, with the reason, where it does not work."""
     found = Sandbox(BUBBLEWRAP)
     if (why := found.problem()) is not None:
         missing("sandbox", f"bubblewrap does not work here: {why}")
-    return found
+    with bytecode() as compiled:
+        yield replace(found, bytecode=compiled)
 
 
 @pytest.fixture(scope="session")

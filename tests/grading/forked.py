@@ -59,7 +59,7 @@ class ForkedSandbox(Sandbox):
 
     def __enter__(self) -> ForkedSandbox:
         whole = super().started(0)
-        *flags, code, _ = whole.command
+        *flags, code = whole.command
         begins = code.partition("from worker.main")[0]
         self.__dict__["process"] = subprocess.Popen(
             [*flags, begins + FORKS, self.place], env=whole.environment, stdout=subprocess.DEVNULL

@@ -28,6 +28,7 @@ DEEDS = {
     "shared memory of POSIX": "open('/dev/shm/x', 'w')",
     "file in /tmp": "open('/tmp/x', 'w')",
     "file here": "open('x', 'w')",
+    "bytecode": "open(socket.__cached__, 'ab')",
     "folder": "os.mkdir('/tmp/x')",
     "link": "os.symlink('/', '/tmp/x')",
     "another user": "os.setuid(0)",
@@ -42,7 +43,7 @@ DEEDS = {
     "setting of the kernel": "open('/proc/sys/kernel/hostname', 'w')",
     "20 GB": "bytearray(20 << 30)",
     "3 GB shared": "mmap.mmap(-1, 3 << 30)",
-    "many files": "[os.open('/dev/null', os.O_RDONLY) for _ in range(1000)]",
+    "many files": "[open('/dev/null') for _ in range(1000)]",
 }
 LOOKS = textwrap.dedent(
     """
@@ -56,7 +57,7 @@ LOOKS = textwrap.dedent(
         return found
 
     def about(nothing):
-        return [sorted(os.environ), os.getpid(), [name for name in sys.modules if "ttutor" in name]]
+        return [sorted(os.environ), os.getpid(), [name for name in sys.modules if "ttutor" in name], socket.__cached__]
 
     def no():
         raise OSError(ctypes.get_errno())
@@ -111,10 +112,15 @@ def test_a_worker_sees_nothing_of_this_machine(session, tmp_path):
     package = Path(choose.__file__).parents[2]
     hidden = ["/etc/passwd", "/home", "/usr/src", "/usr/share", str(secret), str(tmp_path), str(package)]
     assert asked(session, "looks", hidden) == [False] * len(hidden)
-    names, pid, modules = asked(session, "about", 1)
+    names, pid, modules, _ = asked(session, "about", 1)
     assert (set(names), pid) == ({"HOME", "OMP_NUM_THREADS"}, 1)
     of_exercises = {name for name in modules if name.count(".") == 2}
     assert of_exercises <= {"ttutor.exercises.forbidden", "ttutor.exercises.running"}
+
+
+def test_a_worker_reads_the_bytecode_of_its_packages(session):
+    *_, cached = asked(session, "about", 1)
+    assert asked(session, "looks", [cached, os.path.dirname(cached)]) == [True, True]
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])

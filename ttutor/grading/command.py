@@ -7,6 +7,7 @@ made a mistake of its own (then no mark was written for that student).
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -69,6 +70,7 @@ def grade(
     from ttutor.grading.records.record import DamagedRecord, write_whole
     from ttutor.grading.reports import exports
     from ttutor.grading.run import Wish, grade_class
+    from ttutor.grading.sandbox.bytecode import bytecode
     from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError
 
     with plain_output():
@@ -99,9 +101,10 @@ def grade(
                 compare=diff,
             )
             os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes: so that sums come out the same
-            check_sandbox(Sandbox(sandbox))
-            say(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
-            outcome = grade_class(wish)
+            with bytecode() as compiled:
+                check_sandbox(Sandbox(sandbox, bytecode=compiled))
+                say(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
+                outcome = grade_class(replace(wish, bytecode=compiled))
         except (BadAssignment, BadFolder, BadMarks, BadRoster, BadSubmissions, DamagedRecord, SandboxError) as error:
             fail(str(error))
         _tell(wish, outcome)

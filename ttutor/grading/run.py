@@ -49,6 +49,7 @@ class Wish:
         compare: a folder of older results, of which every changed mark is listed.
         own: a folder of exercises of one's own.
         hidden: places beside submissions and results that no submission may read.
+        bytecode: where the bytecode of a worker's packages stands, see `Sandbox`.
         make_grader: makes a grader, given assignment, sandbox and own exercises.
     """
 
@@ -63,6 +64,7 @@ class Wish:
     sandbox: str = BUBBLEWRAP
     own: Path | None = None
     hidden: tuple[Path, ...] = ()
+    bytecode: Path | None = None
     compare: Path | None = None
     make_grader: Callable[[Assignment, Sandbox, Path | None], Any] = real_grader
 
@@ -188,7 +190,7 @@ def _chosen(work: ClassWork, only: Sequence[str]) -> list[Handed]:
 def _mark(wish: Wish, chosen: list[Handed]) -> tuple[dict[str, str], int]:
     """Mark those chosen; return whom the grader failed and why, and how many were graded now."""
     hidden = (wish.submissions, wish.out, *wish.hidden, *((wish.own,) if wish.own else ()))
-    sandbox = Sandbox(wish.sandbox, hidden)
+    sandbox = Sandbox(wish.sandbox, hidden, wish.bytecode)
     marker = Marker(wish.assignment, wish.out, sandbox, wish.regrade, wish.own, wish.make_grader)
     failures, n_new = {}, 0
     quiet = sys.stderr is None or not sys.stderr.isatty()

@@ -15,6 +15,7 @@ from ttutor.grading.judging.bundles import cut
 from ttutor.grading.judging.grader import Grader
 from ttutor.grading.judging.session import check_sandbox
 from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
+from ttutor.grading.sandbox.bytecode import bytecode
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS, Sandbox
 
 Tell = Callable[[str], None]
@@ -50,11 +51,12 @@ def run_self_test(tell: Tell, *, sandbox: str = BUBBLEWRAP, chosen: Sequence[Exe
         SandboxError: that cannot be had here.
     """
     chosen = exercises() if chosen is None else chosen
-    place = Sandbox(sandbox)
-    check_sandbox(place)
-    grader = Grader(everything(chosen), place)
-    tell(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
-    well = [_try_solutions(grader, chosen, tell), _try_wrong(grader, chosen, tell), _try_attacks(place, tell)]
+    with bytecode() as compiled:
+        place = Sandbox(sandbox, bytecode=compiled)
+        check_sandbox(place)
+        grader = Grader(everything(chosen), place)
+        tell(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
+        well = [_try_solutions(grader, chosen, tell), _try_wrong(grader, chosen, tell), _try_attacks(place, tell)]
     tell("All is as it should be." if all(well) else "Something is not as it should be: see above.")
     return all(well)
 

@@ -28,7 +28,7 @@ KINDS = {
 }
 """The kinds of sandbox, and what each means, for people."""
 
-INSIDE = "/grader"
+INSIDE, BYTECODE = "/grader", "/grader/bytecode"
 PACKAGES = ("torch", "numpy", "einops", "jaxtyping", "safetensors")
 LIBRARIES = tuple("/lib /lib64 /lib32 /usr/lib /usr/lib64 /usr/lib32 /etc/ld.so.cache /etc/alternatives".split())
 NOBODY = 65534
@@ -55,10 +55,12 @@ class Sandbox:
     Args:
         kind: one of `KINDS`.
         hidden: places of the class, which no submission may read wherever they lie.
+        bytecode: a folder with the bytecode of a worker's packages, or None where it stands beside them.
     """
 
     kind: str = BUBBLEWRAP
     hidden: tuple[Path, ...] = ()
+    bytecode: Path | None = None
 
     def __post_init__(self) -> None:
         if self.kind not in KINDS:
@@ -80,13 +82,14 @@ class Sandbox:
         Args:
             memory: how much a student's code may use, in bytes.
         """
+        serves = f"from worker.main import main; del sys.path[0]; main({memory})"
         if self.kind == BUBBLEWRAP:
-            command = _bubblewrap(_python(INSIDE, memory), self.hidden)
-            return Started(command, _environment(), "/")
+            command = _bubblewrap(python(Path(INSIDE), serves, "-B"), self.hidden, self.bytecode)
+            return Started(command, environment(), "/")
         folder = "/" if os.name == "posix" else tempfile.gettempdir()
-        command = _python(str(worker_folder().parent), memory)
+        command = python(worker_folder().parent, serves, "-B")
         user = {"user": NOBODY, "group": NOBODY, "extra_groups": []} if self.kind == CONTAINED else {}
-        return Started(command, _environment(), folder, user)
+        return Started(command, environment(self.bytecode), folder, user)
 
 
 def worker_folder() -> Path:
@@ -94,19 +97,17 @@ def worker_folder() -> Path:
     return Path(__file__).resolve().parents[1] / "worker"
 
 
-def _python(folder: str, memory: int) -> list[str]:
-    """The command that runs a worker with nothing of this project in reach but its own folder."""
-    start = (
-        f"import sys; sys.path += {[*map(str, _site_folders())]!r}; sys.path.insert(0, {folder!r}); "
-        "from worker.main import main; del sys.path[0]; main(int(sys.argv[1]))"
-    )
-    return [os.path.realpath(sys.executable), "-s", "-S", "-P", "-B", "-c", start, str(memory)]
+def python(folder: Path, code: str, *flags: str) -> list[str]:
+    """Return the command that runs code with nothing of this project in reach but the worker's folder, in `folder`."""
+    paths = f"import sys; sys.path += {[*map(str, _site_folders())]!r}; sys.path.insert(0, {str(folder)!r}); "
+    return [os.path.realpath(sys.executable), "-s", "-S", "-P", *flags, "-c", paths + code]
 
 
-def _environment() -> dict[str, str]:
-    """All that a worker's environment has."""
+def environment(bytecode: Path | None = None) -> dict[str, str]:
+    """Return all that a worker's environment has."""
     one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
     needed = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}  # Windows cannot do without
+    needed |= {} if bytecode is None else {"PYTHONPYCACHEPREFIX": str(bytecode)}
     return {"PATH": "/usr/bin:/bin", "HOME": "/", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"} | one_thread | needed
 
 
@@ -120,14 +121,16 @@ def _site_folders() -> list[Path]:
     return list(dict.fromkeys(found))
 
 
-def _bubblewrap(inner: list[str], hidden: Sequence[Path]) -> list[str]:
+def _bubblewrap(inner: list[str], hidden: Sequence[Path], bytecode: Path | None) -> list[str]:
     """The command that runs another with the interpreter's files and nothing else."""
     command = ["bwrap", "--unshare-user", "--uid", str(NOBODY), "--gid", str(NOBODY)]
     command += [f"--unshare-{name}" for name in ("pid", "net", "ipc", "uts", "cgroup-try")]
     command += ["--die-with-parent", "--new-session", "--as-pid-1", "--cap-drop", "ALL", "--proc", "/proc"]
     command += ["--dev", "/dev", *_mounts(), "--ro-bind", str(worker_folder()), f"{INSIDE}/worker", *_masks(hidden)]
+    command += [] if bytecode is None else ["--ro-bind", str(bytecode), BYTECODE]
+    variables = environment(None if bytecode is None else Path(BYTECODE))
     command += ["--remount-ro", "/dev", "--remount-ro", "/proc", "--remount-ro", "/", "--clearenv"]
-    command += [part for pair in _environment().items() for part in ("--setenv", *pair)]
+    command += [part for pair in variables.items() for part in ("--setenv", *pair)]
     return [*command, "--chdir", "/", "--", *inner]
 
 
