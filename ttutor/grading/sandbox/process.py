@@ -11,6 +11,7 @@ import os
 import queue
 import signal
 import subprocess
+import sys
 import threading
 import time
 from pathlib import Path
@@ -78,12 +79,13 @@ class Process:
         if hasattr(os, "killpg"):
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(self._process.pid, signal.SIGKILL)
-        self._process.kill()
-        self._process.wait()
+        else:
+            self._process.kill()
+        memory, seconds = _reap(self._process)
         with contextlib.suppress(queue.Empty):  # the thread that reads may wait for room
             while True:
                 self._frames.get_nowait()
-        return used
+        return max(used[0], memory), max(used[1], seconds)
 
     def _read(self) -> None:
         came: Any = None
@@ -105,8 +107,18 @@ class Process:
             self._to_worker.close()
 
 
+def _reap(process: subprocess.Popen[bytes]) -> tuple[int, float]:
+    """Wait for a process; return the memory and seconds that it used, a child that it has waited for included."""
+    if not hasattr(os, "wait4"):  # Windows
+        process.wait()
+        return 0, 0.0
+    _, status, usage = os.wait4(process.pid, 0)
+    process.returncode = os.waitstatus_to_exitcode(status)
+    return usage.ru_maxrss * (1 if sys.platform == "darwin" else 1024), usage.ru_utime + usage.ru_stime
+
+
 def _used(pid: int) -> tuple[int, float]:
-    """Memory and seconds that a process and, of bubblewrap, its child have used."""
+    """Memory and seconds that a process and, of bubblewrap, its child have used while they live."""
     try:
         pids = [str(pid), *Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
         statuses = [Path(f"/proc/{one}/status").read_text() for one in pids]
