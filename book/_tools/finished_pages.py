@@ -7,6 +7,7 @@ at every page with the rules of axe-core, so that a repair which no longer finds
 from __future__ import annotations
 
 import re
+import struct
 from pathlib import Path
 
 from sphinx.application import Sphinx
@@ -53,6 +54,8 @@ REPAIRS = (
     (re.compile(r'\s*<script src="[^"]*(?:_static/searchtools|_static/language_data|searchindex)\.js"></script>'), ""),
 )
 SIGNATURE = re.compile(r'<dt class="sig [^"]*".*?</dt>', re.DOTALL)
+PICTURE = re.compile(r'<img (?=alt=)([^>]*?src="([^"]*_images/[^"]+\.png)")')
+READABLE_ON_A_PHONE = 540  # pixels: the letters of a figure of this width can be read when it shrinks to a phone's
 NAME = re.compile(r'(?<=<span class="pre">)[^<]*_[^<]*(?=</span>)')
 
 
@@ -72,13 +75,24 @@ def _breakable(name: re.Match) -> str:
     return re.sub(r"_(?=[^_<])", "_<wbr>", name[0])
 
 
+def sized(text: str, folder: Path) -> str:
+    """Return a page whose pictures have their size, so that the text does not jump when they arrive."""
+
+    def with_size(tag: re.Match) -> str:
+        width, height = struct.unpack(">II", (folder / tag[2]).read_bytes()[16:24])  # a PNG's header
+        kind = ' class="fits"' if width <= READABLE_ON_A_PHONE else ""
+        return f'<img width="{width}" height="{height}"{kind} {tag[1]}'
+
+    return PICTURE.sub(with_size, text)
+
+
 def finish(app: Sphinx, error: Exception | None) -> None:
     """Mend the pages in place (Sphinx event ``build-finished``); a second time changes nothing."""
     if error is not None or app.builder.format != "html":
         return
     for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text(encoding="utf-8")
-        if (mended := mend(text)) != text:
+        if (mended := sized(mend(text), path.parent)) != text:
             path.write_text(mended, encoding="utf-8")
 
 
