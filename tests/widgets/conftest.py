@@ -56,7 +56,7 @@ class Show:
         visit.url = ", ".join(map(repr, explorers))
         page.mouse.move(0, 0)
         page.set_viewport_size({"width": width, "height": 740})
-        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="no-preference", media="screen")
+        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce", media="screen")
         if self.n_mounts % MOUNTS_A_PAGE == 0 or page.url != self.shell.as_uri():
             page.goto(self.shell.as_uri())
         self.n_mounts += 1
@@ -70,7 +70,7 @@ class Show:
         visit.url = path.name
         page.mouse.move(0, 0)
         page.set_viewport_size({"width": width, "height": 740})
-        page.emulate_media(color_scheme="light", reduced_motion="no-preference", media="screen")
+        page.emulate_media(color_scheme="light", reduced_motion="reduce", media="screen")
         page.goto(path.as_uri(), wait_until="load")
         settle(page, visit, 20)
         return page

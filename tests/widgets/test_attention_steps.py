@@ -1,217 +1,173 @@
-"""Attention step by step: its matrices in Python and on the page, its steps, its fallback and what it refuses."""
+"""One word looks up: its numbers in Python and on the page, the arrow that is pulled, the steps, what it refuses."""
 
 from __future__ import annotations
 
-import html
 import re
 
 import numpy as np
 import pytest
-import torch
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import (
-    HOSTILE,
-    cell,
-    in_browser,
-    press,
-    spoken,
-)
-from ttutor.masks import causal_mask
+from tests.widgets.figure import HOSTILE, in_browser, numbers, spoken
 from ttutor.widgets import AttentionStepsExplorer
 from ttutor.widgets.attention_steps import STEPS
-
-TOKENS = "I love ML !".split()
-
-
-def specimen() -> AttentionStepsExplorer:
-    """The figure as the gallery shows it."""
-    return AttentionStepsExplorer(TOKENS, step="scores")
-
-
-def hostile() -> AttentionStepsExplorer:
-    return AttentionStepsExplorer(HOSTILE, step="scores", note=HOSTILE[0])
-
-
-def extremes() -> list[AttentionStepsExplorer]:
-    rng = np.random.default_rng(0)
-    words, wide = [f"Donaudampfschiff{i}" for i in range(8)], [rng.uniform(-9, 9, size=(8, 16)) for _ in range(4)]
-    return [AttentionStepsExplorer(words, *wide, causal=True, step=step) for step in STEPS]
-
-
-TAP = ('[data-part="QK"] [data-row="3"][data-column="1"]', "dot product of “!” for “love”")
-
-
-def random_numbers(*shape: int, seed: int) -> torch.Tensor:
-    """As in chapter 2."""
-    return torch.randn(*shape, generator=torch.Generator().manual_seed(seed), dtype=torch.float64)
-
-
-def test_the_numbers_are_those_of_the_chapters_worked_example() -> None:
-    made = AttentionStepsExplorer(TOKENS)
-    assert made.embeddings == random_numbers(4, 4, seed=11).round(decimals=1).tolist()
-    for name, seed in (("w_query", 21), ("w_key", 22), ("w_value", 23)):
-        assert getattr(made, name) == random_numbers(3, 4, seed=seed).round(decimals=1).tolist()
-
-
-@pytest.mark.parametrize("causal", [False, True])
-def test_every_matrix_follows_from_the_ones_before(causal: bool) -> None:
-    made = AttentionStepsExplorer(TOKENS, causal=causal)
-    found = made.trace()
-    x, w_query, w_key, w_value = (np.array(one) for one in (made.embeddings, made.w_query, made.w_key, made.w_value))
-    np.testing.assert_allclose(found["Q"], x @ w_query.T)
-    np.testing.assert_allclose(found["QK"], (x @ w_query.T) @ (x @ w_key.T).T)
-    np.testing.assert_allclose(found["S"], found["QK"] / np.sqrt(3))
-    allowed = causal_mask(4, 4).numpy() if causal else np.ones((4, 4), bool)
-    powers = np.where(allowed, np.exp(found["S"]), 0.0)
-    np.testing.assert_allclose(found["A"], powers / powers.sum(axis=1, keepdims=True))
-    np.testing.assert_allclose(found["AV"], found["A"] @ (x @ w_value.T))
-    assert ("M" in found) == causal
-
 
 EYE = np.eye(2)
 
 
+def specimen() -> AttentionStepsExplorer:
+    """The figure as the gallery shows it."""
+    return AttentionStepsExplorer()
+
+
+def head(tokens: list[str], d_model: int, d_head: int, d_value: int, **options: str) -> AttentionStepsExplorer:
+    rng = np.random.default_rng(len(tokens))
+    sizes = [(len(tokens), d_model), (d_head, d_model), (d_head, d_model), (d_value, d_model)]
+    return AttentionStepsExplorer(tokens, *(rng.normal(size=size) / d_model**0.5 for size in sizes), **options)
+
+
+def hostile() -> AttentionStepsExplorer:
+    return head(HOSTILE, 3, 2, 2, note=HOSTILE[0])
+
+
+def extremes() -> list[AttentionStepsExplorer]:
+    words = [f"Donaudampfschiff{i}" for i in range(8)]
+    return [head(words, 16, size, size, step=step) for step in STEPS for size in (2, 8)] + [head(["a"], 1, 1, 1)]
+
+
+TAP = ('[data-key="ask1"]', "gives 0.")
+
+
+def test_the_sentence_made_by_hand_teaches_what_it_says() -> None:
+    made = specimen()
+    weights = made.trace()["A"]
+    heaviest = {made.tokens[i]: made.tokens[weights[i].argmax()] for i in range(8)}
+    assert [heaviest[word] for word in ("it", "read", "book", "liked")] == ["book", "girl", "girl", "girl"]
+    assert weights[7].max() > 0.6
+    made.pulled = [2.1, 0.2]
+    assert made.tokens[made.trace()["A"][7].argmax()] == "girl"
+
+
+def test_every_matrix_follows_from_the_ones_before() -> None:
+    rng = np.random.default_rng(0)
+    x, *matrices = (rng.normal(size=size) for size in ((5, 4), (3, 4), (3, 4), (6, 4)))
+    found = AttentionStepsExplorer(list("abcde"), x, *matrices).trace()
+    query, key, value = (x @ matrix.T for matrix in matrices)
+    powers = np.exp(query @ key.T / np.sqrt(3))
+    expected = {"Q": query, "S": query @ key.T / np.sqrt(3), "A": powers / powers.sum(axis=1, keepdims=True)}
+    for name, table in (expected | {"AV": expected["A"] @ value}).items():
+        np.testing.assert_allclose(found[name], table, atol=0.01)
+
+
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("arguments", "error", "message"),
     [
-        ((["a"], EYE), r"embeddings has shape \(2, 2\), expected \(1, any\)"),
-        ((["a", "b"], EYE * 11), "between -10 and 10"),
-        ((["a", "b"], np.ones((2, 17))), "d_model = 17, at most 16"),
-        ((["a", "b"], EYE, np.ones((2, 3))), r"w_query has shape \(2, 3\), expected \(any, 2\)"),
-        ((["a", "b"], EYE, EYE, np.ones((3, 2))), r"w_key has shape \(3, 2\), expected \(2, 2\)"),
-        ((["a", "b"], EYE, np.ones((9, 2))), "w_query has 9 rows, at most 8"),
+        ((["a"],), TypeError, "give tokens, embeddings, w_query, w_key and w_value together"),
+        ((["a"], EYE, EYE, EYE, EYE), ValueError, r"embeddings has shape \(2, 2\), expected \(1, any\)"),
+        ((["a", "b"], EYE * 11, EYE, EYE, EYE), ValueError, "holds 11; it has to lie between -10 and 10"),
+        ((["a", "b"], EYE, np.ones((2, 3)), EYE, EYE), ValueError, r"w_query has shape \(2, 3\), expected \(any, 2\)"),
+        ((["a", "b"], EYE, EYE, np.ones((3, 2)), EYE), ValueError, r"w_key has shape \(3, 2\), expected \(2, 2\)"),
+        ((["a", "b"], EYE, np.ones((9, 2)), EYE, EYE), ValueError, "w_query has 9 rows, at most 8"),
+        ((["a"] * 9, np.ones((9, 2)), EYE, EYE, EYE), ValueError, "the number of tokens has to be from 1 to 8"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason(arguments: tuple, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
+def test_bad_input_is_refused_with_a_reason(arguments: tuple, error: type[Exception], message: str) -> None:
+    with pytest.raises(error, match=message):
         AttentionStepsExplorer(*arguments)
 
 
-def test_the_fallback_has_every_step_and_every_number() -> None:
-    made = AttentionStepsExplorer(TOKENS, causal=True)
-    text = html.unescape(re.sub(r"<[^>]*>", " ", made.fallback_html()))
-    assert made.fallback_html().count("<table>") == len(made.trace()) == 9
-    assert made.fallback_html().count("<li>") == len(STEPS)
-    for value in made.trace()["AV"].ravel():
-        assert f"{value:.2f}".replace("-", "−") in text
-    assert "−∞" in text
+def test_bad_traits_are_refused_with_a_reason() -> None:
+    with pytest.raises(ValueError, match="step has to be one of project"):
+        AttentionStepsExplorer(step="mask")
+    with pytest.raises(ValueError, match="selected has to be from 0 to 7"):
+        AttentionStepsExplorer(selected=8)
 
 
-def part(page: Page, name: str) -> Locator:
-    return page.locator(f'[data-part="{name}"]')
+def finding(page: Page) -> str:
+    return page.locator(".tt-found").inner_text()
 
 
-def matrix(page: Page, name: str) -> np.ndarray:
-    rows = part(page, name).locator("tbody tr")
-    read = "rows => rows.map((r) => [...r.querySelectorAll('td')].map((c) => c.dataset.value))"
-    return np.array([[float(value) for value in row] for row in rows.evaluate_all(read)])
-
-
-def shown(page: Page) -> list[str]:
-    return page.locator("[data-part]").evaluate_all("all => all.map((e) => e.dataset.part)")
-
-
-def place(page: Page, name: str, row: int, column: int) -> Locator:
-    return cell(page, row, column, within=f'[data-part="{name}"]')
-
-
-def panel(page: Page) -> str:
-    return page.locator(".sum").inner_text()
-
-
-def sum_in(text: str) -> float:
-    """Work out the products that the panel shows, without looking at its result."""
-    terms = text.split(" = ")[0].replace("−", "-").split("\n")[-1]
-    pairs = re.findall(r"\(?(-?[\d.]+)\)?\s*·\s*\(?(-?[\d.]+)\)?", terms)
-    return sum(float(a) * float(b) for a, b in pairs)
-
-
-def head(n_tokens: int, d_model: int, d_head: int, d_value: int, causal: bool) -> AttentionStepsExplorer:
-    rng = np.random.default_rng(n_tokens)
-    sizes = [(n_tokens, d_model), (d_head, d_model), (d_head, d_model), (d_value, d_model)]
-    tables = [rng.normal(size=size) for size in sizes]
-    return AttentionStepsExplorer([f"t{i}" for i in range(n_tokens)], *tables, causal=causal, step="blend")
+def step_to(page: Page, name: str) -> None:
+    page.get_by_text(name, exact=True).click()
 
 
 @in_browser
-@pytest.mark.parametrize(
-    "made",
-    [
-        AttentionStepsExplorer(TOKENS, step="blend"),
-        AttentionStepsExplorer(TOKENS, step="blend", causal=True),
-        head(1, 1, 1, 1, True),
-        head(8, 16, 8, 5, False),
-        head(5, 2, 7, 3, True),
-        AttentionStepsExplorer(["a", "b"], 10 * np.eye(2), 10 * np.eye(2), 10 * np.eye(2), step="blend"),
-    ],
-    ids=repr,
-)
-def test_numbers_on_screen_are_pythons(show: Show, made: AttentionStepsExplorer) -> None:
+@pytest.mark.parametrize("made", [specimen(), head(list("abcde"), 4, 3, 3)], ids=repr)
+def test_numbers_on_screen_are_pythons_at_every_step(show: Show, made: AttentionStepsExplorer) -> None:
     page = show(made)
-    expected = made.trace()
-    assert set(shown(page)) == set(expected)
-    for name, table in expected.items():
-        np.testing.assert_allclose(matrix(page, name), table, atol=1e-6)
+    expected, row = made.trace(), len(made.tokens) - 1
+    for step, name in (("Compare", "QK"), ("Scale", "S"), ("Softmax", "A"), ("Blend", "A")):
+        step_to(page, step)
+        np.testing.assert_allclose(numbers(page, "rect"), expected[name][row], atol=1e-6)
+    shown = re.search(r"= \(([^)]*)\): what", finding(page).replace("−", "-"))
+    assert shown is not None
+    np.testing.assert_allclose([float(part) for part in shown[1].split(",")], expected["AV"][row], atol=0.0051)
 
 
 @in_browser
-@pytest.mark.parametrize(
-    ("name", "step", "title"),
-    [
-        ("Q", "project", "query of “ML”, feature 1"),
-        ("QK", "scores", "dot product of “ML” for “love”"),
-        ("AV", "blend", "context of “ML”, feature 1"),
-    ],
-)
-def test_pointing_at_a_number_writes_the_sum_that_made_it(show: Show, name: str, step: str, title: str) -> None:
-    made = AttentionStepsExplorer(TOKENS, step=step)
-    page = show(made)
-    place(page, name, 2, 1).hover()
-    text = panel(page)
-    value = made.trace()[name][2, 1]
-    assert text.startswith(title)
-    assert sum_in(text) == pytest.approx(value, abs=0.02)
-    assert float(text.split(" = ")[-1].replace("−", "-")) == pytest.approx(value, abs=5.1e-4)
+def test_pulling_the_query_turns_the_attention(show: Show) -> None:
+    page = show(specimen())
+    page.locator('[data-key="ask1"]').press("Enter")
+    page.locator('[data-key="ask7"]').press("Enter")
+    assert finding(page).startswith("“it” gives 0.69 of its attention to “book”")
+    handle, axis = page.locator('[data-key="pull"]'), page.locator('[data-key="key1"]').bounding_box()
+    handle.hover()
+    page.mouse.down()
+    page.mouse.move(axis["x"] + axis["width"], axis["y"] + axis["height"] / 2, steps=4)
+    page.mouse.up()
+    assert re.match(r"Turned so, “it” gives 0.\d\d of its attention to “girl”", finding(page))
+    assert "“girl”" in spoken(page).inner_text()
+    for _ in range(40):
+        handle.press("ArrowUp")
+    assert "to “book”" in finding(page)
+    page.get_by_role("button", name="Reset").click()
+    assert finding(page).startswith("“it” gives 0.69")
 
 
 @in_browser
-def test_forward_and_back_through_all_steps_with_one_number_followed(show: Show) -> None:
-    page = show(AttentionStepsExplorer(TOKENS))
-    seen = [shown(page)[0]]
-    for _ in range(5):
-        press(page, "Next")
-        seen.append(shown(page)[0])
-    assert seen == ["X", "Q", "QK", "S", "A", "AV"]
-    assert "step 6 of 6: Blend" in page.locator(".tt-player").inner_text()
-    expect(page.get_by_role("button", name="Next")).to_have_attribute("aria-disabled", "true")
-    press(page, "Back")
-    assert shown(page)[0] == "A"
-    assert "Each row of scores becomes shares" in spoken(page).inner_text()
-    place(page, "A", 3, 2).hover()
-    assert panel(page).startswith("weight of “!” for “ML”")
-    press(page, "Back")
-    assert panel(page).startswith("score of “!” for “ML”")
+def test_a_bar_tells_the_sum_behind_it(show: Show) -> None:
+    page = show(specimen())
+    step_to(page, "Compare")
+    page.locator('[data-key="why1"]').click()
+    assert finding(page).startswith("“it” · “girl” = 0.50·2.10 + 2.10·0.20 = 1.47")
+    step_to(page, "Scale")
+    assert finding(page).startswith("1.47 / √2 = 1.04")
 
 
 @in_browser
-def test_the_mask_adds_a_step_and_hides_later_keys(show: Show) -> None:
-    page = show(AttentionStepsExplorer(TOKENS, step="mask", causal=True))
-    assert "step 5 of 7: Mask" in page.locator(".tt-player").inner_text()
-    expect(place(page, "M", 0, 3)).to_have_text("−∞")
-    expect(place(page, "M", 0, 3)).to_have_attribute("aria-label", "masked score of “I” for “!”: masked")
-    expect(place(page, "M", 0, 3)).to_have_class(re.compile("tt-hatch"))
-    place(page, "M", 0, 3).hover()
-    assert "a later key = −∞" in panel(page)
-    assert place(page, "M", 0, 3).evaluate("e => getComputedStyle(e).backgroundImage") == "none"  # digits stand on it
-    names = page.locator("[data-part] .name").all_inner_texts()
-    assert [name.split()[0] for name in names].count("S") == 1
-    assert [name.split()[0] for name in names].count("Smasked") == 1
-    press(page, "Next")
-    assert "softmax(" in page.locator(".formula").inner_text()
-    assert "masked" in page.locator(".formula").inner_text()
-    press(page, "Back")
-    page.get_by_label("causal mask").uncheck()
-    assert "step 4 of 6: Scale" in page.locator(".tt-player").inner_text()
-    assert "M" not in shown(page)
+def test_the_stage_keeps_its_height_and_the_finding_waits_for_the_reader(show: Show) -> None:
+    page = show(specimen(), width=390)
+    card = page.locator("section.tt")
+    expect(page.locator(".tt-invite")).to_have_css("opacity", "1")
+    expect(page.locator(".tt-found")).to_have_css("opacity", "0")
+    heights = {card.bounding_box()["height"]}
+    for name in ("Compare", "Scale", "Softmax", "Blend"):
+        step_to(page, name)
+        heights.add(card.bounding_box()["height"])
+    expect(page.locator(".tt-found")).to_have_css("opacity", "1")
+    assert max(heights) - min(heights) < 45  # a line of the finding, no more
+    assert min(heights) <= 700
+
+
+@in_browser
+def test_bars_glide_to_where_they_belong(show: Show) -> None:
+    page = show(specimen())
+    page.emulate_media(reduced_motion="no-preference")
+    bar = page.locator('[data-key="bar4"]')
+    seen = page.evaluate(
+        """async () => {
+          const root = document.querySelector('.explorer > div').shadowRoot;
+          root.querySelector('input[value=softmax]').click();
+          const heights = [];
+          for (let i = 0; i < 40; i += 1) {
+            heights.push(Number(root.querySelector('[data-key=bar4]').getAttribute('height')));
+            await new Promise((done) => setTimeout(done, 20));
+          }
+          return heights;
+        }"""
+    )
+    end = float(bar.get_attribute("height") or 0)
+    assert seen[0] < 0.2 * end
+    assert seen[-1] == end
+    assert any(0.2 * end < height < 0.8 * end for height in seen)

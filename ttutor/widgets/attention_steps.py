@@ -1,7 +1,5 @@
-"""Attention, step by step: every matrix between the tokens' vectors and the blend, and the sum behind every number."""
+"""One word looks up: its query against every key, the shares that follow, and the blend of the values."""
 
-import html
-import warnings
 from typing import Any
 
 import numpy as np
@@ -10,238 +8,157 @@ import traitlets as t
 from einops import einsum
 
 from ttutor.attention import attention_weights, scaled_dot_product_attention
-from ttutor.masks import causal_mask
-from ttutor.widgets.base import Explorer, one_of, rounded_array, table_html, token_list
+from ttutor.widgets.base import Explorer, one_of, rounded_array, table_html, token_list, within
 
-LESSON: dict[str, Any] = {
-    "steps": [  # name, title, what to see, formulas, matrices that it makes (each with one to show below)
-        ["embed", "Vectors", "Each token is one row of d_model numbers. All the rest is made from these rows.",
-         ["X"], [["X"]]],
-        ["project", "Three views", "Three matrices turn each row into what it asks, how it is found and what it gives.",
-         ["Q = X W_Q^T", "K = X W_K^T", "V = X W_V^T"], [["Q", "W_Q"], ["K", "W_K"], ["V", "W_V"]]],
-        ["scores", "Compare", "Every query meets every key: one dot product a pair. Queries are rows, keys columns.",
-         ["Q K^T"], [["QK"]]],
-        ["scale", "Scale", "A dot product sums d_head terms: the more, the wider it spreads. Dividing undoes it.",
-         ["S = Q K^T / √d_head"], [["S"]]],
-        ["mask", "Mask", "No query may look at a later key: those scores become −∞.",
-         ["S_masked : S_ij → −∞ if j > i"], [["M"]]],
-        ["softmax", "Softmax", "Each row of scores becomes shares: none is negative, and a row sums to 1.",
-         ["A = softmax( S )"], [["A"]]],
-        ["blend", "Blend", "Each token receives the blend of all values, each with its weight: the output of the head.",
-         ["A V"], [["AV"]]],
-    ],
-    "hint": "Point at, tap or move to a number for the sum that made it.",
-    "parts": {  # what one number is called, rows, columns, colour, symbol
-        "X": ["embedding", "tokens", "d_model"],
-        "W_Q": ["projection", "d_head", "d_model", "query"],
-        "W_K": ["projection", "d_head", "d_model", "key"],
-        "W_V": ["projection", "d_value", "d_model", "value"],
-        "Q": ["query", "tokens", "d_head", "query"],
-        "K": ["key", "tokens", "d_head", "key"],
-        "V": ["value", "tokens", "d_value", "value"],
-        "QK": ["dot product", "queries", "keys", "", "Q K^T"],
-        "S": ["score", "queries", "keys"],
-        "M": ["masked score", "queries", "keys", "", "S_masked"],
-        "A": ["weight", "queries", "keys", "weights"],
-        "AV": ["context", "tokens", "d_value", "value", "A V"],
-    },
-}  # fmt: skip
-"""What the figure and its table both say; in a formula ``_`` lowers and ``^T`` transposes."""
+STEPS = ("project", "scores", "scale", "softmax", "blend")
 MAX_TOKENS = 8
-MAX_D_MODEL = 16
 MAX_D_HEAD = 8
 LARGEST = 10.0
 _DECIMALS = 3
-_D_MODEL, _D_HEAD, _SEEDS = 4, 3, (11, 21, 22, 23)
-_RANDOM = "to one decimal; the rest follows. Nothing was trained: look at how it is made, not at who attends to whom."
-STEPS = tuple(step[0] for step in LESSON["steps"])
-"""The steps in their order; ``mask`` is one of them only while the figure is causal."""
+_FEATURES = ["person", "thing"]
+_SENTENCE = {  # query, key and value by hand: how much of a person and of a thing each asks for, is, and gives
+    "the": ([0.3, 0.3], [-0.5, -1.0], [0.1, -0.2]),
+    "girl": ([-0.6, 1.2], [2.1, 0.2], [2.0, 0.2]),
+    "read": ([1.6, 1.2], [0.9, 0.1], [0.5, 0.6]),
+    "a": ([0.2, 0.9], [0.5, -1.1], [-0.2, 0.1]),
+    "book": ([1.3, -0.3], [-0.4, 2.0], [0.2, 2.0]),
+    "and": ([0.5, -0.4], [-1.1, -0.5], [-0.4, -0.1]),
+    "liked": ([1.8, 1.0], [-0.8, 0.5], [-0.5, 0.5]),
+    "it": ([0.5, 2.1], [-1.3, 0.2], [-0.6, 0.3]),
+}
 
 
 class AttentionStepsExplorer(Explorer):
-    """One head of attention in slow motion: go on step by step, and point at a number for the sum that made it.
+    """One word looks up: turn its query and see where its attention goes, and how, step by step.
+
+    Without arguments the sentence and its vectors of two features are made by hand, so that every arrow can be drawn
+    and pulled. With more features, keys are drawn at their length and at their angle from the query.
 
     Args:
-        tokens: up to 8 tokens; of more, the first 8 are shown, with a warning and a label.
-        embeddings: ``tokens d_model``, one vector for each token (a tensor, an array or nested lists). Left out, they
-            are random and rounded to one decimal, the same on every machine; equal tokens have equal vectors.
+        tokens: up to 8 tokens.
+        embeddings: ``tokens d_model``, one vector for each token (a tensor, an array or nested lists).
         w_query: ``d_head d_model``, as `torch.nn.Linear` stores it: queries are ``embeddings @ w_query.T``.
         w_key: ``d_head d_model``.
         w_value: ``d_value d_model``.
-        causal: whether a query may attend only to keys up to its own position.
+        selected: the index of the token that looks up; the last when left out.
         step: the step to begin with, one of ``STEPS``.
         note: a line below the figure, such as where the numbers come from.
 
-    Everything is rounded to three decimals and has to lie between -10 and 10; ``d_model`` is at most 16, ``d_head`` and
-    ``d_value`` at most 8, so that every sum can be written out.
+    Queries, keys and values are rounded to three decimals and have to lie between -10 and 10.
 
-    >>> explorer = AttentionStepsExplorer("I love ML !".split())
+    >>> explorer = AttentionStepsExplorer()
     >>> explorer
-    AttentionStepsExplorer(4 tokens, d_model 4, d_head 3)
-    >>> explorer.trace()["A"][1].round(2).tolist()
-    [0.14, 0.05, 0.0, 0.8]
+    AttentionStepsExplorer(8 tokens, "it" looks up, d_head 2)
+    >>> explorer.trace()["A"][7].round(2).tolist()
+    [0.02, 0.06, 0.07, 0.02, 0.7, 0.02, 0.07, 0.05]
     """
 
     _module = "attention_steps"
-    _title = "Attention, step by step"
-    _state_keys = (
-        "tokens", "embeddings", "w_query", "w_key", "w_value", "causal", "step", "selected", "note", "lesson",
-    )  # fmt: skip
+    _title = "One word looks up"
+    _state_keys = ("tokens", "query", "key", "value", "features", "selected", "asked", "pulled", "step", "note")
 
-    tokens = t.List(t.Unicode()).tag(sync=True)
-    embeddings = t.List(t.List(t.Float())).tag(sync=True)
-    w_query = t.List(t.List(t.Float())).tag(sync=True)
-    w_key = t.List(t.List(t.Float())).tag(sync=True)
-    w_value = t.List(t.List(t.Float())).tag(sync=True)
-    causal = t.Bool(False).tag(sync=True)
-    step = t.Unicode("embed").tag(sync=True)
-    selected: t.List[Any] = t.List().tag(sync=True)
+    tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
+    query = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
+    key = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
+    value = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
+    features = t.List(t.Unicode(), read_only=True).tag(sync=True)
+    selected = t.Int(0).tag(sync=True)
+    asked = t.Int(-1).tag(sync=True)
+    pulled: t.List[Any] = t.List().tag(sync=True)
+    step = t.Unicode("project").tag(sync=True)
     note = t.Unicode("").tag(sync=True)
-    lesson = t.Dict(LESSON, read_only=True).tag(sync=True)
 
     def __init__(
         self,
-        tokens: Any = ("I", "love", "ML", "!"),
+        tokens: Any = None,
         embeddings: Any = None,
         w_query: Any = None,
         w_key: Any = None,
         w_value: Any = None,
         *,
-        causal: bool = False,
-        step: str = "embed",
-        note: str | None = None,
+        selected: int | None = None,
+        step: str = "project",
+        note: str = "",
     ) -> None:
-        listed = token_list("tokens", tokens)
-        total = len(listed)
-        if embeddings is not None:  # before the cut, so that a wrong number of rows is seen
-            embeddings = _table("embeddings", embeddings, (total, None), "tokens, d_model")[:MAX_TOKENS]
-        if total > MAX_TOKENS:
-            warnings.warn(
-                f"{total} tokens are more than fit a screen with all their sums; showing the first {MAX_TOKENS}, "
-                "which attend to one another only",
-                stacklevel=2,
-            )
-            listed = listed[:MAX_TOKENS]
-        if note is None:
-            drawn = "X and the matrices W are" if w_query is w_key is w_value is None else "X is"
-            note = f"{drawn} random, {_RANDOM}" if embeddings is None else ""
-        if total > MAX_TOKENS:
-            note = f"The first {MAX_TOKENS} of {total} tokens, which attend to one another only. {note}"
-        embeddings = _random_embeddings(listed) if embeddings is None else embeddings
-        width = len(embeddings[0])
-        matrices = zip((w_query, w_key, w_value), _SEEDS[1:], strict=True)
-        query, key, value = (_random(_D_HEAD, width, seed=seed) if one is None else one for one, seed in matrices)
-        query = _table("w_query", query, (None, width), "d_head, d_model")
-        super().__init__(
-            tokens=listed,
-            embeddings=embeddings,
-            w_query=query,
-            w_key=_table("w_key", key, (len(query), width), "d_head, d_model"),
-            w_value=_table("w_value", value, (None, width), "d_value, d_model"),
-            causal=causal,
-            step=step,
-            note=note,
-        )
+        given = (embeddings, w_query, w_key, w_value)
+        if tokens is None and all(one is None for one in given):
+            listed = list(_SENTENCE)
+            made = [[_SENTENCE[token][i] for token in listed] for i in range(3)]
+            note = note or "Vectors made by hand: how much of a person, and of a thing, each word asks for, is and gives."
+        elif any(one is None for one in (tokens, *given)):
+            raise TypeError("give tokens, embeddings, w_query, w_key and w_value together, or none of them")
+        else:
+            listed = token_list("tokens", tokens)
+            made = _project(listed, *given)
+        within("the number of tokens", len(listed), 1, MAX_TOKENS)
+        self.set_trait("tokens", listed)
+        for name, table in zip(("query", "key", "value"), made, strict=True):
+            self.set_trait(name, table)
+        self.set_trait("features", _FEATURES if tokens is None else [])
+        super().__init__(selected=len(listed) - 1 if selected is None else selected, step=step, note=note)
 
     def trace(self) -> dict[str, np.ndarray]:
-        """Every matrix by its name, in float64, by ``ttutor.attention``; ``M`` only while the figure is causal."""
-        x, *matrices = (
-            torch.tensor(table, dtype=torch.float64)
-            for table in (self.embeddings, self.w_query, self.w_key, self.w_value)
+        """Q, K, V, the products QK, the scores S, the weights A and the outputs AV, by ``ttutor.attention``."""
+        query, key, value = (
+            torch.tensor(table, dtype=torch.float64) for table in (self.query, self.key, self.value)
         )
-        query, key, value = (einsum(x, w, "tokens d_model, d_head d_model -> tokens d_head") for w in matrices)
+        if self.pulled:
+            query[self.selected] = torch.tensor(self.pulled, dtype=torch.float64)
         products = einsum(query, key, "queries d_head, keys d_head -> queries keys")
-        scores = products / query.shape[-1] ** 0.5
-        made = {"X": x, "Q": query, "K": key, "V": value, "QK": products, "S": scores}
-        if self.causal:
-            made["M"] = scores.masked_fill(~causal_mask(*scores.shape), -torch.inf)
-        made["A"] = attention_weights(query, key, causal=self.causal)
-        made["AV"] = scaled_dot_product_attention(query, key, value, causal=self.causal)
+        made = {
+            "Q": query,
+            "K": key,
+            "V": value,
+            "QK": products,
+            "S": products / query.shape[-1] ** 0.5,
+            "A": attention_weights(query, key),
+            "AV": scaled_dot_product_attention(query, key, value),
+        }
         return {name: table.numpy() for name, table in made.items()}
 
     def describe(self) -> str:
-        """The sizes and the settings."""
-        parts = [f"{len(self.tokens)} tokens", f"d_model {len(self.embeddings[0])}", f"d_head {len(self.w_query)}"]
-        return ", ".join(parts + (["causal"] if self.causal else []))
+        """The sizes, and who looks up."""
+        return f'{len(self.tokens)} tokens, "{self.tokens[self.selected]}" looks up, d_head {len(self.query[0])}'
 
     def fallback_html(self) -> str:
-        """The steps as a list, each with the matrices that it makes."""
-        made, parts = self.trace(), []
-        for step, title, why, formulas, groups in self.lesson["steps"]:
-            if step != "mask" or self.causal:
-                tables = "".join(self._fallback_table(name, made[name]) for name, *_ in groups)
-                written = ", ".join(formulas).replace("^T", "ᵀ")
-                written = written.replace("( S )", "( S_masked )") if self.causal else written
-                parts.append(f"<li><p>{title}: {html.escape(written)}. {why}</p>{tables}</li>")
-        return f"<p>{self._title}. {html.escape(self.note)}</p><ol>{''.join(parts)}</ol>"
+        """For the word that looks up: each key's product, score and weight; and the output."""
+        made, i = self.trace(), self.selected
+        columns = zip(self.tokens, made["QK"][i], made["S"][i], made["A"][i], strict=True)
+        rows = [[token, *(_written(number) for number in numbers)] for token, *numbers in columns]
+        output = ", ".join(map(_written, made["AV"][i]))
+        caption = f"“{self.tokens[i]}” looks up. The values, blended by the weights, give ({output}). {self.note}"
+        return table_html(caption, ["key of", "query · key", "divided by √d_head", "weight (softmax)"], rows)
 
-    def _fallback_table(self, name: str, table: np.ndarray) -> str:
-        kind, _, across, *_ = self.lesson["parts"][name]
-        columns = self.tokens if across == "keys" else [str(i) for i in range(table.shape[1])]
-        rows = [[token, *map(_written, line)] for token, line in zip(self.tokens, table, strict=True)]
-        return table_html(f"{name}: {kind}, tokens × {across}", ["", *columns], rows)
-
-    @t.validate("tokens")
-    def _check_tokens(self, proposal: dict) -> list[str]:
-        tokens = token_list("tokens", proposal["value"])
-        if len(tokens) != len(self.embeddings):
-            raise ValueError(
-                f"tokens has {len(tokens)} entries for {len(self.embeddings)} rows of embeddings; to change both, "
-                "set them within hold_trait_notifications()"
-            )
-        return tokens
-
-    @t.validate("embeddings")
-    def _check_embeddings(self, proposal: dict) -> list:
-        return _table("embeddings", proposal["value"], (len(self.tokens), len(self.w_query[0])), "tokens, d_model")
-
-    @t.validate("w_query", "w_key", "w_value")
-    def _check_matrix(self, proposal: dict) -> list:
+    @t.validate("selected", "asked")
+    def _check_place(self, proposal: dict) -> int:
         name = proposal["trait"].name
-        rows = {"w_query": len(self.w_key), "w_key": len(self.w_query)}.get(name)
-        return _table(name, proposal["value"], (rows, len(self.embeddings[0])), "d_head, d_model")
+        return within(name, proposal["value"], -1 if name == "asked" else 0, len(self.tokens) - 1, "it counts tokens")
+
+    @t.validate("pulled")
+    def _check_pulled(self, proposal: dict) -> list:
+        value = proposal["value"]
+        return value and rounded_array("pulled", value, (len(self.query[0]),), _DECIMALS, axes="d_head")
 
     @t.validate("step")
     def _check_step(self, proposal: dict) -> str:
         return one_of("step", proposal["value"], STEPS)
 
-    @t.validate("selected")
-    def _check_selected(self, proposal: dict) -> list:
-        value = proposal["value"]
-        names = LESSON["parts"]
-        places = value[1:]
-        if value and not (len(value) == 3 and value[0] in names and all(type(i) is int and i >= 0 for i in places)):
-            raise ValueError(f"selected has to be empty or [matrix, row, column], such as ['A', 1, 2], not {value}")
-        return value
+
+def _project(tokens: list[str], embeddings: Any, w_query: Any, w_key: Any, w_value: Any) -> list[list]:
+    """Queries, keys and values, rounded, of a size and a range that the figure can show."""
+    x = torch.tensor(rounded_array("embeddings", embeddings, (len(tokens), None), 9, axes="tokens, d_model"))
+    made: list[list] = []
+    for name, given in (("w_query", w_query), ("w_key", w_key), ("w_value", w_value)):
+        rows = len(made[0][0]) if name == "w_key" else None
+        matrix = rounded_array(name, given, (rows, x.shape[1]), 9, axes="d_head, d_model")
+        if len(matrix) > MAX_D_HEAD:
+            raise ValueError(f"{name} has {len(matrix)} rows, at most {MAX_D_HEAD} can be shown; take a narrower head")
+        table = einsum(x, torch.tensor(matrix), "tokens d_model, d_head d_model -> tokens d_head")
+        if (largest := table.abs().max().item()) > LARGEST:
+            raise ValueError(f"embeddings @ {name}.T holds {largest:g}; it has to lie between -10 and 10: divide it")
+        made.append(rounded_array(name, table, (None, None), _DECIMALS, axes="tokens, d_head"))
+    return made
 
 
 def _written(value: float) -> str:
-    return "−∞" if np.isneginf(value) else f"{round(value, 2) + 0.0:.2f}".replace("-", "−")
-
-
-def _random(*shape: int, seed: int) -> torch.Tensor:
-    """Numbers of mean 0 and variance 1 with one decimal: those of chapter 2's worked example."""
-    generator = torch.Generator().manual_seed(seed)
-    return torch.randn(*shape, generator=generator, dtype=torch.float64).round(decimals=1)
-
-
-def _random_embeddings(tokens: list[str]) -> list[list[float]]:
-    """A vector for each token, the same for the same token."""
-    kinds = list(dict.fromkeys(tokens))
-    table = _random(len(kinds), _D_MODEL, seed=_SEEDS[0]).tolist()
-    return [table[kinds.index(token)] for token in tokens]
-
-
-def _table(name: str, values: Any, shape: tuple[int | None, int | None], axes: str) -> list:
-    """Rounded numbers of a size and a range that the figure can write out."""
-    table = rounded_array(name, values, shape, _DECIMALS, axes=axes)
-    if len(table[0]) > MAX_D_MODEL:
-        raise ValueError(
-            f"{name} has d_model = {len(table[0])}, at most {MAX_D_MODEL} can be shown; take a smaller model"
-        )
-    if name.startswith("w_") and len(table) > MAX_D_HEAD:
-        raise ValueError(f"{name} has {len(table)} rows, at most {MAX_D_HEAD} can be shown; take a narrower head")
-    largest = max(abs(value) for row in table for value in row)
-    if largest > LARGEST:
-        raise ValueError(f"{name} holds {largest:g}; numbers have to lie between -10 and 10: divide it by a constant")
-    return table
+    return f"{round(value, 2) + 0.0:.2f}".replace("-", "−")

@@ -169,7 +169,7 @@ function drawPanel(heading, panel, description) {
   const restSum = sum - shown.reduce((total, entry) => total + entry.weight, 0);
   refill(
     panel,
-    bars(items),
+    bars().show(items),
     rest > 0
       ? make("p", { class: "tt-note", text: `${rest} more, together ${formatNumber(restSum)}` })
       : null,

@@ -1,374 +1,513 @@
-// Attention, step by step: every matrix from the tokens' vectors to the blend, and the sum behind
-// every number.
-import { css, formatNumber, make, onTraits, openFrame, refill, setTraits } from "./core.js";
-import { player, toggle } from "./controls.js";
-import { matrix } from "./drawing.js";
+// One word looks up: its query as an arrow to pull, the keys that it meets, and where its attention
+// goes: the products, the shares and the blend, each word in its own column.
+import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { choice } from "./controls.js";
+import { arrow, stage } from "./drawing.js";
 
 const CSS = css`
-  .sym {
-    padding: 0 0.2em;
-    border-radius: 0.2em;
-    border-bottom: 3px solid var(--l, transparent);
-    background: color-mix(in srgb, var(--f, transparent) 18%, transparent);
+  .arc {
+    fill: none;
+    stroke: var(--tt-weights);
+    stroke-linecap: round;
   }
-  .formula {
-    font:
-      1.25rem/1.7 Georgia,
-      serif;
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0 1.5rem;
+  .weight {
+    fill: var(--tt-weights);
+    stroke: var(--tt-weights-line);
   }
-  .sum {
-    position: sticky;
-    top: 3rem;
-    z-index: 3;
-    padding: 0.4rem 0.7rem;
-    margin: 0.5rem 0;
-    border: 1px solid var(--line);
-    border-radius: 0.35rem;
-    background: var(--tt-page);
-    overflow-wrap: anywhere;
-    line-height: 1.75;
+  .product {
+    fill: color-mix(in srgb, currentColor 25%, transparent);
+    stroke: currentColor;
   }
-  .title {
-    font-weight: 600;
+  .value-part {
+    fill: var(--tt-value);
+    stroke: var(--tt-page);
   }
-  .term,
-  .name {
-    white-space: nowrap;
+  .query-arrow,
+  .key-arrow,
+  .value-arrow {
+    fill: none;
+    stroke-linecap: round;
+    stroke-linejoin: round;
+    stroke-width: 3;
   }
-  .zone {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.6rem 0.8rem;
+  .query-arrow {
+    stroke: var(--tt-query-line);
   }
-  .zone > * {
-    min-width: 0;
-    max-width: 100%;
+  .key-arrow {
+    stroke: var(--tt-key-line);
   }
-  .old {
-    border-top: 1px solid var(--line);
-    margin-top: 0.8rem;
+  .value-arrow {
+    stroke: var(--tt-value-line);
   }
-  .old .box:not(.used) {
-    opacity: 0.8;
+  .shadow {
+    stroke: var(--tt-key-line);
+    stroke-width: 6;
+    stroke-opacity: 0.45;
+    stroke-linecap: round;
   }
-  .box {
-    padding: 0.3rem;
-    border: 2px solid transparent;
-    border-radius: 0.5rem;
+  .handle {
+    fill: var(--tt-query);
+    stroke: var(--tt-page);
+    stroke-width: 2;
   }
-  .new .box:first-child {
-    border-color: var(--l, currentColor);
+  .faint {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.3;
   }
-  td.tt-hatch {
-    background-image: none;
-  } /* digits stand on it */
-  .own .row-on,
-  .own .column-on {
-    border-color: var(--l, currentColor) !important;
-    background: color-mix(in srgb, var(--f, currentColor) 14%, var(--tt-page)) !important;
+  .asks {
+    fill: color-mix(in srgb, var(--tt-query) 16%, transparent);
+    stroke: var(--tt-query-line);
+    stroke-width: 2;
+  }
+  .place {
+    fill: transparent;
+  }
+  .rows td,
+  .rows th {
+    padding: 0.1rem 0.6rem 0.1rem 0;
+    text-align: end;
+    font-variant-numeric: tabular-nums;
   }
 `;
 
-const view = (matrix) => (i, j) => [
-  ["X", i, -1],
-  [matrix, j, -1],
+const STEPS = [
+  ["project", "Look"],
+  ["scores", "Compare"],
+  ["scale", "Scale"],
+  ["softmax", "Softmax"],
+  ["blend", "Blend"],
 ];
-// What a number is made from: rows (column -1) or columns (row -1) of other matrices, or one
-// number.
-const FROM = {
-  Q: view("W_Q"),
-  K: view("W_K"),
-  V: view("W_V"),
-  QK: (i, j) => [
-    ["Q", i, -1],
-    ["K", j, -1],
-  ],
-  S: (i, j) => [["QK", i, j]],
-  M: (i, j) => [["S", i, j]],
-  A: (i, _, causal) => [[causal ? "M" : "S", i, -1]],
-  AV: (i, j) => [
-    ["A", i, -1],
-    ["V", -1, j],
-  ],
-};
-
+const CHANGES = ["selected", "asked", "pulled", "step"];
 const sum = (list) => list.reduce((total, value) => total + value, 0);
-const times = (rows, columns) =>
-  rows.map((row) => columns.map((other) => sum(row.map((value, inner) => value * other[inner]))));
-const flip = (table) => table[0].map((_, j) => table.map((row) => row[j]));
-const short = (value) => formatNumber(value, 3).replace(/\.?0+$/, "");
+const dot = (one, other) => sum(one.map((value, i) => value * other[i]));
+const two = (value) => formatNumber(value, 2);
+const vector = (numbers) => `(${numbers.map(two).join(", ")})`;
 
-function trace(get) {
-  const [X, W_Q, W_K, W_V] = ["embeddings", "w_query", "w_key", "w_value"].map(get);
-  const [Q, K, V] = [W_Q, W_K, W_V].map((matrix) => times(X, matrix));
-  const QK = times(Q, K);
-  const S = QK.map((row) => row.map((value) => value / Math.sqrt(W_Q.length)));
-  const M = S.map((row, i) => row.map((value, j) => (get("causal") && j > i ? -Infinity : value)));
-  const A = M.map((row) => {
-    const powers = row.map((value) => Math.exp(value - Math.max(...row)));
-    return powers.map((power) => power / sum(powers));
-  });
-  const AV = times(A, flip(V));
+/** Everything that follows from the traits. */
+function look(get) {
+  const [keys, values, selected] = [get("key"), get("value"), get("selected")];
+  const query = get("pulled").length ? get("pulled") : get("query")[selected];
+  const products = keys.map((key) => dot(query, key));
+  const scores = products.map((product) => product / Math.sqrt(query.length));
+  const powers = scores.map((score) => Math.exp(score - Math.max(...scores)));
+  const weights = powers.map((power) => power / sum(powers));
+  const heaviest = weights.indexOf(Math.max(...weights));
+  const output = values[0].map((_, i) =>
+    dot(
+      weights,
+      values.map((value) => value[i]),
+    ),
+  );
+  const longest = Math.max(...get("query").map((one) => Math.hypot(...one)));
   return {
-    X,
-    W_Q,
-    W_K,
-    W_V,
-    Q,
-    K,
-    V,
-    QK,
-    S,
-    M,
-    A,
-    AV,
+    ...{ query, keys, values, products, scores, weights, heaviest, output, selected, longest },
     tokens: get("tokens"),
-    causal: get("causal"),
-    ...get("lesson"),
+    features: get("features"),
+    step: STEPS.findIndex(([name]) => name === get("step")),
+    asked: get("asked") < 0 ? heaviest : get("asked"),
+    largest: Math.max(longest, ...[keys, values].flat().map((one) => Math.hypot(...one))) || 1,
+    limit: longest * Math.max(...keys.map((one) => Math.hypot(...one))) || 1,
   };
 }
 
-const dye = (state, part, colour = state.parts[part]?.[3]) =>
-  colour && `--f: var(--tt-${colour}); --l: var(--tt-${colour}-line)`;
-const chip = (state, part, ...children) =>
-  make("span", { class: "sym", style: dye(state, part) }, ...children);
+/** The numbers of the step: products, scores or weights. */
+const numbersAt = ({ step, products, scores, weights }) =>
+  step < 2 ? products : step === 2 ? scores : weights;
 
-/** `W_Q^T` as W with an index and a transpose sign, in colour. */
-function formula(state, text) {
-  const piece = (one) =>
-    ({ _: make("sub", { text: one.slice(1) }), "^": make("sup", { text: one.slice(1) }) })[
-      one[0]
-    ] || one;
-  return make(
-    "span",
-    {},
-    ...text
-      .split(" ")
-      .flatMap((word) => [
-        chip(state, word.replace("^T", ""), ...word.split(/([_^][A-Za-z]+)/).map(piece)),
-        " ",
-      ]),
-  );
-}
-
-/** The sum that made a number, with the numbers put in. */
-function sumBehind(state, part, i, j) {
-  const result = [" = ", make("b", { text: short(state[part][i][j]) })];
-  if (!FROM[part]) return [state.parts[part][0], ...result];
-  const [[one, numbers], [other, others] = []] = FROM[part](i, j, state.causal).map(
-    ([name, row, column]) => [
-      name,
-      row < 0
-        ? flip(state[name])[column]
-        : column < 0
-          ? state[name][row]
-          : [state[name][row][column]],
-    ],
-  );
-  const root = state.W_Q.length;
-  if (part === "S")
-    return [
-      `${short(numbers[0])} / √${root} = ${short(numbers[0])} / ` + `${short(Math.sqrt(root))}`,
-      ...result,
-    ];
-  if (part === "M") return [j > i ? "a later key" : short(numbers[0]), ...result];
-  const add = (terms) =>
-    terms.flatMap((term, index) => [index ? " + " : "", make("span", { class: "term" }, ...term)]);
-  const factor = (name, value, first) =>
-    chip(state, name, value < 0 && !first ? `(${short(value)})` : short(value));
-  if (others)
-    return [
-      ...add(
-        numbers.map((value, index) => [
-          factor(one, value, !index),
-          "·",
-          factor(other, others[index]),
-        ]),
-      ),
-      ...result,
-    ];
-  const top = Math.max(...numbers);
-  const shift = Math.abs(top) > 10 ? top : 0; // the weights stay the same
-  const power = (score) => [
-    "e",
-    make("span", { class: "tt-hidden", text: "^" }),
-    make("sup", { text: short(score - shift) }),
-  ];
-  const powers = numbers.map((score) => Math.exp(score - shift));
-  return [
-    shift ? `largest score ${short(shift)} subtracted: ` : "",
-    ...power(numbers[j]),
-    " / (",
-    ...add(numbers.filter(Number.isFinite).map(power)),
-    `) = ${short(powers[j])} / ${short(sum(powers))}`,
-    ...result,
-  ];
-}
-
-function title({ parts, tokens }, part, i, j) {
-  const [name, rows, columns] = parts[part];
-  return rows.startsWith("d_")
-    ? `${part}, row ${i}, column ${j}`
-    : `${name} of “${tokens[i]}”${columns === "keys" ? ` for “${tokens[j]}”` : `, feature ${j}`}`;
-}
-
-function box(state, part, used, onSelect) {
-  const [name, down, across, colour, symbol = part] = state.parts[part];
-  const labels = (axis, list) =>
-    list.map((_, i) => (axis.startsWith("d_") ? `${i}` : state.tokens[i]));
-  const [rows, columns] = [labels(down, state[part]), labels(across, state[part][0])];
-  const grid = matrix({
-    label: `${part}: ${name}`,
-    rows,
-    columns,
-    side: "2.6rem",
-    corner: [`${across} →`, `${down} ↓`],
-    onSelect: (i, j, event) => i >= 0 && j >= 0 && onSelect([part, i, j], event),
-  });
-  const largest = Math.max(...state[part].flat().map(Math.abs)) * 2.4 || 1;
-  grid.fill((i, j) => {
-    const value = state[part][i][j];
-    const hatch = "MA".includes(part) && state.M[i][j] === -Infinity;
-    return {
-      colour,
-      hatch,
-      value,
-      text: formatNumber(value, Math.abs(value) < 100 ? 2 : 0),
-      level: part === "A" ? value : colour ? Math.abs(value) / largest : 0,
-      label: `${title(state, part, i, j)}: ${hatch ? "masked" : formatNumber(value)}`,
-    };
-  });
-  const style = `box${across === "keys" ? "" : " own"}${used}`;
+/** Keys in the plane: as they are, or, of more than two features, at their angle from the query. */
+function inPlane({ query, keys, products }) {
+  if (query.length === 2) return { query, keys };
+  const length = Math.hypot(...query) || 1;
   return {
-    grid,
-    node: make(
-      "div",
-      { class: style, "data-part": part, style: dye(state, part) },
-      make(
-        "div",
-        { class: "name" },
-        formula(state, symbol),
-        `${name}, ${rows.length} × ${columns.length}`,
-      ),
-      grid.node,
+    query: [length, 0],
+    keys: keys.map((key, i) => {
+      const along = products[i] / length;
+      const across = Math.sqrt(Math.max(dot(key, key) - along * along, 0));
+      return [along, i % 2 ? -across : across];
+    }),
+  };
+}
+
+/** The numbers that the picture glides through. */
+function numbersOf(state) {
+  const { step, weights, values } = state;
+  const shares = step >= 3;
+  const drawable = values[0].length === 2;
+  const ends = [[0, 0]];
+  values.forEach((value, i) =>
+    ends.push(value.map((part, axis) => ends[i][axis] + weights[i] * part)),
+  );
+  return {
+    ...inPlane(state),
+    weights,
+    bars: numbersAt(state).map((number) => (shares ? number : number / state.limit)),
+    drawn: step === 0 ? 0 : 1,
+    opened: step === 0 ? 1 : 0,
+    baseline: shares ? 1 : 0.5,
+    strip: shares ? 1 : 0,
+    blended: step === 4 && drawable ? 1 : 0,
+    chain: values.map((value, i) =>
+      step === 4 && drawable ? [...ends[i], ...ends[i + 1]] : [0, 0, value[0], value[1] || 0],
     ),
   };
 }
 
-function stepsOf(get) {
-  const steps = get("lesson").steps.filter(([name]) => name !== "mask" || get("causal"));
-  const at = steps.findIndex(([name]) => name === get("step"));
-  return [steps, at < 0 ? 3 : at]; // the mask's step without a mask: the scale
+/** Where things stand: the plane beside the words' columns, or below them on a phone. */
+function layoutOf(width, height, numbers, state) {
+  const narrow = width < 520;
+  const side = narrow ? 180 : Math.min(300, 0.42 * width);
+  const left = narrow ? 0 : side + 24;
+  const column = (width - left) / state.tokens.length;
+  const [middle, floor] = narrow
+    ? [[width / 2, height - side / 2], 184]
+    : [[side / 2, height / 2], 290];
+  const unit = (side / 2 - 16) / state.largest;
+  return {
+    left,
+    right: width,
+    column,
+    floor,
+    words: 82 + numbers.opened * 0.55 * (floor - 82),
+    bars: [108, floor - 126], // their top, and the height of all
+    center: (i) => left + (i + 0.5) * column,
+    reach: unit * state.largest,
+    unit,
+    middle,
+    at: ([x, y]) => [middle[0] + unit * x, middle[1] - unit * y],
+  };
+}
+
+/** An arc from the word that looks up to each word, as thick as its weight. */
+function arcs({ weights, opened }, { center, words }, { selected }) {
+  return weights.map((weight, i) => {
+    const [from, to, foot] = [center(selected), center(i), words - 14];
+    const own = i === selected ? 8 : 0;
+    const top = foot - (own ? 34 : 26 + (0.18 + 0.3 * opened) * Math.abs(to - from));
+    return [
+      `arc${i}`,
+      "path",
+      {
+        class: "arc",
+        d: `M${from - own} ${foot}C${from - own} ${top} ${to + own} ${top} ${to + own} ${foot}`,
+        "stroke-width": 0.5 + 14 * weight,
+        "stroke-opacity": 0.35 + 0.65 * weight,
+      },
+    ];
+  });
+}
+
+/** The words, each a button that makes it ask; the one that asks is framed. */
+function words({ center, column, words: y }, { tokens, selected, heaviest }, ask) {
+  const fit = Math.floor(column / 7.5);
+  const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
+  const box = (i, more) => ({ x: center(i) - column / 2 + 1, width: column - 2, ...more });
+  return [
+    ["asks", "rect", { class: "asks", ...box(selected, { y: y - 11, height: 26, rx: 6 }) }],
+    ...tokens.flatMap((token, i) => [
+      [
+        `word${i}`,
+        "text",
+        {
+          x: center(i),
+          y: y + 7,
+          "text-anchor": "middle",
+          "font-weight": i === heaviest ? 700 : 400,
+          text: short(token),
+        },
+      ],
+      [
+        `ask${i}`,
+        "rect",
+        {
+          class: "place",
+          ...box(i, { y: y - 20, height: 44 }),
+          press: () => ask(i),
+          "aria-label": `let “${token}” look up`,
+        },
+      ],
+    ]),
+  ];
+}
+
+/** Under each word its product, its score or its weight; a bar is a button for the sum behind it. */
+function columns(numbers, { center, column, bars: [top, tall] }, state, askWhy) {
+  const base = top + tall * numbers.baseline;
+  return state.tokens.flatMap((token, i) => {
+    const number = numbersAt(state)[i];
+    const height = numbers.bars[i] * tall * numbers.baseline * numbers.drawn;
+    const wide = { x: center(i) - 0.34 * column, width: 0.68 * column };
+    return [
+      [
+        `bar${i}`,
+        "rect",
+        {
+          class: state.step >= 3 ? "weight" : "product",
+          "data-value": number.toFixed(9),
+          "stroke-width": i === state.asked ? 2.5 : 1,
+          ...wide,
+          y: Math.min(base, base - height),
+          height: Math.abs(height),
+        },
+      ],
+      state.step && [
+        `number${i}`,
+        "text",
+        {
+          x: center(i),
+          y: base - height + (height < 0 ? 14 : -5),
+          "text-anchor": "middle",
+          text: two(number),
+        },
+      ],
+      state.step && [
+        `why${i}`,
+        "rect",
+        {
+          class: "place",
+          ...wide,
+          y: top,
+          height: tall,
+          press: () => askWhy(i),
+          "aria-label": `the sum behind “${token}”: ${two(number)}`,
+        },
+      ],
+    ];
+  });
+}
+
+/** All shares side by side: they fill the strip exactly. */
+function strip(numbers, { left, right, floor }, { tokens, step }) {
+  let from = left;
+  return numbers.weights.flatMap((weight, i) => {
+    const width = weight * (right - left) * numbers.strip;
+    const start = from;
+    from += width;
+    return [
+      [
+        `strip${i}`,
+        "rect",
+        {
+          class: step === 4 ? "value-part" : "weight",
+          x: start,
+          width,
+          y: floor - 8,
+          height: 16,
+        },
+      ],
+      width > 8 * tokens[i].length && [
+        `share${i}`,
+        "text",
+        { x: start + width / 2, y: floor + 22, "text-anchor": "middle", text: tokens[i] },
+      ],
+    ];
+  });
+}
+
+/** The plane of two features: the keys, the query among them, and at the end the values as a chain. */
+function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
+  const { step, asked, query, tokens, features, largest } = state;
+  const shown = 1 - numbers.blended;
+  const along = dot(numbers.query, numbers.keys[asked]) / (dot(numbers.query, numbers.query) || 1);
+  const foot = at(numbers.query.map((part) => part * along));
+  const from = (point, size) => arrow(x, y, ...at(point), size);
+  const label = (key, [px, py], text, more) => [
+    key,
+    "text",
+    {
+      x: px + (px < x ? -5 : 5),
+      y: py - 4,
+      "text-anchor": px < x ? "end" : "start",
+      text,
+      ...more,
+    },
+  ];
+  const end = numbers.chain.at(-1).slice(2);
+  return [
+    [
+      "axes",
+      "path",
+      { class: "faint", d: `M${x - reach} ${y}h${2 * reach}M${x} ${y - reach}v${2 * reach}` },
+    ],
+    ...features.map((name, i) =>
+      i
+        ? ["up", "text", { x: x + 5, y: y + reach, text: `${name} ↑` }]
+        : ["right", "text", { x: x + reach, y: y + 15, "text-anchor": "end", text: `${name} →` }],
+    ),
+    step === 1 && ["shadow", "path", { class: "shadow", d: `M${x} ${y}L${foot.join(" ")}` }],
+    step === 1 && [
+      "drop",
+      "path",
+      {
+        class: "faint",
+        "stroke-dasharray": "3 3",
+        d: `M${at(numbers.keys[asked]).join(" ")}L${foot.join(" ")}`,
+      },
+    ],
+    ...numbers.keys.flatMap((key, i) => [
+      [
+        `key${i}`,
+        "path",
+        { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (i === asked ? 1 : 0.5) },
+      ],
+      label(`of${i}`, at(key), tokens[i].slice(0, 9), {
+        "fill-opacity": shown,
+        "font-weight": i === asked ? 700 : 400,
+      }),
+    ]),
+    ...numbers.chain.flatMap(([x1, y1, x2, y2], i) => [
+      step === 4 && [
+        `whole${i}`,
+        "path",
+        {
+          class: "value-arrow",
+          d: from(state.values[i], 7),
+          "stroke-opacity": 0.25 * numbers.blended,
+        },
+      ],
+      [
+        `value${i}`,
+        "path",
+        {
+          class: "value-arrow",
+          "stroke-opacity": numbers.blended,
+          d: arrow(...at([x1, y1]), ...at([x2, y2]), 6),
+        },
+      ],
+      step === 4 &&
+        label(`gives${i}`, at(state.values[i]), tokens[i].slice(0, 9), {
+          "fill-opacity": 0.7 * numbers.blended,
+        }),
+    ]),
+    step === 4 && numbers.blended && label("output", at(end), `output`, { "font-weight": 700 }),
+    [
+      "query",
+      "path",
+      { class: "query-arrow", "stroke-opacity": shown, d: from(numbers.query, 12) },
+    ],
+    query.length === 2 &&
+      step < 4 && [
+        "pull",
+        "circle",
+        {
+          class: "handle pull",
+          cx: at(numbers.query)[0],
+          cy: at(numbers.query)[1],
+          r: 10,
+          pull: (px, py) => pull([(px - x) / unit, (y - py) / unit]),
+          "aria-label": `query of “${tokens[state.selected]}”: pull, or use the arrow keys`,
+          "aria-valuenow": Math.round((Math.atan2(query[1], query[0]) * 180) / Math.PI),
+          "aria-valuemin": -180,
+          "aria-valuemax": 180,
+          "aria-valuetext": vector(query),
+        },
+      ],
+  ];
 }
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Attention, step by step", CSS);
   const get = (name) => model.get(name);
-  const initial = Object.fromEntries(
-    ["causal", "step", "selected"].map((name) => [name, get(name)]),
-  );
-  const nodes = ["formula", "why", "sum", "zone new", "zone old", "tt-note"].map((name) =>
-    make("div", { class: name }),
-  );
-  const [equation, text, panel, fresh, old, note] = nodes;
-  let [state, boxes] = [];
+  const set = (values) => setTraits(model, values);
+  const initial = Object.fromEntries(CHANGES.map((name) => [name, get(name)]));
+  const card = openCard(el, {
+    label: "One word looks up",
+    question: "How does a word decide where to look?",
+    invite:
+      get("query")[0].length === 2
+        ? "Pull the blue arrow, the word’s question, towards another arrow. Or tap another word."
+        : "Tap another word: it asks its own question. Then go through the steps.",
+    onReset: () => set(initial),
+    css: CSS,
+  });
+  let state = look(get);
+  const ask = (selected) => set({ selected, pulled: [], asked: -1 });
+  const askWhy = (asked) => set({ asked });
+  const pull = (point) => {
+    const most = Math.min(1, state.longest / (Math.hypot(...point) || 1));
+    set({ pulled: point.map((part) => Number((part * most).toFixed(3))), asked: -1 });
+  };
+  const picture = stage({
+    label: "A sentence, one word’s query among the keys, and the shares of its attention",
+    height: (width) => (width < 520 ? 390 : 340),
+    draw: (numbers, width, height) => {
+      const place = layoutOf(width, height, numbers, state);
+      return [
+        ...arcs(numbers, place, state),
+        ...words(place, state, ask),
+        ...columns(numbers, place, state, askWhy),
+        ...strip(numbers, place, state),
+        ...plane(numbers, place, state, pull),
+      ];
+    },
+  });
+  const steps = choice({ name: "Step", options: STEPS, onChange: (step) => set({ step }) });
+  const all = make("div", { class: "rows" });
+  card.stage.append(picture.node);
+  card.controls.append(steps.node);
+  card.more("All numbers", all);
 
-  const picked = () => {
-    const [part, i = 1, j = 0] = get("selected");
-    const name = part in boxes ? part : Object.keys(boxes)[0];
-    return [name, Math.min(i, state[name].length - 1), Math.min(j, state[name][0].length - 1)];
+  const show = () => {
+    state = look(get);
+    steps.set(get("step"));
+    picture.show(numbersOf(state), get("pulled").length ? 0 : undefined);
+    card.find(findingOf(state, get("pulled").length > 0));
+    card.caption.textContent = get("note");
+    refill(all, tableOf(state));
   };
-  const drawSum = () => {
-    const [part, i, j] = picked();
-    const from = { [part]: [i, j] };
-    for (const [name, ...place] of FROM[part]?.(i, j, state.causal) || []) from[name] = place;
-    refill(
-      panel,
-      make("div", { class: "title", text: title(state, part, i, j) }),
-      ...sumBehind(state, part, i, j),
-    );
-    panel.style.minHeight = `${panel.offsetHeight}px`; // never shrinks under the pointer
-    for (const name in boxes) boxes[name].grid.mark(...(from[name] || [-1, -1]));
-  };
-  const select = (selected, event) => {
-    if (String(selected) === String(get("selected"))) return;
-    setTraits(model, { selected });
-    if (event.type === "focusin") say(panel.textContent);
-  };
-  const draw = () => {
-    state = trace(get);
-    boxes = {};
-    const [steps, at] = stepsOf(get);
-    const [, , why, formulas, made] = steps[at];
-    const reads = (FROM[made[0][0]]?.(0, 0, state.causal) || [])
-      .map(([part]) => part)
-      .filter((part) => part[0] !== "W");
-    const before = steps
-      .slice(0, at)
-      .flatMap((step) => step[4].map(([part]) => part))
-      .filter((part) => !reads.includes(part));
-    const boxed =
-      (used = "") =>
-      (part) =>
-        (boxes[part] = box(state, part, used, select)).node;
-    refill(
-      equation,
-      ...formulas.map((one) =>
-        formula(state, state.causal ? one.replace("( S )", "( S_masked )") : one),
-      ),
-    );
-    text.textContent = why;
-    refill(fresh, ...made.map((parts) => make("div", {}, ...parts.map(boxed()))));
-    refill(old, ...reads.map(boxed(" used")), ...before.map(boxed()));
-    panel.style.minHeight = "";
-    note.textContent = `${state.hint} ${get("note")}`;
-    controls.show();
-    drawSum();
-  };
-  const controls = controlsFor(model, get, initial, picked, say);
-  root.append(controls.node, ...nodes);
-  const stops = [
-    onTraits(model, ["selected"], drawSum),
-    onTraits(
-      model,
-      ["tokens", "embeddings", "w_query", "w_key", "w_value", "causal", "step", "note"],
-      draw,
-    ),
-    controls.close,
-    close,
-  ];
-  draw();
+  const stops = [onTraits(model, [...CHANGES, "note"], show), picture.close, card.close];
+  show();
   return () => stops.forEach((stop) => stop());
 }
 
-function controlsFor(model, get, initial, picked, say) {
-  const walk = player({
-    count: () => stepsOf(get)[0].length,
-    seconds: 4,
-    describe: (i) => `step ${i + 1} of ${stepsOf(get)[0].length}: ${stepsOf(get)[0][i][1]}`,
-    onStep: (i) => {
-      const [step, , why, , made] = stepsOf(get)[0][i];
-      setTraits(model, { step, selected: [made[0][0], ...picked().slice(1)] });
-      say(why);
-    },
-    onReset: () => setTraits(model, initial),
-  });
-  const causal = toggle({
-    label: "causal mask",
-    onChange: (value) => setTraits(model, { causal: value }),
-  });
-  const show = () => {
-    causal.set(get("causal"));
-    walk.set(stepsOf(get)[1]);
-  };
-  return {
-    node: make("div", { class: "tt-controls" }, walk.node, causal.node),
-    show,
-    close: walk.close,
-  };
+/** What the step has found, with the sum behind the number that is looked at. */
+function findingOf(state, pulled) {
+  const {
+    tokens,
+    step,
+    asked: key,
+    query,
+    keys,
+    products,
+    scores,
+    weights,
+    values,
+    output,
+  } = state;
+  const [asking, asked] = [`“${tokens[state.selected]}”`, `“${tokens[key]}”`];
+  const terms = (one, other) => one.map((value, i) => `${two(value)}·${two(other[i])}`).join(" + ");
+  const root = `√${query.length}`;
+  if (step === 0)
+    return `${pulled ? "Turned so, " : ""}${asking} gives ${two(weights[state.heaviest])} of its attention to “${tokens[state.heaviest]}”: its question points where that word’s key points.`;
+  if (step === 1)
+    return `${asking} · ${asked} = ${terms(query, keys[key])} = ${two(products[key])}: the longer the key’s shadow on the query, the more.`;
+  if (step === 2)
+    return `${two(products[key])} / ${root} = ${two(scores[key])}: a sum of ${query.length} products is divided by ${root}, so that wide heads do not shout.`;
+  if (step === 3)
+    return `${asked} gets ${two(weights[key])}: e to its score of ${two(scores[key])}, divided by the sum over all words. The shares fill the strip exactly.`;
+  const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a]);
+  const shown = order
+    .slice(0, 2)
+    .map((i) => `${two(weights[i])}·${vector(values[i])} of “${tokens[i]}”`);
+  return `${shown.join(" + ")} + … = ${vector(output)}: what ${asking} takes on.`;
+}
+
+function tableOf({ tokens, keys, values, products, scores, weights }) {
+  const row = (tag, cells) => make("tr", {}, ...cells.map((text) => make(tag, { text })));
+  return make(
+    "table",
+    {},
+    row("th", ["", "key", "query · key", "scaled", "weight", "value"]),
+    ...tokens.map((token, i) =>
+      row("td", [
+        token,
+        vector(keys[i]),
+        two(products[i]),
+        two(scores[i]),
+        two(weights[i]),
+        vector(values[i]),
+      ]),
+    ),
+  );
 }
 
 export default { render };

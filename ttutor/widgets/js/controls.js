@@ -10,20 +10,52 @@ SHARED_CSS.push(css`
     gap: 0.4rem 1.1rem;
     margin: 0 0 0.6rem;
   }
+  .tt-card > .tt-controls {
+    margin: 0.75rem 0 0;
+    padding-block: 0.25rem;
+    background: var(--tt-page);
+  }
   .tt-slider {
     display: flex;
     flex: 1 1 12rem;
-    max-width: 26rem;
+    max-width: 30rem;
     align-items: center;
     gap: 0.6rem;
-    min-height: 2rem;
+    min-height: 2.25rem;
   }
   .tt-slider input {
     flex: 1;
     min-width: 5rem;
     margin: 0;
     height: 1.75rem;
-    accent-color: var(--tt-weights-line);
+    appearance: none;
+    background: transparent;
+    cursor: pointer;
+  }
+  .tt-slider input::-webkit-slider-runnable-track {
+    height: 4px;
+    border-radius: 2px;
+    background: color-mix(in srgb, currentColor 50%, transparent);
+  }
+  .tt-slider input::-moz-range-track {
+    height: 4px;
+    border-radius: 2px;
+    background: color-mix(in srgb, currentColor 50%, transparent);
+  }
+  .tt-slider input::-webkit-slider-thumb {
+    appearance: none;
+    width: 20px;
+    height: 20px;
+    margin-top: -8px;
+    border-radius: 50%;
+    background: var(--tt-ink);
+  }
+  .tt-slider input::-moz-range-thumb {
+    width: 20px;
+    height: 20px;
+    border: 0;
+    border-radius: 50%;
+    background: var(--tt-ink);
   }
   .tt-slider output {
     min-width: 2.6em;
@@ -34,54 +66,90 @@ SHARED_CSS.push(css`
     display: inline-flex;
     align-items: center;
     gap: 0.45rem;
-    min-height: 2rem;
+    min-height: 2.25rem;
     cursor: pointer;
   }
   .tt-toggle input {
     width: 1.1rem;
     height: 1.1rem;
     margin: 0;
-    accent-color: var(--tt-weights-line);
+    accent-color: var(--tt-ink);
   }
   .tt-button {
     font: inherit;
     color: inherit;
     background: transparent;
     cursor: pointer;
-    min-height: 2rem;
+    min-height: 2.25rem;
     padding: 0.15rem 0.8rem;
     border: 1px solid color-mix(in srgb, currentColor 50%, transparent);
-    border-radius: 0.35rem;
+    border-radius: 0.5rem;
   }
   .tt-button:hover {
     background: color-mix(in srgb, currentColor 8%, transparent);
+  }
+  .tt-button[aria-disabled="true"] {
+    opacity: 0.45;
+    cursor: default;
   }
   .tt-choice {
     display: inline-flex;
     flex-wrap: wrap;
     align-items: center;
-    gap: 0.3rem 0.6rem;
     border: 0;
     margin: 0;
     padding: 0;
     min-width: 0;
   }
-  .tt-choice legend {
+  .tt-choice > :is(legend, label[for]) {
     float: left;
     padding: 0;
+    margin-inline-end: 0.6rem;
+  }
+  .tt-option {
+    position: relative;
+    display: inline-flex;
+    align-items: center;
+    min-height: 2.25rem;
+    padding: 0.15rem 0.8rem;
+    margin-inline-start: -1px;
+    border: 1px solid color-mix(in srgb, currentColor 50%, transparent);
+    cursor: pointer;
+  }
+  .tt-option:first-of-type {
+    border-start-start-radius: 0.5rem;
+    border-end-start-radius: 0.5rem;
+  }
+  .tt-option:last-of-type {
+    border-start-end-radius: 0.5rem;
+    border-end-end-radius: 0.5rem;
+  }
+  .tt-option input {
+    position: absolute;
+    inset: 0;
+    width: 100%;
+    height: 100%;
+    margin: 0;
+    opacity: 0;
+    pointer-events: none;
+  }
+  .tt-option:has(:checked) {
+    color: var(--tt-page);
+    background: var(--tt-ink);
+  }
+  .tt-option:has(:focus-visible) {
+    outline: 2px solid var(--tt-ink);
+    outline-offset: 2px;
+    z-index: 1;
   }
   .tt-choice select {
     font: inherit;
     color: inherit;
     background: var(--tt-page);
-    min-height: 2rem;
+    min-height: 2.25rem;
     max-width: 100%;
     border: 1px solid var(--line);
-    border-radius: 0.35rem;
-  }
-  .tt-button[aria-disabled="true"] {
-    opacity: 0.45;
-    cursor: default;
+    border-radius: 0.5rem;
   }
   .tt-player {
     display: inline-flex;
@@ -94,11 +162,30 @@ SHARED_CSS.push(css`
     font-variant-numeric: tabular-nums;
   }
   @container (max-width: 27rem) {
+    .tt-card > .tt-controls {
+      position: sticky;
+      bottom: 0;
+      z-index: 3;
+    }
     .tt-slider {
       flex-wrap: wrap;
     }
     .tt-slider input {
       flex-basis: 7rem;
+      height: 2.75rem;
+    }
+    .tt-button,
+    .tt-toggle,
+    .tt-option,
+    .tt-choice select {
+      min-height: 2.75rem;
+    }
+    .tt-button {
+      padding-inline: 0.65rem;
+    }
+    .tt-option {
+      padding-inline: 0.5rem;
+      font-size: 0.875rem;
     }
   }
   @media print {
@@ -168,7 +255,7 @@ export function button({ label, onClick, name }) {
 }
 
 /**
- * One of a few: radio buttons, with a `label` that is seen or a `name` that is only read out.
+ * One of a few, side by side: radio buttons, with a `label` that is seen or a `name` that is only read out.
  * `options` are `[value, text]` pairs.
  */
 export function choice({ label, name: spoken, options, onChange }) {
@@ -177,7 +264,7 @@ export function choice({ label, name: spoken, options, onChange }) {
     make("input", { type: "radio", name, value, onchange: () => onChange(value) }),
   );
   const labels = options.map(([, text], i) =>
-    make("label", { class: "tt-toggle" }, inputs[i], make("span", { text })),
+    make("label", { class: "tt-option" }, inputs[i], make("span", { text })),
   );
   return {
     node: make(
@@ -220,7 +307,7 @@ export function player({
   onStep,
   onReset = () => onStep(0),
   describe = (step) => `step ${step + 1} of ${count()}`,
-  seconds = 1.2,
+  seconds = 1,
 }) {
   let step = 0;
   let timer = 0;

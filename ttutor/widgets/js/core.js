@@ -1,7 +1,26 @@
-// What every explorer shares: colours, numbers, controls, keyboard, words for screen readers.
+// What every explorer shares: its card, colours, numbers, words for screen readers.
 // ttutor/widgets/static.py writes core, controls, drawing and one explorer into one ES module, for
 // Jupyter and the book. Text from outside reaches the page through textContent and attributes only,
 // never as markup.
+//
+// How an explorer is made of it:
+//
+//   function render({ model, el }) {
+//     const card = openCard(el, { label: "Waves", question: "…?", invite: "…", onReset, css: CSS });
+//     const picture = stage({ label: "…", height: 360, draw: (numbers, width, height) => [parts] });
+//     const place = slider({ label: "Position", min: 0, max: 63, step: 1, onInput: (position) => … });
+//     card.stage.append(picture.node);          // the picture comes first,
+//     card.controls.append(place.node);         // then at most two controls,
+//     card.caption.textContent = "…";           // what is drawn, in a sentence
+//     const draw = () => {                      // everything on screen follows from the traits:
+//       picture.show({ angle: … });             //   the picture glides there in 300 ms
+//       place.set(…);
+//       card.find("Both hands …");              //   one line of finding, seen after the reader's act
+//     };
+//     const stop = onTraits(model, ["position"], draw);
+//     draw();
+//     return () => [stop, picture.close, card.close].forEach((end) => end());
+//   }
 
 export const COLOURS = /*COLOURS*/ { light: {}, dark: {} };
 
@@ -19,9 +38,60 @@ export const SHARED_CSS = [
       container-type: inline-size;
     }
     .tt {
-      font: 0.95rem/1.45 var(--tt-font, system-ui, -apple-system, "Segoe UI", sans-serif);
+      font: 0.9375rem/1.45 var(--tt-font, system-ui, -apple-system, "Segoe UI", sans-serif);
       color: inherit;
       max-width: 100%;
+      padding: 1rem;
+      border: 1px solid color-mix(in srgb, currentColor 18%, transparent);
+      border-radius: 0.75rem;
+    }
+    .tt-head {
+      display: flex;
+      justify-content: space-between;
+      align-items: start;
+      gap: 0.75rem;
+      margin: 0 0 0.75rem;
+    }
+    .tt-question {
+      font-size: 1.125rem;
+      font-weight: 600;
+      line-height: 1.3;
+      margin: 0;
+    }
+    .tt-reset {
+      font: inherit;
+      font-size: 0.8125rem;
+      color: inherit;
+      background: transparent;
+      border: 0;
+      text-decoration: underline;
+      text-underline-offset: 0.2em;
+      cursor: pointer;
+      margin: -0.6rem -0.5rem;
+      padding: 0.75rem 0.5rem;
+    }
+    .tt-finding {
+      margin: 0.75rem 0 0;
+      min-height: 2.9em;
+      display: grid;
+    }
+    @media (prefers-reduced-motion: no-preference) {
+      .tt-finding > * {
+        transition: opacity 300ms;
+      }
+    }
+    .tt-finding > * {
+      grid-area: 1 / 1;
+      margin: 0;
+    }
+    .tt[data-acted] .tt-invite,
+    .tt-card:not([data-acted]) .tt-finding :not(.tt-invite) {
+      opacity: 0;
+    }
+    .tt-more > summary {
+      cursor: pointer;
+      font-size: 0.8125rem;
+      margin-top: 0.5rem;
     }
     .tt *,
     .tt *::before {
@@ -38,7 +108,7 @@ export const SHARED_CSS = [
       outline-offset: 1px;
     }
     .tt-note {
-      font-size: 0.85em;
+      font-size: 0.8125rem;
       opacity: 0.85;
       margin: 0.5rem 0 0;
     }
@@ -53,8 +123,13 @@ export const SHARED_CSS = [
     @media (prefers-reduced-motion: no-preference) {
       .tt-ease {
         transition:
-          background-color 120ms,
-          width 120ms;
+          background-color 300ms,
+          width 300ms;
+      }
+    }
+    @container (max-width: 27rem) {
+      .tt {
+        padding: 0.75rem;
       }
     }
   `,
@@ -74,11 +149,37 @@ function dress(node, properties, children) {
   for (const [name, value] of Object.entries(properties)) {
     if (value === undefined || value === null || value === false) continue;
     if (name.startsWith("on")) node.addEventListener(name.slice(2), value);
-    else if (name === "text") node.textContent = value;
+    else if (name === "text") writeText(node, String(value));
     else node.setAttribute(name, value === true && !name.startsWith("aria-") ? "" : String(value));
   }
   node.append(...present(children));
   return node;
+}
+
+/** Write a text; in an element of class `maths`, `_{head}` stands lower and `^{2}` higher. */
+export function writeText(node, text) {
+  if (!node.classList.contains("maths") || !/[_^]\{/.test(text)) {
+    if (node.textContent !== text || node.children.length) node.textContent = text;
+    return;
+  }
+  let height = 0; // in a drawing, of the line that is being written, in ems
+  const drawn = node instanceof SVGElement;
+  const pieces = text.split(/([_^]\{[^}]*\})/).filter(Boolean);
+  node.replaceChildren(
+    ...pieces.map((piece) => {
+      const [, mark, inner] = piece.match(/^([_^])\{(.*)\}$/) || [];
+      if (!drawn) return mark ? make(mark === "_" ? "sub" : "sup", { text: inner }) : piece;
+      const to = mark === "_" ? 0.25 : mark ? -0.4 : 0;
+      const size = mark ? 0.75 : 1;
+      const part = svg("tspan", {
+        dy: `${(to - height) / size}em`,
+        "font-size": `${100 * size}%`,
+        text: inner ?? piece,
+      });
+      height = to;
+      return part;
+    }),
+  );
 }
 
 /** Leave out what is not there, so that optional parts can stand in a list of children. */
@@ -191,6 +292,7 @@ export function openFrame(el, label, css) {
     root.dataset.mode = mode;
     root.style.colorScheme = mode;
     root.style.setProperty("--tt-page", pageColour(el));
+    root.style.setProperty("--tt-ink", getComputedStyle(el).color);
     for (const [name, colour] of Object.entries(COLOURS[mode]))
       root.style.setProperty(`--tt-${name}`, colour);
   };
@@ -219,6 +321,65 @@ export function openFrame(el, label, css) {
       clearTimeout(later);
     },
   };
+}
+
+/**
+ * The card that every explorer is: the question as its title, then the stage, the controls, one line
+ * of finding and a caption; see the top of this file. Until the reader has acted, `invite` stands in
+ * the finding's place; `onReset` puts the traits back. `find(...)` writes the finding, and tells it to screen readers. `more(title,
+ * ...children)` adds what is folded: where the data are from, a table of everything.
+ */
+export function openCard(el, { label, question, invite, onReset, css: style = "" }) {
+  const frame = openFrame(el, label, style);
+  const [stage, controls] = ["tt-stage", "tt-controls"].map((name) => make("div", { class: name }));
+  const [finding, caption] = ["tt-found", "tt-note"].map((name) => make("p", { class: name }));
+  const { root } = frame;
+  root.classList.add("tt-card");
+  root.append(
+    make(
+      "div",
+      { class: "tt-head" },
+      make("p", { class: "tt-question", text: question }),
+      make("button", { class: "tt-reset", type: "button", text: "Reset", onclick: onReset }),
+    ),
+    stage,
+    controls,
+    make("div", { class: "tt-finding" }, make("p", { class: "tt-invite", text: invite }), finding),
+    caption,
+  );
+  const act = () => {
+    root.dataset.acted = "1";
+  };
+  for (const kind of ["pointerdown", "input", "click"]) root.addEventListener(kind, act);
+  return {
+    ...frame,
+    stage,
+    controls,
+    caption,
+    find: (...words) => {
+      refill(finding, ...words);
+      if (root.dataset.acted) frame.say(finding.textContent);
+    },
+    more: (title, ...children) =>
+      root.append(
+        make("details", { class: "tt-more" }, make("summary", { text: title }), ...children),
+      ),
+  };
+}
+
+/** Call `act` once, when half of the node is seen; not where the reader asked for less movement. */
+export function onceInView(node, act) {
+  if (reducedMotion()) return () => {};
+  const watcher = new IntersectionObserver(
+    ([entry]) => {
+      if (!entry.isIntersecting) return;
+      watcher.disconnect();
+      act();
+    },
+    { threshold: 0.5 },
+  );
+  watcher.observe(node);
+  return () => watcher.disconnect();
 }
 
 /**

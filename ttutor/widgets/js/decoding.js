@@ -248,7 +248,7 @@ function drawNext({ next, newest, chosen, piece }) {
   const shareOf = ({ token, total }) =>
     (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
   return [
-    bars(
+    bars().show(
       [...next, [-1, Math.max(1 - sumOf(next), 0)]].map(([id, probability]) => ({
         share: probability,
         text: formatNumber(probability),
@@ -324,7 +324,11 @@ function render({ model, el }) {
   const keys = ["sentence", "step", "beam", "alpha"];
   const initial = Object.fromEntries(keys.map((key) => [key, model.get(key)]));
   const [main, tree] = [make("div"), make("div", { class: "tree" })];
-  const box = make("div", { class: "scroll", role: "group", "aria-label": "Partial hypotheses" }, tree);
+  const box = make(
+    "div",
+    { class: "scroll", role: "group", "aria-label": "Partial hypotheses" },
+    tree,
+  );
   const go = (values) => {
     setTraits(model, values);
     const { seen, source_tokens: read, chosen, named, done } = readState(model);

@@ -1,8 +1,33 @@
-// What explorers draw with: a matrix of cells, a chart of lines, rows of bars.
-import { css, formatNumber, make, refill, SHARED_CSS, svg } from "./core.js";
+// What explorers draw with: a stage whose parts glide, a matrix of cells, a chart of lines, bars.
+import {
+  css,
+  formatNumber,
+  make,
+  reducedMotion,
+  refill,
+  SHARED_CSS,
+  svg,
+  writeText,
+} from "./core.js";
 import { rovingGrid } from "./controls.js";
 
 SHARED_CSS.push(css`
+  .tt-picture > svg {
+    display: block;
+    width: 100%;
+    overflow: visible;
+    touch-action: pan-y;
+  }
+  .tt-picture text {
+    font-size: 0.8125rem;
+    fill: currentColor;
+  }
+  .tt-picture [role="button"] {
+    cursor: pointer;
+  }
+  .tt-picture .pull {
+    cursor: grab;
+  }
   .tt-matrix {
     flex: 0 1 auto;
     min-width: 0;
@@ -306,25 +331,163 @@ export function matrix({
   return { node, fill, mark, cellAt };
 }
 
-/** Rows of a name, a bar and a number: `{ label, share, text, colour, on }`, share from 0 to 1. */
-export function bars(rows) {
-  return make(
-    "ul",
-    { class: "tt-bars" },
-    ...rows.map(({ label, share, text, colour = "weights", on }) => {
-      const bar = make("div", { class: "tt-bar tt-ease" });
-      bar.style.width = `${100 * share}%`;
-      bar.style.setProperty("--c", `var(--tt-${colour})`);
-      bar.style.setProperty("--l", `var(--tt-${colour}-line)`);
-      return make(
-        "li",
-        { class: on ? "on" : "" },
-        make("span", { class: "token", text: label, title: label }),
-        make("div", {}, bar),
-        make("span", { class: "number", text }),
-      );
-    }),
-  );
+/**
+ * Rows of a name, a bar and a number: `show([{ label, share, text, colour, on }, ...])`, share from 0
+ * to 1. A row keeps its bar from one call to the next, so that the bar grows or shrinks.
+ */
+export function bars() {
+  const node = make("ul", { class: "tt-bars" });
+  const row = () => {
+    const [name, bar, number] = [
+      make("span", { class: "token" }),
+      make("div", { class: "tt-bar tt-ease" }),
+      make("span", { class: "number" }),
+    ];
+    const item = make("li", {}, name, make("div", {}, bar), number);
+    return { item, name, bar, number };
+  };
+  let rows = [];
+  return {
+    node,
+    show: (shown) => {
+      rows = shown.map((_, i) => rows[i] || row());
+      shown.forEach(({ label, share, text, colour = "weights", on }, i) => {
+        const { item, name, bar, number } = rows[i];
+        name.textContent = name.title = label;
+        number.textContent = text;
+        item.classList.toggle("on", !!on);
+        bar.style.width = `${100 * share}%`;
+        bar.style.setProperty("--c", `var(--tt-${colour})`);
+        bar.style.setProperty("--l", `var(--tt-${colour}-line)`);
+      });
+      const items = rows.map(({ item }) => item);
+      if (items.length !== node.children.length) node.replaceChildren(...items);
+      return node;
+    },
+  };
+}
+
+/**
+ * A drawing of fixed height that fills its width, in pixels, and glides from one state to the next.
+ *
+ * `show(state)` takes numbers, or lists and objects of numbers; `draw(state, width, height)` is asked
+ * for the picture of every state on the way, and gives its parts in order of depth: `[key, tag,
+ * properties]`, or nothing for a part that is left out. A part that keeps its key keeps its element.
+ * Beside attributes, a part may have `text` (class `maths` for indices), `press()`, which makes it a
+ * button for pointer and keys, and, on a circle, `pull(x, y)`, which follows the pointer that holds
+ * it and the arrow keys. What is no number changes at once; `show(state, 0)` does not glide. `height`
+ * may be a function of the width.
+ */
+export function stage({ label, height, draw, role = "group" }) {
+  const picture = svg("svg", { role, "aria-label": label });
+  const node = make("div", { class: "tt-picture" }, picture);
+  const parts = new Map();
+  let [from, shown, target, frame, start] = [null, null, null, 0, 0];
+
+  const paint = () => {
+    const width = node.clientWidth;
+    if (!shown || !width) return;
+    const tall = typeof height === "function" ? height(width) : height;
+    picture.setAttribute("viewBox", `0 0 ${width} ${tall}`);
+    picture.setAttribute("height", tall);
+    const present = draw(shown, width, tall).filter(Boolean);
+    const kept = new Set(present.map(([key]) => key));
+    for (const [key, part] of parts) if (!kept.has(key)) (part.remove(), parts.delete(key));
+    present.forEach(([key, tag, properties], i) => {
+      if (!parts.has(key)) parts.set(key, svg(tag, { "data-key": key }));
+      const part = parts.get(key);
+      redress(part, properties);
+      if (picture.children[i] !== part) picture.insertBefore(part, picture.children[i]);
+    });
+  };
+  const step = (now) => {
+    const share = Math.min((now - start) / GLIDE, 1);
+    shown = between(from, target, share * share * (3 - 2 * share));
+    paint();
+    frame = share < 1 ? requestAnimationFrame(step) : 0;
+  };
+  const show = (state, milliseconds = GLIDE) => {
+    cancelAnimationFrame(frame);
+    [from, target] = [shown, state];
+    if (from && milliseconds && !reducedMotion() && node.isConnected) {
+      start = performance.now();
+      frame = requestAnimationFrame(step);
+      shown = between(from, target, 0);
+    } else shown = target;
+    paint();
+  };
+  const watcher = new ResizeObserver(paint);
+  watcher.observe(node);
+  return {
+    node,
+    show,
+    close: () => {
+      cancelAnimationFrame(frame);
+      watcher.disconnect();
+    },
+  };
+}
+
+const GLIDE = 300;
+const STRIDES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] };
+
+/** What lies between two states: numbers in between, everything else as in the second. */
+function between(from, to, share) {
+  if (typeof to === "number")
+    return Number.isFinite(from) && Number.isFinite(to) ? from + share * (to - from) : to;
+  if (Array.isArray(to))
+    return to.map((part, i) => between(Array.isArray(from) ? from[i] : null, part, share));
+  if (to && typeof to === "object")
+    return Object.fromEntries(
+      Object.entries(to).map(([name, part]) => [name, between(from?.[name], part, share)]),
+    );
+  return to;
+}
+
+/** Change what has changed of a part of a drawing. */
+function redress(part, { text, press, pull, ...attributes }) {
+  if (pull) Object.assign(attributes, { role: "slider", tabindex: 0 });
+  if (press) Object.assign(attributes, { role: "button", tabindex: 0 });
+  for (const name of part.getAttributeNames())
+    if (name !== "data-key" && !(name in attributes)) part.removeAttribute(name);
+  for (const [name, value] of Object.entries(attributes)) {
+    const written = typeof value === "number" ? String(Math.round(value * 100) / 100) : value;
+    if (written === undefined || written === null || written === false) part.removeAttribute(name);
+    else if (part.getAttribute(name) !== written) part.setAttribute(name, written);
+  }
+  if (text !== undefined) writeText(part, String(text));
+  part.onclick = press || null;
+  part.onkeydown = (event) => {
+    const [across, down] = STRIDES[event.key] || [0, 0];
+    if (pull && (across || down))
+      pull(Number(attributes.cx) + 10 * across, Number(attributes.cy) + 10 * down);
+    else if (press && ["Enter", " "].includes(event.key)) press(event);
+    else return;
+    event.preventDefault();
+  };
+  if (!pull) return;
+  part.style.touchAction = "none";
+  const follow = (event) => {
+    const box = part.ownerSVGElement.getBoundingClientRect();
+    pull(event.clientX - box.left, event.clientY - box.top);
+  };
+  part.onpointerdown = (event) => {
+    part.setPointerCapture(event.pointerId);
+    follow(event);
+  };
+  part.onpointermove = (event) => {
+    if (part.hasPointerCapture(event.pointerId)) follow(event);
+  };
+}
+
+/** The attributes of a line with a head, from one point to another: for a part of tag `path`. */
+export function arrow(x1, y1, x2, y2, head = 9) {
+  const [length, angle] = [Math.hypot(x2 - x1, y2 - y1), Math.atan2(y2 - y1, x2 - x1)];
+  const size = Math.min(head, length);
+  const wing = (turn) =>
+    `L${(x2 - size * Math.cos(angle + turn)).toFixed(1)} ${(y2 - size * Math.sin(angle + turn)).toFixed(1)}`;
+  const tip = `${x2.toFixed(1)} ${y2.toFixed(1)}`;
+  return `M${x1.toFixed(1)} ${y1.toFixed(1)}L${tip}${wing(0.45)}M${tip}${wing(-0.45)}`;
 }
 
 /**

@@ -293,7 +293,7 @@ function render({ model, el }) {
     refill(
       facts,
       make("b", { text: "Mean weight that goes to" }),
-      bars(
+      bars().show(
         scores
           .slice(0, -1)
           .map((share, i) => ({ label: state.score_names[i], share, text: two(share) })),

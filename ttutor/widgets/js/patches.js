@@ -262,7 +262,7 @@ function panelOf(state) {
     .slice(0, 8);
   return [
     make("p", { text: `What ${nameOf(selected)} ${title}` }),
-    bars(
+    bars().show(
       order.map((i) => ({
         label: nameOf(i),
         share: Math.max(0, weights[i] / weights[order[0]]),
@@ -285,7 +285,7 @@ function costOf({ height, width, patch, rows, columns, nTokens, step, sizes, not
   ];
   return [
     ...words.filter(Boolean).map(noteOf),
-    bars(
+    bars().show(
       sizes.map(({ size, nTokens: others }) => ({
         label: `${size} × ${size}: ${others} tokens`,
         share: (others / sizes[0].nTokens) ** 2,

@@ -183,7 +183,7 @@ function drawFormula(panel, row, { names, rows }) {
 
 /** Bars with one tab stop; `onSelect(index)` follows pointer, focus and taps. */
 function rowList(rows, onSelect) {
-  const node = bars(
+  const node = bars().show(
     rows.map(({ name, square }) => ({
       label: name + (square ? " · T²" : ""),
       share: 0,

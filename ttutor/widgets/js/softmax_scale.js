@@ -252,7 +252,7 @@ function render({ model, el }) {
     refill(drawing, ...picture(state));
     refill(
       panel,
-      bars(
+      bars().show(
         [
           ["entropy", entropy / most, `${two(entropy)} of ${two(most)} bits`],
           ["largest weight", top, formatNumber(top)],

@@ -388,7 +388,7 @@ function smoothingView(get, change) {
     const { right, other, floor, loss } = smoothed(state, confidence);
     refill(
       target,
-      bars([
+      bars().show([
         {
           label: "right token, target",
           share: right,
