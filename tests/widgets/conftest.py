@@ -50,13 +50,16 @@ class Show:
     tabs: dict[bool, tuple[Page, Visit]] = field(default_factory=dict)
     n_mounts: int = 0
 
-    def __call__(self, *explorers: Explorer, width: int = 900, dark: bool = False, touch: bool = False) -> Page:
-        """Show explorers, one below the other, and return the page."""
+    def __call__(
+        self, *explorers: Explorer, width: int = 900, dark: bool = False, touch: bool = False, motion: bool = False
+    ) -> Page:
+        """Show explorers, one below the other, and return the page; without movement, unless it is asked for."""
         page, visit = self._tab(touch)
         visit.url = ", ".join(map(repr, explorers))
         page.mouse.move(0, 0)
         page.set_viewport_size({"width": width, "height": 740})
-        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion="reduce", media="screen")
+        moves = "no-preference" if motion else "reduce"
+        page.emulate_media(color_scheme="dark" if dark else "light", reduced_motion=moves, media="screen")
         if self.n_mounts % MOUNTS_A_PAGE == 0 or page.url != self.shell.as_uri():
             page.goto(self.shell.as_uri())
         self.n_mounts += 1

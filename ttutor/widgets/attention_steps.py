@@ -84,7 +84,9 @@ class AttentionStepsExplorer(Explorer):
         if tokens is None and all(one is None for one in given):
             listed = list(_SENTENCE)
             made = [[_SENTENCE[token][i] for token in listed] for i in range(3)]
-            note = note or "Vectors made by hand: how much of a person, and of a thing, each word asks for, is and gives."
+            note = (
+                note or "Vectors made by hand: how much of a person, and of a thing, each word asks for, is and gives."
+            )
         elif any(one is None for one in (tokens, *given)):
             raise TypeError("give tokens, embeddings, w_query, w_key and w_value together, or none of them")
         else:
@@ -99,9 +101,7 @@ class AttentionStepsExplorer(Explorer):
 
     def trace(self) -> dict[str, np.ndarray]:
         """Q, K, V, the products QK, the scores S, the weights A and the outputs AV, by ``ttutor.attention``."""
-        query, key, value = (
-            torch.tensor(table, dtype=torch.float64) for table in (self.query, self.key, self.value)
-        )
+        query, key, value = (torch.tensor(table, dtype=torch.float64) for table in (self.query, self.key, self.value))
         if self.pulled:
             query[self.selected] = torch.tensor(self.pulled, dtype=torch.float64)
         products = einsum(query, key, "queries d_head, keys d_head -> queries keys")

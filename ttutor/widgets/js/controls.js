@@ -168,10 +168,12 @@ SHARED_CSS.push(css`
       z-index: 3;
     }
     .tt-slider {
-      flex-wrap: wrap;
+      flex-basis: 100%;
+    }
+    .tt-slider label {
+      max-width: 45%;
     }
     .tt-slider input {
-      flex-basis: 7rem;
       height: 2.75rem;
     }
     .tt-button,

@@ -367,19 +367,34 @@ export function openCard(el, { label, question, invite, onReset, css: style = ""
   };
 }
 
-/** Call `act` once, when half of the node is seen; not where the reader asked for less movement. */
-export function onceInView(node, act) {
+/**
+ * Let the figure move once by itself, when most of it is seen: `act(share)` is called with shares from
+ * 0 to 1. It ends when the reader acts; it never begins where the reader asked for less movement.
+ */
+export function moveOnce(node, seconds, act) {
   if (reducedMotion()) return () => {};
+  let [frame, start] = [0, 0];
+  const step = (now) => {
+    start ||= now;
+    const share = Math.min((now - start) / (1000 * seconds), 1);
+    act(share);
+    if (share < 1) frame = requestAnimationFrame(step);
+  };
   const watcher = new IntersectionObserver(
     ([entry]) => {
       if (!entry.isIntersecting) return;
       watcher.disconnect();
-      act();
+      frame = requestAnimationFrame(step);
     },
-    { threshold: 0.5 },
+    { threshold: 0.6 },
   );
+  const stop = () => {
+    watcher.disconnect();
+    cancelAnimationFrame(frame);
+  };
   watcher.observe(node);
-  return () => watcher.disconnect();
+  for (const kind of ["pointerdown", "keydown"]) node.addEventListener(kind, stop, { once: true });
+  return stop;
 }
 
 /**

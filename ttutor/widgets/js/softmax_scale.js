@@ -1,51 +1,52 @@
-// Softmax and scale: one draw of scores, its softmax, and what is left of the gradient, by the
-// width of the head.
-import { button, choice, slider, toggle } from "./controls.js";
-import { css, formatNumber, make, onTraits, openFrame, refill, setTraits, svg } from "./core.js";
-import { bars, chart } from "./drawing.js";
+// Two races: the same eight keys with raw scores and with scores divided by the root of the width,
+// on the same axes, while the head gets wider.
+import { button, slider } from "./controls.js";
+import { css, formatNumber, moveOnce, onTraits, openCard, setTraits } from "./core.js";
+import { stage } from "./drawing.js";
 
 const CSS = css`
-  .tt {
-    --tt-now-line: currentColor;
+  .funnel {
+    fill: color-mix(in srgb, currentColor 10%, transparent);
   }
-  .sides {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.5rem 1.5rem;
-  }
-  .sides > * {
-    flex: 1 1 18rem;
-    min-width: 0;
-  }
-  .key:has([stroke*="now"]) svg {
-    display: none;
-  }
-  .draw text {
-    font-size: 12px;
-    fill: currentColor;
-  }
-  .draw line {
+  .axis {
     stroke: currentColor;
-    stroke-opacity: 0.25;
+    stroke-opacity: 0.35;
   }
-  .draw circle {
-    fill: var(--tt-page);
+  .path {
+    fill: none;
     stroke: currentColor;
+    stroke-opacity: 0.35;
+    stroke-width: 0.8;
   }
-  .unit {
-    fill: color-mix(in srgb, currentColor 14%, transparent);
+  .key {
+    fill: var(--tt-key);
+    stroke: var(--tt-key-line);
   }
   .weight {
     fill: var(--tt-weights);
     stroke: var(--tt-weights-line);
   }
+  .meter {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.5;
+  }
+  .left {
+    fill: var(--tt-loss);
+  }
+  .tt-picture .name {
+    font-size: 0.9375rem;
+    font-weight: 600;
+  }
 `;
-const WIDTHS = [1, 2, 4, 8, 16, 32, 64, 128, 256, 512, 1024];
-const NAMES = ["width", "n_keys", "scaled", "temperature", "draw", "quantity"];
+const KEYS = 8;
+const MOST = 10; // the widest head has 2 to this power features
+const REACH = 64; // of the axis of scores
+const TRACE = Array.from({ length: 8 * MOST + 1 }, (_, i) => Math.round(2 ** (i / 8)));
 const drawn = {};
 
 const sum = (list) => list.reduce((total, value) => total + value, 0);
-const two = (value) => formatNumber(value, 2);
+const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
 
 /** The query's product with each key at every width: mulberry32 and Box-Muller, as in Python. */
 function products(draw) {
@@ -58,212 +59,169 @@ function products(draw) {
     return ((mixed ^ (mixed >>> 14)) >>> 0) / 2 ** 32;
   };
   const normal = () => Math.sqrt(-2 * Math.log1p(-uniform())) * Math.cos(2 * Math.PI * uniform());
-  let sums = new Array(64).fill(0);
-  drawn[draw] = {};
-  for (let feature = 1; feature <= 1024; feature += 1) {
+  drawn[draw] = [new Array(KEYS).fill(0)];
+  for (let feature = 1; feature <= 2 ** MOST; feature += 1) {
     const query = normal();
-    sums = sums.map((total) => total + query * normal());
-    drawn[draw][feature] = WIDTHS.includes(feature) && sums;
+    drawn[draw].push(drawn[draw][feature - 1].map((total) => total + query * normal()));
   }
   return drawn[draw];
 }
 
-function measure(get) {
-  const [width, keys] = [get("width"), get("n_keys")];
-  const divisor = (get("scaled") ? Math.sqrt(width) : 1) * get("temperature");
-  const scores = products(get("draw"))
-    [width].slice(0, keys)
-    .map((product) => product / divisor);
+/** One race: its scores on the way to this width, its weights, and what is left of its gradient. */
+function race(get, divide) {
+  const [width, at] = [get("width"), products(get("draw"))];
+  const scoresAt = (features) =>
+    at[features].map((product) => (divide ? product / Math.sqrt(features) : product));
+  const scores = scoresAt(width);
   const powers = scores.map((score) => Math.exp(score - Math.max(...scores)));
-  const weights = powers.map((power) => power / sum(powers));
-  const squares = sum(weights.map((weight) => weight * weight));
-  const gradient = Math.sqrt(
-    sum(
-      weights.map(
-        (weight) => weight * weight * ((1 - weight) ** 2 + Math.max(squares - weight * weight, 0)),
-      ),
-    ),
-  );
-  const spread = Math.sqrt(sum(scores.map((score) => (score - sum(scores) / keys) ** 2)) / keys);
+  const [exponent, line] = [Math.log2(width), get("gradients")[Number(divide)]];
+  const [low, high] = [Math.floor(exponent), Math.ceil(exponent)];
   return {
+    divide,
+    trace: [...TRACE.filter((features) => features < width), width].map((features) => [
+      Math.log2(features),
+      scoresAt(features),
+    ]),
     scores,
-    weights,
-    gradient,
-    most: Math.log2(keys),
-    dead: Number(gradient < 0.01),
-    entropy: -sum(weights.map((weight) => (weight > 0 ? weight * Math.log2(weight) : 0))),
-    text:
-      `Scores: q·k / ${two(divisor)}. Standard deviation ${two(spread)}; ` +
-      `expected √${width} / ${two(divisor)} = ${two(Math.sqrt(width) / divisor)}.`,
+    weights: powers.map((power) => power / sum(powers)),
+    left: line[low] + (exponent - low) * (line[high] - line[low]),
+    top: Math.max(...powers) / sum(powers),
   };
 }
 
-/** Each key a column, its score a dot above, its weight a bar below; x in percent, y in pixels. */
-function picture({ scores, weights }) {
-  let reach = 4;
-  while (reach < Math.max(...scores.map(Math.abs))) reach *= 2;
-  const y = (score) => 95 - (75 * score) / reach;
-  const x = (key, part) => `${(100 * (key + part)) / scores.length}%`;
-  const lines = (...all) =>
-    all.flatMap(([at, text]) => [
-      svg("line", { x2: "100%", y1: at, y2: at }),
-      svg("text", { y: at - 3, text }),
-    ]);
+/** A race from top to bottom: how the scores spread as the head widens, the shares, the gradient. */
+function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
+  const key = (name) => `${name}${Number(divide)}`;
+  const [start, end, middle] = [from + 26, to - 8, 118];
+  const x = (exponent) => start + (exponent / MOST) * (end - start);
+  const y = (score) => middle - (84 * score) / REACH;
+  const spread = (sign) =>
+    Array.from({ length: 21 }, (_, i) => {
+      const exponent = (i / 20) * MOST;
+      return `${x(exponent).toFixed(1)} ${y(sign * (divide ? 1 : 2 ** (exponent / 2)) * 2).toFixed(1)}`;
+    });
+  const [slot, floor] = [(end - start) / KEYS, 300];
   return [
-    svg("rect", { class: "unit", width: "100%", y: y(1), height: 150 / reach }),
-    ...lines([20, `score ${reach}`], [95, "0"], [170, `−${reach}`], [200, "weight 1"], [290, "0"]),
-    ...scores.map((score, key) =>
-      svg("circle", {
+    [
+      key("name"),
+      "text",
+      { class: "name maths", x: start, y: 14, text: divide ? "scores ÷ √d" : "raw scores" },
+    ],
+    [
+      key("funnel"),
+      "path",
+      { class: "funnel", d: `M${spread(1).join("L")}L${spread(-1).reverse().join("L")}Z` },
+    ],
+    ...[-50, 0, 50].flatMap((score) => [
+      [key(`line${score}`), "path", { class: "axis", d: `M${start} ${y(score)}H${end}` }],
+      [
+        key(`tick${score}`),
+        "text",
+        { x: start - 4, y: y(score) + 4, "text-anchor": "end", text: formatNumber(score, 0) },
+      ],
+    ]),
+    ...scores.map((_, i) => [
+      key(`path${i}`),
+      "path",
+      {
+        class: "path",
+        d: `M${trace.map(([exponent, all]) => `${x(exponent).toFixed(1)} ${y(all[i]).toFixed(1)}`).join("L")}`,
+      },
+    ]),
+    ...scores.map((score, i) => [
+      key(`key${i}`),
+      "circle",
+      {
+        class: "key",
         "data-value": score.toFixed(9),
-        cx: x(key, 0.5),
+        cx: x(Math.log2(get("width"))),
         cy: y(score),
-        r: scores.length > 32 ? 2.5 : 4,
-      }),
-    ),
-    ...weights.map((weight, key) =>
-      svg("rect", {
+        r: 4.5,
+      },
+    ]),
+    [key("shares"), "text", { x: start, y: 222, text: "attention" }],
+    ...weights.map((weight, i) => [
+      key(`weight${i}`),
+      "rect",
+      {
         class: "weight",
         "data-value": weight.toFixed(9),
-        x: x(key, 0.2),
-        width: x(0, 0.6),
-        y: 290 - 90 * weight,
-        height: 90 * weight,
-      }),
-    ),
-  ];
-}
-
-function lines(state, get) {
-  const name = get("quantity");
-  const series = get("curves")[get("n_keys")][name].map((values, i) => ({
-    name: i ? "scaled" : "not scaled",
-    colour: i ? "query" : "loss",
-    dots: true,
-    points: values.map((value, j) => [WIDTHS[j], value]),
-  }));
-  series.push({
-    name: "● this draw",
-    colour: "now",
-    dots: true,
-    points: [[get("width"), state[name]]],
-  });
-  return {
-    series,
-    title: get("lesson")[2],
-    x: { label: "width d_head", domain: [1, 1024], log: true, format: String },
-    y: {
-      label: name,
-      domain: [0, { entropy: state.most, gradient: 0.5, dead: 1 }[name]],
-      format: two,
-    },
-  };
-}
-
-function controlsFor(get, change, initial) {
-  const power = (label, name, min, max, parts, format = String) => [
-    name,
-    slider({
-      label,
-      min,
-      max,
-      step: 1,
-      format: (exponent) => format(2 ** (exponent / parts)),
-      onInput: (exponent) => change({ [name]: 2 ** (exponent / parts) }),
-    }),
-    (value) => parts * Math.log2(value),
-  ];
-  const all = [
-    power("Width d_head", "width", 0, 10, 1),
-    power("Keys", "n_keys", 2, 6, 1),
-    power("Temperature", "temperature", -4, 10, 2, two),
+        x: start + (i + 0.12) * slot,
+        width: 0.76 * slot,
+        y: floor - 70 * weight,
+        height: 70 * weight,
+      },
+    ]),
+    [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
+    [key("left"), "text", { x: start, y: 322, text: `gradient left: ${percent(left)}` }],
     [
-      "scaled",
-      toggle({ label: "divide by √d_head", onChange: (scaled) => change({ scaled }) }),
-      Boolean,
+      key("bar"),
+      "rect",
+      { class: "left", x: start, y: 330, width: (end - start) * left, height: 10, rx: 2 },
     ],
     [
-      "quantity",
-      choice({
-        label: "Line:",
-        onChange: (quantity) => change({ quantity }),
-        options: [
-          ["entropy", "entropy (bits)"],
-          ["gradient", "gradient"],
-          ["dead", "share dead"],
-        ],
-      }),
-      String,
+      key("meter"),
+      "rect",
+      { class: "meter", x: start, y: 330, width: end - start, height: 10, rx: 2 },
     ],
   ];
-  const nodes = all.map(([, control]) => control.node);
-  nodes.splice(
-    4,
-    0,
-    button({ label: "Another draw", onClick: () => change({ draw: (get("draw") + 1) % 2 ** 20 }) }),
-    button({ label: "Reset", onClick: () => change(initial) }),
-  );
-  return {
-    nodes,
-    show: () => all.forEach(([name, control, from]) => control.set(from(get(name)))),
-  };
 }
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Softmax and scale", CSS);
   const get = (name) => model.get(name);
-  const drawing = svg("svg", {
-    class: "draw",
-    height: 292,
-    width: "100%",
-    role: "img",
-    "aria-label": "Scores as dots, weights as bars",
+  const set = (values) => setTraits(model, values);
+  const initial = { width: get("width"), draw: get("draw") };
+  const card = openCard(el, {
+    label: "Two races",
+    question: "Why divide by √d?",
+    invite: "Drag the width of the head: eight keys race in both panels, on the same axes.",
+    onReset: () => set(initial),
+    css: CSS,
   });
-  const [text, panel, plot] = [
-    make("p"),
-    make("div"),
-    chart({ label: "Averages by width", height: 220 }),
-  ];
-  const change = (values) => {
-    setTraits(model, values);
-    say(`${text.textContent} ${panel.innerText}`);
-  };
-  const controls = controlsFor(
-    get,
-    change,
-    Object.fromEntries(NAMES.map((name) => [name, get(name)])),
+  const picture = stage({
+    label: "Scores of eight keys by the width of the head, raw and scaled, and their softmax",
+    height: 344,
+    draw: (_, width) => [
+      ...drawRace(race(get, false), 0, width / 2 - 6, get),
+      ...drawRace(race(get, true), width / 2 + 6, width, get),
+    ],
+  });
+  const width = slider({
+    label: "Width d",
+    min: 0,
+    max: MOST,
+    step: 0.125,
+    format: (exponent) => String(Math.round(2 ** exponent)),
+    onInput: (exponent) => set({ width: Math.round(2 ** exponent) }),
+  });
+  card.stage.append(picture.node);
+  card.controls.append(
+    width.node,
+    button({ label: "Other keys", onClick: () => set({ draw: (get("draw") + 1) % 2 ** 20 }) }),
   );
-  root.append(
-    make("div", { class: "tt-controls" }, ...controls.nodes.slice(0, 6)),
-    make("div", { text: get("lesson")[0] }),
-    text,
-    make(
-      "div",
-      { class: "sides" },
-      make("div", {}, drawing),
-      make("div", {}, panel, controls.nodes[6], plot.node),
-    ),
-  );
+  card.caption.textContent =
+    "Each dot is a key’s score; grey, twice the spread that is expected: ±2√d and ±2. Query and keys are random, " +
+    "of variance 1. The gradient of the softmax is the mean of 200 draws.";
+
   const draw = () => {
-    const state = measure(get);
-    const { entropy, most, weights, gradient, dead } = state;
-    const top = Math.max(...weights);
-    controls.show();
-    text.textContent = state.text;
-    refill(drawing, ...picture(state));
-    refill(
-      panel,
-      bars().show(
-        [
-          ["entropy", entropy / most, `${two(entropy)} of ${two(most)} bits`],
-          ["largest weight", top, formatNumber(top)],
-          ["gradient", gradient / 0.5, formatNumber(gradient, 4) + (dead ? ": dead" : ""), "loss"],
-        ].map(([label, share, number, colour]) => ({ label, share, text: number, colour })),
-      ),
-      make("div", { class: "tt-note", text: get("lesson")[1] }),
+    const [raw, scaled] = [race(get, false), race(get, true)];
+    width.set(Math.log2(get("width")));
+    picture.show({}, 0);
+    card.find(
+      `At width ${get("width")}, raw scores give one key ${percent(raw.top)} of the attention, and ` +
+        `${percent(raw.left)} of the gradient is left to learn from. Divided by √d: ` +
+        `${percent(scaled.top)}, and ${percent(scaled.left)} is left.`,
     );
-    plot.draw(lines(state, get));
   };
-  const stops = [onTraits(model, [...NAMES, "curves"], draw), plot.close, close];
+  const stops = [
+    onTraits(model, ["width", "draw", "gradients"], draw),
+    moveOnce(card.root, 4, (share) => {
+      const exponent = Math.log2(initial.width) + share * Math.max(9 - Math.log2(initial.width), 0);
+      set({ width: Math.round(2 ** exponent) });
+    }),
+    picture.close,
+    card.close,
+  ];
   draw();
   return () => stops.forEach((stop) => stop());
 }
