@@ -89,7 +89,7 @@ def finding(page: Page) -> str:
 
 
 def step_to(page: Page, name: str) -> None:
-    page.get_by_text(name, exact=True).click()
+    page.get_by_label(name, exact=True).check()
 
 
 @in_browser

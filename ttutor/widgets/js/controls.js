@@ -131,7 +131,7 @@ SHARED_CSS.push(css`
     height: 100%;
     margin: 0;
     opacity: 0;
-    pointer-events: none;
+    cursor: pointer;
   }
   .tt-option:has(:checked) {
     color: var(--tt-page);

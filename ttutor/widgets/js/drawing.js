@@ -375,7 +375,7 @@ export function bars() {
  * properties]`, or nothing for a part that is left out. A part that keeps its key keeps its element.
  * Beside attributes, a part may have `text` (class `maths` for indices), `press()`, which makes it a
  * button for pointer and keys, and, on a circle, `pull(x, y)`, which follows the pointer that holds
- * it and the arrow keys. What is no number changes at once; `show(state, 0)` does not glide. `height`
+ * it and the arrow keys, `stride` pixels at a time. What is no number changes at once; `show(state, 0)` does not glide. `height`
  * may be a function of the width.
  */
 export function stage({ label, height, draw, role = "group" }) {
@@ -445,7 +445,7 @@ function between(from, to, share) {
 }
 
 /** Change what has changed of a part of a drawing. */
-function redress(part, { text, press, pull, ...attributes }) {
+function redress(part, { text, press, pull, stride = 10, ...attributes }) {
   if (pull) Object.assign(attributes, { role: "slider", tabindex: 0 });
   if (press) Object.assign(attributes, { role: "button", tabindex: 0 });
   for (const name of part.getAttributeNames())
@@ -460,7 +460,7 @@ function redress(part, { text, press, pull, ...attributes }) {
   part.onkeydown = (event) => {
     const [across, down] = STRIDES[event.key] || [0, 0];
     if (pull && (across || down))
-      pull(Number(attributes.cx) + 10 * across, Number(attributes.cy) + 10 * down);
+      pull(Number(attributes.cx) + stride * across, Number(attributes.cy) + stride * down);
     else if (press && ["Enter", " "].includes(event.key)) press(event);
     else return;
     event.preventDefault();

@@ -1,0 +1,48 @@
+"""ALiBi: each word's share is Python's, for every head."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, numbers, slide
+from ttutor.positions import alibi_slopes
+from ttutor.widgets import AlibiExplorer
+
+
+def specimen() -> AlibiExplorer:
+    """The figure as the gallery shows it."""
+    return AlibiExplorer()
+
+
+def hostile() -> AlibiExplorer:
+    return AlibiExplorer(HOSTILE)
+
+
+def extremes() -> list[AlibiExplorer]:
+    return [AlibiExplorer(["Donaudampfschiff"] * 64, head=8), AlibiExplorer(["a", "b"])]
+
+
+def test_distance_takes_the_slope_times_the_distance() -> None:
+    for head, slope in enumerate(alibi_slopes(8).tolist(), start=1):
+        powers = np.exp(-slope * np.arange(47)[::-1])
+        np.testing.assert_allclose(AlibiExplorer(head=head).weights, powers / powers.sum(), atol=1e-7)
+
+
+def test_bad_settings_are_refused_with_a_reason() -> None:
+    with pytest.raises(ValueError, match="head has to be from 1 to 8, not 9"):
+        AlibiExplorer(head=9)
+    with pytest.raises(ValueError, match="the number of tokens has to be from 2 to 64"):
+        AlibiExplorer(["a"])
+
+
+@in_browser
+def test_the_shares_on_screen_are_pythons_for_every_head(show: Show) -> None:
+    page = show(AlibiExplorer())
+    for head in range(1, 9):
+        weights = AlibiExplorer(head=head).weights
+        np.testing.assert_allclose(numbers(page, ".word"), weights, atol=1e-6)
+        reach = int((weights[::-1].cumsum() < 0.9).sum()) + 1
+        assert f"within {reach} of the 47" in page.locator(".tt-found").inner_text()
+        slide(page, "Head", "ArrowRight")

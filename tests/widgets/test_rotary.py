@@ -1,0 +1,71 @@
+"""Rotary positions: the score is Python's, it stays while both move, and goes when one does."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Page
+
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, numbers, slide
+from ttutor.positions import RotaryPositions
+from ttutor.widgets import RotaryExplorer
+
+
+def specimen() -> RotaryExplorer:
+    """The figure as the gallery shows it."""
+    return RotaryExplorer()
+
+
+def hostile() -> RotaryExplorer:
+    return RotaryExplorer(HOSTILE, query_position=1, key_position=0)
+
+
+def extremes() -> list[RotaryExplorer]:
+    long = [f"Donaudampfschiff{i}" for i in range(16)]
+    return [RotaryExplorer(long, query_position=15), RotaryExplorer(["a", "b"], query_position=1, key_position=0)]
+
+
+def test_the_score_stays_while_both_move() -> None:
+    made = RotaryExplorer(query_position=8, key_position=5)
+    np.testing.assert_allclose([made.score_at(8 + by, 5 + by) for by in range(50)], made.score, atol=1e-12)
+    assert abs(made.score_at(9, 5) - made.score) > 0.1
+    q, k = (RotaryPositions(8)(torch.tensor([[p]]))(torch.eye(8).double()[None, None, :1]) for p in (8, 5))
+    plain = RotaryExplorer(query_position=8, key_position=5, query=[1, 0], key=[1, 0])
+    np.testing.assert_allclose(plain.score, float((q * k).sum()), atol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"query_position": 9}, "query_position has to be from 0 to 8"),
+        ({"pair": 3}, "pair has to be from 0 to 2"),
+        ({"query": [1, 2, 3]}, "query has shape"),
+        ({"tokens": ["a"]}, "the number of tokens has to be from 2 to 16"),
+    ],
+)
+def test_bad_settings_are_refused_with_a_reason(options: dict, message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        RotaryExplorer(**options)
+
+
+def score(page: Page) -> float:
+    return float(numbers(page, "rect")[0])
+
+
+@in_browser
+def test_the_score_on_screen_stays_while_both_move_and_goes_when_one_does(show: Show) -> None:
+    made = RotaryExplorer()
+    page = show(made)
+    assert score(page) == pytest.approx(made.score, abs=1e-6)
+    slide(page, "Move both", "End")
+    assert score(page) == pytest.approx(made.score, abs=1e-6)
+    assert "stands at 8, the key at 5: 3 words apart" in page.locator(".tt-found").inner_text()
+    slide(page, "Move both", "Home")  # neither leaves the sentence
+    assert "stands at 3, the key at 0" in page.locator(".tt-found").inner_text()
+    page.locator('[data-key="query_position"]').press("ArrowRight")
+    assert score(page) == pytest.approx(made.score_at(4, 0), abs=1e-6)
+    page.get_by_label("6°", exact=True).check()
+    made.pair = 1
+    assert score(page) == pytest.approx(made.score_at(4, 0), abs=1e-6)

@@ -1,0 +1,64 @@
+"""Waves: what the picture and the clocks show is the sinusoidal encoding; which positions look alike."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from tests.widgets.conftest import Show
+from tests.widgets.figure import in_browser, numbers, slide
+from ttutor.positions import sinusoidal_encoding
+from ttutor.widgets import WavesExplorer
+from ttutor.widgets.positions import READS
+
+
+def specimen() -> WavesExplorer:
+    """The figure as the gallery shows it."""
+    return WavesExplorer()
+
+
+TAP = ("label:has-text('All')", "itself, and no other")
+
+
+def test_the_fastest_hand_is_ambiguous_the_slowest_tells_little_and_all_are_exact() -> None:
+    assert WavesExplorer(10, "slow").candidates == list(range(64))
+    assert WavesExplorer(10, "middle").candidates == list(range(7, 14))
+    assert len(WavesExplorer(10, "fast").candidates) > 5
+    assert [WavesExplorer(p, "all").candidates for p in range(64)] == [[p] for p in range(64)]
+
+
+@pytest.mark.parametrize("options", [{"position": 64}, {"position": -1}, {"reads": "some"}])
+def test_bad_settings_are_refused(options: dict) -> None:
+    with pytest.raises(Exception, match=r"from 0 to 63|'some'"):
+        WavesExplorer(**options)
+
+
+@in_browser
+@pytest.mark.parametrize("reads", READS)
+def test_the_marks_are_pythons_wherever_the_line_is(show: Show, reads: str) -> None:
+    page = show(WavesExplorer(20, reads))
+    for keys, position in (([], 20), (["Home"], 0), (["End"], 63)):
+        slide(page, "Position", *keys)
+        assert numbers(page, "rect").tolist() == WavesExplorer(position, reads).candidates
+    page.locator('[data-key="handle"]').press("ArrowUp")
+    assert numbers(page, "rect").tolist() == WavesExplorer(62, reads).candidates
+
+
+@in_browser
+def test_the_picture_and_the_hands_are_the_encoding(show: Show) -> None:
+    page = show(WavesExplorer(13))
+    grey = page.locator("image").evaluate(
+        """async (e) => {
+          const image = Object.assign(new Image(), { src: e.getAttribute('href') });
+          await image.decode();
+          const context = new OffscreenCanvas(64, 64).getContext('2d');
+          context.drawImage(image, 0, 0);
+          return [...context.getImageData(0, 0, 64, 64).data].filter((_, i) => i % 4 === 0);
+        }"""
+    )
+    encoding = sinusoidal_encoding(64, 64).numpy()
+    np.testing.assert_allclose((np.array(grey).reshape(64, 64) - 128) / 112, encoding, atol=0.006)
+    hand = page.locator('[data-key="hand0"]').get_attribute("d") or ""
+    start, tip = (np.array([float(number) for number in part.split()]) for part in hand[1:].split("L")[:2])
+    radius = float(page.locator('[data-key="dial0"]').get_attribute("r") or 0)
+    np.testing.assert_allclose((tip - start) / radius * [1, -1], encoding[13, :2], atol=0.01)
