@@ -100,6 +100,7 @@ SHARED_CSS.push(css`
     margin: 0;
     padding: 0;
     min-width: 0;
+    max-width: 100%;
   }
   .tt-choice > :is(legend, label[for]) {
     float: left;
@@ -111,8 +112,9 @@ SHARED_CSS.push(css`
     display: inline-flex;
     align-items: center;
     min-height: 2.25rem;
+    max-width: 100%;
     padding: 0.15rem 0.8rem;
-    margin-inline-start: -1px;
+    margin-inline-end: -1px;
     border: 1px solid color-mix(in srgb, currentColor 50%, transparent);
     cursor: pointer;
   }

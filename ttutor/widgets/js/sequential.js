@@ -1,267 +1,191 @@
-// An RNN and a Transformer work on one sentence, one dependent step a tick.
-import { css, formatCount, make, onTraits, openFrame, refill, setTraits, svg } from "./core.js";
-import { choice, player, select, slider } from "./controls.js";
+// An RNN and a Transformer work on one sentence, one dependent step at a time: a cell lights up as
+// soon as all that it needs is done.
+import { choice, slider } from "./controls.js";
+import { css, moveOnce, onTraits, openCard, setTraits } from "./core.js";
+import { stage } from "./drawing.js";
 
 const CSS = css`
-  svg,
-  small {
-    display: block;
-    width: 100%;
-  }
-  svg {
-    margin-bottom: 0.5rem;
-  }
-  text {
-    font-size: 12px;
-    fill: currentColor;
-    text-anchor: middle;
-  }
-  rect {
-    fill: transparent;
-    stroke: var(--line);
-    stroke-dasharray: 2 2;
-  }
-  .done,
-  .now {
-    fill: var(--c);
-    fill-opacity: 0.45;
-    stroke: var(--l);
-    stroke-dasharray: none;
-  }
-  .now {
-    fill-opacity: 1;
+  .cell {
+    fill: var(--tt-memory);
     stroke: currentColor;
-    stroke-width: 2.5;
   }
-  line {
-    stroke: var(--line);
-    stroke-opacity: 0.4;
+  .waits {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.25;
   }
-  .on {
-    stroke: var(--l);
-    stroke-opacity: 1;
+  .needs {
+    fill: none;
+    stroke: currentColor;
   }
-  .sum {
+  .tt-picture .name {
     font-weight: 600;
-  }
-  th,
-  td {
-    text-align: start;
-    vertical-align: top;
-    padding: 0.2rem 1rem 0.2rem 0;
-    font-weight: 400;
+    font-size: 0.9375rem;
   }
 `;
-const LANES = [
-  ["RNN", "memory"],
-  ["Transformer", "weights"],
-];
-const SETTINGS = ["n_tokens", "n_layers", "d_model", "generating", "tick"];
+const LANES = ["RNN", "Transformer"];
+const FLOOR = 34; // of a lane: its words
 
-/** Python sends a formula for each number, a sum of products such as T+L+-1 or L·d·d. */
-function readState(model) {
-  const [T, L, d, generating, tick, tokens, total] = [...SETTINGS, "tokens", "total"].map((name) =>
-    model.get(name),
-  );
-  const sizes = { T, L, d, "min(T, L)": Math.min(T, L) };
-  const times = (product, factor) => product * (sizes[factor] || factor);
-  const evaluate = (formula) =>
-    formula.split("+").reduce((sum, term) => sum + term.split("·").reduce(times, 1), 0);
-  const rows = model
-    .get("rows")
-    .map(([name, ...all]) => [name, ...all.slice(2 * generating, 2 * generating + 2)])
-    .filter(([, first]) => first)
-    .map(([name, ...lanes]) => [name, ...lanes.map((formula) => [formula, evaluate(formula)])]);
-  const ends = rows[0].slice(1).map(([, number]) => number);
-  return { T, L, d, generating, tokens, total, rows, ends, tick: Math.min(tick, ends[0]) };
-}
+/** The step in which a cell can run, counted from 1, and the last step of each lane. */
+const dueAt = (rnn, layer, token, { generating, n_layers }) =>
+  layer + 1 + (generating ? token * n_layers : rnn ? token : 0);
+const endsOf = ({ generating, n_layers, tokens }) =>
+  [true, false].map((rnn) => dueAt(rnn, n_layers - 1, tokens.length - 1, { generating, n_layers }));
 
-function drawLane(picture, rnn, { T, L, generating, tokens, tick }, width) {
-  const step = (width - 26) / T;
-  const size = Math.max(Math.min(step * 0.62, 30), 3);
-  const [every, letters, floor] = [Math.ceil(22 / step), Math.floor(step / 8), 14 + 56 * L];
-  const [x, y] = [(token) => 24 + (token + 0.5) * step, (layer) => floor - 56 * layer - 36];
-  const [lines, cells] = [[], []];
-  const line = (x1, y1, x2, y2, due) => {
-    if (due <= tick) lines.push(svg("line", { x1, y1, x2, y2, class: due === tick && "on" }));
-  };
-  const write = (left, top, text) => cells.push(svg("text", { x: left, y: top, text }));
-  const cut = (word, length) => (word.length > length ? `${word.slice(0, length - 1)}…` : word);
-  const upright = every === 1 && letters < 4 && tokens.some((word) => word.length > letters);
-  for (let token = 0; token < T; token += 1) {
-    for (let layer = 0; layer < L; layer += 1) {
-      const due = layer + 1 + (generating ? token * L : rnn ? token : 0);
-      for (let from = rnn || every > 1 ? token : 0; from <= token; from += 1) {
-        line(x(from), layer ? y(layer - 1) - size / 2 : floor, x(token), y(layer) + size / 2, due);
-      }
-      if (rnn && token) line(x(token - 1) + size / 2, y(layer), x(token) - size / 2, y(layer), due);
-      cells.push(
-        svg("rect", {
-          x: x(token) - size / 2,
-          y: y(layer) - size / 2,
-          width: size,
-          height: size,
-          rx: size / 7,
-          "data-due": due,
-          class: due < tick ? "done" : due === tick && "now",
-        }),
+/** One of the two, from its name down to its words; `tick` may stand between two steps. */
+function lane(rnn, top, state, tick, width) {
+  const { tokens, n_layers, generating } = state;
+  const slot = width / tokens.length;
+  const size = Math.min(slot * 0.64, 26);
+  const end = endsOf(state)[rnn ? 0 : 1];
+  const reached = Math.min(Math.round(tick), end);
+  const number = rnn ? 0 : 1;
+  const x = (token) => (token + 0.5) * slot;
+  const y = (layer) => top + 34 + 42 * (n_layers - 1 - layer);
+  const base = y(0) + 26;
+  const lit = (due) => Math.min(Math.max(tick - due + 1, 0), 1);
+  const upright = tokens.some((token) => 7 * token.length > slot);
+  const every = Math.ceil(16 / slot);
+  const parts = [
+    [
+      `name${number}`,
+      "text",
+      {
+        class: "name",
+        x: 0,
+        y: top + 8,
+        text: `${LANES[number]}: ${reached === end && tick > end ? "done after" : "step"} ${reached} of ${end}`,
+      },
+    ],
+  ];
+  for (let layer = 0; layer < n_layers; layer += 1)
+    for (let token = 0; token < tokens.length; token += 1) {
+      const due = dueAt(rnn, layer, token, state);
+      const below = layer ? y(layer - 1) - size / 2 : base;
+      const sources = rnn ? [token] : Array.from({ length: token + 1 }, (_, from) => from);
+      const lines = sources.map(
+        (from) => `M${x(from)} ${below}L${x(token)} ${y(layer) + size / 2}`,
+      );
+      if (rnn && token)
+        lines.push(`M${x(token - 1) + size / 2} ${y(layer)}H${x(token) - size / 2}`);
+      if (generating && token && !layer)
+        lines.push(`M${x(token - 1) + size / 2} ${y(n_layers - 1)}L${x(token)} ${base}`);
+      const fresh = Math.max(0, 1 - Math.abs(tick - due));
+      parts.push(
+        lit(due) > 0 && [
+          `needs${number}-${layer}-${token}`,
+          "path",
+          { class: "needs", d: lines.join(""), "stroke-opacity": lit(due) * (0.1 + 0.5 * fresh) },
+        ],
+        [
+          `cell${number}-${layer}-${token}`,
+          "rect",
+          {
+            class: "cell",
+            "data-due": due,
+            x: x(token) - size / 2,
+            y: y(layer) - size / 2,
+            width: size,
+            height: size,
+            rx: 4,
+            "fill-opacity": lit(due) * (0.45 + 0.55 * fresh),
+            "stroke-width": 0.6 + 1.6 * fresh,
+            "stroke-dasharray": lit(due) > 0 ? null : "2 3",
+          },
+        ],
       );
     }
-    if (generating && token) line(x(token - 1) + size / 2, y(L - 1), x(token), floor, token * L);
-    const word = generating && tick < token * L ? "…" : tokens[token % tokens.length];
-    if (upright) {
-      const place = `translate(${x(token) + 4} ${floor + 5}) rotate(-90)`;
-      cells.push(svg("text", { transform: place, style: "text-anchor: end", text: cut(word, 8) }));
-    } else
-      write(
-        x(token),
-        floor + 14,
-        every > 1 ? ((token + 1) % every ? "" : token + 1) : cut(word, letters),
-      );
-  }
-  for (let layer = 0; layer < L; layer += 1) write(8, y(layer) + 4, `L${layer + 1}`);
-  picture.setAttribute("viewBox", `0 0 ${width} ${floor + (upright ? 62 : 20)}`);
-  refill(picture, ...lines, ...cells);
-}
-
-const progress = ({ tick, ends }) =>
-  LANES.map(([title], i) => `${title}: tick ${Math.min(tick, ends[i])} of ${ends[i]}`);
-
-const summary = ({ generating, ends: [rnn], L }) =>
-  generating
-    ? `Both need ${rnn} ticks: a token has to be written before the next can be read.`
-    : `The Transformer is done after tick ${L}, however long the sentence; the RNN after ` +
-      `${rnn}, one more for each token.`;
-
-function drawCounts(table, state) {
-  const row = ([name, ...lanes]) =>
-    make(
-      "tr",
-      {},
-      make("th", { scope: "row", text: name }),
-      ...lanes.map(([formula, number], i) => {
-        const written = formula
-          .replace(/(.)·\1/g, "$1²")
-          .replace("+-", " − ")
-          .replace(/[+·]/g, " $& ");
-        const most = Math.max(lanes[0][1], lanes[1][1]);
-        const bar = make("div", {
-          class: "tt-bar",
-          style: `width: ${(5 * number) / most}rem; --c: var(--tt-${LANES[i][1]})`,
-        });
-        return make(
-          "td",
-          { "data-value": number },
-          make("b", { text: formatCount(number) }),
-          most > 999 ? bar : null,
-          ...[written, written.replace(/[TLd]/g, (letter) => state[letter])]
-            .filter((text) => text !== String(number))
-            .map((text) => make("small", { text })),
-        );
-      }),
-    );
-  refill(
-    table,
-    make(
-      "tr",
-      {},
-      make("th", { scope: "col", text: `T = ${state.T}, L = ${state.L}, d = ${state.d}` }),
-      ...LANES.map(([text]) => make("th", { scope: "col", text })),
+  return [
+    ...parts,
+    ...tokens.map(
+      (token, i) =>
+        i % every === 0 && [
+          `word${number}-${i}`,
+          "text",
+          {
+            x: upright ? x(i) + 4 : x(i),
+            y: base + (upright ? 4 : 14),
+            transform: upright ? `rotate(-90 ${x(i) + 4} ${base + 4})` : null,
+            "text-anchor": upright ? "end" : "middle",
+            text: generating && tick < i * n_layers ? "…" : token.slice(0, 9),
+          },
+        ],
     ),
-    ...state.rows.map(row),
-  );
+  ];
 }
-
-const notes = ({ T, d, generating, total }) =>
-  "Faint: done; outlined: this tick; dashed: waiting. A tick is a step that waits for " +
-  "another, not a time. " +
-  "The price: between tokens the Transformer multiplies more once " +
-  (generating
-    ? `T + 1 > d = ${d}.`
-    : `T > d / 2 = ${d / 2}. (A linear recurrence could be computed as a scan, in ` +
-      `${Math.ceil(Math.log2(T))} rounds a layer.)`) +
-  (total > 64 ? ` Only the first 64 of ${total} tokens.` : "");
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Sequential or parallel", CSS);
-  const initial = Object.fromEntries(SETTINGS.map((name) => [name, model.get(name)]));
-  const change = (values, words) => {
-    setTraits(model, values);
-    const state = readState(model);
-    say(`${words || summary(state)} ${progress(state).join("; ")}`);
-  };
-  const set = (name) => (value) => change({ [name]: value, tick: 0 });
-  const size = (name, label, min, max) =>
-    slider({ label, min, max, decimals: 0, onInput: set(name) });
-  const steps = player({
-    count: () => readState(model).ends[0] + 1,
-    seconds: 0.6,
-    describe: (tick) => `tick ${tick}`,
-    onStep: (tick) => change({ tick }, `Tick ${tick}.`),
-    onReset: () => change(initial, "Reset."),
+  const get = (name) => model.get(name);
+  const set = (values) => setTraits(model, values);
+  const initial = { generating: get("generating"), tick: get("tick") };
+  const card = openCard(el, {
+    label: "Sequential or parallel",
+    question: "Who has to wait for whom?",
+    invite: "Drag the step. Then switch from reading a known sentence to writing one.",
+    onReset: () => set(initial),
+    css: CSS,
   });
-  const controls = [
-    size("n_tokens", "Tokens T", 2, 64),
-    size("n_layers", "Layers L", 1, 6),
-    select({
-      label: "Width d",
-      options: [...new Set([16, 64, 512, initial.d_model])].map((d) => [d, d]),
-      onChange: set("d_model"),
-    }),
-    choice({
-      name: "What is computed",
-      options: [
-        [false, "training: all tokens known"],
-        [true, "generating: one by one"],
-      ],
-      onChange: set("generating"),
-    }),
-  ];
-  const lanes = LANES.map(([, colour]) =>
-    make(
-      "div",
-      { style: `--c: var(--tt-${colour}); --l: var(--tt-${colour}-line)` },
-      make("b"),
-      svg("svg", { role: "img" }),
-    ),
-  );
-  const [sum, table, note] = [
-    make("p", { class: "sum" }),
-    make("table"),
-    make("p", { class: "tt-note" }),
-  ];
-  root.append(
-    make("div", { class: "tt-controls" }, ...controls.map(({ node }) => node), steps.node),
-    ...lanes,
-    sum,
-    table,
-    note,
-  );
-
+  const stateOf = () => ({
+    tokens: get("tokens"),
+    n_layers: get("n_layers"),
+    generating: get("generating"),
+  });
+  const height = 42 * get("n_layers") + 34 + FLOOR;
+  const picture = stage({
+    label: "The cells of an RNN and of a Transformer, lit when they have run",
+    height: (width) => {
+      const long = get("tokens").some((token) => 7 * token.length * get("tokens").length > width);
+      return 2 * (height + (long ? 30 : 0));
+    },
+    draw: ({ tick }, width, tall) => [
+      ...lane(true, 8, stateOf(), tick, width),
+      ...lane(false, tall / 2 + 8, stateOf(), tick, width),
+    ],
+  });
+  const step = slider({
+    label: "Step",
+    min: 0,
+    max: Math.max(...endsOf(stateOf())),
+    step: 1,
+    format: String,
+    onInput: (tick) => set({ tick }),
+  });
+  const mode = choice({
+    name: "What is computed",
+    options: [
+      [false, "Reading"],
+      [true, "Writing"],
+    ],
+    onChange: (generating) => set({ generating, tick: 0 }),
+  });
+  card.stage.append(picture.node);
+  card.controls.append(step.node, mode.node);
+  card.caption.textContent =
+    "Dashed: waiting. Filled: done; strong, in this step. A step waits for the one before; it is not a time.";
   const draw = () => {
-    const state = readState(model);
-    controls.forEach((control, i) => control.set(model.get(SETTINGS[i])));
-    steps.set(state.tick);
-    progress(state).forEach((words, i) => {
-      const [text, picture] = lanes[i].children;
-      drawLane(picture, !i, state, root.clientWidth || 300);
-      text.textContent = words;
-      picture.setAttribute("aria-label", words);
-    });
-    sum.textContent = summary(state);
-    drawCounts(table, state);
-    note.textContent = notes(state);
+    const state = stateOf();
+    const [rnn, transformer] = endsOf(state);
+    step.input.max = rnn;
+    step.set(get("tick"));
+    mode.set(get("generating"));
+    picture.show({ tick: get("tick") });
+    card.find(
+      state.generating
+        ? `Both need ${rnn} steps: a word has to be written before the next can be read.`
+        : `The Transformer is done after ${transformer} steps, one a layer, however long the sentence; the RNN needs ` +
+            `${rnn}, one more for each word.`,
+    );
   };
-  const watcher = new ResizeObserver(draw);
-  watcher.observe(root);
-  const ends = [
-    onTraits(model, [...SETTINGS, "tokens"], draw),
-    steps.close,
-    () => watcher.disconnect(),
-    close,
+  const stops = [
+    onTraits(model, ["generating", "tick"], draw),
+    moveOnce(card.root, 5, (share) =>
+      set({ tick: Math.max(get("tick"), Math.round(share * endsOf(stateOf())[0])) }),
+    ),
+    picture.close,
+    card.close,
   ];
   draw();
-  return () => ends.forEach((end) => end());
+  return () => stops.forEach((stop) => stop());
 }
 
 export default { render };
