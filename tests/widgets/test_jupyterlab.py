@@ -21,7 +21,7 @@ from tests.book.browser import Visit, watch
 ROOT = Path(__file__).resolve().parents[2]
 pytestmark = [pytest.mark.browser, pytest.mark.soak]
 
-# The observer answers the reader's hovering by setting another trait: one round trip shows both directions.
+# The observer answers the reader's click by setting another trait: one round trip shows both directions.
 CODE = """
 import json, pathlib
 from ttutor.widgets import AttentionExplorer, live
@@ -88,10 +88,10 @@ def test_traits_travel_both_ways(browser: Browser, lab: str, tmp_path: Path) -> 
     run_all(page, lab)
 
     cell = page.locator('.jp-OutputArea-output [data-row="2"][data-column="1"]')
-    cell.hover(timeout=60_000)
+    cell.click(timeout=60_000)
     expect(page.get_by_label("Temperature")).to_have_attribute("aria-valuetext", "0.3", timeout=30_000)
     assert json.loads((tmp_path / "selected.json").read_text()) == [2, 1]
-    expect(page.locator(".title")).to_have_text("“sat” → “cat”: weight 0.999")
+    expect(page.locator(".tt-found")).to_contain_text("“sat” → “cat”: weight 0.999")
 
     text = page.get_by_label("text", exact=True)
     text.fill("softmax!")

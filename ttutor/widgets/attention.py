@@ -36,6 +36,8 @@ class AttentionExplorer(Explorer):
         padding: how many keys at the end are padding, or for each key whether it is (True = padding).
         padding_masked: whether padding may not be attended to; the figure has a switch for it where there is padding.
 
+        selected: a query and a key, ``[row, column]``, or with -1 for one of them a whole column or row.
+
     More than 48 queries or keys are cut to the first 48, with a warning and a label: weights are then shared among the
     keys shown.
 
@@ -79,6 +81,7 @@ class AttentionExplorer(Explorer):
         causal: bool = False,
         padding: int | Any = 0,
         padding_masked: bool = True,
+        selected: Any = (),
     ) -> None:
         queries = token_list("tokens", tokens)
         keys = queries if key_tokens is None else token_list("key_tokens", key_tokens)
@@ -101,6 +104,7 @@ class AttentionExplorer(Explorer):
             causal=causal,
             padding=_read_padding(padding, len(keys))[:MAX_TOKENS],
             padding_masked=padding_masked,
+            selected=list(selected),
             total=[len(queries), len(keys)],
         )
 

@@ -1,69 +1,47 @@
 // The attention map: queries are rows, keys are columns, purple is weight.
-import { css, formatNumber, make, onTraits, openFrame, refill, setTraits } from "./core.js";
-import { button, slider, toggle } from "./controls.js";
+import {
+  css,
+  distinct,
+  formatNumber,
+  make,
+  onTraits,
+  openCard,
+  refill,
+  setTraits,
+} from "./core.js";
+import { slider, toggle } from "./controls.js";
 import { bars, matrix } from "./drawing.js";
 
 const CSS = css`
   .map {
     display: flex;
     flex-wrap: wrap;
-    gap: 0.5rem 1.5rem;
+    gap: 0.75rem 1.5rem;
     align-items: flex-start;
   }
-  .map .board {
-    flex: 0 1 auto;
+  .board {
     min-width: 0;
     max-width: 100%;
   }
-  .map .board.large {
+  .board.large {
     flex: 2 1 20rem;
   }
   .panel {
     flex: 1 1 15rem;
     min-width: min(15rem, 100%);
-    max-width: 26rem;
-    min-height: 11rem;
   }
-  .title {
-    font-weight: 600;
-    margin: 0 0 0.4rem;
-    min-height: 1.45em;
-    overflow-wrap: anywhere;
-  }
-  .title.hint {
-    font-weight: 400;
-  }
-  .panel .sum {
+  .panel p {
+    margin: 0.3rem;
     font-variant-numeric: tabular-nums;
-    text-align: end;
-    margin: 0.3rem 0.3rem 0;
-    padding-top: 0.2rem;
-    border-top: 1px solid var(--line);
+    min-height: 1.45em;
   }
-  .legend {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.3rem 1.25rem;
-    align-items: center;
-    width: 0;
-    min-width: max(100%, 13rem);
-  }
-  .scale {
-    display: inline-block;
-    width: 6rem;
-    height: 0.75rem;
-    margin: 0 0.4rem;
-    vertical-align: middle;
-    border: 1px solid var(--line);
-    background: linear-gradient(to right, transparent, var(--tt-weights));
-  }
-  .swatch {
-    display: inline-block;
-    width: 1.1rem;
-    height: 0.75rem;
-    margin-inline-end: 0.4rem;
-    vertical-align: middle;
-    border: 1px solid var(--line);
+  @container (max-width: 27rem) {
+    .panel {
+      min-height: 0 !important;
+    }
+    .panel li:nth-child(n + 6) {
+      display: none;
+    }
   }
 `;
 
@@ -120,7 +98,7 @@ function describe({ queries, keys, allowed, weights, selected }) {
   const [row, column] = selected;
   if (row >= queries.length || column >= keys.length) return null;
   const byRow = row >= 0;
-  const entries = (byRow ? keys : queries).map((token, index) => {
+  const entries = distinct(byRow ? keys : queries).map((token, index) => {
     const [i, j] = byRow ? [row, index] : [index, column];
     return {
       token,
@@ -147,38 +125,23 @@ function describe({ queries, keys, allowed, weights, selected }) {
   return { title, sorted, sum, hidden: entries.length - sorted.length, byRow };
 }
 
-const HINT =
-  "Point at, tap or move to a cell for its weight, or to a word for its whole row or column.";
-
-function drawPanel(heading, panel, description) {
-  heading.textContent = description ? description.title : HINT;
-  heading.classList.toggle("hint", !description);
-  if (!description) {
-    refill(panel);
-    return;
-  }
-  const { sorted, sum, hidden, byRow } = description;
+/** The panel beside the map: the heaviest entries as bars, and what they sum to. */
+function drawPanel(list, total, { sorted, sum, hidden, byRow }) {
   const shown = sorted.filter((entry, rank) => rank < SHOWN_IN_PANEL || entry.on);
-  const items = shown.map(({ token, weight, on }) => ({
-    label: token,
-    share: weight,
-    text: formatNumber(weight),
-    on,
-  }));
-  const rest = sorted.length - shown.length;
-  const restSum = sum - shown.reduce((total, entry) => total + entry.weight, 0);
-  refill(
-    panel,
-    bars().show(items),
-    rest > 0
-      ? make("p", { class: "tt-note", text: `${rest} more, together ${formatNumber(restSum)}` })
-      : null,
-    make("p", {
-      class: "sum",
-      text: `Sum of the ${byRow ? "row" : "column"}: ${formatNumber(sum)}`,
-    }),
-    hidden > 0 ? make("p", { class: "tt-note", text: `${hidden} masked` }) : null,
+  list.show(
+    shown.map(({ token, weight, on }) => ({
+      ...{ label: token, share: weight, text: formatNumber(weight), on },
+    })),
   );
+  const rest = sorted.length - shown.length;
+  const others = sum - shown.reduce((part, entry) => part + entry.weight, 0);
+  total.textContent = [
+    `Sum of the ${byRow ? "row" : "column"}: ${formatNumber(sum)}`,
+    rest > 0 && `${rest} more, together ${formatNumber(others)}`,
+    hidden > 0 && `${hidden} masked`,
+  ]
+    .filter(Boolean)
+    .join("; ");
 }
 
 /**
@@ -201,98 +164,46 @@ function drawCells(grid, { queries, keys, allowed, weights, selected }) {
 }
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Attention map", CSS);
-  const initial = Object.fromEntries(
-    ["temperature", "scaled", "causal", "padding_masked", "selected"].map((name) => [
-      name,
-      model.get(name),
-    ]),
-  );
+  const set = (values) => setTraits(model, values);
+  const settings = ["temperature", "scaled", "causal", "padding_masked", "selected"];
+  const initial = Object.fromEntries(settings.map((name) => [name, model.get(name)]));
+  const card = openCard(el, {
+    label: "Attention map",
+    question: "Who attends to whom?",
+    invite: "Tap a cell for its weight, or a word for its whole row or column.",
+    onReset: () => set(initial),
+    css: CSS,
+  });
+  const [list, total] = [bars(), make("p")];
+  const panel = make("div", { class: "panel" }, list.node, total);
   const place = make("div", { class: "map" });
-  const heading = make("p", { class: "title" });
-  const panel = make("div", { class: "panel" });
-  const legend = make("div", { class: "tt-note legend" });
-  let grid = null;
-  let shown = "";
-
-  const change = (values, words) => {
-    setTraits(model, values);
-    const description = describe(readState(model));
-    say(description ? `${words}. ${description.title}` : words);
-  };
+  let [grid, shown, preview] = [null, "", null];
   const temperature = slider({
     label: "Temperature",
     min: 0.1,
     max: 5,
     step: 0.1,
-    onInput: (value) => change({ temperature: value }, `Temperature ${formatNumber(value, 1)}`),
+    onInput: (value) => set({ temperature: value }),
   });
-  const scaled = toggle({
-    label: "divide by √d_head",
-    onChange: (value) => change({ scaled: value }, value ? "Scaled" : "Not scaled"),
-  });
-  const causal = toggle({
-    label: "causal mask",
-    onChange: (value) => change({ causal: value }, value ? "Causal mask on" : "Causal mask off"),
-  });
-  const padding = toggle({
-    label: "padding mask",
-    onChange: (value) =>
-      change({ padding_masked: value }, value ? "Padding mask on" : "Padding mask off"),
-  });
-  const reset = button({ label: "Reset", onClick: () => change(initial, "Reset") });
-  const controls = make(
-    "div",
-    { class: "tt-controls" },
-    temperature.node,
-    scaled.node,
-    causal.node,
-    padding.node,
-    reset,
-  );
-  root.append(controls, heading, place);
+  const switches = [
+    ["causal", "causal mask"],
+    ["scaled", "divide by √d"],
+    ["padding_masked", "padding mask"],
+  ].map(([name, label]) => [name, toggle({ label, onChange: (value) => set({ [name]: value }) })]);
+  card.stage.append(place);
+  card.controls.append(temperature.node, ...switches.map(([, { node }]) => node));
 
-  const select = (row, column, event) => {
-    if (String([row, column]) === String(model.get("selected"))) return;
-    setTraits(model, { selected: [row, column] });
-    // A cell's own label is read on focus; a word's list has to be said.
-    if (event.type === "focusin" && (row < 0 || column < 0)) {
-      const { title, sorted } = describe(readState(model));
-      say(
-        `${title}: ${sorted
-          .slice(0, 3)
-          .map(({ token, weight }) => `${token} ${formatNumber(weight)}`)
-          .join(", ")}`,
-      );
-    }
+  /** The selected row or column, or, without one, the first row. */
+  const describeNow = (state) => describe({ ...state, selected: preview || state.selected });
+  const drawSelection = (state) => {
+    const about = describeNow(state) || describe({ ...state, selected: [0, -1] });
+    drawCells(grid, { ...state, selected: preview || state.selected });
+    drawPanel(list, total, about);
+    const heaviest = about.sorted
+      .slice(0, 3)
+      .map(({ token, weight }) => `${token} ${formatNumber(weight)}`);
+    card.find(about.sorted.length ? `${about.title}. Most: ${heaviest.join(", ")}.` : about.title);
   };
-
-  const drawLegend = (state) => {
-    const masked = state.allowed.some((row) => row.includes(false));
-    const [allQueries, allKeys] = model.get("total");
-    const capped = allQueries > state.queries.length || allKeys > state.keys.length;
-    refill(
-      legend,
-      make("span", {}, "weight 0", make("span", { class: "scale", "aria-hidden": "true" }), "1"),
-      masked
-        ? make(
-            "span",
-            {},
-            make("span", { class: "swatch tt-hatch", "aria-hidden": "true" }),
-            "masked",
-          )
-        : null,
-      capped
-        ? make("span", {
-            class: "capped",
-            text:
-              `Showing the first ${state.queries.length} of ${allQueries} queries and ` +
-              `${state.keys.length} of ${allKeys} keys; the weights are shared among the keys shown.`,
-          })
-        : null,
-    );
-  };
-
   const draw = () => {
     const state = readState(model);
     const tokens = JSON.stringify([state.queries, state.keys]);
@@ -303,49 +214,44 @@ function render({ model, el }) {
         rows: state.queries,
         columns: state.keys,
         corner: ["keys →", "queries ↓"],
-        onSelect: select,
+        onSelect: (row, column) => set({ selected: [row, column] }),
+        onPreview: (...at) => {
+          preview = at.length ? at : null;
+          drawSelection(readState(model));
+        },
       });
       const large = grid.node.classList.contains("large");
-      refill(
-        place,
-        make("div", { class: `board${large ? " large" : ""}` }, grid.node, legend),
-        panel,
-      );
+      refill(place, make("div", { class: `board${large ? " large" : ""}` }, grid.node), panel);
+      panel.style.minHeight = `${1.36 * Math.min(Math.max(state.keys.length, state.queries.length), SHOWN_IN_PANEL) + 3}rem`;
     }
+    const own = JSON.stringify(state.queries) === JSON.stringify(state.keys);
+    const used = {
+      causal: own,
+      scaled: model.get("d_head"),
+      padding_masked: model.get("padding").length,
+    };
     temperature.set(model.get("temperature"));
-    scaled.set(model.get("scaled"));
-    scaled.node.hidden = !model.get("d_head");
-    causal.set(model.get("causal"));
-    causal.node.hidden = JSON.stringify(state.queries) !== JSON.stringify(state.keys);
-    padding.set(model.get("padding_masked"));
-    padding.node.hidden = !model.get("padding").length;
-    drawCells(grid, state);
-    drawPanel(heading, panel, describe(state));
-    drawLegend(state);
+    for (const [name, { node, set: show }] of switches) {
+      show(model.get(name));
+      node.hidden = !used[name];
+    }
+    const [queries, keys] = model.get("total");
+    const capped = queries > state.queries.length || keys > state.keys.length;
+    card.caption.textContent =
+      "Purple is weight, from 0 to 1; a row sums to 1." +
+      (state.allowed.some((row) => row.includes(false)) ? " Hatched: masked." : "") +
+      (capped
+        ? ` The first ${state.queries.length} of ${queries} queries and ${state.keys.length} of ${keys} keys; ` +
+          "the weights are shared among the keys shown."
+        : "");
+    drawSelection(state);
   };
-
-  const stop = onTraits(
-    model,
-    [
-      "tokens",
-      "key_tokens",
-      "scores",
-      "mask",
-      "temperature",
-      "scaled",
-      "d_head",
-      "causal",
-      "padding",
-      "padding_masked",
-      "selected",
-      "total",
-    ],
-    draw,
-  );
+  const names = ["tokens", "key_tokens", "scores", "mask", "d_head", "padding", "total"];
+  const stop = onTraits(model, [...names, ...settings], draw);
   draw();
   return () => {
     stop();
-    close();
+    card.close();
   };
 }
 

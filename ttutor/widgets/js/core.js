@@ -199,6 +199,14 @@ export function uniqueId(prefix = "tt") {
   return `${prefix}-${instances}`;
 }
 
+/** Tokens for a list in another order: one that occurs more than once carries its place, as the₅. */
+export function distinct(tokens) {
+  const lowered = (place) => [...String(place)].map((digit) => "₀₁₂₃₄₅₆₇₈₉"[digit]).join("");
+  return tokens.map((token, i) =>
+    tokens.indexOf(token) === tokens.lastIndexOf(token) ? token : `${token}${lowered(i + 1)}`,
+  );
+}
+
 /** Write a count with spaces between thousands that do not break: 12 288. */
 export function formatCount(value) {
   return Math.round(value)
@@ -347,10 +355,11 @@ export function openCard(el, { label, question, invite, onReset, css: style = ""
     make("div", { class: "tt-finding" }, make("p", { class: "tt-invite", text: invite }), finding),
     caption,
   );
-  const act = () => {
-    root.dataset.acted = "1";
+  const act = ({ key }) => {
+    if (key !== "Tab") root.dataset.acted = "1";
   };
-  for (const kind of ["pointerdown", "input", "click"]) root.addEventListener(kind, act);
+  for (const kind of ["pointerdown", "keydown", "input", "click"])
+    root.addEventListener(kind, act, { capture: true });
   return {
     ...frame,
     stage,

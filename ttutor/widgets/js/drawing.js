@@ -206,7 +206,7 @@ SHARED_CSS.push(css`
   }
   @container (max-width: 27rem) {
     .tt-matrix table {
-      --cell: 2rem !important;
+      --cell: clamp(1.75rem, calc((100cqw - 7rem) / var(--columns)), 2rem) !important;
       --digits: 0.7rem;
       font-size: 0.85rem;
     }
@@ -216,8 +216,9 @@ SHARED_CSS.push(css`
 /**
  * A table of cells with one tab stop and arrow keys. Rows are queries and columns keys unless the
  * labels say otherwise. `rows` and `columns` are the labels; `corner` the two lines of the corner;
- * `caption` a heading. `onSelect(row, column, event)` follows pointer, focus and taps (-1 stands
- * for a label: row -1 is the line of column labels). `fill(cell)` asks `cell(row, column)` for each
+ * `caption` a heading. `onSelect(row, column, event)` follows clicks, taps and focus (-1 stands for
+ * a label: row -1 is the line of column labels); `onPreview(row, column)` follows the mouse, and is
+ * called without arguments when the mouse leaves. `fill(cell)` asks `cell(row, column)` for each
  * cell: `{ text, level, colour, hatch, label, value }`: what stands in it, 0 to 1 of the colour
  * `--tt-<colour>` (weights when left out), masked, words for a screen reader, the number.
  * `mark(row, column)` outlines a cell, its row and its column.
@@ -230,6 +231,7 @@ export function matrix({
   caption,
   side,
   onSelect = () => {},
+  onPreview = () => {},
 }) {
   const tall = columns.length > 12 || columns.some((token) => token.length > 5);
   const span = (text) => make("span", { class: "token", text });
@@ -263,9 +265,17 @@ export function matrix({
     ),
     make("tbody", {}, ...cells.map((row, i) => make("tr", { role: "row" }, labels[i], ...row))),
   );
+  table.style.setProperty("--columns", columns.length);
   table.style.setProperty(
     "--cell",
-    side || (columns.length <= 12 ? "2.4rem" : columns.length <= 24 ? "1.75rem" : "1.3rem"),
+    side ||
+      (columns.length <= 8
+        ? "2.9rem"
+        : columns.length <= 12
+          ? "2.4rem"
+          : columns.length <= 24
+            ? "1.75rem"
+            : "1.3rem"),
   );
   const node = make(
     "div",
@@ -288,11 +298,16 @@ export function matrix({
     lastColumn: columns.length - 1,
   });
   rovingGrid(node, cellAt, bounds).makeStop(cells[0][0]);
-  const select = (event) => {
+  const place = (event) => {
     const cell = event.target.closest("[data-row]");
-    if (cell) onSelect(Number(cell.dataset.row), Number(cell.dataset.column), event);
+    return cell && [Number(cell.dataset.row), Number(cell.dataset.column)];
   };
-  for (const kind of ["pointerover", "focusin", "click"]) node.addEventListener(kind, select);
+  for (const kind of ["focusin", "click"])
+    node.addEventListener(kind, (event) => place(event) && onSelect(...place(event), event));
+  node.addEventListener("pointerover", (event) => {
+    if (event.pointerType === "mouse" && place(event)) onPreview(...place(event));
+  });
+  node.addEventListener("pointerleave", () => onPreview());
 
   const fill = (cell) =>
     cells.forEach((line, i) =>
