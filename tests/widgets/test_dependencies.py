@@ -7,11 +7,11 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Page
+from playwright.sync_api import Locator, Page
 from torch import Tensor, nn
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, cell, in_browser, numbers
+from tests.widgets.figure import HOSTILE, in_browser, numbers
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.masks import causal_mask, window_mask
@@ -66,7 +66,7 @@ def extremes() -> list[DependencyExplorer]:
     ]
 
 
-TAP = ('[data-row="-1"][data-column="5"]', "Nudge the input “mat”")
+TAP = ('[data-key="pickinput5"]', "Nudge the input “mat”")
 
 
 @pytest.mark.parametrize("name", functions())
@@ -161,35 +161,41 @@ def test_bad_tables_are_refused(tokens: list, maps: object, options: dict, messa
         DependencyExplorer(tokens, maps, **options)
 
 
-def title(page: Page) -> str:
-    return page.locator(".title").inner_text()
+def finding(page: Page | Locator) -> str:
+    return page.locator(".tt-found").inner_text()
 
 
 @in_browser
-def test_numbers_hatches_and_lines_are_pythons_for_every_function(show: Show) -> None:
+def test_sizes_and_lines_are_pythons_for_every_function(show: Show) -> None:
     made = specimen()
     page = show(made)
     for name in made.names:
         made.shown = name
         page.get_by_label("Function").select_option(name)
-        np.testing.assert_allclose(numbers(page), made.strengths.ravel(), atol=1e-6)
-        hatched = page.locator("td").evaluate_all("cells => cells.map((c) => !c.classList.contains('tt-hatch'))")
-        assert (np.reshape(hatched, (6, 6)) == made.moves).all()
-        assert page.locator(".wires line").count() == made.moves.sum()
+        for i in (0, 3):
+            page.locator(f'[data-key="pickinput{i}"]').click()
+            np.testing.assert_allclose(numbers(page, "rect"), made.strengths[:, i], atol=1e-6)
+            assert page.locator(".wire").count() == page.locator(".moved").count() == made.moves[:, i].sum()
+        page.locator('[data-key="pickoutput2"]').click()
+        np.testing.assert_allclose(numbers(page, "rect"), made.strengths[2], atol=1e-6)
 
 
 @in_browser
 def test_an_input_shows_what_it_moves_and_an_output_what_it_hears(show: Show) -> None:
     made = specimen()
     page = show(made)
-    cell(page, -1, 1).hover()
+    page.locator('[data-key="pickinput1"]').press("Enter")
     low, high = made.strengths[1:, 1].min(), made.strengths[1:, 1].max()
-    assert title(page) == f"Nudge the input “cat” by 1: 5 of 6 outputs move, by {low:.3f} to {high:.3f}."
-    assert page.locator(".wires line").count() == 5
-    cell(page, 2, -1).hover()
-    assert "3 of 6 move the output “sat”" in title(page)
-    assert page.locator(".wires line").count() == 3
-    page.locator(".wires g").nth(9).hover()  # the inputs come after the six outputs
-    assert "Nudge the input “on”" in title(page)
-    page.locator(".wires g").nth(0).hover()
-    assert "the output “the”" in title(page)
+    assert finding(page) == f"Nudge the input “cat” by 1: 5 of 6 outputs move, by {low:.3f} to {high:.3f}."
+    page.locator('[data-key="pickoutput2"]').press(" ")
+    assert "3 of 6 move the output “sat”" in finding(page)
+
+
+@in_browser
+def test_scrolling_past_it_changes_nothing(show: Show) -> None:
+    page = show(specimen(), specimen())
+    before = finding(page.locator(".explorer").first)
+    page.mouse.move(300, 200)
+    page.mouse.wheel(0, 120)
+    page.mouse.move(320, 210)
+    assert finding(page.locator(".explorer").first) == before
