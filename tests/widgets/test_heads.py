@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Locator, Page, expect
+from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import HOSTILE, in_browser, press, spoken, whole_text
+from tests.widgets.figure import HOSTILE, in_browser, numbers, press
 from ttutor.inside import attention_entropy, capture, first_token_score, head_writes, previous_token_score
 from ttutor.multihead import MultiHeadAttention
 from ttutor.widgets import HeadsExplorer
@@ -39,7 +39,7 @@ def extremes() -> list[HeadsExplorer]:
     return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
 
 
-TAP = ("button:has-text('head 1')", "Layer 1, head 1")
+TAP = ("button:has-text('head 1')", "In layer 1, head 1")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
@@ -165,17 +165,13 @@ def explorer(n_tokens: int = 4, **options: object) -> HeadsExplorer:
     return HeadsExplorer(tokens, weights, writes=writes, rest=rest, **options)
 
 
-def queries(page: Page) -> Locator:
-    return page.locator(".lines button")
-
-
-def shown_weights(page: Page) -> list[float]:
-    return page.locator(".lines data").evaluate_all("all => all.map((one) => Number(one.dataset.value))")
+def shown_weights(page: Page) -> np.ndarray:
+    return numbers(page, "text")
 
 
 def shown_parts(page: Page) -> np.ndarray:
     """Lengths and parts along the sum, in two columns; the sum is the last row."""
-    return np.reshape(page.locator(".sum data").evaluate_all("all => all.map((one) => +one.dataset.value)"), (-1, 2))
+    return np.reshape(numbers(page, "data"), (-1, 2))
 
 
 def assert_python_agrees(page: Page, made: HeadsExplorer) -> None:
@@ -197,40 +193,45 @@ def test_numbers_on_screen_are_pythons(show: Show, options: dict) -> None:
     assert_python_agrees(show(made), made)
 
 
+def unfold(page: Page) -> None:
+    page.get_by_text("What the heads add up to").click()
+
+
 @in_browser
-def test_heads_can_be_switched_off_and_leave_the_sum(show: Show) -> None:
+def test_heads_can_be_switched_off_and_leave_the_sum_which_keeps_its_unit(show: Show) -> None:
     made = explorer(query=1)
     page = show(made)
-    page.get_by_label("head 1 on").uncheck()
-    made.on = [True, False, True]
-    assert_python_agrees(page, made)
-    expect(spoken(page)).to_have_text("Head 1 off")
-    page.get_by_role("button", name="All off").click()
-    made.on = [False] * 3
-    assert_python_agrees(page, made)
-    page.get_by_role("button", name="All on").click()
-    made.on = [True] * 3
-    assert_python_agrees(page, made)
+    unfold(page)
+    widths = []
+    for on in ([True] * 3, [True, False, True], [False] * 3):
+        for head, yes in enumerate(on):
+            page.get_by_label(f"head {head}", exact=True).set_checked(yes)
+        made.on = on
+        assert_python_agrees(page, made)
+        box = page.locator(".sum .length").last.bounding_box()
+        widths.append(box["width"] / made.write_parts().total)
+    np.testing.assert_allclose(widths, widths[0], rtol=0.02)  # pixels for one unit of length
 
 
 @in_browser
-def test_a_head_is_enlarged_with_its_scores_and_lines_as_thick_as_its_weights(show: Show) -> None:
+def test_a_head_is_enlarged_with_lines_as_thick_as_its_weights(show: Show) -> None:
     made = explorer()
     page = show(made)
     press(page, "head 2")
-    page.get_by_label("Layer").select_option("1")
-    queries(page).nth(3).hover()
-    page.get_by_label("head 0 on").uncheck()
-    made.head, made.layer, made.query, made.on = 2, 1, 3, [False, True, True]
+    page.get_by_label("Layer 1").check()
+    page.locator('[data-key="ask3"]').click()
+    made.head, made.layer, made.query = 2, 1, 3
     assert_python_agrees(page, made)
-    assert f"Layer 1, head 2: {made.labels[1][2]}" in whole_text(page)
     expect(page.get_by_role("button", name="head 2")).to_have_attribute("aria-pressed", "true")
-    rows = page.locator(".tt-bars li").evaluate_all(
-        "all => all.map((li) => [li.firstChild.textContent, li.lastChild.textContent])"
-    )
-    scores = made.scores[1][2]
-    assert rows == [[name, f"{score:.2f}"] for name, score in zip(made.score_names[:-1], scores[:-1], strict=True)]
-    assert f"{scores[-1]:.2f} keys in effect" in page.locator(".view").inner_text()
-    widths = page.locator(".lines line").evaluate_all("all => all.map((one) => +one.getAttribute('stroke-width'))")
-    expected = [9 * weight for row in made.weights[1][2] for weight in row if weight >= 0.01]
-    np.testing.assert_allclose(widths, expected, atol=1e-6)
+    top = made.key_tokens[int(np.argmax(made.weights[1][2][3]))]
+    assert f"In layer 1, head 2, “down” finds “{top}” with" in page.locator(".tt-found").inner_text()
+    widths = page.locator(".link").evaluate_all("all => all.map((one) => +one.getAttribute('stroke-width'))")
+    expected = [0.45 * 34 * weight for row in made.weights[1][2] for weight in row if weight >= 0.01]
+    np.testing.assert_allclose(widths, expected, atol=0.006)
+
+
+@in_browser
+def test_a_head_without_a_rule_is_called_after_its_heaviest_link_between_words(show: Show) -> None:
+    weights = [[[0.3, 0.45, 0.25], [0.4, 0.2, 0.4], [0.6, 0.1, 0.3]]]
+    page = show(HeadsExplorer(["red", "car", "<eos>"], weights))
+    assert "red → car" in page.get_by_role("button", name="head 0").inner_text()

@@ -1,98 +1,67 @@
-// Attention heads as small maps, one of them large as lines, and the sum of what they write.
-import { css, formatNumber, make, onTraits, openFrame, refill, setTraits, svg } from "./core.js";
-import { button, rovingGrid, select, toggle } from "./controls.js";
-import { bars } from "./drawing.js";
+// Attention heads: each a small map to choose from, one of them large, as lines from the words that
+// ask to the words that are found; and, folded, how what they write adds up.
+import {
+  css,
+  distinct,
+  formatNumber,
+  make,
+  onTraits,
+  openCard,
+  refill,
+  setTraits,
+  svg,
+} from "./core.js";
+import { choice, select, toggle } from "./controls.js";
+import { stage } from "./drawing.js";
 
 const CSS = css`
   .heads {
     display: grid;
-    grid-template-columns: repeat(auto-fill, minmax(7rem, 1fr));
+    grid-template-columns: repeat(auto-fit, minmax(4.6rem, 1fr));
     gap: 0.5rem;
-    margin: 0.5rem 0;
+    margin-bottom: 0.75rem;
   }
-  .heads div {
-    display: grid;
-    grid-template-rows: 1fr auto;
-  }
-  .heads .tt-button {
+  .heads button {
     padding: 0.3rem;
+    font-size: 0.8125rem;
+    line-height: 1.25;
     text-align: start;
+    overflow-wrap: anywhere;
   }
   .heads [aria-pressed="true"] {
     box-shadow: inset 0 0 0 2px;
   }
-  .off svg {
-    opacity: 0.3;
-  }
-  .heads small,
-  svg {
-    display: block;
-  }
   .heads svg {
-    height: 4.5rem;
-  }
-  .lines {
-    display: grid;
-    grid-template-columns: auto minmax(3rem, 13rem) auto;
-  }
-  .view {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.5rem 2rem;
-    margin: 0.3rem 0 1rem;
-  }
-  .view > :last-child {
-    flex: 0 1 22rem;
-  }
-  svg {
+    display: block;
     width: 100%;
-    height: 100%;
+    height: 3.6rem;
+    margin-bottom: 0.2rem;
     fill: var(--tt-weights-line);
+  }
+  .link {
+    fill: none;
     stroke: var(--tt-weights-line);
+    stroke-linecap: round;
   }
-  rect {
-    stroke: none;
+  .asks {
+    fill: color-mix(in srgb, var(--tt-query) 16%, transparent);
+    stroke: var(--tt-query-line);
+    stroke-width: 2;
   }
-  line {
-    vector-effect: non-scaling-stroke;
-  }
-  .end {
-    display: flex;
-    justify-content: space-between;
-    align-items: center;
-    gap: 0.5rem;
-    width: 100%;
-    height: 2rem;
-    padding: 0 0.3rem;
-    border-color: transparent;
-  }
-  button.end {
-    justify-content: end;
-  }
-  .end span {
-    overflow: hidden;
-    text-overflow: ellipsis;
-    white-space: pre;
-    max-width: 6em;
-  }
-  .end[aria-pressed="true"] {
-    border-color: var(--tt-query-line);
-    background: color-mix(in srgb, var(--tt-query) 14%, transparent);
-  }
-  p {
-    font-size: 0.85em;
-    margin: 0.4rem 0;
+  .place {
+    fill: transparent;
   }
   .sum {
     display: grid;
-    grid-template-columns: auto minmax(4rem, 26rem) auto auto;
+    grid-template-columns: auto minmax(4rem, 1fr) auto auto;
     gap: 0.2rem 0.7rem;
-    max-width: 46rem;
     align-items: center;
+    margin-block: 0.5rem;
   }
-  .sum div {
+  .sum .length {
     height: 0.9rem;
     outline: 1px dashed;
+    background: linear-gradient(to var(--side), var(--fill) var(--part), transparent 0);
   }
   data {
     text-align: end;
@@ -101,15 +70,33 @@ const CSS = css`
 `;
 
 const KEPT = ["layer", "head", "query", "on"];
-const STATE = [
-  ..."tokens key_tokens weights products score_names scores labels layers note rest_name".split(
-    " ",
-  ),
-  ...KEPT,
+const GIVEN = [
+  "tokens",
+  "key_tokens",
+  "weights",
+  "products",
+  "labels",
+  "layers",
+  "note",
+  "rest_name",
 ];
 const two = (value) => formatNumber(value, 2);
-const number = (value) => make("data", { "data-value": value.toFixed(9), text: two(value) });
 const add = (values) => values.reduce((sum, value) => sum + value, 0);
+
+/** What a head is called: its rule, where that takes most of its weight, or else its heaviest link
+ * from one word to another. */
+function nameOf({ labels, weights, tokens, key_tokens: keys }, layer, head) {
+  if (/^(mostly|spread)/.test(labels[layer][head])) return labels[layer][head];
+  const links = weights[layer][head].flatMap((row, i) =>
+    row.map((weight, j) => [weight, tokens[i], keys[j], i, j]),
+  );
+  const isWord = (token) => !/^<.*>$/.test(token);
+  const words = links.filter(([, from, to, i, j]) => i !== j && isWord(from) && isWord(to));
+  const [, from, to] = (words.length ? words : links).reduce((best, link) =>
+    link[0] > best[0] ? link : best,
+  );
+  return `${from} → ${to}`;
+}
 
 /** Lengths of the parts that are on, their parts along the sum, and the sum's length. */
 function writeParts(products, on) {
@@ -123,192 +110,210 @@ function writeParts(products, on) {
   ];
 }
 
-function drawing(weights, mark, width = weights[0].length, height = weights.length) {
+function thumbnail(weights) {
   return svg(
     "svg",
-    { viewBox: `0 0 ${width} ${height}`, preserveAspectRatio: "none", "aria-hidden": "true" },
+    {
+      viewBox: `0 0 ${weights[0].length} ${weights.length}`,
+      preserveAspectRatio: "none",
+      "aria-hidden": "true",
+    },
     ...weights.flatMap((row, y) =>
-      row.map((weight, x) => (weight < 0.01 ? null : mark(weight, x, y))),
+      row.map((opacity, x) =>
+        opacity < 0.01 ? null : svg("rect", { x, y, width: 1, height: 1, opacity }),
+      ),
     ),
   );
 }
 
-function drawLines({ tokens, key_tokens: keys, weights: all, layer, head, query }, onQuery) {
-  const weights = all[layer][head];
-  const end = (tag, text, more, weight) =>
-    make(tag, { class: "end tt-button", ...more }, make("span", { text, title: text }), weight);
-  const queries = tokens.map((token, i) => {
-    const follow = () => onQuery(i);
-    const top = Math.max(...weights[i]);
-    return end("button", token, {
-      "data-row": i,
-      "data-column": 0,
-      tabindex: i === query ? 0 : -1,
-      "aria-pressed": String(i === query),
-      "aria-label": `${token} attends most to ${keys[weights[i].indexOf(top)]}, ${two(top)}`,
-      onpointerover: follow,
-      onfocus: follow,
-      onclick: follow,
-    });
-  });
-  const node = make(
-    "div",
-    { class: "lines" },
-    ...["queries", "", "keys"].map((text) => make("b", { text })),
-    make("div", {}, ...queries),
-    drawing(
-      weights,
-      (weight, x, y) =>
-        svg("line", {
-          x2: 9,
-          y1: y + 0.5,
-          y2: x + 0.5,
-          "stroke-width": 9 * weight,
-          opacity: (y === query ? 1 : 0.3) * (0.2 + 0.8 * weight),
-        }),
-      9,
-      Math.max(tokens.length, keys.length),
+/** One head as lines: queries on the left, keys on the right, as thick as the weight. */
+function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask) {
+  const row = rowHeight(tokens, keys);
+  const [left, right] = [Math.min(0.3 * width, 150), width - Math.min(0.36 * width, 190)];
+  const y = (i) => 30 + (i + 0.5) * row;
+  const fit = Math.floor(left / 8);
+  const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
+  const bend = (right - left) / 3;
+  return [
+    ["asking", "text", { x: left - 12, y: 14, "text-anchor": "end", text: "asks" }],
+    ["found", "text", { x: right + 12, y: 14, text: "is found" }],
+    [
+      "asks",
+      "rect",
+      { class: "asks", x: 1, y: y(query) - row / 2 + 1, width: left - 5, height: row - 2, rx: 6 },
+    ],
+    ...weights.flatMap((line, i) =>
+      line.map(
+        (weight, j) =>
+          weight >= 0.01 && [
+            `link${i}-${j}`,
+            "path",
+            {
+              class: "link",
+              d: `M${left} ${y(i)}C${left + bend} ${y(i)} ${right - bend} ${y(j)} ${right} ${y(j)}`,
+              "stroke-width": 0.45 * row * weight,
+              "stroke-opacity": (i === query ? 1 : 0.25) * (0.25 + 0.75 * weight),
+            },
+          ],
+      ),
     ),
-    make("div", {}, ...keys.map((text, j) => end("div", text, {}, number(weights[query][j])))),
-  );
-  rovingGrid(
-    node,
-    (row) => queries[row],
-    () => ({ firstRow: 0, lastRow: tokens.length - 1, firstColumn: 0, lastColumn: 0 }),
-  );
-  return node;
+    ...tokens.flatMap((token, i) => [
+      [
+        `query${i}`,
+        "text",
+        { x: left - 12, y: y(i) + 4, "text-anchor": "end", text: short(token) },
+      ],
+      [
+        `ask${i}`,
+        "rect",
+        {
+          class: "place",
+          x: 0,
+          y: y(i) - row / 2,
+          width: left,
+          height: row,
+          press: () => ask(i),
+          "aria-label": `${token} asks`,
+        },
+      ],
+    ]),
+    ...keys.flatMap((token, j) => [
+      [
+        `key${j}`,
+        "text",
+        {
+          x: right + 12,
+          y: y(j) + 4,
+          "font-weight": weights[query][j] > 0.25 ? 700 : 400,
+          text: short(token),
+        },
+      ],
+      [
+        `weight${j}`,
+        "text",
+        {
+          x: width,
+          y: y(j) + 4,
+          "text-anchor": "end",
+          "data-value": weights[query][j].toFixed(9),
+          text: two(weights[query][j]),
+        },
+      ],
+    ]),
+  ];
 }
+
+const rowHeight = (tokens, keys) =>
+  Math.min(34, Math.max(20, 280 / Math.max(tokens.length, keys.length)));
 
 /** Each box begins where the sum had come to, and goes back if it points against it. */
-function drawSum({ products, layer, query, on, tokens, rest_name: rest }) {
+function drawSum({ products, layer, query, on, rest_name: rest }) {
   const [lengths, along, total] = writeParts(products[layer][query], [...on, true]);
+  const [all] = writeParts(products[layer][query], [...on.map(() => true), true]);
+  const unit = 85 / (add(all) || 1); // the same, whichever heads are on
   const starts = lengths.map((length, i) => add(along.slice(0, i)) - (along[i] < 0 ? length : 0));
-  const low = Math.min(0, ...starts);
-  const unit = 100 / (Math.max(total, ...starts.map((from, i) => from + lengths[i])) - low || 1);
+  const number = (value) => make("data", { "data-value": value.toFixed(9), text: two(value) });
   const row = (text, from, length, part, colour) => [
     make("span", { text }),
     make("div", {
+      class: "length",
       style:
-        `margin-left: ${unit * (from - low)}%; width: ${unit * length}%; ` +
-        `background: linear-gradient(to ${part < 0 ? "left" : "right"},` +
-        `var(--tt-${colour}) ${(100 * Math.abs(part)) / (length || 1)}%, transparent 0)`,
+        `margin-left: ${15 + unit * from}%; width: ${unit * length}%; --fill: var(--tt-${colour}); ` +
+        `--side: ${part < 0 ? "left" : "right"}; --part: ${(100 * Math.abs(part)) / (length || 1)}%`,
     }),
     number(length),
     number(part),
   ];
   return [
-    make("b", { text: `Through W_O: what the layer adds at “${tokens[query]}”` }),
-    make(
-      "div",
-      { class: "sum" },
-      ...["", "", "length", "along sum"].map((text) => make("small", { text })),
-      ...lengths.flatMap((length, i) =>
-        row(i in on ? `head ${i}` : rest, starts[i], length, along[i], "value"),
-      ),
-      ...row("sum", 0, total, total, "memory"),
+    ...["", "", "length", "along sum"].map((text) => make("small", { text })),
+    ...lengths.flatMap((length, i) =>
+      row(i in on ? `head ${i}` : rest, starts[i], length, along[i], "value"),
     ),
-    make("p", {
-      text:
-        `Lengths (outlined) add up to ${two(add(lengths))}, the sum has length ${two(total)}: ` +
-        "less, where heads " +
-        "write in different directions. The parts along the sum (filled) add up exactly.",
-    }),
+    ...row("sum", 0, total, total, "memory"),
   ];
 }
 
-function headCard(head, pick, turn) {
-  const open = make("button", { class: "tt-button", onclick: pick });
-  const isOn = toggle({ label: `head ${head} on`, onChange: turn });
-  const node = make("div", {}, open, isOn.node);
-  return {
-    node,
-    draw: (state) => {
-      open.setAttribute("aria-pressed", state.head === head);
-      node.className = state.on[head] ? "" : "off";
-      isOn.set(state.on[head]);
-      refill(
-        open,
-        drawing(state.weights[state.layer][head], (opacity, x, y) =>
-          svg("rect", { x, y, width: 1, height: 1, opacity }),
-        ),
-        make("b", { text: `head ${head}` }),
-        make("small", { text: state.labels[state.layer][head] }),
-      );
-    },
-  };
-}
-
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Attention heads", CSS);
   const read = (names) => Object.fromEntries(names.map((name) => [name, model.get(name)]));
   const initial = read(KEPT);
-  const change = (values, words) => {
-    setTraits(model, values);
-    say(words || title.textContent);
-  };
-  const turn = (label, next) => change({ on: model.get("on").map(next) }, label);
-  const all = (label, yes) => button({ label, onClick: () => turn(label, () => yes) });
-  const layer = select({
-    label: "Layer",
-    options: model.get("layers").map((text, i) => [i, text]),
-    onChange: (at) => change({ layer: at }),
+  const set = (values) => setTraits(model, values);
+  const card = openCard(el, {
+    label: "Attention heads",
+    question: "Do all heads look the same way?",
+    invite: "Choose a head, then tap a word on the left: it asks.",
+    onReset: () => set(initial),
+    css: CSS,
   });
+  let state = read([...GIVEN, ...KEPT]);
   const heads = initial.on.map((_, head) =>
-    headCard(
-      head,
-      () => change({ head }),
-      (yes) =>
-        turn(`Head ${head} ${yes ? "on" : "off"}`, (was, other) => (other === head ? yes : was)),
-    ),
+    make("button", { class: "tt-button", type: "button", onclick: () => set({ head }) }),
   );
-  const [title, place, facts, sum, note] = ["b", "div", "div", "div", "p"].map((tag) => make(tag));
-  root.append(
-    make(
-      "div",
-      { class: "tt-controls" },
-      layer.node,
-      all("All on", true),
-      all("All off", false),
-      button({ label: "Reset", onClick: () => change(initial, "Reset") }),
-    ),
-    "Choose a head, then a query. Do all heads look the same way?",
-    make("div", { class: "heads" }, ...heads.map(({ node }) => node)),
-    title,
-    make("div", { class: "view" }, place, facts),
-    sum,
-    note,
+  const layers = state.layers.map((number, i) => [i, `Layer ${number}`]);
+  const layer = (layers.length > 4 ? select : choice)({
+    ...(layers.length > 4 ? { label: "Show" } : { name: "Layer" }),
+    options: layers,
+    onChange: (at) => set({ layer: at }),
+  });
+  const picture = stage({
+    label: "One head: lines from each word that asks to the words that it finds",
+    height: () =>
+      34 +
+      rowHeight(state.tokens, state.key_tokens) *
+        Math.max(state.tokens.length, state.key_tokens.length),
+    draw: (numbers, width) => drawLines(numbers, width, state, (query) => set({ query })),
+  });
+  card.stage.append(make("div", { class: "heads" }, ...heads), picture.node);
+  if (layers.length > 1) card.controls.append(layer.node);
+  const sum = make("div", { class: "sum" });
+  const switches = heads.map((_, head) =>
+    toggle({
+      label: `head ${head}`,
+      onChange: (yes) => set({ on: model.get("on").map((was, i) => (i === head ? yes : was)) }),
+    }),
   );
-  const onQuery = (query) => query !== model.get("query") && setTraits(model, { query });
-  const draw = () => {
-    const state = read(STATE);
-    for (const one of heads) one.draw(state);
-    layer.set(state.layer);
-    title.textContent =
-      `Layer ${state.layers[state.layer]}, head ${state.head}: ` +
-      `${state.labels[state.layer][state.head]}`;
-    const focused = place.contains(el.shadowRoot.activeElement);
-    refill(place, drawLines(state, onQuery));
-    if (focused) place.querySelector("[tabindex='0']").focus();
-    const scores = state.scores[state.layer][state.head];
-    refill(
-      facts,
-      make("b", { text: "Mean weight that goes to" }),
-      bars().show(
-        scores
-          .slice(0, -1)
-          .map((share, i) => ({ label: state.score_names[i], share, text: two(share) })),
-      ),
-      `${two(scores.at(-1))} keys in effect (e to the entropy)`,
+  if (state.products.length)
+    card.more(
+      "What the heads add up to",
+      make("p", {
+        class: "tt-note",
+        text:
+          "W_O turns what each head has found into a vector. Outlined: its length. Filled: how much of it points " +
+          "along the sum; these parts add up exactly, lengths do not.",
+      }),
+      make("div", { class: "tt-controls" }, ...switches.map(({ node }) => node)),
+      sum,
     );
+
+  const draw = () => {
+    state = read([...GIVEN, ...KEPT]);
+    heads.forEach((button, head) => {
+      button.setAttribute("aria-pressed", state.head === head);
+      refill(
+        button,
+        thumbnail(state.weights[state.layer][head]),
+        make("b", { text: `head ${head}` }),
+        make("div", { text: nameOf(state, state.layer, head) }),
+      );
+    });
+    layer.set(state.layer);
+    const weights = state.weights[state.layer][state.head];
+    picture.show({ weights });
+    const [keys, row] = [distinct(state.key_tokens), weights[state.query]];
+    const order = row.map((_, j) => j).sort((a, b) => row[b] - row[a]);
+    card.find(
+      `In layer ${state.layers[state.layer]}, head ${state.head}, “${state.tokens[state.query]}” finds ` +
+        `${order
+          .slice(0, 2)
+          .map((j) => `“${keys[j]}” with ${two(row[j])}`)
+          .join(" and ")}.`,
+    );
+    switches.forEach((one, head) => one.set(state.on[head]));
     refill(sum, ...(state.products.length ? drawSum(state) : []));
-    note.textContent = state.note;
+    card.caption.textContent = state.note;
   };
-  const stop = onTraits(model, STATE, draw);
+  const stops = [onTraits(model, [...GIVEN, ...KEPT], draw), picture.close, card.close];
   draw();
-  return () => {
-    stop();
-    close();
-  };
+  return () => stops.forEach((stop) => stop());
 }
 
 export default { render };
