@@ -232,6 +232,7 @@ def test_a_head_is_enlarged_with_lines_as_thick_as_its_weights(show: Show) -> No
 
 @in_browser
 def test_a_head_without_a_rule_is_called_after_its_heaviest_link_between_words(show: Show) -> None:
-    weights = [[[0.3, 0.45, 0.25], [0.4, 0.2, 0.4], [0.6, 0.1, 0.3]]]
-    page = show(HeadsExplorer(["red", "car", "<eos>"], weights))
-    assert "red → car" in page.get_by_role("button", name="head 0").inner_text()
+    weights = [0.88 * np.eye(4)[[2, 3, 0, 1]] + 0.03]
+    weights[0][0] = [0.02, 0.02, 0.94, 0.02]
+    page = show(HeadsExplorer(["red", "car", "red", "<eos>"], weights))
+    assert "red → red" in page.get_by_role("button", name="head 0").inner_text()
