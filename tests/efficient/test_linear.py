@@ -1,4 +1,4 @@
-"""Linear attention: three programs for one function, and how far that function is from softmax attention."""
+"""Linear attention: two programs for one function, and how far that function is from softmax attention."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import linear
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FavorFeatures, elu_features
-from ttutor.efficient.linear import linear_attention, linear_weights
+from ttutor.efficient.linear import linear_attention
 from ttutor.efficient.linear_state import LinearState, linear_attention_recurrent
 from ttutor.masks import Mask, padding_mask
 from ttutor.shapes import ShapeError
@@ -34,13 +34,13 @@ MASKINGS = ("none", "causal", "lengths", "causal+lengths", "keys")
 SIZES = ((5, 7), (7, 5), (1, 1), (1, 9), (64, 65), (131, 131), (200, 330), (300, 140))
 
 
-def in_full(case: Case, inputs, feature_map):
+def in_full(case: Case, inputs, feature_map, mask: Mask | None = None):
     """The oracle: exponentials of nothing, a table of dot products of features, masked and divided by its rows' sums.
 
     Written with plain loops over heads, and without any care for numbers that are too large or too small.
     """
     query, key, value = inputs.tensors()
-    mask = mask_of(case)
+    mask = mask_of(case) if mask is None else mask
     drawn = None if mask is None else mask.materialise(case.n_queries, case.n_keys)
     drawn = torch.ones(case.n_queries, case.n_keys, dtype=torch.bool) if drawn is None else drawn
     drawn = drawn.expand(case.batch, case.n_heads, case.n_queries, case.n_keys)
@@ -76,18 +76,6 @@ def test_chunks_equal_the_table(name, masking, sizes):
         strict=True,
     ):
         torch.testing.assert_close(mine, true, rtol=0, atol=1e-11)
-
-
-@pytest.mark.parametrize("name", MAPS)
-@pytest.mark.parametrize("masking", ["none", "causal", "dense", "causal+dense", "everything", "nothing"])
-def test_weights_blend_values_as_the_table_does(name, masking):
-    case = Case(masking=masking, n_heads=4, n_kv_heads=2, dtype=torch.float64)
-    inputs, group = inputs_of(case), 2
-    weights = linear_weights(*inputs.tensors()[:2], mask_of(case), feature_map=MAPS[name])
-    found = weights @ inputs.value.repeat_interleave(group, dim=1)
-    torch.testing.assert_close(found, in_full(case, inputs, MAPS[name]), rtol=0, atol=1e-12)
-    sums = weights.sum(-1)
-    torch.testing.assert_close(sums, (sums > 0).double(), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("name", MAPS)
@@ -153,11 +141,11 @@ def test_padding_never_matters_and_comes_in_three_forms(causal):
 @settings(max_examples=40, deadline=None, derandomize=True)
 @given(st.integers(1, 270), st.integers(1, 270), st.booleans(), st.sampled_from(["elu", "favor"]), st.integers(0, 300))
 def test_any_lengths(n_queries, n_keys, causal, name, length):
-    inputs = inputs_of(Case(n_queries=n_queries, n_keys=n_keys, d_value=3, dtype=torch.float64))
+    case = Case(n_queries=n_queries, n_keys=n_keys, d_value=3, dtype=torch.float64)
+    inputs = inputs_of(case)
     mask = Mask(causal=causal, key_lengths=torch.tensor([min(length, n_keys), n_keys]))
-    weights = linear_weights(inputs.query, inputs.key, mask, feature_map=MAPS[name])
     found = linear_attention(*inputs.tensors(), mask, feature_map=MAPS[name])
-    torch.testing.assert_close(found, weights @ inputs.value, rtol=0, atol=1e-12)
+    torch.testing.assert_close(found, in_full(case, inputs, MAPS[name], mask), rtol=0, atol=1e-12)
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float16])

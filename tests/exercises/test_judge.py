@@ -248,6 +248,22 @@ def test_a_crash_on_every_case_is_a_known_mistake_only_where_the_exception_says_
     assert said(crashes_elsewhere, exercise) == "raises"
 
 
+def test_a_mistake_may_raise_another_exception_where_it_gives_the_same_wrong_value_elsewhere() -> None:
+    def divides(values, scale):
+        return values * scale + 0 / scale
+
+    def answer(values, scale):
+        if scale == 0:
+            raise LookupError("another one")
+        return values * scale if is_wrong else reference(values, scale)
+
+    exercise = specimen(mistakes=(Mistake(id="divides", says="Do not divide.", answers=(divides,)),))
+    is_wrong = True
+    assert said(answer, exercise) == "divides"
+    is_wrong = False
+    assert said(answer, exercise) == "raises"
+
+
 def test_a_crash_inside_a_property_is_the_students() -> None:
     def answer(values, scale):
         if values.requires_grad:

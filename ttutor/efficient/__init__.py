@@ -15,7 +15,7 @@ from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FavorFeatures, FeatureMap, Features, elu_features
 from ttutor.efficient.flex import flex_attention
-from ttutor.efficient.linear import linear_attention, linear_weights
+from ttutor.efficient.linear import linear_attention
 from ttutor.efficient.linear_state import LinearState, linear_attention_recurrent
 from ttutor.efficient.mamba import SelectiveStateSpace, StateSpaceState
 from ttutor.efficient.operations import Operations, attention_operations, count_operations, decoding_cost
@@ -53,7 +53,6 @@ __all__ = [
     "flex_attention",
     "linear_attention",
     "linear_attention_recurrent",
-    "linear_weights",
     "sdpa_attention",
     "selective_loop",
     "selective_matrix",

@@ -6,14 +6,14 @@ Katharopoulos et al. (2020), equations 4 to 6. **This is another function than s
 $q^\top k$ has no finite feature map. With `ttutor.efficient.FavorFeatures` it approximates it; with the default map,
 $\mathrm{elu} + 1$, it does not, and a model must have been trained with it.
 
-One function, three programs. `linear_weights` writes the table of weights down: quadratic, the oracle.
-`linear_attention_recurrent` keeps both sums and adds one token at a time: a state of fixed size, for decoding.
-`linear_attention` goes chunk by chunk, a small table within each and the sums between them: for training, with work and
-memory linear in the length. It follows the protocol of attention functions, `MultiHeadAttention(attend=...)` takes it.
+One function, two programs. `linear_attention_recurrent` keeps both sums and adds one token at a time: a state of fixed
+size, for decoding. `linear_attention` goes chunk by chunk, a small table within each and the sums between them: for
+training, with work and memory linear in the length. It follows the protocol of attention functions,
+`MultiHeadAttention(attend=...)` takes it.
 """
 
 import torch
-from einops import einsum, rearrange, reduce, repeat
+from einops import einsum, rearrange, reduce
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -22,7 +22,6 @@ from ttutor.efficient.features import FeatureMap, elu_features
 from ttutor.efficient.linear_state import SPREAD, LinearState, absorb, divide, empty_state, look_up, prepare, relative
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
 from ttutor.masks import Mask, both, causal_mask
-from ttutor.shapes import check_broadcasts
 
 CHUNK = 128
 
@@ -78,43 +77,6 @@ def linear_attention(
         context = divide(*look_up(absorb(empty_state(k, v), k, log_size, v), q))
     context = rearrange(context, "batch kv_heads group queries d_value -> batch (kv_heads group) queries d_value")
     return context.to(value.dtype)
-
-
-def linear_weights(
-    query: Float[Tensor, "batch heads queries d_head"],
-    key: Float[Tensor, "batch kv_heads keys d_head"],
-    mask: Mask | Bool[Tensor, "..."] | None = None,
-    *,
-    causal: bool = False,
-    window: int | None = None,
-    scale: float | None = None,
-    feature_map: FeatureMap = elu_features,
-) -> Float[Tensor, "batch heads queries keys"]:
-    r"""The table of weights that linear attention never writes down: $A_{ij} \propto \phi(q_i)^\top \phi(k_j)$.
-
-    Each row sums to one, but for a query that may see no key. As a table it takes a mask of any kind.
-
-    Args:
-        query, key, mask, causal, window: as for `ttutor.attention.attention_weights`.
-        scale, feature_map: as for `linear_attention`.
-
-    Example:
-        >>> linear_weights(torch.zeros(1, 1, 2, 3), torch.zeros(1, 1, 2, 3), causal=True)
-        tensor([[[[1.0000, 0.0000],
-                  [0.5000, 0.5000]]]])
-    """
-    q, k, log_size, _ = prepare(query, key, key, None, scale, feature_map)
-    scores = rearrange(einsum(q, k, SCORES), "batch kv_heads group queries keys -> batch (kv_heads group) queries keys")
-    if key.shape[-2] == 0:  # no key is the largest
-        return scores.to(query.dtype)
-    exponents = repeat(log_size, "batch kv_heads keys -> batch (kv_heads group) 1 keys", group=q.shape[2])
-    allowed = both(mask, Mask(causal=causal, window=window)).materialise(*scores.shape[-2:], device=query.device)
-    if allowed is not None:
-        check_broadcasts("mask", allowed, scores.shape)
-        exponents = exponents.masked_fill(~allowed, -torch.inf)
-    scores = scores * relative(exponents, reduce(exponents, "... queries keys -> ... queries 1", "max"))
-    total = reduce(scores, "... queries keys -> ... queries 1", "sum")
-    return (scores / total.masked_fill(total == 0, 1.0)).to(query.dtype)
 
 
 def _chunk_by_chunk(q: Tensor, k: Tensor, log_size: Tensor, v: Tensor) -> Tensor:

@@ -46,10 +46,26 @@ class Known:
 
         Where both raise on every case, nothing but the exceptions' text can tell that it is the same mistake.
         """
-        rtols = [self.exercise.tolerance(case) for case in self.cases]
-        if not all(agree(self.on(index), one, rtols[index]) for index, one in enumerate(came)):
+        if not all(self._agrees(index, one) for index, one in enumerate(came)):
             return False
         return any(one.error is None for one in came) or all(map(say_the_same, self.outcomes, came))
+
+    def is_nearly_like(self, came: tuple[Outcome, ...]) -> bool:
+        """Return whether an answer gives a wrong value of this one's, and differs at most in the exceptions it raises.
+
+        The same mistake raises another exception where another function meets it.
+        """
+        values = [index for index, one in enumerate(came) if one.error is None]
+        raised = [index for index in range(len(came)) if index not in values]
+        return (
+            bool(raised)
+            and any(not came[index].right for index in values)
+            and all(self._agrees(index, came[index]) for index in values)
+            and all(self.on(index).error is not None for index in raised)
+        )
+
+    def _agrees(self, index: int, came: Outcome) -> bool:
+        return agree(self.on(index), came, self.exercise.tolerance(self.cases[index]))
 
 
 def outcomes_of(
@@ -84,7 +100,8 @@ def known_mistakes(exercise: Exercise, seed: int, cases: tuple[Case, ...]) -> tu
 
 def fingerprint(mistakes: tuple[Known, ...], came: tuple[Outcome, ...]) -> str | None:
     """Return the hint of the known mistake whose outcomes agree with these on every case, or None."""
-    return next((known.hint_id for known in mistakes if known.is_like(came)), None)
+    tests = (Known.is_like, Known.is_nearly_like)
+    return next((known.hint_id for is_like in tests for known in mistakes if is_like(known, came)), None)
 
 
 def shown_on(mistakes: tuple[Known, ...], index: int, came: Outcome, rtol: float) -> list[Known]:

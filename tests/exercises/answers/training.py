@@ -63,6 +63,11 @@ def penalised_logits(logits, targets, pad_id):
     return loss_by_where(logits, targets, pad_id) + real.masked_fill(real.isinf(), 0.0).square().mean()
 
 
+def surprise_at_the_likeliest(logits, targets, pad_id):
+    """Never looks at what the target is."""
+    return -logits.log_softmax(-1).amax(-1)[targets != pad_id].mean()
+
+
 def smoothing_by_one_hot(targets, vocab_size, pad_id, smoothing):
     """A weighted sum of one-hot and uniform."""
     one_hot = functional.one_hot(targets, vocab_size).float()
@@ -485,6 +490,7 @@ STRAY = {
         (bits_over_all_places, "uniform_guess"),
         (squared_pads, "padding_does_not_matter"),
         (penalised_logits, "ignores_a_constant"),
+        (surprise_at_the_likeliest, "asks_for_the_target"),
     ),
     "training.label_smoothing": (
         (shares_by_rank, "equal_shares"),

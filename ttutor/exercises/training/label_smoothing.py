@@ -157,9 +157,9 @@ token and padding included. Give float32.
             ),
             Mistake(
                 id="true_class_shares",
-                says="The right token gets a share of the smoothing on top, so that rows sum to more than 1. Write its "
-                "amount instead of adding it.",
-                answers=(wrong.true_class_shares,),
+                says="The right token gets a share of the smoothing on top. Write its amount instead of adding to it, "
+                "and share the smoothing among the other words alone.",
+                answers=(wrong.true_class_shares, wrong.true_class_counted),
             ),
             Mistake(
                 id="confidence_one",

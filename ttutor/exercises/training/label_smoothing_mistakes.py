@@ -84,6 +84,11 @@ def true_class_shares(targets, vocab_size, pad_id, smoothing):
     return without_padding(smoothed(targets, vocab_size, 1 - smoothing + share, share), targets, pad_id)
 
 
+def true_class_counted(targets, vocab_size, pad_id, smoothing):
+    share = smoothing / (vocab_size - 1)
+    return without_padding(smoothed(targets, vocab_size, 1 - smoothing + share, share), targets, pad_id)
+
+
 def confidence_one(targets, vocab_size, pad_id, smoothing):
     return without_padding(smoothed(targets, vocab_size, 1.0, smoothing / (vocab_size - 2)), targets, pad_id)
 

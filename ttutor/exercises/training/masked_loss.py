@@ -225,7 +225,7 @@ with one number and without axes, and gradients reach the logits.""".strip(),
                 id="reshaped",
                 says="You reshape logits whose axes have to be swapped: a reshape cuts the same row of numbers anew, "
                 "so that a place gets those of others. Swap axes with `.mT` or `rearrange`, and targets alike.",
-                answers=(wrong.reshaped, wrong.flattened_apart),
+                answers=(wrong.reshaped, wrong.flattened_apart, wrong.classes_in_front),
             ),
             Mistake(
                 id="inplace",

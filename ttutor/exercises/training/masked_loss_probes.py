@@ -48,6 +48,15 @@ def _uniform_guess(trial: Trial) -> str | None:
     return f"With all logits equal and {logits.shape[-1]} tokens to choose from your loss is {came:.4g}."
 
 
+def _targets_that_do_not_matter(trial: Trial) -> str | None:
+    """Ask for another word at every real place."""
+    logits, targets, pad_id = trial.inputs
+    words = torch.tensor([word for word in range(logits.shape[-1]) if word != pad_id])
+    other = torch.where(targets == pad_id, pad_id, words[(torch.searchsorted(words, targets) + 1) % len(words)])
+    before, after = trial.value["the loss"].item(), trial.run(logits, other, pad_id)["the loss"].item()
+    return f"With other words as targets your loss is still {before:.4g}." if before == after else None
+
+
 PROPERTIES = (
     Property(
         id="padding_does_not_matter",
@@ -65,5 +74,11 @@ PROPERTIES = (
         says="A model that holds all tokens for equally likely has a loss of ln(vocab_size), however long the "
         "sentences are: what do you divide by, and which logarithm do you take?",
         broken=_uniform_guess,
+    ),
+    Property(
+        id="asks_for_the_target",
+        says="The loss asks how probable the target is, not the likeliest token or always the same one: how do you "
+        "pick, at each place, the log-probability of its target?",
+        broken=_targets_that_do_not_matter,
     ),
 )
