@@ -55,6 +55,16 @@ def test_the_search_opens_and_closes_by_keyboard_and_gives_the_focus_back(page: 
         expect(button).to_be_focused()
 
 
+def test_a_button_that_copies_code_is_seen_where_the_focus_is(page: Page) -> None:
+    button = page.locator("button.copybtn:visible").first
+    expect(button).to_have_css("opacity", "0")
+    button.focus()
+    page.keyboard.press("Shift+Tab")
+    page.keyboard.press("Tab")
+    expect(button).to_be_focused()
+    expect(button).to_have_css("opacity", "1")
+
+
 def test_hidden_code_opens_and_closes(page: Page) -> None:
     summary = page.locator("details.hide > summary").first
     name = summary.inner_text()

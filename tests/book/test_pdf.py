@@ -134,6 +134,13 @@ def test_the_sidebar_leads_to_it(printed: tuple[Path, PdfReader]) -> None:
     assert '<a href="../ttutor.pdf">The whole book as a PDF</a>' in text
 
 
+def test_it_can_be_printed_on_american_paper(tmp_path: Path, browser: Browser) -> None:
+    make_book(tmp_path)
+    assert print_to(tmp_path, "--paper", "letter") == 0
+    sheet = PdfReader(tmp_path / "ttutor.pdf").pages[0].mediabox
+    assert (round(sheet.width), round(sheet.height)) == (612, 792)
+
+
 def test_what_is_missing_stops_the_print(tmp_path: Path, browser: Browser) -> None:
     make_book(tmp_path)
     with pytest.raises(RuntimeError, match=r"missing: .*nowhere\.png"):
