@@ -506,7 +506,7 @@ STRAY = {
     "training.smoothed_gradient": ((wanted_sums_to_less, "rows_sum_to_zero"),),
     "training.accumulated_gradient": ((padding_in_a_mean_of_means, "cut_matters"),),
     "training.smoothing_for_floor": ((smoothing_out_of_range, "another_floor"),),
-    "training.adam_steps": ((plain_descent, "scale_matters"), (uncorrected_and_uphill, "differs")),
+    "training.adam_steps": ((plain_descent, "scale_matters"), (uncorrected_and_uphill, "first_step")),
     "training.plan_batches": ((half_of_them, "plan_is_not_right"),),
     "training.training_step": (
         (never_clipped_nor_cleared, "step_has_a_limit"),

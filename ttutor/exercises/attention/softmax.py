@@ -27,7 +27,7 @@ def _scores_on_levels(generator):
     """Rows whose scores lie hundreds apart, so that no one constant suits them; in one row they do so themselves."""
     levels = torch.tensor([[0.0], [300.0], [-600.0], [900.0]])
     scores = 2 * torch.randn(4, 7, generator=generator) + levels
-    scores[0, 2] -= 200.0
+    scores[0, 2] += 200.0
     return (scores,)
 
 
@@ -133,9 +133,9 @@ row 0.
             ),
             Mistake(
                 id="row_minimum",
-                says="Right until scores of one row lie far apart: you take the row's minimum off, and what stands 100 "
-                "above it overflows. Which score of the row must become 0, so that no power is larger than 1?",
-                answers=(wrong.row_minimum,),
+                says="Right until scores of one row lie far apart: you take the row's minimum or mean off, and what "
+                "stands 100 above it overflows. Which score of the row must become 0, so that no power exceeds 1?",
+                answers=(wrong.row_minimum, wrong.row_mean),
             ),
             Mistake(
                 id="one_maximum",

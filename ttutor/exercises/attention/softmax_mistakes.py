@@ -23,6 +23,11 @@ def row_minimum(scores, dim=-1):
     return powers / powers.sum(dim=dim, keepdim=True)
 
 
+def row_mean(scores, dim=-1):
+    powers = (scores - scores.mean(dim=dim, keepdim=True)).exp()
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
 def one_maximum(scores, dim=-1):
     powers = (scores - scores.max()).exp()
     return powers / powers.sum(dim=dim, keepdim=True)

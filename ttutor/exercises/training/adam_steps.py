@@ -48,6 +48,15 @@ def _scale_matters(trial: Trial) -> str | None:
     return None if difference < 1e-6 else f"A thousandfold loss moved your steps by up to {difference:.2g} of the rate."
 
 
+def _first_step(trial: Trial) -> str | None:
+    """After one gradient the corrected averages are that gradient and its square."""
+    gradients, rate, beta1, beta2, _ = trial.inputs
+    steps = trial.run(gradients[:1], rate, beta1, beta2, 0.0)[0] / rate
+    if (steps + gradients[0].sign()).abs().max() < 1e-6:
+        return None
+    return f"Without eps your first step for a gradient of {gradients[0, 0]:.3g} is {steps[0]:.3g} times the rate."
+
+
 def _noisy(random):
     return 3 * torch.randn(6, 4, generator=random, dtype=torch.float64), 0.01, 0.9, 0.98, 1e-8
 
@@ -185,6 +194,12 @@ the parameters.""",
                 id="scale_matters",
                 says="Without eps, Adam's steps do not change when all gradients are multiplied by the same number.",
                 broken=_scale_matters,
+            ),
+            Property(
+                id="first_step",
+                says="After one gradient the two averages, corrected, are that gradient and its square: their quotient "
+                "is a sign, and the step goes against it.",
+                broken=_first_step,
             ),
         ),
         forbids=("Adam", "AdamW", "NAdam", "RAdam", "Adamax"),
