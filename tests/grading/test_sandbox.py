@@ -7,12 +7,13 @@ import shutil
 import sys
 import textwrap
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 
 from tests.grading.bench import session_of
 from ttutor.grading.judging.session import check_sandbox
-from ttutor.grading.sandbox import choose
+from ttutor.grading.sandbox import bytecode, choose
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError
 from ttutor.grading.worker.confine import filters_calls
 
@@ -121,6 +122,19 @@ def test_a_worker_sees_nothing_of_this_machine(session, tmp_path):
 def test_a_worker_reads_the_bytecode_of_its_packages(session):
     *_, cached = asked(session, "about", 1)
     assert asked(session, "looks", [cached, os.path.dirname(cached)]) == [True, True]
+
+
+def test_bytecode_is_made_only_where_none_stands_beside_the_packages(tmp_path, monkeypatch):
+    beside = tmp_path / "__pycache__" / f"__init__.{sys.implementation.cache_tag}.pyc"
+    monkeypatch.setattr(bytecode, "find_spec", lambda name: SimpleNamespace(origin=str(tmp_path / "__init__.py")))
+    monkeypatch.setattr(bytecode, "IMPORTS", "import json")
+    with bytecode.bytecode() as made:
+        assert list(made.rglob("json/__init__.*.pyc"))
+    assert not made.exists()
+    beside.parent.mkdir()
+    beside.touch()
+    with bytecode.bytecode() as made:
+        assert made is None
 
 
 @pytest.mark.parametrize("kind", ["folder", "file"])

@@ -27,5 +27,6 @@ def bytecode() -> Iterator[Path | None]:
     with TemporaryDirectory(prefix="ttutor-bytecode-") as folder:
         place = Path(folder)
         place.chmod(0o755)  # a worker in a container is somebody else
-        subprocess.run(python(worker_folder().parent, IMPORTS), env=environment(place), cwd=place, check=True)
+        # Where this fails, a worker does not start either, and its own message says so.
+        subprocess.run(python(worker_folder().parent, IMPORTS), env=environment(place), cwd=place, check=False)
         yield place
