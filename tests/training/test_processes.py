@@ -12,6 +12,7 @@ import torch
 from typer.testing import CliRunner
 
 from tests.training.ranks import in_processes, numbers, tiny_trainer
+from tests.training.tiny import tiny_toml
 from ttutor import cli
 from ttutor.errors import CorpusError, ProcessLost, RecipeError, TrainingError
 from ttutor.training.checkpoint import load_checkpoint
@@ -189,19 +190,7 @@ def test_without_a_launcher_there_is_one_process(monkeypatch):
     assert Processes.launched().count == 1
 
 
-RECIPE = """
-d_model = 16
-n_heads = 2
-n_layers = 1
-d_ff = 32
-vocab_size = 300
-max_tokens = 64
-tokens_per_batch = 400
-warmup = 4
-steps = 120
-validate_every = 60
-checkpoint_every = 10
-"""
+RECIPE = tiny_toml(steps=120, validate_every=60, checkpoint_every=10)
 
 
 def launch(folder: Path, *options: str) -> subprocess.Popen:

@@ -13,25 +13,14 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.training.tiny import tiny_toml
 from ttutor import cli
 from ttutor.training.recipe import PRESETS
 from ttutor.translation import training_command
 
 pytestmark = pytest.mark.trainer
 ROOT = Path(__file__).resolve().parents[2]
-TINY = """
-d_model = 16
-n_heads = 2
-n_layers = 1
-d_ff = 32
-vocab_size = 300
-max_tokens = 64
-tokens_per_batch = 400
-warmup = 4
-steps = 6
-validate_every = 3
-checkpoint_every = 2
-"""
+TINY = tiny_toml(steps=6, validate_every=3, checkpoint_every=2)
 
 
 @pytest.fixture

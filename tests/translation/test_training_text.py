@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner
 
+from tests.training.tiny import tiny_toml
 from ttutor import cli
 from ttutor.corpora.datasets import DATASETS, DataFile, DataSet
 from ttutor.errors import CorpusError, RecipeError
@@ -17,21 +18,7 @@ from ttutor.translation.training_text import files_for, read_corpus, recipe_for
 
 LANGUAGES = {"en": "sentence", "de": "Satz", "fr": "phrase"}
 LINES = {"train": 60, "val": 8, "test": 5}
-TINY = """
-corpus = "tiny"
-languages = "en-de"
-d_model = 16
-n_heads = 2
-n_layers = 1
-d_ff = 32
-vocab_size = 300
-max_tokens = 64
-tokens_per_batch = 400
-warmup = 4
-steps = 4
-validate_every = 2
-checkpoint_every = 2
-"""
+TINY = tiny_toml(corpus="tiny", languages="en-de", steps=4, validate_every=2, checkpoint_every=2)
 
 
 @pytest.fixture
