@@ -5,6 +5,8 @@ VENV   ?= .venv
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 	"$$p" -c 'import sys; sys.exit(sys.version_info < (3, 11))' 2>/dev/null && { echo "$$p"; break; }; done)
 PORT   ?= 8000
+# Where your own copies of the chapters go
+COURSE ?= my-course
 # Where PyTorch alone comes from, for example https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
@@ -67,11 +69,12 @@ instructor: $(STAMP)  ## the notebooks with solutions and the known mistakes, in
 experiments: $(STAMP)  ## run the long experiments again (minutes each)
 	@set -e; for script in experiments/[!_]*.py; do echo "$$script"; $(PY) "$$script"; done
 
-lab: $(STAMP)  ## read and run the chapters in JupyterLab
-	$(PY) -m jupyter lab book
+lab: $(STAMP)  ## read and run the chapters in JupyterLab, as copies of your own in my-course
+	$(PY) -m book._tools.lab $(COURSE)
+	$(PY) -m jupyterlab $(COURSE)/02-attention.ipynb
 
 edit: $(STAMP)  ## change the sources of the chapters in JupyterLab, which saves them normalised
-	$(PY) -m jupyterlab --FileContentsManager.pre_save_hook=book._tools.notebooks.before_saving book
+	TTUTOR_PROGRESS=none $(PY) -m jupyterlab --FileContentsManager.pre_save_hook=book._tools.notebooks.before_saving book
 
 serve: book  ## build the book and serve it on this machine
 	$(PY) -m http.server --bind 127.0.0.1 --directory _build/html $(PORT)

@@ -79,7 +79,7 @@ def plan(lax: bool) -> list[Stage]:
 
 def environment(stage: Stage) -> dict[str, str]:
     """Return the variables that a stage's commands run with."""
-    variables = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUTF8": "1"}
+    variables = os.environ | {"OMP_NUM_THREADS": "1", "PYTHONUTF8": "1", "TTUTOR_PROGRESS": "none"}
     if not stage.annotations:
         variables["JAXTYPING_DISABLE"] = "1"
     if variables.pop("PYTHONDONTWRITEBYTECODE", ""):

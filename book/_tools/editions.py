@@ -1,7 +1,9 @@
-"""The chapters for a class: an edition without solutions for students, one with everything for instructors.
+"""The chapters to work in: an edition without solutions for readers and students, one with everything for instructors.
 
 ``python -m book._tools.editions`` writes both, to ``_build/student`` and ``_build/instructor`` (or the one that is
-named). Every notebook of the book is in them, in plain Markdown, so that Jupyter and Colab show it as it is meant.
+named). Every notebook of the book is in them, in plain Markdown, with folded what the book folds, so that Jupyter, VS
+Code and Colab show it as it is meant. What ``make lab`` opens, what a page offers for download, and what Binder and
+Colab run is the edition for students.
 
 A cell tagged ``solution`` belongs to the solution of an exercise; the student edition leaves it out, with its output.
 Nothing else may depend on such a cell, and no other cell may hold a solution: both are checked before anything is
@@ -19,9 +21,9 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
-from book._tools.exercise_cells import drift, mark, slug
+from book._tools.exercise_cells import CHECK, drift, mark, slug
 from book._tools.myst_to_markdown import Plain, directives
-from book._tools.notebook_io import chapters, code_cells, exercised_in, read, tags, to_text
+from book._tools.notebook_io import code_cells, exercised_in, notebooks, read, tags, to_text
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
@@ -31,11 +33,23 @@ from ttutor.exercises.registry import find
 ROOT = Path(__file__).resolve().parents[2]
 
 EDITIONS = {
-    "student": "Exercises have no solutions here. Write your answer where a cell holds `...`, and run the cell: "
-    "`check` says what is right, or what is wrong and why.",
-    "instructor": "All solutions are in it, and after each exercise the mistakes that `check` knows by name. "
-    "It is not for handing out.",
+    "student": "The code that the book folds is folded here, too: a click opens it.",
+    "instructor": "The instructor's edition: all solutions are in it, and after each exercise the mistakes that "
+    "`check` knows by name. It is not for handing out.",
 }
+ASKS = (
+    " Write your answer where a cell holds `...`, and run the cell: `check` says what is right, or what is wrong and "
+    "why. Solutions are not on this page. Below each task stands how to ask for its own; those of tasks on paper are "
+    "in the folder `solutions`, which `make lab` writes, and on the page of the book."
+)
+ASK = '<details>\n<summary><b>Solution</b></summary>\n\nRun `solution("{}")` in a new cell.\n\n</details>'
+"""How a reader gets to see a solution: not by scrolling."""
+FOLDED = {
+    "hide-input": {"source_hidden": True},
+    "hide-output": {"outputs_hidden": True},
+    "hide-cell": {"source_hidden": True, "outputs_hidden": True},
+}
+"""What a tag of the book is to Jupyter; Colab folds code by a key of its own."""
 
 
 def problems(notebook: NotebookNode) -> list[str]:
@@ -94,6 +108,18 @@ def with_notes(notebook: NotebookNode) -> NotebookNode:
     return noted
 
 
+def asking_for_solutions(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy in which a click below the hints says how to see the solution."""
+    asking = copy.deepcopy(notebook)
+    for cell in asking.cells:
+        exercise, part = mark(cell)
+        if part == "task":
+            cell.source += f"\n\n{ASK.format(exercise)}"
+        elif part == "imports":
+            cell.source = cell.source.replace(CHECK, f"{CHECK}, solution")
+    return asking
+
+
 def note(exercise: Exercise) -> NotebookNode:
     """Return the instructor's note on an exercise, folded away."""
     lines = [
@@ -124,6 +150,17 @@ def in_plain_markdown(notebook: NotebookNode, chapter: int, pages: frozenset[str
     return plain
 
 
+def fold(notebook: NotebookNode) -> None:
+    """Fold in Jupyter and Colab what the book folds."""
+    for cell in code_cells(notebook):
+        for tag in tags(cell):
+            cell.metadata["jupyter"] = cell.metadata.get("jupyter", {}) | FOLDED.get(tag, {})
+        if not cell.metadata.get("jupyter"):
+            cell.metadata.pop("jupyter", None)
+        elif "source_hidden" in cell.metadata["jupyter"]:
+            cell.metadata["cellView"] = "form"
+
+
 def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str]) -> NotebookNode:
     """Return one edition of a chapter.
 
@@ -133,16 +170,14 @@ def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str])
         file: the name of the chapter's file; the number in front is the chapter's.
         pages: the names of all notebooks of the edition.
     """
-    if found := problems(notebook) + drift(notebook, exercised_in(file)):
+    if found := problems(notebook):
         raise ValueError(f"{file} cannot be handed out:\n  " + "\n  ".join(found))
-    made = without_solutions(notebook) if name == "student" else with_notes(notebook)
-    made = in_plain_markdown(made, int(re.match(r"\d+", file)[0]), pages)
-    first = new_markdown_cell(
-        f"*The {name} edition of `{file}`, made from the course by `make {name}`. {EDITIONS[name]} It needs the "
-        "package `ttutor` with its `chapters` extra.*"
-    )
-    first.id = f"about-the-{name}-edition"
-    made.cells.insert(0, first)
+    made = asking_for_solutions(without_solutions(notebook)) if name == "student" else with_notes(notebook)
+    made = in_plain_markdown(made, chapter_of(file), pages)
+    fold(made)
+    asks = ASKS if name == "student" and any(mark(cell)[1] == "stub" for cell in made.cells) else ""
+    made.cells.insert(1, new_markdown_cell(f"*{EDITIONS[name]}{asks}*"))
+    made.cells[1].id = f"about-the-{name}-edition"
     for count, cell in enumerate(code_cells(made), start=1):
         cell.metadata.pop("output_of", None)
         cell.execution_count = count if cell.outputs else None
@@ -152,18 +187,41 @@ def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str])
     return made
 
 
+def solutions_only(notebook: NotebookNode, file: str) -> NotebookNode | None:
+    """Return the solutions of a chapter, to be read beside it; None where it has none.
+
+    `ttutor.exercises.solution` shows those that `check` judges; these are all, those on paper included.
+    """
+    made = copy.deepcopy(notebook)
+    plain = in_plain_markdown(notebook, chapter_of(file), frozenset())
+    made.cells = [cell for cell in plain.cells if "solution" in tags(cell)]
+    made.cells.insert(0, new_markdown_cell(f"# Solutions of `{file}`\n\nTo be read; their code runs in the chapter."))
+    made.cells[0].id = "title"
+    return made if len(made.cells) > 1 else None
+
+
+def chapter_of(file: str) -> int:
+    """Return the number of a file's chapter; 0 for a page that belongs to none."""
+    number = re.match(r"\d+", file)
+    return int(number[0]) if number else 0
+
+
+def made_of(name: str) -> dict[str, NotebookNode]:
+    """Return one edition of every notebook of the book, by the names of their files."""
+    stored = {path.name: read(path.read_text(encoding="utf-8")) for path in notebooks()}
+    return {file: edition(notebook, name, file, frozenset(stored)) for file, notebook in stored.items()}
+
+
 def write(name: str, folder: Path) -> list[Path]:
-    """Write one edition of all chapters into a folder; return the files."""
-    paths = chapters()
-    pages = frozenset(path.name for path in paths)
-    made = [
-        (folder / path.name, to_text(edition(read(path.read_text(encoding="utf-8")), name, path.name, pages)))
-        for path in paths
-    ]
+    """Write one edition of all notebooks into a folder, once their exercises are as defined; return the files."""
+    for path in notebooks():
+        if found := drift(read(path.read_text(encoding="utf-8")), exercised_in(path.name)):
+            raise ValueError(f"{path.name} cannot be handed out:\n  " + "\n  ".join(found))
+    made = made_of(name)
     folder.mkdir(parents=True, exist_ok=True)
-    for path, text in made:
-        path.write_text(text, encoding="utf-8", newline="\n")
-    return [path for path, _ in made]
+    for file, notebook in made.items():
+        (folder / file).write_text(to_text(notebook), encoding="utf-8", newline="\n")
+    return [folder / file for file in made]
 
 
 def main(arguments: list[str] | None = None) -> int:

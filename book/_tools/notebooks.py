@@ -60,7 +60,7 @@ def execute(notebook: NotebookNode, folder: Path, timeout: int) -> NotebookNode:
         record_timing=False,
         coalesce_streams=True,
         resources={"metadata": {"path": str(folder)}},
-    ).execute()
+    ).execute(env=os.environ | {"TTUTOR_PROGRESS": "none"})
     return executed
 
 

@@ -9,9 +9,9 @@ import pytest
 from nbformat import NotebookNode
 
 from book._tools import editions, exercise_cells
-from book._tools.editions import edition, main, problems, undefined
+from book._tools.editions import edition, main, problems, solutions_only, undefined
 from book._tools.exercise_cells import cells, import_cell, mark
-from book._tools.notebook_io import chapters, code_cells, exercised_in, read, tags
+from book._tools.notebook_io import chapters, code_cells, exercised_in, notebooks, read, tags
 from book._tools.notebooks import execute
 from tests.book.made import code, notebook, text
 from ttutor.exercises.registry import find
@@ -46,8 +46,8 @@ def all_text(made: NotebookNode) -> str:
 def test_the_student_edition_holds_no_solution(chapter: NotebookNode) -> None:
     made = edition(chapter, "student", "02-attention.ipynb", frozenset())
     assert [cell.id for cell in made.cells] == [
-        "about-the-student-edition",
         "title",
+        "about-the-student-edition",
         "imports",
         "root",
         "task-weights-by-hand",
@@ -58,6 +58,47 @@ def test_the_student_edition_holds_no_solution(chapter: NotebookNode) -> None:
     shown = all_text(made)
     assert [word for word in ("Thought.", "secret", "25 / 30", "a verdict") if word in shown] == []
     assert "printed" in shown  # the outputs of all other cells stay
+
+
+def test_a_click_says_how_to_see_a_solution_and_the_command_is_imported(chapter: NotebookNode) -> None:
+    made = {cell.id: cell.source for cell in edition(chapter, "student", "02-attention.ipynb", frozenset()).cells}
+    asking = '<summary><b>Solution</b></summary>\n\nRun `solution("attention.weights_by_hand")` in a new cell.'
+    assert made["task-weights-by-hand"].endswith(f"<details>\n{asking}\n\n</details>")
+    assert "from ttutor.exercises import check, solution" in made["imports"]
+    assert "solution(" not in made["paper"]
+
+
+def test_what_the_book_folds_is_folded() -> None:
+    made = notebook(
+        text("# Attention", "title"),
+        code("1", "input", "hide-input"),
+        code("2", "output", "hide-output"),
+        code("3", "both", "hide-cell"),
+        code("4", "open"),
+    )
+    folded = {
+        cell.id: (cell.metadata.get("jupyter"), cell.metadata.get("cellView"))
+        for cell in code_cells(edition(made, "student", "gallery.ipynb", frozenset()))
+    }
+    assert folded == {
+        "input": ({"source_hidden": True}, "form"),
+        "output": ({"outputs_hidden": True}, None),
+        "both": ({"source_hidden": True, "outputs_hidden": True}, "form"),
+        "open": (None, None),
+    }
+
+
+def test_solutions_can_be_had_alone_to_be_read(chapter: NotebookNode) -> None:
+    alone = solutions_only(chapter, "02-attention.ipynb")
+    assert [cell.id for cell in alone.cells] == [
+        "title",
+        "words-weights-by-hand",
+        "solution-weights-by-hand",
+        "thought",
+        "secret",
+    ]
+    assert "Solution of exercise 2.2" in alone.cells[3].source
+    assert solutions_only(notebook(text("# No exercise", "title")), "01-recurrence.ipynb") is None
 
 
 def test_the_instructors_edition_holds_all_and_the_mistakes_that_are_known(chapter: NotebookNode) -> None:
@@ -74,7 +115,7 @@ def test_editions_are_valid_notebooks_in_plain_markdown(chapter: NotebookNode) -
     for name in ("student", "instructor"):
         made = edition(chapter, name, "02-attention.ipynb", frozenset())
         nbformat.validate(made)
-        assert "Vaswani et al. (2017)" in made.cells[1].source
+        assert "Vaswani et al. (2017)" in made.cells[0].source
         assert "{exercise}" not in all_text(made)
         counts = [cell.execution_count for cell in code_cells(made) if cell.outputs]
         assert counts == sorted(counts)
@@ -102,7 +143,7 @@ def test_a_name_counts_from_the_cell_that_binds_it() -> None:
 
 def test_both_editions_of_the_book_are_written(tmp_path: Path, capsys: pytest.CaptureFixture) -> None:
     assert main(["--to", str(tmp_path)]) == 0
-    expected, said = [path.name for path in chapters()], capsys.readouterr().out
+    expected, said = [path.name for path in notebooks()], capsys.readouterr().out
     for name in ("student", "instructor"):
         assert sorted(path.name for path in (tmp_path / name).iterdir()) == expected
         assert f"{name} edition: {len(expected)} notebooks" in said
@@ -114,7 +155,7 @@ def test_a_chapter_that_cannot_be_handed_out_stops_the_command(
     chapter.cells.append(code("print(secret + 1)", "later"))
     path = tmp_path / "02-attention.ipynb"
     path.write_text(all_text(chapter), encoding="utf-8")
-    monkeypatch.setattr(editions, "chapters", lambda: [path])
+    monkeypatch.setattr(editions, "notebooks", lambda: [path])
     assert main(["student", "--to", str(tmp_path)]) == 1
     assert "cell later reads 'secret'" in capsys.readouterr().err
     assert not (tmp_path / "student").exists()

@@ -15,7 +15,8 @@ import ttutor
 from book._tools import launch
 from book._tools.address import tag, written_address
 from book._tools.colab import GUARD, guarded_line, with_guarded_line
-from book._tools.notebook_io import chapters, code_cells, notebooks, read
+from book._tools.editions import edition
+from book._tools.notebook_io import ROOT, chapters, code_cells, notebooks, read
 
 OPENING = re.compile(
     r"\*\*Runs on:\*\* one CPU core, in (?:under|about) a minute, with no graphics card and no download\. "
@@ -107,3 +108,26 @@ def test_the_theme_leads_to_repository_binder_and_colab_where_there_is_an_addres
     assert config.html_theme_options.get("repository_url") == repository
     buttons = config.html_theme_options.get("launch_buttons", {})
     assert ({"binderhub_url", "colab_url"} <= set(buttons)) is (repository is not None)
+
+
+def test_the_buttons_open_what_make_lab_opens(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(launch, "revision", lambda: "main")
+    binder = "https://mybinder.org/v2/gh/someone/course/main?urlpath=lab/tree/book/02-attention.ipynb"
+    colab = "https://colab.research.google.com/github/someone/course/blob/main/book/02-attention.ipynb"
+    edit = f"{REPOSITORY}/edit/main/book/02-attention.ipynb"
+    context = {"header_buttons": [{"buttons": [{"url": url} for url in (binder, colab, edit)]}, {"label": "search"}]}
+    launch.lead_to_editions(None, "book/02-attention", "page.html", context, None)
+    assert [button["url"] for button in context["header_buttons"][0]["buttons"]] == [
+        binder.replace("/book/", "/my-course/"),
+        colab.replace("main/book", "notebooks"),
+        edit,
+    ]
+    assert "book._tools.lab my-course" in (ROOT / "postBuild").read_text(encoding="utf-8")
+
+
+@pytest.mark.browser
+@pytest.mark.parametrize("path", chapters(), ids=lambda path: path.stem)
+def test_what_a_page_offers_for_download_is_what_make_lab_opens(path: Path, html: Path) -> None:
+    offered = read((html / "_sources" / "book" / path.name).read_text(encoding="utf-8"))
+    pages = frozenset(page.name for page in notebooks())
+    assert offered == edition(stored(path), "student", path.name, pages)

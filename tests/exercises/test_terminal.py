@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import json
+import re
 
 import pytest
+from nbclient import NotebookClient
+from nbformat.v4 import new_code_cell, new_notebook
 from typer.testing import CliRunner
 
 from ttutor import cli
 from ttutor.exercises import exercises, find
+from ttutor.exercises.exercise import CHAPTERS
 from ttutor.exercises.loading import CannotRead, read_work
+from ttutor.exercises.order import number
 from ttutor.exercises.source import imports, solution_source
 
 WORK = """
@@ -57,13 +62,46 @@ def test_ctrl_c_names_the_exercise(ttutor, work, monkeypatch) -> None:
         raise KeyboardInterrupt
 
     monkeypatch.setattr("ttutor.exercises.checking.judge", interrupted)
-    assert "Stopped while attention.causal_mask was being checked" in ttutor("check", str(work), code=130).output
+    assert "Stopped while attention.softmax was being checked" in ttutor("check", str(work), code=130).output
 
 
 def test_the_list_holds_every_exercise(ttutor) -> None:
     output = ttutor("exercises").output
     assert [one.id for one in exercises() if one.id not in output] == []
     assert f"attention: 0 of {sum(one.points for one in exercises('attention'))} points" in output
+
+
+def test_the_list_follows_the_chapters_with_their_numbers_and_ends_with_a_bar_for_each(ttutor, work) -> None:
+    ttutor("check", "my_work.py", "attention.softmax")
+    output = ttutor("exercises").output
+    listed = re.findall(r"^  (\d+\.\d+) +(?:open|begun|right) +\S+ +(\S+)", output, re.MULTILINE)
+    assert listed == [(number(one.id), one.id) for one in exercises()]
+    earned, possible = find("attention.softmax").points, sum(one.points for one in exercises("attention"))
+    full = 20 * earned // possible
+    bar = "#" * full + "-" * (20 - full)
+    assert f" 2  attention    [{bar}] {earned:3} of {possible} points" in output
+    assert [name for name in CHAPTERS if f"  {name} " not in output] == []
+
+
+def test_checks_in_a_notebook_count(ttutor, tmp_path, monkeypatch) -> None:
+    source = solution_source(find("attention.softmax"), "my_softmax")
+    cells = [
+        "\n".join([*imports(find("attention.softmax")), "from ttutor.exercises import check"]),
+        f'{source}\n\ncheck("attention.softmax", my_softmax)',
+        'check("attention.causal_mask", lambda n_queries, n_keys: None)',
+    ]
+    notebook = new_notebook(cells=[new_code_cell(source) for source in cells])
+    NotebookClient(notebook, kernel_name="python3").execute()
+    points = find("attention.softmax").points
+    assert f"right  {points}/{points}  attention.softmax" in ttutor("exercises").output
+    assert json.loads((tmp_path / "kept" / "progress.json").read_text())["points"] == {"attention.softmax": points}
+    monkeypatch.setenv("TTUTOR_PROGRESS", "none")
+    assert "Progress is not kept." in ttutor("exercises").output
+
+
+def test_a_solution_is_shown(ttutor) -> None:
+    assert "return powers / powers.sum" in ttutor("solution", "attention.softmax").output
+    assert "did you mean attention.softmax" in ttutor("solution", "attention.sofmax", code=2).output
 
 
 def test_a_chapter_is_listed_alone(ttutor) -> None:

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
     from ttutor.exercises.registry import exercises, find
     from ttutor.exercises.result import Result
+    from ttutor.exercises.showing import solution
 
 __all__ = [
     "Case",
@@ -26,9 +27,10 @@ __all__ = [
     "check",
     "exercises",
     "find",
+    "solution",
 ]
 
-_MODULE_OF = {"WrongAnswer": "checking", "check": "checking", "Result": "result"}
+_MODULE_OF = {"WrongAnswer": "checking", "check": "checking", "Result": "result", "solution": "showing"}
 _MODULE_OF |= {"exercises": "registry", "find": "registry"}
 
 

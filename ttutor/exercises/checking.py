@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import _thread
 import inspect
+import sys
 import threading
 import traceback
+import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
 from ttutor.exercises.judge import judge
+from ttutor.exercises.progress import DamagedProgress, progress_file, record
 from ttutor.exercises.registry import UnknownExercise, find
 from ttutor.exercises.result import Result
 
@@ -38,7 +41,8 @@ def check(
     """Check an answer to an exercise and say what is wrong with it.
 
     The answer runs in this process, on small inputs of which it gets copies; the random state is put back afterwards.
-    Nothing is raised unless ``strict`` is set, whatever the answer does: a notebook goes on.
+    Nothing is raised unless ``strict`` is set, whatever the answer does: a notebook goes on. In a notebook the points
+    are kept for ``ttutor exercises``, as ``ttutor check`` keeps them.
 
     Args:
         exercise_id: such as ``attention.softmax``; `ttutor.exercises.exercises` lists them.
@@ -73,9 +77,19 @@ def check(
         place = "".join(traceback.format_tb(error.__traceback__, limit=-1)).strip()
         message = f"The check itself failed, which is our mistake: {type(error).__name__}: {error}\n{place}"
         result = _no_verdict(exercise_id, "check_failed", f"{message}\nPlease report it.")
+    if result.points and _in_a_notebook():
+        try:
+            record(progress_file(), [result])
+        except (DamagedProgress, OSError) as error:
+            warnings.warn(f"Your points were not kept: {error}", stacklevel=2)
     if strict and not result.passed:
         raise WrongAnswer(str(result))
     return result
+
+
+def _in_a_notebook() -> bool:
+    """Return whether this process is the kernel of a notebook."""
+    return "IPython" in sys.modules and hasattr(sys.modules["IPython"].get_ipython(), "kernel")
 
 
 @contextmanager

@@ -1,6 +1,7 @@
 """How far a student has come: the best points of each exercise, in one small file on this machine.
 
-Only ``ttutor check`` writes it. The environment variable ``TTUTOR_PROGRESS`` names another file.
+``ttutor check`` and, in a notebook, `check` write it. The environment variable ``TTUTOR_PROGRESS`` names another file,
+or says ``none``: then nothing is kept, as where the book's own solutions are run.
 """
 
 from __future__ import annotations
@@ -14,28 +15,29 @@ from ttutor.exercises.result import Result
 __all__ = ["DamagedProgress", "progress_file", "read_progress", "record"]
 
 VARIABLE = "TTUTOR_PROGRESS"
+NOWHERE = "none"
 
 
 class DamagedProgress(ValueError):
     """The file of progress cannot be understood; the message says which it is and what to do."""
 
 
-def progress_file() -> Path:
-    """Return the file of progress: that of ``TTUTOR_PROGRESS``, else one in the user's data folder."""
+def progress_file() -> Path | None:
+    """Return the file of progress: that of ``TTUTOR_PROGRESS``, else one in the user's data folder; None for none."""
     if chosen := os.environ.get(VARIABLE):
-        return Path(chosen).expanduser()
+        return None if chosen == NOWHERE else Path(chosen).expanduser()
     import platformdirs
 
     return platformdirs.user_data_path("ttutor", appauthor=False) / "progress.json"
 
 
-def read_progress(path: Path) -> dict[str, int]:
+def read_progress(path: Path | None) -> dict[str, int]:
     """Return the best points so far, by exercise id; nothing where there is no file yet.
 
     Raises:
         DamagedProgress: the file is not one of ours.
     """
-    if not path.exists():
+    if path is None or not path.exists():
         return {}
     try:
         points = json.loads(path.read_text(encoding="utf-8"))["points"]
@@ -44,8 +46,10 @@ def read_progress(path: Path) -> dict[str, int]:
         raise DamagedProgress(f"{path} is damaged: delete it, or name another file by {VARIABLE}") from error
 
 
-def record(path: Path, results: list[Result]) -> None:
+def record(path: Path | None, results: list[Result]) -> None:
     """Keep the points of these results where they are better than before; the file is replaced whole or not at all."""
+    if path is None:
+        return
     points = read_progress(path)
     for result in results:
         points[result.exercise_id] = max(result.points, points.get(result.exercise_id, 0))

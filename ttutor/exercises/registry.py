@@ -12,6 +12,7 @@ from pathlib import Path
 from types import ModuleType
 
 from ttutor.exercises.exercise import CHAPTERS, Exercise
+from ttutor.exercises.order import ORDER
 
 __all__ = ["BadFolder", "UnknownExercise", "add_folder", "exercises", "find"]
 
@@ -31,7 +32,7 @@ class UnknownExercise(LookupError):
 
 @cache
 def exercises(chapter: str | None = None) -> tuple[Exercise, ...]:
-    """Return every exercise, or those of one chapter, in the order of the book and from easy to hard.
+    """Return every exercise, or those of one chapter, in the order of the book; those that it lacks come last.
 
     Every module in ``ttutor/exercises/<chapter>/`` is imported; those that have exercises list them in ``EXERCISES``.
 
@@ -124,4 +125,5 @@ def _of_chapter(chapter: str) -> tuple[Exercise, ...]:
     found = [exercise for module in modules for exercise in getattr(module, "EXERCISES", ())]
     if astray := [exercise.id for exercise in found if exercise.chapter != chapter]:
         raise ValueError(f"exercises in ttutor/exercises/{chapter}/ must be {chapter}.*, but {', '.join(astray)} came")
-    return tuple(sorted(found, key=lambda exercise: (exercise.difficulty, exercise.id)))
+    places = {f"{chapter}.{name}": place for place, name in enumerate(ORDER.get(chapter, "").split())}
+    return tuple(sorted(found, key=lambda exercise: (places.get(exercise.id, len(places)), exercise.id)))

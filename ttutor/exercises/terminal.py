@@ -1,4 +1,4 @@
-"""The commands ``ttutor exercises`` and ``ttutor check``: the exercises without a notebook.
+"""The commands ``ttutor exercises``, ``ttutor check`` and ``ttutor solution``: the exercises without a notebook.
 
 Exit codes of ``ttutor check``: 0 where all that was handed in and started is right, 1 where something is not, 2 for
 what the user can mend, such as a wrong path.
@@ -8,23 +8,26 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from ttutor.console import fail, plain_output, say
+from ttutor.exercises.order import ORDER, number
 
 WRONG = 1
 INTERRUPTED = 130
 WIDTH = 100
+BAR = 20
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the ``ttutor`` command."""
     app.command("exercises")(list_exercises)
     app.command("check")(check_file)
+    app.command("solution")(show_solution)
 
 
 def list_exercises(
@@ -59,8 +62,11 @@ def list_exercises(
         elif what is not None and "." in what:
             say(_whole(chosen[0], hint))
         else:
-            say("\n".join(_table(chosen, points)) or f"The chapter {what} has no exercises yet.")
-            say(f"\n`ttutor exercises attention.softmax` shows one. Progress is kept in {path} by `ttutor check`.")
+            say("\n".join(_table(chosen, points)))
+            if what is None:
+                say("\n" + "\n".join(_bars(chosen, points)))
+            kept = f"kept in {path}, by `check` in a notebook and by `ttutor check`" if path else "not kept"
+            say(f"\n`ttutor exercises attention.softmax` shows one. Progress is {kept}.")
 
 
 def _verify(folder: Path) -> None:
@@ -125,6 +131,18 @@ def check_file(
         raise typer.Exit(WRONG)
 
 
+def show_solution(what: Annotated[str, typer.Argument(help="An exercise.", metavar="attention.softmax")]) -> None:
+    """Show a solution of an exercise, and why it is so."""
+    from ttutor.exercises.registry import UnknownExercise
+    from ttutor.exercises.showing import solution
+
+    with plain_output():
+        try:
+            say(str(solution(what)))
+        except UnknownExercise as error:
+            fail(str(error))
+
+
 def _chosen(only: list[str]) -> list:
     from ttutor.exercises.exercise import CHAPTERS
     from ttutor.exercises.registry import exercises, find
@@ -134,36 +152,49 @@ def _chosen(only: list[str]) -> list:
     return [one for name in only for one in (exercises(name) if name in CHAPTERS else (find(name),))]
 
 
-def _table(chosen: Iterable, points: dict[str, int]) -> Iterable[str]:
-    chapter = ""
-    for exercise in chosen:
-        if exercise.chapter != chapter:
-            chapter = exercise.chapter
-            among = [one for one in chosen if one.chapter == chapter]
-            earned = sum(min(points.get(one.id, 0), one.points) for one in among)
-            yield f"{chapter}: {earned} of {sum(one.points for one in among)} points"
-        earned = min(points.get(exercise.id, 0), exercise.points)
-        state = "right" if earned == exercise.points else "begun" if earned else "open"
-        yield (
-            f"  {state:5}  {earned}/{exercise.points}  {exercise.id:42} {'*' * exercise.difficulty:3} "
-            f"{exercise.minutes:3} min  {exercise.title}"
-        )
+def _table(chosen: Sequence, points: dict[str, int]) -> Iterator[str]:
+    """Each chapter with its exercises: number, state, points, name, how hard and how long."""
+    for chapter in dict.fromkeys(exercise.chapter for exercise in chosen):
+        among = [one for one in chosen if one.chapter == chapter]
+        yield f"{chapter}: {_earned(among, points)} of {sum(one.points for one in among)} points"
+        for exercise in among:
+            earned = _earned([exercise], points)
+            state = "right" if earned == exercise.points else "begun" if earned else "open"
+            yield (
+                f"  {number(exercise.id):5} {state:5}  {earned}/{exercise.points}  {exercise.id:42} "
+                f"{'*' * exercise.difficulty:3} {exercise.minutes:3} min  {exercise.title}"
+            )
+
+
+def _bars(chosen: Sequence, points: dict[str, int]) -> Iterator[str]:
+    """How far one has come: a bar for each chapter, and one for the whole course."""
+    groups = {chapter: [one for one in chosen if one.chapter == chapter] for chapter in ORDER}
+    for place, (name, among) in enumerate([*groups.items(), ("all", chosen)], start=1):
+        earned, possible = _earned(among, points), sum(one.points for one in among)
+        full = BAR * earned // possible
+        label = f"{place:2}  {name}" if name in groups else f"    {name}"
+        yield f"{label:16} [{'#' * full}{'-' * (BAR - full)}] {earned:3} of {possible} points"
+
+
+def _earned(among: Iterable, points: dict[str, int]) -> int:
+    return sum(min(points.get(one.id, 0), one.points) for one in among)
 
 
 def _record(exercise, points: dict[str, int]) -> dict:
     names = ("id", "chapter", "name", "title", "points", "difficulty", "minutes", "section")
-    earned = min(points.get(exercise.id, 0), exercise.points)
-    return {name: getattr(exercise, name) for name in names} | {"earned": earned}
+    kept = {"number": number(exercise.id), "earned": _earned([exercise], points)}
+    return {name: getattr(exercise, name) for name in names} | kept
 
 
 def _whole(exercise, hint: int) -> str:
     from ttutor.exercises.source import imports, stub_source
 
-    about = f"{exercise.title} ({exercise.id}, chapter {exercise.section}): {exercise.points} points"
+    about = f"{number(exercise.id)} {exercise.title} ({exercise.id}, chapter {exercise.section}): "
+    about += f"{exercise.points} points"
     about += f", about {exercise.minutes} minutes"
     code = "\n".join([*imports(exercise), "", "", stub_source(exercise, f"my_{exercise.name}")])
     hints = [f"Hint {tier}: {text}" for tier, text in enumerate(exercise.hints[:hint], start=1)]
-    return "\n\n".join([about, _wrapped(exercise.statement), code.rstrip(), *map(_wrapped, hints)])
+    return "\n\n".join([about.strip(), _wrapped(exercise.statement), code.rstrip(), *map(_wrapped, hints)])
 
 
 def _stub_file(chosen: Sequence) -> str:
@@ -176,9 +207,8 @@ def _stub_file(chosen: Sequence) -> str:
     parts = ["\n".join(imports(*chosen))]
     for exercise in chosen:
         statement = textwrap.indent(_wrapped(exercise.statement), "# ", lambda line: True)
-        parts.append(
-            f"# {exercise.id}: {exercise.title}\n{statement}\n{stub_source(exercise, f'my_{exercise.name}').rstrip()}"
-        )
+        stub = stub_source(exercise, f"my_{exercise.name}").rstrip()
+        parts.append(f"# {number(exercise.id)} {exercise.id}: {exercise.title}\n{statement}\n{stub}")
     return "\n\n\n".join(parts)
 
 

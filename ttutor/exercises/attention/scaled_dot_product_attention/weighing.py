@@ -22,6 +22,14 @@ def softmax_heads_of_large(query, key, value, mask):
     return blend(compare(query, key).masked_fill(~mask, -1e9).softmax(dim=1), value)
 
 
+def softmax_q_of_infinite(query, key, value, mask):
+    return blend(compare(query, key).masked_fill(~mask, -math.inf).softmax(dim=-2), value)
+
+
+def softmax_heads_of_infinite(query, key, value, mask):
+    return blend(compare(query, key).masked_fill(~mask, -math.inf).softmax(dim=1), value)
+
+
 def softmax_twice(query, key, value, mask):
     return blend(distribute(compare(query, key), mask).softmax(dim=-1), value)
 
@@ -52,13 +60,13 @@ MISTAKES = (
     Mistake(
         id="softmax_q",
         says="You normalise over the queries. Each *query* distributes its weight over keys: which axis are they?",
-        answers=(softmax_q, softmax_q_of_large),
+        answers=(softmax_q, softmax_q_of_large, softmax_q_of_infinite),
     ),
     Mistake(
         id="softmax_heads",
         says="You normalise over the heads, so that they compete for a key. Inside each head, each query "
         "distributes its weight over the keys.",
-        answers=(softmax_heads, softmax_heads_of_large),
+        answers=(softmax_heads, softmax_heads_of_large, softmax_heads_of_infinite),
     ),
     Mistake(
         id="softmax_twice",
