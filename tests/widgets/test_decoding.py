@@ -157,6 +157,10 @@ def test_other_models_are_refused() -> None:
         DecodingExplorer.from_model(hugging_face(), SENTENCE)
 
 
+def see(page: Page, panel: str) -> None:
+    page.get_by_label(panel, exact=True).check()
+
+
 def node(page: Page, row: int, column: int):
     return page.locator(f'.node[data-row="{row}"][data-column="{column}"]')
 
@@ -185,6 +189,7 @@ def test_the_end_of_every_sentence_is_pythons_under_every_penalty(sentence: int,
     explorer.sentence = sentence
     explorer.step = len(explorer.sentences[sentence]["next"]) - 1
     page = show(explorer)
+    see(page, "Results")
     assert_results(page, explorer)
     for key, alpha in (("Home", 0.0), ("End", 2.0)):
         page.get_by_label("Length penalty").press(key)
@@ -199,20 +204,27 @@ def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> 
     explorer = specimen()
     page = show(explorer)
     one = explorer.sentences[0]
-    assert f"The model {one['model']} of training" in whole_text(page)
+    assert "α acts once" not in whole_text(page)
+    see(page, "Results")
     assert "α acts once a translation is finished" in whole_text(page)
     for step, candidates in enumerate(one["candidates"]):
+        see(page, "Hypotheses")
         assert sorted(numbers(page, f'.node[data-column="{step + 1}"]')) == pytest.approx(
             sorted(total for _, _, total, _ in candidates), abs=1e-6
         )
         kept = sum(fate == KEPT for *_, fate in candidates)
         assert page.locator(f'.node[data-column="{step + 1}"]:not(.dead):not(.ended)').count() == kept
+        see(page, "Attention")
         assert numbers(page, ".word") == pytest.approx(one["attention"][step][0], abs=1e-6)
+        see(page, "Next token")
         shares = [f"{p:.3f}" for _, p in one["next"][step][0]]
         assert page.locator(".tt-bars .number").all_inner_texts()[:-1] == shares
         assert f"ln {shares[0]} =" in page.locator("p.tt-note", has_text="Best extension").inner_text()
         press(page, "Next")
-    assert page.locator("output").first.inner_text() == f"token {len(one['next'])} of {len(one['next'])}"
+    assert page.locator(".tt-player output").inner_text() == f"token {len(one['next'])} of {len(one['next'])}"
+    see(page, "Results")
     assert "α acts once" not in whole_text(page)
     page.get_by_label("Sentence").select_option(index=2)  # a shorter one begins anew
-    expect(page.locator("output").first).to_contain_text("token 1 of")
+    expect(page.locator(".tt-player output")).to_contain_text("token 1 of")
+    page.get_by_text("About the data").click()
+    assert f"The model {explorer.sentences[2]['model']} of training" in whole_text(page)

@@ -379,6 +379,10 @@ MAX_LENGTH = 64
 _LIVE_AXES = {"batch": "batch", "source": "source_length", "target": "target_length"}
 
 
+_SOURCE = "the old cat sits on the mat <eos>".split()
+_TARGET = "die alte Katze sitzt auf der Matte <eos>".split()
+
+
 class BlocksExplorer(Explorer):
     """The architecture of 2017 as one picture to walk through: point at a part for its role, shape and parameters.
 
@@ -448,7 +452,7 @@ class BlocksExplorer(Explorer):
         for model in models.values():
             measure_shapes(model, batch, source_length, target_length)  # complains where a shape is not as we say
         super().__init__(
-            facts=_facts(config, models),
+            facts=_facts(config, models) | {"sentences": _sentences(source_length, target_length)},
             level=level,
             norm=config.norm if norm is None else norm,
             numbers=numbers,
@@ -567,6 +571,13 @@ def _facts(config: TransformerConfig, models: dict[str, Transformer]) -> dict[st
         "sizes": sizes,
         "n_layers": config.n_layers,
     }
+
+
+def _sentences(source_length: int, target_length: int) -> dict[str, str]:
+    """The words that flow: of the source, of the target so far, and what is predicted, each one place further."""
+    source, target = ((words + ["…"] * n)[:n] for words, n in ((_SOURCE, source_length), (_TARGET, target_length + 1)))
+    ends = {"source_ids": source, "target_ids": ["<bos>", *target[:-2]], "softmax": target[:-1]}
+    return {part: " ".join(words) for part, words in ends.items()}
 
 
 def _check_size(name: str, value: Any, most: int) -> int:

@@ -241,7 +241,7 @@ class DecodingExplorer(Explorer):
 
     _module = "decoding"
     _title = "Decoding"
-    _state_keys = ("tokens", "sentences", "beam_size", "sentence", "step", "beam", "alpha", "note")
+    _state_keys = ("tokens", "sentences", "beam_size", "sentence", "step", "beam", "alpha", "panel", "note")
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     sentences = t.List(t.Dict()).tag(sync=True)
@@ -250,6 +250,7 @@ class DecodingExplorer(Explorer):
     step = t.Int(0).tag(sync=True)
     beam = t.Int(0).tag(sync=True)
     alpha = t.Float(1.0).tag(sync=True)
+    panel = t.Enum(("tree", "look", "next", "results"), "tree").tag(sync=True)
     note = t.Unicode("").tag(sync=True)
 
     def __init__(

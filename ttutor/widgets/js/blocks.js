@@ -1,18 +1,11 @@
 // The Transformer's one picture. Data flows up: y falls.
-import { css, formatCount, make, onTraits, openFrame, refill, setTraits, svg } from "./core.js";
+import { css, formatCount, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
 import { button, choice, player, rovingGrid, select, toggle } from "./controls.js";
 
 const CSS = css`
-  .blocks {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.75rem 1.5rem;
-    align-items: flex-start;
-  }
   .picture {
-    flex: 3 1 20rem;
-    min-width: 0;
     max-width: 38rem;
+    margin-inline: auto;
   }
   .picture svg {
     display: block;
@@ -69,40 +62,32 @@ const CSS = css`
     stroke: transparent;
     stroke-width: 20;
   }
-  .panel {
-    flex: 2 1 15rem;
-    position: sticky;
-    bottom: 0;
-    padding: 0 0.7rem 0.3rem;
-    background: var(--tt-page);
-    border: 1px solid;
-    border-radius: 0.5rem;
+  @media (prefers-reduced-motion: no-preference) {
+    .lit .wire {
+      stroke-dasharray: 10 6;
+      animation: flow 0.8s linear infinite;
+    }
   }
-  .panel p {
-    margin: 0.3rem 0 0;
+  @keyframes flow {
+    to {
+      stroke-dashoffset: -16;
+    }
   }
-  .panel p:first-child:not(:last-child) {
+  .tt-finding {
+    min-height: 6em;
+  }
+  .tt-found span {
+    display: block;
+  }
+  .tt-found span:first-child:not(:only-child) {
     font-weight: 600;
   }
   .trace {
-    flex: 1 1 100%;
-    margin: 0;
-    columns: 19rem;
-    column-gap: 2rem;
+    margin: 0.5rem 0 0;
     padding: 0 0 0 1.5rem;
   }
-  .trace li {
-    break-inside: avoid;
-  }
   .trace .now {
-    outline: 2px solid;
-  }
-  @container (min-width: 44rem) {
-    .panel {
-      top: 0.5rem;
-      bottom: auto;
-      min-height: 13rem;
-    }
+    font-weight: 600;
   }
 `;
 
@@ -190,12 +175,14 @@ function rise(column, to, length = column.gap, tone) {
 /** A part with name and shape, above an arrow. */
 function box(column, id, tone = column.tone, up = column.gap, via, grid) {
   if (up) rise(column, id, up, via);
+  const { sentences } = column.scene;
   const lines = column.scene
     .name(id)
     .split(/ (?=×)/)
     .flatMap((words) => fit(words, column.width, 6.8));
   const bold = lines.length;
   if (!/norm|positions/.test(id)) lines.push(...fit(column.scene.shape(id), column.width));
+  if (sentences[id]) lines.push(...fit(sentences[id], column.width));
   const height = 14 * lines.length + 9 + (grid ? grid[0] * grid[2] + 8 : 0);
   column.y -= height;
   column.scene.nodes.push({
@@ -511,48 +498,42 @@ function mark(picture, { steps, step, selected }) {
 }
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "The Transformer", CSS);
   const { steps, ...facts } = model.get("facts");
   const levels = table(facts.levels);
   const start = read(model);
-  const set = (values, words = "") => say(words, setTraits(model, values));
-  const go = (level) => set({ level, selected: "" }, levels[level][0]);
+  const set = (values) => setTraits(model, values);
+  const go = (level) => set({ level, selected: "" });
+  const card = openCard(el, {
+    label: "The Transformer",
+    question: "What happens to a sentence on its way through?",
+    invite: "Press Play to follow the sentence, or tap a part.",
+    onReset: () => {
+      controls.step.pause();
+      set(start);
+    },
+    css: CSS,
+  });
   const controls = {
     level: select({ label: "Show", options: facts.levels, onChange: go }),
     norm: choice({
       label: "Norms",
       options: ["post", "pre"].map((norm) => [norm, `${norm}-norm`]),
-      onChange: (norm) => set({ norm }, `${norm}-norm`),
+      onChange: (norm) => set({ norm }),
     }),
     numbers: toggle({ label: "shapes as numbers", onChange: (numbers) => set({ numbers }) }),
     step: player({
       count: () => steps.length + 1,
-      onReset: () => set(start, "Reset"),
-      describe: (step) =>
-        model.get("level") === "full"
-          ? `step ${step} of ${steps.length}`
-          : "A step goes back to the full architecture.",
-      onStep: (step) =>
-        set(
-          { step, level: "full", selected: steps[step - 1]?.[1].at(-1) || "" },
-          steps[step - 1]?.[0],
-        ),
+      describe: (step) => `step ${step} of ${steps.length}`,
+      onStep: (step) => set({ step, level: "full", selected: steps[step - 1]?.[1].at(-1) || "" }),
     }),
   };
-  const [picture, panel, trace] = ["div", "div", "ol"].map((tag, i) =>
-    make(tag, { class: ["picture", "panel", "trace"][i] }),
-  );
-  // The player's last button resets all, and stops the player.
-  const again = [...controls.step.node.querySelectorAll("button")].at(-1);
-  again.textContent = "Start over";
-  root.append(
-    make(
-      "div",
-      { class: "tt-controls" },
-      ...Object.values(controls).map(({ node }) => node),
-      again,
-    ),
-    make("div", { class: "blocks" }, picture, panel, trace),
+  const [picture, trace] = [make("div", { class: "picture" }), make("ol", { class: "trace" })];
+  card.stage.append(picture);
+  card.controls.append(controls.step.node, controls.level.node);
+  card.more(
+    "All steps, and how it is drawn",
+    make("div", { class: "tt-controls" }, controls.norm.node, controls.numbers.node),
+    trace,
   );
   const find = (name, value) => picture.querySelector(`[data-${name}="${value}"]`);
   const roving = rovingGrid(
@@ -563,16 +544,15 @@ function render({ model, el }) {
   const pick = (event) => {
     const id = event.target.closest("[data-id]")?.dataset.id;
     if (event.key === "Enter" && levels[id]) go(id);
-    else if (id && !event.key && id !== model.get("selected")) setTraits(model, { selected: id });
+    else if (id && !event.key && id !== model.get("selected")) set({ selected: id });
   };
-  for (const kind of ["pointerover", "focusin", "click", "keydown"])
-    picture.addEventListener(kind, pick);
+  for (const kind of ["focusin", "click", "keydown"]) picture.addEventListener(kind, pick);
   let drawn = "";
   const update = () => {
     const scene = newScene(model, picture.clientWidth || 320);
     const now = `${scene.width},${TRAITS.slice(1, 7).map((name) => scene[name])}`;
     if (now !== drawn) {
-      const focused = picture.contains(root.getRootNode().activeElement);
+      const focused = picture.contains(card.root.getRootNode().activeElement);
       refill(picture, paint(scene));
       const first = find("id", scene.selected) || find("row", 99);
       roving.makeStop(first);
@@ -581,10 +561,11 @@ function render({ model, el }) {
     drawn = now;
     mark(picture, scene);
     for (const [name, control] of Object.entries(controls)) control.set(scene[name]);
-    refill(
-      panel,
-      ...(scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]]).map(
-        (text) => text && make("p", { text }),
+    const [title] = (scene.level === "full" && steps[scene.step - 1]) || [];
+    const about = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];
+    card.find(
+      ...[title && scene.selected && `${title}.`, ...about].map(
+        (text) => text && make("span", { text }),
       ),
       levels[scene.selected] && scene.selected !== scene.level
         ? button({ label: "Look inside", onClick: () => go(scene.selected) })
@@ -606,7 +587,7 @@ function render({ model, el }) {
   watcher.observe(picture);
   update();
   return () =>
-    [stop, controls.step.close, () => watcher.disconnect(), close].forEach((end) => end());
+    [stop, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
 }
 
 export default { render };

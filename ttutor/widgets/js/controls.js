@@ -301,15 +301,13 @@ export function select({ label, options, onChange }) {
 }
 
 /**
- * Buttons to go back, play, go on and start again over the steps 0 to `count() - 1`. The explorer
- * keeps the step (a trait): `onStep(step)` asks for another, `set(step)` shows the one that stands.
- * `describe(step)` names a step. `onReset()` may put more back than the step. Call `close()` when
- * the view goes.
+ * Buttons to go back, play and go on over the steps 0 to `count() - 1`. The explorer keeps the step
+ * (a trait): `onStep(step)` asks for another, `set(step)` shows the one that stands. `describe(step)`
+ * names a step. Call `pause()` when the card is reset and `close()` when the view goes.
  */
 export function player({
   count,
   onStep,
-  onReset = () => onStep(0),
   describe = (step) => `step ${step + 1} of ${count()}`,
   seconds = 1,
 }) {
@@ -338,11 +336,7 @@ export function player({
         act();
       },
     });
-  const [back, next, reset] = [
-    jump("Back", () => go(step - 1)),
-    jump("Next", () => go(step + 1)),
-    jump("Reset", onReset),
-  ];
+  const [back, next] = [jump("Back", () => go(step - 1)), jump("Next", () => go(step + 1))];
   const playing = button({ label: "Play", onClick: () => (timer ? pause() : play()) });
   const output = make("output", {});
   const show = () => {
@@ -358,7 +352,6 @@ export function player({
       back,
       playing,
       next,
-      reset,
       output,
     ),
     set: (value) => {
@@ -366,6 +359,7 @@ export function player({
       if (timer && step >= count() - 1) pause();
       else show();
     },
+    pause,
     close: () => clearInterval(timer),
   };
 }

@@ -84,6 +84,9 @@ export const SHARED_CSS = [
       grid-area: 1 / 1;
       margin: 0;
     }
+    .tt-finding > .tt-invite {
+      pointer-events: none;
+    }
     .tt[data-acted] .tt-invite,
     .tt-card:not([data-acted]) .tt-finding :not(.tt-invite) {
       opacity: 0;
@@ -340,7 +343,7 @@ export function openFrame(el, label, css) {
 export function openCard(el, { label, question, invite, onReset, css: style = "" }) {
   const frame = openFrame(el, label, style);
   const [stage, controls] = ["tt-stage", "tt-controls"].map((name) => make("div", { class: name }));
-  const [finding, caption] = ["tt-found", "tt-note"].map((name) => make("p", { class: name }));
+  const [finding, caption] = ["tt-found", "tt-note"].map((name) => make("div", { class: name }));
   const { root } = frame;
   root.classList.add("tt-card");
   root.append(
@@ -352,7 +355,12 @@ export function openCard(el, { label, question, invite, onReset, css: style = ""
     ),
     stage,
     controls,
-    make("div", { class: "tt-finding" }, make("p", { class: "tt-invite", text: invite }), finding),
+    make(
+      "div",
+      { class: "tt-finding" },
+      make("div", { class: "tt-invite", text: invite }),
+      finding,
+    ),
     caption,
   );
   const act = ({ key }) => {

@@ -1,13 +1,17 @@
 // Decoding: beam search token by token, where the decoder looks, what it considers, and greedy
 // search beside it.
-import { css, formatNumber, make, onTraits, openFrame, refill, setTraits, svg } from "./core.js";
-import { player, rovingGrid, select, slider } from "./controls.js";
+import { css, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import { choice, player, rovingGrid, select, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
 const CSS = css`
+  .panel {
+    min-height: 17rem;
+    margin-top: 0.75rem;
+  }
   .head {
     font-weight: 600;
-    margin: 0.8rem 0 0.3rem;
+    margin: 0 0 0.5rem;
     overflow-wrap: anywhere;
   }
   .row {
@@ -17,11 +21,6 @@ const CSS = css`
     list-style: none;
     margin: 0;
     padding: 0;
-  }
-  .row > div {
-    flex: 1 1 17rem;
-    min-width: 0;
-    padding-inline-end: 1rem;
   }
   .word {
     border: 2px solid var(--tt-memory-line);
@@ -241,14 +240,14 @@ function drawTree(tree, state, onPick) {
  * The next token's probabilities, and what is added to the hypothesis's; extensions that stay in the
  * search are framed.
  */
-function drawNext({ next, newest, chosen, piece }) {
+function drawNext(likely, { next, newest, chosen, piece }) {
   const own = newest.filter(({ parent }) => parent === chosen).sort((a, b) => b.total - a.total);
   const [best] = own;
   // The number that its bar shows, so that both are rounded alike.
   const shareOf = ({ token, total }) =>
     (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
   return [
-    bars().show(
+    likely.show(
       [...next, [-1, Math.max(1 - sumOf(next), 0)]].map(([id, probability]) => ({
         share: probability,
         text: formatNumber(probability),
@@ -267,7 +266,7 @@ function drawNext({ next, newest, chosen, piece }) {
 }
 
 /** What both searches wrote, and at the end how they stand to each other. */
-function drawResults({ wrote, greedy, done, found, text, reference }) {
+function drawResults({ wrote, greedy, found, text }) {
   const line = (kind, ...cells) =>
     make(
       "tr",
@@ -279,8 +278,6 @@ function drawResults({ wrote, greedy, done, found, text, reference }) {
         ),
       ),
     );
-  const gain = done ? found[0].total - sumOf(greedy) : 0;
-  const times = `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
   return [
     make(
       "table",
@@ -301,43 +298,67 @@ function drawResults({ wrote, greedy, done, found, text, reference }) {
       "score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included" +
         (found.length ? "" : "; α acts once a translation is finished"),
     ),
-    done
-      ? make("p", {
-          class: "verdict",
-          text:
-            (text(found[0].ids) === wrote
-              ? "Both write the same sentence."
-              : gain > 0
-                ? `They differ: the beam’s first is ${times} as greedy’s.`
-                : `They differ: greedy’s is ${times}, but the beam ranks by the score.`) +
-            (reference && ` The corpus has “${reference}”.`),
-        })
-      : null,
   ];
+}
+
+/** What there is to see at this step: where it looks, or, at the end, how both searches compare. */
+function findingOf({
+  seen,
+  source_tokens: read,
+  chosen,
+  named,
+  done,
+  found,
+  text,
+  wrote,
+  greedy,
+  reference,
+}) {
+  if (!done) {
+    const top = seen.indexOf(Math.max(...seen));
+    return `After ${named(chosen)} it looks most at “${read[top].replace("▁", "")}”, ${short(seen[top])}.`;
+  }
+  const gain = found[0].total - sumOf(greedy);
+  const times = `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
+  const verdict =
+    text(found[0].ids) === wrote
+      ? "Both write the same sentence."
+      : gain > 0
+        ? `They differ: the beam’s first is ${times} as greedy’s.`
+        : `They differ: greedy’s is ${times}, but the beam ranks by the score.`;
+  return verdict + (reference && ` The corpus has “${reference}”.`);
 }
 
 const note = (text) => make("p", { class: "tt-note", text });
 const head = (text) => make("p", { class: "head", text });
 
+const PANELS = [
+  ["tree", "Hypotheses"],
+  ["look", "Attention"],
+  ["next", "Next token"],
+  ["results", "Results"],
+];
+
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Decoding", CSS);
-  const keys = ["sentence", "step", "beam", "alpha"];
+  const keys = ["sentence", "step", "beam", "alpha", "panel"];
   const initial = Object.fromEntries(keys.map((key) => [key, model.get(key)]));
-  const [main, tree] = [make("div"), make("div", { class: "tree" })];
+  const go = (values) => setTraits(model, values);
+  const card = openCard(el, {
+    label: "Decoding",
+    question: "Why keep more than one beginning?",
+    invite: "Press Next, and watch where greedy search (G) parts from the best.",
+    onReset: () => {
+      steps.pause();
+      go(initial);
+    },
+    css: CSS,
+  });
+  const [tree, likely] = [make("div", { class: "tree" }), bars()];
   const box = make(
     "div",
     { class: "scroll", role: "group", "aria-label": "Partial hypotheses" },
     tree,
   );
-  const go = (values) => {
-    setTraits(model, values);
-    const { seen, source_tokens: read, chosen, named, done } = readState(model);
-    const top = seen.indexOf(Math.max(...seen));
-    say(
-      `${named(chosen)} looks most at ${read[top].replace("▁", "")}, ${short(seen[top])}. ` +
-        (done ? main.querySelector(".verdict").textContent : ""),
-    );
-  };
   const sentences = select({
     label: "Sentence",
     options: model.get("sentences").map(({ source }, i) => [i, source]),
@@ -349,7 +370,6 @@ function render({ model, el }) {
     onStep: (step) => go({ step, beam: 0 }),
     describe: (step) => `token ${step + 1} of ${count()}`,
   });
-  steps.node.querySelector("button:last-of-type").addEventListener("click", () => go(initial));
   const alpha = slider({
     label: "Length penalty α",
     min: 0,
@@ -357,34 +377,36 @@ function render({ model, el }) {
     step: 0.1,
     onInput: (value) => go({ alpha: value }),
   });
+  const panels = choice({
+    name: "What to see",
+    options: PANELS,
+    onChange: (panel) => go({ panel }),
+  });
+  const panel = make("div", { class: "panel" });
   const cellAt = (row, column) =>
     tree.querySelector(`[data-row="${row}"][data-column="${column}"]`);
   const roving = rovingGrid(box, cellAt, () => ({
-    firstRow: 0,
-    lastRow: 99,
-    firstColumn: 0,
-    lastColumn: 99,
+    ...{ firstRow: 0, lastRow: 99, firstColumn: 0, lastColumn: 99 },
   }));
   const pick = (node) =>
     node.fate === KEPT
       ? go({ step: node.column, beam: node.row })
-      : say(wordsOf(node, readState(model)));
-  root.append(make("div", { class: "tt-controls" }, sentences.node, steps.node, alpha.node), main);
+      : card.say(wordsOf(node, readState(model)));
+  card.stage.append(panels.node, panel);
+  card.controls.append(steps.node, sentences.node);
+  const about = make("p", { class: "tt-note" });
+  card.more("About the data", about);
 
-  const draw = () => {
-    const state = readState(model);
-    const [name, within] = [
-      state.named(state.chosen),
-      tree.contains(tree.getRootNode().activeElement),
-    ];
-    sentences.set(model.get("sentence"));
-    steps.set(state.step);
-    alpha.set(model.get("alpha"));
-    drawTree(tree, state, pick);
-    refill(
-      main,
-      state.model ? note(`The model ${state.model} of training`) : null,
-      head(`Where ${name} looks to choose its next token`),
+  const show = {
+    tree: () => [
+      head("Partial hypotheses that the beam keeps, with their log-probabilities"),
+      box,
+      note(
+        "✕: dropped; dashed: nothing of it is left; ■: finished; “·” in front: continues the word; G: greedy’s way.",
+      ),
+    ],
+    look: (state) => [
+      head(`Where ${state.named(state.chosen)} looks to choose its next token`),
       make(
         "ul",
         { class: "row" },
@@ -397,20 +419,30 @@ function render({ model, el }) {
           ),
         ),
       ),
-      head("Partial hypotheses that the beam keeps, with their log-probabilities"),
-      box,
-      note(
-        "✕: dropped; dashed: nothing of it is left; ■: finished; “·” in front: continues the " +
-          "word; G: greedy’s way. Watch where it parts from the best.",
-      ),
-      make(
-        "div",
-        { class: "row" },
-        make("div", {}, head(`Next token after ${name}`), ...drawNext(state)),
-        make("div", {}, head("Translations so far"), ...drawResults(state).filter(Boolean)),
-      ),
-      note(model.get("note")),
-    );
+    ],
+    next: (state) => [
+      head(`Next token after ${state.named(state.chosen)}`),
+      ...drawNext(likely, state),
+    ],
+    results: (state) => [head("Translations so far"), ...drawResults(state), alpha.node],
+  };
+  let shown = "";
+  const draw = () => {
+    const state = readState(model);
+    const within = tree.contains(tree.getRootNode().activeElement);
+    const sliding = alpha.node.contains(alpha.node.getRootNode().activeElement);
+    sentences.set(model.get("sentence"));
+    steps.set(state.step);
+    alpha.set(model.get("alpha"));
+    panels.set(model.get("panel"));
+    drawTree(tree, state, pick);
+    const parts = show[model.get("panel")](state);
+    if (shown === "tree" && model.get("panel") === "tree") parts.length = 0; // it stays where it is
+    if (parts.length) refill(panel, ...parts);
+    shown = model.get("panel");
+    if (sliding) alpha.input.focus();
+    card.find(findingOf(state));
+    about.textContent = `${state.model ? `The model ${state.model} of training. ` : ""}${model.get("note")}`;
     const node = cellAt(state.chosen.row, state.step);
     roving.makeStop(node);
     if (within) node.focus();
@@ -421,7 +453,7 @@ function render({ model, el }) {
   return () => {
     stop();
     steps.close();
-    close();
+    card.close();
   };
 }
 
