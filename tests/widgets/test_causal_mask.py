@@ -108,7 +108,7 @@ def test_old_rows_are_marked_by_a_sign_and_the_sums_are_told(show: Show) -> None
     press(page, "Generate", 2)
     assert row_labels(page, 0) == ["the =", "cat =", "sat"]
     assert row_labels(page, 1) == ["the ≠", "cat ≠", "sat"]
-    assert "1 + 2 + 3 = 6. If all are computed anew: 1 + 4 + 9 = 14." in page.locator(".sums").inner_text()
+    assert "1 + 2 + 3 = 6. If all are computed anew: 1 + 4 + 9 = 14." in page.locator(".tt-found").inner_text()
 
 
 @in_browser
@@ -117,7 +117,7 @@ def test_the_future_is_hatched_and_minus_infinity_before_the_softmax(show: Show)
     cell = page.locator("table").first.locator('[data-row="0"][data-column="2"]')
     expect(cell).to_have_attribute("aria-label", "the to sat: masked")
     assert "repeating-linear-gradient" in cell.evaluate("c => getComputedStyle(c).backgroundImage")
-    page.get_by_label("scores").check()
+    page.get_by_label("Scores").check()
     cell = page.locator("table").first.locator('[data-row="0"][data-column="2"]')
     assert cell.inner_text() == "−∞"
     other = page.locator("table").first.locator('[data-row="2"][data-column="0"]')

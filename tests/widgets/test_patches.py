@@ -221,11 +221,10 @@ def test_numbers_on_screen_are_pythons(show: Show, view: str) -> None:
 
 
 @in_browser
-def test_every_patch_size_says_how_many_tokens_and_pairs(show: Show) -> None:
-    made = specimen()
+def test_of_an_image_alone_every_patch_size_says_how_many_tokens_and_pairs(show: Show) -> None:
+    made = PatchesExplorer(np.random.default_rng(0).random((24, 24)), 2)
     page = show(made)
-    slider = page.get_by_label("Patch size")
-    slider.press("Home")
+    page.get_by_text("About the image").click()
     for size in (2, 3, 4, 6, 8, 12, 24):
         made.patch_size = size
         assert page.locator(".cell").count() == made.n_tokens - 1
@@ -233,24 +232,13 @@ def test_every_patch_size_says_how_many_tokens_and_pairs(show: Show) -> None:
         row = page.locator(".cost li.on").inner_text()
         assert f"{size} × {size}: {made.n_tokens} tokens" in row
         assert f"{made.n_tokens**2:,}".replace(",", "\u202f") in row
-        if size != 4:
-            assert "The model reads patches of 4 × 4" in side(page)
-        slider.press("ArrowRight")
+        page.get_by_label("Patch size").press("ArrowRight")
     assert page.locator(".tile").count() == 2
 
 
 @in_browser
-def test_at_another_patch_size_the_views_of_the_model_are_off(show: Show) -> None:
+def test_of_a_model_that_reads_one_size_no_other_is_offered(show: Show) -> None:
     page = show(specimen())
-    size, layer = page.get_by_label("Patch size"), page.get_by_label("Layer", exact=True)
-    size.press("ArrowRight")
-    assert "The model reads patches of 4 × 4: choose that size to see its attention." in side(page)
-    expect(page.get_by_label("image", exact=True)).to_be_checked()
-    for view in ("attention", "rollout", "position similarity"):
-        expect(page.get_by_label(view, exact=True)).to_be_disabled()
-    expect(layer).to_be_disabled()
-    size.press("ArrowLeft")
+    expect(page.get_by_label("Patch size")).to_have_count(0)
     expect(page.get_by_label("rollout", exact=True)).to_be_checked()
-    expect(page.get_by_label("rollout", exact=True)).to_be_enabled()
-    expect(layer).to_be_enabled()
     assert "What CLS draws from" in side(page)

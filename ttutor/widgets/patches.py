@@ -23,8 +23,6 @@ from ttutor.widgets.base import Explorer, number_array, one_of, rounded_array, w
 from ttutor.widgets.style import PALETTE
 
 NOTES = {
-    "hint": "Point at a patch, or tap it, to see its place in the sequence and what it draws from. Then make the "
-    "patches smaller: what becomes of the number of pairs?",
     "CLS": "No pixels: a learnt vector, the same for every image. In the end the class is read from it.",
     "image": "Read row by row, channel after channel; one linear map, the same for every patch, makes them a token.",
     "attention": "The mean of the heads; all weights together are 1.",

@@ -1,6 +1,6 @@
 // The causal mask grows with every generated token and old rows stay; in an encoder's full view
 // they all change.
-import { css, formatNumber, make, onTraits, openFrame, refill, setTraits } from "./core.js";
+import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
 import { button, choice } from "./controls.js";
 import { matrix } from "./drawing.js";
 
@@ -47,6 +47,9 @@ const CSS = css`
     border-radius: 0.3rem;
     padding: 0 0.3rem;
     font-weight: 500;
+  }
+  .tt-card:not([data-acted]) .count {
+    opacity: 0; /* the reader says first which old rows will change */
   }
 `;
 
@@ -158,16 +161,16 @@ function drawTable(model, causal, length, isNew) {
 }
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Causal mask", CSS);
   const initial = { shown: model.get("shown"), view: model.get("view") };
-  const [views, text, sums] = ["views", "text", "tt-note sums"].map((name) =>
-    make("div", { class: name }),
-  );
-
-  const go = (values) => {
-    setTraits(model, values);
-    say([text, ...root.querySelectorAll(".count")].map((node) => node.textContent).join(" "));
-  };
+  const go = (values) => setTraits(model, values);
+  const card = openCard(el, {
+    label: "Causal mask",
+    question: "A word is added. Which old rows change?",
+    invite: "Say first: which rows will change, on the left and on the right? Then press Generate.",
+    onReset: () => go(initial),
+    css: CSS,
+  });
+  const [views, text] = ["views", "text"].map((name) => make("div", { class: name }));
   const cut = () => model.get("total") > model.get("tokens").length;
   const most = () => model.get("tokens").length + (cut() ? 0 : 1); // the end mark counts
   const step = (by) => {
@@ -177,20 +180,17 @@ function render({ model, el }) {
   const generate = button({ label: "Generate", onClick: () => step(1) });
   const back = button({ label: "Back", onClick: () => step(-1) });
   const view = choice({
-    label: "Show",
+    name: "Show",
     options: [
-      ["weights", "weights"],
-      ["scores", "scores"],
+      ["weights", "Weights"],
+      ["scores", "Scores"],
     ],
     onChange: (value) => go({ view: value }),
   });
-  const reset = button({ label: "Reset", onClick: () => go(initial) });
-  root.append(
-    make("div", { class: "tt-controls" }, generate, back, reset, view.node),
-    text,
-    views,
-    sums,
-  );
+  card.stage.append(text, views);
+  card.controls.append(generate, back, view.node);
+  card.caption.textContent =
+    "= as before; ≠ changed. Rows that never change need not be computed again: that is why a decoder can have a cache.";
 
   const draw = () => {
     const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
@@ -213,26 +213,16 @@ function render({ model, el }) {
     const sum = (power) => Array.from({ length: length }, (_, i) => (i + 1) ** power);
     const add = (numbers) =>
       `${numbers.length > 1 ? `${numbers.join(" + ")} = ` : ""}${numbers.reduce((a, b) => a + b)}`;
-    refill(
-      sums,
-      make("p", {
-        text:
-          "Generate, and watch the old rows: = as before, ≠ changed. Rows that never change " +
-          "need not be computed again: " +
-          "that is why a decoder can have a cache.",
-      }),
-      make("p", {
-        text:
-          "Weights computed so far if old rows are kept, one new row a token: " +
-          `${add(sum(1))}. If all are computed anew: ${add(sum(2))}.`,
-      }),
+    card.find(
+      `Weights computed so far if old rows are kept, one new row a token: ${add(sum(1))}. If all ` +
+        `are computed anew: ${add(sum(2))}.`,
     );
   };
   const stop = onTraits(model, ["tokens", "scores", "shown", "view", "end_mark", "total"], draw);
   draw();
   return () => {
     stop();
-    close();
+    card.close();
   };
 }
 

@@ -5,23 +5,25 @@ import {
   formatNumber,
   make,
   onTraits,
-  openFrame,
+  openCard,
   refill,
   setTraits,
 } from "./core.js";
-import { button, choice, rovingGrid, slider } from "./controls.js";
+import { choice, rovingGrid, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
 const CSS = css`
+  .views {
+    margin-bottom: 0.75rem;
+  }
   .both {
-    margin-top: 0.5rem;
     display: flex;
     flex-wrap: wrap;
     gap: 0.5rem 1.5rem;
   }
   .picture {
     position: relative;
-    flex: 0 0 min(20rem, 100%);
+    flex: 0 0 min(18rem, 100%);
     align-self: flex-start;
   }
   canvas {
@@ -81,8 +83,10 @@ const CSS = css`
   }
   .side {
     flex: 1 1 15rem;
-    max-width: 28rem;
-    min-height: 17rem;
+    min-height: 15.5rem;
+  }
+  .side .tt-bars {
+    margin-bottom: 0.5rem;
   }
   .side p:first-child {
     font-weight: 600;
@@ -91,11 +95,13 @@ const CSS = css`
   .numbers span {
     padding: 0.15rem;
   }
-  .cost {
-    max-width: 34rem;
-  }
-  .tt-controls :has(> :disabled) {
-    opacity: 0.5;
+  @container (max-width: 27rem) {
+    .side {
+      min-height: 0;
+    }
+    .side li:nth-child(n + 4) {
+      display: none;
+    }
   }
 `;
 const SET = ["patch_size", "view", "layer", "selected"];
@@ -147,11 +153,9 @@ function patchState(model) {
     .map((_, i) => (i + 1) * step)
     .filter((size) => (height % size) + (width % size) === 0 && count(size) <= MOST_TOKENS)
     .map((size) => ({ size, nTokens: count(size) }));
-  const isForeign = patch !== traits.model_patch_size && attention.length > 0; // the model reads another size
   return {
     ...traits,
     patch,
-    isForeign,
     selected,
     height,
     width,
@@ -239,18 +243,9 @@ function patchNumbers(state) {
   ];
 }
 
-function panelOf(state) {
-  const { weights, view, layer, selected, colour, notes, isForeign, model_patch_size: own } = state;
-  if (!weights)
-    return [
-      make("p", { text: placeWords(state, selected) }),
-      isForeign
-        ? make("p", {
-            text: `The model reads patches of ${own} × ${own}: choose that size to see its attention.`,
-          })
-        : null,
-      ...patchNumbers(state),
-    ];
+function panelOf(state, list) {
+  const { weights, view, layer, selected, colour } = state;
+  if (!weights) return patchNumbers(state);
   const title = {
     attention: `attends to in layer ${layer}`,
     rollout: `draws from through layers 1 to ${layer}`,
@@ -262,7 +257,7 @@ function panelOf(state) {
     .slice(0, 8);
   return [
     make("p", { text: `What ${nameOf(selected)} ${title}` }),
-    bars().show(
+    list.show(
       order.map((i) => ({
         label: nameOf(i),
         share: Math.max(0, weights[i] / weights[order[0]]),
@@ -271,7 +266,6 @@ function panelOf(state) {
         on: i === selected,
       })),
     ),
-    noteOf(`${notes[view]} ${notes.scale}`),
   ];
 }
 
@@ -349,43 +343,35 @@ function showWeights(root, tokens, state) {
   }
 }
 
-function patchControls({ sizes, attention, positions }, first, set) {
+/** What can be chosen: of a model its views and layers, of an image alone the patch size. */
+function patchControls({ sizes, attention, positions }, set) {
   const size = slider({
     label: "Patch size",
     min: 0,
     max: sizes.length - 1,
     step: 1,
     format: (i) => `${sizes[i].size} × ${sizes[i].size}`,
-    onInput: (i) => set({ selected: 0, patch_size: sizes[i].size }, `${sizes[i].nTokens} tokens`),
+    onInput: (i) => set({ selected: 0, patch_size: sizes[i].size }),
   });
   const options = Object.entries(VIEWS).filter(
     ([view]) => view === "image" || (view === "positions" ? positions : attention).length,
   );
-  const views = choice({ label: "Show", options, onChange: (view) => set({ view }, VIEWS[view]) });
+  const views = choice({ name: "Show", options, onChange: (view) => set({ view }) });
+  views.node.classList.add("views");
   const layer = slider({
     label: "Layer",
     min: 1,
     max: attention.length || 1,
     step: 1,
     decimals: 0,
-    onInput: (value) => set({ layer: value }, `Layer ${value}`),
+    onInput: (value) => set({ layer: value }),
   });
-  views.node.hidden = options.length < 2;
   return {
-    node: make(
-      "div",
-      { class: "tt-controls" },
-      size.node,
-      views.node,
-      layer.node,
-      button({ label: "Reset", onClick: () => set(first, "Reset") }),
-    ),
+    views: options.length > 1 ? views.node : null,
+    nodes: options.length > 1 ? [layer.node] : [size.node],
     show: (state) => {
       size.set(sizes.findIndex((one) => one.size === state.patch));
-      views.set(state.isForeign ? "image" : state.view);
-      for (const input of views.node.querySelectorAll("input"))
-        input.disabled = state.isForeign && input.value !== "image";
-      layer.input.disabled = state.isForeign;
+      views.set(state.view);
       layer.set(state.layer);
       layer.node.hidden = !"attention rollout".includes(state.view);
     },
@@ -413,29 +399,33 @@ function listenTo(node, grid, onToken) {
 }
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Patches", CSS);
   const first = Object.fromEntries(SET.map((name) => [name, model.get(name)]));
-  const [picture, strip, side, cost] = ["picture", "strip", "side", "cost"].map((name) =>
-    make("div", { class: name }),
-  );
-  let state = patchState(model);
-  let pinned = state.selected;
-  let cut = "";
-  let grids = [];
-  let follow = true; // The sequence scrolls to what is selected, but not away from under the pointer.
-  const controls = patchControls(state, first, (values, words) => {
+  const set = (values) => {
     follow = true;
     pinned = values.selected ?? pinned;
     setTraits(model, values);
-    say(`${words}. ${placeWords(state, state.selected)}`);
+  };
+  const card = openCard(el, {
+    label: "Patches",
+    question: "How does a Transformer read an image?",
+    invite: "Tap a patch: where does it stand in the sequence, and what does it draw from?",
+    onReset: () => set(first),
+    css: CSS,
   });
-  root.append(
-    controls.node,
-    noteOf(state.notes.hint),
-    make("div", { class: "both" }, picture, side),
-    strip,
-    cost,
+  const [picture, strip, side] = ["picture", "strip", "side"].map((name) =>
+    make("div", { class: name }),
   );
+  const [list, cost] = [bars(), make("div", { class: "cost" })];
+  let state = patchState(model);
+  let pinned = state.selected;
+  let [cut, grids] = ["", []];
+  let follow = true; // The sequence scrolls to what is selected, but not away from under the pointer.
+  const controls = patchControls(state, set);
+  card.stage.append(
+    ...[controls.views, make("div", { class: "both" }, picture, side), strip].filter(Boolean),
+  );
+  card.controls.append(...controls.nodes);
+  card.more("About the image", cost);
 
   const stops = [picture, strip].map((node, which) =>
     listenTo(
@@ -458,17 +448,22 @@ function render({ model, el }) {
       refill(cost, ...costOf(state));
     }
     controls.show(state);
-    showWeights(root, grids.flat(2), state);
+    showWeights(card.root, grids.flat(2), state);
     if (follow)
       strip.scrollLeft =
         grids[1][0][state.selected].offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
-    refill(side, ...panelOf(state));
+    const panel = panelOf(state, list);
+    if (!side.contains(list.node) || !panel.includes(list.node)) refill(side, ...panel);
+    else side.firstChild.replaceWith(panel[0]); // the bars stay, and so can grow
+    card.find(placeWords(state, state.selected));
+    const { notes, view } = state;
+    card.caption.textContent = state.weights ? `${notes[view]} ${notes.scale}` : "";
   };
   const stop = onTraits(model, TRAITS, draw);
   draw();
   return () => {
     stop();
-    close();
+    card.close();
   };
 }
 

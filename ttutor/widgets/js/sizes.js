@@ -5,50 +5,34 @@ import {
   formatSize,
   make,
   onTraits,
-  openFrame,
+  openCard,
   refill,
   setTraits,
 } from "./core.js";
-import { button, choice, rovingGrid, select, slider, toggle } from "./controls.js";
+import { choice, rovingGrid, select, slider, toggle } from "./controls.js";
 import { bars } from "./drawing.js";
 
 const CSS = css`
-  .sliders,
-  .views {
+  .sliders {
     display: grid;
     grid-template-columns: repeat(auto-fill, minmax(min(18rem, 100%), 1fr));
     gap: 0 1.5rem;
-    margin: 0 0 0.6rem;
-  }
-  .sliders .tt-slider {
-    max-width: none;
+    margin: 0.5rem 0;
   }
   .sliders label {
-    width: 7em;
+    width: 8em;
   }
   .sliders output {
     width: 4.2em;
   }
   .views {
-    grid-template-columns: repeat(auto-fit, minmax(8.5rem, 1fr));
-    gap: 0.4rem;
+    margin-bottom: 0.75rem;
   }
-  .views legend {
-    display: none;
-  }
-  .views label {
-    border: 1px solid var(--line);
-    border-radius: 0.4rem;
-    padding: 0.3rem 0.6rem;
+  .views .tt-option {
     white-space: pre-line;
-  }
-  .views label:has(:checked) {
-    border-color: currentColor;
-    box-shadow: inset 0 0 0 1px;
   }
   .rows,
   .formula {
-    max-width: 46rem;
     --tt-part: color-mix(in srgb, currentColor 22%, transparent);
     --tt-part-line: var(--line);
   }
@@ -63,9 +47,6 @@ const CSS = css`
   }
   .formula {
     margin: 0.5rem 0;
-    padding: 0 0.7rem;
-    border-inline-start: 3px solid var(--line);
-    min-height: 8em;
     overflow-wrap: anywhere;
   }
   .made {
@@ -132,6 +113,7 @@ function readState(model) {
     model.get("tiled"),
   ];
   const [names, views] = [{ ...sizes, bytes: BYTES[model.get("precision")] }, {}];
+  const twice = { ...names, T: 2 * names.T };
   for (const view of Object.keys(VIEWS)) {
     views[view] = form.rows[view].map((row) => {
       const formula = (tiled && row.tiled) || row.formula;
@@ -140,10 +122,11 @@ function readState(model) {
         remark: model.get("remarks")[row.name] || "",
         formula,
         value: evaluate(formula, names),
+        twice: evaluate(formula, twice),
         square: formula.includes("T × T"),
       };
     });
-    names.parameters ||= total(views[view]);
+    twice.parameters = names.parameters ||= total(views[view]);
   }
   const size = (view) => formatSize(Number(total(views[view])), VIEWS[view][1]);
   return {
@@ -166,6 +149,20 @@ function lookAt({ view, form, sizes, names }) {
     put +
     (view === "training" && names.bytes === 1 ? form.looks.int8 : "") +
     (sizes.rows && sizes.T > sizes.rows ? form.looks.rows : "")
+  );
+}
+
+/** What twice the text would cost, of all and of the part that grows with its square. */
+function findingOf({ view, rows, size }) {
+  const ratio = (some) =>
+    formatNumber(
+      Number(some.reduce((sum, row) => sum + row.twice, 0n)) / (Number(total(some)) || 1),
+      2,
+    );
+  const squares = rows.filter(({ square }) => square);
+  return (
+    `${VIEWS[view][0]}: ${size(view)}. Twice the text: ${ratio(rows)} times as much` +
+    (squares.length ? `; the purple part alone, ${ratio(squares)} times.` : ".")
   );
 }
 
@@ -202,7 +199,7 @@ function rowList(rows, onSelect) {
     (row) => items[row],
     () => ({ firstRow: 0, lastRow: items.length - 1, firstColumn: 0, lastColumn: 0 }),
   );
-  for (const kind of ["pointerover", "focusin", "click"]) {
+  for (const kind of ["focusin", "click"]) {
     node.addEventListener(
       kind,
       ({ target }) => target.closest("li") && onSelect(items.indexOf(target.closest("li"))),
@@ -231,7 +228,7 @@ function sizeSlider([name, label, steps], onSize) {
     min: 0,
     step: 1,
     format: (i) => exact(stops[i] || 0),
-    onInput: (i) => onSize(name, stops[i], label),
+    onInput: (i) => onSize(name, stops[i]),
   });
   const show = ({ sizes, form }) => {
     node.hidden = !sizes[name] || (name === "h_kv" && !form.grouped);
@@ -245,37 +242,34 @@ function sizeSlider([name, label, steps], onSize) {
 }
 
 /** All controls; `show(state)` sets them to what stands. */
-function makeControls(model, change, reset) {
+function makeControls(model, change) {
   const presets = model.get("presets");
   const pick = select({
     label: "Model",
     options: [...presets.map((one) => [one, one.name]), [undefined, "other sizes"]],
     onChange: (one) =>
-      change(
-        one ? { form: one.form, sizes: { ...one.sizes, B: model.get("sizes").B } } : {},
-        one ? one.name : "Shown",
-      ),
+      change(one ? { form: one.form, sizes: { ...one.sizes, B: model.get("sizes").B } } : {}),
   });
   const sliders = model.get("sliders").map((one) =>
-    sizeSlider(one, (name, value, label) => {
+    sizeSlider(one, (name, value) => {
       const { sizes, form } = readState(model);
-      change({ sizes: withSize(sizes, name, value, form.grouped) }, `${label} ${exact(value)}`);
+      change({ sizes: withSize(sizes, name, value, form.grouped) });
     }),
   );
   const views = choice({
-    label: "Count",
+    name: "Count",
     options: Object.entries(VIEWS).map(([view, [label]]) => [view, label]),
-    onChange: (view) => change({ view, selected: 0 }, "Shown"),
+    onChange: (view) => change({ view, selected: 0 }),
   });
   views.node.classList.add("views");
   const precision = choice({
     label: "a number is",
     options: Object.keys(BYTES).map((name) => [name, name]),
-    onChange: (value) => change({ precision: value }, value),
+    onChange: (value) => change({ precision: value }),
   });
   const tiled = toggle({
     label: "tiled attention",
-    onChange: (value) => change({ tiled: value }, value ? "Tiled" : "Not tiled"),
+    onChange: (value) => change({ tiled: value }),
   });
   const row = (name, ...children) => make("div", { class: name }, ...children);
   const show = (state) => {
@@ -297,40 +291,45 @@ function makeControls(model, change, reset) {
     precision.node.hidden = VIEWS[view][1] !== "B";
     tiled.node.hidden = view !== "training";
   };
-  const nodes = [
-    row("tt-controls", pick.node, reset),
-    row("sliders", ...sliders.map(({ node }) => node)),
-    views.node,
-    row("tt-controls", precision.node, tiled.node),
-  ];
-  return { nodes, show };
+  const length = model.get("sliders").findIndex(([name]) => name === "T");
+  return {
+    views: views.node,
+    first: [pick.node, sliders[length].node],
+    more: [
+      row("tt-controls", precision.node, tiled.node),
+      row("sliders", ...sliders.filter((_, i) => i !== length).map(({ node }) => node)),
+    ],
+    show,
+  };
 }
 
 function render({ model, el }) {
-  const { root, say, close } = openFrame(el, "Sizes", CSS);
   const names = ["form", "sizes", "precision", "view", "tiled", "selected"];
   const initial = Object.fromEntries(names.map((name) => [name, model.get(name)]));
-  const change = (values, words) => {
+  const change = (values) => {
     setTraits(model, values);
-    const { view, size } = readState(model);
-    say(`${words}. ${VIEWS[view][0]}: ${size(view)}`);
     controls.show(readState(model));
   };
-  const controls = makeControls(
-    model,
-    change,
-    button({ label: "Reset", onClick: () => change(initial, "Reset") }),
-  );
-  const [look, head, place, panel] = ["tt-note", "head", "rows", "formula"].map((name) =>
+  const card = openCard(el, {
+    label: "Sizes",
+    question: "What does a longer text cost?",
+    invite: "Drag the length: only the purple bars grow with its square.",
+    onReset: () => change(initial),
+    css: CSS,
+  });
+  const controls = makeControls(model, change);
+  const [place, panel, look] = ["rows", "formula", "tt-note"].map((name) =>
     make("div", { class: name }),
   );
-  root.append(...controls.nodes, look, head, place, panel);
+  card.stage.append(controls.views, place);
+  card.controls.append(...controls.first);
+  card.more("How it is counted", panel, look);
+  card.more("More sizes", ...controls.more);
 
   let [list, shown] = [null, ""];
   const draw = () => {
     const state = readState(model);
     const { view, rows } = state;
-    const unit = VIEWS[view][1];
     controls.show(state);
     const kind = [model.get("form"), view, model.get("tiled")].join();
     if (kind !== shown) {
@@ -341,18 +340,20 @@ function render({ model, el }) {
     const selected = Math.min(Math.max(model.get("selected"), 0), rows.length - 1);
     list.set(
       rows.map(({ value }) => value),
-      unit,
+      VIEWS[view][1],
       selected,
     );
-    head.textContent = `${exact(total(rows))} ${unit === "B" ? "bytes" : view}`;
     drawFormula(panel, rows[selected], state);
     look.textContent = lookAt(state);
+    card.find(findingOf(state));
+    card.caption.textContent =
+      "Purple grows with the square of the length. Tap a bar, then unfold how it is counted.";
   };
   const stop = onTraits(model, names, draw);
   draw();
   return () => {
     stop();
-    close();
+    card.close();
   };
 }
 
