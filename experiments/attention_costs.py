@@ -1,6 +1,6 @@
 """What attention costs by the length: measured figures out of benchmarks/results/attention.json, and counted ones.
 
-Measures nothing: `benchmarks/attention.py` did. Takes what the explorer of costs shows: causal attention of 8 heads of
+Measures nothing: `benchmarks/attention.py` did. Takes what chapter 11 draws: causal attention of 8 heads of
 64 in float32, times of a sequence that ran alone apart from those of one among 4,096 tokens in a batch. The counts are
 those of `ttutor.efficient.attention_operations` on the same sizes. A few seconds on one core.
 """

@@ -9,7 +9,6 @@ _HOMES = {
     "AttentionExplorer": "attention",
     "AttentionStepsExplorer": "attention_steps",
     "BlocksExplorer": "blocks",
-    "CostExplorer": "cost",
     "CausalMaskExplorer": "causal_mask",
     "DecodingExplorer": "decoding",
     "DependencyExplorer": "dependencies",
