@@ -96,6 +96,9 @@ const CSS = css`
     padding: 0.15rem;
   }
   @container (max-width: 27rem) {
+    .picture {
+      flex-basis: min(14rem, 100%);
+    }
     .side {
       min-height: 0;
     }
