@@ -14,11 +14,13 @@ from torch.utils.flop_counter import FlopCounterMode
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache
 from ttutor.configs import Config
-from ttutor.transformer import Stack, Transformer, TransformerConfig, account
+from ttutor.transformer import Latent, Stack, Transformer, TransformerConfig, account
 from ttutor.transformer.activations import ActivationPolicy, layer_activations
 from ttutor.variants.bert import BERT, BERTConfig
+from ttutor.variants.experts import n_active_parameters
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.llama import Llama, LlamaConfig
+from ttutor.variants.modern_decoder import ExpertsConfig
 from ttutor.variants.objectives import repeat_layer
 from ttutor.variants.t5 import T5, T5Config
 from ttutor.variants.vit import ViT, ViTConfig
@@ -143,6 +145,13 @@ def test_odd_sizes_count_what_their_module_has(config, sizes):
         (LlamaConfig.llama2_70b(), 68_976_648_192),
         (LlamaConfig.llama3_8b(), 8_030_261_248),
         (LlamaConfig.mistral_7b(), 7_241_732_096),
+        (LlamaConfig.mixtral_8x7b(), 46_702_792_704),
+        (LlamaConfig.qwen3_30b_a3b(), 30_532_122_624),
+        (LlamaConfig.olmo2_7b(), 7_298_617_344),
+        (LlamaConfig.gemma2_2b(), 2_614_341_888),
+        (LlamaConfig.gemma3_1b(), 999_885_952),
+        (LlamaConfig.deepseek_v3(), 671_026_419_200 - 58 * 256),  # its balancing biases are counted among the weights
+        (LlamaConfig.gpt_oss_20b(), 20_914_757_184),
         (T5Config.small(), 60_506_624),
         (T5Config.base(), 222_903_552),
         (T5Config.large(), 737_668_096),
@@ -179,7 +188,16 @@ def test_shared_layers_cost_parameters_once_and_operations_every_time():
 # Operations
 
 
-@pytest.mark.parametrize(("config", "preset"), PRESETS, ids=name_of)
+@pytest.mark.parametrize(
+    ("config", "preset"),
+    [  # experts cannot be chosen without numbers, and a soft cap computes the scores twice
+        (config, preset)
+        for config, preset in PRESETS
+        if not getattr(getattr(config, preset)(), "experts", None)
+        and not getattr(getattr(config, preset)(), "score_cap", None)
+    ],
+    ids=name_of,
+)
 @pytest.mark.parametrize("n_layers", [2, pytest.param(None, marks=pytest.mark.soak, id="all")])
 def test_forward_operations_of_every_preset_are_those_that_torch_counts(config, preset, n_layers):
     config = getattr(config, preset)()
@@ -198,6 +216,41 @@ def test_forward_operations_of_odd_sizes_are_those_that_torch_counts(config, siz
     with FlopCounterMode(display=False) as counter:
         call(build(config))
     assert account_of_call(config).forward_flops == counter.get_total_flops()
+
+
+EXPERTS = ExpertsConfig(n_experts=4, n_chosen=2, d_ff=9, n_shared=2, n_dense_layers=1, is_balanced=True)
+LATENT = Latent(d_head=5, d_rotary=4, d_value=3, d_latent=6, d_query_latent=7)
+
+
+@pytest.mark.parametrize(
+    "parts",
+    [
+        {"latent": LATENT},
+        {"experts": EXPERTS},
+        {"latent": LATENT.replace(d_query_latent=None), "experts": EXPERTS},
+        {
+            "has_sinks": True,
+            "attention_bias": True,
+            "experts": ExpertsConfig(n_experts=3, n_chosen=2, d_ff=9, bias=True),
+        },
+        {"norm_place": "both", "qk_norm": "each head"},
+        {"norm_place": "after", "qk_norm": "all heads"},
+    ],
+    ids=lambda parts: ", ".join(parts),
+)
+def test_modern_parts_count_what_they_have_and_do(parts):
+    config = LlamaConfig(vocab_size=11, d_model=12, n_heads=6, n_layers=3, d_ff=28, **parts)
+    model = build(config, "cpu")
+    assert account(config).n_parameters == count(model)
+    assert account(config).n_active_parameters == n_active_parameters(model)
+    with FlopCounterMode(display=False) as counter:
+        call(model)
+    sinks = config.n_layers * 4 * BATCH * TOKENS * config.n_heads * 2 * parts.get("has_sinks", 0)  # a key more in each
+    assert account_of_call(config).forward_flops + sinks == counter.get_total_flops()
+    if "latent" in parts:
+        cache = DecoderCache(config.n_layers)
+        model.decode(torch.ones(BATCH, TOKENS, dtype=torch.long), cache=cache)
+        assert account_of_call(config).cache_bytes == cache.n_bytes
 
 
 @pytest.mark.parametrize("config", MODELS)

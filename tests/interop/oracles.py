@@ -3,12 +3,38 @@
 from __future__ import annotations
 
 import copy
+from collections.abc import Iterator
+from contextlib import contextmanager
 from types import MethodType
 
 import torch
 from torch import nn
 
 from ttutor.interop import from_huggingface
+
+
+@contextmanager
+def in_float64() -> Iterator[None]:
+    """Let their code run in float64 where it asks for float32 by name: norms, softmax, rotary angles and routers.
+
+    So everything can be compared to ten digits. Nothing of ours may run within.
+    """
+    kept = torch.float32, torch.float, torch.Tensor.float, torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    torch.float32 = torch.float = torch.float64
+    torch.Tensor.float = torch.Tensor.double
+    try:
+        yield
+    finally:
+        torch.float32, torch.float, torch.Tensor.float = kept[:3]
+        torch.set_default_dtype(kept[3])
+
+
+def randomised(model: nn.Module, std: float = 0.3) -> nn.Module:
+    """A model of theirs in evaluation mode, none of whose parameters is zero or one by design."""
+    for parameter in model.parameters():
+        nn.init.normal_(parameter, std=std)
+    return model.eval()
 
 
 def _precise(norm: nn.Module, hidden: torch.Tensor) -> torch.Tensor:

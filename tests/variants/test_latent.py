@@ -1,5 +1,7 @@
 """Multi-head latent attention: against DeepSeek-V3's layer, and its two forms against each other."""
 
+from functools import partial
+
 import pytest
 import torch
 from torch import nn
@@ -10,11 +12,12 @@ from tests.interop.oracles import with_precise_norms
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
 from ttutor.efficient import efficient_attention
+from ttutor.layers import GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL
 from ttutor.positions import RotaryPositions
 from ttutor.shapes import ShapeError
 from ttutor.variants.latent import LatentAttention
-from ttutor.variants.llama import LlamaBlock
+from ttutor.variants.modern_decoder import DecoderBlock
 
 D_MODEL, N_HEADS, D_HEAD, D_ROTARY, D_VALUE, D_LATENT, N_TOKENS = 10, 3, 5, 4, 7, 6, 8
 SIZES = {"d_head": D_HEAD, "d_rotary": D_ROTARY, "d_value": D_VALUE, "d_latent": D_LATENT}
@@ -105,8 +108,8 @@ def test_both_forms_have_the_same_gradients():
 
 
 def test_it_stands_where_multi_head_attention_stands():
-    block = LlamaBlock(D_MODEL, 2, 16).double()
-    block.self_attention = LatentAttention(D_MODEL, N_HEADS, **SIZES).double()
+    latent = LatentAttention(D_MODEL, N_HEADS, **SIZES)
+    block = DecoderBlock(latent, GatedFeedForward(D_MODEL, 16), partial(PreNorm, D_MODEL, make_norm=RMSNorm)).double()
     hidden = torch.randn(1, N_TOKENS, D_MODEL, dtype=torch.float64)
     changed = hidden.clone()
     changed[:, 5] += 1

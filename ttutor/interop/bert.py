@@ -161,7 +161,7 @@ def _layer(theirs: str, ours: str) -> Iterator[Rule]:
     yield from norm(f"{theirs}.output.LayerNorm", f"{ours}.around_feed_forward.norm")
 
 
-def normalise(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def normalise(tensors: dict[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
     """Call gains and biases of norms as newer checkpoints do; drop the list 0, 1, 2, ... that older ones hold."""
     renamed = {}
     for name, tensor in tensors.items():

@@ -23,7 +23,7 @@ class Family:
         build: makes our model, weights still random, from their config and the names of their tensors.
         describe: makes their config from our model.
         rules: the tensors, for a model of ours.
-        normalise: renames tensors of older or smaller checkpoints to the names that the rules use.
+        normalise: renames tensors of older or smaller checkpoints, with this config, to the names that the rules use.
     """
 
     model_type: str
@@ -31,7 +31,7 @@ class Family:
     build: Callable[[Mapping[str, Any], Mapping[str, Tensor]], nn.Module]
     describe: Callable[[Any], dict[str, Any]]
     rules: Callable[[Any], Iterable[Rule]]
-    normalise: Callable[[dict[str, Tensor]], dict[str, Tensor]] = lambda tensors: tensors
+    normalise: Callable[[dict[str, Tensor], Mapping[str, Any]], dict[str, Tensor]] = lambda tensors, config: tensors
 
 
 def agree(theirs: Mapping[str, Any], **demands: object) -> None:
@@ -50,7 +50,7 @@ def agree(theirs: Mapping[str, Any], **demands: object) -> None:
     others = [
         f"{name}={theirs[name]!r} (only {value!r} is supported)"
         for name, value in demands.items()
-        if name in theirs and theirs[name] != value
+        if name in theirs and theirs[name] != value and (theirs[name] or value)  # null, false and [] say the same
     ]
     if others:
         raise ConfigError(f"this {theirs.get('model_type')} model has what ours has not: " + "; ".join(others))

@@ -96,7 +96,7 @@ def _transposed(theirs: str, ours: str) -> Iterator[Rule]:
     yield same(f"{theirs}.bias", f"{ours}.bias")
 
 
-def normalise(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def normalise(tensors: dict[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
     """Give the bare model's names their prefix; drop the causal masks that older checkpoints hold as tensors."""
     bare = not any(name.startswith("transformer.") for name in tensors)
     named = {f"transformer.{name}" if bare and name != "lm_head.weight" else name: tensors[name] for name in tensors}

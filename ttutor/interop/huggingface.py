@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.efficient import efficient_attention
+from ttutor.interop import modern_decoder
 from ttutor.interop.families import ConfigError, Family
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
-from ttutor.multihead import MultiHeadAttention
 
-# Llama's kin come before it: each of them is a Llama, too, and a model is of the first family that has its class.
-FAMILIES = ("bert", "gpt2", "qwen3_moe", "qwen3", "mixtral", "llama", "marian", "mistral", "t5", "vit")
+FAMILIES = ("bert", "gpt2", "marian", "t5", "vit")  # a module each
+DECODERS = tuple(modern_decoder.TABLE)  # a row each
 
 
 def from_huggingface(
@@ -24,8 +24,7 @@ def from_huggingface(
 ) -> nn.Module:
     """Our model with the weights of a published one, in evaluation mode and in the weights' dtype.
 
-    GPT-2, BERT, Llama, Mistral, Mixtral, Qwen 3 (dense and with experts), T5, Marian and ViT, as `transformers`
-    defines them.
+    GPT-2, BERT, T5, Marian, ViT, and the decoders from Llama to gpt-oss, as `transformers` defines them.
 
     Args:
         source: a model of `transformers`, or a folder that its ``save_pretrained`` wrote: ``config.json`` and
@@ -45,19 +44,21 @@ def from_huggingface(
     """
     config, tensors = _live(source) if isinstance(source, nn.Module) else read_folder(Path(source))
     family = _family(config.get("model_type"))
-    tensors = family.normalise(dict(tensors))
+    tensors = family.normalise(dict(tensors), config)
     try:
         with torch.device("meta"):  # a model without numbers: a config with absurd sizes must not fill the memory
             sketch = family.build(config, tensors)
     except KeyError as missing:
-        raise ConfigError(f"this {family.model_type} config has no {missing}, which our model needs to know") from None
+        raise ConfigError(
+            f"this {config['model_type']} config has no {missing}, which our model needs to know"
+        ) from None
     ours = to_ours(family.rules(sketch), tensors, sketch.state_dict())
     model = family.build(config, tensors)
     model.to(next((tensor.dtype for tensor in tensors.values() if tensor.is_floating_point()), torch.float32))
     model.load_state_dict(_with_ties(model.state_dict(), ours))
     for module in model.modules():
-        if isinstance(module, MultiHeadAttention):
-            module.attend = attend
+        if not isinstance(getattr(module, "attend", module), nn.Module):  # soft caps and sinks stay around it
+            setattr(module, "attend", attend)
     return model.eval()
 
 
@@ -102,16 +103,19 @@ def _with_ties(expected: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> di
 
 
 def _family(model_type: object) -> Family:
+    if model_type in DECODERS:
+        return modern_decoder.FAMILY
     if model_type not in list(FAMILIES):
-        raise ConfigError(f"model_type must be one of {list(FAMILIES)}, but is {model_type!r}")
+        raise ConfigError(f"model_type must be one of {[*FAMILIES, *DECODERS]}, but is {model_type!r}")
     return importlib.import_module(f"ttutor.interop.{model_type}").FAMILY
 
 
 def _describe(model: nn.Module) -> tuple[Family, dict[str, Any]]:
     """The family of one of our models and its config in their words."""
-    for model_type in FAMILIES:
+    for model_type in (*FAMILIES, "llama"):
         family = _family(model_type)
         if isinstance(model, family.model):
             dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
             return family, {"model_type": model_type, "dtype": dtype, **json.loads(json.dumps(family.describe(model)))}
-    raise ConfigError(f"transformers has no counterpart of {type(model).__name__}; known are {list(FAMILIES)}")
+    known = [*FAMILIES, *DECODERS]
+    raise ConfigError(f"transformers has no counterpart of {type(model).__name__}; known are {known}")

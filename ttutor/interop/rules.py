@@ -69,8 +69,13 @@ def norm(theirs: str, ours: str, *, bias: bool = True) -> Iterator[Rule]:
         yield same(f"{theirs}.bias", f"{ours}.bias")
 
 
-def fused(theirs: str, ours: tuple[str, ...], forwards: str, backwards: str) -> Rule:
-    """One tensor of theirs that holds several of ours, by patterns whose axis ``parts`` runs over them.
+def fused(theirs: str, ours: tuple[str, ...], forwards: str, backwards: str, **sizes: int) -> Rule:
+    """One tensor of theirs that holds several of ours, by patterns whose first axis on our side runs over them.
+
+    Args:
+        theirs, ours: the names.
+        forwards, backwards: the patterns; an axis called ``parts`` has as many places as there are tensors of ours.
+        **sizes: of other axes that the patterns split.
 
     Example:
         >>> rule = fused("qk", ("q", "k"), "(parts d_out) -> parts d_out", "parts d_out -> (parts d_out)")
@@ -79,11 +84,12 @@ def fused(theirs: str, ours: tuple[str, ...], forwards: str, backwards: str) -> 
         >>> rule.backwards(torch.tensor([1, 2]), torch.tensor([3, 4]))
         (tensor([1, 2, 3, 4]),)
     """
+    sizes |= {"parts": len(ours)} if "parts" in forwards else {}
     return Rule(
         (theirs,),
         ours,
-        lambda tensor: tuple(rearrange(tensor, forwards, parts=len(ours))),
-        lambda *tensors: (rearrange(list(tensors), backwards),),
+        lambda tensor: tuple(rearrange(tensor, forwards, **sizes)),
+        lambda *tensors: (rearrange(list(tensors), backwards, **sizes),),
     )
 
 

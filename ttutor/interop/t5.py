@@ -95,7 +95,7 @@ def rules(model: T5) -> Iterator[Rule]:
         yield same("lm_head.weight", "to_logits.weight")
 
 
-def normalise(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def normalise(tensors: dict[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
     """Drop a table that the first checkpoints hold for nothing; a projection that is not there is the embedding table.
 
     The latter is what `transformers` does, in both versions of T5.

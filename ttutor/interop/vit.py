@@ -116,7 +116,7 @@ def _layer(theirs: str, ours: str) -> Iterator[Rule]:
     yield from linear(f"{theirs}.output.dense", f"{ours}.feed_forward.narrow")
 
 
-def normalise(tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+def normalise(tensors: dict[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
     """Give the tensors of a live module the names they have in files."""
     renamed = {}
     for name, tensor in tensors.items():

@@ -1,17 +1,20 @@
 """What stands around attention in every block: normalisation, the feed-forward network, and the residual connection."""
 
-from ttutor.layers.feed_forward import ACTIVATIONS, FeedForward, GatedFeedForward
+from ttutor.layers.feed_forward import ACTIVATIONS, ClampedFeedForward, FeedForward, GatedFeedForward
 from ttutor.layers.norms import LayerNorm, RMSNorm, layer_norm, rms_norm
-from ttutor.layers.residual import PostNorm, PreNorm, residual_sublayer
+from ttutor.layers.residual import OutputNorm, PostNorm, PreNorm, SandwichNorm, residual_sublayer
 
 __all__ = [
     "ACTIVATIONS",
+    "ClampedFeedForward",
     "FeedForward",
     "GatedFeedForward",
     "LayerNorm",
+    "OutputNorm",
     "PostNorm",
     "PreNorm",
     "RMSNorm",
+    "SandwichNorm",
     "layer_norm",
     "residual_sublayer",
     "rms_norm",

@@ -87,6 +87,36 @@ class GatedFeedForward(nn.Module):
         return self.narrow(self.dropout(self.activation(self.gate(hidden)) * self.widen(hidden)))
 
 
+class ClampedFeedForward(GatedFeedForward):
+    r"""The gated network of gpt-oss: $\big(g\,\sigma(1.702\,g) \odot (u + 1)\big)\,W_2 + b_2$, bounded inside.
+
+    $g = \min(x W_g + b_g, 7)$ and $u = \mathrm{clip}(x W_1 + b_1, -7, 7)$. The gate is a GELU by the approximation of
+    Hendrycks and Gimpel (2016), section 2; with $u + 1$ the network begins near an ungated one. The report (OpenAI et
+    al. 2025, section 2.1) calls it an unconventional SwiGLU with clamping and a residual; the numbers are those of the
+    released code.
+
+    Args:
+        d_model, d_ff, dropout: as for `FeedForward`.
+        limit: what the gate and what passes it are bounded by.
+
+    Example:
+        >>> import torch
+        >>> ClampedFeedForward(d_model=8, d_ff=16)(torch.randn(2, 5, 8)).shape
+        torch.Size([2, 5, 8])
+    """
+
+    def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, limit: float = 7.0) -> None:
+        super().__init__(d_model, d_ff, dropout=dropout, bias=True)
+        self.limit = limit
+
+    def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
+        """Transform each position by itself."""
+        check_shapes({"d_model": self.widen.in_features}, hidden=(hidden, "... d_model"))
+        gate = self.gate(hidden).clamp(max=self.limit)
+        passed = self.widen(hidden).clamp(-self.limit, self.limit) + 1
+        return self.narrow(self.dropout(gate * (1.702 * gate).sigmoid() * passed))
+
+
 def _activation(name: str) -> Callable[[Tensor], Tensor]:
     if name not in ACTIVATIONS:
         raise ValueError(f"activation must be one of {sorted(ACTIVATIONS)}, but is {name!r}")

@@ -1,4 +1,4 @@
-"""The residual connection around each sublayer, with the norm before it or after the sum."""
+"""The residual connection around each sublayer, with the norm before it, after the sum, or on what is added."""
 
 from collections.abc import Callable
 
@@ -57,6 +57,54 @@ class PreNorm(nn.Module):
     ) -> Float[Tensor, "batch tokens d_model"]:
         """Add what the sublayer makes of the normalised stream."""
         return _sum(hidden, self.dropout(sublayer(self.norm(hidden))))
+
+
+class OutputNorm(nn.Module):
+    r"""Residual connection with the norm on what the branch writes: $x + \mathrm{LayerNorm}(f(x))$.
+
+    The stream is never normalised, and no sublayer can write much at once. The reordered norm of
+    Walsh et al. (2024), OLMo 2.
+
+    Args:
+        d_model: number of features of a token.
+        dropout: probability of dropping a feature of what the sublayer writes, while training.
+        make_norm: makes the norm from ``d_model``.
+    """
+
+    def __init__(
+        self, d_model: int, dropout: float = 0.0, *, make_norm: Callable[[int], nn.Module] = LayerNorm
+    ) -> None:
+        super().__init__()
+        self.output_norm = make_norm(d_model)
+        self.dropout = nn.Dropout(dropout)
+
+    def forward(
+        self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Add what the sublayer makes of the stream, normalised."""
+        return _sum(hidden, self.dropout(self.output_norm(sublayer(hidden))))
+
+
+class SandwichNorm(PreNorm):
+    r"""Residual connection with a norm on either side of the branch: $x + \mathrm{Norm}'(f(\mathrm{Norm}(x)))$.
+
+    Gemma Team et al. (2024b), section 2.
+
+    Args:
+        d_model, dropout, make_norm: as for `PreNorm`.
+    """
+
+    def __init__(
+        self, d_model: int, dropout: float = 0.0, *, make_norm: Callable[[int], nn.Module] = LayerNorm
+    ) -> None:
+        super().__init__(d_model, dropout, make_norm=make_norm)
+        self.output_norm = make_norm(d_model)
+
+    def forward(
+        self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Add what the sublayer makes of the normalised stream, normalised as well."""
+        return super().forward(hidden, lambda stream: self.output_norm(sublayer(stream)))
 
 
 def _sum(hidden: Float[Tensor, "..."], written: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

@@ -119,7 +119,7 @@ class YarnScaling(Config):
         if self.in_whole_pairs:
             first, last = math.floor(first), math.ceil(last)
         first, last = max(first, 0), min(last, 2 * n_pairs - 1)
-        pair = torch.arange(n_pairs, dtype=frequencies.dtype)
+        pair = torch.arange(n_pairs, dtype=frequencies.dtype, device=frequencies.device)
         kept = 1 - ((pair - first) / max(last - first, 1e-3)).clamp(0, 1)
         return kept * frequencies + (1 - kept) * frequencies / self.factor
 

@@ -14,8 +14,8 @@ import torch
 from ttutor.configs import Config
 from ttutor.transformer import costs
 from ttutor.transformer.activations import ActivationPolicy, activation_bytes
-from ttutor.transformer.blueprint import PARTS, Blueprint, Stack
-from ttutor.transformer.stacks import stack_flops, stack_parameters
+from ttutor.transformer.blueprint import PARTS, Blueprint
+from ttutor.transformer.stacks import stack_cache_bytes, stack_flops, stack_parameters
 from ttutor.transformer.table import Section, quantity, share, to_html, to_text
 
 
@@ -61,6 +61,15 @@ class Account:
         return sum(self.parameters.values())
 
     @property
+    def n_active_parameters(self) -> int:
+        """The parameters that work for one token: all but those of the experts that it does not visit."""
+        resting = (
+            stack_parameters(stack)["feed-forward"] - stack_parameters(stack, only_active=True)["feed-forward"]
+            for stack in self.blueprint.stacks
+        )
+        return self.n_parameters - sum(resting)
+
+    @property
     def flops(self) -> dict[str, int]:
         """Operations of one forward pass over the batch, by kind; see `ttutor.transformer.costs` for what counts."""
         counts: Counter[str] = Counter()
@@ -95,19 +104,29 @@ class Account:
     @property
     def cache_bytes_per_token(self) -> int:
         """Keys and values that generation keeps for each token of a sequence; 0 where tokens look ahead."""
-        return sum(self._cache(stack, 1) for stack in self.blueprint.stacks if stack.is_causal)
+        return sum(stack_cache_bytes(stack, 1, dtype=self.dtype) for stack in self.blueprint.stacks if stack.is_causal)
 
     @property
     def cache_bytes(self) -> int:
         """Keys and values that generation keeps for the batch; with cross-attention, those of the source as well."""
-        causal = [stack for stack in self.blueprint.stacks if stack.is_causal]
-        own = sum(self._cache(stack, self.n_tokens) for stack in causal)
-        memory = sum(self._cache(stack, self.n_memory) for stack in causal if stack.cross_attention)
-        return self.batch * (own + memory)
+        memory = sum(
+            stack_cache_bytes(stack, self.n_memory, dtype=self.dtype)
+            for stack in self.blueprint.stacks
+            if stack.is_causal and stack.cross_attention
+        )
+        return self._own_cache() + self.batch * memory
 
-    def _cache(self, stack: Stack, n_tokens: int) -> int:
-        return costs.cache_bytes(
-            n_tokens, n_layers=stack.n_layers, n_kv_heads=stack.n_kv_heads, d_head=stack.d_head, dtype=self.dtype
+    @property
+    def rolling_cache_bytes(self) -> int:
+        """The same, if layers with a window keep only the tokens that it reaches (`ttutor.cache.RollingCache`)."""
+        return self.cache_bytes - self._own_cache() + self._own_cache(rolling=True)
+
+    def _own_cache(self, *, rolling: bool = False) -> int:
+        """Keys and values of the sequences themselves."""
+        return self.batch * sum(
+            stack_cache_bytes(stack, self.n_tokens, rolling=rolling, dtype=self.dtype)
+            for stack in self.blueprint.stacks
+            if stack.is_causal
         )
 
     @property
@@ -149,9 +168,11 @@ class Account:
             (kind, quantity(count, "FLOP"), share(count, self.forward_flops)) for kind, count in self.flops.items()
         ]
         source = f" and as many sources of {self.n_memory:,}" if len(self.blueprint.stacks) > 1 else ""
+        has_experts = self.n_active_parameters < self.n_parameters
+        active = f", {self.n_active_parameters:,} of them active for a token" if has_experts else ""
         call = f"{self.batch:,} × {self.n_tokens:,} tokens{source}"
         return [
-            Section(f"{self.blueprint.name}: {self.n_parameters:,} parameters, by part", parameters),
+            Section(f"{self.blueprint.name}: {self.n_parameters:,} parameters{active}, by part", parameters),
             Section("by stack", stacks),
             Section(
                 f"Matrix products of a forward pass over {call}: {quantity(self.forward_flops, 'FLOP')}",
@@ -178,6 +199,8 @@ class Account:
                 ("key/value cache", self.cache_bytes, "while generating"),
                 ("cache, for each token", self.cache_bytes_per_token, "of each sequence"),
             ]
+        if self.rolling_cache_bytes < self.cache_bytes:
+            rows.append(("cache within the windows", self.rolling_cache_bytes, "while generating"))
         return [(label, quantity(count, "B"), remark) for label, count, remark in rows]
 
 

@@ -131,12 +131,21 @@ def stack_activations(
 ) -> int:
     """The bytes that a stack keeps: all layers, the last norm, and once the memory, which all layers share.
 
-    Arguments as for `layer_activations`.
+    Arguments as for `layer_activations`. Of a mixture of experts it counts the networks that a token visits, of latent
+    attention the plain form; routers and latent vectors are left out.
     """
-    layer = layer_activations(stack, n_tokens, n_memory, batch=batch, policy=policy)
+    if stack.latent is not None:
+        width = stack.latent.d_head + stack.latent.d_rotary
+        stack = stack.replace(latent=None, n_kv_heads=stack.n_heads, d_head=width)
+    layers = [stack] * stack.n_layers
+    if stack.experts is not None:
+        visited = (stack.experts.n_chosen + stack.experts.n_shared) * stack.experts.d_ff
+        n_dense = stack.experts.n_dense_layers
+        layers = [stack] * n_dense + [stack.replace(d_ff=visited)] * (stack.n_layers - n_dense)
+    kept = (layer_activations(layer, n_tokens, n_memory, batch=batch, policy=policy) for layer in layers)
     last_norm = stack.final_norm * n_tokens * (stack.d_model + _beside_its_input(stack))
     memory = stack.cross_attention * n_memory * stack.d_model
-    return stack.n_layers * sum(layer.values()) + (last_norm + memory) * batch * policy.per_value
+    return sum(sum(layer.values()) for layer in kept) + (last_norm + memory) * batch * policy.per_value
 
 
 def activation_bytes(

@@ -19,6 +19,66 @@ ACTS_ON = ("every token", "first token", "later tokens")
 
 
 @dataclass(frozen=True, kw_only=True)
+class Experts(Config):
+    """The sizes of mixtures of experts, where feed-forward networks were (`ttutor.variants.experts`).
+
+    Args:
+        n_experts: how many there are in each layer.
+        n_chosen: how many of them a token visits.
+        d_ff: inner width of one expert.
+        n_shared: how many experts every token visits besides; they are one network, so many times as wide.
+        n_dense_layers: how many layers at the bottom have an ordinary feed-forward network.
+        bias: whether the router and the maps of the chosen experts add a constant.
+
+    Example:
+        >>> Experts(n_experts=8, n_chosen=2, d_ff=14_336).n_shared
+        0
+    """
+
+    n_experts: int
+    n_chosen: int
+    d_ff: int
+    n_shared: int = 0
+    n_dense_layers: int = 0
+    bias: bool = False
+
+    def errors(self) -> Iterable[str]:
+        """What is wrong with these values."""
+        yield from self.require_positive_int("n_experts", "n_chosen", "d_ff")
+        yield from self.require_bool("bias")
+        for name in ("n_shared", "n_dense_layers"):
+            if type(getattr(self, name)) is not int or getattr(self, name) < 0:
+                yield f"{name} must be an integer of at least 0 ({name}={getattr(self, name)!r})"
+        if type(self.n_chosen) is type(self.n_experts) is int and self.n_chosen > self.n_experts:
+            yield f"a token visits at most all experts (n_chosen={self.n_chosen}, n_experts={self.n_experts})"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Latent(Config):
+    """The widths of `ttutor.variants.latent.LatentAttention`.
+
+    Args:
+        d_head, d_rotary, d_value, d_latent, d_query_latent: as there.
+
+    Example:
+        >>> Latent(d_head=128, d_rotary=64, d_value=128, d_latent=512).d_query_latent is None
+        True
+    """
+
+    d_head: int
+    d_rotary: int
+    d_value: int
+    d_latent: int
+    d_query_latent: int | None = None
+
+    def errors(self) -> Iterable[str]:
+        """What is wrong with these values."""
+        yield from self.require_positive_int("d_head", "d_rotary", "d_value", "d_latent")
+        if self.d_query_latent is not None:
+            yield from self.require_positive_int("d_query_latent")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Stack(Config):
     """Equal layers on top of one another: self-attention, perhaps cross-attention, and a feed-forward network.
 
@@ -45,6 +105,11 @@ class Stack(Config):
         drops_inside: whether it also falls on attention weights and on the feed-forward network's inner features.
         n_distinct_layers: how many layers have parameters of their own, where they are shared (1 in ALBERT); all when
             left out.
+        windows: for each layer, how many tokens back a query sees, itself included, and None where it sees all; left
+            out where no layer has a window. The plain implementation computes hidden scores too, so this is about what
+            a cache has to keep.
+        experts: the mixtures in the place of feed-forward networks; none when left out.
+        latent: the widths of latent attention in the place of multi-head attention; none when left out.
 
     Example:
         >>> Stack(name="decoder", n_layers=2, d_model=8, n_heads=2, n_kv_heads=2, d_head=4, d_ff=16).n_distinct_layers
@@ -71,6 +136,9 @@ class Stack(Config):
     dropout: float = 0.0
     drops_inside: bool = False
     n_distinct_layers: int | None = None
+    windows: tuple[int | None, ...] | None = None
+    experts: Experts | None = None
+    latent: Latent | None = None
 
     @classmethod
     def of(cls, config: Any, name: str, **choices: Any) -> "Stack":
@@ -95,6 +163,10 @@ class Stack(Config):
         yield from self.require_one_of("activation", ACTIVATIONS)
         yield from self.require_one_of("norm", ("post", "pre"))
         yield from self.require_probability("dropout")
+        if self.windows is not None and len(self.windows) != self.n_layers:
+            yield f"windows must name one for each of {self.n_layers} layers, but has {len(self.windows)}"
+        if self.experts is not None and self.experts.n_dense_layers > self.n_layers:
+            yield f"only {self.n_layers} layers can be dense (n_dense_layers={self.experts.n_dense_layers})"
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -20,6 +20,9 @@ __all__ = [
     "crossover_length",
     "feed_forward_flops",
     "feed_forward_parameters",
+    "latent_attention_flops",
+    "latent_attention_parameters",
+    "latent_cache_bytes",
     "norm_parameters",
     "projection_flops",
     "projection_parameters",
@@ -75,6 +78,36 @@ def attention_parameters(
     )
 
 
+def latent_attention_parameters(
+    d_model: int,
+    *,
+    n_heads: int,
+    d_head: int,
+    d_rotary: int,
+    d_value: int,
+    d_latent: int,
+    d_query_latent: int | None = None,
+) -> int:
+    r"""The maps of multi-head latent attention, without the norms of its latent vectors.
+
+    Keys and values need $d\,(d_c + d_R) + h\,d_c\,(d_\mathrm{head} + d_\mathrm{value})$, the output
+    $h\,d_\mathrm{value}\,d$, and queries $h\,(d_\mathrm{head} + d_R)$ times the width that they are made from.
+
+    Args:
+        d_model: the width $d$.
+        n_heads, d_head, d_rotary, d_value, d_latent, d_query_latent: as for `ttutor.variants.latent.LatentAttention`.
+
+    Example:
+        >>> sizes = {"d_head": 128, "d_rotary": 64, "d_value": 128, "d_latent": 512, "d_query_latent": 1536}
+        >>> latent_attention_parameters(7168, n_heads=128, **sizes)  # DeepSeek-V3
+        187105280
+    """
+    to_queries = n_heads * (d_head + d_rotary)
+    queries = d_model * to_queries if d_query_latent is None else d_query_latent * (d_model + to_queries)
+    keys_and_values = d_model * (d_latent + d_rotary) + d_latent * n_heads * (d_head + d_value)
+    return queries + keys_and_values + n_heads * d_value * d_model
+
+
 def feed_forward_parameters(d_model: int, d_ff: int, *, gated: bool = False, bias: bool = True) -> int:
     r"""A feed-forward network: $2\,d\,d_\mathrm{ff}$, or $3\,d\,d_\mathrm{ff}$ with a gate, and its biases.
 
@@ -115,6 +148,18 @@ def attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_head: int) -
         536870912
     """
     return 4 * n_queries * n_keys * n_heads * d_head
+
+
+def latent_attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_query: int, d_value: int) -> int:
+    r"""Scores and blend where values are not as wide as queries: $2\,n_q\,n_k\,h\,(d_q + d_\mathrm{value})$.
+
+    In the plain form of latent attention $d_q = d_\mathrm{head} + d_R$.
+
+    Example:
+        >>> latent_attention_flops(7, 7, n_heads=2, d_query=4, d_value=4) == attention_flops(7, 7, n_heads=2, d_head=4)
+        True
+    """
+    return 2 * n_queries * n_keys * n_heads * (d_query + d_value)
 
 
 def attention_projection_flops(
@@ -194,6 +239,18 @@ def cache_bytes(
         1342177280
     """
     return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * dtype.itemsize
+
+
+def latent_cache_bytes(
+    n_tokens: int, *, n_layers: int, d_latent: int, d_rotary: int, batch: int = 1, dtype: torch.dtype = torch.float16
+) -> int:
+    r"""The same with latent attention: one latent vector and one rotary key, $L\,(d_c + d_R)\,n$ values a sequence.
+
+    Example:
+        >>> latent_cache_bytes(1, n_layers=61, d_latent=512, d_rotary=64)  # DeepSeek-V3: 70 kB a token
+        70272
+    """
+    return n_layers * (d_latent + d_rotary) * n_tokens * batch * dtype.itemsize
 
 
 def weights_bytes(

@@ -61,18 +61,21 @@ class Router(nn.Module):
         renormalise: whether the shares of a token sum to one; otherwise they stay the probabilities among all experts,
             as in Switch (Fedus et al. 2022), where a token visits a single expert and a share of one would teach the
             router nothing.
+        bias: whether scores have a constant added (gpt-oss).
 
     Example:
         >>> Router(d_model=8, n_experts=6, n_chosen=2)(torch.randn(5, 8)).experts.shape
         torch.Size([5, 2])
     """
 
-    def __init__(self, d_model: int, n_experts: int, n_chosen: int, *, renormalise: bool = True) -> None:
+    def __init__(
+        self, d_model: int, n_experts: int, n_chosen: int, *, renormalise: bool = True, bias: bool = False
+    ) -> None:
         super().__init__()
         if not 1 <= n_chosen <= n_experts:
             raise ValueError(f"a token visits 1 to n_experts={n_experts} experts, but n_chosen={n_chosen}")
         self.n_experts, self.n_chosen, self.renormalise = n_experts, n_chosen, renormalise
-        self.to_scores = nn.Linear(d_model, n_experts, bias=False)
+        self.to_scores = nn.Linear(d_model, n_experts, bias=bias)
 
     def forward(self, hidden: Float[Tensor, "tokens d_model"]) -> Routing:
         """Where these tokens go."""

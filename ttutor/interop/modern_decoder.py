@@ -1,0 +1,480 @@
+"""Decoder families in Hugging Face's form, from Llama to gpt-oss: a table of what each adds to Llama.
+
+`TABLE` says for each family which entries of its config are which fields of ours, which fields it has besides, and
+which entries must have the one value that our model supports. Read forwards the table loads a config, read backwards
+it writes one. The tensors' names follow from the parts that a config names.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import torch
+from einops import rearrange
+from torch import Tensor
+
+from ttutor.interop.families import ConfigError, Family, agree
+from ttutor.interop.rules import Rule, copied, fused, linear, same
+from ttutor.positions import RotaryScaling
+from ttutor.positions.scaling import YarnScaling
+from ttutor.transformer.blueprint import Latent
+from ttutor.variants.modern_decoder import ExpertsConfig, ModernDecoder, ModernDecoderConfig
+
+COMMON = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "d_model",
+    "num_attention_heads": "n_heads",
+    "num_key_value_heads": "n_kv_heads",
+    "head_dim": "d_head",
+    "num_hidden_layers": "n_layers",
+    "intermediate_size": "d_ff",
+    "max_position_embeddings": "max_len",
+    "rms_norm_eps": "norm_eps",
+    "tie_word_embeddings": "tie_embeddings",
+}
+WINDOW = {"sliding_window": "window"}
+GEMMA = {
+    **WINDOW,
+    "layer_types": "global_every",
+    "query_pre_attn_scalar": "d_scale",
+    "final_logit_softcapping": "logit_cap",
+}
+EXPERTS = {"num_experts_per_tok": "experts.n_chosen", "moe_intermediate_size": "experts.d_ff"}
+
+
+@dataclass(frozen=True)
+class Decoder:
+    """One row of the table.
+
+    Attributes:
+        architecture: the class that a config names.
+        entries: our fields by the names of their entries, besides `COMMON`; a dot leads into a part's own fields.
+        parts: values of our fields that all models of the family have.
+        demands: values of their entries besides ``attention_bias=False``, the only ones that our model supports.
+        without: entries of `COMMON` that the family has not.
+        gain_is_one_more: whether norms multiply by one more than their weight.
+        mixture: what they call a layer's mixture of experts and the maps of an expert: gate, widen, narrow.
+    """
+
+    architecture: str
+    entries: Mapping[str, str] = field(default_factory=dict)
+    parts: Mapping[str, Any] = field(default_factory=dict)
+    demands: Mapping[str, Any] = field(default_factory=dict)
+    without: tuple[str, ...] = ()
+    gain_is_one_more: bool = False
+    mixture: tuple[str, ...] = ("mlp", "gate_proj", "up_proj", "down_proj")
+
+
+SILU = {"hidden_act": "silu"}
+TABLE = {
+    "llama": Decoder("LlamaForCausalLM", demands={**SILU, "mlp_bias": False}),
+    "mistral": Decoder("MistralForCausalLM", WINDOW, demands=SILU),
+    "mixtral": Decoder(
+        "MixtralForCausalLM",
+        {**WINDOW, "num_local_experts": "experts.n_experts", "num_experts_per_tok": "experts.n_chosen"},
+        {"experts.d_ff": "d_ff"},
+        demands=SILU,
+        mixture=("block_sparse_moe", "w1", "w3", "w2"),
+    ),
+    "qwen3": Decoder("Qwen3ForCausalLM", parts={"qk_norm": "each head"}, demands={**SILU, "use_sliding_window": False}),
+    "qwen3_moe": Decoder(
+        "Qwen3MoeForCausalLM",
+        {**EXPERTS, "num_experts": "experts.n_experts", "norm_topk_prob": "experts.renormalise"},
+        {"qk_norm": "each head"},
+        {**SILU, "use_sliding_window": False, "decoder_sparse_step": 1, "mlp_only_layers": []},
+    ),
+    "olmo2": Decoder(
+        "Olmo2ForCausalLM",
+        parts={"norm_place": "after", "qk_norm": "all heads"},
+        demands=SILU,
+        without=("head_dim",),
+    ),
+    "gemma2": Decoder(
+        "Gemma2ForCausalLM",
+        {**GEMMA, "attn_logit_softcapping": "score_cap"},
+        {"norm_place": "both", "activation": "gelu_tanh", "scale_embeddings": True},
+        {"hidden_activation": "gelu_pytorch_tanh", "use_bidirectional_attention": False},
+        gain_is_one_more=True,
+    ),
+    "gemma3_text": Decoder(
+        "Gemma3ForCausalLM",
+        GEMMA,
+        {"norm_place": "both", "qk_norm": "each head", "activation": "gelu_tanh", "scale_embeddings": True},
+        {
+            "hidden_activation": "gelu_pytorch_tanh",
+            "use_bidirectional_attention": False,
+            "attn_logit_softcapping": None,
+        },
+        gain_is_one_more=True,
+    ),
+    "deepseek_v3": Decoder(
+        "DeepseekV3ForCausalLM",
+        {
+            **EXPERTS,
+            "n_routed_experts": "experts.n_experts",
+            "n_shared_experts": "experts.n_shared",
+            "first_k_dense_replace": "experts.n_dense_layers",
+            "routed_scaling_factor": "experts.factor",
+            "n_group": "experts.n_groups",
+            "topk_group": "experts.n_groups_chosen",
+            "qk_nope_head_dim": "latent.d_head",
+            "qk_rope_head_dim": "latent.d_rotary",
+            "v_head_dim": "latent.d_value",
+            "kv_lora_rank": "latent.d_latent",
+            "q_lora_rank": "latent.d_query_latent",
+        },
+        {"experts.is_balanced": True},
+        {**SILU, "norm_topk_prob": True, "rope_interleave": True},
+        without=("num_key_value_heads", "head_dim"),
+    ),
+    "gpt_oss": Decoder(
+        "GptOssForCausalLM",
+        {
+            **WINDOW,
+            "layer_types": "global_every",
+            "num_local_experts": "experts.n_experts",
+            "num_experts_per_tok": "experts.n_chosen",
+        },
+        {"experts.d_ff": "d_ff", "experts.bias": True, "has_sinks": True, "attention_bias": True},
+        {**SILU, "attention_bias": True, "swiglu_alpha": 1.702, "swiglu_limit": 7.0},
+    ),
+}
+"""What each family adds to Llama, by what its config calls itself."""
+
+
+# Configs
+
+
+def read(config: Mapping[str, Any]) -> ModernDecoderConfig:
+    """Our config for theirs."""
+    family = TABLE[config["model_type"]]
+    agree(config, **{"attention_bias": False, **family.demands})
+    common = {theirs: ours for theirs, ours in COMMON.items() if theirs not in family.without}
+    ours: dict[str, Any] = {}
+    for theirs, name in {**common, **family.entries}.items():
+        part, _, own = name.rpartition(".")
+        place = ours.setdefault(part, {}) if part else ours
+        place[own] = _value(config, theirs)
+    for name, value in family.parts.items():
+        part, _, own = name.rpartition(".")
+        place = ours.setdefault(part, {}) if part else ours
+        place[own] = ours["d_ff"] if value == "d_ff" else value
+    return ModernDecoderConfig(**ours, **_rotary(config))
+
+
+DEFAULTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
+    "num_key_value_heads": lambda config: config["num_attention_heads"],
+    "head_dim": lambda config: config["hidden_size"] // config["num_attention_heads"],
+    "tie_word_embeddings": lambda config: config["model_type"].startswith("gemma"),
+    "sliding_window": lambda config: None,
+    "attn_logit_softcapping": lambda config: None,
+    "final_logit_softcapping": lambda config: None,
+    "q_lora_rank": lambda config: None,
+    "norm_topk_prob": lambda config: False,
+    "layer_types": lambda config: None,
+    "num_experts": lambda config: config["num_local_experts"],
+}
+"""What an entry is where a config leaves it out, or gives null."""
+
+
+def _value(config: Mapping[str, Any], name: str) -> Any:
+    """An entry, as our config has it."""
+    value = config.get(name)
+    if value is None:
+        value = DEFAULTS[name](config) if name in DEFAULTS else config[name]
+    if name != "layer_types":
+        return value
+    default = config.get("sliding_window_pattern", 6) if config["model_type"] == "gemma3_text" else 2
+    kinds = value or _layer_types(config["num_hidden_layers"], default)
+    every = kinds.index("full_attention") + 1 if "full_attention" in kinds else None
+    if list(kinds) != _layer_types(len(kinds), every) or len(kinds) != config["num_hidden_layers"]:
+        raise ConfigError(f"layers without a window must come in an even step, but layer_types={kinds}")
+    return every
+
+
+def _layer_types(n_layers: int, every: int | None) -> list[str]:
+    is_global = [every is not None and layer % every == 0 for layer in range(1, n_layers + 1)]
+    return ["full_attention" if each else "sliding_attention" for each in is_global]
+
+
+def _rotary(config: Mapping[str, Any]) -> dict[str, Any]:
+    """Bases and scaling: since transformers 5 in one entry, before in several."""
+    theirs = config.get("rope_parameters") or config.get("rope_scaling") or {}
+    if not isinstance(theirs, Mapping):
+        raise ConfigError(f"rotary positions must be described by a JSON object, but by {theirs!r}")
+    if "full_attention" in theirs:  # one for each kind of layer
+        near, theirs = theirs["sliding_attention"], theirs["full_attention"]
+        if near.get("rope_type", "default") != "default":
+            raise ConfigError(f"in layers with a window rotary positions are not scaled, but came {near}")
+        local = {"local_rotary_base": near["rope_theta"]}
+    else:
+        local = {"local_rotary_base": config["rope_local_base_freq"]} if "rope_local_base_freq" in config else {}
+    base = theirs.get("rope_theta", config.get("rope_theta", 10_000.0))
+    kind = theirs.get("rope_type", theirs.get("type", "default"))
+    if kind == "default":
+        return {"rotary_base": base, **local}
+    if kind == "linear":
+        scaling: RotaryScaling | YarnScaling = RotaryScaling(factor=theirs["factor"])
+    elif kind == "llama3":
+        scaling = RotaryScaling(
+            factor=theirs["factor"],
+            trained_len=theirs["original_max_position_embeddings"],
+            few_turns=theirs["low_freq_factor"],
+            many_turns=theirs["high_freq_factor"],
+        )
+    elif kind == "yarn":
+        agree({"model_type": config["model_type"], **theirs}, attention_factor=None)
+        if theirs.get("mscale") != theirs.get("mscale_all_dim") or (
+            config["model_type"] == "deepseek_v3" and theirs.get("mscale_all_dim") != 1
+        ):
+            raise ConfigError(f"YaRN must sharpen the softmax as its paper says, mscale and mscale_all_dim 1: {theirs}")
+        scaling = YarnScaling(
+            factor=theirs["factor"],
+            trained_len=theirs["original_max_position_embeddings"],
+            few_turns=theirs.get("beta_slow") or 1.0,
+            many_turns=theirs.get("beta_fast") or 32.0,
+            base=base,
+            in_whole_pairs=theirs.get("truncate", True),
+        )
+    else:
+        raise ConfigError(f"the scaling of rotary positions must be one of default, linear, llama3, yarn: {kind!r}")
+    return {"rotary_base": base, "rotary_scaling": scaling, **local}
+
+
+def write(model_type: str, config: ModernDecoderConfig) -> dict[str, Any]:
+    """Their config of ours, as far as the family can say it."""
+    family = TABLE[model_type]
+    entries = {theirs: ours for theirs, ours in COMMON.items() if theirs not in family.without} | dict(family.entries)
+    written: dict[str, Any] = {"model_type": model_type, "architectures": [family.architecture]}
+    written |= {"hidden_act": "silu", "attention_bias": False, **family.demands}
+    for theirs, ours in entries.items():
+        part, _, own = ours.rpartition(".")
+        written[theirs] = getattr(getattr(config, part) if part else config, own)
+    written.setdefault("num_key_value_heads", config.n_heads)
+    if "layer_types" in written:
+        written["layer_types"] = _layer_types(config.n_layers, written["layer_types"])
+    rotary = _written_rotary(config)
+    # For versions of transformers before 5, which read two entries instead of one.
+    written |= {"rope_theta": config.rotary_base, "rope_scaling": rotary if config.rotary_scaling else None}
+    if config.local_rotary_base is not None:
+        near = {"rope_type": "default", "rope_theta": config.local_rotary_base}
+        written["rope_parameters"] = {"full_attention": rotary, "sliding_attention": near}
+    else:
+        written["rope_parameters"] = rotary
+    # Their defaults are marks of a family's own vocabulary, which another has not.
+    return {**written, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
+
+
+def _written_rotary(config: ModernDecoderConfig) -> dict[str, Any]:
+    """Base and scaling in their words."""
+    written: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
+    scaling = config.rotary_scaling
+    if isinstance(scaling, YarnScaling):
+        written |= {"rope_type": "yarn", "factor": scaling.factor, "truncate": scaling.in_whole_pairs}
+        written |= {"original_max_position_embeddings": scaling.trained_len, "mscale": 1.0, "mscale_all_dim": 1.0}
+        written |= {"beta_slow": scaling.few_turns, "beta_fast": scaling.many_turns}
+        if config.latent is None:  # there the factor is said by how the other families leave it out
+            del written["mscale"], written["mscale_all_dim"]
+    elif isinstance(scaling, RotaryScaling):
+        written |= {"rope_type": "linear", "factor": scaling.factor}
+        if scaling.trained_len is not None:
+            written |= {"rope_type": "llama3", "original_max_position_embeddings": scaling.trained_len}
+            written |= {"low_freq_factor": scaling.few_turns, "high_freq_factor": scaling.many_turns}
+    return written
+
+
+def family_of(config: ModernDecoderConfig) -> str:
+    """The first family that can say all of a config: what it writes, it reads as the same."""
+    nested = {part for part in ("experts", "latent") if getattr(config, part) is not None}
+    for model_type, family in TABLE.items():
+        names = [*family.entries.values(), *family.parts]
+        has_parts = {name.partition(".")[0] for name in names if "." in name} == nested
+        can_say_it = has_parts and (config.window is None or "window" in names)
+        if can_say_it and _explicit(read(write(model_type, config))) == _explicit(config):
+            return model_type
+    raise ConfigError(f"none of {list(TABLE)} has just these parts: {config}")
+
+
+def _explicit(config: ModernDecoderConfig) -> ModernDecoderConfig:
+    """The same config with what follows from other sizes written out."""
+    if config.latent is not None:
+        return config
+    d_head = config.d_head or config.d_model // config.n_heads
+    d_scale = config.d_scale or d_head
+    return config.replace(n_kv_heads=config.n_kv_heads or config.n_heads, d_head=d_head, d_scale=d_scale)
+
+
+def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> ModernDecoder:
+    """Our model with the sizes and parts of their config."""
+    return ModernDecoder(read(config))
+
+
+def describe(model: ModernDecoder) -> dict[str, Any]:
+    """Their config of our model."""
+    return write(family_of(model.config), model.config)
+
+
+# Tensors
+
+NORMS = {
+    "before": {
+        "input_layernorm": "around_self_attention.norm",
+        "post_attention_layernorm": "around_feed_forward.norm",
+    },
+    "after": {
+        "post_attention_layernorm": "around_self_attention.output_norm",
+        "post_feedforward_layernorm": "around_feed_forward.output_norm",
+    },
+    "both": {
+        "input_layernorm": "around_self_attention.norm",
+        "post_attention_layernorm": "around_self_attention.output_norm",
+        "pre_feedforward_layernorm": "around_feed_forward.norm",
+        "post_feedforward_layernorm": "around_feed_forward.output_norm",
+    },
+}
+ATTENTION = {"q_proj": "to_query", "k_proj": "to_key", "v_proj": "to_value", "o_proj": "to_output"}
+NETWORK = ("gate", "widen", "narrow")
+
+
+def rules(model: ModernDecoder) -> Iterator[Rule]:
+    """Which tensor is which."""
+    config = model.config
+    model_type = family_of(config)
+    gain = _gain_of_one_more if TABLE[model_type].gain_is_one_more else _gain
+    yield same("model.embed_tokens.weight", "embedding.table.weight")
+    for number in range(config.n_layers):
+        theirs, ours = f"model.layers.{number}", f"layers.{number}"
+        for their_name, our_name in NORMS[config.norm_place].items():
+            yield gain(f"{theirs}.{their_name}", f"{ours}.{our_name}")
+        if isinstance(config.latent, Latent):
+            yield from _latent(f"{theirs}.self_attn", f"{ours}.self_attention", config.n_heads, config.latent)
+        else:
+            for their_name, our_name in ATTENTION.items():
+                names = f"{theirs}.self_attn.{their_name}", f"{ours}.self_attention.{our_name}"
+                yield from linear(*names, bias=config.attention_bias)
+        if config.qk_norm is not None:
+            for their_name, our_name in {"q_norm": "query_norm", "k_norm": "key_norm"}.items():
+                inner = ".norm" if config.qk_norm == "all heads" else ""
+                yield gain(f"{theirs}.self_attn.{their_name}", f"{ours}.self_attention.{our_name}{inner}")
+        if config.has_sinks:
+            yield same(f"{theirs}.self_attn.sinks", f"{ours}.self_attention.attend.sinks")
+        experts = cast(ExpertsConfig | None, config.experts)
+        if experts is None or number < experts.n_dense_layers:
+            yield from _network(f"{theirs}.mlp", TABLE["llama"].mixture, f"{ours}.feed_forward")
+        else:
+            yield from _mixture(theirs, f"{ours}.feed_forward", TABLE[model_type].mixture, experts)
+    yield gain("model.norm", "final_norm")
+    if config.tie_embeddings:
+        yield copied("lm_head.weight", "embedding.table.weight")
+    else:
+        yield same("lm_head.weight", "to_logits.weight")
+
+
+def _gain(theirs: str, ours: str) -> Rule:
+    return same(f"{theirs}.weight", f"{ours}.gain")
+
+
+def _gain_of_one_more(theirs: str, ours: str) -> Rule:
+    return Rule((f"{theirs}.weight",), (f"{ours}.gain",), lambda weight: (weight + 1,), lambda gain: (gain - 1,))
+
+
+def _network(theirs: str, names: tuple[str, ...], ours: str) -> Iterator[Rule]:
+    """The three maps of a gated network."""
+    for their_name, our_name in zip(names[1:], NETWORK, strict=True):
+        yield from linear(f"{theirs}.{their_name}", f"{ours}.{our_name}", bias=False)
+
+
+def _mixture(theirs: str, ours: str, names: tuple[str, ...], experts: ExpertsConfig) -> Iterator[Rule]:
+    """The router and the experts of one layer."""
+    theirs = f"{theirs}.{names[0]}"
+    yield from linear(f"{theirs}.{'router' if experts.bias else 'gate'}", f"{ours}.router.to_scores", bias=experts.bias)
+    if experts.is_balanced:
+        yield same(f"{theirs}.gate.e_score_correction_bias", f"{ours}.router.bias")
+    if experts.n_shared:
+        yield from _network(f"{theirs}.shared_experts", names, f"{ours}.shared")
+    if not experts.bias:
+        for number in range(experts.n_experts):
+            yield from _network(f"{theirs}.experts.{number}", names, f"{ours}.experts.{number}")
+        return
+    for kind in ("weight", "bias"):  # gpt-oss holds all experts in one tensor, its maps from the left
+        inward = tuple(f"{ours}.experts.{i}.{name}.{kind}" for i in range(experts.n_experts) for name in NETWORK[:2])
+        outward = tuple(f"{ours}.experts.{i}.narrow.{kind}" for i in range(experts.n_experts))
+        suffix, d_in, d_out = ("", " d_in", " d_out") if kind == "weight" else ("_bias", "", " d_out")
+        yield fused(
+            f"{theirs}.experts.gate_up_proj{suffix}",
+            inward,
+            f"experts{d_in} (d_out two) -> (experts two){d_out}{d_in}",
+            f"(experts two){d_out}{d_in} -> experts{d_in} (d_out two)",
+            two=2,
+        )
+        yield fused(
+            f"{theirs}.experts.down_proj{suffix}",
+            outward,
+            f"experts{d_in} d_out -> experts{d_out}{d_in}",
+            f"experts{d_out}{d_in} -> experts{d_in} d_out",
+        )
+
+
+def _latent(theirs: str, ours: str, n_heads: int, widths: Latent) -> Iterator[Rule]:
+    """Latent attention: two of their tensors hold two of ours each, one after the other or head by head."""
+    if widths.d_query_latent is None:
+        yield same(f"{theirs}.q_proj.weight", f"{ours}.to_query.weight")
+    else:
+        yield same(f"{theirs}.q_a_proj.weight", f"{ours}.to_query_latent.0.weight")
+        yield _gain(f"{theirs}.q_a_layernorm", f"{ours}.to_query_latent.1")
+        yield same(f"{theirs}.q_b_proj.weight", f"{ours}.to_query.weight")
+    yield _gain(f"{theirs}.kv_a_layernorm", f"{ours}.to_latent.1")
+    yield same(f"{theirs}.o_proj.weight", f"{ours}.to_output.weight")
+    yield _side_by_side(
+        f"{theirs}.kv_a_proj_with_mqa.weight",
+        {f"{ours}.to_latent.0.weight": widths.d_latent, f"{ours}.to_rotary_key.weight": widths.d_rotary},
+        1,
+    )
+    yield _side_by_side(
+        f"{theirs}.kv_b_proj.weight",
+        {f"{ours}.to_key.weight": widths.d_head, f"{ours}.to_value.weight": widths.d_value},
+        n_heads,
+    )
+
+
+def _side_by_side(theirs: str, widths: Mapping[str, int], n_heads: int) -> Rule:
+    """One weight whose rows are, in each head, those of several of ours."""
+    split, merge = "(heads width) d_in -> heads width d_in", "heads width d_in -> (heads width) d_in"
+
+    def forwards(weight: Tensor) -> tuple[Tensor, ...]:
+        by_head = rearrange(weight, split, heads=n_heads, width=sum(widths.values()))
+        return tuple(rearrange(part, merge) for part in by_head.split(list(widths.values()), dim=1))
+
+    def backwards(*weights: Tensor) -> tuple[Tensor, ...]:
+        by_head = [rearrange(weight, split, heads=n_heads) for weight in weights]
+        return (rearrange(torch.cat(by_head, dim=1), merge),)
+
+    return Rule((theirs,), tuple(widths), forwards, backwards)
+
+
+def normalise(tensors: dict[str, Tensor], config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The names that files have: the bare model's get a prefix, a live model's experts three tensors each.
+
+    Dropped are the rotary frequencies that older checkpoints hold, and layers after the last, which predict a token
+    further ahead (DeepSeek-V3).
+    """
+    bare = not any(name.startswith("model.") for name in tensors)
+    named = {f"model.{name}" if bare and name != "lm_head.weight" else name: tensors[name] for name in tensors}
+    beyond = f"model.layers.{config.get('num_hidden_layers')}."
+    mixture, *maps = TABLE[config["model_type"]].mixture
+    apart: dict[str, Tensor] = {}
+    for name, tensor in named.items():
+        stem, _, last = name.replace(".mlp.", f".{mixture}.").rpartition(".")
+        if name.endswith(".rotary_emb.inv_freq") or name.startswith(beyond):
+            continue
+        if config["model_type"] == "gpt_oss" or not stem.endswith(".experts"):
+            apart[f"{stem}.{last}" if stem else last] = tensor
+            continue
+        for number, of_expert in enumerate(tensor):
+            parts = of_expert.chunk(2) if last == "gate_up_proj" else (of_expert,)
+            own = maps[:2] if last == "gate_up_proj" else maps[2:]
+            apart |= {f"{stem}.{number}.{each}.weight": part for each, part in zip(own, parts, strict=True)}
+    return apart
+
+
+FAMILY = Family("llama", ModernDecoder, build, describe, rules, normalise)
