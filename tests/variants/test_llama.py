@@ -9,6 +9,7 @@ from tests.torch_twins import randomised
 from ttutor.cache import DecoderCache
 from ttutor.positions import RotaryScaling, rotary_frequencies
 from ttutor.shapes import ShapeError
+from ttutor.transformer import account
 from ttutor.variants.llama import Llama, LlamaConfig
 
 VOCAB = 23
@@ -79,6 +80,17 @@ def test_a_ragged_batch_goes_on_after_its_padding(model, token_ids):
     for row in range(3):
         alone = model(torch.cat([token_ids[row, is_real[row]], new[row]])[None])
         torch.testing.assert_close(step[row, -1], alone[0, -1], **CLOSE)
+
+
+def test_rolling_caches_give_the_same_and_keep_what_was_reckoned(token_ids):
+    model = build(n_layers=4, window=3, global_every=2)
+    cache, plain, is_real = model.rolling_cache(), DecoderCache(4), padded("left")
+    for chunk, real in zip(token_ids.split([3, 1, 1, 3], dim=1), is_real.split([3, 1, 1, 3], dim=1), strict=True):
+        found, expected = model(chunk, real, cache), model(chunk, real, plain)
+        torch.testing.assert_close(found[real], expected[real], **CLOSE)
+    costs = account(model.config, n_tokens=8, batch=3, dtype=torch.float64)
+    assert cache.n_bytes == costs.rolling_cache_bytes
+    assert plain.n_bytes == costs.cache_bytes > cache.n_bytes
 
 
 def test_scaling_by_turns_spares_the_fast_pairs():

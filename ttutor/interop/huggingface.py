@@ -58,7 +58,7 @@ def from_huggingface(
     model.load_state_dict(_with_ties(model.state_dict(), ours))
     for module in model.modules():
         if not isinstance(getattr(module, "attend", module), nn.Module):  # soft caps and sinks stay around it
-            setattr(module, "attend", attend)
+            module.attend = attend  # type: ignore[assignment]
     return model.eval()
 
 
