@@ -12,6 +12,7 @@ from ttutor.variants.t5 import T5, T5Config
 from ttutor.variants.vit import ViT, ViTConfig
 
 SIZES = {"d_model": 12, "n_heads": 6, "n_layers": 2, "d_ff": 20}
+SANDWICH = {"norm_place": "both", "qk_norm": "each head", "d_head": 4, "n_kv_heads": 2}
 TEXT = {"vocab_size": 23, **SIZES}
 
 
@@ -32,6 +33,8 @@ MODELS = {
     "gpt rotary": (lambda: language_model(positions="rotary"), (TOKEN_IDS,), 2, True),
     "bert": (bert, (TOKEN_IDS,), 2, False),
     "llama": (lambda: Llama(LlamaConfig(**TEXT, n_kv_heads=2, d_head=4, window=3)), (TOKEN_IDS,), 2, True),
+    "gemma": (lambda: Llama(LlamaConfig(**TEXT, window=3, global_every=2, **SANDWICH)), (TOKEN_IDS,), 2, True),
+    "olmo": (lambda: Llama(LlamaConfig(**TEXT, norm_place="after", qk_norm="all heads")), (TOKEN_IDS,), 2, True),
     "t5": (lambda: T5(T5Config(**TEXT, d_head=5)), (SOURCE_IDS, TARGET_IDS), 6, True),
     "t5 gated": (lambda: T5(T5Config(**TEXT, d_head=5, feed_forward="geglu")), (SOURCE_IDS, TARGET_IDS), 6, True),
     "vit": (vit, (torch.randn(2, 1, 4, 4, dtype=torch.float64),), 2, True),

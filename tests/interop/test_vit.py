@@ -10,7 +10,7 @@ import transformers
 from safetensors.torch import load_file
 from torch import nn
 
-from tests.interop.oracles import assert_same_gradients, assert_same_tensors
+from tests.interop.oracles import assert_same_gradients, assert_same_tensors, randomised
 from ttutor.inside import capture
 from ttutor.interop import ConfigError, from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig, with_image_size
@@ -145,3 +145,34 @@ def test_an_architecture_that_we_have_not_is_refused():
     changes = {"image_size": 32, "patch_size": 16}
     with pytest.raises(ConfigError, match=r"architectures must hold one of .* is \['ViTForMaskedImageModeling'\]"):
         from_huggingface(random_model("ViTForMaskedImageModeling", **changes))
+
+
+RELATIVES = {
+    "DeiTForImageClassificationWithTeacher": (transformers.DeiTConfig, {}),
+    "Dinov2Model": (transformers.Dinov2Config, {"mlp_ratio": 2}),
+    "Dinov2WithRegistersModel": (transformers.Dinov2WithRegistersConfig, {"mlp_ratio": 2, "num_register_tokens": 4}),
+}
+
+
+@pytest.mark.parametrize("architecture", RELATIVES)
+def test_relatives_with_more_tokens_and_scaled_branches(architecture, images, tmp_path):
+    torch.manual_seed(0)
+    kind, own = RELATIVES[architecture]
+    config = kind(**{**SIZES, **own}, attn_implementation="sdpa")
+    theirs = randomised(getattr(transformers, architecture)(config).double())
+    ours = from_huggingface(theirs)
+    torch.testing.assert_close(ours(images), output(theirs(images)), **CLOSE)
+    theirs.save_pretrained(tmp_path / "theirs")
+    assert torch.equal(from_huggingface(tmp_path / "theirs")(images), ours(images))
+    loaded = type(theirs).from_pretrained(save_huggingface(ours, tmp_path / "ours"), dtype="auto")
+    torch.testing.assert_close(output(loaded(images)), ours(images), **CLOSE)
+    if architecture.startswith("DeiT"):
+        answer = theirs(images)
+        for mine, other in zip(ours.both(images), (answer.cls_logits, answer.distillation_logits), strict=True):
+            torch.testing.assert_close(mine, other, **CLOSE)
+
+
+def test_parts_that_no_family_has_together_are_refused():
+    model = VisionEncoder(ViTConfig.tiny(image_size=32, patch_size=8, n_layers=1, n_registers=2))
+    with pytest.raises(ConfigError, match="has just these parts"):
+        to_huggingface(model)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 
 from ttutor.inside.capture import capture
-from ttutor.layers import PreNorm
+from ttutor.layers import OutputNorm, PreNorm
 
 Project = Callable[[Tensor], Tensor]
 
@@ -97,12 +97,14 @@ def residual_writes(
     (Elhage et al. 2021). A sublayer goes by the name of its residual connection.
 
     Raises:
-        ValueError: they do not add up, since the stack has other residual connections than `PreNorm`: where a norm
-            follows the sum, the stream is rescaled at every sublayer and is no sum of writes.
+        ValueError: they do not add up, since the stack has a `ttutor.layers.PostNorm`: where a norm follows the sum,
+            the stream is rescaled at every sublayer and is no sum of writes.
     """
     prefix = _prefix(model, stack)
     layers = cast(nn.ModuleList, model.get_submodule(f"{prefix}layers"))
-    arounds = [f"{prefix}layers.{name}" for name, part in layers.named_modules() if isinstance(part, PreNorm)]
+    arounds = [
+        f"{prefix}layers.{name}" for name, part in layers.named_modules() if isinstance(part, PreNorm | OutputNorm)
+    ]
     first, last = f"{prefix}layers.0.input", f"{prefix}layers.{len(layers) - 1}"
     with capture(model, first, last, *(f"{name}.dropout" for name in arounds)) as seen:
         model(*inputs, **options)

@@ -10,13 +10,13 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.efficient import efficient_attention
-from ttutor.interop import modern_decoder
+from ttutor.interop import modern_decoder, vit
 from ttutor.interop.families import ConfigError, Family
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
-FAMILIES = ("bert", "gpt2", "marian", "t5", "vit")  # a module each
-DECODERS = tuple(modern_decoder.TABLE)  # a row each
+FAMILIES = ("bert", "gpt2", "marian", "t5")  # a module each
+TABLES = dict.fromkeys(modern_decoder.TABLE, "modern_decoder") | dict.fromkeys(vit.TABLE, "vit")  # a row each
 
 
 def from_huggingface(
@@ -24,7 +24,7 @@ def from_huggingface(
 ) -> nn.Module:
     """Our model with the weights of a published one, in evaluation mode and in the weights' dtype.
 
-    GPT-2, BERT, T5, Marian, ViT, and the decoders from Llama to gpt-oss, as `transformers` defines them.
+    GPT-2, BERT, T5, Marian, ViT, DeiT, DINOv2, and the decoders from Llama to gpt-oss, as `transformers` defines them.
 
     Args:
         source: a model of `transformers`, or a folder that its ``save_pretrained`` wrote: ``config.json`` and
@@ -103,19 +103,18 @@ def _with_ties(expected: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> di
 
 
 def _family(model_type: object) -> Family:
-    if model_type in DECODERS:
-        return modern_decoder.FAMILY
-    if model_type not in list(FAMILIES):
-        raise ConfigError(f"model_type must be one of {[*FAMILIES, *DECODERS]}, but is {model_type!r}")
-    return importlib.import_module(f"ttutor.interop.{model_type}").FAMILY
+    known = [*FAMILIES, *TABLES]
+    if model_type not in known:
+        raise ConfigError(f"model_type must be one of {known}, but is {model_type!r}")
+    return importlib.import_module(f"ttutor.interop.{TABLES.get(str(model_type), model_type)}").FAMILY
 
 
 def _describe(model: nn.Module) -> tuple[Family, dict[str, Any]]:
     """The family of one of our models and its config in their words."""
-    for model_type in (*FAMILIES, "llama"):
+    for model_type in (*FAMILIES, *TABLES):
         family = _family(model_type)
         if isinstance(model, family.model):
             dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
             return family, {"model_type": model_type, "dtype": dtype, **json.loads(json.dumps(family.describe(model)))}
-    known = [*FAMILIES, *DECODERS]
+    known = [*FAMILIES, *TABLES]
     raise ConfigError(f"transformers has no counterpart of {type(model).__name__}; known are {known}")

@@ -2,7 +2,7 @@
 
 from ttutor.layers.feed_forward import ACTIVATIONS, ClampedFeedForward, FeedForward, GatedFeedForward
 from ttutor.layers.norms import LayerNorm, RMSNorm, layer_norm, rms_norm
-from ttutor.layers.residual import OutputNorm, PostNorm, PreNorm, SandwichNorm, residual_sublayer
+from ttutor.layers.residual import OutputNorm, PostNorm, PreNorm, SandwichNorm, ScaledPreNorm, residual_sublayer
 
 __all__ = [
     "ACTIVATIONS",
@@ -15,6 +15,7 @@ __all__ = [
     "PreNorm",
     "RMSNorm",
     "SandwichNorm",
+    "ScaledPreNorm",
     "layer_norm",
     "residual_sublayer",
     "rms_norm",

@@ -2,6 +2,7 @@
 
 from collections.abc import Callable
 
+import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
@@ -88,7 +89,7 @@ class OutputNorm(nn.Module):
 class SandwichNorm(PreNorm):
     r"""Residual connection with a norm on either side of the branch: $x + \mathrm{Norm}'(f(\mathrm{Norm}(x)))$.
 
-    Gemma Team et al. (2024b), section 2.
+    The report of Gemma 2 (2024), section 2.
 
     Args:
         d_model, dropout, make_norm: as for `PreNorm`.
@@ -105,6 +106,35 @@ class SandwichNorm(PreNorm):
     ) -> Float[Tensor, "batch tokens d_model"]:
         """Add what the sublayer makes of the normalised stream, normalised as well."""
         return super().forward(hidden, lambda stream: self.output_norm(sublayer(stream)))
+
+
+class ScaledPreNorm(PreNorm):
+    r"""`PreNorm` with a learned factor for each feature of what is written: $x + \lambda \odot f(\mathrm{Norm}(x))$.
+
+    The factors start small, so that a deep stack starts near the identity. LayerScale: Touvron et al. (2021b), section
+    2.
+
+    Args:
+        d_model, dropout, make_norm: as for `PreNorm`.
+        initial: the value of every factor at the start.
+    """
+
+    def __init__(
+        self,
+        d_model: int,
+        dropout: float = 0.0,
+        *,
+        initial: float,
+        make_norm: Callable[[int], nn.Module] = LayerNorm,
+    ) -> None:
+        super().__init__(d_model, dropout, make_norm=make_norm)
+        self.factor = nn.Parameter(torch.full((d_model,), initial))
+
+    def forward(
+        self, hidden: Float[Tensor, "batch tokens d_model"], sublayer: Callable[[Tensor], Tensor]
+    ) -> Float[Tensor, "batch tokens d_model"]:
+        """Add what the sublayer makes of the normalised stream, feature by feature as much as is learned."""
+        return super().forward(hidden, lambda stream: self.factor * sublayer(stream))
 
 
 def _sum(hidden: Float[Tensor, "..."], written: Float[Tensor, "..."]) -> Float[Tensor, "..."]:

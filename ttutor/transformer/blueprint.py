@@ -181,6 +181,7 @@ class Projection(Config):
         acts_on: ``"every token"``; ``"first token"`` (BERT's pooler, a classifier on the class token); or ``"later
             tokens"``, all but the first (a vision model's patches, which the class token is not). The tokens are those
             of the last stack.
+        n_first: how many tokens stand before the later ones.
     """
 
     part: str
@@ -189,6 +190,7 @@ class Projection(Config):
     bias: bool = True
     is_tied: bool = False
     acts_on: str = "every token"
+    n_first: int = 1
 
     @classmethod
     def to_logits(cls, config: Any, *, bias: bool = False) -> "Projection":
@@ -204,7 +206,7 @@ class Projection(Config):
 
     def n_rows(self, n_tokens: int) -> int:
         """How many of a sequence's tokens it acts on."""
-        return {"every token": n_tokens, "first token": 1, "later tokens": n_tokens - 1}[self.acts_on]
+        return {"every token": n_tokens, "first token": 1, "later tokens": n_tokens - self.n_first}[self.acts_on]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -18,14 +18,14 @@ from torch import Tensor, nn
 from ttutor.configs import Config
 from ttutor.efficient import efficient_attention
 from ttutor.encoder import Encoder, EncoderLayer
-from ttutor.layers import LayerNorm
+from ttutor.layers import LayerNorm, ScaledPreNorm
 from ttutor.positions import LearnedPositions
 from ttutor.shapes import ShapeError, check_dtypes, check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 from ttutor.variants.heads import Pooler, first_token, initialise_normal
 from ttutor.variants.patches import interpolate_positions, patchify
 
-__all__ = ["ViT", "ViTConfig", "VisionEncoder", "with_image_size"]
+__all__ = ["DistilledViT", "ViT", "ViTConfig", "VisionEncoder", "with_image_size"]
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -44,6 +44,11 @@ class ViTConfig(Config):
         dropout: probability of dropping a feature of the embeddings and of what each sublayer writes, while training;
             by table 3 of the paper 0.1 in pre-training on ImageNet-21k, 0 on the larger JFT and in fine-tuning.
         norm_eps: added to the variance in the norms: 1e-6 in the authors' code, 1e-12 in Hugging Face's configs.
+        is_distilled: whether a second token, after the class token, learns from a teacher (DeiT: Touvron et al. 2021,
+            section 4).
+        n_registers: further tokens without a position, in which the model may keep what belongs to no patch (DINOv2:
+            Darcet et al. 2024, section 2.2).
+        layer_scale: where the factors of `ttutor.layers.ScaledPreNorm` start; none when left out.
 
     Example:
         >>> ViTConfig.base().n_patches
@@ -60,10 +65,18 @@ class ViTConfig(Config):
     d_ff: int = 3072
     dropout: float = 0.0
     norm_eps: float = 1e-6
+    is_distilled: bool = False
+    n_registers: int = 0
+    layer_scale: float | None = None
 
     def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
         yield from self.require_positive_int("image_size", "patch_size", "n_channels", "n_classes")
+        yield from self.require_bool("is_distilled")
+        if type(self.n_registers) is not int or self.n_registers < 0:
+            yield f"n_registers must be an integer of at least 0 (n_registers={self.n_registers!r})"
+        if self.layer_scale is not None:
+            yield from self.require_positive_number("layer_scale")
         yield from self.require_positive_int("d_model", "n_heads", "n_layers", "d_ff")
         yield from self.require_multiple("image_size", "patch_size")
         yield from self.require_multiple("d_model", "n_heads")
@@ -73,6 +86,11 @@ class ViTConfig(Config):
     def n_patches(self) -> int:
         """How many patches an image is cut into."""
         return (self.image_size // self.patch_size) ** 2
+
+    @property
+    def n_tokens(self) -> int:
+        """How many tokens the encoder reads: the patches, and those that stand before them."""
+        return self.n_patches + 1 + self.is_distilled + self.n_registers
 
     @classmethod
     def tiny(cls, **changes: Any) -> "ViTConfig":
@@ -105,13 +123,23 @@ class ViTConfig(Config):
         d_patch = self.n_channels * self.patch_size**2
         return Blueprint(
             name="ViT",
-            n_tokens=self.n_patches + 1,
+            n_tokens=self.n_tokens,
             stacks=(stack,),
             projections=(
-                Projection(part="embeddings", d_in=d_patch, d_out=self.d_model, acts_on="later tokens"),
+                Projection(
+                    part="embeddings",
+                    d_in=d_patch,
+                    d_out=self.d_model,
+                    acts_on="later tokens",
+                    n_first=self.n_tokens - self.n_patches,
+                ),
                 Projection(part="output projection", d_in=self.d_model, d_out=self.n_classes, acts_on="first token"),
             ),
-            further={"embeddings": (self.n_patches + 2) * self.d_model},  # the positions and the class token
+            further={
+                # The positions, of registers none, and the tokens before the patches.
+                "embeddings": (2 * self.n_tokens - self.n_patches - self.n_registers) * self.d_model,
+                "other": 2 * self.n_layers * self.d_model * (self.layer_scale is not None),
+            },
         )
 
 
@@ -145,7 +173,9 @@ class VisionEncoder(nn.Module):
         self.config = config
         self.embed_patches = nn.Linear(config.n_channels * config.patch_size**2, config.d_model)
         self.class_token = nn.Parameter(torch.zeros(config.d_model))
-        self.position = LearnedPositions(config.d_model, config.n_patches + 1)
+        self.distillation_token = nn.Parameter(torch.zeros(config.d_model)) if config.is_distilled else None
+        self.registers = nn.Parameter(torch.zeros(config.n_registers, config.d_model)) if config.n_registers else None
+        self.position = LearnedPositions(config.d_model, config.n_tokens - config.n_registers)
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(
             config.d_model,
@@ -156,6 +186,11 @@ class VisionEncoder(nn.Module):
             make_norm=partial(LayerNorm, eps=config.norm_eps),
             make_layer=partial(EncoderLayer, dropout=config.dropout, activation="gelu", attend=attend),
         )
+        if config.layer_scale is not None:
+            parts = {"initial": config.layer_scale, "make_norm": partial(LayerNorm, eps=config.norm_eps)}
+            for layer in self.encoder.layers:
+                layer.around_attention = ScaledPreNorm(config.d_model, config.dropout, **parts)
+                layer.around_feed_forward = ScaledPreNorm(config.d_model, config.dropout, **parts)
         self.pooler = Pooler(config.d_model) if pooler else nn.Identity()
         initialise_normal(self.embed_patches)
 
@@ -174,10 +209,15 @@ class VisionEncoder(nn.Module):
                 "resize the images, or the positions by ttutor.variants.vit.with_image_size"
             )
         patches = self.embed_patches(patchify(images, self.config.patch_size))
-        class_tokens = repeat(self.class_token, "d_model -> batch 1 d_model", batch=len(images))
-        tokens = torch.cat([class_tokens, patches], dim=1)
-        positions = torch.arange(self.config.n_patches + 1, device=images.device)
-        return self.dropout(tokens + self.position(rearrange(positions, "tokens -> 1 tokens")))
+        first = [self.class_token] if self.distillation_token is None else [self.class_token, self.distillation_token]
+        before = [repeat(token, "d_model -> batch 1 d_model", batch=len(images)) for token in first]
+        tokens = torch.cat([*before, patches], dim=1)
+        positions = torch.arange(tokens.shape[1], device=images.device)
+        tokens = tokens + self.position(rearrange(positions, "tokens -> 1 tokens"))
+        if self.registers is not None:  # which stand nowhere
+            registers = repeat(self.registers, "registers d_model -> batch registers d_model", batch=len(images))
+            tokens = torch.cat([tokens[:, :1], registers, tokens[:, 1:]], dim=1)
+        return self.dropout(tokens)
 
     def pool(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch d_model"]:
         """One vector for each image: that of the class token, through the pooler if there is one."""
@@ -208,6 +248,44 @@ class ViT(nn.Module):
     def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n_classes"]:
         """Logits of the classes for each image; it complains as `VisionEncoder.forward` does."""
         return self.classifier(self.vision.pool(self.vision(images)))
+
+
+class DistilledViT(nn.Module):
+    """Tells the class of an image twice, from the class token and from the one that learned from a teacher.
+
+    While training the two are held against the true class and against the teacher's; afterwards their mean counts.
+    Touvron et al. (2021), section 4.
+
+    Args:
+        config: sizes and choices, with ``is_distilled``.
+        attend: the attention function of all layers.
+
+    Example:
+        >>> config = ViTConfig.tiny(image_size=32, patch_size=8, n_classes=10, n_layers=2, is_distilled=True)
+        >>> DistilledViT(config)(torch.randn(2, 3, 32, 32)).shape
+        torch.Size([2, 10])
+    """
+
+    def __init__(self, config: ViTConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
+        super().__init__()
+        if not config.is_distilled:
+            raise ValueError("a DistilledViT needs its second token: ViTConfig(is_distilled=True)")
+        self.config = config
+        self.vision = VisionEncoder(config, attend=attend)
+        self.classifier = initialise_normal(nn.Linear(config.d_model, config.n_classes))
+        self.distilled_classifier = initialise_normal(nn.Linear(config.d_model, config.n_classes))
+
+    def forward(self, images: Float[Tensor, "batch channels height width"]) -> Float[Tensor, "batch n_classes"]:
+        """Logits of the classes for each image, the mean of both."""
+        of_class, of_teacher = self.both(images)
+        return (of_class + of_teacher) / 2
+
+    def both(
+        self, images: Float[Tensor, "batch channels height width"]
+    ) -> tuple[Float[Tensor, "batch n_classes"], Float[Tensor, "batch n_classes"]]:
+        """The logits of each token, for the two losses of training."""
+        hidden = self.vision(images)
+        return self.classifier(hidden[:, 0]), self.distilled_classifier(hidden[:, 1])
 
 
 def with_image_size(model: ViT, image_size: int) -> ViT:

@@ -244,7 +244,7 @@ class ModernDecoderConfig(Config):
 
     @classmethod
     def gemma2_2b(cls, **changes: Any) -> "ModernDecoderConfig":
-        """Gemma 2 2B, 2.6 B parameters: Gemma Team et al. (2024b), section 2 and table 1."""
+        """Gemma 2 2B, 2.6 B parameters: the report of Gemma 2 (2024), section 2 and table 1."""
         sizes = {"vocab_size": 256_000, "d_model": 2304, "n_heads": 8, "n_kv_heads": 4, "d_head": 256}
         sizes |= {"n_layers": 26, "d_ff": 9216, "max_len": 8192, "window": 4096, "global_every": 2}
         parts = {"norm_place": "both", "score_cap": 50.0, "logit_cap": 30.0, "activation": "gelu_tanh"}
@@ -253,7 +253,7 @@ class ModernDecoderConfig(Config):
 
     @classmethod
     def gemma3_1b(cls, **changes: Any) -> "ModernDecoderConfig":
-        """Gemma 3 1B, 1.0 B parameters: Gemma Team et al. (2025), section 2 and table 1; the rest as released."""
+        """Gemma 3 1B, 1.0 B parameters: the report of Gemma 3 (2025), section 2 and table 1; the rest as released."""
         sizes = {"vocab_size": 262_144, "d_model": 1152, "n_heads": 4, "n_kv_heads": 1, "d_head": 256}
         sizes |= {"n_layers": 26, "d_ff": 6912, "max_len": 32_768, "window": 512, "global_every": 6}
         bases = {"rotary_base": 1e6, "local_rotary_base": 10_000.0}
