@@ -134,7 +134,8 @@ def rules(model: ViT | DistilledViT | VisionEncoder) -> Iterator[Rule]:
     """Which tensor is which."""
     config, family = model.config, TABLE[family_of(model.config)]
     is_alone = isinstance(model, VisionEncoder)
-    vision, theirs, ours = (model, "", "") if is_alone else (model.vision, family.prefix, "vision.")
+    vision: Any = model if is_alone else model.vision
+    theirs, ours = ("", "") if is_alone else (family.prefix, "vision.")
     token = ("1 1 d_model -> d_model", "d_model -> 1 1 d_model")
     yield rearranged(f"{theirs}embeddings.cls_token", f"{ours}class_token", *token)
     if config.is_distilled:

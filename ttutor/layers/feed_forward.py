@@ -12,12 +12,13 @@ ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "relu": nn.functional.relu,
     "gelu": nn.functional.gelu,
     "gelu_tanh": partial(nn.functional.gelu, approximate="tanh"),
+    "quick_gelu": lambda value: value * (1.702 * value).sigmoid(),
     "silu": nn.functional.silu,
 }
 """Elementwise functions between the two maps of a feed-forward network, by name.
 
 GELU is $x\\,\\Phi(x)$ (Hendrycks and Gimpel 2016); ``gelu_tanh`` is their approximation of it, which GPT-2 and T5 1.1
-compute. SiLU, or Swish, is $x\\,\\sigma(x)$.
+compute; ``quick_gelu``, $x\\,\\sigma(1.702\\,x)$, is another of theirs, in CLIP. SiLU, or Swish, is $x\\,\\sigma(x)$.
 """
 
 
@@ -114,7 +115,7 @@ class ClampedFeedForward(GatedFeedForward):
         check_shapes({"d_model": self.widen.in_features}, hidden=(hidden, "... d_model"))
         gate = self.gate(hidden).clamp(max=self.limit)
         passed = self.widen(hidden).clamp(-self.limit, self.limit) + 1
-        return self.narrow(self.dropout(gate * (1.702 * gate).sigmoid() * passed))
+        return self.narrow(self.dropout(ACTIVATIONS["quick_gelu"](gate) * passed))
 
 
 def _activation(name: str) -> Callable[[Tensor], Tensor]:

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ttutor.configs import Config
 from ttutor.efficient import efficient_attention
 from ttutor.encoder import Encoder, EncoderLayer
-from ttutor.layers import LayerNorm, ScaledPreNorm
+from ttutor.layers import ACTIVATIONS, LayerNorm, ScaledPreNorm
 from ttutor.positions import LearnedPositions
 from ttutor.shapes import ShapeError, check_dtypes, check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
@@ -48,6 +48,8 @@ class ViTConfig(Config):
             section 4).
         n_registers: further tokens without a position, in which the model may keep what belongs to no patch (DINOv2:
             Darcet et al. 2024, section 2.2).
+        activation: of the feed-forward networks, one of `ttutor.layers.ACTIVATIONS`.
+        norms_embeddings: whether a norm stands before the first layer; the map of the patches has no bias then (CLIP).
         layer_scale: where the factors of `ttutor.layers.ScaledPreNorm` start; none when left out.
 
     Example:
@@ -67,12 +69,15 @@ class ViTConfig(Config):
     norm_eps: float = 1e-6
     is_distilled: bool = False
     n_registers: int = 0
+    activation: str = "gelu"
+    norms_embeddings: bool = False
     layer_scale: float | None = None
 
     def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
         yield from self.require_positive_int("image_size", "patch_size", "n_channels", "n_classes")
-        yield from self.require_bool("is_distilled")
+        yield from self.require_bool("is_distilled", "norms_embeddings")
+        yield from self.require_one_of("activation", ACTIVATIONS)
         if type(self.n_registers) is not int or self.n_registers < 0:
             yield f"n_registers must be an integer of at least 0 (n_registers={self.n_registers!r})"
         if self.layer_scale is not None:
@@ -117,7 +122,7 @@ class ViTConfig(Config):
         stack = Stack.of(
             self,
             "encoder",
-            activation="gelu",
+            activation=self.activation,
             is_masked=False,
         )
         d_patch = self.n_channels * self.patch_size**2
@@ -130,6 +135,7 @@ class ViTConfig(Config):
                     part="embeddings",
                     d_in=d_patch,
                     d_out=self.d_model,
+                    bias=not self.norms_embeddings,
                     acts_on="later tokens",
                     n_first=self.n_tokens - self.n_patches,
                 ),
@@ -138,6 +144,7 @@ class ViTConfig(Config):
             further={
                 # The positions, of registers none, and the tokens before the patches.
                 "embeddings": (2 * self.n_tokens - self.n_patches - self.n_registers) * self.d_model,
+                "norms": 2 * self.d_model * self.norms_embeddings,
                 "other": 2 * self.n_layers * self.d_model * (self.layer_scale is not None),
             },
         )
@@ -171,11 +178,14 @@ class VisionEncoder(nn.Module):
     ) -> None:
         super().__init__()
         self.config = config
-        self.embed_patches = nn.Linear(config.n_channels * config.patch_size**2, config.d_model)
+        d_patch = config.n_channels * config.patch_size**2
+        self.embed_patches = nn.Linear(d_patch, config.d_model, bias=not config.norms_embeddings)
         self.class_token = nn.Parameter(torch.zeros(config.d_model))
         self.distillation_token = nn.Parameter(torch.zeros(config.d_model)) if config.is_distilled else None
         self.registers = nn.Parameter(torch.zeros(config.n_registers, config.d_model)) if config.n_registers else None
         self.position = LearnedPositions(config.d_model, config.n_tokens - config.n_registers)
+        make_norm = partial(LayerNorm, eps=config.norm_eps)
+        self.norm = make_norm(config.d_model) if config.norms_embeddings else nn.Identity()
         self.dropout = nn.Dropout(config.dropout)
         self.encoder = Encoder(
             config.d_model,
@@ -183,14 +193,13 @@ class VisionEncoder(nn.Module):
             config.d_ff,
             config.n_layers,
             norm="pre",
-            make_norm=partial(LayerNorm, eps=config.norm_eps),
-            make_layer=partial(EncoderLayer, dropout=config.dropout, activation="gelu", attend=attend),
+            make_norm=make_norm,
+            make_layer=partial(EncoderLayer, dropout=config.dropout, activation=config.activation, attend=attend),
         )
         if config.layer_scale is not None:
-            parts = {"initial": config.layer_scale, "make_norm": partial(LayerNorm, eps=config.norm_eps)}
+            around = partial(ScaledPreNorm, config.d_model, config.dropout, initial=config.layer_scale)
             for layer in self.encoder.layers:
-                layer.around_attention = ScaledPreNorm(config.d_model, config.dropout, **parts)
-                layer.around_feed_forward = ScaledPreNorm(config.d_model, config.dropout, **parts)
+                layer.around_attention, layer.around_feed_forward = (around(make_norm=make_norm) for _ in range(2))
         self.pooler = Pooler(config.d_model) if pooler else nn.Identity()
         initialise_normal(self.embed_patches)
 
@@ -217,7 +226,7 @@ class VisionEncoder(nn.Module):
         if self.registers is not None:  # which stand nowhere
             registers = repeat(self.registers, "registers d_model -> batch registers d_model", batch=len(images))
             tokens = torch.cat([tokens[:, :1], registers, tokens[:, 1:]], dim=1)
-        return self.dropout(tokens)
+        return self.dropout(self.norm(tokens))
 
     def pool(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch d_model"]:
         """One vector for each image: that of the class token, through the pooler if there is one."""
