@@ -377,6 +377,13 @@ class DecoderCache:
         """How many tokens each row holds, padding included."""
         return 0 if self._is_real is None else self._is_real.shape[-1]
 
+    @property
+    def is_real(self) -> Bool[Tensor, "batch keys"]:
+        """Which of all tokens so far are no padding."""
+        if self._is_real is None:
+            raise ValueError("the cache is empty: decode something with it first")
+        return self._is_real
+
     def extend(
         self, is_real: Bool[Tensor, "batch tokens"]
     ) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 1 keys"]]:
@@ -391,9 +398,7 @@ class DecoderCache:
 
     def positions(self) -> Int[Tensor, "batch keys"]:
         """The position of every token so far, which biases by distance need."""
-        if self._is_real is None:
-            raise ValueError("the cache is empty: decode something with it first")
-        return real_positions(self._is_real)
+        return real_positions(self.is_real)
 
     @property
     def n_bytes(self) -> int:
@@ -402,9 +407,7 @@ class DecoderCache:
 
     def lengths(self) -> Int[Tensor, " batch"]:
         """How many real tokens each row holds."""
-        if self._is_real is None:
-            raise ValueError("the cache is empty: decode something with it first")
-        return reduce(self._is_real.int(), "batch keys -> batch", "sum")
+        return reduce(self.is_real.int(), "batch keys -> batch", "sum")
 
     def forget(self, n_newest: int) -> None:
         """Drop the newest tokens of every row in every layer, as if they had never come; the memory stays.

@@ -15,7 +15,7 @@ from tests.generation.tiny import (
     padded,
     translator,
 )
-from ttutor.generation import ContinuationState, beam_search, greedy_search, sample, stream
+from ttutor.generation import ContinuationState, beam_search, greedy_search, read_prompt, sample, stream
 from ttutor.shapes import ShapeError
 
 SIDES = ("left", "right", "strewn")
@@ -124,3 +124,31 @@ def test_marks_outside_the_vocabulary_are_refused(search, wrong):
         search(gpt(), prompt, eos_id=[3, wrong], max_new_tokens=2)
     with pytest.raises(ValueError, match=f"bos_id must be a token id .* from 0 to 10, but is {wrong}"):
         list(search(translator(), prompt, bos_id=wrong, max_new_tokens=2))
+
+
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize("chunk_size", [1, 3, 9])
+def test_after_a_prompt_that_was_read_once_comes_what_would_come_after_both(positions, chunk_size):
+    model = gpt(seed=1, positions=positions)
+    beginning = [8, 2, 6, 6, 1]
+    prompt = read_prompt(model, torch.tensor([beginning]), chunk_size=chunk_size)
+    token_ids, is_real = padded(PROMPTS, "strewn")
+    for _ in range(2):  # it can be used again
+        found = greedy_search(model, token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=9, after=prompt)
+        for hypothesis, own in zip(found, PROMPTS, strict=True):
+            expected = greedy_by_hand(model, beginning + own, 9, [EOS])
+            assert list(hypothesis.token_ids) == [token for token in expected if token != EOS]
+    assert prompt.cache.n_tokens == 5
+
+
+def test_a_prompt_that_was_read_takes_room():
+    model = gpt(max_len=8)
+    prompt = read_prompt(model, torch.tensor([[8, 2, 6, 6, 1]]))
+    (hypothesis,) = greedy_search(model, torch.tensor([[5, 6]]), max_new_tokens=9, after=prompt)
+    assert (len(hypothesis.token_ids), hypothesis.ended_by) == (2, "max_len")
+    with pytest.raises(ValueError, match="more than the 3 positions"):
+        greedy_search(model, torch.tensor([[5, 6, 7, 8]]), max_new_tokens=9, after=prompt)
+    with pytest.raises(ValueError, match="only a decoder-only model goes on after a prompt"):
+        greedy_search(translator(), torch.tensor([[5]]), bos_id=2, max_new_tokens=2, after=prompt)
+    with pytest.raises(ValueError, match="chunk_size must be at least 1"):
+        read_prompt(model, torch.tensor([[1]]), chunk_size=0)

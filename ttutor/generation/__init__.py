@@ -19,7 +19,7 @@ from ttutor.generation.ranking import most_probable
 from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
 from ttutor.generation.search import Sampler, greedy_search, sample
 from ttutor.generation.speculative import Speculation, accepted_share, leftover, speculative_sample
-from ttutor.generation.state import ContinuationState, DecodingState, TranslationState
+from ttutor.generation.state import ContinuationState, DecodingState, Prompt, TranslationState, read_prompt
 from ttutor.generation.stopping import ends_with
 from ttutor.generation.streaming import stream
 
@@ -29,6 +29,7 @@ __all__ = [
     "DecodingState",
     "Hypothesis",
     "NewToken",
+    "Prompt",
     "Sampler",
     "Speculation",
     "TranslationState",
@@ -40,6 +41,7 @@ __all__ = [
     "length_penalty",
     "min_p_only",
     "most_probable",
+    "read_prompt",
     "sample",
     "speculative_sample",
     "stream",

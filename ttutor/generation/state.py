@@ -5,8 +5,9 @@ token after it; `select` keeps some rows. Generated tokens always count as real,
 token to start a target, as T5 and Marian do.
 """
 
+import copy
 import math
-from typing import Any
+from typing import Any, NamedTuple, cast
 
 import torch
 from einops import rearrange, repeat
@@ -15,6 +16,7 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, check_is_real
 from ttutor.efficient.attention_call import find_lengths
+from ttutor.evaluating import evaluating
 from ttutor.generation.shared_memory import can_share_memory, with_shared_memory
 from ttutor.generation.stopping import check_token_id
 from ttutor.masks import Mask
@@ -112,6 +114,49 @@ class TranslationState(DecodingState):
             self._look_at(rows // self.copies)
 
 
+class Prompt(NamedTuple):
+    """A beginning that a model has read already and that many texts may go on from; `read_prompt` makes one.
+
+    Attributes:
+        token_ids: its tokens.
+        cache: what the model remembers of them.
+    """
+
+    token_ids: Int[Tensor, "1 tokens"]
+    cache: DecoderCache
+
+
+@torch.inference_mode()
+def read_prompt(model: nn.Module, token_ids: Int[Tensor, "1 tokens"], *, chunk_size: int = 512) -> Prompt:
+    """Let a decoder-only model read a text once, to generate ``after`` it as often as one likes.
+
+    It is read in chunks, each looking at those before it in the cache, so that the table of scores is no larger than
+    ``chunk_size`` times the text: chunked prefill, Agrawal et al. (2023).
+
+    Args:
+        model: the model.
+        token_ids: the text.
+        chunk_size: how many tokens are read at a time.
+
+    Example:
+        >>> from ttutor.generation import greedy_search
+        >>> from ttutor.variants.gpt import GPT, GPTConfig
+        >>> model = GPT(GPTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
+        >>> rules = read_prompt(model, torch.tensor([[3, 1, 4, 1, 5]]), chunk_size=2)
+        >>> questions = torch.tensor([[7, 8], [9, 2]])
+        >>> len(greedy_search(model, questions, max_new_tokens=4, after=rules))
+        2
+    """
+    check_shapes(token_ids=(token_ids, "1 tokens"))
+    if chunk_size < 1:
+        raise ValueError(f"chunk_size must be at least 1, but is {chunk_size}")
+    cache, reader = DecoderCache(check_decodes(model).n_layers), cast(Any, model)
+    with evaluating(model):
+        for chunk in token_ids.split(chunk_size, dim=1):
+            reader.decode(chunk, None, cache)
+    return Prompt(token_ids, cache)
+
+
 class ContinuationState(DecodingState):
     """A batch of prompts being continued by a decoder-only model.
 
@@ -124,6 +169,7 @@ class ContinuationState(DecodingState):
         token_ids: the prompts.
         is_real: which of their tokens count; all when left out.
         copies: rows for each prompt.
+        after: what all prompts go on from, if the model has read it already; it can be used again.
     """
 
     def __init__(
@@ -132,17 +178,24 @@ class ContinuationState(DecodingState):
         token_ids: Int[Tensor, "batch tokens"],
         is_real: Bool[Tensor, "batch tokens"] | None = None,
         copies: int = 1,
+        after: Prompt | None = None,
     ) -> None:
         check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
         check_is_real(is_real)
         check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
+        n_before = 0 if after is None else after.token_ids.shape[-1]
         n_prompt = is_real.sum(dim=-1).tolist()
-        _check_prompts(n_prompt, _max_len(model))
+        _check_prompts(n_prompt, _max_len(model) - n_before)
         token_ids, is_real = _pushed_right(token_ids, is_real)
         token_ids, self.first = token_ids[:, :-1], repeat(token_ids[:, -1], "batch -> (batch copies)", copies=copies)
         is_real = is_real[:, :-1]
-        super().__init__(model, token_ids.masked_fill(~is_real, -1), n_prompt)
+        history = token_ids.masked_fill(~is_real, -1)
+        super().__init__(model, history, [n_before + n for n in n_prompt])
+        if after is not None:
+            self.history = torch.cat([after.token_ids.expand(len(history), -1), history], dim=1)
+            self.cache = copy.deepcopy(after.cache)
+            self.cache.select(torch.zeros(len(history), dtype=torch.long, device=history.device))
         if token_ids.shape[-1] > 0:
             self._decode(token_ids, is_real)
         rows = torch.arange(len(token_ids), device=token_ids.device)
@@ -160,9 +213,8 @@ class ContinuationState(DecodingState):
         has_shrunk = len(rows) < len(self.history)
         super().select(rows)
         if has_shrunk and self.cache.n_tokens > 0:
-            n_tokens = int(self.cache.lengths().max())
-            self.history = self.history[:, self.history.shape[-1] - n_tokens :]
-            self.cache = _newest(self.cache, n_tokens)
+            kept = self.cache.is_real.any(dim=0)
+            self.history, self.cache = self.history[:, kept], _only(self.cache, kept)
 
 
 def begin(
@@ -171,6 +223,7 @@ def begin(
     *,
     is_real: Bool[Tensor, "batch tokens"] | None = None,
     bos_id: int | None = None,
+    after: Prompt | None = None,
 ) -> tuple[DecodingState, Int[Tensor, " rows"]]:
     """The state that suits the model, and the token to feed each row first.
 
@@ -181,10 +234,12 @@ def begin(
     if not hasattr(model, "encode"):
         if bos_id is not None:
             raise ValueError("a decoder-only model goes on from its prompt: put the start token there, not in bos_id")
-        state = ContinuationState(model, token_ids, is_real)
+        state = ContinuationState(model, token_ids, is_real, after=after)
         return state, state.first
     if bos_id is None:
         raise ValueError("an encoder-decoder begins its target with a start token: give its id as bos_id")
+    if after is not None:
+        raise ValueError("an encoder-decoder begins each target anew: only a decoder-only model goes on after a prompt")
     if is_real is not None:
         raise ValueError("an encoder-decoder knows padding by its config's pad_id: use that id, and leave is_real out")
     check_token_id("bos_id", bos_id, config.vocab_size)
@@ -225,14 +280,13 @@ def _pushed_right(
     return token_ids.gather(1, order), is_real.gather(1, order)
 
 
-def _newest(cache: DecoderCache, n_tokens: int) -> DecoderCache:
-    """A cache of the last tokens of every row, where only padding comes before them."""
-    shorter, n_dropped = DecoderCache(len(cache.layers)), cache.n_tokens - n_tokens
-    if n_dropped == 0:
+def _only(cache: DecoderCache, kept: Bool[Tensor, " keys"]) -> DecoderCache:
+    """A cache of these tokens of every row; the others are padding in all of them."""
+    if kept.all():
         return cache
-    age = torch.arange(n_tokens, 0, -1, device=cache.lengths().device)  # the newest token has age 1
-    shorter.extend(age <= rearrange(cache.lengths(), "batch -> batch 1"))
+    shorter = DecoderCache(len(cache.layers))
+    shorter.extend(cache.is_real[:, kept])
     for old, new in zip(cache.layers, shorter.layers, strict=True):
         key, value = old.self_attention.read()
-        new.self_attention.append(key[..., n_dropped:, :], value[..., n_dropped:, :])
+        new.self_attention.append(key[..., kept, :], value[..., kept, :])
     return shorter

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import NewToken
 from ttutor.generation.ranking import most_probable
-from ttutor.generation.state import begin, check_decodes
+from ttutor.generation.state import Prompt, begin, check_decodes
 from ttutor.generation.stopping import Endings, Stop, as_end_ids
 
 Choose = Callable[[Tensor, list[int]], Tensor]
@@ -31,6 +31,7 @@ def stream(
     stop: Sequence[Stop] = (),
     filters: Sequence[Filter] = (),
     choose: Choose = most_probable,
+    after: Prompt | None = None,
 ) -> Iterator[NewToken]:
     """Generate token by token: in every step, one `NewToken` for each sequence that is not over yet.
 
@@ -48,6 +49,7 @@ def stream(
         stop: conditions on the new tokens of one sequence; any of them ends it, as `ends_with` does.
         filters: functions of the log probabilities and the history, applied in turn before the choice.
         choose: picks the tokens; a `Sampler` draws them.
+        after: what all prompts go on from, read once by `read_prompt`.
 
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
@@ -58,7 +60,7 @@ def stream(
     check_max_new_tokens(max_new_tokens)
     config = check_decodes(model)
     endings = Endings(as_end_ids(eos_id, config.vocab_size), tuple(stop), max_new_tokens)
-    return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose)
+    return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose, after)
 
 
 @torch.inference_mode()
@@ -70,9 +72,10 @@ def _stream(
     endings: Endings,
     filters: tuple[Filter, ...],
     choose: Choose,
+    after: Prompt | None,
 ) -> Iterator[NewToken]:
     with evaluating(model):
-        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id)
+        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, after=after)
         limits = state.limits(endings.max_new_tokens)
         tokens: list[list[int]] = [[] for _ in limits]
         rows = list(range(len(limits)))  # the sequences that are still in the batch
