@@ -93,7 +93,9 @@ def test_gated_feed_forward_is_its_formula(hidden, activation, bias):
 def test_an_unknown_activation_is_refused():
     with pytest.raises(ValueError, match="but is 'swish'"):
         GatedFeedForward(8, 20, activation="swish")
-    with pytest.raises(ValueError, match=r"one of \['gelu', 'gelu_tanh', 'relu', 'silu'\], but is 'swish'"):
+    with pytest.raises(
+        ValueError, match=r"one of \['gelu', 'gelu_tanh', 'quick_gelu', 'relu', 'silu'\], but is 'swish'"
+    ):
         FeedForward(8, 20, activation="swish")
 
 

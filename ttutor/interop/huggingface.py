@@ -15,7 +15,7 @@ from ttutor.interop.families import ConfigError, Family
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
-FAMILIES = ("bert", "clip", "gpt2", "marian", "t5")  # a module each
+FAMILIES = ("bert", "clip", "gpt2", "marian", "modernbert", "t5")  # a module each
 TABLES = dict.fromkeys(modern_decoder.TABLE, "modern_decoder") | dict.fromkeys(vit.TABLE, "vit")  # a row each
 
 
@@ -24,8 +24,8 @@ def from_huggingface(
 ) -> nn.Module:
     """Our model with the weights of a published one, in evaluation mode and in the weights' dtype.
 
-    GPT-2, BERT, T5, Marian, ViT, DeiT, DINOv2, CLIP, and the decoders from Llama to gpt-oss, as `transformers` defines
-    them.
+    GPT-2, BERT, ModernBERT, T5, Marian, ViT, DeiT, DINOv2, CLIP, and the decoders from Llama to gpt-oss, as
+    `transformers` defines them.
 
     Args:
         source: a model of `transformers`, or a folder that its ``save_pretrained`` wrote: ``config.json`` and

@@ -36,13 +36,14 @@ class LayerNorm(nn.Module):
     Args:
         d_model: number of features of a token.
         eps: added to the variance, inside the root.
+        bias: whether a learned bias is added.
     """
 
-    def __init__(self, d_model: int, eps: float = 1e-5) -> None:
+    def __init__(self, d_model: int, eps: float = 1e-5, *, bias: bool = True) -> None:
         super().__init__()
         self.eps = eps
         self.gain = nn.Parameter(torch.ones(d_model))
-        self.bias = nn.Parameter(torch.zeros(d_model))
+        self.bias = nn.Parameter(torch.zeros(d_model)) if bias else None
 
     def forward(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... d_model"]:
         """Normalise each token's vector."""
