@@ -125,7 +125,7 @@ def test_the_bare_model_and_the_masks_of_old_checkpoints(ours, theirs):
     tensors["h.0.attn.masked_bias"] = torch.tensor(-1e4)
     from ttutor.interop.gpt2 import FAMILY
 
-    assert set(FAMILY.normalise(tensors)) == set(theirs.state_dict()) - {"lm_head.weight"}
+    assert set(FAMILY.normalise(tensors, {})) == set(theirs.state_dict()) - {"lm_head.weight"}
     bare = from_huggingface(theirs.transformer)
     assert all(torch.equal(a, b) for a, b in zip(bare.parameters(), ours.parameters(), strict=True))
 
