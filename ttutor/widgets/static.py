@@ -16,6 +16,8 @@ from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PALETTE, PALETTE_DARK
 _SHARED = ("core", "controls", "drawing")
 """In the order in which they stand on one another."""
 _IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(_SHARED)})\.js";\n', re.MULTILINE)
+_UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
+"""Lines of comment and indentation: a browser does without, and no text of ours begins with a blank."""
 _EXPORT = re.compile(r"^export (?=(async )?function|const|class)", re.MULTILINE)
 
 
@@ -61,7 +63,8 @@ def main(arguments: list[str] | None = None) -> int:
 
 
 def _read(name: str) -> str:
-    return (files("ttutor.widgets") / "js" / f"{name}.js").read_text(encoding="utf-8")
+    written = (files("ttutor.widgets") / "js" / f"{name}.js").read_text(encoding="utf-8")
+    return _UNREAD.sub("", written)
 
 
 @cache
