@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from torch import nn
 
-from tests.torch_twins import copy_norm, layer_twin, randomised
+from tests.torch_twins import model_twin, randomised
 from ttutor.cache import DecoderCache
 from ttutor.masks import padding_mask
 from ttutor.shapes import ShapeError
@@ -32,27 +31,11 @@ def target_ids():
     return torch.tensor([[2, 10, 11, 12, 13], [2, 14, 15, 0, 0]])
 
 
-def torch_twin(ours: Transformer) -> nn.Transformer:
-    """`nn.Transformer` with the weights of ours."""
-    config = ours.config
-    options = {"dropout": 0.0, "batch_first": True, "norm_first": config.norm == "pre"}
-    theirs = nn.Transformer(
-        config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff, **options
-    ).double()
-    for mine, other in ((ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)):
-        other.layers = nn.ModuleList(layer_twin(layer, config.norm) for layer in mine.layers)
-        if config.norm == "post":  # torch puts a last norm there too, which the paper does not have
-            other.norm = None
-        else:
-            copy_norm(mine.final_norm, other.norm)
-    return theirs
-
-
 @pytest.mark.filterwarnings("ignore:enable_nested_tensor is True")  # torch remarks on its own fast path
 @pytest.mark.parametrize("norm", ["post", "pre"])
 def test_equals_nn_transformer_in_values_and_gradients(source_ids, target_ids, norm):
     ours = build(norm=norm)
-    theirs = torch_twin(ours)
+    theirs = model_twin(ours)
     memory_padding, target_padding = source_ids == PAD, target_ids == PAD
     ahead = torch.ones(5, 5, dtype=torch.bool).triu(1)
     hidden = theirs(

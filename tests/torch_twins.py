@@ -8,6 +8,7 @@ from torch import nn
 from ttutor.decoder import DecoderLayer
 from ttutor.encoder import EncoderLayer
 from ttutor.multihead import MultiHeadAttention
+from ttutor.transformer import Transformer
 
 
 def randomised(module: nn.Module, std: float = 0.4) -> nn.Module:
@@ -48,3 +49,19 @@ def layer_twin(ours: EncoderLayer | DecoderLayer, norm: str, activation: str = "
 
 def copy_norm(ours: nn.Module, theirs: nn.LayerNorm) -> None:
     theirs.weight.data, theirs.bias.data = ours.gain.data, ours.bias.data
+
+
+def model_twin(ours: Transformer) -> nn.Transformer:
+    """`nn.Transformer` with the weights of ours."""
+    config = ours.config
+    options = {"dropout": 0.0, "batch_first": True, "norm_first": config.norm == "pre"}
+    theirs = nn.Transformer(
+        config.d_model, config.n_heads, config.n_layers, config.n_layers, config.d_ff, **options
+    ).double()
+    for mine, other in ((ours.encoder, theirs.encoder), (ours.decoder, theirs.decoder)):
+        other.layers = nn.ModuleList(layer_twin(layer, config.norm) for layer in mine.layers)
+        if config.norm == "post":  # torch puts a last norm there too, which the paper does not have
+            other.norm = None
+        else:
+            copy_norm(mine.final_norm, other.norm)
+    return theirs
