@@ -1,8 +1,9 @@
-"""The whole Transformer in one scroll: ten short classes, and nothing that a reader of the paper would not look for.
+"""The whole Transformer in one scroll: ten short classes, from attention to three models.
 
-The number behind a comment is the equation or section of Vaswani et al. (2017), "Attention Is All You Need". Every line
-that changes a shape says the new one. There is no validation, no cache and no choice but the sizes and the place of the
-norms: the package's own modules compute the same (the tests hold them equal) and add what users need.
+A number in brackets is the equation or section of Vaswani et al. (2017), "Attention Is
+All You Need". Every line that changes a shape says the new one. There is no validation,
+no cache and no choice but the sizes and the place of the norms: the package's modules
+compute the same (the tests hold them equal) and add what users need.
 """
 
 import math
@@ -18,7 +19,7 @@ PADDING = 0
 
 @dataclass(frozen=True, kw_only=True)
 class Size:
-    """How large a model is; left alone, the paper's base model (table 3). ``pre_norm`` is the order used since 2019."""
+    """How large a model is, and where its norms stand; the paper's base model (table 3)."""
 
     vocab_size: int
     d_model: int = 512
@@ -30,11 +31,12 @@ class Size:
 
 
 def attention(query: Tensor, key: Tensor, value: Tensor, mask: Tensor) -> Tensor:
-    """Compare every query with every key, and blend the values by the shares; the mask is True where one may look."""
-    pairs = "batch heads queries d_head, batch heads keys d_head -> batch heads queries keys"
-    scores = einsum(query, key, pairs) / math.sqrt(query.shape[-1])  # batch heads queries keys (1)
-    weights = scores.masked_fill(~mask, -torch.inf).softmax(dim=-1)  # each row sums to one
-    blend = "batch heads queries keys, batch heads keys d_head -> batch heads queries d_head"
+    """Compare queries with keys, blend values; the mask is True where one may look (1)."""
+    pairs = "batch heads query d_head, batch heads key d_head -> batch heads query key"
+    scores = einsum(query, key, pairs) / math.sqrt(query.shape[-1])
+    scores = scores.masked_fill(~mask, -torch.inf)
+    weights = scores.softmax(dim=-1)  # each row, one query's, sums to one
+    blend = "batch heads query key, batch heads key d_head -> batch heads query d_head"
     return einsum(weights, value, blend)
 
 
@@ -51,11 +53,12 @@ class MultiHeadAttention(nn.Module):
 
     def forward(self, asking: Tensor, asked: Tensor, mask: Tensor) -> Tensor:
         split = "batch tokens (heads d_head) -> batch heads tokens d_head"
-        query = rearrange(self.to_query(asking), split, heads=self.n_heads)  # batch heads queries d_head
-        key = rearrange(self.to_key(asked), split, heads=self.n_heads)  # batch heads keys d_head
-        value = rearrange(self.to_value(asked), split, heads=self.n_heads)  # batch heads keys d_head
-        found = attention(query, key, value, mask)  # batch heads queries d_head
-        return self.to_output(rearrange(found, "batch heads tokens d_head -> batch tokens (heads d_head)"))
+        merge = "batch heads tokens d_head -> batch tokens (heads d_head)"
+        query = rearrange(self.to_query(asking), split, heads=self.n_heads)
+        key = rearrange(self.to_key(asked), split, heads=self.n_heads)
+        value = rearrange(self.to_value(asked), split, heads=self.n_heads)
+        found = attention(query, key, value, mask)  # batch heads tokens d_head
+        return self.to_output(rearrange(found, merge))  # batch tokens d_model
 
 
 class FeedForward(nn.Module):
@@ -72,7 +75,7 @@ class FeedForward(nn.Module):
 
 
 class LayerNorm(nn.Module):
-    """Give each token mean 0 and variance 1, then a learned gain and bias for each feature (Ba et al. 2016)."""
+    """Give each token mean 0 and variance 1, then a gain and a bias (Ba et al. 2016)."""
 
     def __init__(self, d_model: int) -> None:
         super().__init__()
@@ -86,7 +89,7 @@ class LayerNorm(nn.Module):
 
 
 class Residual(nn.Module):
-    """Add what a sublayer writes to what came in, so that nothing is lost on the way (3.1, 5.4)."""
+    """Add what a sublayer writes to what came in: nothing is lost on the way (3.1)."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -101,7 +104,7 @@ class Residual(nn.Module):
 
 
 class Layer(nn.Module):
-    """Gather from one's own sentence, in a decoder also from the encoder's, then think (3.1, figure 1)."""
+    """Gather from this sentence, in a decoder also from the encoder's; then think (3.1)."""
 
     def __init__(self, size: Size, has_memory: bool = False) -> None:
         super().__init__()
@@ -113,28 +116,31 @@ class Layer(nn.Module):
         self.feed_forward = FeedForward(size)
         self.around_feed_forward = Residual(size)
 
-    def forward(self, hidden: Tensor, mask: Tensor, memory: Tensor | None, memory_mask: Tensor | None) -> Tensor:
-        hidden = self.around_self_attention(hidden, lambda stream: self.self_attention(stream, stream, mask))
-        if memory is not None:  # queries from here, keys and values from the encoder (3.2.3)
-            hidden = self.around_cross_attention(
-                hidden, lambda stream: self.cross_attention(stream, memory, memory_mask)
-            )
+    def forward(self, hidden: Tensor, mask: Tensor, memory=None, readable=None):
+        def look_around(stream: Tensor) -> Tensor:
+            return self.self_attention(stream, stream, mask)
+
+        def look_over(stream: Tensor) -> Tensor:  # queries from here (3.2.3)
+            return self.cross_attention(stream, memory, readable)
+
+        hidden = self.around_self_attention(hidden, look_around)
+        if memory is not None:
+            hidden = self.around_cross_attention(hidden, look_over)
         return self.around_feed_forward(hidden, self.feed_forward)
 
 
 class Stack(nn.Module):
-    """Layer upon layer. An encoder and a decoder differ in their mask, and in whether there is a memory to look at."""
+    """Layer upon layer: an encoder, or with a memory to look at, a decoder."""
 
     def __init__(self, size: Size, has_memory: bool = False) -> None:
         super().__init__()
-        self.layers = nn.ModuleList(Layer(size, has_memory) for _ in range(size.n_layers))
+        layers = (Layer(size, has_memory) for _ in range(size.n_layers))
+        self.layers = nn.ModuleList(layers)
         self.final_norm = LayerNorm(size.d_model) if size.pre_norm else nn.Identity()
 
-    def forward(
-        self, hidden: Tensor, mask: Tensor, memory: Tensor | None = None, memory_mask: Tensor | None = None
-    ) -> Tensor:
+    def forward(self, hidden: Tensor, mask: Tensor, memory=None, readable=None):
         for layer in self.layers:
-            hidden = layer(hidden, mask, memory, memory_mask)
+            hidden = layer(hidden, mask, memory, readable)
         return self.final_norm(hidden)  # batch tokens d_model
 
 
@@ -148,16 +154,20 @@ class Embeddings(nn.Module):
         self.dropout = nn.Dropout(size.dropout)
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        tokens = self.table(token_ids) * math.sqrt(self.table.embedding_dim)  # batch tokens d_model (3.4)
+        d_model = self.table.embedding_dim
+        tokens = self.table(token_ids) * math.sqrt(d_model)  # batch tokens d_model
         place = torch.arange(token_ids.shape[1], device=token_ids.device)
-        feature = torch.arange(0, self.table.embedding_dim, 2, device=token_ids.device)
-        angle = einsum(place, 10_000 ** (-feature / self.table.embedding_dim), "tokens, pairs -> tokens pairs")
-        waves = rearrange([angle.sin(), angle.cos()], "kinds tokens pairs -> tokens (pairs kinds)")  # (3.5)
-        return self.dropout(tokens + waves)  # the same waves for every sentence of the batch
+        feature = torch.arange(0, d_model, 2, device=token_ids.device)
+        frequency = 10_000 ** (-feature / d_model)  # pairs
+        angle = einsum(place, frequency, "tokens, pairs -> tokens pairs")
+        waves = [angle.sin(), angle.cos()]
+        waves = rearrange(waves, "kinds tokens pairs -> tokens (pairs kinds)")
+        return self.dropout(tokens + waves)  # the same waves for every sentence
 
     def to_logits(self, hidden: Tensor) -> Tensor:
         """The table read backwards: how well does each token fit here? (3.4)"""
-        return einsum(hidden, self.table.weight, "batch tokens d_model, vocab d_model -> batch tokens vocab")
+        fit = "batch tokens d_model, vocab d_model -> batch tokens vocab"
+        return einsum(hidden, self.table.weight, fit)
 
 
 def may_look_at(token_ids: Tensor) -> Tensor:
@@ -166,14 +176,14 @@ def may_look_at(token_ids: Tensor) -> Tensor:
 
 
 def may_look_back(token_ids: Tensor) -> Tensor:
-    """Every real token up to one's own: who predicts the next one must not see it (3.2.3)."""
+    """Every real token up to one's own: the next one is to be predicted (3.2.3)."""
     n_tokens = token_ids.shape[1]
-    past = torch.ones(n_tokens, n_tokens, dtype=torch.bool, device=token_ids.device).tril()  # queries keys
+    past = torch.ones(n_tokens, n_tokens, device=token_ids.device).tril().bool()
     return past & may_look_at(token_ids)  # batch 1 queries keys
 
 
 class Transformer(nn.Module):
-    """Encoder and decoder: read one sentence, write another. Translation, speech, summaries (figure 1)."""
+    """Encoder and decoder: read one sentence, write another (figure 1)."""
 
     def __init__(self, size: Size) -> None:
         super().__init__()
@@ -183,9 +193,9 @@ class Transformer(nn.Module):
 
     def forward(self, source_ids: Tensor, target_ids: Tensor) -> Tensor:
         readable = may_look_at(source_ids)
-        memory = self.encoder(self.embeddings(source_ids), readable)  # batch source d_model
-        target = self.embeddings(target_ids)  # batch target d_model
-        hidden = self.decoder(target, may_look_back(target_ids), memory, readable)  # batch target d_model
+        writable = may_look_back(target_ids)
+        memory = self.encoder(self.embeddings(source_ids), readable)
+        hidden = self.decoder(self.embeddings(target_ids), writable, memory, readable)
         return self.embeddings.to_logits(hidden)  # batch target vocab
 
 
@@ -198,12 +208,13 @@ class GPT(nn.Module):
         self.decoder = Stack(size)
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        hidden = self.decoder(self.embeddings(token_ids), may_look_back(token_ids))  # batch tokens d_model
+        mask = may_look_back(token_ids)
+        hidden = self.decoder(self.embeddings(token_ids), mask)  # batch tokens d_model
         return self.embeddings.to_logits(hidden)  # batch tokens vocab
 
 
 class Classifier(nn.Module):
-    """An encoder alone, with a reader on its first token, [CLS]: what kind of text is this? (Devlin et al. 2019)."""
+    """An encoder alone, read at its first token, [CLS] (Devlin et al. 2019)."""
 
     def __init__(self, size: Size, n_classes: int) -> None:
         super().__init__()
@@ -212,5 +223,6 @@ class Classifier(nn.Module):
         self.to_class = nn.Linear(size.d_model, n_classes)
 
     def forward(self, token_ids: Tensor) -> Tensor:
-        hidden = self.encoder(self.embeddings(token_ids), may_look_at(token_ids))  # batch tokens d_model
+        mask = may_look_at(token_ids)
+        hidden = self.encoder(self.embeddings(token_ids), mask)  # batch tokens d_model
         return self.to_class(hidden[:, 0])  # batch classes
