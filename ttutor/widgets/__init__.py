@@ -28,6 +28,7 @@ _HOMES = {
     "Wrong": "quiz",
     "AlibiExplorer": "positions",
     "RotaryExplorer": "positions",
+    "MergesExplorer": "merges",
     "TilesExplorer": "tiles",
     "WavesExplorer": "positions",
     "SequentialExplorer": "sequential",

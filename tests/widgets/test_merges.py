@@ -1,0 +1,69 @@
+"""Type and merge: the tokens on the page are those of the byte-pair tokeniser, for whatever is typed."""
+
+from __future__ import annotations
+
+import pytest
+from playwright.sync_api import Page
+
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, slide
+from ttutor.tokenization import BytePairTokenizer
+from ttutor.widgets import MergesExplorer
+
+
+def specimen() -> MergesExplorer:
+    """The figure as the gallery shows it."""
+    return MergesExplorer()
+
+
+def extremes() -> list[MergesExplorer]:
+    return [
+        MergesExplorer("W" * 48),
+        MergesExplorer("a"),
+        MergesExplorer("the light of the lighthouse was the lowest light", step=99),
+    ]
+
+
+def test_after_all_merges_it_is_the_tokenizer_and_before_any_it_is_letters() -> None:
+    made = MergesExplorer("the lowest lighthouse")
+    assert made.tokens == ["▁" if letter == " " else letter for letter in made.text]
+    made.step = len(made.occurring)
+    whole = BytePairTokenizer([(left, right) for left, right in made.merges])
+    assert made.tokens == whole.tokens(whole.encode(made.text))
+    assert "▁light" in "".join(made.tokens)
+    assert len(made.tokens) < 9
+
+
+def test_bad_input_is_refused_with_a_reason() -> None:
+    with pytest.raises(ValueError, match="the number of letters has to be from 1 to 48, not 49"):
+        MergesExplorer("a" * 49)
+    with pytest.raises(ValueError, match="n_merges has to be from 1"):
+        MergesExplorer(n_merges=0)
+
+
+def shown(page: Page) -> list[str]:
+    return page.locator(".box").evaluate_all("all => all.map((e) => e.dataset.token)")
+
+
+@in_browser
+@pytest.mark.parametrize(
+    "text", ["the slowest keeper is thinking", "Waiting, isn't it?  12 ships!", "llll lll aaa", "x", HOSTILE[0]]
+)
+def test_every_step_is_pythons_for_whatever_is_typed(show: Show, text: str) -> None:
+    page = show(specimen())
+    page.get_by_label("Your text").fill(text)
+    slide(page, "Merges", "Home")
+    made = MergesExplorer(text)
+    for step in range(len(made.occurring) + 1):
+        made.step = step
+        assert shown(page) == made.tokens
+        slide(page, "Merges", "ArrowRight")
+    assert page.locator("section.tt img").count() == 0
+
+
+@in_browser
+def test_an_emptied_field_keeps_the_last_text(show: Show) -> None:
+    page = show(specimen())
+    before = shown(page)
+    page.get_by_label("Your text").fill("")
+    assert shown(page) == before

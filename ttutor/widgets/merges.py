@@ -1,0 +1,93 @@
+"""Type and merge: the reader's own words fall into letters, and byte-pair merges snap them together in order."""
+
+import traitlets as t
+
+from ttutor.tokenization import BytePairTokenizer
+from ttutor.tokenization.base import SPECIAL_TOKENS
+from ttutor.widgets.base import Explorer, table_html, within
+
+MAX_LETTERS = 48
+N_MERGES = 120
+TALE = (
+    "The night was long and the light was low. The keeper lit the lower lamp, then the higher one, and the lighthouse "
+    "was the brightest thing on the longest night of the winter. Nothing was lighter than the light, and nothing "
+    "darker than the water. The ships were waiting for the light: the larger ships, the smaller ships, and the "
+    "smallest boat of all. There is something in the waiting that makes the night longer. In the morning the keeper "
+    "was walking, singing and thinking, and the lowest lamp was still burning."
+)
+"""What the merges are learned from when nothing else is given."""
+
+
+class MergesExplorer(Explorer):
+    """Type a text, and see byte-pair merges join its letters, in the order in which they were learned.
+
+    Args:
+        text: what is cut into tokens first, up to 48 letters; the reader types another.
+        corpus: what the merges are learned from; a short tale about a lighthouse when left out.
+        n_merges: how many merges are learned.
+        step: how many of the merges that occur in the text are done.
+
+    >>> explorer = MergesExplorer("the slowest light", step=99)
+    >>> explorer
+    MergesExplorer('the slowest light', 120 merges)
+    >>> explorer.tokens
+    ['th', 'e', '▁s', 'l', 'o', 'w', 'est', '▁light']
+    """
+
+    _module = "merges"
+    _title = "Type and merge"
+    _state_keys = ("text", "merges", "step")
+
+    text = t.Unicode("").tag(sync=True)
+    merges = t.List(t.List(t.Unicode()), read_only=True).tag(sync=True)
+    step = t.Int(0).tag(sync=True)
+
+    def __init__(
+        self,
+        text: str = "the keeper waits for the slowest lighthouse",
+        *,
+        corpus: str = TALE,
+        n_merges: int = N_MERGES,
+        step: int = 0,
+    ) -> None:
+        within("n_merges", n_merges, 1, 500)
+        size = len(SPECIAL_TOKENS) + 256 + n_merges
+        self.set_trait("merges", [list(pair) for pair in BytePairTokenizer.train([corpus], vocab_size=size).merges])
+        super().__init__(text=text, step=step)
+
+    @property
+    def occurring(self) -> list[int]:
+        """The numbers of the merges that join something in this text, in their order."""
+        cuts = [self._cut(n) for n in range(len(self.merges) + 1)]
+        return [n for n in range(len(self.merges)) if cuts[n] != cuts[n + 1]]
+
+    @property
+    def tokens(self) -> list[str]:
+        """The text as it is cut after ``step`` of the merges that occur in it."""
+        done = self.occurring[: self.step]
+        return self._cut(done[-1] + 1 if done else 0)
+
+    def _cut(self, n_merges: int) -> list[str]:
+        tokenizer = BytePairTokenizer([(left, right) for left, right in self.merges[:n_merges]])
+        return tokenizer.tokens(tokenizer.encode(self.text))
+
+    def describe(self) -> str:
+        """The text and the number of merges."""
+        return f"{self.text!r}, {len(self.merges)} merges"
+
+    def fallback_html(self) -> str:
+        """The text after each merge that occurs in it."""
+        rows = [["letters", " ".join(self._cut(0))]]
+        for number in self.occurring:
+            left, right = (part.replace(" ", "▁") for part in self.merges[number])
+            rows.append([f"{left} + {right}", " ".join(self._cut(number + 1))])
+        return table_html(f"“{self.text}”, merge by merge", ["merge", "tokens"], rows)
+
+    @t.validate("text")
+    def _check_text(self, proposal: dict) -> str:
+        within("the number of letters", len(proposal["value"]), 1, MAX_LETTERS)
+        return proposal["value"]
+
+    @t.validate("step")
+    def _check_step(self, proposal: dict) -> int:
+        return within("step", proposal["value"], 0, 500)
