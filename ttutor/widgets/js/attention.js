@@ -39,7 +39,7 @@ const CSS = css`
     .panel {
       min-height: 0 !important;
     }
-    .panel li:nth-child(n + 6) {
+    .panel li:nth-child(n + 5) {
       display: none;
     }
   }

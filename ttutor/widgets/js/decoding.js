@@ -6,7 +6,7 @@ import { bars } from "./drawing.js";
 
 const CSS = css`
   .panel {
-    min-height: 17rem;
+    min-height: 15.5rem;
     margin-top: 0.75rem;
   }
   .head {

@@ -204,7 +204,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
 }
 
 const rowHeight = (tokens, keys) =>
-  Math.min(34, Math.max(20, 280 / Math.max(tokens.length, keys.length)));
+  Math.min(34, Math.max(20, 256 / Math.max(tokens.length, keys.length)));
 
 /** Each box begins where the sum had come to, and goes back if it points against it. */
 function drawSum({ products, layer, query, on, rest_name: rest }) {

@@ -136,7 +136,7 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "The text, cut into tokens",
-    height: (width) => (width < 520 ? 240 : 150),
+    height: (width) => (width < 520 ? 240 : 110),
     draw: ({ reached }, width) => drawTokens(Math.min(reached, steps.length - 1), steps, width),
   });
   const own = make("input", {

@@ -200,8 +200,7 @@ function render({ model, el }) {
     button({ label: "Other keys", onClick: () => set({ draw: (get("draw") + 1) % 2 ** 20 }) }),
   );
   card.caption.textContent =
-    "Each dot is a key’s score; grey, twice the spread that is expected: ±2√d and ±2. Query and keys are random, " +
-    "of variance 1. The gradient of the softmax is the mean of 200 draws.";
+    "Each dot is a random key’s score; grey: twice the spread that is expected. The gradient is the mean of 200 draws.";
 
   const draw = () => {
     const [raw, scaled] = [race(get, false), race(get, true)];

@@ -117,10 +117,10 @@ function render({ model, el }) {
     set({ position: Math.min(Math.max(Number(position.toFixed(2)), 0), SIZE - 1) });
   const picture = stage({
     label: "The encoding of 64 positions, and a clock for each of eight pairs of features",
-    height: (width) => (width < 520 ? 356 : 320),
+    height: (width) => (width < 520 ? 338 : 320),
     draw: ({ position }, width, height) => {
       const narrow = width < 520;
-      const [wide, tall] = narrow ? [width - 18, 180] : [width * 0.5, height - 20];
+      const [wide, tall] = narrow ? [width - 18, 164] : [width * 0.5, height - 20];
       const row = tall / SIZE;
       const y = (position + 0.5) * row;
       const place = narrow
