@@ -157,12 +157,12 @@ def _through_the_norm(random):
 
 
 def _through_the_mean(random):
-    """A mean of some tokens is taken away, and then each sees its past."""
+    """A mean of some tokens, of the last one faintly, is taken away, and then each sees its past."""
     n = drawn(random, 6, 9)
     mixing = torch.rand(n, n, generator=random, dtype=torch.float64).tril()
     hidden = torch.randn(n, 4, generator=random, dtype=torch.float64)
     counted = (torch.rand(n, generator=random) < 0.5).double()
-    counted[2] = counted[-1] = 1.0
+    counted[2], counted[-1] = 1.0, 0.01
     return partial(_less_a_mean, mixing, counted / counted.sum()), hidden
 
 
