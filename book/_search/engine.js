@@ -22,12 +22,22 @@ const ttutorSearch = (() => {
     claim: 0.7,
     work: 0.5,
     change: 0.3,
+    absent: 1.6,
   };
+  // What a question is made of, in English, German, French and Spanish, without accents. Words that mean something here
+  // in one of these languages, such as "hat", "sans" or "como", are left out of the others' lists where they would clash.
   const STOP = new Set(
     (
-      "a about an and are as at be but by can could did do does for from has have how i if in into is it its me my of on one " +
-      "or should so such that the their then there these they this to us was we what when where which why will with would " +
-      "you your"
+      "a about an and any are as at be been but by can could did do does for from get gets has have how i if in into is it " +
+      "its me my not of on one or our please should so such tell than that the their then there these they this to us want was " +
+      "we what what's when where which who why will with work works would you your explain mean means meaning " +
+      "aber als auch auf aus bei bin brauche brauch das dass dem den der des die ein eine einem einen einer es fur gibt ich " +
+      "im ist kann kein man mein mit nach nicht oder sich sind uber und von vom warum wann welche wer werden wie wieso wird " +
+      "wo wozu zu zum zur funktioniert bedeutet " +
+      "au aux avec ce ces cette comment dans de des du elle en est et est-ce faire fait faut il je la le les leur ma mes mon ne " +
+      "nous ou par pas pour pourquoi qu que quel quelle quelles quels qui quoi sert son sont sur un une vous fonctionne " +
+      "al como con cual cuales cuando cuanto del donde el ella ellos es esta este funciona hace hacer hay la las lo los mi " +
+      "mis no para por porque puedo que quien son sirve una uno unos y"
     ).split(" "),
   );
   const GREEK = {
@@ -59,12 +69,14 @@ const ttutorSearch = (() => {
   const known = new Set();
   const remembered = new Map();
 
+  // Small letters without accents, and without a French article that leans on its word: "l'attention".
+  function bare(word) {
+    return word.toLowerCase().normalize("NFKD").replace(/\p{M}/gu, "").replace(/^(?:l|d|qu|s|n|c|j)['’]/, "");
+  }
+
   // Small letters, no accents, Greek letters by name, one spelling: what a reader types and what we print may differ.
   function fold(text) {
-    const plain = text
-      .toLowerCase()
-      .normalize("NFKD")
-      .replace(/\p{M}/gu, "")
+    const plain = bare(text)
       .replace(/[α-ωϵϕ]/g, (letter) => GREEK[letter] || letter);
     const spelt = plain
       .replace(/([iy])s(e|ed|es|ing|er|ers|ation|ations)$/, "$1z$2")
@@ -77,6 +89,7 @@ const ttutorSearch = (() => {
     if (!remembered.has(word)) {
       const parts = word
         .replace(/['’]s$/, "")
+        .replace(/^(?:l|d|qu|s|n|c|j)['’]/i, "")
         .replace(/(\p{Ll}{2})(?=\p{Lu})/gu, "$1-")
         .split(/[_.^'’-]+/)
         .filter(Boolean);
@@ -85,14 +98,17 @@ const ttutorSearch = (() => {
     return remembered.get(word);
   }
 
-  function words(text) {
+  function telling(text) {
     const found = text.replaceAll("√", " sqrt ").match(WORD) || [];
-    const telling = found.filter((word) => !STOP.has(word.toLowerCase()));
-    return (telling.length ? telling : found).flatMap(forms);
+    const kept = found.filter((word) => !STOP.has(bare(word)));
+    return kept.length ? kept : found;
   }
 
+  const words = (text) => telling(text).flatMap(forms);
+  const spelt = (text) => telling(text).map(bare).join(" ");
+
   function remember(text) {
-    const found = words(text);
+    const found = text.split("\n").flatMap(words);
     for (const word of found) known.add(word);
     return found;
   }
@@ -107,18 +123,20 @@ const ttutorSearch = (() => {
         id,
         title,
         place,
-        names: names.join(" "),
+        names: names.join("\n"),
         text,
         code,
       })),
     );
-    calls = records.map(([, , , title, , names]) => [title, ...names].map(words));
+    calls = records.map(([, , , title, , names]) => [title, ...names].map((name) => [words(name), spelt(name)]));
   }
 
-  // How far a record is called what was asked for: 1 for the same words, less for a name that holds them all.
-  function calledSo(asked, id) {
-    const shares = calls[id].map((name) => {
-      if (name.join(" ") === asked.join(" ")) return 1;
+  // How far a record is called what was asked for: most for the very words, less for other endings of them (windows is not
+  // a window), and for a name that holds them all.
+  function calledSo(query, asked, id) {
+    const shares = calls[id].map(([name, letters]) => {
+      if (letters === query) return 1.6;
+      if (name.length === asked.length && name.join(" ").startsWith(asked.join(" "))) return 1; // still being typed
       return name.length && asked.every((word) => name.includes(word))
         ? (0.8 * new Set(asked).size) / new Set(name).size
         : 0;
@@ -129,6 +147,7 @@ const ttutorSearch = (() => {
   // The best answers first; `guesses` are words of the index that stood in for a word that it does not have.
   function find(query) {
     const asked = words(query);
+    const letters = spelt(query);
     const found = index.search(query, {
       boost: FIELDS,
       tokenize: words,
@@ -139,10 +158,13 @@ const ttutorSearch = (() => {
     const scored = found.map(({ id, score, terms }) => ({
       record: records[id],
       terms,
-      score: score * (1 + 4 * calledSo(asked, id) ** 2),
+      isExact: asked.some((word) => terms.includes(word)),
+      score: score * (1 + 4 * calledSo(letters, asked, id) ** 2),
     }));
-    scored.sort((a, b) => b.score - a.score);
-    const results = scored.filter(({ score }) => score >= LEAST_SHARE * scored[0].score);
+    // A word that is merely similar, or only begins like the one asked for, never stands above the word itself.
+    scored.sort((a, b) => b.isExact - a.isExact || b.score - a.score);
+    const best = Math.max(...scored.map(({ score }) => score));
+    const results = scored.filter(({ score }) => score >= LEAST_SHARE * best);
     const isGuessed =
       results.length > 0 && asked.some((word) => !results[0].terms.some((term) => term.startsWith(word)));
     const guesses = isGuessed ? results[0].terms.filter((term) => !asked.some((word) => term.startsWith(word))) : [];

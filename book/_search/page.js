@@ -3,53 +3,13 @@
 
 (() => {
   const STEP = 12;
-  const NAMES = {
-    chapter: "Chapter",
-    page: "Page",
-    section: "Section",
-    term: "Glossary",
-    symbol: "Notation",
-    function: "Function",
-    class: "Class",
-    method: "Method",
-    attribute: "Attribute",
-    module: "Module",
-    exercise: "Exercise",
-    claim: "Claim",
-    work: "Bibliography",
-    change: "Changes",
-  };
   const input = document.getElementById("book-search-words");
   const list = document.getElementById("book-search-results");
   const status = document.getElementById("book-search-status");
   const more = document.getElementById("book-search-more");
-  const pages = ttutorRecords.pages;
   let results = [],
     query = "",
     timer = 0;
-
-  function element(name, className, text) {
-    const made = document.createElement(name);
-    if (className) made.className = className;
-    if (text) made.textContent = text;
-    return made;
-  }
-
-  function item({ record: [kind, page, anchor, title, place, names, text] }) {
-    const made = element("li"),
-      link = element("a", "book-search-link", title);
-    link.href = `${pages[page][0]}.html${anchor ? `#${anchor}` : ""}`;
-    const where = element("p", "book-search-where");
-    where.append(element("span", "book-search-kind", NAMES[kind] || kind), ` ${place || pages[page][1]}`);
-    made.append(link, where);
-    if (text) {
-      const context = element("p", "book-search-context");
-      for (const [piece, isHit] of ttutorSearch.excerpt(text, query))
-        context.append(isHit ? element("mark", "", piece) : piece);
-      made.append(context);
-    }
-    return made;
-  }
 
   function say(guesses) {
     if (!query) status.textContent = "";
@@ -65,7 +25,7 @@
 
   function showMore() {
     const shown = list.children.length;
-    list.append(...results.slice(shown, shown + STEP).map(item));
+    list.append(...results.slice(shown, shown + STEP).map((result) => ttutorResult(result, query)));
     more.hidden = list.children.length >= results.length;
     return list.children[shown];
   }

@@ -1,21 +1,24 @@
 """Drawings for pages that are no notebooks: which chapter stands on which, which room of the package uses which.
 
 ``course-map`` draws the chapters from `CHAPTERS`, its boxes being links; ``room-map`` the rooms from the imports in the
-code. ``explorer`` takes a line of Python that makes one of `ttutor.widgets`, and shows its static form.
+code. ``explorer`` takes a line of Python that makes one of `ttutor.widgets`, and shows its static form. The
+substitutions ``hours_to_read`` and ``hours_for_exercises`` are the sums of what the chapters say of themselves.
 """
 
 from __future__ import annotations
 
 import ast
 import html
+import re
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 import networkx
-from book._tools.notebook_io import roads
+from book._tools.notebook_io import chapters, read, roads
 from docutils import nodes
 from docutils.parsers.rst import Directive
 from sphinx.application import Sphinx
+from sphinx.config import Config
 from sphinx.util.typing import ExtensionMetadata
 
 CHAPTERS: dict[str, tuple[int, ...]] = {
@@ -38,6 +41,11 @@ ROWS = ((1, 2), (3, 8), (4, 5, 6), (7, 10, 11), (9, 12))
 """The chapters row by row; at most three in one, so that the words can be read on a phone."""
 
 WIDTH, HEIGHT, ACROSS, DOWN, MARGIN = 112, 30, 126, 58, 4
+
+
+TIME = re.compile(r"\*\*Time:\*\* (.+)\n")
+NUMBERS = "one two three four five six seven eight nine ten".split()
+FRACTIONS = {"and a half": 0.5, "and a quarter": 0.25, "and three quarters": 0.75}
 
 
 class ExplorerDirective(Directive):
@@ -71,6 +79,27 @@ class RoomMap(Directive):
     def run(self) -> list[nodes.Node]:
         graph = rooms(Path(self.state.document.settings.env.srcdir) / "ttutor")
         return [nodes.raw("", draw(graph, lowest_rows(graph), "room-map", "uses"), format="html")]
+
+
+def hours(said: str) -> tuple[float, float]:
+    """Return the hours to read and the hours for exercises that the head of a page names.
+
+    >>> hours("90 minutes to read, three and a half hours or more for all exercises.")
+    (1.5, 3.5)
+    """
+    minutes = re.search(r"(\d+) minutes to read", said)
+    exercises = re.search(rf"({'|'.join(NUMBERS)})((?: and [a-z ]+?)?) hours?\b", said)
+    fraction = FRACTIONS.get(exercises[2].strip(), 0.0) if exercises else 0.0
+    whole = NUMBERS.index(exercises[1]) + 1 if exercises else 0
+    return (int(minutes[1]) / 60 if minutes else 0.0), whole + fraction
+
+
+def set_hours(app: Sphinx, config: Config) -> None:
+    """Let pages write the hours of the whole course (Sphinx event ``config-inited``)."""
+    heads = [read(path.read_text(encoding="utf-8")).cells[0].source for path in chapters()]
+    each = [hours(said) for head in heads for said in TIME.findall(f"{head}\n")]
+    to_read, for_exercises = (round(sum(part)) for part in zip(*each, strict=True))
+    config.myst_substitutions |= {"hours_to_read": to_read, "hours_for_exercises": for_exercises}
 
 
 def course() -> networkx.DiGraph:
@@ -183,7 +212,8 @@ def _arrow(start: tuple[float, float], end: tuple[float, float], name: str) -> s
 
 
 def setup(app: Sphinx) -> ExtensionMetadata:
-    """Register the directives."""
+    """Register the directives and the sums."""
+    app.connect("config-inited", set_hours, priority=1)
     for name, directive in ("explorer", ExplorerDirective), ("course-map", CourseMap), ("room-map", RoomMap):
         app.add_directive(name, directive)
     return {"version": "1", "parallel_read_safe": True, "parallel_write_safe": True}

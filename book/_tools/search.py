@@ -27,7 +27,7 @@ from sphinx.util.typing import ExtensionMetadata
 
 IDENTIFIER = re.compile(r"\b(?:[A-Za-z]\w*_\w+|[A-Z][a-z]+[A-Z]\w*)\b")
 CHAPTER = re.compile(r"book/(\d\d)-")
-NOTATION, CHANGES = "book/notation", "book/changelog"
+NOTATION, CHANGES, BEYOND = "book/notation", "book/changelog", "book/beyond"
 FORMULA = LatexNodes2Text(math_mode="text")
 OBJECTS = ("function", "class", "method")
 HIDDEN = "headerlink viewcode-link section-number label cell_output sd-dropdown solution tag_solution ttutor-where"
@@ -49,16 +49,18 @@ class Record(NamedTuple):
 
 
 class RowAddresses(SphinxTransform):
-    """Gives each row of the notation's tables an address: its name in code, or its first cell."""
+    """Gives each row of some tables an address: a symbol's name in code, or what the first cell says."""
 
     default_priority = 800
 
     def apply(self, **kwargs: object) -> None:
-        if self.env.docname != NOTATION:
+        if self.env.docname not in (NOTATION, BEYOND):
             return
+        kind = "symbol" if self.env.docname == NOTATION else "absent"
         for row in (row for body in self.document.findall(nodes.tbody) for row in body.findall(nodes.row)):
             cells = [cell.astext() for cell in row.children]
-            row["ids"].append(f"symbol-{nodes.make_id(cells[1] or cells[0] if len(cells) > 2 else cells[0])}")
+            name = cells[1] or cells[0] if kind == "symbol" and len(cells) > 2 else cells[0]
+            row["ids"].append(f"{kind}-{nodes.make_id(name)}")
 
 
 def clean(article: Element) -> None:
@@ -142,6 +144,10 @@ def record(element: Element, page: str, place: str) -> Record | None:
         names = [name for cell in cells[:-1] for name in re.split(r",\s+", cell) if name]
         taken(element)
         return Record("symbol", 0, anchor, title, place, names, "; ".join(filter(None, cells)))
+    if anchor.startswith("absent-"):
+        what, where = (words_of(cell) for cell in element)
+        taken(element)
+        return Record("absent", 0, anchor, f"The book does not cover {what}", place, what.split(", "), where)
     if "exercise" in classes and anchor:
         heading = words_of(element.find("p"))
         number, title = re.fullmatch(r"(Exercise [\d.]+) \((.*)\)", heading).groups()

@@ -9,13 +9,14 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
-from playwright.sync_api import Browser, Page
+from playwright.sync_api import Browser, Page, expect
 
 from tests.book.browser import HTML, INSPECT, OVERFLOW, PHONE, Visit, watch
 
 pytestmark = pytest.mark.browser
 
-QUERIES = tomllib.loads(Path(__file__).with_name("search_queries.toml").read_text(encoding="utf-8"))["queries"]
+LISTS = tomllib.loads(Path(__file__).with_name("search_queries.toml").read_text(encoding="utf-8"))
+QUERIES, LEARNERS = LISTS["queries"], LISTS["learners"]
 KINDS = {"chapter", "section", "term", "symbol", "function", "class", "method", "exercise", "claim", "work"}
 PLACES = """(query) => ttutorSearch.find(query).results.slice(0, 3).map(
   ({record}) => ttutorRecords.pages[record[1]][0] + (record[2] ? '#' + record[2] : ''))"""
@@ -46,6 +47,50 @@ def results(tab: Page) -> Page:
 def test_a_query_has_its_place_among_the_first_three_results(tab: Page, query: str, place: str) -> None:
     found = tab.evaluate(PLACES, query)
     assert any(other == place or ("#" not in place and other.split("#")[0] == place) for other in found), found
+
+
+def is_at(found: str, place: str) -> bool:
+    """Whether a result is a place, on a page where only that is asked for, or in a chapter (``*``)."""
+    if place.endswith("*"):
+        return found.startswith(place.removesuffix("*"))
+    return found == place or ("#" not in place and found.split("#")[0] == place)
+
+
+def test_of_fifty_questions_of_learners_47_are_answered_among_the_first_three_results(tab: Page) -> None:
+    assert len(LEARNERS) == 50
+    answers = {query: tab.evaluate(PLACES, query) for query, *_ in LEARNERS}
+    missed = [
+        (query, answers[query])
+        for query, *places in LEARNERS
+        if not any(is_at(found, place) for found in answers[query] for place in places)
+    ]
+    assert len(missed) <= 3, missed
+
+
+def test_what_is_not_covered_is_said_first(tab: Page) -> None:
+    tab.fill("#book-search-words", "retrieval augmented generation")
+    first = tab.locator(".book-search-link").first
+    expect(first).to_contain_text("The book does not cover")
+    assert "Lewis et al. [2020]" in tab.locator(".book-search-context").first.inner_text()
+
+
+@pytest.mark.parametrize("query", ["attenton", "perplexty", "transform", "lora", "token"])
+def test_no_word_that_is_merely_similar_stands_above_the_word_itself(tab: Page, query: str) -> None:
+    exact = tab.evaluate("(query) => ttutorSearch.find(query).results.map(({isExact}) => isExact)", query)
+    assert exact == sorted(exact, reverse=True)
+
+
+@pytest.mark.parametrize(
+    ("question", "words"),
+    [
+        ("was ist ein token", "token"),
+        ("qu'est-ce que l'encodeur", "encodeur"),
+        ("¿Cómo funciona la atención?", "atención"),
+        ("what is the softmax for", "softmax"),
+    ],
+)
+def test_what_a_question_is_made_of_does_not_count(tab: Page, question: str, words: str) -> None:
+    assert tab.evaluate(PLACES, question) == tab.evaluate(PLACES, words)
 
 
 def test_every_record_leads_to_a_place_that_exists() -> None:
@@ -109,6 +154,25 @@ def test_results_fit_a_phone_in_both_colours(browser: Browser, dark: bool) -> No
     assert [kind for kind, found in page.evaluate(INSPECT).items() if found] == []
     assert page.input_value("#book-search-words") == "scaled_dot_product_attention"
     context.close()
+
+
+def test_the_field_of_any_page_answers_while_one_types(browser: Browser, html: Path) -> None:
+    context, seen = browser.new_context(viewport={"width": 1400, "height": 900}), Visit("glossary.html")
+    page = context.new_page()
+    watch(context, page, seen)
+    page.goto((html / "book" / "glossary.html").as_uri())
+    page.keyboard.press("Control+k")
+    page.keyboard.type("causal mask")
+    links = page.locator("#quick-results .book-search-link")
+    expect(links.first).to_have_text("causal mask")
+    assert 1 < links.count() <= 6
+    page.keyboard.press("ArrowDown")
+    assert page.evaluate("document.activeElement.textContent") == "causal mask"
+    page.keyboard.press("Enter")
+    page.wait_for_url("**/glossary.html#term-causal-mask")
+    expect(page.locator("#pst-search-dialog")).not_to_be_visible()
+    context.close()
+    assert not seen.findings, str(seen)
 
 
 def test_the_box_beside_every_page_leads_to_the_search(browser: Browser) -> None:
