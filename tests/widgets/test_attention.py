@@ -242,3 +242,13 @@ def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
     assert panel(page).startswith(f"What “cat” attends to. Most: {distinct(made.weights[1].argmax())}")
     slide(page, "Temperature", "Home")
     expect(spoken(page)).to_contain_text("What “cat” attends to. Most: ")
+
+
+@in_browser
+def test_a_bar_stays_the_same_element_so_that_it_can_grow(show: Show) -> None:
+    page = show(explorer(selected=[2, -1]))
+    bar = page.locator(".panel .tt-bar").first.element_handle()
+    before = bar.bounding_box()["width"]
+    slide(page, "Temperature", "End")
+    assert page.locator(".panel .tt-bar").first.evaluate("(node, bar) => node === bar", bar)
+    assert bar.bounding_box()["width"] < before
