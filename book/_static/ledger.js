@@ -13,8 +13,7 @@
       let some = false;
       for (const claim of section.querySelectorAll(".ledger-claim")) {
         const fits =
-          (!chapter || section.classList.contains(chapter)) &&
-          (!verdict || claim.classList.contains(verdict));
+          (!chapter || section.classList.contains(chapter)) && (!verdict || claim.classList.contains(verdict));
         claim.hidden = !fits;
         if (fits) {
           shown += 1;

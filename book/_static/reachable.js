@@ -23,11 +23,7 @@
    */
   function name(box, scrolls) {
     const number = [...document.querySelectorAll(WHOLE)].indexOf(box) + 1;
-    const kind = box.querySelector("table")
-      ? "Table"
-      : box.querySelector(":scope > img")
-        ? "Figure"
-        : "Output";
+    const kind = box.querySelector("table") ? "Table" : box.querySelector(":scope > img") ? "Figure" : "Output";
     const words = `${kind}, number ${number}, larger than its place`;
     for (const [attribute, value] of [
       ["role", "region"],
@@ -65,8 +61,7 @@
     const all = BOXES.map((one) => `.bd-article ${one}`).join();
     const watch = () => document.querySelectorAll(all).forEach((box) => observer.observe(box));
     watch();
-    if (window.MathJax && MathJax.startup && MathJax.startup.promise)
-      MathJax.startup.promise.then(watch);
+    if (window.MathJax && MathJax.startup && MathJax.startup.promise) MathJax.startup.promise.then(watch);
   }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", start);
   else start();

@@ -1,14 +1,5 @@
 // The attention map: queries are rows, keys are columns, purple is weight.
-import {
-  css,
-  distinct,
-  formatNumber,
-  make,
-  onTraits,
-  openCard,
-  refill,
-  setTraits,
-} from "./core.js";
+import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
 import { slider, toggle } from "./controls.js";
 import { bars, matrix } from "./drawing.js";
 
@@ -69,8 +60,7 @@ export function allowedKeys(nQueries, nKeys, mask, causal, padding) {
   return Array.from({ length: nQueries }, (_, i) =>
     Array.from(
       { length: nKeys },
-      (_, j) =>
-        (mask.length ? mask[i][j] : true) && !padding[j] && (!causal || j <= i + nKeys - nQueries),
+      (_, j) => (mask.length ? mask[i][j] : true) && !padding[j] && (!causal || j <= i + nKeys - nQueries),
     ),
   );
 }
@@ -79,8 +69,7 @@ export function allowedKeys(nQueries, nKeys, mask, causal, padding) {
 function readState(model) {
   const get = (name) => model.get(name);
   const [queries, keys, scores] = [get("tokens"), get("key_tokens"), get("scores")];
-  const scale =
-    (get("d_head") && get("scaled") ? 1 / Math.sqrt(get("d_head")) : 1) / get("temperature");
+  const scale = (get("d_head") && get("scaled") ? 1 / Math.sqrt(get("d_head")) : 1) / get("temperature");
   const padding = get("padding_masked") ? get("padding") : [];
   const allowed = allowedKeys(queries.length, keys.length, get("mask"), get("causal"), padding);
   return {
@@ -109,9 +98,7 @@ function describe({ queries, keys, allowed, weights, selected }) {
     };
   });
   const sum = entries.reduce((total, entry) => total + entry.weight, 0);
-  const sorted = entries
-    .filter((entry) => entry.open)
-    .sort((a, b) => b.weight - a.weight || a.index - b.index);
+  const sorted = entries.filter((entry) => entry.open).sort((a, b) => b.weight - a.weight || a.index - b.index);
   const title =
     byRow && !sorted.length
       ? `“${queries[row]}” may attend to no key (all masked): its weights are all 0`
@@ -199,9 +186,7 @@ function render({ model, el }) {
     const about = describeNow(state) || describe({ ...state, selected: [0, -1] });
     drawCells(grid, { ...state, selected: preview || state.selected });
     drawPanel(list, total, about);
-    const heaviest = about.sorted
-      .slice(0, 3)
-      .map(({ token, weight }) => `${token} ${formatNumber(weight)}`);
+    const heaviest = about.sorted.slice(0, 3).map(({ token, weight }) => `${token} ${formatNumber(weight)}`);
     card.find(about.sorted.length ? `${about.title}. Most: ${heaviest.join(", ")}.` : about.title);
   };
   const draw = () => {

@@ -112,8 +112,7 @@ function look(get) {
 }
 
 /** The numbers of the step: products, scores or weights. */
-const numbersAt = ({ step, products, scores, weights }) =>
-  step < 2 ? products : step === 2 ? scores : weights;
+const numbersAt = ({ step, products, scores, weights }) => (step < 2 ? products : step === 2 ? scores : weights);
 
 /** Keys in the plane: as they are, or, of more than two features, at their angle from the query. */
 function inPlane({ query, keys, products }) {
@@ -135,9 +134,7 @@ function numbersOf(state) {
   const shares = step >= 3;
   const drawable = values[0].length === 2;
   const ends = [[0, 0]];
-  values.forEach((value, i) =>
-    ends.push(value.map((part, axis) => ends[i][axis] + weights[i] * part)),
-  );
+  values.forEach((value, i) => ends.push(value.map((part, axis) => ends[i][axis] + weights[i] * part)));
   return {
     ...inPlane(state),
     weights,
@@ -159,9 +156,7 @@ function layoutOf(width, height, numbers, state) {
   const side = narrow ? 180 : Math.min(300, 0.42 * width);
   const left = narrow ? 0 : side + 24;
   const column = (width - left) / state.tokens.length;
-  const [middle, floor] = narrow
-    ? [[width / 2, height - side / 2], 184]
-    : [[side / 2, height / 2], 290];
+  const [middle, floor] = narrow ? [[width / 2, height - side / 2], 184] : [[side / 2, height / 2], 290];
   const unit = (side / 2 - 16) / state.largest;
   return {
     left,
@@ -324,11 +319,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
   ];
   const end = numbers.chain.at(-1).slice(2);
   return [
-    [
-      "axes",
-      "path",
-      { class: "faint", d: `M${x - reach} ${y}h${2 * reach}M${x} ${y - reach}v${2 * reach}` },
-    ],
+    ["axes", "path", { class: "faint", d: `M${x - reach} ${y}h${2 * reach}M${x} ${y - reach}v${2 * reach}` }],
     ...features.map((name, i) =>
       i
         ? ["up", "text", { x: x + 5, y: y + reach, text: `${name} ↑` }]
@@ -345,11 +336,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
       },
     ],
     ...numbers.keys.flatMap((key, i) => [
-      [
-        `key${i}`,
-        "path",
-        { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (i === asked ? 1 : 0.5) },
-      ],
+      [`key${i}`, "path", { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (i === asked ? 1 : 0.5) }],
       label(`of${i}`, at(key), tokens[i].slice(0, 9), {
         "fill-opacity": shown,
         "font-weight": i === asked ? 700 : 400,
@@ -380,11 +367,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
         }),
     ]),
     step === 4 && numbers.blended && label("output", at(end), `output`, { "font-weight": 700 }),
-    [
-      "query",
-      "path",
-      { class: "query-arrow", "stroke-opacity": shown, d: from(numbers.query, 12) },
-    ],
+    ["query", "path", { class: "query-arrow", "stroke-opacity": shown, d: from(numbers.query, 12) }],
     query.length === 2 &&
       step < 4 && [
         "pull",
@@ -461,18 +444,7 @@ function render({ model, el }) {
 
 /** What the step has found, with the sum behind the number that is looked at. */
 function findingOf(state, pulled) {
-  const {
-    tokens,
-    step,
-    asked: key,
-    query,
-    keys,
-    products,
-    scores,
-    weights,
-    values,
-    output,
-  } = state;
+  const { tokens, step, asked: key, query, keys, products, scores, weights, values, output } = state;
   const [asking, asked] = [`“${tokens[state.selected]}”`, `“${tokens[key]}”`];
   const terms = (one, other) => one.map((value, i) => `${two(value)}·${two(other[i])}`).join(" + ");
   const root = `√${query.length}`;
@@ -485,9 +457,7 @@ function findingOf(state, pulled) {
   if (step === 3)
     return `${asked} gets ${two(weights[key])}: e to its score of ${two(scores[key])}, divided by the sum over all words. The shares fill the strip exactly.`;
   const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a]);
-  const shown = order
-    .slice(0, 2)
-    .map((i) => `${two(weights[i])}·${vector(values[i])} of “${tokens[i]}”`);
+  const shown = order.slice(0, 2).map((i) => `${two(weights[i])}·${vector(values[i])} of “${tokens[i]}”`);
   return `${shown.join(" + ")} + … = ${vector(output)}: what ${asking} takes on.`;
 }
 
@@ -498,14 +468,7 @@ function tableOf({ tokens, keys, values, products, scores, weights }) {
     {},
     row("th", ["", "key", "query · key", "scaled", "weight", "value"]),
     ...tokens.map((token, i) =>
-      row("td", [
-        token,
-        vector(keys[i]),
-        two(products[i]),
-        two(scores[i]),
-        two(weights[i]),
-        vector(values[i]),
-      ]),
+      row("td", [token, vector(keys[i]), two(products[i]), two(scores[i]), two(weights[i]), vector(values[i])]),
     ),
   );
 }

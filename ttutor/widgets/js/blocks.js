@@ -91,17 +91,7 @@ const CSS = css`
   }
 `;
 
-const TRAITS = [
-  "facts",
-  "batch",
-  "source_length",
-  "target_length",
-  "level",
-  "norm",
-  "numbers",
-  "selected",
-  "step",
-];
+const TRAITS = ["facts", "batch", "source_length", "target_length", "level", "norm", "numbers", "selected", "step"];
 const PORTS = [
   ["V", "value"],
   ["K", "key"],
@@ -154,8 +144,7 @@ function newScene(model, width) {
   };
 }
 
-const fit = (text, room, letter = 6.4) =>
-  text.match(new RegExp(`.{1,${Math.floor(room / letter)}}( |$)|\\S+`, "g"));
+const fit = (text, room, letter = 6.4) => text.match(new RegExp(`.{1,${Math.floor(room / letter)}}( |$)|\\S+`, "g"));
 
 // Below, a column grows upwards: `x` is its middle, `y` its top so far, `out` its side (-1 encoder,
 // 1 decoder).
@@ -164,11 +153,7 @@ function wire({ scene }, to, path, tone = "plain", head) {
 }
 
 function rise(column, to, length = column.gap, tone) {
-  wire(column, to, `M${column.x} ${column.y}v${4 - length}`, tone, [
-    column.x,
-    column.y - length,
-    0,
-  ]);
+  wire(column, to, `M${column.x} ${column.y}v${4 - length}`, tone, [column.x, column.y - length, 0]);
   column.y -= length;
 }
 
@@ -255,12 +240,7 @@ function sublayer(column, name, i) {
       ["activation", 0.9],
       ["narrow", 0.6],
     ]) {
-      column.y = box(
-        { ...column, width: width * share, y: column.y - 4 },
-        `${side}.${part}`,
-        tone,
-        0,
-      );
+      column.y = box({ ...column, width: width * share, y: column.y - 4 }, `${side}.${part}`, tone, 0);
     }
     column.y -= 20;
     frame(column, id, foot, scene.name(id), x);
@@ -319,12 +299,7 @@ function stack(column) {
     column.tone,
     0,
   );
-  wire(
-    column,
-    "",
-    `M${x + out * (far - wide)} ` +
-      `${column.y + 10}h${out * (wide - far + 10)}M${x} ${column.y}v-10`,
-  );
+  wire(column, "", `M${x + out * (far - wide)} ` + `${column.y + 10}h${out * (wide - far + 10)}M${x} ${column.y}v-10`);
   column.y -= 10;
   layer(column, `${scene.n_layers} layers`);
   if (scene.pre) box(column, `${side}.final_norm`, "masked");
@@ -341,8 +316,7 @@ function drawFull(scene) {
   stack(left);
   const y = box(left, "memory") + 19;
   right.gate = middle;
-  right.onGate = (end) =>
-    trunk(scene, `M${left.x + width / 2} ${y}H${middle - 10}q10 0 10 10V${end}`);
+  right.onGate = (end) => trunk(scene, `M${left.x + width / 2} ${y}H${middle - 10}q10 0 10 10V${end}`);
   stack(right);
   for (const id of ["logits", "softmax"]) box(right, id);
   rise(right, "");
@@ -354,12 +328,7 @@ function drawLayer(scene, side) {
   const column = newColumn(scene, out, scene.width / 2 + (free - out * 26) / 2, width, 26, 18);
   column.gate = column.x - width / 2 + 2;
   column.onGate = (y) => {
-    box(
-      { scene, x: column.gate - 12 - free / 2, width: free - 20, y: y + 20 },
-      "memory",
-      "memory",
-      0,
-    );
+    box({ scene, x: column.gate - 12 - free / 2, width: free - 20, y: y + 20 }, "memory", "memory", 0);
     trunk(scene, `M${column.gate - 22} ${y}h22`);
   };
   box(column, `${side}.input`, "plain", 0);
@@ -376,14 +345,9 @@ function drawAttention(scene, level) {
   const [all, two] = [width + 2 * step, width + step];
   const part = (name, at, wide, y, hue = tone, ...more) =>
     box({ scene, x: at, width: wide, y, gap: 20 }, `${level}.${name}`, hue, ...more);
-  const arrow = (name, i, y, via, length = 20) =>
-    rise({ scene, x: x + i * step, y }, `${level}.${name}`, length, via);
+  const arrow = (name, i, y, via, length = 20) => rise({ scene, x: x + i * step, y }, `${level}.${name}`, length, via);
   const row = (names, y) =>
-    Math.min(
-      ...names.map((name, i) =>
-        part(name, x + (i - 1) * step, width, y, PORTS[i][1], 20, PORTS[i][1]),
-      ),
-    );
+    Math.min(...names.map((name, i) => part(name, x + (i - 1) * step, width, y, PORTS[i][1], 20, PORTS[i][1])));
   const cross = level.includes("cross");
   let y = part("q_input", cross ? x + step : x, cross ? width : all, 0, tone, 0);
   if (cross) part("k_input", x - step / 2, two, 0, "memory", 0);
@@ -409,9 +373,9 @@ function cells(level, left, y, [rows, columns, size]) {
     (level === "decoder.self_attention" && j > i ? `l${size} ${size}` : "");
   return svg("path", {
     class: "wire",
-    d: Array.from({ length: rows * columns }, (_, index) =>
-      cell(Math.floor(index / columns), index % columns),
-    ).join(""),
+    d: Array.from({ length: rows * columns }, (_, index) => cell(Math.floor(index / columns), index % columns)).join(
+      "",
+    ),
   });
 }
 
@@ -419,14 +383,9 @@ const tip = ([x, y, way, letter]) => [
   svg("path", { class: "head", d: `M${x} ${y}l${way ? `${way * 6} -4v8` : "-4 6h8"}z` }),
   letter ? svg("text", { class: "name", x: x + 9, y: y + 14, text: letter }) : null,
 ];
-const colours = (tone) =>
-  `--c: var(--tt-${tone}, var(--tt-masked)); --l: var(--tt-${tone}-line, currentColor)`;
+const colours = (tone) => `--c: var(--tt-${tone}, var(--tt-masked)); --l: var(--tt-${tone}-line, currentColor)`;
 
-function paintPart(
-  scene,
-  { id, x, y, width, height, tone, lines = [], bold, at, head, path, grid },
-  order,
-) {
+function paintPart(scene, { id, x, y, width, height, tone, lines = [], bold, at, head, path, grid }, order) {
   const rect = (shift) =>
     svg("rect", {
       class: "shape",
@@ -436,8 +395,7 @@ function paintPart(
       height: height,
       rx: 10,
     });
-  const text = (text, i) =>
-    svg("text", { class: i < bold ? "name" : "", x: at || x, y: y + 15 + 14 * i, text });
+  const text = (text, i) => svg("text", { class: i < bold ? "name" : "", x: at || x, y: y + 15 + 14 * i, text });
   return svg(
     "g",
     {
@@ -455,16 +413,13 @@ function paintPart(
       : (scene.parts[id][1].includes("heads") ? [6, 3, 0] : [0]).map(rect)),
     ...lines.map(text),
     ...(head ? tip(head) : []),
-    grid
-      ? cells(scene.level, x - (grid[1] * grid[2]) / 2, y + height - grid[0] * grid[2] - 8, grid)
-      : null,
+    grid ? cells(scene.level, x - (grid[1] * grid[2]) / 2, y + height - grid[0] * grid[2] - 8, grid) : null,
   );
 }
 
 /** The parts in the order of computing. */
 function paint(scene) {
-  const draw =
-    { full: drawFull, encoder: drawLayer, decoder: drawLayer }[scene.level] || drawAttention;
+  const draw = { full: drawFull, encoder: drawLayer, decoder: drawLayer }[scene.level] || drawAttention;
   draw(scene, scene.level);
   const top = Math.min(...scene.nodes.map(({ y }) => y ?? 0)) - 18;
   const order = Object.keys(scene.parts);
@@ -564,9 +519,7 @@ function render({ model, el }) {
     const [title] = (scene.level === "full" && steps[scene.step - 1]) || [];
     const about = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];
     card.find(
-      ...[title && scene.selected && `${title}.`, ...about].map(
-        (text) => text && make("span", { text }),
-      ),
+      ...[title && scene.selected && `${title}.`, ...about].map((text) => text && make("span", { text })),
       levels[scene.selected] && scene.selected !== scene.level
         ? button({ label: "Look inside", onClick: () => go(scene.selected) })
         : null,
@@ -586,8 +539,7 @@ function render({ model, el }) {
   const watcher = new ResizeObserver(update);
   watcher.observe(picture);
   update();
-  return () =>
-    [stop, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
+  return () => [stop, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
 }
 
 export default { render };

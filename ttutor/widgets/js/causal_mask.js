@@ -70,13 +70,8 @@ const CELL = 1.75; // rem: up to seven tokens stand side by side in a column of 
 /** As wide as a table of all tokens will be, so that the two stay where they are while it grows. */
 const widthOf = (tokens) => {
   const longest = Math.max(...tokens.map((token) => token.length));
-  const columns = tokens.map(
-    ({ length }) => 0.125 + (longest > 5 || length < 4 ? CELL : 0.55 * length + 0.15),
-  );
-  return columns.reduce(
-    (sum, column) => sum + column,
-    0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2),
-  );
+  const columns = tokens.map(({ length }) => 0.125 + (longest > 5 || length < 4 ? CELL : 0.55 * length + 0.15));
+  return columns.reduce((sum, column) => sum + column, 0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2));
 };
 
 /**
@@ -88,8 +83,7 @@ function changeWords(asScores, causal, count, length) {
   if (!asScores) return `Weights: ${rows} changed.`;
   return causal
     ? "Scores: no old number changed, one column added; it is −∞ in old rows, so their weights stay."
-    : "Scores: no old number changed, one column added; the softmax over it changes the " +
-        `weights of ${rows}.`;
+    : "Scores: no old number changed, one column added; the softmax over it changes the " + `weights of ${rows}.`;
 }
 
 /**
@@ -97,17 +91,11 @@ function changeWords(asScores, causal, count, length) {
  * changed.
  */
 function drawTable(model, causal, length, isNew) {
-  const [tokens, scores, asScores] = [
-    model.get("tokens"),
-    model.get("scores"),
-    model.get("view") === "scores",
-  ];
+  const [tokens, scores, asScores] = [model.get("tokens"), model.get("scores"), model.get("view") === "scores"];
   const [now, before] = [length, length - 1].map((count) => weightsAmong(scores, count, causal));
   const moved = now.map(
     (row, i) =>
-      isNew &&
-      i < length - 1 &&
-      row.some((weight, j) => j < length - 1 && Math.abs(weight - before[i][j]) > 1e-9),
+      isNew && i < length - 1 && row.some((weight, j) => j < length - 1 && Math.abs(weight - before[i][j]) > 1e-9),
   );
   const changed = asScores ? [] : moved; // a score is of two tokens: no third one changes it
   const old = (i) => isNew && i < length - 1;
@@ -118,9 +106,7 @@ function drawTable(model, causal, length, isNew) {
     side: `${CELL}rem`,
     corner: ["keys →", "queries ↓"],
     columns: tokens.slice(0, length),
-    rows: tokens
-      .slice(0, length)
-      .map((token, i) => (old(i) ? `${token} ${changed[i] ? "≠" : "="}` : token)),
+    rows: tokens.slice(0, length).map((token, i) => (old(i) ? `${token} ${changed[i] ? "≠" : "="}` : token)),
   });
   grid.fill((i, j) => {
     const hatch = causal && j > i;
@@ -132,28 +118,18 @@ function drawTable(model, causal, length, isNew) {
       value: weight,
       level: asScores ? 0.6 * hatch : weight,
       colour: asScores ? "masked" : "weights",
-      text: asScores
-        ? hatch
-          ? "−∞"
-          : formatNumber(scores[i][j], 1)
-        : hatch
-          ? ""
-          : formatNumber(weight, 2),
+      text: asScores ? (hatch ? "−∞" : formatNumber(scores[i][j], 1)) : hatch ? "" : formatNumber(weight, 2),
       label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : spoken}`,
     };
   });
-  for (let i = 0; i < length; i += 1)
-    if (old(i)) grid.cellAt(i, -1).classList.add(changed[i] ? "changed" : "kept");
+  for (let i = 0; i < length; i += 1) if (old(i)) grid.cellAt(i, -1).classList.add(changed[i] ? "changed" : "kept");
   const node = make(
     "div",
     {},
     grid.node,
     make("p", {
       class: "count",
-      text:
-        length < 2 || !isNew
-          ? ""
-          : changeWords(asScores, causal, moved.filter(Boolean).length, length),
+      text: length < 2 || !isNew ? "" : changeWords(asScores, causal, moved.filter(Boolean).length, length),
     }),
   );
   node.style.width = `min(100%, ${widthOf(tokens)}rem)`;
@@ -205,8 +181,7 @@ function render({ model, el }) {
       cut()
         ? `The first ${tokens.length} of ${total} tokens.`
         : ended
-          ? `The end mark ${model.get("end_mark")} has come: ` +
-            "nothing is generated after it, and it gets no row."
+          ? `The end mark ${model.get("end_mark")} has come: ` + "nothing is generated after it, and it gets no row."
           : null,
     );
     refill(views, drawTable(model, true, length, !ended), drawTable(model, false, length, !ended));

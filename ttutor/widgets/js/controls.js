@@ -225,13 +225,7 @@ export function slider({
     onInput(Number(input.value));
   });
   return {
-    node: make(
-      "div",
-      { class: "tt-slider" },
-      make("label", { for: id, text: label }),
-      input,
-      output,
-    ),
+    node: make("div", { class: "tt-slider" }, make("label", { for: id, text: label }), input, output),
     set,
     input,
   };
@@ -267,9 +261,7 @@ export function choice({ label, name: spoken, options, onChange }) {
   const inputs = options.map(([value]) =>
     make("input", { type: "radio", name, value, onchange: () => onChange(value) }),
   );
-  const labels = options.map(([, text], i) =>
-    make("label", { class: "tt-option" }, inputs[i], make("span", { text })),
-  );
+  const labels = options.map(([, text], i) => make("label", { class: "tt-option" }, inputs[i], make("span", { text })));
   return {
     node: make(
       "fieldset",
@@ -305,12 +297,7 @@ export function select({ label, options, onChange }) {
  * (a trait): `onStep(step)` asks for another, `set(step)` shows the one that stands. `describe(step)`
  * names a step. Call `pause()` when the card is reset and `close()` when the view goes.
  */
-export function player({
-  count,
-  onStep,
-  describe = (step) => `step ${step + 1} of ${count()}`,
-  seconds = 1,
-}) {
+export function player({ count, onStep, describe = (step) => `step ${step + 1} of ${count()}`, seconds = 1 }) {
   let step = 0;
   let timer = 0;
   const go = (to) => onStep(Math.min(Math.max(to, 0), count() - 1));
@@ -346,14 +333,7 @@ export function player({
     output.textContent = describe(step);
   };
   return {
-    node: make(
-      "div",
-      { class: "tt-player", role: "group", "aria-label": "steps" },
-      back,
-      playing,
-      next,
-      output,
-    ),
+    node: make("div", { class: "tt-player", role: "group", "aria-label": "steps" }, back, playing, next, output),
     set: (value) => {
       step = value;
       if (timer && step >= count() - 1) pause();

@@ -228,9 +228,7 @@ export function formatSize(value, unit = "", binary = false) {
   while (Math.abs(value) / base ** power >= 999.5 && power < prefixes.length - 1) power += 1;
   const short = value / base ** power;
   const digits =
-    power === 0 && Number.isInteger(value)
-      ? 0
-      : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(short) || 1)));
+    power === 0 && Number.isInteger(value) ? 0 : Math.max(0, 2 - Math.floor(Math.log10(Math.abs(short) || 1)));
   return `${formatNumber(short, Math.min(digits, 3))}\u00a0${prefixes[power]}${unit}`.trimEnd();
 }
 
@@ -251,9 +249,7 @@ export function reducedMotion() {
  * so.
  */
 function onDarkPage(element) {
-  const [red, green, blue] = (getComputedStyle(element).color.match(/[\d.]+/g) || [0, 0, 0]).map(
-    Number,
-  );
+  const [red, green, blue] = (getComputedStyle(element).color.match(/[\d.]+/g) || [0, 0, 0]).map(Number);
   return 0.2126 * red + 0.7152 * green + 0.0722 * blue > 127;
 }
 
@@ -294,8 +290,7 @@ export function openFrame(el, label, css) {
   // Jupyter has shortcuts on bare letters and arrows: what is pressed in here is not meant for the
   // notebook.
   root.addEventListener("keydown", (event) => {
-    if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Escape")
-      event.stopPropagation();
+    if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Escape") event.stopPropagation();
   });
 
   const paint = () => {
@@ -304,8 +299,7 @@ export function openFrame(el, label, css) {
     root.style.colorScheme = mode;
     root.style.setProperty("--tt-page", pageColour(el));
     root.style.setProperty("--tt-ink", getComputedStyle(el).color);
-    for (const [name, colour] of Object.entries(COLOURS[mode]))
-      root.style.setProperty(`--tt-${name}`, colour);
+    for (const [name, colour] of Object.entries(COLOURS[mode])) root.style.setProperty(`--tt-${name}`, colour);
   };
   // A page may fade from one mode to the other, so look again when the fading is over.
   let later = 0;
@@ -315,8 +309,7 @@ export function openFrame(el, label, css) {
     later = setTimeout(paint, 400);
   };
   const observer = new MutationObserver(repaint);
-  for (const node of [document.documentElement, document.body])
-    observer.observe(node, { attributes: true });
+  for (const node of [document.documentElement, document.body]) observer.observe(node, { attributes: true });
   const preference = window.matchMedia("(prefers-color-scheme: dark)");
   preference.addEventListener("change", repaint);
   repaint();
@@ -355,19 +348,13 @@ export function openCard(el, { label, question, invite, onReset, css: style = ""
     ),
     stage,
     controls,
-    make(
-      "div",
-      { class: "tt-finding" },
-      make("div", { class: "tt-invite", text: invite }),
-      finding,
-    ),
+    make("div", { class: "tt-finding" }, make("div", { class: "tt-invite", text: invite }), finding),
     caption,
   );
   const act = ({ key }) => {
     if (key !== "Tab") root.dataset.acted = "1";
   };
-  for (const kind of ["pointerdown", "keydown", "input", "click"])
-    root.addEventListener(kind, act, { capture: true });
+  for (const kind of ["pointerdown", "keydown", "input", "click"]) root.addEventListener(kind, act, { capture: true });
   return {
     ...frame,
     stage,
@@ -378,9 +365,7 @@ export function openCard(el, { label, question, invite, onReset, css: style = ""
       if (root.dataset.acted) frame.say(finding.textContent);
     },
     more: (title, ...children) =>
-      root.append(
-        make("details", { class: "tt-more" }, make("summary", { text: title }), ...children),
-      ),
+      root.append(make("details", { class: "tt-more" }, make("summary", { text: title }), ...children)),
   };
 }
 

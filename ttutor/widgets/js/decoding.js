@@ -122,9 +122,7 @@ export function growTree({ candidates, greedy }) {
         ids: [...open[from].ids, token],
         greedy: open[from].greedy && greedy.length > step && greedy[step][0] === token,
       }));
-      nodes
-        .sort((a, b) => (a.fate || 9) - (b.fate || 9))
-        .forEach((node, row) => Object.assign(node, { row }));
+      nodes.sort((a, b) => (a.fate || 9) - (b.fate || 9)).forEach((node, row) => Object.assign(node, { row }));
       open = nodes.filter(({ fate }) => fate === KEPT);
       return nodes;
     }),
@@ -138,14 +136,10 @@ function readState(model) {
   const beam = Math.min(model.get("beam"), next[step].length - 1);
   const done = step === next.length - 1;
   const columns = growTree(sentence);
-  const shown = columns
-    .slice(0, step + 2)
-    .map((nodes, place) => nodes.filter(({ fate }) => fate || place > step));
+  const shown = columns.slice(0, step + 2).map((nodes, place) => nodes.filter(({ fate }) => fate || place > step));
   const nodes = shown.flat();
   const upwards = (node) => (node ? [node, ...upwards(node.parent)] : []);
-  const alive = new Set(
-    nodes.filter(({ fate, column }) => fate > KEPT || (fate && column > step)).flatMap(upwards),
-  );
+  const alive = new Set(nodes.filter(({ fate, column }) => fate > KEPT || (fate && column > step)).flatMap(upwards));
   // Ranked as the search ranks it: by the sum over the length penalty (Wu et al. 2016, equation
   // 14).
   const found = nodes
@@ -178,15 +172,12 @@ function readState(model) {
     wrote: text(soFar.map(([id]) => id)),
     named: ({ ids }) => (ids.length ? `“${text(ids)}”` : "the start"),
     // A token by itself: a dot in front where it goes on with a word.
-    piece: (id) =>
-      id ? (/^[▁<]/.test(tokens[id]) ? "" : "·") + tokens[id].replace("▁", "") : "end",
+    piece: (id) => (id ? (/^[▁<]/.test(tokens[id]) ? "" : "·") + tokens[id].replace("▁", "") : "end"),
   };
 }
 
 function wordsOf(node, { named, alive }) {
-  const fate = ["dropped", alive.has(node) ? "kept" : "kept at first", "finished", "cut off"][
-    node.fate
-  ];
+  const fate = ["dropped", alive.has(node) ? "kept" : "kept at first", "finished", "cut off"][node.fate];
   return `${named(node)}: ${formatNumber(node.total)}, ${fate}${node.greedy ? ", as in greedy search" : ""}`;
 }
 
@@ -244,8 +235,7 @@ function drawNext(likely, { next, newest, chosen, piece }) {
   const own = newest.filter(({ parent }) => parent === chosen).sort((a, b) => b.total - a.total);
   const [best] = own;
   // The number that its bar shows, so that both are rounded alike.
-  const shareOf = ({ token, total }) =>
-    (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
+  const shareOf = ({ token, total }) => (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
   return [
     likely.show(
       [...next, [-1, Math.max(1 - sumOf(next), 0)]].map(([id, probability]) => ({
@@ -258,8 +248,7 @@ function drawNext(likely, { next, newest, chosen, piece }) {
     ),
     note(
       best
-        ? `Best extension: ${short(chosen.total)} + ln ${formatNumber(shareOf(best))} = ` +
-            `${short(best.total)}`
+        ? `Best extension: ${short(chosen.total)} + ln ${formatNumber(shareOf(best))} = ` + `${short(best.total)}`
         : "No extension of it is among the best of all.",
     ),
   ];
@@ -272,10 +261,7 @@ function drawResults({ wrote, greedy, found, text }) {
       "tr",
       {},
       ...cells.map((cell) =>
-        make(
-          kind,
-          cell.toFixed ? { text: short(cell), "data-value": cell.toFixed(9) } : { text: cell },
-        ),
+        make(kind, cell.toFixed ? { text: short(cell), "data-value": cell.toFixed(9) } : { text: cell }),
       ),
     );
   return [
@@ -285,13 +271,7 @@ function drawResults({ wrote, greedy, found, text }) {
       line("th", "search", "translation", "log p", "score"),
       line("td", "greedy", wrote + (greedy.at(-1)[0] ? " …" : ""), sumOf(greedy)),
       ...found.map((one, i) =>
-        line(
-          "td",
-          `beam ${i + 1}`,
-          text(one.ids) + (one.fate === CUT ? " …" : ""),
-          one.total,
-          one.score,
-        ),
+        line("td", `beam ${i + 1}`, text(one.ids) + (one.fate === CUT ? " …" : ""), one.total, one.score),
       ),
     ),
     note(
@@ -302,18 +282,7 @@ function drawResults({ wrote, greedy, found, text }) {
 }
 
 /** What there is to see at this step: where it looks, or, at the end, how both searches compare. */
-function findingOf({
-  seen,
-  source_tokens: read,
-  chosen,
-  named,
-  done,
-  found,
-  text,
-  wrote,
-  greedy,
-  reference,
-}) {
+function findingOf({ seen, source_tokens: read, chosen, named, done, found, text, wrote, greedy, reference }) {
   if (!done) {
     const top = seen.indexOf(Math.max(...seen));
     return `After ${named(chosen)} it looks most at “${read[top].replace("▁", "")}”, ${short(seen[top])}.`;
@@ -354,11 +323,7 @@ function render({ model, el }) {
     css: CSS,
   });
   const [tree, likely] = [make("div", { class: "tree" }), bars()];
-  const box = make(
-    "div",
-    { class: "scroll", role: "group", "aria-label": "Partial hypotheses" },
-    tree,
-  );
+  const box = make("div", { class: "scroll", role: "group", "aria-label": "Partial hypotheses" }, tree);
   const sentences = select({
     label: "Sentence",
     options: model.get("sentences").map(({ source }, i) => [i, source]),
@@ -383,15 +348,12 @@ function render({ model, el }) {
     onChange: (panel) => go({ panel }),
   });
   const panel = make("div", { class: "panel" });
-  const cellAt = (row, column) =>
-    tree.querySelector(`[data-row="${row}"][data-column="${column}"]`);
+  const cellAt = (row, column) => tree.querySelector(`[data-row="${row}"][data-column="${column}"]`);
   const roving = rovingGrid(box, cellAt, () => ({
     ...{ firstRow: 0, lastRow: 99, firstColumn: 0, lastColumn: 99 },
   }));
   const pick = (node) =>
-    node.fate === KEPT
-      ? go({ step: node.column, beam: node.row })
-      : card.say(wordsOf(node, readState(model)));
+    node.fate === KEPT ? go({ step: node.column, beam: node.row }) : card.say(wordsOf(node, readState(model)));
   card.stage.append(panels.node, panel);
   card.controls.append(steps.node, sentences.node);
   const about = make("p", { class: "tt-note" });
@@ -420,10 +382,7 @@ function render({ model, el }) {
         ),
       ),
     ],
-    next: (state) => [
-      head(`Next token after ${state.named(state.chosen)}`),
-      ...drawNext(likely, state),
-    ],
+    next: (state) => [head(`Next token after ${state.named(state.chosen)}`), ...drawNext(likely, state)],
     results: (state) => [head("Translations so far"), ...drawResults(state), alpha.node],
   };
   let shown = "";

@@ -33,8 +33,7 @@ function write(value) {
   return value ? `${digits} · ${power(-exponent)}` : "never";
 }
 
-const power = (exponent) =>
-  `10${String(exponent).replace(/./g, (sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign] || "⁻")}`;
+const power = (exponent) => `10${String(exponent).replace(/./g, (sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign] || "⁻")}`;
 
 /** Everything that follows from the traits: what is nudged or heard, and how far each other end moves. */
 function readState(model) {
@@ -54,9 +53,7 @@ function readState(model) {
 
 function describe({ tokens, sizes, fromInput, at }) {
   const moved = sizes.filter((size) => size);
-  const range = moved.length
-    ? `, by ${write(Math.min(...moved))} to ${write(Math.max(...moved))}`
-    : "";
+  const range = moved.length ? `, by ${write(Math.min(...moved))} to ${write(Math.max(...moved))}` : "";
   return fromInput
     ? `Nudge the input “${tokens[at]}” by 1: ${moved.length} of ${tokens.length} outputs move${range}.`
     : `Nudge the inputs by 1: ${moved.length} of ${tokens.length} move the output “${tokens[at]}”${range}.`;
@@ -134,8 +131,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Dependency map",
     question: "Who hears whom?",
-    invite:
-      "Tap an input below to nudge it: which outputs move? Tap an output to see what it hears.",
+    invite: "Tap an input below to nudge it: which outputs move? Tap an output to see what it hears.",
     onReset: () => set(initial),
     css: CSS,
   });

@@ -102,11 +102,7 @@ SHARED_CSS.push(css`
   }
   .tt-hatch {
     background-color: color-mix(in srgb, var(--tt-masked) 45%, transparent) !important;
-    background-image: repeating-linear-gradient(
-      135deg,
-      var(--tt-masked-line) 0 1px,
-      transparent 1px 6px
-    );
+    background-image: repeating-linear-gradient(135deg, var(--tt-masked-line) 0 1px, transparent 1px 6px);
   }
   .tt-matrix th.row-on {
     border-color: var(--tt-query-line);
@@ -194,9 +190,7 @@ export function matrix({
   const labels = rows.map((text, i) =>
     make("th", { scope: "row", role: "rowheader", ...at(i, -1), title: text }, span(text)),
   );
-  const cells = rows.map((_, i) =>
-    columns.map((_, j) => make("td", { role: "gridcell", ...at(i, j) })),
-  );
+  const cells = rows.map((_, i) => columns.map((_, j) => make("td", { role: "gridcell", ...at(i, j) })));
   const table = make(
     "table",
     { role: "grid", class: tall ? "tall" : "", "aria-label": label },
@@ -207,11 +201,7 @@ export function matrix({
       make(
         "tr",
         { role: "row" },
-        make(
-          "th",
-          { class: "corner", role: "columnheader" },
-          ...corner.map((text) => make("span", { text })),
-        ),
+        make("th", { class: "corner", role: "columnheader" }, ...corner.map((text) => make("span", { text }))),
         ...heads,
       ),
     ),
@@ -221,28 +211,12 @@ export function matrix({
   table.style.setProperty(
     "--cell",
     side ||
-      (columns.length <= 8
-        ? "2.9rem"
-        : columns.length <= 12
-          ? "2.4rem"
-          : columns.length <= 24
-            ? "1.75rem"
-            : "1.3rem"),
+      (columns.length <= 8 ? "2.9rem" : columns.length <= 12 ? "2.4rem" : columns.length <= 24 ? "1.75rem" : "1.3rem"),
   );
-  const node = make(
-    "div",
-    { class: `tt-matrix${Math.max(rows.length, columns.length) > 16 ? " large" : ""}` },
-    table,
-  );
+  const node = make("div", { class: `tt-matrix${Math.max(rows.length, columns.length) > 16 ? " large" : ""}` }, table);
 
   const cellAt = (row, column) =>
-    row < 0 && column < 0
-      ? null
-      : row < 0
-        ? heads[column]
-        : column < 0
-          ? labels[row]
-          : cells[row][column];
+    row < 0 && column < 0 ? null : row < 0 ? heads[column] : column < 0 ? labels[row] : cells[row][column];
   const bounds = () => ({
     firstRow: -1,
     lastRow: rows.length - 1,
@@ -264,14 +238,7 @@ export function matrix({
   const fill = (cell) =>
     cells.forEach((line, i) =>
       line.forEach((td, j) => {
-        const {
-          text = "",
-          level = 0,
-          colour = "weights",
-          hatch = false,
-          label: words,
-          value,
-        } = cell(i, j);
+        const { text = "", level = 0, colour = "weights", hatch = false, label: words, value } = cell(i, j);
         td.style.setProperty("--w", level.toFixed(4));
         // Without digits on it a cell may have the stronger of the two tones.
         td.style.setProperty("--c", `var(--tt-${colour}${text ? "" : "-line"})`);
@@ -286,10 +253,7 @@ export function matrix({
     cells.forEach((line, i) =>
       line.forEach((td, j) => {
         td.classList.toggle("on", i === row && j === column);
-        td.classList.toggle(
-          "near",
-          (row >= 0 ? i === row : j === column) && !(i === row && j === column),
-        );
+        td.classList.toggle("near", (row >= 0 ? i === row : j === column) && !(i === row && j === column));
       }),
     );
     labels.forEach((th, i) => th.classList.toggle("row-on", i === row));
@@ -400,14 +364,10 @@ const STRIDES = { ArrowRight: [1, 0], ArrowLeft: [-1, 0], ArrowUp: [0, -1], Arro
 
 /** What lies between two states: numbers in between, everything else as in the second. */
 function between(from, to, share) {
-  if (typeof to === "number")
-    return Number.isFinite(from) && Number.isFinite(to) ? from + share * (to - from) : to;
-  if (Array.isArray(to))
-    return to.map((part, i) => between(Array.isArray(from) ? from[i] : null, part, share));
+  if (typeof to === "number") return Number.isFinite(from) && Number.isFinite(to) ? from + share * (to - from) : to;
+  if (Array.isArray(to)) return to.map((part, i) => between(Array.isArray(from) ? from[i] : null, part, share));
   if (to && typeof to === "object")
-    return Object.fromEntries(
-      Object.entries(to).map(([name, part]) => [name, between(from?.[name], part, share)]),
-    );
+    return Object.fromEntries(Object.entries(to).map(([name, part]) => [name, between(from?.[name], part, share)]));
   return to;
 }
 
@@ -426,8 +386,7 @@ function redress(part, { text, press, pull, stride = 10, ...attributes }) {
   part.onclick = press || null;
   part.onkeydown = (event) => {
     const [across, down] = STRIDES[event.key] || [0, 0];
-    if (pull && (across || down))
-      pull(Number(attributes.cx) + stride * across, Number(attributes.cy) + stride * down);
+    if (pull && (across || down)) pull(Number(attributes.cx) + stride * across, Number(attributes.cy) + stride * down);
     else if (press && ["Enter", " "].includes(event.key)) press(event);
     else return;
     event.preventDefault();
@@ -463,7 +422,6 @@ export function ticks([low, high], count) {
   const power = 10 ** Math.floor(Math.log10(rough));
   const step = [1, 2, 5, 10].map((factor) => factor * power).find((size) => size >= rough - 1e-12);
   const found = [];
-  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1)
-    found.push(i * step);
+  for (let i = Math.ceil(low / step - 1e-9); i * step <= high + 1e-9 * step; i += 1) found.push(i * step);
   return found;
 }

@@ -1,16 +1,6 @@
 // Attention heads: each a small map to choose from, one of them large, as lines from the words that
 // ask to the words that are found; and, folded, how what they write adds up.
-import {
-  css,
-  distinct,
-  formatNumber,
-  make,
-  onTraits,
-  openCard,
-  refill,
-  setTraits,
-  svg,
-} from "./core.js";
+import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
 import { choice, select, toggle } from "./controls.js";
 import { stage } from "./drawing.js";
 
@@ -70,16 +60,7 @@ const CSS = css`
 `;
 
 const KEPT = ["layer", "head", "query", "on"];
-const GIVEN = [
-  "tokens",
-  "key_tokens",
-  "weights",
-  "products",
-  "labels",
-  "layers",
-  "note",
-  "rest_name",
-];
+const GIVEN = ["tokens", "key_tokens", "weights", "products", "labels", "layers", "note", "rest_name"];
 const two = (value) => formatNumber(value, 2);
 const add = (values) => values.reduce((sum, value) => sum + value, 0);
 
@@ -87,14 +68,10 @@ const add = (values) => values.reduce((sum, value) => sum + value, 0);
  * from one word to another. */
 function nameOf({ labels, weights, tokens, key_tokens: keys }, layer, head) {
   if (/^(mostly|spread)/.test(labels[layer][head])) return labels[layer][head];
-  const links = weights[layer][head].flatMap((row, i) =>
-    row.map((weight, j) => [weight, tokens[i], keys[j], i, j]),
-  );
+  const links = weights[layer][head].flatMap((row, i) => row.map((weight, j) => [weight, tokens[i], keys[j], i, j]));
   const isWord = (token) => !/^<.*>$/.test(token);
   const words = links.filter(([, from, to, i, j]) => i !== j && isWord(from) && isWord(to));
-  const [, from, to] = (words.length ? words : links).reduce((best, link) =>
-    link[0] > best[0] ? link : best,
-  );
+  const [, from, to] = (words.length ? words : links).reduce((best, link) => (link[0] > best[0] ? link : best));
   return `${from} → ${to}`;
 }
 
@@ -103,11 +80,7 @@ function writeParts(products, on) {
   const dot = (i, j) => (i < j ? dot(j, i) : products[(i * (i + 1)) / 2 + j]);
   const shares = on.map((yes, i) => add(on.map((also, j) => (yes && also ? dot(i, j) : 0))));
   const total = Math.sqrt(Math.max(add(shares), 0));
-  return [
-    on.map((yes, i) => (yes ? Math.sqrt(dot(i, i)) : 0)),
-    shares.map((one) => one / (total || 1)),
-    total,
-  ];
+  return [on.map((yes, i) => (yes ? Math.sqrt(dot(i, i)) : 0)), shares.map((one) => one / (total || 1)), total];
 }
 
 function thumbnail(weights) {
@@ -119,9 +92,7 @@ function thumbnail(weights) {
       "aria-hidden": "true",
     },
     ...weights.flatMap((row, y) =>
-      row.map((opacity, x) =>
-        opacity < 0.01 ? null : svg("rect", { x, y, width: 1, height: 1, opacity }),
-      ),
+      row.map((opacity, x) => (opacity < 0.01 ? null : svg("rect", { x, y, width: 1, height: 1, opacity }))),
     ),
   );
 }
@@ -137,11 +108,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
   return [
     ["asking", "text", { x: left - 12, y: 14, "text-anchor": "end", text: "asks" }],
     ["found", "text", { x: right + 12, y: 14, text: "is found" }],
-    [
-      "asks",
-      "rect",
-      { class: "asks", x: 1, y: y(query) - row / 2 + 1, width: left - 5, height: row - 2, rx: 6 },
-    ],
+    ["asks", "rect", { class: "asks", x: 1, y: y(query) - row / 2 + 1, width: left - 5, height: row - 2, rx: 6 }],
     ...weights.flatMap((line, i) =>
       line.map(
         (weight, j) =>
@@ -158,11 +125,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
       ),
     ),
     ...tokens.flatMap((token, i) => [
-      [
-        `query${i}`,
-        "text",
-        { x: left - 12, y: y(i) + 4, "text-anchor": "end", text: short(token) },
-      ],
+      [`query${i}`, "text", { x: left - 12, y: y(i) + 4, "text-anchor": "end", text: short(token) }],
       [
         `ask${i}`,
         "rect",
@@ -203,8 +166,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
   ];
 }
 
-const rowHeight = (tokens, keys) =>
-  Math.min(34, Math.max(20, 256 / Math.max(tokens.length, keys.length)));
+const rowHeight = (tokens, keys) => Math.min(34, Math.max(20, 256 / Math.max(tokens.length, keys.length)));
 
 /** Each box begins where the sum had come to, and goes back if it points against it. */
 function drawSum({ products, layer, query, on, rest_name: rest }) {
@@ -226,9 +188,7 @@ function drawSum({ products, layer, query, on, rest_name: rest }) {
   ];
   return [
     ...["", "", "length", "along sum"].map((text) => make("small", { text })),
-    ...lengths.flatMap((length, i) =>
-      row(i in on ? `head ${i}` : rest, starts[i], length, along[i], "value"),
-    ),
+    ...lengths.flatMap((length, i) => row(i in on ? `head ${i}` : rest, starts[i], length, along[i], "value")),
     ...row("sum", 0, total, total, "memory"),
   ];
 }
@@ -257,9 +217,7 @@ function render({ model, el }) {
   const picture = stage({
     label: "One head: lines from each word that asks to the words that it finds",
     height: () =>
-      34 +
-      rowHeight(state.tokens, state.key_tokens) *
-        Math.max(state.tokens.length, state.key_tokens.length),
+      34 + rowHeight(state.tokens, state.key_tokens) * Math.max(state.tokens.length, state.key_tokens.length),
     draw: (numbers, width) => drawLines(numbers, width, state, (query) => set({ query })),
   });
   card.stage.append(make("div", { class: "heads" }, ...heads), picture.node);

@@ -35,8 +35,7 @@ const CSS = css`
 const LETTER = 11;
 const MOST = 48;
 // As in Python: a blank belongs to the word after it, and no token reaches over the end of a word.
-const PIECES =
-  /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{Nd}+| ?(?:[^\p{L}\p{N}\s]|_)+|\s+(?!\S)|\s+|\p{N}/gu;
+const PIECES = /'(?:[sdmt]|ll|ve|re)| ?\p{L}+| ?\p{Nd}+| ?(?:[^\p{L}\p{N}\s]|_)+|\s+(?!\S)|\s+|\p{N}/gu;
 const visible = (token) => token.replaceAll(" ", "▁");
 
 /** The pieces of a text, each a list of tokens, with one pair joined wherever it stands. */
@@ -84,10 +83,7 @@ function drawTokens(reached, steps, width) {
   const share = 1 - (next - reached);
   const [pair, tokens] = steps[next];
   const [from, to] = [Math.max(next - 1, 0), next].map((at) => placed(steps[at][1], width));
-  const letters = to.map(([x, y], i) => [
-    from[i][0] + share * (x - from[i][0]),
-    from[i][1] + share * (y - from[i][1]),
-  ]);
+  const letters = to.map(([x, y], i) => [from[i][0] + share * (x - from[i][0]), from[i][1] + share * (y - from[i][1])]);
   let first = 0;
   const boxes = tokens.map((token) => {
     const start = first;
@@ -110,11 +106,7 @@ function drawTokens(reached, steps, width) {
   const text = [...tokens.join("")];
   return [
     ...boxes,
-    ...letters.map(([x, y], i) => [
-      `letter${i}`,
-      "text",
-      { x, y, "text-anchor": "middle", text: visible(text[i]) },
-    ]),
+    ...letters.map(([x, y], i) => [`letter${i}`, "text", { x, y, "text-anchor": "middle", text: visible(text[i]) }]),
   ];
 }
 

@@ -14,8 +14,7 @@
       set(values) {
         const changed = Object.keys(values).filter((name) => !Object.is(state[name], values[name]));
         Object.assign(state, values);
-        for (const name of changed)
-          for (const run of [...(listeners[`change:${name}`] || [])]) run();
+        for (const name of changed) for (const run of [...(listeners[`change:${name}`] || [])]) run();
       },
       on(event, run) {
         (listeners[event] ||= []).push(run);

@@ -1,14 +1,5 @@
 // Patches of an image, the sequence that they become, and what a ViT's attention draws from.
-import {
-  css,
-  formatCount,
-  formatNumber,
-  make,
-  onTraits,
-  openCard,
-  refill,
-  setTraits,
-} from "./core.js";
+import { css, formatCount, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
 import { choice, rovingGrid, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
@@ -108,16 +99,7 @@ const CSS = css`
   }
 `;
 const SET = ["patch_size", "view", "layer", "selected"];
-const TRAITS = [
-  ...SET,
-  "pixels",
-  "channels",
-  "step",
-  "model_patch_size",
-  "attention",
-  "positions",
-  "notes",
-];
+const TRAITS = [...SET, "pixels", "channels", "step", "model_patch_size", "attention", "positions", "notes"];
 const VIEWS = {
   image: "image",
   attention: "attention",
@@ -130,10 +112,7 @@ const [MOST_TOKENS, MOST_NUMBERS] = [257, 64];
 function rollOut(layers, from) {
   return layers.reduceRight(
     (row, layer) =>
-      row.map(
-        (share, key) =>
-          share / 2 + row.reduce((sum, part, query) => sum + (part * layer[query][key]) / 2000, 0),
-      ),
+      row.map((share, key) => share / 2 + row.reduce((sum, part, query) => sum + (part * layer[query][key]) / 2000, 0)),
     layers[0].map((_, i) => (i === from ? 1 : 0)),
   );
 }
@@ -178,9 +157,7 @@ const nameOf = (place) => (place ? `patch ${place}` : "CLS");
 
 /** A place in words, with its weight. */
 function placeWords({ columns, weights }, place) {
-  const where = place
-    ? `, row ${Math.ceil(place / columns)}, column ${((place - 1) % columns) + 1}`
-    : "";
+  const where = place ? `, row ${Math.ceil(place / columns)}, column ${((place - 1) % columns) + 1}` : "";
   return nameOf(place) + where + (weights ? `: ${formatNumber(weights[place])}` : "");
 }
 
@@ -196,14 +173,7 @@ function paintImage(state) {
   image.data.forEach((_, i, bytes) => {
     const [place, channel] = [i >> 2, i % 4];
     bytes[i] =
-      channel > 2
-        ? 255
-        : pixelAt(
-            state,
-            place % width,
-            Math.floor(place / width),
-            state.channels > 1 ? channel : 0,
-          );
+      channel > 2 ? 255 : pixelAt(state, place % width, Math.floor(place / width), state.channels > 1 ? channel : 0);
   });
   brush.putImageData(image, 0, 0);
   return canvas;
@@ -220,12 +190,7 @@ function patchNumbers(state) {
   if (!selected) return [make("p", { text: notes.CLS })];
   const [left, top] = cornerOf(state, selected);
   const spans = Array.from({ length: Math.min(channels * side ** 2, MOST_NUMBERS) }, (_, i) => {
-    const grey = pixelAt(
-      state,
-      left + (i % side),
-      top + (Math.floor(i / side) % side),
-      Math.floor(i / side ** 2),
-    );
+    const grey = pixelAt(state, left + (i % side), top + (Math.floor(i / side) % side), Math.floor(i / side ** 2));
     return make("span", {
       style: `background: rgb(${grey},${grey},${grey}); color: ${grey > 117 ? "#000" : "#fff"}`,
       "data-value": grey / 255,
@@ -237,11 +202,7 @@ function patchNumbers(state) {
     make("p", {
       text: `${patch} × ${patch} × ${channels} = ${patch ** 2 * channels} numbers. ${notes.image}`,
     }),
-    make(
-      "div",
-      { class: "numbers", style: `grid-template-columns: repeat(${Math.min(side, 8)}, auto)` },
-      ...spans,
-    ),
+    make("div", { class: "numbers", style: `grid-template-columns: repeat(${Math.min(side, 8)}, auto)` }, ...spans),
     rest ? noteOf(`and ${rest} more`) : null,
   ];
 }
@@ -415,18 +376,14 @@ function render({ model, el }) {
     onReset: () => set(first),
     css: CSS,
   });
-  const [picture, strip, side] = ["picture", "strip", "side"].map((name) =>
-    make("div", { class: name }),
-  );
+  const [picture, strip, side] = ["picture", "strip", "side"].map((name) => make("div", { class: name }));
   const [list, cost] = [bars(), make("div", { class: "cost" })];
   let state = patchState(model);
   let pinned = state.selected;
   let [cut, grids] = ["", []];
   let follow = true; // The sequence scrolls to what is selected, but not away from under the pointer.
   const controls = patchControls(state, set);
-  card.stage.append(
-    ...[controls.views, make("div", { class: "both" }, picture, side), strip].filter(Boolean),
-  );
+  card.stage.append(...[controls.views, make("div", { class: "both" }, picture, side), strip].filter(Boolean));
   card.controls.append(...controls.nodes);
   card.more("About the image", cost);
 
@@ -452,9 +409,7 @@ function render({ model, el }) {
     }
     controls.show(state);
     showWeights(card.root, grids.flat(2), state);
-    if (follow)
-      strip.scrollLeft =
-        grids[1][0][state.selected].offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
+    if (follow) strip.scrollLeft = grids[1][0][state.selected].offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
     const panel = panelOf(state, list);
     if (!side.contains(list.node) || !panel.includes(list.node)) refill(side, ...panel);
     else side.firstChild.replaceWith(panel[0]); // the bars stay, and so can grow

@@ -149,12 +149,7 @@ function question({ prompt, choices }, number, onChoose) {
   const node = make(
     "li",
     {},
-    make(
-      "fieldset",
-      {},
-      make("legend", {}, `${number + 1}. `, ...rich(prompt)),
-      ...rows.map((row) => row.node),
-    ),
+    make("fieldset", {}, make("legend", {}, `${number + 1}. `, ...rich(prompt)), ...rows.map((row) => row.node)),
   );
   const show = (opened, all) => {
     const kept = opened.some((i) => rows[i].input.checked);
@@ -176,9 +171,7 @@ function render({ model, el }) {
   let built = null;
 
   const choose = (number, choice) => {
-    const opened = model
-      .get("opened")
-      .map((list_, i) => (i === number ? [...new Set([...list_, choice])] : list_));
+    const opened = model.get("opened").map((list_, i) => (i === number ? [...new Set([...list_, choice])] : list_));
     setTraits(model, { opened });
     say(parts[number].words(choice));
   };
@@ -202,16 +195,12 @@ function render({ model, el }) {
     const [questions, opened] = [model.get("questions"), model.get("opened")];
     if (built !== JSON.stringify(questions)) {
       built = JSON.stringify(questions);
-      parts = questions.map((one, number) =>
-        question(one, number, (choice) => choose(number, choice)),
-      );
+      parts = questions.map((one, number) => question(one, number, (choice) => choose(number, choice)));
       refill(list, ...parts.map((part) => part.node));
     }
     parts.forEach((part, number) => part.show(opened[number] || [], all));
     const answered = questions.filter((_, i) => opened[i].length).length;
-    const right = questions.filter(
-      ({ choices }, i) => opened[i].length && choices[opened[i][0]].right,
-    ).length;
+    const right = questions.filter(({ choices }, i) => opened[i].length && choices[opened[i][0]].right).length;
     score.textContent = answered
       ? `${answered} of ${questions.length} answered, ${right} right at the first choice.`
       : "Choose an answer: what there is to say about it appears below it. Then look at the others.";

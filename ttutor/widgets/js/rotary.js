@@ -66,8 +66,7 @@ function render({ model, el }) {
     onReset: () => set(initial),
     css: CSS,
   });
-  const place = (name, position) =>
-    set({ [name]: Math.min(Math.max(Math.round(position), 0), last) });
+  const place = (name, position) => set({ [name]: Math.min(Math.max(Math.round(position), 0), last) });
   const word = (name, x, y, slot, color) => [
     name,
     "circle",
@@ -117,11 +116,7 @@ function render({ model, el }) {
       word("key_position", (places[1] + 0.5) * slot, 104, slot, "key"),
       word("query_position", (places[0] + 0.5) * slot, 104, slot, "query"),
       ["circle", "circle", { class: "faint", cx: x, cy: y, r: radius }],
-      [
-        "wedge",
-        "path",
-        { class: "wedge", d: `M${x} ${y}L${from.join(" ")}${bend} ${to.join(" ")}Z` },
-      ],
+      ["wedge", "path", { class: "wedge", d: `M${x} ${y}L${from.join(" ")}${bend} ${to.join(" ")}Z` }],
       ["key", "path", { class: "key-arrow", d: arrow(x, y, ...tip(key), 12) }],
       ["query", "path", { class: "query-arrow", d: arrow(x, y, ...tip(query), 12) }],
       ["axis", "path", { class: "faint", d: `M${bar - 60} ${floor}h120` }],
@@ -168,10 +163,7 @@ function render({ model, el }) {
   });
   const turn = choice({
     label: "Turn a word",
-    options: TURNS.map((size, i) => [
-      i,
-      `${formatNumber((180 * size) / Math.PI, size < 0.05 ? 1 : 0)}°`,
-    ]),
+    options: TURNS.map((size, i) => [i, `${formatNumber((180 * size) / Math.PI, size < 0.05 ? 1 : 0)}°`]),
     onChange: (index) => set({ pair: index }),
   });
   card.stage.append(picture.node);

@@ -51,11 +51,7 @@ function drawCurves({ warmup }, width, height, { d_model, steps }) {
   const peak = rate(warmup, d_model, warmup);
   return [
     ...ticks([0, steps], width < 520 ? 3 : 5).flatMap((step) => [
-      [
-        `step${step}`,
-        "text",
-        { x: x(step), y: floor + 18, "text-anchor": "middle", text: formatCount(step) },
-      ],
+      [`step${step}`, "text", { x: x(step), y: floor + 18, "text-anchor": "middle", text: formatCount(step) }],
     ]),
     ...ticks([0, most], 4).flatMap((value, i) => [
       [`line${i}`, "path", { class: "axis", d: `M${left} ${y(value)}H${right}` }],
@@ -70,11 +66,7 @@ function drawCurves({ warmup }, width, height, { d_model, steps }) {
         },
       ],
     ]),
-    [
-      "steps",
-      "text",
-      { x: (left + right) / 2, y: height - 4, "text-anchor": "middle", text: "step" },
-    ],
+    ["steps", "text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle", text: "step" }],
     ["name", "text", { x: left, y: 10, text: "learning rate" }],
     ["without", "path", { class: "without", d: line(WITHOUT) }],
     [

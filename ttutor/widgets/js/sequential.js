@@ -63,11 +63,8 @@ function lane(rnn, top, state, tick, width) {
       const due = dueAt(rnn, layer, token, state);
       const below = layer ? y(layer - 1) - size / 2 : base;
       const sources = rnn ? [token] : Array.from({ length: token + 1 }, (_, from) => from);
-      const lines = sources.map(
-        (from) => `M${x(from)} ${below}L${x(token)} ${y(layer) + size / 2}`,
-      );
-      if (rnn && token)
-        lines.push(`M${x(token - 1) + size / 2} ${y(layer)}H${x(token) - size / 2}`);
+      const lines = sources.map((from) => `M${x(from)} ${below}L${x(token)} ${y(layer) + size / 2}`);
+      if (rnn && token) lines.push(`M${x(token - 1) + size / 2} ${y(layer)}H${x(token) - size / 2}`);
       if (generating && token && !layer)
         lines.push(`M${x(token - 1) + size / 2} ${y(n_layers - 1)}L${x(token)} ${base}`);
       const fresh = Math.max(0, 1 - Math.abs(tick - due));
@@ -178,9 +175,7 @@ function render({ model, el }) {
   };
   const stops = [
     onTraits(model, ["generating", "tick"], draw),
-    moveOnce(card.root, 5, (share) =>
-      set({ tick: Math.max(get("tick"), Math.round(share * endsOf(stateOf())[0])) }),
-    ),
+    moveOnce(card.root, 5, (share) => set({ tick: Math.max(get("tick"), Math.round(share * endsOf(stateOf())[0])) })),
     picture.close,
     card.close,
   ];

@@ -1,14 +1,5 @@
 // A model's sizes and their costs: formulas that come from Python as text, worked out exactly.
-import {
-  css,
-  formatNumber,
-  formatSize,
-  make,
-  onTraits,
-  openCard,
-  refill,
-  setTraits,
-} from "./core.js";
+import { css, formatNumber, formatSize, make, onTraits, openCard, refill, setTraits } from "./core.js";
 import { choice, rovingGrid, select, slider, toggle } from "./controls.js";
 import { bars } from "./drawing.js";
 
@@ -84,8 +75,7 @@ function withSize(sizes, name, value, grouped) {
     next.h = divisorNear(value / sizes.d_head, value);
     next.d_ff = Math.max(1, Math.round((sizes.d_ff / sizes.d_model) * value));
   }
-  if (next.h !== sizes.h)
-    next.h_kv = grouped ? divisorNear((sizes.h_kv / sizes.h) * next.h, next.h) : next.h;
+  if (next.h !== sizes.h) next.h_kv = grouped ? divisorNear((sizes.h_kv / sizes.h) * next.h, next.h) : next.h;
   next.d_head = next.d_model / next.h;
   return next;
 }
@@ -96,8 +86,7 @@ function evaluate(formula, names) {
     text
       .split(" + ")
       .reduce(
-        (sum, term) =>
-          sum + term.split(" × ").reduce((product, one) => product * BigInt(names[one] ?? one), 1n),
+        (sum, term) => sum + term.split(" × ").reduce((product, one) => product * BigInt(names[one] ?? one), 1n),
         0n,
       );
   let text = formula.replaceAll(" − ", " + -1 × ");
@@ -107,11 +96,7 @@ function evaluate(formula, names) {
 
 /** The rows of every view, with their numbers. */
 function readState(model) {
-  const [form, sizes, tiled] = [
-    model.get("forms")[model.get("form")],
-    model.get("sizes"),
-    model.get("tiled"),
-  ];
+  const [form, sizes, tiled] = [model.get("forms")[model.get("form")], model.get("sizes"), model.get("tiled")];
   const [names, views] = [{ ...sizes, bytes: BYTES[model.get("precision")] }, {}];
   const twice = { ...names, T: 2 * names.T };
   for (const view of Object.keys(VIEWS)) {
@@ -142,9 +127,7 @@ function readState(model) {
 
 function lookAt({ view, form, sizes, names }) {
   const [words, above, below] = form.looks[view];
-  const put = below
-    ? words.replace("{}", exact(evaluate(above, names) / evaluate(below, names)))
-    : words;
+  const put = below ? words.replace("{}", exact(evaluate(above, names) / evaluate(below, names))) : words;
   return (
     put +
     (view === "training" && names.bytes === 1 ? form.looks.int8 : "") +
@@ -155,10 +138,7 @@ function lookAt({ view, form, sizes, names }) {
 /** What twice the text would cost, of all and of the part that grows with its square. */
 function findingOf({ view, rows, size }) {
   const ratio = (some) =>
-    formatNumber(
-      Number(some.reduce((sum, row) => sum + row.twice, 0n)) / (Number(total(some)) || 1),
-      2,
-    );
+    formatNumber(Number(some.reduce((sum, row) => sum + row.twice, 0n)) / (Number(total(some)) || 1), 2);
   const squares = rows.filter(({ square }) => square);
   return (
     `${VIEWS[view][0]}: ${size(view)}. Twice the text: ${ratio(rows)} times as much` +
@@ -172,9 +152,7 @@ function drawFormula(panel, row, { names, rows }) {
   refill(
     panel,
     make("p", {}, make("b", { text: row.name }), `: ${share}\u00a0% of all. ${row.remark}`),
-    ...[row.formula, `= ${put}`, `= ${exact(row.value)}`].map((text) =>
-      make("p", { class: "made", text }),
-    ),
+    ...[row.formula, `= ${put}`, `= ${exact(row.value)}`].map((text) => make("p", { class: "made", text })),
   );
 }
 
@@ -188,28 +166,21 @@ function rowList(rows, onSelect) {
     })),
   );
   const items = [...node.children];
-  const mark = (item, values) =>
-    Object.entries(values).forEach((pair) => item.setAttribute(...pair));
+  const mark = (item, values) => Object.entries(values).forEach((pair) => item.setAttribute(...pair));
   mark(node, { role: "listbox", "aria-label": "Parts" });
-  items.forEach((item, i) =>
-    mark(item, { role: "option", tabindex: i ? -1 : 0, "data-row": i, "data-column": 0 }),
-  );
+  items.forEach((item, i) => mark(item, { role: "option", tabindex: i ? -1 : 0, "data-row": i, "data-column": 0 }));
   rovingGrid(
     node,
     (row) => items[row],
     () => ({ firstRow: 0, lastRow: items.length - 1, firstColumn: 0, lastColumn: 0 }),
   );
   for (const kind of ["focusin", "click"]) {
-    node.addEventListener(
-      kind,
-      ({ target }) => target.closest("li") && onSelect(items.indexOf(target.closest("li"))),
-    );
+    node.addEventListener(kind, ({ target }) => target.closest("li") && onSelect(items.indexOf(target.closest("li"))));
   }
   const set = (values, unit, selected) =>
     items.forEach((item, i) => {
       const value = Number(values[i]);
-      item.querySelector(".tt-bar").style.width =
-        `${(100 * value) / Math.max(1, ...values.map(Number))}%`;
+      item.querySelector(".tt-bar").style.width = `${(100 * value) / Math.max(1, ...values.map(Number))}%`;
       item.lastChild.textContent = formatSize(value, unit);
       item.classList.toggle("on", i === selected);
       mark(item, { "aria-selected": i === selected, "data-value": values[i] });
@@ -247,8 +218,7 @@ function makeControls(model, change) {
   const pick = select({
     label: "Model",
     options: [...presets.map((one) => [one, one.name]), [undefined, "other sizes"]],
-    onChange: (one) =>
-      change(one ? { form: one.form, sizes: { ...one.sizes, B: model.get("sizes").B } } : {}),
+    onChange: (one) => change(one ? { form: one.form, sizes: { ...one.sizes, B: model.get("sizes").B } } : {}),
   });
   const sliders = model.get("sliders").map((one) =>
     sizeSlider(one, (name, value) => {
@@ -318,9 +288,7 @@ function render({ model, el }) {
     css: CSS,
   });
   const controls = makeControls(model, change);
-  const [place, panel, look] = ["rows", "formula", "tt-note"].map((name) =>
-    make("div", { class: name }),
-  );
+  const [place, panel, look] = ["rows", "formula", "tt-note"].map((name) => make("div", { class: name }));
   card.stage.append(controls.views, place);
   card.controls.append(...controls.first);
   card.more("How it is counted", panel, look);
@@ -346,8 +314,7 @@ function render({ model, el }) {
     drawFormula(panel, rows[selected], state);
     look.textContent = lookAt(state);
     card.find(findingOf(state));
-    card.caption.textContent =
-      "Purple grows with the square of the length. Tap a bar, then unfold how it is counted.";
+    card.caption.textContent = "Purple grows with the square of the length. Tap a bar, then unfold how it is counted.";
   };
   const stop = onTraits(model, names, draw);
   draw();

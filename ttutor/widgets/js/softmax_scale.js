@@ -70,8 +70,7 @@ function products(draw) {
 /** One race: its scores on the way to this width, its weights, and what is left of its gradient. */
 function race(get, divide) {
   const [width, at] = [get("width"), products(get("draw"))];
-  const scoresAt = (features) =>
-    at[features].map((product) => (divide ? product / Math.sqrt(features) : product));
+  const scoresAt = (features) => at[features].map((product) => (divide ? product / Math.sqrt(features) : product));
   const scores = scoresAt(width);
   const powers = scores.map((score) => Math.exp(score - Math.max(...scores)));
   const [exponent, line] = [Math.log2(width), get("gradients")[Number(divide)]];
@@ -102,16 +101,8 @@ function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
     });
   const [slot, floor] = [(end - start) / KEYS, 300];
   return [
-    [
-      key("name"),
-      "text",
-      { class: "name maths", x: start, y: 14, text: divide ? "scores ÷ √d" : "raw scores" },
-    ],
-    [
-      key("funnel"),
-      "path",
-      { class: "funnel", d: `M${spread(1).join("L")}L${spread(-1).reverse().join("L")}Z` },
-    ],
+    [key("name"), "text", { class: "name maths", x: start, y: 14, text: divide ? "scores ÷ √d" : "raw scores" }],
+    [key("funnel"), "path", { class: "funnel", d: `M${spread(1).join("L")}L${spread(-1).reverse().join("L")}Z` }],
     ...[-50, 0, 50].flatMap((score) => [
       [key(`line${score}`), "path", { class: "axis", d: `M${start} ${y(score)}H${end}` }],
       [
@@ -154,16 +145,8 @@ function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
     ]),
     [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
     [key("left"), "text", { x: start, y: 322, text: `gradient left: ${percent(left)}` }],
-    [
-      key("bar"),
-      "rect",
-      { class: "left", x: start, y: 330, width: (end - start) * left, height: 10, rx: 2 },
-    ],
-    [
-      key("meter"),
-      "rect",
-      { class: "meter", x: start, y: 330, width: end - start, height: 10, rx: 2 },
-    ],
+    [key("bar"), "rect", { class: "left", x: start, y: 330, width: (end - start) * left, height: 10, rx: 2 }],
+    [key("meter"), "rect", { class: "meter", x: start, y: 330, width: end - start, height: 10, rx: 2 }],
   ];
 }
 

@@ -54,8 +54,7 @@ function drawSweep({ column, line, sums }, width, { scores, step, rows }) {
   const [from, to] = [n * size + 46, width - 8];
   const bar = (sum) => (Math.min(sum, 6) / 6) * (to - from - 34);
   const [row, tile] = [Math.floor((step - 1) / (n / TILE)), (step - 1) % (n / TILE)];
-  const inTile = (i, j) =>
-    step > 0 && Math.floor(i / TILE) === row && Math.floor(j / TILE) === tile;
+  const inTile = (i, j) => step > 0 && Math.floor(i / TILE) === row && Math.floor(j / TILE) === tile;
   return [
     ["scores", "text", { x: left, y: 14, text: "scores" }],
     ["max", "text", { x: from - 4, y: 14, "text-anchor": "end", text: "max" }],
@@ -137,8 +136,7 @@ function render({ model, el }) {
   });
   const read = (step = get("step")) => ({ scores, step, rows: running(scores, step) });
   const picture = stage({
-    label:
-      "A table of scores, the tile that is computed now, and each row’s maximum and sum so far",
+    label: "A table of scores, the tile that is computed now, and each row’s maximum and sum so far",
     height: (width) => 40 + n * Math.min(24, (width - 130) / n),
     draw: (numbers, width) => drawSweep(numbers, width, read()),
   });
@@ -168,9 +166,7 @@ function render({ model, el }) {
   };
   const stops = [
     onTraits(model, ["step"], draw),
-    moveOnce(card.root, 6, (share) =>
-      set({ step: Math.max(1, Math.round(share * across * across)) }),
-    ),
+    moveOnce(card.root, 6, (share) => set({ step: Math.max(1, Math.round(share * across * across)) })),
     picture.close,
     card.close,
   ];

@@ -64,9 +64,7 @@ function waves() {
 function lookAlike(position, reads) {
   const here = Math.round(position);
   return Array.from({ length: SIZE }, (_, other) => other).filter((other) =>
-    READS[reads].every(
-      (pair) => Math.abs(2 * Math.sin(((other - here) * frequency(pair)) / 2)) < TOLERANCE,
-    ),
+    READS[reads].every((pair) => Math.abs(2 * Math.sin(((other - here) * frequency(pair)) / 2)) < TOLERANCE),
   );
 }
 
@@ -113,8 +111,7 @@ function render({ model, el }) {
     css: CSS,
   });
   const url = waves();
-  const move = (position) =>
-    set({ position: Math.min(Math.max(Number(position.toFixed(2)), 0), SIZE - 1) });
+  const move = (position) => set({ position: Math.min(Math.max(Number(position.toFixed(2)), 0), SIZE - 1) });
   const picture = stage({
     label: "The encoding of 64 positions, and a clock for each of eight pairs of features",
     height: (width) => (width < 520 ? 338 : 320),
@@ -129,16 +126,8 @@ function render({ model, el }) {
       if (narrow) place.left = (width - 4 * place.side) / 2;
       else place.top = (tall - 2 * (place.side + 18)) / 2;
       return [
-        [
-          "waves",
-          "image",
-          { class: "picture", href: url, width: wide, height: tall, preserveAspectRatio: "none" },
-        ],
-        [
-          "rows",
-          "text",
-          { x: 0, y: tall + 15, text: "64 positions downwards, 64 features across" },
-        ],
+        ["waves", "image", { class: "picture", href: url, width: wide, height: tall, preserveAspectRatio: "none" }],
+        ["rows", "text", { x: 0, y: tall + 15, text: "64 positions downwards, 64 features across" }],
         ...lookAlike(position, get("reads")).map((other) => [
           `alike${other}`,
           "rect",
@@ -198,9 +187,7 @@ function render({ model, el }) {
     const which = get("reads") === "all" ? "all hands" : `the ${NAMES[get("reads")].toLowerCase()}`;
     card.find(
       `Who reads ${which.replace(/ ?hand$/, "")}${get("reads") === "all" ? "" : " hand alone"} takes position ${here} for ` +
-        (alike.length > 1
-          ? `one of ${alike.length}: ${alike.join(", ")}.`
-          : "itself, and no other."),
+        (alike.length > 1 ? `one of ${alike.length}: ${alike.join(", ")}.` : "itself, and no other."),
     );
   };
   const stops = [onTraits(model, ["position", "reads"], draw), picture.close, card.close];
