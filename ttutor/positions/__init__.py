@@ -14,6 +14,7 @@ Positions count the real tokens of a row from 0, as `ttutor.cache.real_positions
 
 from ttutor.positions.absent import NoPositions
 from ttutor.positions.alibi import AlibiPositions, alibi_slopes
+from ttutor.positions.grid import RotaryGrid
 from ttutor.positions.learned import LearnedPositions
 from ttutor.positions.relative import RelativePositions, relative_bucket
 from ttutor.positions.rotary import (
@@ -32,6 +33,7 @@ __all__ = [
     "LearnedPositions",
     "NoPositions",
     "RelativePositions",
+    "RotaryGrid",
     "RotaryPositions",
     "RotaryScaling",
     "Rotation",
