@@ -6,8 +6,9 @@ everything; LoRA adds matrices of low rank, to queries and values as its paper d
 stand the model before fine-tuning and one that begins with random weights.
 
 Every method has its learning rate chosen by the lowest French validation loss of one run with a seed that is used for
-nothing else; a best rate at an end of the grid is said so. Then five seeds are fine-tuned, from one English
-model, and measured on French and on English test sentences (what was forgotten). Losses in nats per character.
+nothing else. Then five seeds are fine-tuned, from one English model, and measured on French and on English test
+sentences (what was forgotten). Losses in nats per character. With 100 sentences the best rate of full fine-tuning is
+the smallest of the grid, and that of rank 1 the largest, so theirs are upper bounds.
 """
 
 import copy

@@ -109,6 +109,7 @@ def test_the_fallback_has_every_number_and_its_formula() -> None:
         ("GPT-5", {}, ValueError, "no model is called 'GPT-5'; there are Transformer base"),
         (GPTConfig, {}, TypeError, "or a config .* but is GPTConfig"),
         (T5Config.small(), {}, TypeError, "but is T5Config"),
+        (LlamaConfig.mixtral_8x7b(), {}, ValueError, "decoders with Llama's parts alone"),
         (LlamaConfig(d_head=64), {}, ValueError, "d_model / n_heads wide here, but d_head=64"),
         ("GPT-3", {"n_tokens": 0}, ValueError, "T has to be a whole number from 1"),
         ("GPT-3", {"batch": 10**9}, ValueError, "B has to be a whole number from 1 to 10,000,000"),

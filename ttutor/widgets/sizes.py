@@ -422,6 +422,8 @@ def _chosen(model: Any, configs: dict[str, Family]) -> tuple[str, Family]:
         got = model.__name__ if isinstance(model, type) else type(model).__name__
         raise TypeError(f"model has to be a name, such as 'GPT-2 small', or a config ({names}), but is {got}")
     stack = model.blueprint().stacks[0]
+    if model.blueprint().name == "modern decoder":
+        raise ValueError("the figure knows decoders with Llama's parts alone; ttutor.transformer.account counts others")
     if stack.n_heads * stack.d_head != stack.d_model:
         raise ValueError(f"heads have to be d_model / n_heads wide here, but d_head={stack.d_head}")
     return next((name for name, config in configs.items() if config == model), "your model"), model
