@@ -16,7 +16,6 @@ from book._tools.notebooks import execute
 
 NOT_YET = frozenset(
     {
-        "01-recurrence",
         "03-multihead",
         "04-positions",
         "05-encoder",
