@@ -7,6 +7,10 @@ each width; times are the medians. ``load_ms`` is the load event, ``explorers_ms
 stands (the load event where there is none), ``formulas_ms`` the moment when all formulas are set. ``own_bytes`` are
 the bytes of the page, uncompressed, besides MathJax and the theme; ``shift`` is the cumulative layout shift.
 
+The translator of the first page has a row of its own, medians over sentences typed into it: milliseconds from the last
+key to the first token on the screen and to the last, the longest pause between two frames meanwhile, and the memory of
+the page's scripts, the model included.
+
 Needs the book (``make book``) and a Chromium. Writes benchmarks/results/pages.json: command, machine, figures.
 """
 
@@ -36,6 +40,62 @@ TIMES = """
   return [load, Math.max(load, window.lastMount || 0)];
 }
 """
+
+
+SENTENCES = (
+    "Two dogs run through the deep snow.",
+    "A woman in a green coat is reading a newspaper on a bench.",
+    "The children who are playing in the park look at a street musician.",
+    "A man with a beard is repairing a bicycle in front of his house.",
+    "Several people are standing in line to buy tickets for the theatre tonight.",
+)
+TYPED = """
+async (text) => {
+  const root = document.querySelector('[data-explorer=translator]').firstElementChild.shadowRoot;
+  const [input, written] = [root.querySelector('input'), root.querySelector('.written')];
+  const frame = () => new Promise((done) => requestAnimationFrame(done));
+  input.value = text;
+  input.dispatchEvent(new Event('input'));
+  const begun = await frame();
+  let [first, last, pause] = [0, begun, 0];
+  const busy = () => root.querySelector('section').getAttribute('aria-busy') === 'true';
+  const [before] = [written.children.length];
+  while (busy()) {
+    const now = await frame();
+    if (first) pause = Math.max(pause, now - last);
+    if (!first && written.children.length < before) first = now - begun;
+    last = now;
+  }
+  return [first || last - begun, last - begun, pause, written.children.length];
+}
+"""
+
+
+def measure_translator(browser: Browser, rounds: int) -> dict[str, float | str]:
+    """Type into the translator of the first page, as a reader of the book from disk would."""
+    with reader(browser) as one:
+        one.page.emulate_media(reduced_motion="no-preference")
+        one.page.goto((HTML / "book" / "intro.html").as_uri(), wait_until="load", timeout=1000 * PATIENCE)
+        settle(one.page, one.now, PATIENCE)
+        talk = one.page.context.new_cdp_session(one.page)
+
+        def memory() -> float:
+            talk.send("HeapProfiler.collectGarbage")
+            usage = talk.send("Runtime.getHeapUsage")
+            return (usage["usedSize"] + usage.get("backingStorageSize", 0)) / 1e6
+
+        one.page.locator("[data-explorer=translator]").scroll_into_view_if_needed()
+        one.page.evaluate(TYPED, SENTENCES[0])  # loads the model
+        seen = [one.page.evaluate(TYPED, sentence) for _ in range(rounds) for sentence in SENTENCES]
+        first, last, pause, tokens = (statistics.median(row) for row in zip(*seen, strict=True))
+        return {
+            "page": "book/intro.html",
+            "first_token_ms": round(first),
+            "last_token_ms": round(last),
+            "longest_pause_ms": round(pause),
+            "tokens": tokens,
+            "memory_mb": round(memory(), 1),
+        }
 
 
 def open_once(browser: Browser, address: str, width: int) -> tuple[list[float], Visit]:
@@ -71,27 +131,32 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--pages", nargs="+", help="names without folder and ending; all when left out")
+    parser.add_argument(
+        "--translator", action="store_true", help="measure the translator alone, and keep the other rows"
+    )
     parser.add_argument("--no-record", action="store_true", help="print alone")
     wish = parser.parse_args()
     pages = sorted(HTML.glob("book/*.html"))
     chosen = [path for path in pages if not wish.pages or path.stem in wish.pages]
     if not chosen:
         parser.error(f"no such page in {HTML / 'book'}: build the book, or name one of its pages")
-    before = os.getloadavg()[0]
+    place = BENCHMARKS / "results" / "pages.json"
+    made = {
+        "command": _record.command_line("pages", sys.argv[1:]).replace("experiments/", "benchmarks/"),
+        "machine": _record.machine(),
+        "load_average": os.getloadavg()[0],
+        "rounds": wish.rounds,
+    }
     with open_browser() as browser, serve(HTML) as served:
         rows = []
-        for path in chosen:
+        for path in [] if wish.translator else chosen:
             rows.append(measure(browser, path.relative_to(HTML).as_posix(), served, wish.rounds))
             print(json.dumps(rows[-1]), flush=True)
+        translator = made | measure_translator(browser, wish.rounds)
+        print(json.dumps(translator), flush=True)
     if not wish.no_record:
-        record = {
-            "command": _record.command_line("pages", sys.argv[1:]).replace("experiments/", "benchmarks/"),
-            "machine": _record.machine(),
-            "load_average": before,
-            "rounds": wish.rounds,
-            "rows": rows,
-        }
-        place = BENCHMARKS / "results" / "pages.json"
+        others = json.loads(place.read_text(encoding="utf-8")) if wish.translator else {**made, "rows": rows}
+        record = others | {"translator": translator}
         place.write_text(json.dumps(record, indent=1) + "\n", encoding="utf-8")
         print(place)
 

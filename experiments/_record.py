@@ -126,7 +126,8 @@ def write(
     seeds: Sequence[int],
     started: float,
     embedded_corpus: bool = False,
-    weights: Mapping[str, Tensor] | None = None,
+    weights: Mapping[str, Tensor] | bytes | None = None,
+    largest: int = LARGEST_BYTES,
 ) -> Path:
     """Write ``results`` and their provenance to ``ttutor/assets/<name>.json``, whole or not at all.
 
@@ -136,7 +137,8 @@ def write(
         seeds: every seed that was run.
         started: what `start` returned when the script began.
         embedded_corpus: whether the embedded corpus was used; the tests then ask for a new run when it changes.
-        weights: tensors to store beside the results, in ``<name>.safetensors``.
+        weights: tensors to store beside the results, in ``<name>.safetensors``; or that file, made already.
+        largest: how many bytes the weights may take.
 
     Raises:
         FileNotFoundError: no script has this name.
@@ -161,10 +163,10 @@ def write(
     if weights:
         import safetensors.torch
 
-        packed = safetensors.torch.save(dict(weights))
+        packed = weights if isinstance(weights, bytes) else safetensors.torch.save(dict(weights))
         provenance["weights_sha256"] = hashlib.sha256(packed).hexdigest()
-        if len(packed) > LARGEST_BYTES:
-            raise ValueError(f"{name}.safetensors would hold {len(packed):,} bytes; store at most {LARGEST_BYTES:,}")
+        if len(packed) > largest:
+            raise ValueError(f"{name}.safetensors would hold {len(packed):,} bytes; store at most {largest:,}")
     text = json.dumps({"provenance": provenance, **results}, indent=1, ensure_ascii=False, allow_nan=False) + "\n"
     if len(text.encode("utf-8")) > LARGEST_BYTES:
         raise ValueError(f"{name}.json would hold {len(text):,} characters; store less than {LARGEST_BYTES:,} bytes")

@@ -49,6 +49,8 @@ def test_stored_weights_are_those_of_their_result() -> None:
 
 def test_results_are_small() -> None:
     sizes = {path.name: path.stat().st_size for path in ASSETS.iterdir() if path.suffix in (".json", ".safetensors")}
+    translator = sizes.pop("page_translator.safetensors")  # a model that ships, with its vocabulary
+    assert translator <= 3_500_000
     assert [name for name, size in sizes.items() if size > LARGEST_BYTES] == []
     assert sum(sizes.values()) < 5_000_000
 

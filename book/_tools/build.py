@@ -77,6 +77,7 @@ def generate() -> None:
     mathjax.mkdir(parents=True, exist_ok=True)
     shutil.copyfile(find_mathjax(), mathjax / MATHJAX)
     explorers.write_script(static / "explorers.js")
+    explorers.write_weights(static)
     (static / "colours.css").write_text(colours(), encoding="utf-8")
 
 

@@ -214,7 +214,7 @@ def test_bad_input_is_one_message_and_code_2(ttutor, text, case):
         (("train", "--steps", "3", "--minutes", "1"), "exactly one of"),
         (("train", "--minutes", "0"), "minutes must be a positive number"),
         (("train", "--resume"), "there is no trained model in"),
-        (("translate", "x"), "there is no trained model under ttutor-runs"),
+        (("evaluate",), "there is no trained model under ttutor-runs"),
         (("translate", "--run", "nowhere", "x"), "there is no trained model in nowhere"),
         (("translate", "--beam", "0", "x"), "greater than or equal to 1"),
         (("evaluate", "--run", "nowhere"), "there is no trained model in nowhere"),
@@ -223,6 +223,12 @@ def test_bad_input_is_one_message_and_code_2(ttutor, text, case):
 )
 def test_wrong_use_is_one_message_and_code_2(ttutor, arguments, message):
     assert message in " ".join(ttutor(*arguments, code=2).output.split())
+
+
+def test_before_any_training_the_model_that_ships_translates(ttutor):
+    shown = ttutor("translate", "A man rides a horse.")
+    assert shown.stdout == "Ein Mann reitet auf einem Pferd.\n"
+    assert "there is no training under ttutor-runs" in shown.stderr
 
 
 def test_evaluating_a_run_on_files_needs_files(ttutor, trained):

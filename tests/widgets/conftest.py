@@ -99,6 +99,7 @@ class Show:
 def _show(browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Show:
     shell = tmp_path_factory.mktemp("explorers") / "shell.html"
     shell.write_text(base._PAGE.format(title="Figures", body="", script=static.static_script()), encoding="utf-8")
+    static.write_weights(shell.parent)
     return Show(browser, shell)
 
 

@@ -117,8 +117,13 @@ class SubwordTokenizer:
         path = Path(path)
         if not path.is_file():
             raise CheckpointError(f"there is no tokenizer at {path}; is this the folder of a training run?")
+        return cls.from_json(path.read_bytes(), str(path))
+
+    @classmethod
+    def from_json(cls, text: bytes, name: str = "this text") -> "SubwordTokenizer":
+        """Read what `to_json` wrote; the name says in messages where it stood."""
         try:
-            tokenizer = Tokenizer.from_str(path.read_text(encoding="utf-8"))
+            tokenizer = Tokenizer.from_buffer(text)
         except Exception as error:  # the library raises bare Exception for whatever is wrong with the JSON
-            raise CheckpointError(f"{path} is not a tokenizer's JSON ({error}); copy the run's folder again") from error
+            raise CheckpointError(f"{name} is not a tokenizer's JSON ({error}); copy the run's folder again") from error
         return cls(tokenizer)

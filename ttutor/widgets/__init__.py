@@ -25,6 +25,7 @@ _HOMES = {
     "Right": "quiz",
     "ScheduleExplorer": "training",
     "ShiftExplorer": "training",
+    "TranslatorExplorer": "translator",
     "Wrong": "quiz",
     "AlibiExplorer": "positions",
     "RotaryExplorer": "positions",

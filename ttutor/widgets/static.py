@@ -3,6 +3,7 @@
 ``python -m ttutor.widgets.static book/_static/explorers.js`` writes the one script that the built book needs.
 """
 
+import base64
 import gzip
 import json
 import re
@@ -15,7 +16,10 @@ from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PALETTE, PALETTE_DARK
 
 _SHARED = ("core", "controls", "drawing")
 """In the order in which they stand on one another."""
-_IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(_SHARED)})\.js";\n', re.MULTILINE)
+_OWN = {"translator": ("translator_model",)}
+"""Parts that one explorer has for itself."""
+_PARTS = {*_SHARED, *(part for parts in _OWN.values() for part in parts)}
+_IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(sorted(_PARTS))})\.js";\n', re.MULTILINE)
 _UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
 """Lines of comment and indentation: a browser does without, and no text of ours begins with a blank."""
 _EXPORT = re.compile(r"^export (?=(async )?function|const|class)", re.MULTILINE)
@@ -28,7 +32,7 @@ def module_names() -> list[str]:
     True
     """
     names = (Path(entry.name) for entry in (files("ttutor.widgets") / "js").iterdir())
-    return sorted(name.stem for name in names if name.suffix == ".js" and name.stem not in (*_SHARED, "mount"))
+    return sorted(name.stem for name in names if name.suffix == ".js" and name.stem not in {*_PARTS, "mount"})
 
 
 def module_source(name: str) -> str:
@@ -50,6 +54,20 @@ def write_script(out: Path) -> None:
     out.write_bytes(script)
     gzipped = len(gzip.compress(script, mtime=0))
     print(f"{out}: {', '.join(module_names())}; {len(script):,} bytes, {gzipped:,} gzipped")
+
+
+def write_weights(folder: Path) -> Path:
+    """Write the weights of the translator that ships, which `TranslatorExplorer` loads from beside the script."""
+    from ttutor.translation.packed import DEFAULT, load_packed
+
+    path = folder / f"{DEFAULT}.js"
+    path.write_text(weights_script(DEFAULT, load_packed().to_bytes()), encoding="utf-8")
+    return path
+
+
+def weights_script(name: str, packed: bytes) -> str:
+    """A classic script that carries a packed translator: pages that are opened from disk can load no other file."""
+    return f'(globalThis.ttutorWeights ||= {{}})[{json.dumps(name)}] = "{base64.b64encode(packed).decode()}";\n'
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -79,7 +97,8 @@ def _shared() -> str:
 def _part(name: str) -> str:
     if name not in module_names():
         raise ValueError(f"no explorer {name!r}; there are {', '.join(module_names())}")
-    return _IMPORT.sub("", _read(name))
+    own = [_EXPORT.sub("", _read(part)) for part in _OWN.get(name, ())]
+    return "".join([*own, _IMPORT.sub("", _read(name))])
 
 
 def _properties(fills: dict[str, str], outlines: dict[str, str]) -> dict[str, str]:

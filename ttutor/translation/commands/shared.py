@@ -42,11 +42,30 @@ def load_translator(run: Path) -> "Translator":
     return translator
 
 
+def latest_or_shipped() -> "Translator":
+    """The translator of the run that was begun last; before any training, the one that ships with the package."""
+    from ttutor.translation.packed import load_default
+
+    if runs_by_age():
+        return load_translator(latest_run())
+    say(
+        f"Note: there is no training under {DEFAULT_RUNS}; this is the translator that ships with ttutor, English to "
+        "German, which knows captions of photographs.",
+        error=True,
+    )
+    return load_default()
+
+
+def runs_by_age() -> list[Path]:
+    """The facts of every run under ttutor-runs, the last one begun last."""
+    return sorted(DEFAULT_RUNS.glob("*/run.json"), key=lambda path: path.stat().st_mtime)
+
+
 def latest_run() -> Path:
     """The run under ttutor-runs that was begun last."""
     from ttutor.errors import CheckpointError
 
-    runs = sorted(DEFAULT_RUNS.glob("*/run.json"), key=lambda path: path.stat().st_mtime)
+    runs = runs_by_age()
     if not runs:
         raise CheckpointError(
             f"there is no trained model under {DEFAULT_RUNS}; train one first with `ttutor train`, or name it by --run"

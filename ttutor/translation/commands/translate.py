@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ttutor.console import say
-from ttutor.translation.commands.shared import Folder, latest_run, load_translator, plain_errors
+from ttutor.translation.commands.shared import Folder, latest_or_shipped, load_translator, plain_errors
 
 if TYPE_CHECKING:
     from ttutor.translation.translator import Translation
@@ -41,6 +41,8 @@ def translate(
 ) -> None:
     """Translate sentences with a trained model: arguments, a file, or lines from a pipe, answered in order.
 
+    Before any training of yours it is the model that ships with ttutor: captions of photographs, English to German.
+
     Every line in is a line out, an empty one too. What --alternatives and --alignment add stands indented below; a
     program reads it better by --json.
     """
@@ -50,7 +52,7 @@ def translate(
         if output is not None:
             check_output(output)
         groups = sentence_groups(sentences, input_file)
-        translator = load_translator(run or latest_run())
+        translator = load_translator(run) if run else latest_or_shipped()
         show = partial(json_lines if as_json else text_lines, n_alternatives=alternatives)
         lines: list[str] = []
         hand_out = print_at_once if output is None else lines.extend

@@ -5,6 +5,7 @@
   const SHARED = /*SHARED*/ "";
   const MODULES = /*MODULES*/ {};
   const loaded = {};
+  const base = document.currentScript?.src || document.baseURI; // what else is needed lies beside it
 
   /** The part of a Jupyter widget model that explorers use, without a kernel behind it. */
   function makeModel(state) {
@@ -42,7 +43,11 @@
     try {
       const module = (await load(name)).default;
       place.append(el);
-      await module.render({ model: makeModel(JSON.parse(place.dataset.state)), el });
+      await module.render({
+        model: makeModel(JSON.parse(place.dataset.state)),
+        el,
+        alone: { base },
+      });
       for (const node of fallback) node.remove();
       place.dataset.ready = "1";
     } catch (error) {

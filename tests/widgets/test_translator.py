@@ -1,0 +1,331 @@
+"""The translator in the page: its script computes what Python does, and the figure shows what its traits say."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+import re
+from collections.abc import Iterator
+from functools import cache
+from importlib.resources import files
+from pathlib import Path
+from urllib.parse import unquote
+
+import numpy as np
+import pytest
+import torch
+from playwright.sync_api import Browser, Page, expect
+
+from tests.require import missing
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, spoken, whole_text
+from tests.widgets.test_decoding import SENTENCE, translator
+from ttutor.corpora.datasets import data_root
+from ttutor.translation.packed import PackedTranslator, load_packed
+from ttutor.translation.what_if import switch_names, what_if
+from ttutor.widgets import TranslatorExplorer
+from ttutor.widgets.translator import EXAMPLES, answer_to
+
+SENTENCES = [
+    *EXAMPLES,
+    "A man rides a horse.",
+    "Two dogs run through the snow.",
+    "A child in a yellow raincoat jumps into a puddle.",
+    "The woman's bag is red, and her shoes are blue.",
+    "Several people are waiting for the bus in the rain.",
+    "An elderly couple is dancing in front of a church.",
+    "A young man with a beard is repairing his bicycle.",
+    "Children are playing football on a green field while their parents watch them from the side.",
+    "A cook is preparing food in a large kitchen, and a waiter is talking to the guests.",
+    "The girl who is holding a balloon is looking at the man who is selling ice cream.",
+    "Nobody is sitting at the table.",
+    "A black and white cat sleeps on top of a car.",
+    "3 men, 12 women & a dog: all of them laugh!",
+    "Colourless green ideas sleep furiously.",
+    "Quantum gravity puzzles 1,000 physicists at CERN.",
+    "“Where is the café?” asks the tourist — nobody’s answering …",
+    "ÅNGSTRÖM, Łódź, 北京 and 🐎\u200d🐎 are not in the captions",
+    "  two   blanks\tand a tab ",
+    "l'homme qu'il'y don't o'clock 'tis",
+    "x",
+    ".",
+]
+"""Sentences of our own: captions, and what is nothing like one."""
+RUN = """
+async ([source, packed, questions]) => {
+  window.engine ||= await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(source)}`);
+  if (packed) window.translating = new window.engine.TranslatorModel(window.engine.bytesOf(packed));
+  const model = window.translating;
+  const bytes = (floats) => {
+    let text = "";
+    for (const byte of new Uint8Array(Float32Array.from(floats).buffer)) text += String.fromCharCode(byte);
+    return btoa(text);
+  };
+  return questions.map(({ text, off = [], by = "zero", beginning = [], longest, beam }) => {
+    const source = model.read(text);
+    const steps = [...model.greedy(source, { off: new Set(off), by, beginning, longest })];
+    const ids = steps.map(({ id }) => id);
+    const found = beam && [...model.beam(source, { size: beam })].at(-1).found;
+    return { source, ids, text: model.text(ids, text),
+      encoder: bytes(steps[0].weights.encoder.flat().flatMap(({ data }) => [...data])),
+      last: ["decoder", "cross"].map((part) => bytes(steps.flatMap(({ weights }) => weights[part].flat().flatMap(
+        ({ columns, data }) => [...data.slice(-columns)])))),
+      logits: steps.map(({ logits }) => bytes(logits)),
+      found: found && found.map(({ ids, total, score, finished }) => [model.text(ids, text), total, score, finished]) };
+  });
+}
+"""
+
+
+def specimen() -> TranslatorExplorer:
+    """The figure as the gallery shows it."""
+    return TranslatorExplorer()
+
+
+def hostile() -> TranslatorExplorer:
+    return TranslatorExplorer(packed_small(), HOSTILE[0], examples=HOSTILE)
+
+
+def extremes() -> list[TranslatorExplorer]:
+    long = " ".join(EXAMPLES)[:200]
+    return [
+        TranslatorExplorer(text=long),
+        TranslatorExplorer(text="", view="heads"),
+        TranslatorExplorer(text=EXAMPLES[1], view="beam", off=["positions"]),
+        TranslatorExplorer(packed_small(), "incomprehensibilities" * 5),
+    ]
+
+
+TAP = ("button:has-text('Hund')", "looks most at “dog”")
+
+
+@cache
+def packed_small() -> PackedTranslator:
+    """An untrained translator, as eight bits hold it."""
+    return PackedTranslator.from_bytes(PackedTranslator.of(translator(), [SENTENCE]).to_bytes())
+
+
+@pytest.fixture(scope="module")
+def engine(browser: Browser) -> Iterator[Page]:
+    """A page of nothing, in which the script's model runs."""
+    page = browser.new_page()
+    yield page
+    page.close()
+
+
+def ask(page: Page, packed: PackedTranslator | None, questions: list[dict]) -> list[dict]:
+    source = files("ttutor.widgets") / "js" / "translator_model.js"
+    carried = base64.b64encode(packed.to_bytes()).decode() if packed else ""
+    answers = page.evaluate(RUN, [source.read_text(encoding="utf-8"), carried, questions])
+    for one in answers:
+        one["logits"] = torch.stack(list(map(floats, one["logits"])))
+        one["encoder"], one["last"] = floats(one["encoder"]), list(map(floats, one["last"]))
+    return answers
+
+
+def floats(carried: str) -> torch.Tensor:
+    return torch.tensor(np.frombuffer(base64.b64decode(carried), dtype=np.float32))
+
+
+def assert_same(packed: PackedTranslator, question: dict, answer: dict) -> None:
+    options = {name: question[name] for name in ("off", "beginning") if name in question}
+    means = packed.head_means if question.get("by") == "mean" else None
+    found = what_if(packed.translator, question["text"], means=means, longest=question["longest"], **options)
+    assert tuple(answer["source"]) == found.source, question
+    assert answer["ids"] == [step.token_id for step in found.steps], question
+    assert (answer["logits"] - found.logits).abs().max() < 1e-4, question
+    assert (answer["encoder"] - found.weights["encoder"].flatten()).abs().max() < 1e-4, question
+    for part, looked in zip(("decoder", "cross"), answer["last"], strict=True):
+        n_keys = [at + 1 if part == "decoder" else len(found.source) for at in range(len(found.steps))]
+        rows = [found.weights[part][:, :, at, :n].flatten() for at, n in enumerate(n_keys)]
+        assert (looked - torch.cat(rows)).abs().max() < 1e-4, (part, question)
+
+
+@in_browser
+def test_the_script_computes_pythons_logits_under_every_switch(engine: Page) -> None:
+    packed, names = packed_small(), switch_names(packed_small().translator.model)
+    questions = [{"text": SENTENCE, "off": [name], "by": by, "longest": 8} for name in names for by in ("zero", "mean")]
+    questions += [{"text": SENTENCE, "off": list(pair), "longest": 4} for pair in zip(names, names[7:], strict=False)]
+    questions += [{"text": "the red car", "beginning": [40, 50], "longest": 9, "off": names[-3:]}]
+    for question, answer in zip(questions, ask(engine, packed, questions), strict=True):
+        assert_same(packed, question, answer)
+
+
+@in_browser
+def test_the_script_translates_our_sentences_as_python_does(engine: Page) -> None:
+    assert_translates(engine, SENTENCES)
+
+
+@in_browser
+@pytest.mark.soak
+def test_the_script_translates_500_captions_as_python_does(engine: Page) -> None:
+    path = data_root() / "multi30k" / "test_2016_flickr.en.gz"
+    if not path.exists():
+        missing("data", f"no {path.name}: `ttutor fetch multi30k`")
+    assert_translates(engine, gzip.decompress(path.read_bytes()).decode().splitlines()[:500])
+
+
+def assert_translates(page: Page, sentences: list[str]) -> None:
+    """Logits of greedy search to 1e-4, and every hypothesis of a beam of four, word for word."""
+    packed = load_packed()
+    ask(page, packed, [])
+    for text in sentences:
+        best = packed.translator(text, beam_size=4, attention=False)  # by itself: a batch shares its limit
+        question = {"text": text, "longest": 78, "beam": 4 if text.strip() else None}
+        (answer,) = ask(page, None, [question])
+        assert_same(packed, question, answer)
+        found = [one[0] for one in answer["found"]]
+        assert found == [best.text, *(text for text, _ in best.alternatives)], text
+        assert answer["found"][0][2] == pytest.approx(best.score, abs=1e-4), text
+
+
+def answer_shown(page: Page) -> dict:
+    return json.loads(page.evaluate("JSON.stringify(window.shownAnswer)"))
+
+
+def settled(page: Page) -> None:
+    expect(page.locator("section.tt[aria-busy=true]")).to_have_count(0, timeout=20_000)
+
+
+def written(page: Page) -> str:
+    return " ".join(page.locator(".written .chip").all_inner_texts())
+
+
+def test_what_is_stored_is_what_python_computes() -> None:
+    stored, now = specimen().answer, answer_to(load_packed(), text=EXAMPLES[0])
+    assert stored.keys() == now.keys()
+    for name in stored.keys() - {"written", "weights"}:
+        assert stored[name] == now[name], name
+    assert [one[0] for one in stored["written"]] == [one[0] for one in now["written"]]
+    assert [one[1] for one in stored["written"]] == pytest.approx([one[1] for one in now["written"]], abs=2e-3)
+    np.testing.assert_allclose(stored["weights"], now["weights"], atol=2e-3)
+
+
+def test_python_sets_what_is_asked_and_reads_the_answer() -> None:
+    explorer = TranslatorExplorer(packed_small(), SENTENCE)
+    usual = explorer.translation
+    explorer.off = ["scale", "encoder.0"]
+    assert explorer.off == ["encoder.0", "scale"]  # in the order of the model
+    assert explorer.answer["usual_translation"] == usual
+    assert explorer.answer == answer_to(packed_small(), text=SENTENCE, off=["encoder.0", "scale"])
+    explorer.off = []
+    explorer.beginning = [60]
+    assert explorer.answer["written"][0][0] == 60
+    assert "by=zero&beginning=60" in explorer.link("page.html")
+
+
+def test_a_translator_of_your_own_will_do() -> None:
+    explorer = TranslatorExplorer(translator(), SENTENCE)
+    assert explorer.sizes == {"layers": 2, "heads": 2}
+    assert explorer.answer == answer_to(packed_small(), text=SENTENCE)
+
+
+@cache
+def small() -> TranslatorExplorer:
+    return TranslatorExplorer(packed_small(), SENTENCE)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "message"),
+    [
+        ("off", ["cross.2.0"], "nothing called 'cross.2.0' to switch off"),
+        ("by", "median", "by has to be one of zero, mean"),
+        ("view", "x", "view has to be one of words, heads, beam"),
+        ("layer", 2, "layer has to be from -1 to 1"),
+        ("head", -2, "head has to be from -1 to 1"),
+        ("text", "x" * 201, "the length of text has to be from 0 to 200"),
+        ("beginning", [99999], "a token of beginning has to be from 0 to"),
+    ],
+)
+def test_bad_input_is_refused_with_a_reason(name, value, message) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        setattr(small(), name, value)
+
+
+@in_browser
+def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> None:
+    page = show(specimen(), width=390)
+    line = page.get_by_label("English sentence")
+    line.fill("Two dogs run through the snow.")
+    settled(page)
+    expected = answer_to(load_packed(), text="Two dogs run through the snow.")
+    assert spoken(page).inner_text().startswith(expected["translation"])
+    page.locator(".written .chip").nth(1).click()
+    ranked = expected["written"][1][2]
+    shown = [float(text) for text in page.locator(".next .number").all_inner_texts()]
+    assert shown == pytest.approx([p for _, p in ranked], abs=0.006)
+    page.locator(".next button").nth(1).click()
+    settled(page)
+    beginning = [expected["written"][0][0], ranked[1][0]]
+    forced = answer_to(load_packed(), text="Two dogs run through the snow.", beginning=beginning)
+    assert f"Without your changes: {expected['translation']}" in whole_text(page)
+    assert spoken(page).inner_text().startswith(forced["translation"])
+    page.get_by_text("Reset", exact=True).click()
+    page.get_by_role("radio", name="Heads").check(force=True)
+    page.get_by_role("switch", name="whole layer 0 of the decoder").click()
+    page.get_by_role("switch", name="whole layer 1 of the decoder").click()
+    settled(page)
+    broken = answer_to(load_packed(), text=EXAMPLES[0], off=["decoder.0", "decoder.1"])
+    assert spoken(page).inner_text().startswith(broken["translation"])
+    assert "Without layer 0 of the decoder and layer 1 of the decoder" in whole_text(page)
+    new = [token_id for token_id, *_ in broken["written"] if token_id not in broken["usual"]]
+    assert page.locator(".chip.other").count() >= len(new) > 0
+
+
+@in_browser
+def test_words_that_were_never_read_are_told_and_the_beam_is_pythons(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_label("English sentence").fill("A man eats quantum soup.")
+    settled(page)
+    assert "never read “quantum”" in whole_text(page)
+    page.get_by_role("radio", name="Beam").check(force=True)
+    settled(page)
+    tree = answer_to(load_packed(), text="A man eats quantum soup.", view="beam")["tree"]
+    kept = sorted(total for step in tree for _, _, total, fate in step if fate)
+    shown = sorted(page.locator(".node[data-value]").evaluate_all("all => all.map((e) => +e.dataset.value)"))
+    assert shown == pytest.approx([*kept, 0.0], abs=2e-3)
+
+
+@in_browser
+def test_an_address_says_what_is_shown_and_shows_it_again(show: Show) -> None:
+    explorer = specimen()
+    explorer.off = ["cross.1.2", "positions"]
+    explorer.by = "mean"
+    page = show(specimen())
+    page.evaluate("address => history.replaceState(null, '', address)", explorer.link(""))
+    page = show_again(page, show, specimen())
+    settled(page)
+    assert explorer.translation in spoken(page).inner_text()
+    assert unquote(page.evaluate("location.hash")) == unquote(explorer.link("")).replace("+", "+")
+    for nonsense in ("#what-if?off=a,b&layer=99&beginning=x&view=no", "#what-if?"):
+        page.evaluate("address => history.replaceState(null, '', address)", nonsense)
+        page = show_again(page, show, specimen())
+        settled(page)
+        assert specimen().translation in spoken(page).inner_text()
+
+
+def show_again(page: Page, show: Show, explorer: TranslatorExplorer) -> Page:
+    """Mount anew without leaving the address."""
+    from tests.widgets.conftest import MOUNT
+
+    assert page.evaluate(MOUNT, explorer.to_html())
+    return page
+
+
+@in_browser
+def test_without_its_weights_the_stored_example_stands_and_the_figure_says_why(
+    browser: Browser, tmp_path: Path
+) -> None:
+    from ttutor.widgets.base import _PAGE
+    from ttutor.widgets.static import static_script
+
+    path = tmp_path / "alone.html"
+    body = specimen().to_html()
+    path.write_text(_PAGE.format(title="Alone", body=body, script=static_script(["translator"])), encoding="utf-8")
+    page = browser.new_page()
+    page.goto(path.as_uri())
+    page.get_by_label("English sentence").fill("x")
+    expect(page.locator(".strange")).to_contain_text("could not be loaded here (page_translator.js did not load)")
+    assert written(page).startswith("Ein schwarzer Hund")
+    page.close()

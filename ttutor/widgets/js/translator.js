@@ -1,0 +1,1014 @@
+// A Transformer that translates: type a sentence, force a word, switch off a head. On a page without
+// a kernel the model runs here (translator_model.js); with one Python answers, and this only shows.
+import { css, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import { button, choice, rovingGrid, select, toggle } from "./controls.js";
+import {
+  bytesOf,
+  EOS,
+  FINISHED,
+  KEPT,
+  logSoftmax,
+  topPlaces,
+  TranslatorModel,
+} from "./translator_model.js";
+
+const CSS = css`
+  .ask {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.5rem;
+    margin: 0 0 0.75rem;
+  }
+  .ask input {
+    font: inherit;
+    color: inherit;
+    background: transparent;
+    flex: 1 1 11rem;
+    min-width: 0;
+    min-height: 2.75rem;
+    padding: 0 0.75rem;
+    border: 1px solid var(--line);
+    border-radius: 0.5rem;
+  }
+  .ask label {
+    position: absolute;
+    clip-path: inset(50%);
+  }
+  .ask select {
+    width: 7.2rem;
+    contain: paint; /* or WebKit makes the page as wide as the longest example */
+    min-height: 2.75rem;
+  }
+  .stage {
+    position: relative;
+    display: grid;
+    gap: 1.8rem;
+  }
+  .stage > svg {
+    position: absolute;
+    width: 100%;
+    height: 100%;
+    overflow: visible;
+    pointer-events: none;
+  }
+  .stage path {
+    fill: none;
+    stroke: var(--tt-weights-line);
+    stroke-linecap: round;
+  }
+  .chips {
+    display: flex;
+    flex-wrap: wrap;
+    gap: 0.3rem 0;
+    min-height: 2rem;
+    align-content: flex-start;
+    font-size: 1.125rem;
+  }
+  .written {
+    min-height: 4.6rem;
+    font-weight: 600;
+  }
+  @container (min-width: 40rem) {
+    .chips {
+      font-size: 1.375rem;
+    }
+    .written {
+      min-height: 2.4rem;
+    }
+  }
+  .chip {
+    font: inherit;
+    color: inherit;
+    min-height: 2rem;
+    padding: 0 0.2rem;
+    margin-inline-start: -0.3rem;
+    border: 2px solid transparent;
+    border-radius: 0.4rem;
+    cursor: pointer;
+    background: color-mix(in srgb, var(--tt-weights) calc(var(--w, 0) * 100%), transparent);
+  }
+  .chip.word {
+    margin-inline-start: 0;
+  }
+  .chip.on {
+    border-color: currentColor;
+  }
+  .chip.other {
+    text-decoration: underline 3px var(--tt-loss);
+    text-underline-offset: 0.2em;
+  }
+  .chip.forced {
+    border-bottom-color: var(--tt-decoder-line);
+  }
+  .panel {
+    min-height: 14.5rem;
+    margin-top: 0.6rem;
+  }
+  .next {
+    display: grid;
+    gap: 0.15rem;
+    margin: 0.5rem 0 0;
+  }
+  .next button {
+    font: inherit;
+    color: inherit;
+    background: transparent;
+    border: 1px solid transparent;
+    border-radius: 0.4rem;
+    display: grid;
+    grid-template-columns: 8rem 1fr 3rem;
+    align-items: center;
+    gap: 0.6rem;
+    min-height: 2.1rem;
+    text-align: start;
+    cursor: pointer;
+  }
+  .next button.on {
+    border-color: currentColor;
+  }
+  .next .bar {
+    height: 0.75rem;
+    min-width: 2px;
+    border-radius: 2px;
+    background: var(--tt-decoder);
+  }
+  .next .name {
+    overflow: hidden;
+    text-overflow: ellipsis;
+    white-space: nowrap;
+  }
+  .next .number {
+    text-align: end;
+    font-variant-numeric: tabular-nums;
+  }
+  .heads {
+    display: grid;
+    grid-template-columns: auto repeat(var(--n), minmax(2.75rem, 4.5rem));
+    gap: 0.3rem;
+    margin: 0.6rem 0;
+    justify-content: start;
+    align-items: stretch;
+  }
+  .switch {
+    font: inherit;
+    font-size: 0.875rem;
+    color: inherit;
+    min-height: 2.1rem;
+    border: 1px solid var(--tt-weights-line);
+    border-radius: 0.4rem;
+    background: color-mix(in srgb, var(--tt-weights) 35%, transparent);
+    cursor: pointer;
+  }
+  .switch.layer {
+    border-color: var(--line);
+    background: transparent;
+    padding: 0 0.6rem;
+  }
+  .switch.on {
+    outline: 2px solid currentColor;
+    outline-offset: 1px;
+  }
+  .switch[aria-checked="false"] {
+    text-decoration: line-through;
+    border-style: dashed;
+    background: transparent;
+  }
+  .heads span {
+    align-self: center;
+    font-size: 0.875rem;
+  }
+  .scroll {
+    overflow-x: auto;
+    padding: 4px;
+    margin-top: 0.5rem;
+  }
+  .tree {
+    position: relative;
+    display: grid;
+    width: max-content;
+  }
+  .tree svg {
+    position: absolute;
+    width: 100%;
+    height: 100%;
+  }
+  .tree path {
+    fill: none;
+    stroke: var(--line);
+    vector-effect: non-scaling-stroke;
+  }
+  .tree path.best {
+    stroke: var(--tt-decoder-line);
+    stroke-width: 3;
+  }
+  .node {
+    position: relative;
+    align-self: center;
+    width: 5rem;
+    padding: 0.1rem 0.2rem;
+    border: 1px solid var(--line);
+    border-radius: 0.35rem;
+    font-size: 0.8125rem;
+    line-height: 1.25;
+    text-align: center;
+    white-space: nowrap;
+    overflow: hidden;
+    background: var(--tt-page);
+  }
+  .node.best {
+    border-color: var(--tt-decoder-line);
+    box-shadow: inset 0 0 0 1px var(--tt-decoder-line);
+  }
+  .node.ended {
+    border-style: double;
+    border-width: 3px;
+  }
+  .tree small {
+    display: block;
+    font-size: 0.75rem;
+  }
+  .strange {
+    margin: 0 0 0.6rem;
+    font-size: 0.875rem;
+  }
+  @media (prefers-reduced-motion: no-preference) {
+    .chip {
+      transition: background-color 300ms;
+    }
+    .next .bar {
+      transition: width 300ms;
+    }
+    .chip.new {
+      animation: appear 200ms;
+    }
+    @keyframes appear {
+      from {
+        opacity: 0;
+      }
+    }
+  }
+`;
+
+const QUESTION = ["text", "off", "by", "beginning", "view", "part", "layer", "head"];
+const PARTS = [
+  ["encoder", "Encoder"],
+  ["decoder", "Decoder"],
+  ["cross", "Cross"],
+];
+const SWITCHES = [
+  ["positions", "positions"],
+  ["causal", "causal mask"],
+  ["scale", "scale"],
+];
+const [LONGEST, LONGEST_TEXT, RUNNERS_UP, WIDTH] = [40, 200, 5, 4];
+const round = (value, decimals) => Number(value.toFixed(decimals)) + 0;
+
+// ------------------------------------------------------------------ the answer, as in translator.py
+
+const NOTHING = {
+  source: [],
+  written: [],
+  usual: [],
+  tokens: {},
+  weights: [],
+  tree: [],
+  strange: [],
+  translation: "",
+  usual_translation: "",
+};
+
+const breath = () =>
+  new Promise((done) => {
+    requestAnimationFrame(done);
+    setTimeout(done, 60); // where nothing is drawn
+  });
+
+/** Everything that the figure shows; `onToken(partial)` after each token, before the page may draw. */
+async function answerTo(model, asked, onToken) {
+  const { text, off, by, beginning, view } = asked;
+  const source = model.read(text);
+  if (source.length === 1) return NOTHING;
+  const run = async (options, tell) => {
+    const steps = [];
+    for (const step of model.greedy(source, { longest: LONGEST, ...options })) {
+      steps.push(step);
+      if (tell && !(await tell(steps))) return null;
+    }
+    return steps;
+  };
+  const written = (steps) =>
+    steps.map(({ id, logits }) => {
+      const log = logSoftmax(logits);
+      const best = topPlaces(logits, RUNNERS_UP);
+      return [
+        id,
+        round(Math.exp(log[id]), 4),
+        best.map((one) => [one, round(Math.exp(log[one]), 4)]),
+      ];
+    });
+  const named = (ids) =>
+    Object.fromEntries([...new Set(ids)].map((id) => [id, model.tokenizer.token(id)]));
+  const idsOf = (steps) => steps.map(({ id }) => id);
+  const told = (steps) => {
+    const list = written(steps);
+    const ids = [...source, ...list.flatMap(([id, , best]) => [id, ...best.map(([one]) => one)])];
+    return { source, written: list, tokens: named(ids) };
+  };
+  const changes = { off: new Set(off), by, beginning };
+  const steps = await run(changes, (all) => onToken(told(all)));
+  if (!steps) return null;
+  const usual = off.length || beginning.length ? await run({}) : steps;
+  const tree = view === "beam" ? treeOf(model, source, changes) : [];
+  const told_ = told(steps);
+  const others = [...idsOf(usual), ...tree.flatMap((step) => step.map(([, id]) => id))];
+  return {
+    ...told_,
+    usual: idsOf(usual),
+    tokens: { ...told_.tokens, ...named(others) },
+    weights: shownWeights(steps, asked),
+    tree,
+    strange: model.strangeWords(text),
+    translation: model.text(idsOf(steps), text),
+    usual_translation: model.text(idsOf(usual), text),
+  };
+}
+
+function treeOf(model, source, { off, by }) {
+  const search = model.beam(source, { off, by, size: WIDTH, longest: LONGEST });
+  return [...search].map(({ candidates }) =>
+    candidates.map(({ parent, id, total, fate }) => [parent, id, round(total, 3), fate]),
+  );
+}
+
+/** The weights of a part, layer and head, or the mean of all: a row for each token. */
+function shownWeights(steps, { part, layer, head }) {
+  const chosen = ({ weights }) =>
+    weights[part]
+      .filter((_, i) => layer < 0 || i === layer)
+      .flatMap((heads) => heads.filter((_, i) => head < 0 || i === head));
+  const mean = (heads, row) =>
+    Array.from({ length: heads[0].columns }, (_, key) =>
+      round(
+        heads.reduce((sum, { columns, data }) => sum + data[row * columns + key], 0) / heads.length,
+        3,
+      ),
+    );
+  if (part === "encoder") {
+    const heads = chosen(steps[0]);
+    return Array.from({ length: heads[0].rows }, (_, row) => mean(heads, row));
+  }
+  const rows = steps.map((step) => mean(chosen(step), chosen(step)[0].rows - 1));
+  const longest = rows.at(-1).length;
+  return rows.map((row) => [...row, ...Array(longest - row.length).fill(0)]);
+}
+
+/** The model of these weights, from a script beside the page's own; once for all figures of a page. */
+function loadModel(name, base) {
+  const models = (globalThis.ttutorModels ||= {});
+  return (models[name] ||= new Promise((done, fail) => {
+    const take = () => {
+      const packed = globalThis.ttutorWeights?.[name];
+      if (!packed) return false;
+      delete globalThis.ttutorWeights[name];
+      done(new TranslatorModel(bytesOf(packed)));
+      return true;
+    };
+    if (take()) return;
+    if (!name) {
+      fail(new Error("its weights are not on this page"));
+      return;
+    }
+    const script = make("script", { src: new URL(`${name}.js`, base).href });
+    script.onload = () => take() || fail(new Error(`${name}.js holds no weights`));
+    script.onerror = () => fail(new Error(`${name}.js did not load`));
+    document.head.append(script);
+  }));
+}
+
+// ------------------------------------------------------------------ words
+
+const piece = (token) => token.replace("▁", "").replace("<eos>", "■") || "␣";
+const short = (value) => formatNumber(value, 2);
+
+function nameOf(off) {
+  const [part, layer, head] = off.split(".");
+  const kind = { encoder: "encoder", decoder: "decoder", cross: "cross-attention" }[part];
+  if (head !== undefined) return `head ${head} of layer ${layer} (${kind})`;
+  return layer === undefined ? Object.fromEntries(SWITCHES)[off] : `layer ${layer} of the ${kind}`;
+}
+
+/** Which tokens of `ids` belong to no longest common part with `others`. */
+function differing(ids, others) {
+  const table = Array.from({ length: ids.length + 1 }, () => new Array(others.length + 1).fill(0));
+  for (let i = ids.length - 1; i >= 0; i -= 1)
+    for (let j = others.length - 1; j >= 0; j -= 1)
+      table[i][j] =
+        ids[i] === others[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
+  const found = ids.map(() => true);
+  for (let [i, j] = [0, 0]; i < ids.length && j < others.length;) {
+    if (ids[i] === others[j]) [found[i], i, j] = [false, i + 1, j + 1];
+    else if (table[i + 1][j] >= table[i][j + 1]) i += 1;
+    else j += 1;
+  }
+  return found;
+}
+
+// ------------------------------------------------------------------ what stands on the page
+
+/** Rows of chips that keep their elements, so that their colours glide. */
+function chips(row, label, onPick) {
+  const node = make("div", { class: "chips", role: "group", "aria-label": label });
+  const all = [];
+  return {
+    node,
+    at: (column) => all[column],
+    show: (list) => {
+      while (all.length > list.length) all.pop().remove();
+      list.forEach(({ token, weight, on, other, forced, label: words }, column) => {
+        if (!all[column]) {
+          const events = { onclick: () => onPick(column) };
+          all[column] = make("button", {
+            type: "button",
+            tabindex: -1,
+            "data-row": row,
+            "data-column": column,
+            ...events,
+          });
+          node.append(all[column]);
+        }
+        const chip = all[column];
+        const kinds = { word: token.startsWith("▁") || column === 0, on, other, forced };
+        chip.className = ["chip", ...Object.keys(kinds).filter((kind) => kinds[kind])].join(" ");
+        if (chip.textContent !== piece(token)) {
+          chip.textContent = piece(token);
+          chip.classList.add("new");
+        }
+        chip.style.setProperty("--w", weight);
+        chip.setAttribute("aria-label", words);
+        chip.setAttribute("aria-pressed", String(!!on));
+      });
+    },
+  };
+}
+
+/** The tree of a beam search: what was kept, step by step, and the best that ended. */
+function drawTree(tree, tokens) {
+  const root = { ids: [], total: 0, row: 0, column: 0, fate: KEPT };
+  let open = [root];
+  const nodes = [root];
+  for (const [step, candidates] of tree.entries()) {
+    const shown = candidates
+      .filter(([, , , fate]) => fate)
+      .map(([parent, id, total, fate]) => ({
+        id,
+        total,
+        fate,
+        parent: open[parent],
+        column: step + 1,
+        ids: [...open[parent].ids, id],
+      }))
+      .sort((a, b) => a.fate - b.fate);
+    shown.forEach((node, row) => Object.assign(node, { row }));
+    open = shown.filter(({ fate }) => fate === KEPT);
+    nodes.push(...shown);
+  }
+  const score = (node) => node.total / ((5 + node.column) / 6);
+  const ended = nodes.filter(({ fate }) => fate > KEPT);
+  const [best] = ended.sort((a, b) => a.fate - b.fate || score(b) - score(a));
+  const path = new Set();
+  for (let node = best; node; node = node.parent) path.add(node);
+  const [rows, columns] = [Math.max(...nodes.map(({ row }) => row)) + 1, tree.length + 1];
+  const grid = make("div", { class: "tree" });
+  grid.style.gridTemplate = `repeat(${rows}, 2.9rem) / repeat(${columns}, 6rem)`;
+  const lines = nodes.slice(1).map((node) => {
+    const [x, from, to] = [node.column, node.parent.row + 0.5, node.row + 0.5];
+    return svg("path", {
+      class: path.has(node) ? "best" : "",
+      d: `M${x - 0.16} ${from}C${x} ${from} ${x - 0.16} ${to} ${x} ${to}`,
+    });
+  });
+  const view = {
+    viewBox: `0 0 ${columns} ${rows}`,
+    preserveAspectRatio: "none",
+    "aria-hidden": "true",
+  };
+  grid.append(svg("svg", view, ...lines));
+  for (const node of nodes) {
+    const kinds = `node ${path.has(node) ? "best" : ""} ${node.fate >= FINISHED ? "ended" : ""}`;
+    const text = node.column ? piece(tokens[node.id]) : "start";
+    const box = make(
+      "div",
+      { class: kinds, "data-value": node.total.toFixed(9) },
+      text,
+      make("small", { text: short(node.total) }),
+    );
+    box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
+    grid.append(box);
+  }
+  const text = best ? best.ids.map((id) => (id === EOS ? "" : tokens[id])).join("") : "";
+  return { grid, best: best && { text: text.replaceAll("▁", " ").trim(), ids: best.ids } };
+}
+
+function render({ model, el, alone }) {
+  const start = Object.fromEntries(
+    [...QUESTION, "selected", "answer"].map((key) => [key, model.get(key)]),
+  );
+  const asked = () => Object.fromEntries(QUESTION.map((key) => [key, model.get(key)]));
+  const { layers, heads: nHeads } = model.get("sizes");
+  let [partial, engine, round_, waiting, trouble] = [null, null, 0, 0, ""];
+  const card = openCard(el, {
+    label: "A Transformer that translates",
+    question: "What does the model write?",
+    invite: "Type a sentence. Click a word of the translation, or switch off a head.",
+    onReset: () => {
+      clearTimeout(waiting);
+      round_ += 1;
+      partial = null;
+      card.root.removeAttribute("aria-busy");
+      setTraits(model, start);
+    },
+    css: CSS,
+  });
+  const { root, say } = card;
+
+  // ---- asking: the traits say what is asked; whoever has the model answers
+
+  const compute = async () => {
+    const mine = ++round_;
+    root.setAttribute("aria-busy", "true");
+    try {
+      const runs = await engine;
+      const answer = await answerTo(runs, asked(), async (told) => {
+        partial = told;
+        draw();
+        await breath();
+        return mine === round_;
+      });
+      if (!answer || mine !== round_) return;
+      partial = null;
+      setTraits(model, { answer });
+      say(`${answer.translation} ${finding()}`);
+    } catch (error) {
+      if (mine !== round_) return;
+      partial = null;
+      trouble = `The model could not be loaded here (${error.message}); what you see is stored.`;
+      draw();
+    }
+    if (mine === round_) root.removeAttribute("aria-busy");
+  };
+  const load = () => (engine ||= loadModel(model.get("weights"), alone.base));
+  const ask = (values) => {
+    setTraits(model, values);
+    if (!alone) return;
+    load();
+    compute();
+    writeAddress();
+  };
+  const writeAddress = () => {
+    if (window !== window.top) return;
+    const state = new URLSearchParams(
+      QUESTION.map((key) => [key, [model.get(key)].flat().join(",")]),
+    );
+    history.replaceState(null, "", `#what-if?${state}`);
+  };
+  /** What an address asks for; nothing where it names what this model has not. */
+  const fromAddress = () => {
+    const [, text] = location.hash.match(/^#what-if\?(.*)$/) || [];
+    if (text === undefined) return null;
+    const given = new URLSearchParams(text);
+    const words = (name) => (given.get(name) || "").split(",").filter(Boolean);
+    const number = (name, top) =>
+      Math.min(Math.max(Number.parseInt(given.get(name), 10) || 0, -1), top);
+    const known = (name, options, otherwise) =>
+      options.includes(given.get(name)) ? given.get(name) : otherwise;
+    const off = words("off").filter((name) => switchNames().includes(name));
+    return {
+      text: (given.get("text") || start.text).slice(0, LONGEST_TEXT),
+      off,
+      by: known("by", ["zero", "mean"], "zero"),
+      beginning: words("beginning")
+        .map(Number)
+        .filter((id) => Number.isInteger(id) && id > EOS),
+      view: known("view", ["words", "heads", "beam"], "words"),
+      part: known(
+        "part",
+        PARTS.map(([part]) => part),
+        "cross",
+      ),
+      layer: number("layer", layers - 1),
+      head: number("head", nHeads - 1),
+    };
+  };
+  const numbers = (n) => [...Array(n).keys()];
+  const switchNames = () => [
+    ...PARTS.flatMap(([part]) =>
+      numbers(layers).flatMap((i) => numbers(nHeads).map((j) => `${part}.${i}.${j}`)),
+    ),
+    ...["encoder", "decoder"].flatMap((stack) => numbers(layers).map((i) => `${stack}.${i}`)),
+    ...SWITCHES.map(([name]) => name),
+  ];
+  const flip = (name, more = {}) => {
+    const off = new Set(model.get("off"));
+    if (!off.delete(name)) off.add(name);
+    ask({ off: switchNames().filter((one) => off.has(one)), ...more });
+  };
+
+  // ---- the line to type in
+
+  const input = make("input", {
+    type: "text",
+    "aria-label": "English sentence",
+    maxlength: LONGEST_TEXT,
+    autocomplete: "off",
+    spellcheck: "false",
+    oninput: () => {
+      clearTimeout(waiting);
+      root.setAttribute("aria-busy", "true");
+      waiting = setTimeout(() => ask({ text: input.value, beginning: [], selected: 0 }), 120);
+    },
+  });
+  const examples = select({
+    label: "Examples",
+    options: [["", "Examples"], ...model.get("examples").map((text) => [text, text])],
+    onChange: (text) => (text ? ask({ text, beginning: [], selected: 0 }) : draw()),
+  });
+  const form = make(
+    "form",
+    { class: "ask", onsubmit: (event) => event.preventDefault() },
+    input,
+    examples.node,
+  );
+  const strange = make("p", { class: "strange" });
+
+  // ---- the two sentences
+
+  const pick = (row) => (column) => {
+    const isSource = row === 0;
+    const part = isSource
+      ? "encoder"
+      : model.get("part") === "encoder"
+        ? "cross"
+        : model.get("part");
+    if (part === model.get("part")) setTraits(model, { selected: column });
+    else ask({ part, selected: column });
+    say(looking());
+  };
+  const [read, written] = [
+    chips(0, "what was read", pick(0)),
+    chips(1, "the translation", pick(1)),
+  ];
+  written.node.classList.add("written");
+  const lines = svg("svg", { "aria-hidden": "true" });
+  const stage = make("div", { class: "stage" }, lines, read.node, written.node);
+  const roving = rovingGrid(
+    stage,
+    (row, column) => {
+      const line = [read, written][row];
+      return line.at(Math.min(column, line.node.children.length - 1));
+    },
+    () => ({ firstRow: 0, lastRow: 1, firstColumn: 0, lastColumn: 199 }),
+  );
+  const usual = make("p", { class: "tt-note" });
+
+  // ---- the panel: what might have been written, the switches, or the beam
+
+  const views = choice({
+    name: "What to look at",
+    options: [
+      ["words", "Words"],
+      ["heads", "Heads"],
+      ["beam", "Beam"],
+    ],
+    onChange: (view) => ask({ view }),
+  });
+  const panel = make("div", { class: "panel" });
+  const next = make("div", { class: "next", role: "group", "aria-label": "words in this place" });
+  const nextNote = make("p", { class: "tt-note" });
+  const parts = choice({
+    name: "Which attention",
+    options: PARTS,
+    onChange: (part) => ask({ part, selected: 0 }),
+  });
+  const grid = make("div", { class: "heads", role: "group", "aria-label": "heads" });
+  grid.style.setProperty("--n", nHeads);
+  const cells = [];
+  const cell = (row, column, text, onclick) => {
+    const node = make("button", {
+      type: "button",
+      role: "switch",
+      tabindex: -1,
+      class: "switch",
+      "data-row": row,
+      "data-column": column,
+      text,
+      onclick,
+    });
+    (cells[row] ||= {})[column] = node;
+    return node;
+  };
+  for (const layer of numbers(layers)) {
+    const whole = () => `${model.get("part") === "encoder" ? "encoder" : "decoder"}.${layer}`;
+    const first = cell(layer, 0, `layer ${layer}`, () => flip(whole()));
+    first.classList.add("layer");
+    grid.append(first);
+    for (const head of numbers(nHeads))
+      grid.append(
+        cell(layer, head + 1, `${head}`, () =>
+          flip(`${model.get("part")}.${layer}.${head}`, { layer, head }),
+        ),
+      );
+  }
+  rovingGrid(
+    grid,
+    (row, column) => cells[row]?.[column],
+    () => ({
+      firstRow: 0,
+      lastRow: layers - 1,
+      firstColumn: 0,
+      lastColumn: nHeads,
+    }),
+  ).makeStop(cells[0][1]);
+  const all = button({
+    label: "Show the mean of all",
+    onClick: () => ask({ layer: -1, head: -1 }),
+  });
+  const by = choice({
+    label: "Off gives",
+    options: [
+      ["zero", "nothing"],
+      ["mean", "its mean"],
+    ],
+    onChange: (value) => ask({ by: value }),
+  });
+  const toggles = SWITCHES.map(([name, label]) => [
+    name,
+    toggle({ label, onChange: () => flip(name) }),
+  ]);
+  const headsView = [
+    parts.node,
+    grid,
+    make("div", { class: "tt-controls" }, ...toggles.map(([, one]) => one.node), by.node, all),
+  ];
+  const scroll = make("div", {
+    class: "scroll",
+    tabindex: 0,
+    role: "group",
+    "aria-label": "beam search",
+  });
+  const beamNote = make("p", { class: "tt-note" });
+  const wordsView = [nextNote, next];
+  const contents = { words: wordsView, heads: headsView, beam: [scroll, beamNote] };
+  card.stage.append(form, strange, stage, usual);
+  card.controls.append(views.node);
+  card.controls.after(panel);
+  card.caption.hidden = true;
+  card.more("About this model", make("p", { class: "tt-note", text: model.get("note") }));
+
+  // ---- drawing: everything follows from the traits, and from the words that are just being written
+
+  const looked = () => {
+    const { source, written: tokens } = model.get("answer");
+    const part = model.get("part");
+    const n = part === "encoder" ? source.length : tokens.length;
+    return { part, place: Math.min(model.get("selected"), n - 1) };
+  };
+  const keysOf = (part, { source, written: list }) =>
+    part === "decoder" ? [null, ...list.map(([id]) => id)] : source;
+  const looking = () => {
+    const [answer, { part, place }] = [model.get("answer"), looked()];
+    const row = answer.weights[place] || [];
+    const top = row.indexOf(Math.max(...row));
+    const query = part === "encoder" ? answer.source[place] : answer.written[place]?.[0];
+    if (top < 0 || query === undefined) return "";
+    const key = keysOf(part, answer)[top];
+    const name = (id) =>
+      id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(answer.tokens[id])}”`;
+    const who =
+      model.get("layer") < 0 ? "" : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
+    const verb = part === "encoder" ? "Reading" : "Writing";
+    return `${verb} ${name(query)}, it looks most at ${name(key)}${who}: ${short(row[top])}.`;
+  };
+  const finding = () => {
+    const [{ written: list, usual: before }, off] = [model.get("answer"), model.get("off")];
+    if (!off.length) return looking();
+    const n = differing(
+      list.map(([id]) => id),
+      before,
+    ).filter(Boolean).length;
+    const lost = differing(
+      before,
+      list.map(([id]) => id),
+    ).filter(Boolean).length;
+    const what = off.length > 2 ? `${off.length} parts` : off.map(nameOf).join(" and ");
+    const changed =
+      n + lost === 0 ? "nothing changes" : `${Math.max(n, lost)} of ${before.length} tokens change`;
+    return `Without ${what} ${changed}.`;
+  };
+
+  const drawChips = () => {
+    const answer = model.get("answer");
+    const { part, place } = looked();
+    const now = partial || answer;
+    const row = partial ? [] : answer.weights[place] || [];
+    const other = partial
+      ? []
+      : differing(
+          answer.written.map(([id]) => id),
+          answer.usual,
+        );
+    const forced = model.get("beginning").length;
+    const at = (key) => (partial ? 0 : row[key] || 0);
+    const said = (token, weight, more) =>
+      `${token === "<eos>" ? "end" : piece(token)}${more}${weight ? `, weight ${short(weight)}` : ""}`;
+    read.show(
+      now.source.map((id, i) => {
+        const token = now.tokens[id];
+        const weight = part === "decoder" ? 0 : at(i);
+        return {
+          token,
+          weight,
+          on: part === "encoder" && i === place,
+          label: said(token, weight, ""),
+        };
+      }),
+    );
+    written.show(
+      now.written.map(([id, probability], i) => {
+        const token = now.tokens[id];
+        const weight = part === "decoder" ? at(i + 1) : 0;
+        const more = `, probability ${short(probability)}${other[i] ? ", changed" : ""}`;
+        return {
+          token,
+          weight,
+          other: other[i],
+          forced: i < forced,
+          on: part !== "encoder" && i === place && !partial,
+          label: said(token, weight, more),
+        };
+      }),
+    );
+    const stop_ = (part === "encoder" ? read : written).at(place) || read.at(0);
+    if (stop_) roving.makeStop(stop_);
+    drawLines(part, place, row);
+  };
+  const drawLines = (part, place, row) => {
+    const box = stage.getBoundingClientRect();
+    const middle = (chip, low) => {
+      const rect = chip.getBoundingClientRect();
+      return [rect.left + rect.width / 2 - box.left, (low ? rect.bottom : rect.top) - box.top];
+    };
+    const from = (part === "encoder" ? read : written).at(place);
+    const to = part === "decoder" ? written : read;
+    const drawn = row.flatMap((weight, key) => {
+      const chip = to.at(part === "decoder" ? key - 1 : key);
+      if (!from || !chip || weight < 0.05 || chip === from) return [];
+      const within = part !== "cross";
+      const [[x, y], [u, v]] = [middle(from, part === "encoder"), middle(chip, part !== "decoder")];
+      const bend = within ? (part === "encoder" ? 26 : -26) : (v - y) / 2;
+      const d = `M${x} ${y}C${x} ${y + bend} ${u} ${within ? v + bend : v - bend} ${u} ${v}`;
+      return [
+        svg("path", { d, "stroke-width": 1 + 6 * weight, "stroke-opacity": 0.25 + 0.75 * weight }),
+      ];
+    });
+    refill(lines, ...drawn);
+  };
+
+  const drawWords = () => {
+    const answer = model.get("answer");
+    const { part, place } = looked();
+    const index = part === "encoder" ? 0 : place;
+    const [id, share, ranked] = answer.written[index] || [];
+    const isAmong = !ranked || ranked.some(([one]) => one === id);
+    const list = isAmong ? ranked || [] : [...ranked.slice(0, -1), [id, share]];
+    nextNote.textContent = list.length
+      ? "Click another word to have it there instead:"
+      : "There is nothing to translate yet.";
+    while (next.children.length > list.length) next.lastChild.remove();
+    list.forEach(([token, probability], i) => {
+      if (!next.children[i])
+        next.append(
+          make(
+            "button",
+            { type: "button" },
+            make("span", { class: "name" }),
+            make("span", {}, make("div", { class: "bar" })),
+            make("span", { class: "number" }),
+          ),
+        );
+      const line = next.children[i];
+      const [name, bar, number] = line.children;
+      name.textContent =
+        token === EOS
+          ? "■ end"
+          : (/^▁/.test(answer.tokens[token]) ? "" : "·") + piece(answer.tokens[token]);
+      bar.firstChild.style.width = `${100 * probability}%`;
+      number.textContent = short(probability);
+      line.className = token === id ? "on" : "";
+      line.onclick = () => {
+        const before = answer.written.slice(0, index).map(([one]) => one);
+        ask({
+          beginning: [...before, token],
+          part: part === "encoder" ? "cross" : part,
+          selected: index,
+        });
+      };
+    });
+  };
+  const drawHeads = () => {
+    const off = new Set(model.get("off"));
+    const part = model.get("part");
+    const stack = part === "encoder" ? "encoder" : "decoder";
+    for (const layer of numbers(layers))
+      for (const column of numbers(nHeads + 1)) {
+        const node = cells[layer][column];
+        const name = column ? `${part}.${layer}.${column - 1}` : `${stack}.${layer}`;
+        const seen = model.get("layer") === layer && model.get("head") === column - 1;
+        node.setAttribute("aria-checked", String(!off.has(name)));
+        node.setAttribute("aria-label", column ? nameOf(name) : `whole ${nameOf(name)}`);
+        node.classList.toggle("on", column > 0 && seen);
+      }
+    parts.set(part);
+    by.set(model.get("by"));
+    for (const [name, one] of toggles) one.set(!off.has(name));
+  };
+  const drawBeam = () => {
+    const answer = model.get("answer");
+    if (!answer.tree.length) {
+      refill(scroll);
+      beamNote.textContent = "";
+      return;
+    }
+    const { grid: tree, best } = drawTree(answer.tree, answer.tokens);
+    refill(scroll, tree);
+    const greedy = answer.written.map(([id]) => id).filter((id) => id !== EOS);
+    const same = best && best.ids.filter((id) => id !== EOS).join() === greedy.join();
+    const verdict = !best
+      ? "No translation ended."
+      : same
+        ? "Its best is what greedy search writes, too."
+        : `Its best is “${best.text}”.`;
+    beamNote.textContent = `Four partial translations at a time, with their log-probabilities. ${verdict}`;
+  };
+
+  const draw = () => {
+    const answer = model.get("answer");
+    const view = model.get("view");
+    if (input.value !== model.get("text") && root.getRootNode().activeElement !== input)
+      input.value = model.get("text");
+    examples.set(model.get("examples").includes(model.get("text")) ? model.get("text") : "");
+    drawChips();
+    if (partial) return;
+    const words = answer.strange.map((word) => `“${word}”`).join(", ");
+    strange.textContent =
+      trouble ||
+      (words
+        ? `The model never read ${words}. It knows captions of photographs, and guesses here.`
+        : "");
+    strange.hidden = !strange.textContent;
+    usual.textContent =
+      answer.usual_translation === answer.translation
+        ? ""
+        : `Without your changes: ${answer.usual_translation}`;
+    usual.hidden = !usual.textContent;
+    views.set(view);
+    if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
+    drawWords();
+    drawHeads();
+    if (view === "beam") drawBeam();
+    card.find(finding());
+  };
+  const stop = onTraits(
+    model,
+    [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"],
+    draw,
+  );
+  const watcher = new ResizeObserver(() => drawChips());
+  watcher.observe(stage);
+  const close = () => {
+    round_ += 1;
+    clearTimeout(waiting);
+    watcher.disconnect();
+    sight?.disconnect();
+    stop();
+    card.close();
+  };
+  let sight = null;
+  if (alone) {
+    const linked = fromAddress();
+    sight = new IntersectionObserver(([entry]) => {
+      if (!entry.isIntersecting) return;
+      sight.disconnect();
+      load();
+      engine.catch(() => {}); // told when somebody asks
+    });
+    sight.observe(el);
+    if (linked) {
+      el.scrollIntoView({ block: "center" });
+      ask({ ...linked, selected: 0 });
+    }
+  }
+  draw();
+  return close;
+}
+
+export default { render };
