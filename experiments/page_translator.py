@@ -38,7 +38,7 @@ def train(folder: Path) -> None:
     changes = {"languages": LANGUAGES, "seed": SEED, "patience": PATIENCE}
     begun = RunFolder(folder).exists
     preset = {} if begun else {"preset": PRESET, "changes": changes}
-    run(TrainingRequest(out=folder, resume=begun, **preset))
+    run(TrainingRequest(out=folder, resume=begun, **preset))  # type: ignore[arg-type]
 
 
 def bleu(translator: Translator, pairs: list[tuple[str, str]]) -> float:
