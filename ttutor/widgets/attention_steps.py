@@ -50,7 +50,7 @@ class AttentionStepsExplorer(Explorer):
     >>> explorer
     AttentionStepsExplorer(8 tokens, "it" looks up, d_head 2)
     >>> explorer.trace()["A"][7].round(2).tolist()
-    [0.02, 0.06, 0.07, 0.02, 0.7, 0.02, 0.07, 0.05]
+    [0.01, 0.12, 0.07, 0.01, 0.69, 0.01, 0.06, 0.03]
     """
 
     _module = "attention_steps"

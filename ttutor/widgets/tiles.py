@@ -37,7 +37,9 @@ class TilesExplorer(Explorer):
     step = t.Int(0).tag(sync=True)
 
     def __init__(self, *, step: int = 1, seed: int = 0) -> None:
-        drawn = 2**0.5 * torch.randn(N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(seed))
+        drawn = 2**0.5 * torch.randn(
+            N_TOKENS, N_TOKENS, generator=torch.Generator().manual_seed(seed), dtype=torch.float32
+        )
         self.set_trait("scores", rounded_matrix("scores", drawn, (N_TOKENS, N_TOKENS), 2))
         super().__init__(step=step)
 
