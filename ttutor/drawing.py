@@ -6,6 +6,7 @@ A drawing follows the page between light and dark, scales down to a phone, and n
 import re
 from dataclasses import dataclass
 from html import escape
+from zlib import crc32
 
 from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
 
@@ -64,6 +65,7 @@ class Drawing:
             raise ValueError("a drawing needs a description, for readers who do not see it")
         self.width, self.height, self.description = width, height, description
         self._shapes: list[str] = []
+        self._head = f"{_NAME}-{crc32(description.encode()):08x}"  # of the arrows: unlike those of the page's others
 
     def box(
         self,
@@ -109,7 +111,7 @@ class Drawing:
         """Draw an arrow; its label stands to the right of its middle, moved sideways by ``shift``."""
         (x1, y1), (x2, y2) = start, end
         self._shapes.append(
-            f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" class="arrow" marker-end="url(#{_NAME}-head)"/>'
+            f'<line x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}" class="arrow" marker-end="url(#{self._head})"/>'
         )
         if label:
             self.text((x1 + x2) / 2 + 7 + shift, (y1 + y2) / 2 + 4, label, anchor="start")
@@ -128,7 +130,7 @@ class Drawing:
             f'<svg class="{_NAME}" viewBox="0 0 {self.width} {self.height}" role="img" '
             f'style="width:100%;max-width:{1.3 * self.width:.0f}px" aria-label="{escape(self.description)}">'
             f"<style>{_style()}</style>"
-            f'<defs><marker id="{_NAME}-head" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
+            f'<defs><marker id="{self._head}" viewBox="0 0 8 8" refX="8" refY="4" markerWidth="7" markerHeight="7" '
             f'orient="auto"><path d="M0 0 8 4 0 8z"/></marker></defs>{"".join(self._shapes)}</svg>'
         )
 
