@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from playwright.sync_api import Page
+from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, slide, whole_text
@@ -88,4 +88,4 @@ def test_one_token_a_step_against_all_tokens_at_once(show: Show) -> None:
 @in_browser
 def test_it_opens_in_motion(show: Show) -> None:
     page = show(SequentialExplorer(SENTENCE, n_layers=1), motion=True)
-    page.locator("text", has_text="RNN: step 7 of 7").wait_for()
+    expect(page.locator("text", has_text="RNN: step 7 of 7")).to_be_visible()

@@ -329,3 +329,21 @@ def test_without_its_weights_the_stored_example_stands_and_the_figure_says_why(
     expect(page.locator(".strange")).to_contain_text("could not be loaded here (page_translator.js did not load)")
     assert written(page).startswith("Ein schwarzer Hund")
     page.close()
+
+
+@pytest.mark.soak
+def test_what_the_tour_says_of_the_switches_is_so() -> None:
+    """Each head of its sentence can go unnoticed, the positions cannot, and in another sentence a head matters."""
+    packed = load_packed()
+    heads = [name for name in switch_names(packed.translator.model) if name.count(".") == 2]
+
+    def changed(text: str) -> list[str]:
+        usual = answer_to(packed, text=text)["translation"]
+        return [name for name in heads if answer_to(packed, text=text, off=[name])["translation"] != usual]
+
+    dog, boy = "A black dog chases a white cat.", "A little boy throws a ball to his dog."
+    assert {dog, boy} <= set(EXAMPLES)
+    assert len(heads) == 48
+    assert changed(dog) == []
+    assert "schwarze Katze" in answer_to(packed, text=dog, off=["positions"])["translation"]
+    assert changed(boy)
