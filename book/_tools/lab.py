@@ -55,7 +55,8 @@ def bring(notebook: NotebookNode, path: Path) -> Path | None:
         notebook.metadata["language_info"]["version"] = platform.python_version()
         place.parent.mkdir(parents=True, exist_ok=True)
         place.write_text(to_text(notebook), encoding="utf-8", newline="\n")
-        NotebookNotary().sign(read(to_text(notebook)))  # ours: Jupyter may show its figures before they are run
+        with NotebookNotary() as notary:  # ours: Jupyter may show its figures before they are run
+            notary.sign(read(to_text(notebook)))
         return place
     raise AssertionError("places never end")
 

@@ -63,6 +63,21 @@ def test_an_endless_loop_is_ended_and_the_line_is_named() -> None:
     assert "`scores = scores - 1`" in result.message or "`while True:`" in result.message
 
 
+def stubborn(scores, dim=-1):
+    try:
+        while True:
+            scores = scores - 1
+    except KeyboardInterrupt:
+        while True:
+            scores = scores + 1
+
+
+def test_an_endless_loop_that_swallows_the_first_interrupt_is_ended_by_the_next() -> None:
+    result = check("attention.softmax", stubborn, seconds=0.2)
+    assert result.hint_id == "still_running"
+    assert "`scores = scores + 1`" in result.message or "`while True:`" in result.message
+
+
 def test_ctrl_c_names_the_exercise(monkeypatch) -> None:
     def interrupted(*arguments, **settings):
         raise KeyboardInterrupt

@@ -94,20 +94,25 @@ def _in_a_notebook() -> bool:
 
 @contextmanager
 def _stopped_after(seconds: float, exercise_id: str, answer: Any) -> Iterator[None]:
-    """Interrupt what runs inside when the time is up, as Ctrl-C would; only the main thread can be interrupted."""
-    time_is_up = threading.Event()
+    """Interrupt what runs inside when the time is up, as Ctrl-C would; only the main thread can be interrupted.
+
+    The first interrupt can be lost in a callback, whose errors Python only prints: it is repeated each second.
+    """
+    time_is_up, left = threading.Event(), threading.Event()
 
     def interrupt() -> None:
-        time_is_up.set()
-        _thread.interrupt_main()
+        wait = seconds
+        while not left.wait(wait):
+            time_is_up.set()
+            _thread.interrupt_main()
+            wait = 1.0
 
-    timer = threading.Timer(seconds, interrupt)
-    timer.daemon = True
     if threading.current_thread() is threading.main_thread():
-        timer.start()
+        threading.Thread(target=interrupt, daemon=True).start()
     try:
         yield
     except KeyboardInterrupt as error:
+        left.set()
         if not time_is_up.is_set():
             error.add_note(f"This was while {exercise_id} was being checked.")
             raise
@@ -119,7 +124,7 @@ def _stopped_after(seconds: float, exercise_id: str, answer: Any) -> Iterator[No
             "Is there a loop whose condition never becomes false, or a function that calls itself without an end?"
         ) from None
     finally:
-        timer.cancel()
+        left.set()
 
 
 def _file_of(answer: Any) -> str | None:
