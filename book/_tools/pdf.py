@@ -10,6 +10,7 @@ import argparse
 import sys
 from pathlib import Path
 
+import pikepdf
 from book._tools import build
 from book._tools.chromium import open_browser, settle
 from book._tools.print_page import whole_book
@@ -39,6 +40,8 @@ def print_to(target: Path, markup: str) -> None:
             if faults:
                 raise RuntimeError("\n".join(["the book could not be printed whole:", *faults]))
             page.pdf(path=target, prefer_css_page_size=True, print_background=True, tagged=True, outline=True)
+        with pikepdf.open(target, allow_overwriting_input=True) as printed:
+            printed.save(object_stream_mode=pikepdf.ObjectStreamMode.generate)  # half of the bytes
     finally:
         source.unlink()
 
