@@ -50,6 +50,13 @@ def test_impossible_configs_name_their_values(config: Config, changes: dict, mes
         config.replace(**changes)
 
 
+@pytest.mark.parametrize("family", [TransformerConfig, GPTConfig, BERTConfig])
+def test_the_inner_width_is_four_times_the_outer_unless_given(family: type) -> None:
+    sizes = {"vocab_size": 10, "d_model": 12, "n_heads": 3}
+    assert family(**sizes).d_ff == 48
+    assert family(**sizes, d_ff=20).replace(d_model=24).d_ff == 20
+
+
 @pytest.mark.parametrize(
     "config",
     [BASE, GPTConfig(), BERTConfig(), ViTConfig(), T5Config.v1_1_base(), LLAMA],

@@ -37,8 +37,13 @@ class Config:
         """What is wrong with these values, a sentence each."""
         return ()
 
+    def widen_fourfold(self) -> None:
+        """Four times ``d_model`` for a ``d_ff`` that was left out, as in nearly all models until 2022."""
+        if self.d_ff is None and type(self.d_model) is int:  # type: ignore[attr-defined]
+            object.__setattr__(self, "d_ff", 4 * self.d_model)  # type: ignore[attr-defined]
+
     def replace(self: Changed, **changes: Any) -> Changed:
-        """The same config with some values changed."""
+        """The same config with some values changed; a ``d_ff`` that followed ``d_model`` stays as it is."""
         return dataclasses.replace(self, **changes)
 
     def to_dict(self) -> dict[str, object]:

@@ -20,7 +20,6 @@ NOT_YET = frozenset(
         "04-positions",
         "05-encoder",
         "06-decoder",
-        "07-transformer",
         "08-training",
         "09-variants",
         "10-vit",

@@ -20,7 +20,7 @@ class TransformerConfig(Config):
         d_model: width of the stream.
         n_heads: attention heads of each layer.
         n_layers: layers of the encoder, and as many of the decoder.
-        d_ff: inner width of the feed-forward networks.
+        d_ff: inner width of the feed-forward networks; four times ``d_model`` when left out.
         dropout: probability of dropping a feature of the embeddings and of what each sublayer writes, while training
             (the paper, section 5.4).
         activation: of the feed-forward networks, one of `ttutor.layers.ACTIVATIONS`.
@@ -45,7 +45,7 @@ class TransformerConfig(Config):
     d_model: int = 512
     n_heads: int = 8
     n_layers: int = 6
-    d_ff: int = 2048
+    d_ff: int = None  # type: ignore[assignment]  # four times d_model; never None in a config that was made
     dropout: float = 0.1
     activation: str = "relu"
     norm: str = "post"
@@ -54,6 +54,10 @@ class TransformerConfig(Config):
     pad_id: int = 0
     tie_embeddings: bool = True
     logits_bias: bool = False
+
+    def __post_init__(self) -> None:
+        self.widen_fourfold()
+        super().__post_init__()
 
     def errors(self) -> Iterable[str]:
         """What is wrong with these values."""

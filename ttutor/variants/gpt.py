@@ -37,7 +37,7 @@ class GPTConfig(Config):
         d_model: width of the stream.
         n_heads: attention heads of each layer.
         n_layers: number of layers.
-        d_ff: inner width of the feed-forward networks; four times ``d_model`` in all published sizes.
+        d_ff: inner width of the feed-forward networks; four times ``d_model`` when left out, as in all published sizes.
         max_len: the longest sequence, in tokens.
         dropout: probability of dropping a feature of the embeddings and of what each sublayer writes, while training.
         activation: of the feed-forward networks, one of `ttutor.layers.ACTIVATIONS`.
@@ -55,12 +55,16 @@ class GPTConfig(Config):
     d_model: int = 768
     n_heads: int = 12
     n_layers: int = 12
-    d_ff: int = 3072
+    d_ff: int = None  # type: ignore[assignment]  # four times d_model; never None in a config that was made
     max_len: int = 1024
     dropout: float = 0.1
     activation: str = "gelu_tanh"
     positions: str = "learned"
     tie_embeddings: bool = True
+
+    def __post_init__(self) -> None:
+        self.widen_fourfold()
+        super().__post_init__()
 
     def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
