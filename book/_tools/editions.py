@@ -5,6 +5,9 @@ named). Every notebook of the book is in them, in plain Markdown, with folded wh
 Code and Colab show it as it is meant. What ``make lab`` opens, what a page offers for download, and what Binder and
 Colab run is the edition for students.
 
+In the edition for students nothing answers before it is asked: the answers to predictions and quizzes are folded, and
+cells that decide a prediction have no output until they are run.
+
 A cell tagged ``solution`` belongs to the solution of an exercise; the student edition leaves it out, with its output.
 Nothing else may depend on such a cell, and no other cell may hold a solution: both are checked before anything is
 written.
@@ -22,18 +25,20 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from book._tools.exercise_cells import CHECK, drift, mark, slug
-from book._tools.myst_to_markdown import Plain, directives
+from book._tools.myst_to_markdown import Plain, directives, folded
 from book._tools.notebook_io import code_cells, exercised_in, notebooks, read, tags, to_text
 from nbformat import NotebookNode
 from nbformat.v4 import new_markdown_cell
 
 from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.registry import find
+from ttutor.exercises.source import imports
 
 ROOT = Path(__file__).resolve().parents[2]
 
 EDITIONS = {
-    "student": "The code that the book folds is folded here, too: a click opens it.",
+    "student": "The code that the book folds is folded here, too: a click opens it. So are the answers to *What do you "
+    "expect?*: choose one, run the cells below the question, then look.",
     "instructor": "The instructor's edition: all solutions are in it, and after each exercise the mistakes that "
     "`check` knows by name. It is not for handing out.",
 }
@@ -44,6 +49,10 @@ ASKS = (
 )
 ASK = '<details>\n<summary><b>Solution</b></summary>\n\nRun `solution("{}")` in a new cell.\n\n</details>'
 """How a reader gets to see a solution: not by scrolling."""
+ANSWER = re.compile(r"\bAnswers? \([a-h]\)|^\([a-h]\)[.,:]")
+"""How the paragraph begins that answers a prediction."""
+EXPLORER = re.compile(r'<div class="explorer" data-explorer="\w+" data-state="[^"]*">')
+ANSWERS = re.compile(r"<p><strong>(Answers)</strong></p>(<ol>.*</ol>)", re.DOTALL)
 FOLDED = {
     "hide-input": {"source_hidden": True},
     "hide-output": {"outputs_hidden": True},
@@ -96,6 +105,40 @@ def without_solutions(notebook: NotebookNode) -> NotebookNode:
     return kept
 
 
+def asking_first(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy in which the answers to predictions are folded, and what decides them is still to be run."""
+    asking = copy.deepcopy(notebook)
+    question = None
+    for place, cell in enumerate(asking.cells):
+        if cell.cell_type != "markdown" or mark(cell)[0]:
+            continue
+        parts, end = cell.source.split("\n\n"), 0
+        start = next((number for number, part in enumerate(parts) if ANSWER.search(part)), None)
+        if question is not None and start is not None:
+            end = next((n for n in range(start, len(parts)) if not parts[n].endswith(":")), start) + 1
+            parts[start:end] = [folded("Answer", "\n\n".join(parts[start:end]))]
+            cell.source = "\n\n".join(parts)
+            for decides in asking.cells[question + 1 : place]:
+                if decides.cell_type == "code":
+                    decides.outputs = []
+            question, end = None, start + 1
+        after = " ".join(parts[end:])
+        if "(a)" in after and "(b)" in after:
+            question = place
+    return asking
+
+
+def static(output: str) -> str:
+    """Return an explorer's stored form for a notebook that has not run yet: it says how it moves, a quiz answers later.
+
+    >>> static('<div class="explorer" data-explorer="waves" data-state="{}"><table></table></div>')[-75:]
+    '<p><em>Run this cell to move the figure.</em></p><table></table></div>'
+    """
+    said = EXPLORER.sub(r"\g<0><p><em>Run this cell to move the figure.</em></p>", output)
+    said = said.replace("to move the figure", "to answer by a click") if ANSWERS.search(said) else said
+    return ANSWERS.sub(r"<details><summary><strong>\1</strong></summary>\2</details>", said)
+
+
 def with_notes(notebook: NotebookNode) -> NotebookNode:
     """Return a copy with a note behind each exercise's solution: what it is worth, and what may go wrong."""
     noted = copy.deepcopy(notebook)
@@ -108,13 +151,15 @@ def with_notes(notebook: NotebookNode) -> NotebookNode:
     return noted
 
 
-def asking_for_solutions(notebook: NotebookNode) -> NotebookNode:
-    """Return a copy in which a click below the hints says how to see the solution."""
+def standing_alone(notebook: NotebookNode) -> NotebookNode:
+    """Return a copy in which a click below the hints shows how to see the solution, and each stub imports its needs."""
     asking = copy.deepcopy(notebook)
     for cell in asking.cells:
         exercise, part = mark(cell)
         if part == "task":
             cell.source += f"\n\n{ASK.format(exercise)}"
+        elif part == "stub":
+            cell.source = "\n".join([CHECK, *imports(find(exercise)), "", "", cell.source])
         elif part == "imports":
             cell.source = cell.source.replace(CHECK, f"{CHECK}, solution")
     return asking
@@ -172,16 +217,19 @@ def edition(notebook: NotebookNode, name: str, file: str, pages: frozenset[str])
     """
     if found := problems(notebook):
         raise ValueError(f"{file} cannot be handed out:\n  " + "\n  ".join(found))
-    made = asking_for_solutions(without_solutions(notebook)) if name == "student" else with_notes(notebook)
+    student = name == "student"
+    made = standing_alone(asking_first(without_solutions(notebook))) if student else with_notes(notebook)
     made = in_plain_markdown(made, chapter_of(file), pages)
     fold(made)
-    asks = ASKS if name == "student" and any(mark(cell)[1] == "stub" for cell in made.cells) else ""
+    asks = ASKS if student and any(mark(cell)[1] == "stub" for cell in made.cells) else ""
     made.cells.insert(1, new_markdown_cell(f"*{EDITIONS[name]}{asks}*"))
     made.cells[1].id = f"about-the-{name}-edition"
     for count, cell in enumerate(code_cells(made), start=1):
         cell.metadata.pop("output_of", None)
         cell.execution_count = count if cell.outputs else None
         for output in cell.outputs:
+            if student and "text/html" in output.get("data", {}):
+                output.data["text/html"] = static(output.data["text/html"])
             if output.output_type == "execute_result":
                 output.execution_count = count
     return made

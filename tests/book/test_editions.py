@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import nbformat
@@ -16,6 +17,7 @@ from book._tools.notebooks import execute
 from tests.book.made import code, notebook, text
 from ttutor.exercises.registry import find
 from ttutor.exercises.source import solution_source, stub_source
+from ttutor.widgets import Question, Quiz, Right, Wrong
 
 BY_HAND = find("attention.weights_by_hand")
 
@@ -66,6 +68,54 @@ def test_a_click_says_how_to_see_a_solution_and_the_command_is_imported(chapter:
     assert made["task-weights-by-hand"].endswith(f"<details>\n{asking}\n\n</details>")
     assert "from ttutor.exercises import check, solution" in made["imports"]
     assert "solution(" not in made["paper"]
+
+
+@pytest.mark.parametrize("path", [p for p in chapters() if exercised_in(p.name)], ids=lambda path: path.stem)
+def test_a_students_exercise_runs_though_no_cell_ran_before_it(path: Path) -> None:
+    made = edition(read(path.read_text(encoding="utf-8")), "student", path.name, frozenset())
+    stubs = [cell for cell in made.cells if mark(cell)[1] == "stub"]
+    missing = [list(undefined(notebook(stub))) for stub in stubs]
+    assert stubs
+    assert [names for names in missing if names] == []
+
+
+def test_nothing_answers_before_it_is_asked() -> None:
+    quiz = Quiz(Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits.")))
+    asked = code("...", "quiz")
+    asked.outputs = [nbformat.v4.new_output("execute_result", data={"text/html": quiz.to_html()}, execution_count=1)]
+    stored = notebook(
+        text("# Attention", "title"),
+        code("setup = 1", "setup"),
+        text("Think.\n\n**What do you expect**: (a) less; (b) more?", "question"),
+        code("measure = 2", "measure"),
+        text("The line falls.\n\nAnswer (a), for two reasons:\n\n- one.\n\nNow go on.", "answer"),
+        code("more = 3", "more"),
+        text("Answer (c) is never right, and no question stands above.", "remark"),
+        asked,
+    )
+    made = {cell.id: cell for cell in edition(stored, "student", "gallery.ipynb", frozenset()).cells}
+    assert [cell.id for cell in stored.cells if cell.cell_type == "code" and not made[cell.id].outputs] == ["measure"]
+    answer = "<details>\n<summary><b>Answer</b></summary>\n\nAnswer (a), for two reasons:\n\n- one.\n\n</details>"
+    assert made["answer"].source == f"The line falls.\n\n{answer}\n\nNow go on."
+    assert made["remark"].source == stored.cells[6].source
+    shown = made["quiz"].outputs[0].data["text/html"]
+    assert "Run this cell to answer by a click." in shown
+    assert "Count." not in re.sub(r'<details>.*</details>|data-state="[^"]*"', "", shown)
+    kept = {cell.id: cell for cell in edition(stored, "instructor", "gallery.ipynb", frozenset()).cells}
+    assert kept["answer"].source == stored.cells[4].source
+    assert kept["quiz"].outputs[0].data["text/html"] == quiz.to_html()
+
+
+@pytest.mark.parametrize("path", notebooks(), ids=lambda path: path.stem)
+def test_every_quiz_and_every_answer_of_the_book_is_closed_for_students(path: Path) -> None:
+    made = edition(read(path.read_text(encoding="utf-8")), "student", path.name, frozenset())
+    closed = re.compile(r"<details>.*?</details>", re.DOTALL)
+    outputs = [output.get("data", {}).get("text/html", "") for cell in code_cells(made) for output in cell.outputs]
+    assert [shown for shown in outputs if "<strong>Right.</strong>" in closed.sub("", shown)] == []
+    explorers = [shown for shown in outputs if 'class="explorer"' in shown]
+    assert [shown[:90] for shown in explorers if "<em>Run this cell" not in shown] == []
+    texts = [closed.sub("", cell.source) for cell in made.cells if cell.cell_type == "markdown"]
+    assert [text for text in texts if re.search(r"^Answers? \([a-h]\)", text, re.MULTILINE)] == []
 
 
 def test_what_the_book_folds_is_folded() -> None:
