@@ -1,6 +1,6 @@
 """Which norm, and does it need its gain and bias? Four kinds in a pre-norm encoder, two rates, three seeds.
 
-The task is that of `encoder_warmup.py`: an encoder reads eight symbols and gives, at every position, the symbol at the
+The task is that of `encoder_start.py`: an encoder reads eight symbols and gives, at every position, the symbol at the
 mirrored position. Four layers, pre-norm, the same sizes for all. The norms are layer normalisation with gain and bias,
 without both, RMS normalisation with its gain, and none at all. Adam with a constant learning rate, no warm-up,
 gradients clipped to norm 1. Of each run: the mean training loss per symbol of the last 20 steps, in nats (every batch

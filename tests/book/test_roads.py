@@ -18,7 +18,6 @@ NOT_YET = frozenset(
     {
         "03-multihead",
         "04-positions",
-        "05-encoder",
         "06-decoder",
         "08-training",
         "09-variants",
