@@ -16,7 +16,6 @@ from book._tools.notebooks import execute
 
 NOT_YET = frozenset(
     {
-        "03-multihead",
         "04-positions",
         "06-decoder",
         "08-training",
