@@ -17,7 +17,6 @@ from book._tools.notebooks import execute
 NOT_YET = frozenset(
     {
         "04-positions",
-        "06-decoder",
         "08-training",
         "09-variants",
         "10-vit",

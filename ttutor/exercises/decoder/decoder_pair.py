@@ -1,4 +1,4 @@
-"""Exercise: what a decoder reads and what it shall say, one place apart."""
+"""Exercise: a decoder's input and its targets, one place apart."""
 
 import torch
 from jaxtyping import Int
@@ -10,14 +10,14 @@ from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
 def decoder_pair(
     token_ids: Int[Tensor, "batch tokens"], bos_id: int, eos_id: int, pad_id: int
 ) -> tuple[Int[Tensor, "batch longer"], Int[Tensor, "batch longer"]]:
-    """What the decoder reads and what it shall say, each one longer than the sentences."""
+    """The decoder's input and its targets, each one longer than the sentences."""
     ...
 
 
 def solution(
     token_ids: Int[Tensor, "batch tokens"], bos_id: int, eos_id: int, pad_id: int
 ) -> tuple[Int[Tensor, "batch longer"], Int[Tensor, "batch longer"]]:
-    """What the decoder reads and what it shall say, each one longer than the sentences."""
+    """The decoder's input and its targets, each one longer than the sentences."""
     start = torch.full_like(token_ids[:, :1], bos_id)
     room = torch.full_like(token_ids[:, :1], pad_id)
     targets = torch.cat([token_ids, room], dim=1)
@@ -104,7 +104,7 @@ def _not_one_apart(trial: Trial) -> str | None:
         return None
     row, place = off[0].tolist()
     return (
-        f"In row {row}, place {place} shall say {said[row, place]}, but place {place + 1} reads {read[row, place + 1]}."
+        f"In row {row}, place {place} must say {said[row, place]}, but place {place + 1} reads {read[row, place + 1]}."
     )
 
 
@@ -123,20 +123,20 @@ def _sentences(random):
 EXERCISES = (
     Exercise(
         id="decoder.decoder_pair",
-        title="What it reads, what it shall say",
+        title="Input and target",
         statement="""
 Make a decoder's training pair. `token_ids` holds sentences without marks, padded on the right with `pad_id`. Return
-two tensors, both one place longer: what the decoder **reads**, which begins with `bos_id`, and what it shall **say** at
-each place, which ends with `eos_id`. The end mark is said and never read (unlike in `next_token_loss` above, which
-reads it where nothing is asked any more). What comes after the end of a sentence is padding in both.
+two tensors, both one place longer: the *input*, which begins with `bos_id`, and the *target* of each place, which
+ends with `eos_id`. The end mark is predicted and never read (unlike in the chapter's `loss_of`, which reads it where
+nothing is asked any more). What comes after the end of a sentence is padding in both.
 """.strip(),
         stub=decoder_pair,
         reference=reference,
         solution=solution,
         explanation="""
-Place $t$, counted from 0, reads $y_t$ and shall say $y_{t+1}$: the two rows are one sentence, one place apart. The end
-mark belongs after the last *real* token, which stands elsewhere in each row; it is said and never read, as the start
-mark is read and never said. Padding in the targets is what a loss has to leave out (`ignore_index`).
+Place $t$, counted from 0, reads $y_t$ and must predict $y_{t+1}$: the two rows are one sentence, one place apart. The
+end mark belongs after the last *real* token, which stands elsewhere in each row; it is predicted and never read, as the
+start mark is read and never predicted. Padding in the targets is what a loss has to leave out (`ignore_index`).
 """.strip(),
         cases=(Case(name="sentences of two, five and four tokens", inputs=_sentences),),
         hints=(
@@ -204,7 +204,7 @@ mark is read and never said. Padding in the targets is what a loss has to leave 
         properties=(
             Property(
                 id="one_place_apart",
-                says="What a place shall say is what the next place reads, and both rows have room for one mark more.",
+                says="What a place must predict, the next place reads, and both rows have room for one mark more.",
                 broken=_not_one_apart,
             ),
             Property(id="one_end_each", says="Each sentence has one end mark among its targets.", broken=_not_one_end),
