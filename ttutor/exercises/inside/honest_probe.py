@@ -122,11 +122,11 @@ def _is_a_share(trial: Trial) -> str | None:
 
 
 def _vectors(random):
-    n, d_model, n_labels = 181, 20, 3
-    labels = (torch.rand(n, generator=random) ** 1.5 * n_labels).long()
+    n, d_model, n_labels = 1201, 130, 3
+    labels = (torch.rand(n, generator=random) ** 2.5 * n_labels).long()
     is_train = torch.rand(n, generator=random) < 0.6
     centres = torch.randn(n_labels, d_model, generator=random, dtype=torch.float64)
-    hidden = torch.randn(n, d_model, generator=random, dtype=torch.float64) + 0.3 * centres[labels] + 0.8
+    hidden = torch.randn(n, d_model, generator=random, dtype=torch.float64) + 0.12 * centres[labels] + 0.05
     return hidden, labels, is_train, n_labels
 
 
@@ -144,12 +144,12 @@ Find the bug, *by feeding it noise*, and mend it.
         reference=reference,
         solution=solution,
         explanation="""
-The test looked at held-out samples; the fit looked at all of them. With 21 numbers to fit for each label and 181
+The test looked at held-out samples; the fit looked at all of them. With 131 numbers to fit for each label and 1,201
 samples, a linear map can fit part of any labels, and the bug looks like a discovery. Noise is the cheapest control
 there is: put it in before you believe a probe. (A control task asks more: it has the same inputs and meaningless
 labels.)
 """.strip(),
-        cases=(Case(name="181 vectors of 20 features", inputs=_vectors),),
+        cases=(Case(name="1,201 vectors of 130 features", inputs=_vectors),),
         hints=(
             "Feed it random vectors and random labels. How often should it be right, and how often is it?",
             "Mark every line with the samples that it uses: all, those for training, or the others.",
