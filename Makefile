@@ -7,6 +7,8 @@ PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
 PORT   ?= 8000
 # Where your own copies of the chapters go
 COURSE ?= my-course
+# Options for JupyterLab, for example --no-browser --port 8899
+LAB    ?=
 # Where PyTorch alone comes from, for example https://download.pytorch.org/whl/cpu
 TORCH_INDEX ?=
 
@@ -28,10 +30,13 @@ help:  ## list the commands
 	@echo "                    take PyTorch's small CPU build (Linux; needed once, at the first install)"
 	@echo "  make PAPER=letter pdf"
 	@echo "                    print on American paper"
+	@echo "  make LAB=\"--no-browser --port 8899\" lab"
+	@echo "                    open the chapters with JupyterLab's own options"
 	@echo "  make LAX=1 test   execute the notebooks without comparing their outputs"
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found: install one, or name it with make PYTHON=..."; exit 1; }
+	@echo "Setting up $(VENV): this takes some minutes and about 2 GB of disk, and pip says little meanwhile"
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@date +%s > $(VENV)/.install-started
 	@test -z "$(TORCH_INDEX)" || $(PIP) install --no-deps --index-url "$(TORCH_INDEX)" "$(TORCH)"
@@ -40,6 +45,7 @@ $(STAMP): pyproject.toml constraints.txt
 	@touch $@
 
 install: $(STAMP)  ## set up .venv with the pinned packages and this project
+	@echo "Ready. Next: make lab (the chapters in JupyterLab) or make book (the pages)"
 
 book: $(STAMP)  ## build the book and say where to open it
 	$(PY) -m book._tools.build
@@ -71,7 +77,7 @@ experiments: $(STAMP)  ## run the long experiments again (minutes each)
 
 lab: $(STAMP)  ## read and run the chapters in JupyterLab, as copies of your own in my-course
 	$(PY) -m book._tools.lab $(COURSE)
-	$(PY) -m jupyterlab $(COURSE)/02-attention.ipynb
+	$(PY) -m jupyterlab $(LAB) $(COURSE)/02-attention.ipynb
 
 edit: $(STAMP)  ## change the sources of the chapters in JupyterLab, which saves them normalised
 	TTUTOR_PROGRESS=none $(PY) -m jupyterlab --FileContentsManager.pre_save_hook=book._tools.notebooks.before_saving book

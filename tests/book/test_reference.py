@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import doctest
 import os
 import re
@@ -25,6 +26,7 @@ BOOK = Path(__file__).resolve().parents[2] / "book"
 PAGES = [page.removeprefix("book/") for page in read_toc() if page.startswith("book/api-")]
 BLOCK = re.compile(r"^```(?:\{code-block\} )?\w+\n(?::caption: (?P<file>\S+)\n)?(?P<code>.*?)^```$", re.M | re.S)
 LONGEST = 12
+DESCRIBED = (ast.Module, ast.ClassDef, ast.FunctionDef)
 
 
 def blocks(page: str) -> list[tuple[str, str]]:
@@ -63,19 +65,35 @@ def test_a_page_opens_with_a_recipe_of_at_most_a_dozen_lines(page: str) -> None:
         assert 0 < len(typed) <= LONGEST
 
 
-@pytest.mark.parametrize("page", PAGES)
+RECIPES = [(page, number) for page in PAGES for number in range(len(recipes(page)))]
+
+
+@pytest.mark.parametrize(("page", "number"), RECIPES, ids=[f"{page}-{number + 1}" for page, number in RECIPES])
 @pytest.mark.usefixtures("what_it_needs", "as_readers_run_it")
-def test_the_recipes_of_a_page_run_as_they_stand(page: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_recipe_runs_as_it_stands_and_alone(
+    page: str, number: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.chdir(tmp_path)
     torch.manual_seed(0)
     for name, code in blocks(page):
         if name:
             Path(name).parent.mkdir(exist_ok=True)
             Path(name).write_text(code, encoding="utf-8")
-    test = doctest.DocTestParser().get_doctest("\n".join(recipes(page)), {}, page, page, 0)
+    test = doctest.DocTestParser().get_doctest(recipes(page)[number], {}, page, page, 0)
     result = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS).run(test)
     assert result.attempted
     assert result.failed == 0
+
+
+def test_no_docstring_shows_code_as_prose() -> None:
+    found = []
+    for path in sorted((BOOK.parent / "ttutor").rglob("*.py")):
+        described = (
+            node for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))) if isinstance(node, DESCRIBED)
+        )
+        texts = [ast.get_docstring(node) or "" for node in described]
+        found += [f"{path.name}: {line}" for text in texts for line in re.findall(r"^\w+ = \w[\w.]*\(.*", text, re.M)]
+    assert found == []
 
 
 @pytest.mark.browser

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import re
+import subprocess
+import sys
 
 import pytest
 import torch
@@ -86,6 +88,28 @@ def test_ctrl_c_names_the_exercise(monkeypatch) -> None:
     with pytest.raises(KeyboardInterrupt) as stopped:
         check("attention.softmax", reference)
     assert "attention.softmax" in "".join(stopped.value.__notes__)
+
+
+def test_an_interrupt_shows_the_students_line_and_not_ours(monkeypatch) -> None:
+    def interrupts(scores, dim=-1):
+        raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt) as stopped:
+        check("attention.softmax", interrupts)
+    frames = [entry.name for entry in stopped.traceback if entry.name != "wrapped_fn"]  # of our tests' type checks
+    assert frames == ["test_an_interrupt_shows_the_students_line_and_not_ours", "check", "interrupts"]
+
+
+def test_a_script_that_does_nothing_with_the_verdict_has_it_printed(tmp_path) -> None:
+    script = tmp_path / "my.py"
+    script.write_text(
+        "from ttutor.exercises import check\n"
+        'check("attention.softmax", abs)\n'
+        'print(check("attention.softmax", sum).hint_id)\n'
+        "def mine():\n    return check('attention.softmax')\nmine()\n"
+    )
+    ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
+    assert ran.stdout.count("(attention.softmax): 0 of") == 1
 
 
 def test_a_mistake_of_our_own_is_shown_and_does_not_stop_the_notebook(monkeypatch) -> None:

@@ -368,3 +368,18 @@ def test_killed_and_resumed_ends_bit_identical(begin):
     ended, whole = kill_repeatedly(begin, seed=0, kills=1, steps=25)
     assert ended.position.step == whole.position.step == 25
     assert_bit_identical(ended, whole)
+
+
+@pytest.mark.parametrize(("changes", "warmup"), [({"steps": 40}, 4), ({"steps": 5}, 1), ({"steps": 90_000}, 1000)])
+def test_a_warm_up_that_is_not_named_takes_a_tenth_of_the_training(changes, warmup) -> None:
+    trainer = Trainer(tiny_corpus(), tiny_recipe(warmup=None, **changes))
+    assert trainer.warmup() == 1000  # nothing is known of the pace yet; after one step it is
+    trainer.position.step = 3
+    assert trainer.warmup() == warmup
+    assert Trainer(tiny_corpus(), tiny_recipe(warmup=7, **changes)).warmup() == 7
+
+
+def test_a_warm_up_by_the_clock_takes_a_tenth_of_what_the_pace_promises() -> None:
+    trainer = Trainer(tiny_corpus(), tiny_recipe(warmup=None, minutes=2.0))
+    trainer.position.step, trainer.position.seconds = 50, 12.0
+    assert trainer.warmup() == 50

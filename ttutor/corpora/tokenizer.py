@@ -11,6 +11,7 @@ from pathlib import Path
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
 from ttutor.errors import CheckpointError, RecipeError
+from ttutor.files import write_file
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
 SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
@@ -110,6 +111,10 @@ class SubwordTokenizer:
     def to_json(self) -> str:
         """The tokenizer as `load` reads it."""
         return self._tokenizer.to_str(pretty=False)
+
+    def save(self, path: str | Path) -> None:
+        """Write the tokenizer to a JSON file, for `load`."""
+        write_file(Path(path), self.to_json().encode("utf-8"))
 
     @classmethod
     def load(cls, path: str | Path) -> "SubwordTokenizer":

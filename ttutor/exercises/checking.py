@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import _thread
+import dis
 import inspect
 import sys
 import threading
@@ -10,6 +11,7 @@ import traceback
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType, TracebackType
 from typing import Any
 
 from ttutor.exercises.judge import judge
@@ -42,7 +44,8 @@ def check(
 
     The answer runs in this process, on small inputs of which it gets copies; the random state is put back afterwards.
     Nothing is raised unless ``strict`` is set, whatever the answer does: a notebook goes on. In a notebook the points
-    are kept for ``ttutor exercises``, as ``ttutor check`` keeps them.
+    are kept for ``ttutor exercises``, as ``ttutor check`` keeps them. In a script the
+    verdict is printed where nothing else is done with it.
 
     Args:
         exercise_id: such as ``attention.softmax``; `ttutor.exercises.exercises` lists them.
@@ -73,6 +76,8 @@ def check(
         result = _no_verdict(exercise_id, "unknown_exercise", f"{str(error)[0].upper()}{str(error)[1:]}")
     except StillRunning as error:
         result = _no_verdict(exercise_id, "still_running", str(error))
+    except KeyboardInterrupt as error:  # shown from the student's own line on, without ours above it
+        raise error.with_traceback(_since(answer, error.__traceback__)) from None
     except Exception as error:  # a mistake of ours must not stop a student's notebook; it is shown, not hidden
         place = "".join(traceback.format_tb(error.__traceback__, limit=-1)).strip()
         message = f"The check itself failed, which is our mistake: {type(error).__name__}: {error}\n{place}"
@@ -84,12 +89,29 @@ def check(
             warnings.warn(f"Your points were not kept: {error}", stacklevel=2)
     if strict and not result.passed:
         raise WrongAnswer(str(result))
+    if _thrown_away_by_a_script(sys._getframe(1)):
+        print(result)
     return result
 
 
 def _in_a_notebook() -> bool:
     """Return whether this process is the kernel of a notebook."""
     return "IPython" in sys.modules and hasattr(sys.modules["IPython"].get_ipython(), "kernel")
+
+
+def _thrown_away_by_a_script(caller: FrameType) -> bool:
+    """Return whether the caller is a script that is run, and does nothing with the verdict: nobody would see it."""
+    if caller.f_globals.get("__name__") != "__main__" or "__file__" not in caller.f_globals or _in_a_notebook():
+        return False
+    after = (one.opname for one in dis.get_instructions(caller.f_code) if one.offset > caller.f_lasti)
+    return next(after, "") == "POP_TOP"
+
+
+def _since(answer: Any, trace: TracebackType | None) -> TracebackType | None:
+    """Return what of a traceback begins in the file of an answer."""
+    while trace is not None and trace.tb_frame.f_code.co_filename != _file_of(answer):
+        trace = trace.tb_next
+    return trace
 
 
 @contextmanager

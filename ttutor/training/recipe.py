@@ -58,7 +58,9 @@ class TrainingRecipe:
     batches_per_step: int = _explained("batches whose gradients make one step; computed at the same time", default=2)
     optimizer: str = _explained('"adamw", or "muon" for Muon on the matrices of the layers', default="adamw")
     learning_rate: float = _explained("its peak, at the end of the warm-up", default=5e-3)
-    warmup: int = _explained("steps until the peak", default=1000)
+    warmup: int | None = _explained(
+        "steps until the peak; if not given, a tenth of the training, at most 1,000", default=None
+    )
     schedule: str = _explained(
         'after it "inverse-sqrt", a decline as 1 / sqrt(step), or "trapezoid", a plateau', default="inverse-sqrt"
     )
@@ -89,8 +91,10 @@ class TrainingRecipe:
         for one in fields(self):
             if float in (one.type, *get_args(one.type)) and getattr(self, one.name) is not None:
                 self._require(one.name, self._is_finite(one.name), "a finite number")
-        for name in ("d_model", "n_heads", "n_layers", "d_ff", "tokens_per_batch", "warmup", "max_tokens"):
+        for name in ("d_model", "n_heads", "n_layers", "d_ff", "tokens_per_batch", "max_tokens"):
             self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
+        given = self.warmup is None or (self._is_int("warmup") and self.warmup >= 1)
+        self._require("warmup", given, "a whole number, at least 1")
         self._require("patience", self._is_int("patience") and self.patience >= 0, "a whole number, at least 0")
         for name in ("batches_per_step", "validate_every", "checkpoint_every"):
             self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")

@@ -1,4 +1,4 @@
-"""The training loop: forward, loss, backward, add up, clip, step, average; now and then validate and save.
+"""The training loop: forward, loss, backward, add up, clip, step, average; now and then validate and save::
 
 trainer = Trainer(embedded_corpus(), TrainingRecipe.preset("embedded"), RunFolder("my-run"))
 trainer.run()
@@ -33,6 +33,9 @@ from ttutor.training.run_folder import RunFacts, RunFolder
 from ttutor.training.schedule import SCHEDULES
 from ttutor.training.state import TrainingState
 from ttutor.transformer import Transformer
+
+LONGEST_WARMUP = 1000
+"""Steps of a warm-up that no recipe names, in a long training; a short one has a tenth of its steps."""
 
 
 class Trainer:
@@ -217,6 +220,12 @@ class Trainer:
         total = recipe.steps or math.ceil(epochs * self.batches.per_epoch() / recipe.batches_per_step)
         return min(1.0, position.step / total)
 
+    def warmup(self) -> int:
+        """Steps until the learning rate's peak: the recipe's, or a tenth of what the training comes to at its pace."""
+        done = self.progress()
+        tenth = round(0.1 * self.position.step / done) if done else LONGEST_WARMUP
+        return self.recipe.warmup or max(1, min(tenth, LONGEST_WARMUP))
+
     def training_step(self, batches: list[Batch]) -> float:
         """One update of the weights; returns the loss before it, in nats per real target token of all batches.
 
@@ -227,7 +236,7 @@ class Trainer:
         self.learning_rate = SCHEDULES[self.recipe.schedule](
             step,
             self.recipe.learning_rate,
-            self.recipe.warmup,
+            self.warmup(),
             progress=self.progress(),
             decay_from=self.recipe.decay_from,
         )

@@ -27,7 +27,8 @@ def train_translator(
         source: a file with one sentence a line; without a target, with a tab and its translation behind each sentence.
         target: a file whose line n translates line n of the source.
         folder: where checkpoints and metrics go, for `Translator.load` later; None keeps everything in memory.
-        recipe: the settings; those of "multi30k-tiny", which is made for real text, if not given.
+        recipe: the settings; if not given, those of "multi30k-tiny", which is made for real text, with a warm-up of a
+            tenth of the training.
         device: "auto" (an NVIDIA GPU where there is one), "cpu", "cuda", or one GPU as "cuda:1".
         quiet: show no progress bar.
         **changes: fields of the recipe that you want otherwise, such as ``steps=2000`` or ``minutes=10``.
@@ -47,7 +48,7 @@ def train_translator(
         >>> type(translator("a cat").text)
         <class 'str'>
     """
-    recipe = recipe or TrainingRecipe.preset("multi30k-tiny")
+    recipe = recipe or TrainingRecipe.preset("multi30k-tiny").replace(warmup=None)
     recipe = recipe.replace(corpus="files", languages=None).replace(**changes)
     trainer = Trainer(file_corpus(source, target, seed=recipe.seed), recipe, folder, device=device)
     trainer.run(quiet=quiet)

@@ -230,6 +230,8 @@ def _recipe(request: TrainingRequest) -> TrainingRecipe:
         recipe = TrainingRecipe.load(request.recipe)
     else:
         recipe = TrainingRecipe.preset(request.preset or _default_preset(request))
+        if request.preset is None and request.files.get("source"):
+            recipe = recipe.replace(warmup=None)  # text of their own may be little
     changes = {name: value for name, value in request.changes.items() if value is not None}
     return recipe_for(recipe, request.files).replace(**changes)
 

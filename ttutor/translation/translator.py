@@ -1,4 +1,4 @@
-"""A trained model as a translator: sentences in, sentences out.
+"""A trained model as a translator: sentences in, sentences out::
 
 translator = Translator.load("ttutor-runs/embedded")
 answer = translator("The dog sleeps.")
