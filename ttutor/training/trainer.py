@@ -1,7 +1,9 @@
-"""The training loop: forward, loss, backward, add up, clip, step, average; now and then validate and save::
+"""The training loop: forward, loss, backward, add up, clip, step, average; now and then validate and save.
 
-trainer = Trainer(embedded_corpus(), TrainingRecipe.preset("embedded"), RunFolder("my-run"))
-trainer.run()
+.. code-block:: python
+
+    trainer = Trainer(embedded_corpus(), TrainingRecipe.preset("embedded"), RunFolder("my-run"))
+    trainer.run()
 """
 
 import math

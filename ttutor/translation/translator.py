@@ -1,8 +1,10 @@
-"""A trained model as a translator: sentences in, sentences out::
+"""A trained model as a translator: sentences in, sentences out.
 
-translator = Translator.load("ttutor-runs/embedded")
-answer = translator("The dog sleeps.")
-answer.text, answer.score, answer.attention.links()
+.. code-block:: python
+
+    translator = Translator.load("ttutor-runs/embedded")
+    answer = translator("The dog sleeps.")
+    answer.text, answer.score, answer.attention.links()
 """
 
 from collections.abc import Iterator, Sequence
