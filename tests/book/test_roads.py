@@ -16,7 +16,6 @@ from book._tools.notebooks import execute
 
 NOT_YET = frozenset(
     {
-        "04-positions",
         "08-training",
         "09-variants",
         "10-vit",

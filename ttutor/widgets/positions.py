@@ -152,15 +152,16 @@ class RotaryExplorer(Explorer):
 
     def fallback_html(self) -> str:
         """The score where they are, moved together, and moved apart."""
-        m, n = self.query_position, self.key_position
-        rows = [[str(m + by), str(n + by), str(m - n), f"{self.score_at(m + by, n + by):.3f}"] for by in (0, 1, 10)]
-        rows.append([str(m + 1), str(n), str(m + 1 - n), f"{self.score_at(m + 1, n):.3f}"])
+        query, key = self.query_position, self.key_position
+        moves = [(0, 0), (1, 1), (10, 10), (1, 0)]
+        places = [(query + of_query, key + of_key) for of_query, of_key in moves]
+        rows = [[str(p), str(other), str(other - p), f"{self.score_at(p, other):.3f}"] for p, other in places]
         turn = rotary_frequencies(D_ROTARY)[self.pair].item()
         caption = (
             f"Rotary positions: query {self.query} and key {self.key} turn by {turn:g} rad a position. The score stays "
             "while both move together."
         )
-        return table_html(caption, ["query position m", "key position n", "m − n", "score"], rows)
+        return table_html(caption, ["query position p", "key position p′", "offset p′ − p", "score"], rows)
 
     @t.validate("query_position", "key_position", "pair")
     def _check_place(self, proposal: dict) -> int:
