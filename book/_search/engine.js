@@ -64,6 +64,7 @@ const ttutorSearch = (() => {
     ω: "omega",
   };
   const WORD = /[\p{L}\p{N}]+(?:[_.^'’-]+[\p{L}\p{N}]+)*/gu;
+  const CHAPTER = /^book\/\d\d-/;
   const LEAST_SHARE = 0.02; // of the best score: what is worth less is no answer
   const stemmer = new Stemmer();
   const known = new Set();
@@ -113,10 +114,10 @@ const ttutorSearch = (() => {
     return found;
   }
 
-  let records, index, calls;
+  let records, pages, index, calls;
 
   function build(data) {
-    records = data.records;
+    ({ records, pages } = data);
     index = new MiniSearch({ fields: Object.keys(FIELDS), tokenize: remember, processTerm: (word) => word });
     index.addAll(
       records.map(([, , , title, place, names, text, code], id) => ({
@@ -164,7 +165,14 @@ const ttutorSearch = (() => {
     // A word that is merely similar, or only begins like the one asked for, never stands above the word itself.
     scored.sort((a, b) => b.isExact - a.isExact || b.score - a.score);
     const best = Math.max(...scored.map(({ score }) => score));
-    const results = scored.filter(({ score }) => score >= LEAST_SHARE * best);
+    // Where to read on comes second at the latest: the best section of a chapter that has all the words.
+    const isToRead = ({ record, terms }) =>
+      (record[0] === "chapter" || record[0] === "section") &&
+      CHAPTER.test(pages[record[1]][0]) &&
+      asked.every((word) => terms.includes(word));
+    const at = scored.findIndex(isToRead);
+    if (at > 1) scored.splice(1, 0, ...scored.splice(at, 1));
+    const results = scored.filter((one, place) => place < 2 || one.score >= LEAST_SHARE * best || isToRead(one));
     const isGuessed =
       results.length > 0 && asked.some((word) => !results[0].terms.some((term) => term.startsWith(word)));
     const guesses = isGuessed ? results[0].terms.filter((term) => !asked.some((word) => term.startsWith(word))) : [];

@@ -30,7 +30,7 @@ CHAPTER = re.compile(r"book/(\d\d)-")
 NOTATION, CHANGES, BEYOND = "book/notation", "book/changelog", "book/beyond"
 FORMULA = LatexNodes2Text(math_mode="text")
 OBJECTS = ("function", "class", "method")
-HIDDEN = "headerlink viewcode-link section-number label cell_output sd-dropdown solution tag_solution ttutor-where"
+HIDDEN = "headerlink eqno viewcode-link section-number label cell_output sd-dropdown solution tag_solution ttutor-where"
 """Classes of what is no text of the book, or folded away because the reader should think first."""
 BLOCKS = "p li td th dt dd div section h1 h2 h3 h4 h5 h6 ul ol dl table".split()
 
