@@ -46,7 +46,10 @@ def test_each_process_of_a_machine_takes_a_gpu_of_its_own(gpus, wanted):
 @pytest.mark.parametrize(
     ("wanted", "message"),
     [
-        ("cuda", "there is no device 'cuda:0' here; there is cpu; --device auto takes what there is"),
+        (
+            "cuda",
+            r"there is no device 'cuda:0' here; there is cpu; device=\"auto\" \(--device auto\) takes what there is",
+        ),
         ("cuda:1", "there is no device 'cuda:1' here"),
         ("cuda:x", "but is 'cuda:x'"),
         ("gpu", "the device must be auto, cpu, cuda, or one GPU as cuda:1, got 'gpu'"),

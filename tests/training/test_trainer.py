@@ -309,7 +309,7 @@ def test_a_trainer_with_a_new_folder_makes_a_run_that_loads(tmp_path):
 def test_a_trainer_does_not_write_over_a_run_that_it_did_not_resume(begin):
     trainer = begin()
     trainer.run()
-    with pytest.raises(CheckpointError, match=r"holds a training run already; go on with it by resume\(\)"):
+    with pytest.raises(CheckpointError, match=r"holds a training run already; go on with it by Trainer.resume\(\)"):
         reopened(trainer).run()
     assert reopened(trainer).resume() == []
 

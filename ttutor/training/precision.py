@@ -30,12 +30,12 @@ def training_device(wanted: str = "auto", local_rank: int = 0) -> torch.device:
     if name == "cuda" and 0 < n_gpus <= local_rank:
         raise RecipeError(
             f"there are more processes on this machine than its {n_gpus} GPUs: "
-            f"start at most {n_gpus} here, or train with --device cpu"
+            f'start at most {n_gpus} here, or train with device="cpu" (--device cpu)'
         )
     try:
         return choose_device(f"cuda:{local_rank}" if name == "cuda" else name).device
     except ValueError as error:
-        raise RecipeError(f"{error}; --device auto takes what there is") from None
+        raise RecipeError(f'{error}; device="auto" (--device auto) takes what there is') from None
 
 
 def place(processes: int, threads: int, device: str) -> str:

@@ -5,6 +5,7 @@ import json
 import math
 import tomllib
 from dataclasses import dataclass, field, fields
+from difflib import get_close_matches
 from inspect import cleandoc
 from pathlib import Path
 from types import UnionType
@@ -149,7 +150,9 @@ class TrainingRecipe:
         unknown = sorted(set(changes) - {one.name for one in fields(self)})
         if unknown:
             known = ", ".join(one.name for one in fields(self))
-            raise RecipeError(f"a recipe has no setting {', '.join(unknown)}; it has {known}")
+            meant = ", ".join(near for name in unknown for near in get_close_matches(name, known.split(", "), 1))
+            asked = f"did you mean {meant}? " if meant else ""
+            raise RecipeError(f"a recipe has no setting {', '.join(unknown)}; {asked}it has {known}")
         if any(name in changes for name in LENGTHS):
             changes = dict.fromkeys(LENGTHS) | changes
         return dataclasses.replace(self, **changes)

@@ -142,7 +142,8 @@ class RunFolder:
             self.create(recipe, tokenizer, facts)
         elif self.has_checkpoint:
             raise CheckpointError(
-                f"{self.path} holds a training run already; go on with it by resume(), or choose another folder"
+                f"{self.path} holds a training run already; go on with it by Trainer.resume() or "
+                "`ttutor train --resume`, or choose another folder"
             )
 
     def remove(self) -> None:
