@@ -15,6 +15,7 @@ from functools import cache
 from pathlib import Path
 from typing import TypeVar
 
+from book._tools.notebook_io import notebooks, read
 from pybtex.database import Entry, parse_file
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -51,6 +52,16 @@ def slug(title: str) -> str:
     'masks-who-may-look-at-whom'
     """
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def equation_elsewhere(label: str) -> str:
+    """Return the number of an equation of another notebook, with that notebook's name."""
+    for path in notebooks():
+        texts = [cell.source for cell in read(path.read_text(encoding="utf-8")).cells if cell.cell_type == "markdown"]
+        equations = Plain(texts, 0).equations
+        if label in equations:
+            return f"({equations[label]} in {path.stem})"
+    raise ValueError(f"the book has no equation {label!r}")
 
 
 @dataclass
@@ -117,7 +128,9 @@ class Plain:
         if name == "cite:p":
             return "({})".format("; ".join(", ".join(authors_and_year(key.strip())) for key in target.split(",")))
         if name == "eq":
-            return f"({self._known(target, self.equations, 'equation')})"
+            return f"({self.equations[target]})" if target in self.equations else equation_elsewhere(target)
+        if name == "py:mod":
+            return f"`{target}`"
         if name == "doc":
             return f"[{title or target}]({target}.ipynb)" if f"{target}.ipynb" in self.pages else title or target
         if name in ("ref", "numref"):

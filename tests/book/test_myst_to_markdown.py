@@ -79,7 +79,7 @@ def test_code_is_left_alone() -> None:
         ("```{figure} a.png\n```", "no plain form is known for the directive {figure}"),
         ("{abbr}`one`", "no plain form is known for the role {abbr}"),
         ("{cite:t}`nobody1999`", "the bibliography has no work 'nobody1999'"),
-        ("{eq}`eq-two`", "no equation 'eq-two'; it has none"),
+        ("{eq}`eq-two`", "the book has no equation 'eq-two'"),
         ("{ref}`x-y`", "no exercise 'x-y'"),
         ("[](#nowhere)", "no heading 'nowhere'"),
         ("```{math}\na", "is not closed"),
