@@ -1,4 +1,4 @@
-"""How fast one core reads and writes memory, by the number of bytes that it goes over again and again.
+"""How fast one core reads and writes memory, by the number of bytes that it goes over again and again; and computes.
 
 A tensor is copied into another of its size, many times in a row; both together are the working set. Small sets stay in
 the caches on the processor, large ones have to come from main memory each time. Bytes read and written are counted
@@ -16,6 +16,7 @@ import _record
 KIB = 1024
 SIZES = [64 * KIB << doubling for doubling in range(14)]  # 64 KiB to 512 MiB, both tensors together
 ROUNDS, REPETITIONS, TRAFFIC = 3, 9, 2**28
+WIDTH = 1024  # of the square matrices
 
 
 def gigabytes_per_second(working_set: int, repetitions: int = REPETITIONS) -> float:
@@ -32,11 +33,24 @@ def gigabytes_per_second(working_set: int, repetitions: int = REPETITIONS) -> fl
     return n_copies * working_set / best / 1e9
 
 
+def gigaflops(repetitions: int = REPETITIONS) -> float:
+    """Operations of a matrix product, in billions a second, best of some repetitions."""
+    left, right = torch.ones(WIDTH, WIDTH), torch.ones(WIDTH, WIDTH)
+    product = torch.empty(WIDTH, WIDTH)
+    best = float("inf")
+    for _ in range(repetitions):
+        started = time.perf_counter()
+        torch.mm(left, right, out=product)
+        best = min(best, time.perf_counter() - started)
+    return 2 * WIDTH**3 / best / 1e9
+
+
 def main() -> None:
     torch.set_num_threads(1)
     started = _record.start()
     rounds = [[round(gigabytes_per_second(size), 1) for size in SIZES] for _ in range(ROUNDS)]
-    results = {"working_set_bytes": SIZES, "gigabytes_per_second": rounds}
+    products = [round(gigaflops(), 1) for _ in range(ROUNDS)]
+    results = {"working_set_bytes": SIZES, "gigabytes_per_second": rounds, "gigaflops": products}
     print(results, flush=True)
     _record.write("efficient_bandwidth", results, seeds=list(range(ROUNDS)), started=started)
 

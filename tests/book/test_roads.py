@@ -19,7 +19,6 @@ NOT_YET = frozenset(
         "08-training",
         "09-variants",
         "10-vit",
-        "11-efficient",
         "12-inside",
     }
 )
