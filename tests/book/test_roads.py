@@ -18,7 +18,6 @@ NOT_YET = frozenset(
     {
         "08-training",
         "09-variants",
-        "10-vit",
         "12-inside",
     }
 )
