@@ -8,11 +8,11 @@ minutes on one core.
 
 import torch
 from torch import nn
+from vit_spread import BATCH, N_TEST, NETWORKS, SEARCH_SEED, STEPS, WARMUP, loss, two_marks
 
 from ttutor.training.fit import fit
 
 import _record
-from vit_spread import BATCH, N_TEST, NETWORKS, SEARCH_SEED, STEPS, WARMUP, loss, two_marks
 
 SEEDS = [0, 1, 2, 3, 4]
 PEAKS = [1e-3, 3e-3, 1e-2]
