@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import signal
 import subprocess
 import sys
 
@@ -63,6 +64,15 @@ def test_an_endless_loop_is_ended_and_the_line_is_named() -> None:
     assert (result.passed, result.hint_id) == (False, "still_running")
     assert "after 0.2 seconds" in result.message
     assert "`scores = scores - 1`" in result.message or "`while True:`" in result.message
+
+
+def test_an_endless_loop_is_ended_where_interrupts_are_ignored() -> None:
+    before = signal.signal(signal.SIGINT, signal.SIG_IGN)
+    try:
+        assert check("attention.softmax", endless, seconds=0.2).hint_id == "still_running"
+        assert signal.getsignal(signal.SIGINT) is signal.SIG_IGN
+    finally:
+        signal.signal(signal.SIGINT, before)
 
 
 def stubborn(scores, dim=-1):

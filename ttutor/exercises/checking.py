@@ -5,6 +5,7 @@ from __future__ import annotations
 import _thread
 import dis
 import inspect
+import signal
 import sys
 import threading
 import traceback
@@ -129,7 +130,11 @@ def _stopped_after(seconds: float, exercise_id: str, answer: Any) -> Iterator[No
             _thread.interrupt_main()
             wait = 1.0
 
-    if threading.current_thread() is threading.main_thread():
+    is_main = threading.current_thread() is threading.main_thread()
+    is_deaf = is_main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # begun in the background: nohup, &
+    if is_deaf:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+    if is_main:
         threading.Thread(target=interrupt, daemon=True).start()
     try:
         yield
@@ -147,6 +152,8 @@ def _stopped_after(seconds: float, exercise_id: str, answer: Any) -> Iterator[No
         ) from None
     finally:
         left.set()
+        if is_deaf:
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
 
 
 def _file_of(answer: Any) -> str | None:
