@@ -131,7 +131,7 @@ def asking_first(notebook: NotebookNode) -> NotebookNode:
 def static(output: str) -> str:
     """Return an explorer's stored form for a notebook that has not run yet: it says how it moves, a quiz answers later.
 
-    >>> static('<div class="explorer" data-explorer="waves" data-state="{}"><table></table></div>')[-75:]
+    >>> static('<div class="explorer" data-explorer="waves" data-state="{}"><table></table></div>')[-70:]
     '<p><em>Run this cell to move the figure.</em></p><table></table></div>'
     """
     said = EXPLORER.sub(r"\g<0><p><em>Run this cell to move the figure.</em></p>", output)
