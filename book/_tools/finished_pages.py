@@ -55,7 +55,7 @@ REPAIRS = (
 )
 SIGNATURE = re.compile(r'<dt class="sig [^"]*".*?</dt>', re.DOTALL)
 PICTURE = re.compile(r'<img (?=alt=)([^>]*?src="([^"]*_images/[^"]+\.png)")')
-READABLE_ON_A_PHONE = 540  # pixels: the letters of a figure of this width can be read when it shrinks to a phone's
+READABLE_ON_A_PHONE = 565  # pixels: the letters of a figure of this width can be read when it shrinks to a phone's
 NAME = re.compile(r'(?<=<span class="pre">)[^<]*_[^<]*(?=</span>)')
 
 
