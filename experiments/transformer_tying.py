@@ -7,11 +7,10 @@ table, or as a copy of it. Recorded is the share of held-out sentences that are 
 minute of one core.
 """
 
-import itertools
-
 import torch
 from torch import Tensor, nn
 
+from ttutor.corpora.animals import animal_sentences
 from ttutor.generation import greedy_search
 from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, WordTokenizer
 from ttutor.training.fit import fit
@@ -25,42 +24,7 @@ TIED, UNTIED = "tied", "untied"
 DRAWN, COPIED = "untied, drawn like the table", "untied, a copy of the table"
 RUNS = [(0.004, TIED), (0.004, UNTIED), (0.004, DRAWN), (0.004, COPIED), (0.008, TIED), (0.008, UNTIED)]
 
-NOUNS = [
-    ("cat", "die", "Katze"),
-    ("dog", "der", "Hund"),
-    ("horse", "das", "Pferd"),
-    ("cow", "die", "Kuh"),
-    ("bird", "der", "Vogel"),
-    ("pig", "das", "Schwein"),
-    ("goat", "die", "Ziege"),
-    ("fish", "der", "Fisch"),
-    ("sheep", "das", "Schaf"),
-]
-VERBS = [
-    ("sat", "saß"),
-    ("slept", "schlief"),
-    ("ran", "lief"),
-    ("ate", "fraß"),
-    ("stood", "stand"),
-    ("drank", "trank"),
-]
-ADVERBS = [("", ""), ("yesterday", "gestern"), ("today", "heute"), ("here", "hier"), ("there", "dort")]
-ADJECTIVES = [("", ""), ("old", "alte"), ("small", "kleine"), ("red", "rote"), ("big", "große")]
-
-
-def sentence_pairs() -> list[tuple[str, str]]:
-    """All sentences of the grammar; after an adverb German puts the verb first."""
-    pairs = []
-    for (noun, article, nomen), (verb, zeitwort), (when, wann), (adjective, beiwort) in itertools.product(
-        NOUNS, VERBS, ADVERBS, ADJECTIVES
-    ):
-        subject = [article, beiwort, nomen]
-        german = [wann, zeitwort, *subject] if wann else [*subject, zeitwort]
-        pairs.append((" ".join(filter(None, [when, "the", adjective, noun, verb])), " ".join(filter(None, german))))
-    return pairs
-
-
-PAIRS = sentence_pairs()
+PAIRS = animal_sentences()
 WORDS = WordTokenizer.train([text for pair in PAIRS for text in pair])
 
 
