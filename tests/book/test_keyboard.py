@@ -34,8 +34,9 @@ def page(opened: Page) -> Page:
 
 def test_the_first_stop_skips_to_the_text(opened: Page) -> None:
     opened.bring_to_front()
-    opened.keyboard.press("Tab")
-    expect(opened.locator("#pst-skip-link a")).to_be_focused()
+    while opened.evaluate("document.activeElement === document.body"):  # a key can be lost beside a second browser
+        opened.keyboard.press("Tab")
+        opened.wait_for_timeout(300)
     assert opened.evaluate(FOCUSED) == "Skip to main content"
     assert opened.locator("#pst-skip-link").evaluate("e => e.getBoundingClientRect().top >= 0")
     opened.keyboard.press("Enter")

@@ -71,7 +71,7 @@ class KnownLanguage:
 
     def read(self, token_ids: Iterable[int] | Int[Tensor, " tokens"]) -> tuple[str, ...]:
         """The words of a text up to its end mark; "..." says that it has none."""
-        words = []
+        words: list[str] = []
         for token_id in map(int, token_ids):
             if token_id == EOS:
                 return tuple(words)
