@@ -71,7 +71,7 @@ def specimen(**changes) -> Exercise:
             Case(name="large values", inputs=lambda random: (torch.rand(2, 7, generator=random) + 1e3, 2.0)),
         ),
         "hints": ("Think of `rows`.", "Use an arange.", "Add `torch.arange(len(values))` as a column."),
-        "mistakes": (
+        "mistakes": [
             Mistake(id="forgets_rows", says="The index is missing.", answers=(forgets_rows,)),
             Mistake(id="counts_from_one", says="Rows count from 0.", answers=(counts_from_one,)),
             Mistake(id="fails_on_zero", says="Zero is a scale too.", answers=(fails_on_zero,)),
@@ -79,7 +79,7 @@ def specimen(**changes) -> Exercise:
             Mistake(id="writes_into_input", says="Leave the input alone.", answers=(writes_into_input,)),
             Mistake(id="swapped_shape", says="Rows and columns are swapped.", answers=(swapped_shape,)),
             Mistake(id="blind", says="It leaves autograd.", answers=(blind,)),
-        ),
+        ],
         "properties": (
             Property(id="gradient", says="A gradient should come back.", broken=_no_gradient, always=True),
             Property(id="rows_differ", says="Rows should differ.", broken=_rows_alike),

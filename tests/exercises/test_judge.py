@@ -218,7 +218,7 @@ def test_a_property_that_is_always_tried_fails_what_is_otherwise_right() -> None
     def answer(values, scale):
         return reference(values.detach() if scale else values, scale)
 
-    result = judge(specimen(mistakes=()), answer)
+    result = judge(specimen(mistakes=[]), answer)
     assert (result.hint_id, result.points) == ("gradient", 1)
     assert "Nothing comes back." in result.message
 
@@ -243,7 +243,7 @@ def test_a_crash_on_every_case_is_a_known_mistake_only_where_the_exception_says_
         product = torch.matmul(values, values)
         return product + scale
 
-    exercise = specimen(mistakes=(Mistake(id="crashes", says="It crashes.", answers=(crashes,)),))
+    exercise = specimen(mistakes=[Mistake(id="crashes", says="It crashes.", answers=(crashes,))])
     assert said(crashes_alike, exercise) == "crashes"
     assert said(crashes_elsewhere, exercise) == "raises"
 
@@ -257,7 +257,7 @@ def test_a_mistake_may_raise_another_exception_where_it_gives_the_same_wrong_val
             raise LookupError("another one")
         return values * scale if is_wrong else reference(values, scale)
 
-    exercise = specimen(mistakes=(Mistake(id="divides", says="Do not divide.", answers=(divides,)),))
+    exercise = specimen(mistakes=[Mistake(id="divides", says="Do not divide.", answers=(divides,))])
     is_wrong = True
     assert said(answer, exercise) == "divides"
     is_wrong = False
@@ -290,7 +290,7 @@ def test_all_is_not_well_while_hidden_cases_remain() -> None:
 
 def test_the_expected_numbers_are_never_shown() -> None:
     for case in EXERCISE.cases:
-        exercise = specimen(cases=(case,), mistakes=(), properties=())
+        exercise = specimen(cases=(case,), mistakes=[], properties=())
         result = judge(exercise, lambda values, scale: values * scale + 0.123)
         text = f"{result!s}{result._repr_html_()}"
         for number in expectation(exercise, case, 0).flatten().tolist():
@@ -360,7 +360,7 @@ def test_answers_that_draw_get_the_same_numbers_in_every_run() -> None:
 
 def test_what_an_answer_draws_is_not_its_input_once_more() -> None:
     case = Case(name="drawn numbers", inputs=lambda random: (torch.rand(3, 5, generator=random), 1.0))
-    exercise = specimen(reference=lambda values, scale: values, cases=(case,), mistakes=(), properties=())
+    exercise = specimen(reference=lambda values, scale: values, cases=(case,), mistakes=[], properties=())
     assert not judge(exercise, lambda values, scale: torch.rand(3, 5) * scale).passed
 
 

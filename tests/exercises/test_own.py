@@ -15,7 +15,7 @@ from ttutor.exercises.registry import BadFolder, add_folder
 MINE = '''
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake
+from ttutor.exercises.exercise import Case, Exercise
 
 
 def twice(values):
@@ -27,25 +27,31 @@ def solution(values):
     return 2 * values
 
 
+exercise = Exercise(
+    id="attention.twice",
+    title="Twice",
+    statement="Double them.",
+    stub=twice,
+    reference=solution,
+    cases=(Case(name="five numbers", inputs=lambda random: (torch.randn(5, generator=random),)),),
+    hints=("Two.", "Times.", "2 * values"),
+    difficulty=1,
+    minutes=5,
+    section="02-attention",
+)
+
+
+@exercise.mistake("That is three times.")
 def thrice(values):
     return 3 * values
 
 
-EXERCISES = (
-    Exercise(
-        id="attention.twice",
-        title="Twice",
-        statement="Double them.",
-        stub=twice,
-        reference=solution,
-        cases=(Case(name="five numbers", inputs=lambda random: (torch.randn(5, generator=random),)),),
-        hints=("Two.", "Times.", "2 * values"),
-        mistakes=(Mistake(id="thrice", says="That is three times.", answers=(thrice,)),),
-        difficulty=1,
-        minutes=5,
-        section="02-attention",
-    ),
-)
+@exercise.like("thrice")
+def thrice_by_sums(values):
+    return values + values + values
+
+
+exercise.mutation("half", "That is half of it.", {"2 * values": "values / 2"})
 '''
 
 
@@ -63,6 +69,7 @@ def test_an_exercise_of_ones_own_is_found_and_checked(folder) -> None:
     assert find("attention.twice") is exercise
     assert check("attention.twice", lambda values: values + values).passed
     assert check("attention.twice", lambda values: values * 3).hint_id == "thrice"
+    assert check("attention.twice", lambda values: values / 2).hint_id == "half"
 
 
 @pytest.mark.parametrize(
@@ -71,7 +78,7 @@ def test_an_exercise_of_ones_own_is_found_and_checked(folder) -> None:
         ("", "", "attention.twice: as it should be"),
         ("return 3 * values", "return values + values", "the mistake thrice (thrice) earns all points"),
         ("torch.randn(5, generator=random)", "torch.ones(5)", "what is right for one seed is right for 5 of 5 others"),
-        ("reference=solution", "reference=thrice, solution=solution", "the solution does not pass"),
+        ("reference=solution", "reference=lambda values: 3 * values, solution=solution", "the solution does not pass"),
     ],
 )
 def test_verifying_says_what_is_wrong(folder, old, new, says) -> None:
@@ -84,7 +91,9 @@ def test_verifying_says_what_is_wrong(folder, old, new, says) -> None:
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("x = 1", "lists its exercises"),
+        ("x = 1", "makes an Exercise"),
+        (MINE.replace('2 * values": ', '3 * values": '), "should stand once in the source"),
+        (MINE.replace('"half"', '"thrice"'), "each hint id must be given once"),
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),
         (MINE.replace("attention.twice", "attention.softmax"), "its own id"),
     ],

@@ -8,7 +8,7 @@ from typing import Any
 
 from ttutor.exercises import Exercise, find
 from ttutor.grading.assignment import Assignment, Limits
-from ttutor.grading.judging.bundles import cut, sources_for
+from ttutor.grading.judging.bundles import cut_answers, sources_for
 from ttutor.grading.judging.session import RemoteAnswer, Session
 from ttutor.grading.judging.submitted import FileRead, Piece
 from ttutor.grading.judging.verdict import Verdict, verdict_on
@@ -47,9 +47,8 @@ def session_of(sandbox: Sandbox, pieces: list[str], modules: dict[str, str] | No
 
 def session_of_answers(sandbox: Sandbox, exercise: Exercise, answers: list[Callable]) -> Session:
     """A session in which some answers of the bank run, with what they need of their modules."""
-    roots = tuple((one.__module__, one.__name__) for one in answers)
     lines = [f"from {_shown(one.__module__)} import {one.__name__} as answer_{n}" for n, one in enumerate(answers)]
-    own = {_shown(name): text for name, text in cut(roots).items()}
+    own = {_shown(name): text for name, text in cut_answers(answers).items()}
     return session_of(sandbox, lines, own | _joined(sources_for([exercise]), own))
 
 

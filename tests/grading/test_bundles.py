@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import json
 import subprocess
 import sys
@@ -14,6 +13,7 @@ import pytest
 
 from tests.grading.bench import SEED, session_of_answers
 from ttutor.exercises import exercises
+from ttutor.exercises.mutation import source_of
 from ttutor.exercises.running import expectation, outcome
 from ttutor.exercises.values import same
 from ttutor.grading.judging.bundles import CannotCut, cut, given_to, share_a_process, sources_for
@@ -26,7 +26,7 @@ WATCHED = [one for one in exercises() if not one.calls_directly]
 def bodies(code) -> set[str]:
     """The functions and methods of some code, docstrings aside, as normalised text."""
     found = set()
-    for node in ast.walk(ast.parse(textwrap.dedent(inspect.getsource(inspect.unwrap(code))))):
+    for node in ast.walk(ast.parse(source_of(code))):
         if isinstance(node, (ast.FunctionDef, ast.Lambda)):
             body = node.body if isinstance(node.body, list) else [node.body]
             plain = [one for one in body if not (isinstance(one, ast.Expr) and isinstance(one.value, ast.Constant))]

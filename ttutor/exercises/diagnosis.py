@@ -91,7 +91,7 @@ class Sitting:
             return None
         is_all = any(all(agree(one.on(at), self.came[at], self._rtol(at)) for at in self.wrong) for one in shown)
         more = "" if is_all else "this shows, and it is not all. "
-        return shown[0].hint_id, f"{self._with(index)} {more}{self.exercise.mistake(shown[0].hint_id).says}", None
+        return shown[0].hint_id, f"{self._with(index)} {more}{self.exercise.known_mistake(shown[0].hint_id).says}", None
 
     def _wrong_kind(self, index: int, difference: Difference) -> Diagnosis:
         shapes = f" {self._shapes(index)}" if difference.kind == "shape" else ""

@@ -1,17 +1,20 @@
 """What an exercise is: one definition that gives the stub, the hints, the check, the solution and the test.
 
-Authors of exercises fill in these dataclasses and nothing else. `ttutor.exercises.check` judges an answer by them, the
-book takes stub, hints and solution from them, and the test suite holds every definition to the same promises: the
-reference passes, the untouched stub earns nothing, and every listed mistake is told from every other.
+An exercise is one file: the stub, a solution, a reference, the cases, the `Exercise` itself, and below it the known
+mistakes, each under the sentence that it deserves. `ttutor.exercises.check` judges an answer by it, the book takes
+stub, hints and solution from it, and the test suite holds every definition to the same promises: the reference passes,
+the untouched stub earns nothing, and every listed mistake is told from every other.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass, field
-from typing import Any
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
 
 import torch
+
+from ttutor.exercises.mutation import mutated
 
 __all__ = ["CHAPTERS", "Case", "Exercise", "Finding", "Mistake", "Property", "Trial", "call"]
 
@@ -33,6 +36,7 @@ CHAPTERS = (
 
 Answer = Callable[..., Any]
 """What a student hands in: a function or a class."""
+Given = TypeVar("Given", bound=Answer)
 
 
 def call(answer: Answer, *inputs: Any) -> Any:
@@ -145,7 +149,6 @@ class Exercise:
         solution: the code that the book shows as the solution; the reference itself when left out.
         cases: the inputs it is tried on.
         hints: three tiers: what to think about, how to go about it, nearly the code.
-        mistakes: the known wrong answers.
         properties: what tells a wrong answer that stands in no list what is wrong.
         observe: runs an answer on a case's inputs and gives the value to compare: a tensor, number, string, bool,
             None, or a tuple, list or dict of these. For a class it builds, seeds, copies weights in, runs, and
@@ -159,6 +162,13 @@ class Exercise:
         section: where to read on, as a path in the book: ``02-attention``.
         explanation: what stands beside the solution in the book, in Markdown: why it is so.
         rtol: largest difference that passes, relative to the largest number in the reference's value.
+        mistakes: the known wrong answers, in the order in which `mistake` and `mutation` have added them.
+
+    Example:
+        >>> from ttutor.exercises import find
+        >>> exercise = find("attention.softmax")
+        >>> exercise.mistakes[0].answers[0].__name__
+        'wrong_dim'
     """
 
     id: str
@@ -168,7 +178,6 @@ class Exercise:
     reference: Answer
     cases: tuple[Case, ...]
     hints: tuple[str, str, str]
-    mistakes: tuple[Mistake, ...]
     difficulty: int
     minutes: int
     section: str
@@ -179,6 +188,7 @@ class Exercise:
     view: Callable[..., Any] | None = None
     forbids: tuple[str, ...] = ()
     rtol: float = 1e-5
+    mistakes: list[Mistake] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         chapter, dot, name = self.id.partition(".")
@@ -192,10 +202,59 @@ class Exercise:
             )
         if self.difficulty not in (1, 2, 3):
             raise ValueError(f"{self.id}: difficulty must be 1, 2 or 3, but came as {self.difficulty}")
-        hint_ids = [*(mistake.id for mistake in self.mistakes), *(prop.id for prop in self.properties)]
-        for what, names in (("case", [case.name for case in self.cases]), ("hint id", hint_ids)):
+        ids = [one.id for one in (*self.mistakes, *self.properties)]
+        for what, names in (("case", [case.name for case in self.cases]), ("hint id", ids)):
             if twice := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"{self.id}: each {what} must be given once, but twice came {', '.join(twice)}")
+
+    def mistake(self, says: str, *, id: str | None = None) -> Callable[[Given], Given]:
+        """Add a known mistake: stands as a decorator over the wrong code.
+
+        Args:
+            says: what a good tutor would say; see `Mistake`.
+            id: the hint's name; that of the function when left out.
+
+        Raises:
+            ValueError: the exercise has a hint of that name.
+        """
+
+        def add(answer: Given) -> Given:
+            self._add(Mistake(id=id or answer.__name__, says=says, answers=(answer,)))
+            return answer
+
+        return add
+
+    def like(self, hint_id: str) -> Callable[[Given], Given]:
+        """Add another wrong answer that deserves the sentence of a mistake above it; a decorator too."""
+
+        def add(answer: Given) -> Given:
+            place = self.mistakes.index(self.known_mistake(hint_id))
+            one = self.mistakes[place]
+            self.mistakes[place] = replace(one, answers=(*one.answers, answer))
+            return answer
+
+        return add
+
+    def mutation(self, id: str, says: str, *changes: dict[str, str]) -> None:
+        """Add a known mistake that is the solution with a few characters changed.
+
+        Args:
+            id: the hint's name.
+            says: what a good tutor would say.
+            changes: what is replaced in the solution's source by what. Each stands there once. Several are several
+                wrong answers that deserve the same sentence.
+
+        Raises:
+            ValueError: the exercise has a hint of that name, or a text does not stand in the solution exactly once.
+        """
+        names = [f"mutated_{id}" if place == 1 else f"mutated_{id}_{place}" for place in range(1, len(changes) + 1)]
+        answers = [mutated(self.solution or self.reference, *pair) for pair in zip(names, changes, strict=True)]
+        self._add(Mistake(id=id, says=says, answers=tuple(answers)))
+
+    def _add(self, mistake: Mistake) -> None:
+        if mistake.id in (one.id for one in (*self.mistakes, *self.properties)):
+            raise ValueError(f"{self.id}: each hint id must be given once, but twice came {mistake.id}")
+        self.mistakes.append(mistake)
 
     def __repr__(self) -> str:
         return f"<exercise {self.id}>"
@@ -220,7 +279,7 @@ class Exercise:
         """Whether an answer is a function that gets a case's inputs as its arguments."""
         return self.observe is call
 
-    def mistake(self, hint_id: str) -> Mistake:
+    def known_mistake(self, hint_id: str) -> Mistake:
         """Return the known mistake with this hint."""
         (found,) = (mistake for mistake in self.mistakes if mistake.id == hint_id)
         return found

@@ -50,7 +50,7 @@ def judge(
     mistakes = known_mistakes(exercise, seed, cases)
     if (hint_id := fingerprint(mistakes, came)) is not None:
         findings = [one.finding for one in came if one.finding is not None]
-        return result.failing(hint_id, exercise.mistake(hint_id).says, findings[0] if findings else None)
+        return result.failing(hint_id, exercise.known_mistake(hint_id).says, findings[0] if findings else None)
     return result.failing(*Sitting(exercise, answer, seed, cases, expected, mistakes, came).diagnosis())
 
 

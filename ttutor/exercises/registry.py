@@ -34,7 +34,7 @@ class UnknownExercise(LookupError):
 def exercises(chapter: str | None = None) -> tuple[Exercise, ...]:
     """Return every exercise, or those of one chapter, in the order of the book; those that it lacks come last.
 
-    Every module in ``ttutor/exercises/<chapter>/`` is imported; those that have exercises list them in ``EXERCISES``.
+    Every module in ``ttutor/exercises/<chapter>/`` is imported; whatever `Exercise` one makes is an exercise.
 
     Raises:
         ValueError: an exercise stands in another chapter's folder, or an id or a stub's name is given twice.
@@ -53,7 +53,7 @@ def exercises(chapter: str | None = None) -> tuple[Exercise, ...]:
 
 
 def add_folder(folder: Path) -> tuple[Exercise, ...]:
-    """Add the exercises of a folder of one's own: Python files of the form of ours, each with ``EXERCISES``.
+    """Add the exercises of a folder of one's own: Python files of the form of ours.
 
     Returns them. A file may import from the package, and not from its neighbours.
 
@@ -63,9 +63,9 @@ def add_folder(folder: Path) -> tuple[Exercise, ...]:
     paths = sorted(path for path in folder.glob("*.py") if not path.name.startswith("_"))
     if not paths:
         raise BadFolder(f"{folder} holds no Python files with exercises")
-    found = [one for path in paths for one in getattr(_loaded(path), "EXERCISES", ())]
+    found = [one for path in paths for one in made_in(_loaded(path))]
     if not found:
-        raise BadFolder(f"no file of {folder} lists its exercises in EXERCISES")
+        raise BadFolder(f"no file of {folder} makes an Exercise")
     for what in ("id", "name"):
         names = [getattr(one, what) for one in (*exercises(), *found)]
         if twice := sorted({name for name in names if names.count(name) > 1}):
@@ -115,6 +115,12 @@ def find(exercise_id: str) -> Exercise:
     raise UnknownExercise(f"there is no exercise {exercise_id!r}; {advice}")
 
 
+def made_in(module: ModuleType) -> list[Exercise]:
+    """Return the exercises that a module makes; those that it imports are another's."""
+    found = [one for one in vars(module).values() if isinstance(one, Exercise)]
+    return [one for one in found if one.stub.__module__ == module.__name__]
+
+
 @cache
 def _of_chapter(chapter: str) -> tuple[Exercise, ...]:
     name = f"ttutor.exercises.{chapter}"
@@ -122,7 +128,7 @@ def _of_chapter(chapter: str) -> tuple[Exercise, ...]:
         return ()
     folder = importlib.import_module(name)
     modules = [importlib.import_module(f"{name}.{module.name}") for module in pkgutil.iter_modules(folder.__path__)]
-    found = [exercise for module in modules for exercise in getattr(module, "EXERCISES", ())]
+    found = [exercise for module in modules for exercise in made_in(module)]
     if astray := [exercise.id for exercise in found if exercise.chapter != chapter]:
         raise ValueError(f"exercises in ttutor/exercises/{chapter}/ must be {chapter}.*, but {', '.join(astray)} came")
     places = {f"{chapter}.{name}": place for place, name in enumerate(ORDER.get(chapter, "").split())}

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 import inspect
 import sys
-import textwrap
 
 from ttutor.exercises.exercise import Answer, Exercise
+from ttutor.exercises.mutation import source_of
 
 __all__ = ["imports", "solution_source", "stub_source"]
 
@@ -55,7 +55,7 @@ def _bound(alias: ast.alias) -> str:
 
 def _source(code: Answer, name: str) -> str:
     """Return the source of a function or class, under another name."""
-    text = textwrap.dedent(inspect.getsource(inspect.unwrap(code)))
+    text = source_of(code)
     (definition,) = ast.parse(text).body
     keyword = "class" if isinstance(definition, ast.ClassDef) else "def"
     return text.replace(f"{keyword} {code.__name__}", f"{keyword} {name}", 1)

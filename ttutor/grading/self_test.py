@@ -11,7 +11,7 @@ from ttutor.exercises import exercises, find
 from ttutor.exercises.exercise import Answer, Exercise, Mistake
 from ttutor.exercises.source import imports, solution_source
 from ttutor.grading.assignment import Assignment, Limits, Worth
-from ttutor.grading.judging.bundles import cut
+from ttutor.grading.judging.bundles import cut_answers
 from ttutor.grading.judging.grader import Grader
 from ttutor.grading.judging.session import check_sandbox
 from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
@@ -151,7 +151,7 @@ def wrong_answers(exercise: Exercise) -> tuple[list[Wrong], int]:
 
 def _wrong(exercise: Exercise, mistake: Mistake, answer: Answer) -> Wrong | None:
     """A wrong answer cut out of its module, or None where it needs others of the course."""
-    sources = cut(((answer.__module__, answer.__name__),))
+    sources = cut_answers([answer])
     if len(sources) != 1:
         return None
     tree = ast.parse(sources[answer.__module__])

@@ -8,7 +8,7 @@ from einops import einsum
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
-from ttutor.exercises.training import accumulated_gradient, adam_steps_mistakes
+from ttutor.exercises.training import accumulated_gradient, adam_steps
 
 
 def narrowed(token_ids):
@@ -266,7 +266,7 @@ def plain_descent(gradients, rate, beta1, beta2, eps):
 
 
 def uncorrected_and_uphill(gradients, rate, beta1, beta2, eps):
-    return -adam_steps_mistakes.no_correction(gradients, rate, beta1, beta2, eps)
+    return -adam_steps.no_correction(gradients, rate, beta1, beta2, eps)
 
 
 # Batches

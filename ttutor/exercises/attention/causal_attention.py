@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.masks import causal_mask
 
 
@@ -37,71 +37,6 @@ def reference(query, key, value):
     return scaled_dot_product_attention(query, key, value, causal=True)
 
 
-def _scores(query, key):
-    return query @ key.T / math.sqrt(query.shape[1])
-
-
-def _allowed(query, key):
-    return causal_mask(len(query), len(key))
-
-
-def mask_after_softmax(query, key, value):
-    return torch.where(_allowed(query, key), _scores(query, key).softmax(dim=1), 0) @ value
-
-
-def divided_by_what_is_left(query, key, value):
-    weights = _scores(query, key).softmax(dim=1) * _allowed(query, key)
-    return weights / weights.sum(dim=1, keepdim=True) @ value
-
-
-def divided_by_a_little_more(query, key, value):
-    weights = _scores(query, key).softmax(dim=1) * _allowed(query, key)
-    return weights / (weights.sum(dim=1, keepdim=True) + 1e-12) @ value
-
-
-def no_scale(query, key, value):
-    return (query @ key.T).masked_fill(~_allowed(query, key), -torch.inf).softmax(dim=1) @ value
-
-
-def fills_with_minus_ten(query, key, value):
-    return _scores(query, key).masked_fill(~_allowed(query, key), -10).softmax(dim=1) @ value
-
-
-def fills_with_zero(query, key, value):
-    return (_scores(query, key) * _allowed(query, key)).softmax(dim=1) @ value
-
-
-def adds_the_mask(query, key, value):
-    return (_scores(query, key) + _allowed(query, key)).softmax(dim=1) @ value
-
-
-def zero_times_infinity(query, key, value):
-    return (_scores(query, key) + ~_allowed(query, key) * -torch.inf).softmax(dim=1) @ value
-
-
-def from_the_top_left(query, key, value):
-    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril()
-    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
-
-
-def never_oneself(query, key, value):
-    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril(len(key) - len(query) - 1)
-    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
-
-
-def one_too_far(query, key, value):
-    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril(len(key) - len(query) + 1)
-    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
-
-
-def no_mask(query, key, value):
-    return _scores(query, key).softmax(dim=1) @ value
-
-
-def only_the_future(query, key, value):
-    return _scores(query, key).masked_fill(_allowed(query, key), -torch.inf).softmax(dim=1) @ value
-
-
 def _leak(trial: Trial) -> str | None:
     """Exchange the last key and value: every query but the last has to give what it gave."""
     query, key, value = trial.inputs
@@ -128,112 +63,151 @@ def _steep(random):
     return query, key, value
 
 
-EXERCISES = (
-    Exercise(
-        id="attention.causal_attention",
-        title="The mask that leaks",
-        statement="A colleague's causal attention runs, trains, and has weights of exactly zero for every key in the "
-        "future. It is wrong. Find out *by experiment* what is wrong: write a test that it fails and the package "
-        "passes, then mend one line. (There may be more keys than queries; the last query stands at the last key.)",
-        stub=causal_attention,
-        reference=reference,
-        solution=solution,
-        explanation="The mask comes after the softmax. Forbidden keys get weight zero, but they have been counted "
-        "in the denominator: rows no longer sum to one, and *how far* they fall short tells every word about the "
-        "future. In training the model can read that signal; in use, when the future is not there, it is gone. Mend "
-        "it by masking before the softmax. (Dividing each masked row by its own sum mends it as well, on paper; in "
-        "floating point a row whose allowed powers all underflow is lost.)",
-        cases=(
-            Case(name="three queries and five keys", inputs=_inputs),
-            Case(name="scores in the thousands", inputs=_steep),
-        ),
-        hints=(
-            "What must be true of the first word's output when only the *last* word is exchanged?",
-            (
-                "Change `key[-1]` and compare the outputs of all earlier positions, bit by bit. Then change "
-                "`value[-1]` instead. The two answers differ; why?"
-            ),
-            "Sum the rows of `weights`. Which step of the softmax has seen the forbidden scores?",
-        ),
-        mistakes=(
-            Mistake(
-                id="mask_after_softmax",
-                says="Still the colleague's mistake: the forbidden weights are 0, but the rows sum to less than 1, and "
-                "how far they fall short tells about the future. Which step has seen the forbidden scores?",
-                answers=(mask_after_softmax,),
-            ),
-            Mistake(
-                id="renormalised",
-                says="Right on paper, and for scores in the thousands a row is lost: its allowed powers were so small "
-                "beside the forbidden ones that all became 0. Remove the forbidden scores before any power is taken.",
-                answers=(divided_by_what_is_left, divided_by_a_little_more),
-            ),
-            Mistake(
-                id="no_scale",
-                says="The leak is mended, and the scale got lost: your scores are too large by √d_head.",
-                answers=(no_scale,),
-            ),
-            Mistake(
-                id="small_fill",
-                says="A little weight still goes to the future. A score of −10 is low, and other scores can be "
-                "lower still. Which score has the power 0?",
-                answers=(fills_with_minus_ten,),
-            ),
-            Mistake(
-                id="masked_score_zero",
-                says="The forbidden scores are 0 now, and the power of 0 is 1: the future keeps its weight. Which "
-                "score has the power 0?",
-                answers=(fills_with_zero,),
-            ),
-            Mistake(
-                id="mask_added",
-                says="You added True and False, which are 1 and 0, so the past gains one point and the future keeps "
-                "its scores. A mask takes scores away.",
-                answers=(adds_the_mask,),
-            ),
-            Mistake(
-                id="zero_times_infinity",
-                says="All is NaN: 0 times −infinity is not a number, and so stands at every key that is allowed. Fill "
-                "in the forbidden places alone.",
-                answers=(zero_times_infinity,),
-            ),
-            Mistake(
-                id="top_left",
-                says="Your last query does not see the last key. With three queries and five keys the queries are the "
-                "last three positions: the diagonal starts further right.",
-                answers=(from_the_top_left,),
-            ),
-            Mistake(
-                id="not_itself",
-                says="No query sees its own key in your mask. The future begins one position later.",
-                answers=(never_oneself,),
-            ),
-            Mistake(
-                id="one_too_far",
-                says="Each query sees one key of the future. Your mask's diagonal stands one too far to the right.",
-                answers=(one_too_far,),
-            ),
-            Mistake(
-                id="no_mask",
-                says="There is no mask left: every query sees every key.",
-                answers=(no_mask,),
-            ),
-            Mistake(
-                id="inverted",
-                says="You kept the future and removed the past. In `causal_mask`, True means may attend.",
-                answers=(only_the_future,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="future_leaks",
-                says="When something in the future changes, no earlier output may move, not by a bit.",
-                broken=_leak,
-            ),
-        ),
-        forbids=("scaled_dot_product_attention", "attention_weights"),
-        difficulty=2,
-        minutes=20,
-        section="02-attention",
+exercise = Exercise(
+    id="attention.causal_attention",
+    title="The mask that leaks",
+    statement="A colleague's causal attention runs, trains, and has weights of exactly zero for every key in the "
+    "future. It is wrong. Find out *by experiment* what is wrong: write a test that it fails and the package "
+    "passes, then mend one line. (There may be more keys than queries; the last query stands at the last key.)",
+    stub=causal_attention,
+    reference=reference,
+    solution=solution,
+    explanation="The mask comes after the softmax. Forbidden keys get weight zero, but they have been counted "
+    "in the denominator: rows no longer sum to one, and *how far* they fall short tells every word about the "
+    "future. In training the model can read that signal; in use, when the future is not there, it is gone. Mend "
+    "it by masking before the softmax. (Dividing each masked row by its own sum mends it as well, on paper; in "
+    "floating point a row whose allowed powers all underflow is lost.)",
+    cases=(
+        Case(name="three queries and five keys", inputs=_inputs),
+        Case(name="scores in the thousands", inputs=_steep),
     ),
+    hints=(
+        "What must be true of the first word's output when only the *last* word is exchanged?",
+        (
+            "Change `key[-1]` and compare the outputs of all earlier positions, bit by bit. Then change "
+            "`value[-1]` instead. The two answers differ; why?"
+        ),
+        "Sum the rows of `weights`. Which step of the softmax has seen the forbidden scores?",
+    ),
+    properties=(
+        Property(
+            id="future_leaks",
+            says="When something in the future changes, no earlier output may move, not by a bit.",
+            broken=_leak,
+        ),
+    ),
+    forbids=("scaled_dot_product_attention", "attention_weights"),
+    difficulty=2,
+    minutes=20,
+    section="02-attention",
 )
+
+
+def _scores(query, key):
+    return query @ key.T / math.sqrt(query.shape[1])
+
+
+def _allowed(query, key):
+    return causal_mask(len(query), len(key))
+
+
+@exercise.mistake(
+    "Still the colleague's mistake: the forbidden weights are 0, but the rows sum to less than 1, and how far they "
+    "fall short tells about the future. Which step has seen the forbidden scores?"
+)
+def mask_after_softmax(query, key, value):
+    return torch.where(_allowed(query, key), _scores(query, key).softmax(dim=1), 0) @ value
+
+
+@exercise.mistake(
+    "Right on paper, and for scores in the thousands a row is lost: its allowed powers were so small beside the "
+    "forbidden ones that all became 0. Remove the forbidden scores before any power is taken.",
+    id="renormalised",
+)
+def divided_by_what_is_left(query, key, value):
+    weights = _scores(query, key).softmax(dim=1) * _allowed(query, key)
+    return weights / weights.sum(dim=1, keepdim=True) @ value
+
+
+@exercise.like("renormalised")
+def divided_by_a_little_more(query, key, value):
+    weights = _scores(query, key).softmax(dim=1) * _allowed(query, key)
+    return weights / (weights.sum(dim=1, keepdim=True) + 1e-12) @ value
+
+
+@exercise.mistake("The leak is mended, and the scale got lost: your scores are too large by √d_head.")
+def no_scale(query, key, value):
+    return (query @ key.T).masked_fill(~_allowed(query, key), -torch.inf).softmax(dim=1) @ value
+
+
+@exercise.mistake(
+    "A little weight still goes to the future. A score of −10 is low, and other scores can be lower still. Which score "
+    "has the power 0?",
+    id="small_fill",
+)
+def fills_with_minus_ten(query, key, value):
+    return _scores(query, key).masked_fill(~_allowed(query, key), -10).softmax(dim=1) @ value
+
+
+@exercise.mistake(
+    "The forbidden scores are 0 now, and the power of 0 is 1: the future keeps its weight. Which score has the power "
+    "0?",
+    id="masked_score_zero",
+)
+def fills_with_zero(query, key, value):
+    return (_scores(query, key) * _allowed(query, key)).softmax(dim=1) @ value
+
+
+@exercise.mistake(
+    "You added True and False, which are 1 and 0, so the past gains one point and the future keeps its scores. A mask "
+    "takes scores away.",
+    id="mask_added",
+)
+def adds_the_mask(query, key, value):
+    return (_scores(query, key) + _allowed(query, key)).softmax(dim=1) @ value
+
+
+@exercise.mistake(
+    "All is NaN: 0 times −infinity is not a number, and so stands at every key that is allowed. Fill in the forbidden "
+    "places alone."
+)
+def zero_times_infinity(query, key, value):
+    return (_scores(query, key) + ~_allowed(query, key) * -torch.inf).softmax(dim=1) @ value
+
+
+@exercise.mistake(
+    "Your last query does not see the last key. With three queries and five keys the queries are the last three "
+    "positions: the diagonal starts further right.",
+    id="top_left",
+)
+def from_the_top_left(query, key, value):
+    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril()
+    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
+
+
+@exercise.mistake(
+    "No query sees its own key in your mask. The future begins one position later.",
+    id="not_itself",
+)
+def never_oneself(query, key, value):
+    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril(len(key) - len(query) - 1)
+    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
+
+
+@exercise.mistake("Each query sees one key of the future. Your mask's diagonal stands one too far to the right.")
+def one_too_far(query, key, value):
+    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril(len(key) - len(query) + 1)
+    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
+
+
+@exercise.mistake("There is no mask left: every query sees every key.")
+def no_mask(query, key, value):
+    return _scores(query, key).softmax(dim=1) @ value
+
+
+@exercise.mistake(
+    "You kept the future and removed the past. In `causal_mask`, True means may attend.",
+    id="inverted",
+)
+def only_the_future(query, key, value):
+    return _scores(query, key).masked_fill(_allowed(query, key), -torch.inf).softmax(dim=1) @ value

@@ -6,9 +6,8 @@ from jaxtyping import Bool
 from torch import Tensor
 
 from ttutor import masks
-from ttutor.exercises.attention import causal_mask_mistakes as wrong
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
 
 
 def causal_mask(n_queries: int, n_keys: int) -> Bool[Tensor, "queries keys"]:
@@ -53,167 +52,230 @@ def _newest(generator):
     return n_queries, n_queries + drawn(generator, 3, 6)
 
 
-EXERCISES = (
-    Exercise(
-        id="attention.causal_mask",
-        title="Look back, never ahead",
-        statement="""
+exercise = Exercise(
+    id="attention.causal_mask",
+    title="Look back, never ahead",
+    statement="""
 Draw the mask that keeps a language model from reading its own answer: a bool tensor `queries keys`, True where a query
 may look. Each token may look at itself and at every token before it.
 
 There may be more keys than queries: while a text is being written, the keys of earlier tokens are kept and only the
 newest tokens ask. The queries are then the *last* tokens, and the last query stands at the last key.
 """.strip(),
-        stub=causal_mask,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=causal_mask,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Query $i$ stands at key $i + n_\\mathrm{keys} - n_\\mathrm{queries}$, since the last query stands at the last key.
 With as many keys as queries the offset is 0, and this is the familiar lower triangle; with one query and a cache it
 is a row of True. A mask that begins in the corner whatever the sizes trains well and writes nonsense as soon as a
 cache is used.
 """.strip(),
-        cases=(
-            Case(name="a few queries and more keys", inputs=_newest),
-            Case(name="one query and over 1,000 keys", inputs=lambda generator: (1, drawn(generator, 1050, 1150))),
-        ),
-        hints=(
-            "Draw it on paper for 3 queries and 7 keys. At which key does the last query stand, at which the first?",
-            (
-                "Query $i$ stands at key $i + n_\\mathrm{keys} - n_\\mathrm{queries}$. It may see key $j$ if $j$ is "
-                "not larger."
-            ),
-            (
-                "Make one row of key positions and one column of query positions, and compare them; broadcasting does "
-                "the rest. Or take `tril` of a table of ones, with its diagonal moved to the right."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="off_by_one_strict",
-                says="A token may not look at itself in your mask; the first token of a text would see nothing at all, "
-                "and its softmax give NaN. Is the diagonal yours or the future's?",
-                answers=(wrong.off_by_one_strict,),
-            ),
-            Mistake(
-                id="off_by_one_loose",
-                says="A token sees the one after it: the model can read its own answer. The training loss would be "
-                "suspiciously low. Where does your diagonal begin?",
-                answers=(wrong.off_by_one_loose,),
-            ),
-            Mistake(
-                id="triu",
-                says="You kept the future and removed the past. Which triangle of the table lies before a query?",
-                answers=(wrong.triu,),
-            ),
-            Mistake(
-                id="inverted",
-                says="The right triangle with the opposite meaning: here True means 'may attend'.",
-                answers=(wrong.inverted,),
-            ),
-            Mistake(
-                id="no_cache_offset",
-                says="With a single query, the newest token should see all keys; yours sees the first alone. "
-                "The last query stands at the last key: by how much must the diagonal move?",
-                answers=(wrong.no_cache_offset,),
-            ),
-            Mistake(
-                id="no_cache_offset_inverted",
-                says="Two things: True means 'may attend' here, so the mask is upside down; and with more keys than "
-                "queries the diagonal does not begin in the corner. Where does the last query stand?",
-                answers=(wrong.no_cache_offset_inverted,),
-            ),
-            Mistake(
-                id="one_query_only",
-                says="Right for a single query, but a chunk of three new tokens sees only the oldest keys. One rule "
-                "covers both: the last query stands at the last key.",
-                answers=(wrong.one_query_only,),
-            ),
-            Mistake(
-                id="offset_by_keys",
-                says="Your diagonal moves so far that every query sees every key. It should move by the number of "
-                "tokens that came before the first query.",
-                answers=(wrong.offset_by_keys, wrong.new_tokens_see_each_other),
-            ),
-            Mistake(
-                id="sign_of_offset",
-                says="Your diagonal moves the wrong way, down instead of right, and queries see nothing. Look at the "
-                "sign of the offset.",
-                answers=(wrong.sign_of_offset,),
-            ),
-            Mistake(
-                id="only_new_keys",
-                says="The newest tokens see hardly more than each other; the keys that were kept are hidden. They came "
-                "before all queries.",
-                answers=(wrong.only_new_keys,),
-            ),
-            Mistake(
-                id="mirrored",
-                says="Your triangle stands on the wrong side: columns are keys from first to last, so the oldest is "
-                "on the left.",
-                answers=(wrong.mirrored,),
-            ),
-            Mistake(
-                id="additive",
-                says="This is an additive mask, numbers to be added to scores. The function promises a bool one, True "
-                "where a query may look.",
-                answers=(wrong.additive, wrong.additive_of_finite_numbers),
-            ),
-            Mistake(
-                id="ones_and_zeros",
-                says="The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers "
-                "give errors or nonsense.",
-                answers=(wrong.ones_and_zeros, wrong.whole_ones_and_zeros),
-            ),
-            Mistake(
-                id="swapped_shape",
-                says="The shape should be `queries keys`: one row for each query. Yours has a row for each key.",
-                answers=(wrong.swapped_shape, wrong.swapped_and_turned),
-            ),
-            Mistake(
-                id="square",
-                says="Your mask is square. With kept keys there are fewer queries than keys, and the shape should be "
-                "`queries keys`.",
-                answers=(wrong.square_of_keys, wrong.square_of_queries),
-            ),
-            Mistake(
-                id="extra_batch",
-                says="There are extra axes in front: broadcasting will add them where they are needed. Please return "
-                "`queries keys`.",
-                answers=(wrong.extra_batch, wrong.extra_batch_and_heads),
-            ),
-            Mistake(
-                id="squeezed",
-                says="With a single query the axis of the queries is gone. A mask of one row still has two axes.",
-                answers=(wrong.squeezed,),
-            ),
-            Mistake(
-                id="table_of_1024",
-                says="Your mask is cut from a table of fixed size, so that a text longer than it gets too small a mask "
-                "and no warning. Make it from the two numbers that you are given.",
-                answers=(wrong.table_of_1024,),
-            ),
-            Mistake(
-                id="as_a_list",
-                says="The right entries, as Python lists. Attention needs a tensor of bool.",
-                answers=(wrong.as_a_list,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="never_ahead",
-                says="No query should see a key that comes after it. At which key does each query stand?",
-                broken=_future_seen,
-            ),
-            Property(
-                id="all_of_the_past",
-                says="Each query should see itself and everything before it, kept keys included.",
-                broken=_past_hidden,
-            ),
-        ),
-        forbids=("causal_mask", "generate_square_subsequent_mask", "CAUSAL", "window_mask"),
-        difficulty=1,
-        minutes=10,
-        section="02-attention",
+    cases=(
+        Case(name="a few queries and more keys", inputs=_newest),
+        Case(name="one query and over 1,000 keys", inputs=lambda generator: (1, drawn(generator, 1050, 1150))),
     ),
+    hints=(
+        "Draw it on paper for 3 queries and 7 keys. At which key does the last query stand, at which the first?",
+        (
+            "Query $i$ stands at key $i + n_\\mathrm{keys} - n_\\mathrm{queries}$. It may see key $j$ if $j$ is "
+            "not larger."
+        ),
+        (
+            "Make one row of key positions and one column of query positions, and compare them; broadcasting does "
+            "the rest. Or take `tril` of a table of ones, with its diagonal moved to the right."
+        ),
+    ),
+    properties=(
+        Property(
+            id="never_ahead",
+            says="No query should see a key that comes after it. At which key does each query stand?",
+            broken=_future_seen,
+        ),
+        Property(
+            id="all_of_the_past",
+            says="Each query should see itself and everything before it, kept keys included.",
+            broken=_past_hidden,
+        ),
+    ),
+    forbids=("causal_mask", "generate_square_subsequent_mask", "CAUSAL", "window_mask"),
+    difficulty=1,
+    minutes=10,
+    section="02-attention",
 )
+
+
+@exercise.mistake(
+    "A token may not look at itself in your mask; the first token of a text would see nothing at all, and its softmax "
+    "give NaN. Is the diagonal yours or the future's?"
+)
+def off_by_one_strict(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries - 1)
+
+
+@exercise.mistake(
+    "A token sees the one after it: the model can read its own answer. The training loss would be suspiciously low. "
+    "Where does your diagonal begin?"
+)
+def off_by_one_loose(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries + 1)
+
+
+@exercise.mistake("You kept the future and removed the past. Which triangle of the table lies before a query?")
+def triu(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).triu(n_keys - n_queries)
+
+
+@exercise.mistake("The right triangle with the opposite meaning: here True means 'may attend'.")
+def inverted(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).triu(n_keys - n_queries + 1)
+
+
+@exercise.mistake(
+    "With a single query, the newest token should see all keys; yours sees the first alone. The last query stands at "
+    "the last key: by how much must the diagonal move?"
+)
+def no_cache_offset(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril()
+
+
+@exercise.mistake(
+    "Two things: True means 'may attend' here, so the mask is upside down; and with more keys than queries the "
+    "diagonal does not begin in the corner. Where does the last query stand?"
+)
+def no_cache_offset_inverted(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).triu(1)
+
+
+@exercise.mistake(
+    "Right for a single query, but a chunk of three new tokens sees only the oldest keys. One rule covers both: the "
+    "last query stands at the last key."
+)
+def one_query_only(n_queries, n_keys):
+    mask = torch.ones(n_queries, n_keys, dtype=torch.bool)
+    return mask if n_queries == 1 else mask.tril()
+
+
+@exercise.mistake(
+    "Your diagonal moves so far that every query sees every key. It should move by the number of tokens that came "
+    "before the first query."
+)
+def offset_by_keys(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys)
+
+
+@exercise.like("offset_by_keys")
+def new_tokens_see_each_other(n_queries, n_keys):
+    mask = torch.ones(n_queries, n_keys, dtype=torch.bool)
+    if n_queries == n_keys:
+        mask = mask.tril()
+    return mask
+
+
+@exercise.mistake(
+    "Your diagonal moves the wrong way, down instead of right, and queries see nothing. Look at the sign of the offset."
+)
+def sign_of_offset(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_queries - n_keys)
+
+
+@exercise.mistake(
+    "The newest tokens see hardly more than each other; the keys that were kept are hidden. They came before all "
+    "queries."
+)
+def only_new_keys(n_queries, n_keys):
+    """The triangle stands at the right place, but everything before it is hidden."""
+    offset = n_keys - n_queries
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(offset).triu(offset - n_queries + 1)
+
+
+@exercise.mistake(
+    "Your triangle stands on the wrong side: columns are keys from first to last, so the oldest is on the left."
+)
+def mirrored(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries).fliplr()
+
+
+@exercise.mistake(
+    "This is an additive mask, numbers to be added to scores. The function promises a bool one, True where a query may "
+    "look."
+)
+def additive(n_queries, n_keys):
+    return torch.full((n_queries, n_keys), -torch.inf).triu(n_keys - n_queries + 1)
+
+
+@exercise.like("additive")
+def additive_of_finite_numbers(n_queries, n_keys):
+    return torch.full((n_queries, n_keys), -1e9).triu(n_keys - n_queries + 1)
+
+
+@exercise.mistake(
+    "The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers give errors or "
+    "nonsense."
+)
+def ones_and_zeros(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys).tril(n_keys - n_queries)
+
+
+@exercise.like("ones_and_zeros")
+def whole_ones_and_zeros(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.int64).tril(n_keys - n_queries)
+
+
+@exercise.mistake("The shape should be `queries keys`: one row for each query. Yours has a row for each key.")
+def swapped_shape(n_queries, n_keys):
+    return torch.ones(n_keys, n_queries, dtype=torch.bool).tril(n_keys - n_queries)
+
+
+@exercise.like("swapped_shape")
+def swapped_and_turned(n_queries, n_keys):
+    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries).mT
+
+
+@exercise.mistake(
+    "Your mask is square. With kept keys there are fewer queries than keys, and the shape should be `queries keys`.",
+    id="square",
+)
+def square_of_keys(n_queries, n_keys):
+    return torch.ones(n_keys, n_keys, dtype=torch.bool).tril()
+
+
+@exercise.like("square")
+def square_of_queries(n_queries, n_keys):
+    return torch.ones(n_queries, n_queries, dtype=torch.bool).tril()
+
+
+@exercise.mistake(
+    "There are extra axes in front: broadcasting will add them where they are needed. Please return `queries keys`."
+)
+def extra_batch(n_queries, n_keys):
+    return rearrange(
+        torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries), "queries keys -> 1 queries keys"
+    )
+
+
+@exercise.like("extra_batch")
+def extra_batch_and_heads(n_queries, n_keys):
+    return rearrange(
+        torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries), "queries keys -> 1 1 queries keys"
+    )
+
+
+@exercise.mistake("With a single query the axis of the queries is gone. A mask of one row still has two axes.")
+def squeezed(n_queries, n_keys):
+    mask = torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries)
+    return mask[0] if n_queries == 1 else mask
+
+
+@exercise.mistake(
+    "Your mask is cut from a table of fixed size, so that a text longer than it gets too small a mask and no warning. "
+    "Make it from the two numbers that you are given."
+)
+def table_of_1024(n_queries, n_keys):
+    table = torch.ones(1024, 1024, dtype=torch.bool).tril()
+    return table[n_keys - n_queries : n_keys, :n_keys]
+
+
+@exercise.mistake("The right entries, as Python lists. Attention needs a tensor of bool.")
+def as_a_list(n_queries, n_keys):
+    return [[key <= query + n_keys - n_queries for key in range(n_keys)] for query in range(n_queries)]

@@ -5,7 +5,7 @@ from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def invisible_part(
@@ -38,65 +38,6 @@ def reference(words, w_query, w_key, w_value):
     return words - words @ torch.linalg.pinv(stacked, rtol=1e-9) @ stacked
 
 
-def _unseen(matrix, n_seen=None):
-    """Orthonormal directions that the matrix takes to zero."""
-    _, sizes, directions = torch.linalg.svd(matrix)
-    n_seen = int((sizes > 1e-9 * sizes.max()).sum()) if n_seen is None else n_seen
-    return directions[n_seen:]
-
-
-def _onto(words, directions):
-    return words @ directions.T @ directions
-
-
-def keys_forgotten(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(torch.cat([w_query, w_value])))
-
-
-def values_forgotten(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(torch.cat([w_query, w_key])))
-
-
-def query_alone(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(w_query))
-
-
-def equations_counted(words, w_query, w_key, w_value):
-    stacked = torch.cat([w_query, w_key, w_value])
-    return _onto(words, _unseen(stacked, len(stacked)))
-
-
-def visible_part(words, w_query, w_key, w_value):
-    return words - reference(words, w_query, w_key, w_value)
-
-
-def coordinates(words, w_query, w_key, w_value):
-    return words @ _unseen(torch.cat([w_query, w_key, w_value])).T
-
-
-def directions_alone(words, w_query, w_key, w_value):
-    return _unseen(torch.cat([w_query, w_key, w_value]))
-
-
-def transpose_for_inverse(words, w_query, w_key, w_value):
-    stacked = torch.cat([w_query, w_key, w_value])
-    return words - words @ stacked.T @ stacked
-
-
-def one_after_the_other(words, w_query, w_key, w_value):
-    for matrix in (w_query, w_key, w_value):
-        words = _onto(words, _unseen(matrix))
-    return words
-
-
-def each_by_itself(words, w_query, w_key, w_value):
-    return sum(_onto(words, _unseen(matrix)) for matrix in (w_query, w_key, w_value)) / 3
-
-
-def product_of_query_and_key(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(torch.cat([w_query.T @ w_key, w_value])))
-
-
 def _seen(trial: Trial) -> str | None:
     for name, matrix in zip(("w_query", "w_key", "w_value"), trial.inputs[1:], strict=True):
         largest = (trial.value @ matrix.T).abs().max().item()
@@ -124,11 +65,10 @@ def _shared(random):
     return words, w_query, w_query.clone(), w_value
 
 
-EXERCISES = (
-    Exercise(
-        id="attention.invisible_part",
-        title="A change that nobody sees",
-        statement=r"""A head has $d_\mathrm{model} = 16$ and $d_\mathrm{head} = 4$. Find a vector $u \ne 0$
+exercise = Exercise(
+    id="attention.invisible_part",
+    title="A change that nobody sees",
+    statement=r"""A head has $d_\mathrm{model} = 16$ and $d_\mathrm{head} = 4$. Find a vector $u \ne 0$
 such that adding $u$ to *any* token of *any* sentence changes neither a weight nor an output of the head. How many
 independent such vectors are there at least? What does that say about one head, and how does a model see the rest of
 its input?
@@ -136,109 +76,146 @@ its input?
 Then write a function that finds the largest part of each word's vector that may be taken
 away without the head noticing. The matrices are stored as `nn.Linear` stores them, and they may have directions in
 common.""",
-        stub=invisible_part,
-        reference=reference,
-        solution=solution,
-        explanation=r"Twelve equations, sixteen unknowns: a space of at least four dimensions is invisible. A "
-        r"single head sees at most $3\,d_\mathrm{head}$ directions of its input. Other heads have other matrices, "
-        r"and the residual connection carries the whole vector past all of them. Remember it when a probe finds "
-        r"information in a token's vector: that it is there does not mean that a given head can use it. The "
-        r"function lets the singular values count the directions, because matrices that have some in common leave "
-        r"more unseen.",
-        cases=(
-            Case(name="three independent matrices", inputs=_head),
-            Case(name="one matrix for queries and keys", inputs=_shared),
-        ),
-        hints=(
-            "How does a token enter the head? Only through three matrices.",
-            (
-                "You need $W_Q u = W_K u = W_V u = 0$: one system of linear equations. How many equations, how many "
-                "unknowns? And how many of the equations say something new?"
-            ),
-            (
-                r"Stack the three matrices and take the null space with `torch.linalg.svd`: those rows of $V^\top$ "
-                "whose singular value is zero, or that have none. They are orthonormal, so two products project onto "
-                "them."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="keys_forgotten",
-                says="Your part is seen by the keys: adding it to a word changes how the others look at it. A token "
-                "enters the head in three ways.",
-                answers=(keys_forgotten,),
-            ),
-            Mistake(
-                id="values_forgotten",
-                says="Your part changes no weight, and yet it changes the output: it comes through the values.",
-                answers=(values_forgotten,),
-            ),
-            Mistake(
-                id="query_alone",
-                says="Your part is invisible to the queries alone. The keys and the values see it; all three equations "
-                "have to hold at once.",
-                answers=(query_alone,),
-            ),
-            Mistake(
-                id="equations_counted",
-                says="When queries and keys share a matrix, more is invisible than you find: you count the equations, "
-                "and three of them say nothing new. Let the singular values do the counting.",
-                answers=(equations_counted,),
-            ),
-            Mistake(
-                id="complement",
-                says="This is the part that the head sees. What it does not see is the rest of the vector.",
-                answers=(visible_part,),
-            ),
-            Mistake(
-                id="coordinates",
-                says="You return how much of each invisible direction a word has. The exercise asks for the part "
-                "itself, a vector of width $d_\\mathrm{model}$ again.",
-                answers=(coordinates,),
-            ),
-            Mistake(
-                id="directions_only",
-                says="You return the invisible directions. How much of each does a word have?",
-                answers=(directions_alone,),
-            ),
-            Mistake(
-                id="not_orthonormal",
-                says="You subtract $W^\\top W$ times the vector. That is a projection only if the rows of $W$ are "
-                "orthonormal, and yours have lengths and angles of their own.",
-                answers=(transpose_for_inverse,),
-            ),
-            Mistake(
-                id="one_after_the_other",
-                says="You make the vector invisible to one matrix after the other, and each step brings back something "
-                "that an earlier one had removed. Solve the three equations together.",
-                answers=(one_after_the_other,),
-            ),
-            Mistake(
-                id="averaged",
-                says="You average three parts, each invisible to one matrix. What one misses, another sees.",
-                answers=(each_by_itself,),
-            ),
-            Mistake(
-                id="product_only",
-                says="You ask what the product of queries and keys does to a word on one of the two sides. A word "
-                "plays both parts: it asks, and it is found.",
-                answers=(product_of_query_and_key,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="head_sees_it",
-                says="None of the three matrices may see anything of your part: each takes it to zero.",
-                broken=_seen,
-            ),
-            Property(
-                id="some_left_behind",
-                says="Nothing invisible may be left in the rest of the vector: yours is a part, not the largest.",
-                broken=_left_behind,
-            ),
-        ),
-        difficulty=2,
-        minutes=30,
-        section="02-attention",
+    stub=invisible_part,
+    reference=reference,
+    solution=solution,
+    explanation=r"Twelve equations, sixteen unknowns: a space of at least four dimensions is invisible. A "
+    r"single head sees at most $3\,d_\mathrm{head}$ directions of its input. Other heads have other matrices, "
+    r"and the residual connection carries the whole vector past all of them. Remember it when a probe finds "
+    r"information in a token's vector: that it is there does not mean that a given head can use it. The "
+    r"function lets the singular values count the directions, because matrices that have some in common leave "
+    r"more unseen.",
+    cases=(
+        Case(name="three independent matrices", inputs=_head),
+        Case(name="one matrix for queries and keys", inputs=_shared),
     ),
+    hints=(
+        "How does a token enter the head? Only through three matrices.",
+        (
+            "You need $W_Q u = W_K u = W_V u = 0$: one system of linear equations. How many equations, how many "
+            "unknowns? And how many of the equations say something new?"
+        ),
+        (
+            r"Stack the three matrices and take the null space with `torch.linalg.svd`: those rows of $V^\top$ "
+            "whose singular value is zero, or that have none. They are orthonormal, so two products project onto "
+            "them."
+        ),
+    ),
+    properties=(
+        Property(
+            id="head_sees_it",
+            says="None of the three matrices may see anything of your part: each takes it to zero.",
+            broken=_seen,
+        ),
+        Property(
+            id="some_left_behind",
+            says="Nothing invisible may be left in the rest of the vector: yours is a part, not the largest.",
+            broken=_left_behind,
+        ),
+    ),
+    difficulty=2,
+    minutes=30,
+    section="02-attention",
 )
+
+
+def _unseen(matrix, n_seen=None):
+    """Orthonormal directions that the matrix takes to zero."""
+    _, sizes, directions = torch.linalg.svd(matrix)
+    n_seen = int((sizes > 1e-9 * sizes.max()).sum()) if n_seen is None else n_seen
+    return directions[n_seen:]
+
+
+def _onto(words, directions):
+    return words @ directions.T @ directions
+
+
+@exercise.mistake(
+    "Your part is seen by the keys: adding it to a word changes how the others look at it. A token enters the head in "
+    "three ways."
+)
+def keys_forgotten(words, w_query, w_key, w_value):
+    return _onto(words, _unseen(torch.cat([w_query, w_value])))
+
+
+@exercise.mistake("Your part changes no weight, and yet it changes the output: it comes through the values.")
+def values_forgotten(words, w_query, w_key, w_value):
+    return _onto(words, _unseen(torch.cat([w_query, w_key])))
+
+
+@exercise.mistake(
+    "Your part is invisible to the queries alone. The keys and the values see it; all three equations have to hold at "
+    "once."
+)
+def query_alone(words, w_query, w_key, w_value):
+    return _onto(words, _unseen(w_query))
+
+
+@exercise.mistake(
+    "When queries and keys share a matrix, more is invisible than you find: you count the equations, and three of them "
+    "say nothing new. Let the singular values do the counting."
+)
+def equations_counted(words, w_query, w_key, w_value):
+    stacked = torch.cat([w_query, w_key, w_value])
+    return _onto(words, _unseen(stacked, len(stacked)))
+
+
+@exercise.mistake(
+    "This is the part that the head sees. What it does not see is the rest of the vector.",
+    id="complement",
+)
+def visible_part(words, w_query, w_key, w_value):
+    return words - reference(words, w_query, w_key, w_value)
+
+
+@exercise.mistake(
+    "You return how much of each invisible direction a word has. The exercise asks for the part itself, a vector of "
+    "width $d_\\mathrm{model}$ again."
+)
+def coordinates(words, w_query, w_key, w_value):
+    return words @ _unseen(torch.cat([w_query, w_key, w_value])).T
+
+
+@exercise.mistake(
+    "You return the invisible directions. How much of each does a word have?",
+    id="directions_only",
+)
+def directions_alone(words, w_query, w_key, w_value):
+    return _unseen(torch.cat([w_query, w_key, w_value]))
+
+
+@exercise.mistake(
+    "You subtract $W^\\top W$ times the vector. That is a projection only if the rows of $W$ are orthonormal, and "
+    "yours have lengths and angles of their own.",
+    id="not_orthonormal",
+)
+def transpose_for_inverse(words, w_query, w_key, w_value):
+    stacked = torch.cat([w_query, w_key, w_value])
+    return words - words @ stacked.T @ stacked
+
+
+@exercise.mistake(
+    "You make the vector invisible to one matrix after the other, and each step brings back something that an earlier "
+    "one had removed. Solve the three equations together."
+)
+def one_after_the_other(words, w_query, w_key, w_value):
+    for matrix in (w_query, w_key, w_value):
+        words = _onto(words, _unseen(matrix))
+    return words
+
+
+@exercise.mistake(
+    "You average three parts, each invisible to one matrix. What one misses, another sees.",
+    id="averaged",
+)
+def each_by_itself(words, w_query, w_key, w_value):
+    return sum(_onto(words, _unseen(matrix)) for matrix in (w_query, w_key, w_value)) / 3
+
+
+@exercise.mistake(
+    "You ask what the product of queries and keys does to a word on one of the two sides. A word plays both parts: it "
+    "asks, and it is found.",
+    id="product_only",
+)
+def product_of_query_and_key(words, w_query, w_key, w_value):
+    return _onto(words, _unseen(torch.cat([w_query.T @ w_key, w_value])))

@@ -1,14 +1,13 @@
 """Exercise: the padding mask, which hides what only fills up a batch."""
 
 import torch
-from einops import rearrange
+from einops import rearrange, reduce
 from jaxtyping import Bool, Int
 from torch import Tensor
 
 from ttutor import masks
-from ttutor.exercises.attention import padding_mask_mistakes as wrong
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def padding_mask(token_ids: Int[Tensor, "batch tokens"], pad_id: int) -> Bool[Tensor, "batch 1 1 tokens"]:
@@ -37,141 +36,6 @@ def _rows(generator, pad_id, *, left):
     return token_ids, pad_id
 
 
-EXERCISES = (
-    Exercise(
-        id="attention.padding_mask",
-        title="Nobody looks at padding",
-        statement="""
-Sentences of unequal length share a batch by being filled up with a padding token. Draw the mask that keeps every query
-from looking at it: bool, True where a key is a real token, with the axes `batch 1 1 tokens`, so that it broadcasts to
-`batch heads queries keys`. The padding may have any id and may stand on either side.
-""".strip(),
-        stub=padding_mask,
-        reference=reference,
-        solution=solution,
-        explanation="""
-Each id is compared with the padding's by itself, so that it does not matter where the padding stands. The mask has
-the axis of the *keys*: it says who may be looked at. What a padded position itself computes is never read, and
-hiding it as a query too would make rows that see nothing.
-""".strip(),
-        cases=(
-            Case(name="padding on the right", inputs=lambda generator: _rows(generator, 4, left=False)),
-            Case(name="padding on the left", inputs=lambda generator: _rows(generator, 3, left=True)),
-        ),
-        hints=(
-            (
-                "Which tokens are padding can be read off the ids one by one. The other question is which axis of "
-                "`batch heads queries keys` the tokens of this mask stand on."
-            ),
-            (
-                "Compare the ids with `pad_id`: that gives `batch tokens`. Padding must not be *looked at*, so the "
-                "tokens are keys, the last axis; heads and queries are in between, with size one."
-            ),
-            'One comparison with `!=`, then `rearrange(..., "batch tokens -> batch 1 1 tokens")`.',
-        ),
-        mistakes=(
-            Mistake(
-                id="inverted",
-                says="You mark the padding as visible and hide the words. Here True means 'may attend'.",
-                answers=(wrong.inverted,),
-            ),
-            Mistake(
-                id="query_axis",
-                says="Your mask hides queries, the rows. Padding must be hidden as *keys*: on which of the four axes "
-                "do they stand?",
-                answers=(wrong.query_axis,),
-            ),
-            Mistake(
-                id="no_dims",
-                says="`batch tokens` broadcasts against `batch heads queries keys` on the wrong axes, without an error "
-                "where batch and queries have the same size. Add the axes of heads and queries.",
-                answers=(wrong.no_dims, wrong.one_axis_too_few, wrong.batch_as_heads),
-            ),
-            Mistake(
-                id="full_size",
-                says="Right, but drawn in full for every query. A mask that is the same for all of them can keep that "
-                "axis at size one and broadcast; `batch heads queries keys` numbers fill memory fast.",
-                answers=(wrong.full_size,),
-            ),
-            Mistake(
-                id="both_axes",
-                says="You hide padding as keys and as queries. A padded query then sees nothing, which needs a guard "
-                "everywhere; what it computes is never read, so hide keys alone.",
-                answers=(wrong.both_axes,),
-            ),
-            Mistake(
-                id="hard_coded_0",
-                says="You take the padding to have id 0, which is a word like others here. Use the argument.",
-                answers=(wrong.hard_coded_0, wrong.larger_than_zero),
-            ),
-            Mistake(
-                id="larger_than_pad",
-                says="You take every id on one side of `pad_id` for padding. Only equality counts: other tokens may "
-                "have smaller ids, and larger ones.",
-                answers=(wrong.larger_than_pad, wrong.smaller_than_pad),
-            ),
-            Mistake(
-                id="counts_from_left",
-                says="You count the real tokens of a row and call the first so many visible. That is right for padding "
-                "on the right; these rows are padded on the left, as for generation. Ask each token by itself.",
-                answers=(wrong.counts_from_left, wrong.up_to_first_pad),
-            ),
-            Mistake(
-                id="counts_from_right",
-                says="You count the real tokens of a row and call the last so many visible. These rows are padded on "
-                "the right. Ask each token by itself.",
-                answers=(wrong.counts_from_right,),
-            ),
-            Mistake(
-                id="longest_row",
-                says="One pattern for all rows: a column counts as visible when any row, or every row, has a word "
-                "there. Each sentence has its own padding.",
-                answers=(wrong.any_row, wrong.every_row),
-            ),
-            Mistake(
-                id="additive",
-                says="These are numbers to be added to scores. The function promises a bool mask, True where a key may "
-                "be seen.",
-                answers=(wrong.additive, wrong.additive_of_finite_numbers),
-            ),
-            Mistake(
-                id="ones_and_zeros",
-                says="The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers "
-                "give errors or nonsense.",
-                answers=(wrong.ones_and_zeros, wrong.whole_ones_and_zeros),
-            ),
-            Mistake(
-                id="masked_ids",
-                says="You return token ids with the padding replaced. A mask says yes or no for each token.",
-                answers=(wrong.masked_ids,),
-            ),
-            Mistake(
-                id="inplace",
-                says="The mask is right, but the token ids you were given have changed: the model would embed the "
-                "changed ones.",
-                answers=(wrong.inplace,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="each_token_by_itself",
-                says="Whether a token is padding depends on its own id and `pad_id` alone, not on its neighbours.",
-                broken=lambda trial: _neighbour_that_matters(trial),
-            ),
-            Property(
-                id="hides_padding",
-                says="Every padding token should be hidden, and no other. Which comparison do you make?",
-                broken=lambda trial: _token_on_the_wrong_side(trial),
-            ),
-        ),
-        forbids=("padding_mask", "lengths_mask"),
-        difficulty=1,
-        minutes=10,
-        section="02-attention",
-    ),
-)
-
-
 def _neighbour_that_matters(trial: Trial) -> str | None:
     """Turn every row round: the mask must turn with it."""
     token_ids, pad_id = trial.inputs
@@ -193,3 +57,203 @@ def _token_on_the_wrong_side(trial: Trial) -> str | None:
     token_id = token_ids[row, token].item()
     kind = "padding and visible" if token_id == pad_id else "a word and hidden"
     return f"Token {token} of sentence {row} has the id {token_id} while pad_id is {pad_id}: it is {kind}."
+
+
+exercise = Exercise(
+    id="attention.padding_mask",
+    title="Nobody looks at padding",
+    statement="""
+Sentences of unequal length share a batch by being filled up with a padding token. Draw the mask that keeps every query
+from looking at it: bool, True where a key is a real token, with the axes `batch 1 1 tokens`, so that it broadcasts to
+`batch heads queries keys`. The padding may have any id and may stand on either side.
+""".strip(),
+    stub=padding_mask,
+    reference=reference,
+    solution=solution,
+    explanation="""
+Each id is compared with the padding's by itself, so that it does not matter where the padding stands. The mask has
+the axis of the *keys*: it says who may be looked at. What a padded position itself computes is never read, and
+hiding it as a query too would make rows that see nothing.
+""".strip(),
+    cases=(
+        Case(name="padding on the right", inputs=lambda generator: _rows(generator, 4, left=False)),
+        Case(name="padding on the left", inputs=lambda generator: _rows(generator, 3, left=True)),
+    ),
+    hints=(
+        (
+            "Which tokens are padding can be read off the ids one by one. The other question is which axis of "
+            "`batch heads queries keys` the tokens of this mask stand on."
+        ),
+        (
+            "Compare the ids with `pad_id`: that gives `batch tokens`. Padding must not be *looked at*, so the "
+            "tokens are keys, the last axis; heads and queries are in between, with size one."
+        ),
+        'One comparison with `!=`, then `rearrange(..., "batch tokens -> batch 1 1 tokens")`.',
+    ),
+    properties=(
+        Property(
+            id="each_token_by_itself",
+            says="Whether a token is padding depends on its own id and `pad_id` alone, not on its neighbours.",
+            broken=lambda trial: _neighbour_that_matters(trial),
+        ),
+        Property(
+            id="hides_padding",
+            says="Every padding token should be hidden, and no other. Which comparison do you make?",
+            broken=lambda trial: _token_on_the_wrong_side(trial),
+        ),
+    ),
+    forbids=("padding_mask", "lengths_mask"),
+    difficulty=1,
+    minutes=10,
+    section="02-attention",
+)
+
+
+AS_KEYS = "batch tokens -> batch 1 1 tokens"
+
+
+@exercise.mistake("You mark the padding as visible and hide the words. Here True means 'may attend'.")
+def inverted(token_ids, pad_id):
+    return rearrange(token_ids == pad_id, AS_KEYS)
+
+
+exercise.mutation(
+    "query_axis",
+    "Your mask hides queries, the rows. Padding must be hidden as *keys*: on which of the four axes do they stand?",
+    {" batch 1 1 tokens": " batch 1 tokens 1"},
+)
+
+exercise.mutation(
+    "no_dims",
+    "`batch tokens` broadcasts against `batch heads queries keys` on the wrong axes, without an error where batch and "
+    "queries have the same size. Add the axes of heads and queries.",
+    {" batch 1 1 ": " batch 1 "},
+    {" batch 1 1": " 1 1 batch"},
+)
+
+
+@exercise.like("no_dims")
+def no_dims(token_ids, pad_id):
+    return token_ids != pad_id
+
+
+@exercise.mistake(
+    "Right, but drawn in full for every query. A mask that is the same for all of them can keep that axis at size one "
+    "and broadcast; `batch heads queries keys` numbers fill memory fast."
+)
+def full_size(token_ids, pad_id):
+    n_tokens = token_ids.shape[1]
+    return rearrange(token_ids != pad_id, AS_KEYS).expand(-1, -1, n_tokens, -1)
+
+
+@exercise.mistake(
+    "You hide padding as keys and as queries. A padded query then sees nothing, which needs a guard everywhere; what "
+    "it computes is never read, so hide keys alone."
+)
+def both_axes(token_ids, pad_id):
+    is_real = token_ids != pad_id
+    return rearrange(is_real, AS_KEYS) & rearrange(is_real, "batch tokens -> batch 1 tokens 1")
+
+
+@exercise.mistake("You take the padding to have id 0, which is a word like others here. Use the argument.")
+def hard_coded_0(token_ids, pad_id):
+    return rearrange(token_ids != 0, AS_KEYS)
+
+
+@exercise.like("hard_coded_0")
+def larger_than_zero(token_ids, pad_id):
+    return rearrange(token_ids > 0, AS_KEYS)
+
+
+@exercise.mistake(
+    "You take every id on one side of `pad_id` for padding. Only equality counts: other tokens may have smaller ids, "
+    "and larger ones."
+)
+def larger_than_pad(token_ids, pad_id):
+    return rearrange(token_ids > pad_id, AS_KEYS)
+
+
+@exercise.like("larger_than_pad")
+def smaller_than_pad(token_ids, pad_id):
+    return rearrange(token_ids < pad_id, AS_KEYS)
+
+
+@exercise.mistake(
+    "You count the real tokens of a row and call the first so many visible. That is right for padding on the right; "
+    "these rows are padded on the left, as for generation. Ask each token by itself."
+)
+def counts_from_left(token_ids, pad_id):
+    n_real = (token_ids != pad_id).sum(dim=1)
+    position = torch.arange(token_ids.shape[1])
+    return position < rearrange(n_real, "batch -> batch 1 1 1")
+
+
+@exercise.like("counts_from_left")
+def up_to_first_pad(token_ids, pad_id):
+    seen_pad = (token_ids == pad_id).cumsum(dim=1) > 0
+    return rearrange(~seen_pad, AS_KEYS)
+
+
+@exercise.mistake(
+    "You count the real tokens of a row and call the last so many visible. These rows are padded on the right. Ask "
+    "each token by itself."
+)
+def counts_from_right(token_ids, pad_id):
+    n_pads = (token_ids == pad_id).sum(dim=1)
+    position = torch.arange(token_ids.shape[1])
+    return position >= rearrange(n_pads, "batch -> batch 1 1 1")
+
+
+@exercise.mistake(
+    "One pattern for all rows: a column counts as visible when any row, or every row, has a word there. Each sentence "
+    "has its own padding.",
+    id="longest_row",
+)
+def any_row(token_ids, pad_id):
+    used = reduce((token_ids != pad_id).int(), "batch tokens -> tokens", "max").bool()
+    return used.expand(len(token_ids), 1, 1, -1)
+
+
+@exercise.like("longest_row")
+def every_row(token_ids, pad_id):
+    used = reduce((token_ids != pad_id).int(), "batch tokens -> tokens", "min").bool()
+    return used.expand(len(token_ids), 1, 1, -1)
+
+
+@exercise.mistake(
+    "These are numbers to be added to scores. The function promises a bool mask, True where a key may be seen."
+)
+def additive(token_ids, pad_id):
+    scores = torch.zeros(token_ids.shape).masked_fill(token_ids == pad_id, -torch.inf)
+    return rearrange(scores, AS_KEYS)
+
+
+@exercise.like("additive")
+def additive_of_finite_numbers(token_ids, pad_id):
+    return rearrange((token_ids == pad_id) * -1e9, AS_KEYS)
+
+
+@exercise.mistake(
+    "The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers give errors or "
+    "nonsense."
+)
+def ones_and_zeros(token_ids, pad_id):
+    return rearrange((token_ids != pad_id).float(), AS_KEYS)
+
+
+@exercise.like("ones_and_zeros")
+def whole_ones_and_zeros(token_ids, pad_id):
+    return rearrange((token_ids != pad_id).long(), AS_KEYS)
+
+
+@exercise.mistake("You return token ids with the padding replaced. A mask says yes or no for each token.")
+def masked_ids(token_ids, pad_id):
+    return rearrange(token_ids.masked_fill(token_ids == pad_id, 0), AS_KEYS)
+
+
+@exercise.mistake(
+    "The mask is right, but the token ids you were given have changed: the model would embed the changed ones."
+)
+def inplace(token_ids, pad_id):
+    token_ids -= pad_id
+    return rearrange(token_ids != 0, AS_KEYS)

@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.attention import softmax_mistakes as wrong
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def softmax(scores: Float[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
@@ -64,11 +63,10 @@ def _level_that_matters(trial: Trial) -> str | None:
     return None if moved < 1e-3 else f"Adding 1 to every score moved a weight by {moved:.2g}."
 
 
-EXERCISES = (
-    Exercise(
-        id="attention.softmax",
-        title="A softmax that survives large scores",
-        statement="""
+exercise = Exercise(
+    id="attention.softmax",
+    title="A softmax that survives large scores",
+    statement="""
 Write the softmax yourself: turn scores into positive weights that sum to one along the axis `dim`,
 
 $$w_j = \\frac{e^{s_j}}{\\sum_{j'} e^{s_{j'}}}.$$
@@ -76,165 +74,213 @@ $$w_j = \\frac{e^{s_j}}{\\sum_{j'} e^{s_{j'}}}.$$
 The tensor may have any number of axes, the scores may lie in the hundreds, and the weights have the scores' dtype (a
 power too small for the dtype may become 0).
 """.strip(),
-        stub=softmax,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=softmax,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Taking a constant $c$ off every score multiplies each power by $e^{-c}$, above and below the fraction, so that
 nothing changes. With the maximum for $c$ the largest power is exactly 1: none overflows, and the sum is at least 1,
 so that nothing is divided by 0. It must be the maximum of the same row: a constant too large makes all powers of a
 row 0.
 """.strip(),
-        cases=(
-            Case(name="rows whose scores lie hundreds apart", inputs=_scores_on_levels, rtol=3e-4),
-            Case(name="three axes and no `dim` given", inputs=_three_axes),
-            Case(name="the first axis asked for", inputs=_first_axis),
-            Case(name="scores in float64", inputs=_float64),
-        ),
-        hints=(
-            (
-                "Two things must hold: every weight is positive, and the weights along one axis add up to one. Which "
-                "function makes a positive number of any number, and what do you divide by? Then try a score of 800."
-            ),
-            (
-                "$e^{800}$ does not fit a float64, nor $e^{300}$ a float32. The softmax does not change when one "
-                "constant is taken off all scores that share a sum: which one makes the largest power 1, and is it the "
-                "same for every row?"
-            ),
-            (
-                "Three steps: take off the maximum along `dim`, exponentiate, divide by the sum along `dim`. Maximum "
-                "and sum must both keep the axis, with size one, so that they line up with the scores again."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="wrong_dim",
-                says="You always normalise over axis 0, so that columns sum to 1 and rows do not. One distribution "
-                "runs along the axis `dim`: where does your code use it?",
-                answers=(wrong.wrong_dim,),
-            ),
-            Mistake(
-                id="ignores_dim",
-                says="Right along the last axis, and unchanged when another one is asked for: `dim` has no effect on "
-                "your result. Which of your steps need to know the axis?",
-                answers=(wrong.ignores_dim,),
-            ),
-            Mistake(
-                id="default_is_one",
-                says="Right for two axes; with three, and no `dim` given, you normalise over the middle one. The "
-                "default should be the last axis however many there are: how does Python count from the end?",
-                answers=(wrong.default_is_one,),
-            ),
-            Mistake(
-                id="unstable",
-                says="Right for small numbers, NaN for large ones: exp(300) overflows, and far below zero every power "
-                "is 0, which gives 0/0. Taking a constant off a row changes nothing: which one keeps exp at 1 or less?",
-                answers=(wrong.unstable,),
-            ),
-            Mistake(
-                id="row_minimum",
-                says="Right until scores of one row lie far apart: you take the row's minimum or mean off, and what "
-                "stands 100 above it overflows. Which score of the row must become 0, so that no power exceeds 1?",
-                answers=(wrong.row_minimum, wrong.row_mean),
-            ),
-            Mistake(
-                id="one_maximum",
-                says="You take one maximum off the whole tensor. A row that lies far below it then has only powers of "
-                "0, and gives 0/0. Which maximum does each row need?",
-                answers=(wrong.one_maximum,),
-            ),
-            Mistake(
-                id="clamped",
-                says="Clamping keeps exp finite but makes all large scores equal: among 900, 901 and 902 yours cannot "
-                "choose. What can you take off a row without changing its softmax?",
-                answers=(wrong.clamped, wrong.clamped_above),
-            ),
-            Mistake(
-                id="global_sum",
-                says="The whole tensor sums to 1. Each row should: along which axis do you add up?",
-                answers=(wrong.global_sum, wrong.global_sum_of_safe_rows, wrong.global_sum_of_any_size),
-            ),
-            Mistake(
-                id="no_keepdim",
-                says="The denominator has lost an axis, so that it lines up with the wrong one, or with none. Print "
-                "both shapes, and look at `keepdim`.",
-                answers=(wrong.no_keepdim,),
-            ),
-            Mistake(
-                id="divides_by_largest",
-                says="The largest weight of every row is 1: you divide by the largest power. What must you divide by "
-                "for the weights to sum to 1?",
-                answers=(wrong.divides_by_largest,),
-            ),
-            Mistake(
-                id="no_exponential",
-                says="You divide scores by their sum, and a negative score gives a negative weight. What has to be "
-                "done to the scores first?",
-                answers=(wrong.no_exponential,),
-            ),
-            Mistake(
-                id="base_two",
-                says="The weights are positive and sum to 1, but are flatter than they should be, as if you had taken "
-                "powers of 2. Which base does the formula have?",
-                answers=(wrong.base_two,),
-            ),
-            Mistake(
-                id="sigmoid",
-                says="You judge each score by itself, as a sigmoid does. In a softmax the weights compete: raise one "
-                "and the others of its row must fall.",
-                answers=(wrong.sigmoid,),
-            ),
-            Mistake(
-                id="hardmax",
-                says="All of the weight is on the largest score. A softmax leaves a share to the others, by which they "
-                "can be learnt: where does exp come in?",
-                answers=(wrong.hardmax,),
-            ),
-            Mistake(
-                id="log_softmax",
-                says="None of your outputs is above 0: these are log-probabilities. The exercise asks for the "
-                "probabilities themselves.",
-                answers=(wrong.log_softmax,),
-            ),
-            Mistake(
-                id="neg",
-                says="The largest score gets the smallest weight. Look for a sign.",
-                answers=(wrong.neg, wrong.distance_to_maximum),
-            ),
-            Mistake(
-                id="casts_to_float32",
-                says="The numbers are right, but scores in float64 come back in float32. A function that computes "
-                "should keep the dtype it is given: where do you name one?",
-                answers=(wrong.casts_to_float32,),
-            ),
-            Mistake(
-                id="inplace",
-                says="Your result is right, but the tensor you were given has changed. An underscore at the end of a "
-                "method (`sub_`) or an operator such as `-=` edits the caller's data.",
-                answers=(wrong.inplace,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="sums_to_one",
-                says="Along the axis that is asked for, the weights should sum to 1: what do you divide by?",
-                broken=_sum_that_is_not_one,
-            ),
-            Property(
-                id="positive",
-                says="A weight is a share, and no share is negative: does every score go through exp?",
-                broken=_sign_that_is_wrong,
-            ),
-            Property(
-                id="ignores_a_constant",
-                says="A constant added to all scores should change nothing, as it stands above and below the fraction. "
-                "Do you use the scores anywhere but in the exponent?",
-                broken=_level_that_matters,
-            ),
-        ),
-        forbids=("softmax", "log_softmax", "Softmax", "softmin", "attention_weights"),
-        difficulty=1,
-        minutes=10,
-        section="02-attention",
+    cases=(
+        Case(name="rows whose scores lie hundreds apart", inputs=_scores_on_levels, rtol=3e-4),
+        Case(name="three axes and no `dim` given", inputs=_three_axes),
+        Case(name="the first axis asked for", inputs=_first_axis),
+        Case(name="scores in float64", inputs=_float64),
     ),
+    hints=(
+        (
+            "Two things must hold: every weight is positive, and the weights along one axis add up to one. Which "
+            "function makes a positive number of any number, and what do you divide by? Then try a score of 800."
+        ),
+        (
+            "$e^{800}$ does not fit a float64, nor $e^{300}$ a float32. The softmax does not change when one "
+            "constant is taken off all scores that share a sum: which one makes the largest power 1, and is it the "
+            "same for every row?"
+        ),
+        (
+            "Three steps: take off the maximum along `dim`, exponentiate, divide by the sum along `dim`. Maximum "
+            "and sum must both keep the axis, with size one, so that they line up with the scores again."
+        ),
+    ),
+    properties=(
+        Property(
+            id="sums_to_one",
+            says="Along the axis that is asked for, the weights should sum to 1: what do you divide by?",
+            broken=_sum_that_is_not_one,
+        ),
+        Property(
+            id="positive",
+            says="A weight is a share, and no share is negative: does every score go through exp?",
+            broken=_sign_that_is_wrong,
+        ),
+        Property(
+            id="ignores_a_constant",
+            says="A constant added to all scores should change nothing, as it stands above and below the fraction. "
+            "Do you use the scores anywhere but in the exponent?",
+            broken=_level_that_matters,
+        ),
+    ),
+    forbids=("softmax", "log_softmax", "Softmax", "softmin", "attention_weights"),
+    difficulty=1,
+    minutes=10,
+    section="02-attention",
 )
+
+
+@exercise.mistake(
+    "You always normalise over axis 0, so that columns sum to 1 and rows do not. One distribution runs along the axis "
+    "`dim`: where does your code use it?"
+)
+def wrong_dim(scores, dim=-1):
+    return scores.softmax(dim=0)
+
+
+@exercise.mistake(
+    "Right along the last axis, and unchanged when another one is asked for: `dim` has no effect on your result. Which "
+    "of your steps need to know the axis?"
+)
+def ignores_dim(scores, dim=-1):
+    return scores.softmax(dim=-1)
+
+
+@exercise.mistake(
+    "Right for two axes; with three, and no `dim` given, you normalise over the middle one. The default should be the "
+    "last axis however many there are: how does Python count from the end?"
+)
+def default_is_one(scores, dim=1):
+    return scores.softmax(dim=dim)
+
+
+exercise.mutation(
+    "unstable",
+    "Right for small numbers, NaN for large ones: exp(300) overflows, and far below zero every power is 0, which gives "
+    "0/0. Taking a constant off a row changes nothing: which one keeps exp at 1 or less?",
+    {"(scores - scores.amax(dim=dim, keepdim=True))": "scores"},
+)
+
+exercise.mutation(
+    "row_minimum",
+    "Right until scores of one row lie far apart: you take the row's minimum or mean off, and what stands 100 above it "
+    "overflows. Which score of the row must become 0, so that no power exceeds 1?",
+    {"amax": "amin"},
+    {"amax": "mean"},
+)
+
+exercise.mutation(
+    "one_maximum",
+    "You take one maximum off the whole tensor. A row that lies far below it then has only powers of 0, and gives 0/0. "
+    "Which maximum does each row need?",
+    {"amax(dim=dim, keepdim=True)": "max()"},
+)
+
+exercise.mutation(
+    "clamped",
+    "Clamping keeps exp finite but makes all large scores equal: among 900, 901 and 902 yours cannot choose. What can "
+    "you take off a row without changing its softmax?",
+    {"(scores - scores.amax(dim=dim, keepdim=True))": "scores.clamp(-80.0, 80.0)"},
+    {"(scores - scores.amax(dim=dim, keepdim=True))": "scores.clamp(max=80.0)"},
+)
+
+exercise.mutation(
+    "global_sum",
+    "The whole tensor sums to 1. Each row should: along which axis do you add up?",
+    {"sum(dim=dim, keepdim=True)": "sum()"},
+)
+
+
+@exercise.like("global_sum")
+def global_sum(scores, dim=-1):
+    powers = (scores - scores.max()).exp()
+    return powers / powers.sum()
+
+
+@exercise.like("global_sum")
+def global_sum_of_any_size(scores, dim=-1):
+    return scores.exp() / scores.exp().sum()
+
+
+exercise.mutation(
+    "no_keepdim",
+    "The denominator has lost an axis, so that it lines up with the wrong one, or with none. Print both shapes, and "
+    "look at `keepdim`.",
+    {"sum(dim=dim, keepdim=True)": "sum(dim=dim)"},
+)
+
+exercise.mutation(
+    "divides_by_largest",
+    "The largest weight of every row is 1: you divide by the largest power. What must you divide by for the weights to "
+    "sum to 1?",
+    {".sum": ".amax"},
+)
+
+
+@exercise.mistake(
+    "You divide scores by their sum, and a negative score gives a negative weight. What has to be done to the scores "
+    "first?"
+)
+def no_exponential(scores, dim=-1):
+    return scores / scores.sum(dim=dim, keepdim=True)
+
+
+@exercise.mistake(
+    "The weights are positive and sum to 1, but are flatter than they should be, as if you had taken powers of 2. "
+    "Which base does the formula have?"
+)
+def base_two(scores, dim=-1):
+    powers = 2 ** (scores - scores.amax(dim=dim, keepdim=True))
+    return powers / powers.sum(dim=dim, keepdim=True)
+
+
+@exercise.mistake(
+    "You judge each score by itself, as a sigmoid does. In a softmax the weights compete: raise one and the others of "
+    "its row must fall."
+)
+def sigmoid(scores, dim=-1):
+    return scores.sigmoid()
+
+
+@exercise.mistake(
+    "All of the weight is on the largest score. A softmax leaves a share to the others, by which they can be learnt: "
+    "where does exp come in?"
+)
+def hardmax(scores, dim=-1):
+    return (scores == scores.amax(dim=dim, keepdim=True)).to(scores.dtype)
+
+
+@exercise.mistake(
+    "None of your outputs is above 0: these are log-probabilities. The exercise asks for the probabilities themselves."
+)
+def log_softmax(scores, dim=-1):
+    return scores.log_softmax(dim=dim)
+
+
+exercise.mutation(
+    "neg",
+    "The largest score gets the smallest weight. Look for a sign.",
+    {" - scores.amax(dim=dim, keepdim=True)": ".amax(dim=dim, keepdim=True) - scores"},
+)
+
+
+@exercise.like("neg")
+def neg(scores, dim=-1):
+    return (-scores).softmax(dim=dim)
+
+
+@exercise.mistake(
+    "The numbers are right, but scores in float64 come back in float32. A function that computes should keep the dtype "
+    "it is given: where do you name one?"
+)
+def casts_to_float32(scores, dim=-1):
+    return scores.float().softmax(dim=dim)
+
+
+@exercise.mistake(
+    "Your result is right, but the tensor you were given has changed. An underscore at the end of a method (`sub_`) or "
+    "an operator such as `-=` edits the caller's data."
+)
+def inplace(scores, dim=-1):
+    scores -= scores.amax(dim=dim, keepdim=True)
+    powers = scores.exp()
+    return powers / powers.sum(dim=dim, keepdim=True)

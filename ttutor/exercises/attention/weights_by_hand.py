@@ -2,7 +2,7 @@
 
 import math
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def weights_by_hand() -> list[list[float]]:
@@ -33,37 +33,8 @@ def _numbers(answer):
     return [[float(weight) for weight in row] for row in answer()]
 
 
-def denominator_keeps_the_masked_key():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 30, 4 / 30, 25 / 30], [1 / 8, 2 / 8, 0.0]]
-
-
-def masked_score_is_zero():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 30, 4 / 30, 25 / 30], [1 / 4, 2 / 4, 1 / 4]]
-
-
-def temperature_multiplies():
-    return [[1 / 8, 2 / 8, 5 / 8], _softmax((0.0, math.log(2) / 2, math.log(5) / 2)), [1 / 3, 2 / 3, 0.0]]
-
-
-def temperature_divides_the_weights():
-    return [[1 / 8, 2 / 8, 5 / 8], [2 / 8, 4 / 8, 10 / 8], [1 / 3, 2 / 3, 0.0]]
-
-
-def temperature_has_no_effect():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 8, 2 / 8, 5 / 8], [1 / 3, 2 / 3, 0.0]]
-
-
-def twice_the_power():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 15, 4 / 15, 10 / 15], [1 / 3, 2 / 3, 0.0]]
-
-
 def powers():
     return [[1, 2, 5], [1, 4, 25], [1, 2, 0]]
-
-
-def shares_of_the_scores():
-    first = [0.0, math.log(2) / math.log(10), math.log(5) / math.log(10)]
-    return [first, first, [0.0, 1.0, 0.0]]
 
 
 def _row_that_does_not_sum_to_one(trial: Trial) -> str | None:
@@ -73,87 +44,106 @@ def _row_that_does_not_sum_to_one(trial: Trial) -> str | None:
     return None
 
 
-EXERCISES = (
-    Exercise(
-        id="attention.weights_by_hand",
-        title="By hand",
-        statement=r"A query meets three keys; the scores, already scaled, are $0$, $\ln 2$ and $\ln 5$. Give the three "
-        r"weights as fractions, without a computer: (1) as they stand; (2) at temperature $\tfrac12$; (3) at "
-        "temperature 1 again, with the third key masked. Then write them down as three lists; `1 / 3` is a number to "
-        "Python.",
-        stub=weights_by_hand,
-        reference=reference,
-        solution=solution,
-        explanation=r"(1) $\tfrac18, \tfrac28, \tfrac58$. (2) $\tfrac1{30}, \tfrac4{30}, \tfrac{25}{30}$: the best "
-        r"key has gained. (3) $\tfrac13, \tfrac23, 0$: the remaining keys share the whole, and their *ratio* is "
-        r"what it was. A mask takes a key away; it does not take its share away.",
-        observe=_numbers,
-        cases=(Case(name="the three lists", inputs=lambda random: ()),),
-        hints=(
-            r"$e^{\ln 5} = 5$. The scores were chosen so that no exponential is left.",
-            r"Dividing by $\tfrac12$ doubles each score, and $e^{2 \ln 5} = 5^2$.",
-            "The powers are $1, 2, 5$; then $1, 4, 25$; then $1, 2$ and nothing. Divide each list by its sum.",
-        ),
-        mistakes=(
-            Mistake(
-                id="masked_key_in_denominator",
-                says="With the third key masked, your weights sum to 3/8. A masked key leaves the row before the "
-                "denominator is formed: what has to be the sum of the two that remain?",
-                answers=(denominator_keeps_the_masked_key,),
-            ),
-            Mistake(
-                id="masked_score_zero",
-                says="Your masked key still has a weight of 1/4. A score of 0 is not nothing: its power is 1. Which "
-                "score has the power 0?",
-                answers=(masked_score_is_zero,),
-            ),
-            Mistake(
-                id="temperature_multiplied",
-                says="At temperature 1/2 your weights are flatter than before; they should be more pointed. The scores "
-                "are divided by the temperature: does a half make them larger or smaller?",
-                answers=(temperature_multiplies,),
-            ),
-            Mistake(
-                id="temperature_after_softmax",
-                says="Your second list sums to 2: it is the first, divided by 1/2. The temperature divides the scores, "
-                "before anything is exponentiated.",
-                answers=(temperature_divides_the_weights,),
-            ),
-            Mistake(
-                id="temperature_ignored",
-                says="Your second list equals the first. A temperature changes the weights unless all scores are the "
-                "same: what becomes of the three scores when each is divided by 1/2?",
-                answers=(temperature_has_no_effect,),
-            ),
-            Mistake(
-                id="power_of_a_multiple",
-                says="You took $e^{2 \\ln 5}$ for twice $e^{\\ln 5}$. (For 2 the two happen to be the same number.) "
-                "How is a power with a doubled exponent written?",
-                answers=(twice_the_power,),
-            ),
-            Mistake(
-                id="not_normalised",
-                says="These are the powers, and they are right; weights are shares of a whole. What do you divide each "
-                "list by, so that it sums to 1?",
-                answers=(powers,),
-            ),
-            Mistake(
-                id="not_exponentiated",
-                says="You have shared out the scores themselves, so a key with score 0 gets nothing. Softmax first "
-                "turns every score into a positive number.",
-                answers=(shares_of_the_scores,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="lists_sum_to_one",
-                says="Each list holds the shares of a whole, so it sums to 1.",
-                broken=_row_that_does_not_sum_to_one,
-            ),
-        ),
-        difficulty=1,
-        minutes=10,
-        section="02-attention",
-        rtol=1e-3,
+exercise = Exercise(
+    id="attention.weights_by_hand",
+    title="By hand",
+    statement=r"A query meets three keys; the scores, already scaled, are $0$, $\ln 2$ and $\ln 5$. Give the three "
+    r"weights as fractions, without a computer: (1) as they stand; (2) at temperature $\tfrac12$; (3) at "
+    "temperature 1 again, with the third key masked. Then write them down as three lists; `1 / 3` is a number to "
+    "Python.",
+    stub=weights_by_hand,
+    reference=reference,
+    solution=solution,
+    explanation=r"(1) $\tfrac18, \tfrac28, \tfrac58$. (2) $\tfrac1{30}, \tfrac4{30}, \tfrac{25}{30}$: the best "
+    r"key has gained. (3) $\tfrac13, \tfrac23, 0$: the remaining keys share the whole, and their *ratio* is "
+    r"what it was. A mask takes a key away; it does not take its share away.",
+    observe=_numbers,
+    cases=(Case(name="the three lists", inputs=lambda random: ()),),
+    hints=(
+        r"$e^{\ln 5} = 5$. The scores were chosen so that no exponential is left.",
+        r"Dividing by $\tfrac12$ doubles each score, and $e^{2 \ln 5} = 5^2$.",
+        "The powers are $1, 2, 5$; then $1, 4, 25$; then $1, 2$ and nothing. Divide each list by its sum.",
     ),
+    properties=(
+        Property(
+            id="lists_sum_to_one",
+            says="Each list holds the shares of a whole, so it sums to 1.",
+            broken=_row_that_does_not_sum_to_one,
+        ),
+    ),
+    difficulty=1,
+    minutes=10,
+    section="02-attention",
+    rtol=1e-3,
 )
+
+
+@exercise.mistake(
+    "With the third key masked, your weights sum to 3/8. A masked key leaves the row before the denominator is formed: "
+    "what has to be the sum of the two that remain?",
+    id="masked_key_in_denominator",
+)
+def denominator_keeps_the_masked_key():
+    return [[1 / 8, 2 / 8, 5 / 8], [1 / 30, 4 / 30, 25 / 30], [1 / 8, 2 / 8, 0.0]]
+
+
+@exercise.mistake(
+    "Your masked key still has a weight of 1/4. A score of 0 is not nothing: its power is 1. Which score has the power "
+    "0?",
+    id="masked_score_zero",
+)
+def masked_score_is_zero():
+    return [[1 / 8, 2 / 8, 5 / 8], [1 / 30, 4 / 30, 25 / 30], [1 / 4, 2 / 4, 1 / 4]]
+
+
+@exercise.mistake(
+    "At temperature 1/2 your weights are flatter than before; they should be more pointed. The scores are divided by "
+    "the temperature: does a half make them larger or smaller?",
+    id="temperature_multiplied",
+)
+def temperature_multiplies():
+    return [[1 / 8, 2 / 8, 5 / 8], _softmax((0.0, math.log(2) / 2, math.log(5) / 2)), [1 / 3, 2 / 3, 0.0]]
+
+
+@exercise.mistake(
+    "Your second list sums to 2: it is the first, divided by 1/2. The temperature divides the scores, before anything "
+    "is exponentiated.",
+    id="temperature_after_softmax",
+)
+def temperature_divides_the_weights():
+    return [[1 / 8, 2 / 8, 5 / 8], [2 / 8, 4 / 8, 10 / 8], [1 / 3, 2 / 3, 0.0]]
+
+
+@exercise.mistake(
+    "Your second list equals the first. A temperature changes the weights unless all scores are the same: what becomes "
+    "of the three scores when each is divided by 1/2?",
+    id="temperature_ignored",
+)
+def temperature_has_no_effect():
+    return [[1 / 8, 2 / 8, 5 / 8], [1 / 8, 2 / 8, 5 / 8], [1 / 3, 2 / 3, 0.0]]
+
+
+@exercise.mistake(
+    "You took $e^{2 \\ln 5}$ for twice $e^{\\ln 5}$. (For 2 the two happen to be the same number.) How is a power with "
+    "a doubled exponent written?",
+    id="power_of_a_multiple",
+)
+def twice_the_power():
+    return [[1 / 8, 2 / 8, 5 / 8], [1 / 15, 4 / 15, 10 / 15], [1 / 3, 2 / 3, 0.0]]
+
+
+exercise.mistake(
+    "These are the powers, and they are right; weights are shares of a whole. What do you divide each list by, so that "
+    "it sums to 1?",
+    id="not_normalised",
+)(powers)
+
+
+@exercise.mistake(
+    "You have shared out the scores themselves, so a key with score 0 gets nothing. Softmax first turns every score "
+    "into a positive number.",
+    id="not_exponentiated",
+)
+def shares_of_the_scores():
+    first = [0.0, math.log(2) / math.log(10), math.log(5) / math.log(10)]
+    return [first, first, [0.0, 1.0, 0.0]]

@@ -1,12 +1,13 @@
 """Exercise: cross-attention, by which the decoder reads the source."""
 
+import math
+
 import torch
-from einops import rearrange, repeat
+from einops import rearrange, reduce, repeat
 from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.decoder.cross_attention_sentences import MISTAKES
 from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
 from ttutor.exercises.probes import batch_independent, dependencies, depends
 from ttutor.multihead import MultiHeadAttention
@@ -125,11 +126,10 @@ def _each_its_own(hidden, *_):
     return torch.eye(hidden.shape[1], dtype=torch.bool)
 
 
-EXERCISES = (
-    Exercise(
-        id="decoder.cross_attention",
-        title="Cross-attention: the decoder reads the source",
-        statement="""
+exercise = Exercise(
+    id="decoder.cross_attention",
+    title="Cross-attention: the decoder reads the source",
+    statement="""
 Write the decoder's second sublayer. Its queries come from the decoder's stream `hidden`, its keys and values from the
 encoder's output `memory`; source and target need not have the same length. The rest is multi-head attention as you know
 it, without biases: weights are stored as in `nn.Linear`, head 0 owns the first `d_head` features, and `w_output` comes
@@ -138,75 +138,368 @@ after the merge.
 `memory_mask` is True where a source token is real, and None where all are. A target token whose source is nothing but
 padding receives zeros. You may use `ttutor.attention.scaled_dot_product_attention`, or your own.
 """.strip(),
-        stub=cross_attention,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="two sources of unequal length", inputs=_padded, points=2),
-            Case(name="no mask, and as many target as source tokens", inputs=_no_mask),
-            Case(name="a source that is all padding", inputs=_nothing_to_read),
-        ),
-        explanation="""
+    stub=cross_attention,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="two sources of unequal length", inputs=_padded, points=2),
+        Case(name="no mask, and as many target as source tokens", inputs=_no_mask),
+        Case(name="a source that is all padding", inputs=_nothing_to_read),
+    ),
+    explanation="""
 Only the input of two projections tells it from self-attention. The output has the length of the target since there is
 one query for each target token, and nothing is causal, since the whole source is known before the first word is
 written. The mask belongs to the source, and so runs along the keys.
 """.strip(),
-        hints=(
-            (
-                "Who asks, and who is asked? The output has one vector for each asker. That settles which of the "
-                "two tensors makes the queries."
-            ),
-            (
-                "Compared with self-attention only the input of two projections changes. The mask has one column "
-                "for each source token (each key), and broadcasts over heads and target tokens. Should a target token "
-                "be kept from any part of the source?"
-            ),
-            (
-                "Project `hidden` with `w_query`, `memory` with `w_key` and with `w_value`; cut all three into "
-                "heads; attend under `memory_mask`; merge the heads and apply `w_output`. Nothing is causal here."
-            ),
+    hints=(
+        (
+            "Who asks, and who is asked? The output has one vector for each asker. That settles which of the "
+            "two tensors makes the queries."
         ),
-        mistakes=MISTAKES,
-        properties=(
-            Property(
-                id="reads_all_of_the_source",
-                says="Every target token may read every real source token, the last ones too: where do your keys "
-                "and values come from, and what hides some of them?",
-                broken=_memory_that_is_not_read,
-            ),
-            batch_independent(
-                "The sequences of a batch must not influence each other: does each target read its own source, "
-                "and no other?",
-                arguments=(0, 1),
-                id="sequences_apart",
-            ),
-            Property(
-                id="ignores_padding",
-                says="What stands in the padding should not matter at all: where does `memory_mask` act?",
-                broken=_padding_that_is_read,
-            ),
-            Property(
-                id="maps_in_their_places",
-                says="Each of the four maps has one task: queries from `hidden`, keys and values from `memory`, "
-                "and the merged heads at the end. Which weight stands where in your code?",
-                broken=_map_with_another_task,
-            ),
-            depends(
-                "Target tokens do not see each other in this sublayer; self-attention was before. Over which "
-                "axis do you attend?",
-                _each_its_own,
-                id="targets_apart",
-            ),
+        (
+            "Compared with self-attention only the input of two projections changes. The mask has one column "
+            "for each source token (each key), and broadcasts over heads and target tokens. Should a target token "
+            "be kept from any part of the source?"
         ),
-        forbids=(
-            "MultiHeadAttention",
-            "MultiheadAttention",
-            "multi_head_attention_forward",
-            "DecoderLayer",
-            "TransformerDecoderLayer",
+        (
+            "Project `hidden` with `w_query`, `memory` with `w_key` and with `w_value`; cut all three into "
+            "heads; attend under `memory_mask`; merge the heads and apply `w_output`. Nothing is causal here."
         ),
-        difficulty=2,
-        minutes=15,
-        section="06-decoder",
     ),
+    properties=(
+        Property(
+            id="reads_all_of_the_source",
+            says="Every target token may read every real source token, the last ones too: where do your keys "
+            "and values come from, and what hides some of them?",
+            broken=_memory_that_is_not_read,
+        ),
+        batch_independent(
+            "The sequences of a batch must not influence each other: does each target read its own source, "
+            "and no other?",
+            arguments=(0, 1),
+            id="sequences_apart",
+        ),
+        Property(
+            id="ignores_padding",
+            says="What stands in the padding should not matter at all: where does `memory_mask` act?",
+            broken=_padding_that_is_read,
+        ),
+        Property(
+            id="maps_in_their_places",
+            says="Each of the four maps has one task: queries from `hidden`, keys and values from `memory`, "
+            "and the merged heads at the end. Which weight stands where in your code?",
+            broken=_map_with_another_task,
+        ),
+        depends(
+            "Target tokens do not see each other in this sublayer; self-attention was before. Over which "
+            "axis do you attend?",
+            _each_its_own,
+            id="targets_apart",
+        ),
+    ),
+    forbids=(
+        "MultiHeadAttention",
+        "MultiheadAttention",
+        "multi_head_attention_forward",
+        "DecoderLayer",
+        "TransformerDecoderLayer",
+    ),
+    difficulty=2,
+    minutes=15,
+    section="06-decoder",
 )
+
+
+SPLIT = "batch tokens (heads d_head) -> batch heads tokens d_head"
+
+
+MERGE = "batch heads tokens d_head -> batch tokens (heads d_head)"
+
+
+def _softmax(scores, mask):
+    """The weights of the keys that may be seen; zeros for a query that may see none."""
+    if mask is None:
+        return scores.softmax(dim=-1)
+    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp() * mask
+    return powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-30)
+
+
+def _attend(sources, maps, n_heads, mask, scale=None, normalise=_softmax, output=True):
+    """Attention whose queries, keys and values come from three tensors, with one part or another changed."""
+    *maps, w_output = maps
+    q, k, v = (rearrange(x @ w.T, SPLIT, heads=n_heads) for x, w in zip(sources, maps, strict=True))
+    scores = torch.einsum("bhqd,bhkd->bhqk", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
+    context = rearrange(normalise(scores, mask) @ v, MERGE)
+    return context @ w_output.T if output else context
+
+
+@exercise.mistake(
+    "Changing the encoder's memory does not change your output: your keys and values come from the decoder, which "
+    "makes this self-attention. Whose words is the decoder meant to read here?"
+)
+def kv_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((hidden, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, None)
+
+
+@exercise.like("kv_from_decoder")
+def kv_from_decoder_causal(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    mask = torch.ones(hidden.shape[1], hidden.shape[1]).tril().bool()
+    return _attend((hidden, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, mask)
+
+
+@exercise.mistake(
+    "Your output has the length of the source: the encoder asks and the decoder answers. The queries come from the "
+    "decoder, the keys and values from the memory."
+)
+def q_from_encoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((memory, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, None)
+
+
+@exercise.mistake(
+    "Your output has the length of the source and ignores the decoder: queries, keys and values all come from the "
+    "memory, as in the encoder's own layers. Who asks?"
+)
+def all_from_encoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((memory, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
+
+
+@exercise.mistake(
+    "Your keys come from the memory, your values from the decoder. It fits only where both happen to have one length: "
+    "what is found by a key should come from the same place as the key."
+)
+def v_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((hidden, memory, hidden), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
+
+
+@exercise.mistake(
+    "Your values come from the memory, your keys from the decoder. It fits only where both happen to have one length: "
+    "to choose among source words, compare with source words."
+)
+def k_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((hidden, hidden, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
+
+
+@exercise.mistake(
+    "Your queries look at the memory and at their own sequence side by side, and the two compete for weight. In this "
+    "layer the memory is all there is to see; self-attention has a layer of its own."
+)
+def memory_beside_own_tokens(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    both = torch.cat([memory, hidden], dim=1)
+    if memory_mask is not None:
+        own = torch.ones(hidden.shape[0], 1, 1, hidden.shape[1], dtype=torch.bool)
+        memory_mask = torch.cat([memory_mask, own], dim=-1)
+    return _attend((hidden, both, both), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
+
+
+@exercise.mistake(
+    "Early target tokens cannot see the end of the source. The causal mask is for self-attention; the source is known "
+    "as a whole, so every target token may read all of it."
+)
+def causal_on_cross(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    causal = torch.ones(hidden.shape[1], memory.shape[1]).tril().bool()
+    mask = causal if memory_mask is None else causal & memory_mask
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
+
+
+@exercise.like("causal_on_cross")
+def causal_from_the_end(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    n_queries, n_keys = hidden.shape[1], memory.shape[1]
+    causal = torch.ones(n_queries, n_keys).tril(n_keys - n_queries).bool()
+    mask = causal if memory_mask is None else causal & memory_mask
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
+
+
+@exercise.mistake(
+    "Changing what stands in the source's padding changes your output: `memory_mask` has no effect. Where do masks act "
+    "in attention?"
+)
+def no_memory_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, None)
+
+
+@exercise.mistake(
+    "You read the padding and skip the words. In this course `True` means *may attend*; `nn.MultiheadAttention` has it "
+    "the other way round."
+)
+def polarity(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    mask = None if memory_mask is None else ~memory_mask
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
+
+
+@exercise.mistake(
+    "You set padded memory vectors to zero, but their keys still take part: their score is 0, and exp(0) = 1 is no "
+    "small weight. What must a score be for its weight to vanish?"
+)
+def zeroed_memory(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    if memory_mask is not None:
+        memory = memory * rearrange(memory_mask, "batch 1 1 source -> batch source 1")
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, None)
+
+
+@exercise.mistake(
+    "Padded keys still get weight: you fill their scores with a number near 0, and exp(0) = 1. Which score has a power "
+    "of exactly 0? (1e-9 is small, -1e9 is low.)"
+)
+def tiny_fill(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return _softmax(scores if mask is None else scores.masked_fill(~mask, -1e-9), None)
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.like("tiny_fill")
+def multiplied_scores(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return (scores if mask is None else scores * mask).softmax(dim=-1)
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.mistake(
+    "Padded keys get no weight, but the rest of the row no longer sums to 1: you mask after the softmax. Take the "
+    "padded keys out before the weights are shared."
+)
+def mask_after_softmax(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return scores.softmax(dim=-1) if mask is None else scores.softmax(dim=-1) * mask
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.mistake(
+    "Where the whole source is padding, your result is NaN: a softmax over nothing but −inf divides 0 by 0. By this "
+    "course's convention a query that may see nothing gets zeros."
+)
+def nan_dead(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(dim=-1)
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.mistake(
+    "Where the whole source is padding, you return the mean of the padding: with −1e9 everywhere all scores are equal "
+    "again. A query that may see nothing should get zeros."
+)
+def mean_of_dead(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(dim=-1)
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.mistake(
+    "Right with a mask, an exception without one: `memory_mask` may be None, and then the whole source is real."
+)
+def needs_a_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    mask = memory_mask.bool()
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
+
+
+@exercise.like("needs_a_mask")
+def inverts_no_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    hides = ~memory_mask
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, ~hides)
+
+
+@exercise.mistake(
+    "Each source word shares its weight among the target tokens. It is the target token that shares its attention "
+    "among the source words: which axis must sum to 1?"
+)
+def softmax_over_queries(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        weights = scores.softmax(dim=-2)
+        return weights if mask is None else weights * mask
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.mistake(
+    "You take the softmax twice: the second one makes the weights almost equal, and gives padding some, since exp(0) = "
+    "1. Once is enough."
+)
+def softmax_twice(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return _softmax(scores, mask).softmax(dim=-1)
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.mistake(
+    "Your scores are used as weights as they are: some are negative and no row sums to 1. What turns scores into "
+    "shares?"
+)
+def no_softmax(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    def normalise(scores, mask):
+        return scores if mask is None else scores * mask
+
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
+
+
+@exercise.mistake(
+    "Your weights are sharper than they should be, as if each score were √d_head too large. What does the paper divide "
+    "by?"
+)
+def no_scale(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, 1.0)
+
+
+@exercise.mistake(
+    "Your weights are flatter than they should be: you scale by √d_model, but a head's queries and keys have only "
+    "d_model / n_heads features."
+)
+def scale_d_model(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    scale = hidden.shape[-1] ** -0.5
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, scale)
+
+
+@exercise.mistake(
+    "Your result does not depend on `n_heads`: one wide head does all the looking. Cut queries, keys and values into "
+    "heads before comparing them."
+)
+def one_head(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), 1, memory_mask)
+
+
+@exercise.mistake("You return the heads side by side. One linear map is missing after they are merged.")
+def no_output_map(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    maps = (w_query, w_key, w_value, w_output)
+    return _attend((hidden, memory, memory), maps, n_heads, memory_mask, None, _softmax, False)
+
+
+@exercise.mistake(
+    "You multiply by the weights the wrong way round. They are stored as in `nn.Linear`, one row for each output; "
+    "being square they raise no error."
+)
+def weights_transposed(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    maps = (w_query.T, w_key.T, w_value.T, w_output.T)
+    return _attend((hidden, memory, memory), maps, n_heads, memory_mask)
+
+
+@exercise.mistake(
+    "`w_key` and `w_value` have changed places: you compare by what should be handed over, and hand over what should "
+    "be compared."
+)
+def keys_and_values_exchanged(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    return _attend((hidden, memory, memory), (w_query, w_value, w_key, w_output), n_heads, memory_mask)
+
+
+@exercise.mistake(
+    "Your output is mine plus `hidden`. The residual connection belongs to the layer around this function."
+)
+def residual_inside(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    maps = (w_query, w_key, w_value, w_output)
+    return hidden + _attend((hidden, memory, memory), maps, n_heads, memory_mask)
+
+
+@exercise.mistake(
+    "Every target token gets the same mean of the source, whatever it asks: your queries have no effect. That is the "
+    "fixed vector which attention was invented to replace."
+)
+def mean_of_memory(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
+    if memory_mask is None:
+        summary = reduce(memory, "batch source d_model -> batch 1 d_model", "mean")
+    else:
+        is_real = rearrange(memory_mask, "batch 1 1 source -> batch source 1")
+        summary = (memory * is_real).sum(dim=1, keepdim=True) / is_real.sum(dim=1, keepdim=True).clamp(min=1)
+    return (summary @ w_value.T @ w_output.T).expand_as(hidden).clone()

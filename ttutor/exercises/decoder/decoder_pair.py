@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def decoder_pair(
@@ -37,61 +37,6 @@ def reference(token_ids, bos_id, eos_id, pad_id):
     return torch.tensor(read), torch.tensor(said)
 
 
-def not_shifted(token_ids, bos_id, eos_id, pad_id):
-    _, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return said, said.clone()
-
-
-def not_shifted_from_the_start(token_ids, bos_id, eos_id, pad_id):
-    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, read.clone()
-
-
-def wrong_way_round(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return said, read
-
-
-def end_at_the_edge(token_ids, bos_id, eos_id, pad_id):
-    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], eos_id)], dim=1)
-
-
-def no_end(token_ids, bos_id, eos_id, pad_id):
-    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], pad_id)], dim=1)
-
-
-def end_instead_of_the_last(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    n_real = (token_ids != pad_id).sum(dim=1)
-    rows = torch.arange(len(said))
-    said[rows, n_real - 1], said[rows, n_real] = eos_id, pad_id
-    return read, said
-
-
-def all_padding_ends(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.where(said == pad_id, eos_id, said)
-
-
-def two_ahead(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.cat([said[:, 1:], torch.full_like(said[:, :1], pad_id)], dim=1)
-
-
-def end_is_read(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    room = torch.full_like(read[:, :1], pad_id)
-    whole = torch.cat([read, room], dim=1)
-    whole[torch.arange(len(read)), (token_ids != pad_id).sum(dim=1) + 1] = eos_id
-    return whole, torch.cat([said, room], dim=1)
-
-
-def marks_exchanged(token_ids, bos_id, eos_id, pad_id):
-    return reference(token_ids, eos_id, bos_id, pad_id)
-
-
 def _not_one_apart(trial: Trial) -> str | None:
     """Where something is to be said that is no end mark, it has to be what is read next."""
     token_ids, _, eos_id, pad_id = trial.inputs
@@ -120,97 +65,120 @@ def _sentences(random):
     return token_ids * (torch.arange(5) < torch.tensor([[2], [5], [4]])), 2, 3, 0
 
 
-EXERCISES = (
-    Exercise(
-        id="decoder.decoder_pair",
-        title="Input and target",
-        statement="""
+exercise = Exercise(
+    id="decoder.decoder_pair",
+    title="Input and target",
+    statement="""
 Make a decoder's training pair. `token_ids` holds sentences without marks, padded on the right with `pad_id`. Return
 two tensors, both one place longer: the *input*, which begins with `bos_id`, and the *target* of each place, which
 ends with `eos_id`. The end mark is predicted and never read (unlike in the chapter's `loss_of`, which reads it where
 nothing is asked any more). What comes after the end of a sentence is padding in both.
 """.strip(),
-        stub=decoder_pair,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=decoder_pair,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Place $t$, counted from 0, reads $y_t$ and must predict $y_{t+1}$: the two rows are one sentence, one place apart. The
 end mark belongs after the last *real* token, which stands elsewhere in each row; it is predicted and never read, as the
 start mark is read and never predicted. Padding in the targets is what a loss has to leave out (`ignore_index`).
 """.strip(),
-        cases=(Case(name="sentences of two, five and four tokens", inputs=_sentences),),
-        hints=(
-            "Write both rows for a sentence of two tokens on paper, one below the other. How long is each?",
-            (
-                "The reading row needs one column in front. In the other row the end mark stands at the place that is "
-                "the number of real tokens of that row."
-            ),
-            (
-                "Append a column of padding to `token_ids`; count the real tokens of each row; write `eos_id` at that "
-                "place, with one index for the rows and one for the places."
-            ),
+    cases=(Case(name="sentences of two, five and four tokens", inputs=_sentences),),
+    hints=(
+        "Write both rows for a sentence of two tokens on paper, one below the other. How long is each?",
+        (
+            "The reading row needs one column in front. In the other row the end mark stands at the place that is "
+            "the number of real tokens of that row."
         ),
-        mistakes=(
-            Mistake(
-                id="not_shifted",
-                says="Both rows are the same: every place is asked for the token that it reads. The loss will fall "
-                "to zero and nothing is learned. Who should be ahead of whom?",
-                answers=(not_shifted, not_shifted_from_the_start),
-            ),
-            Mistake(
-                id="wrong_way_round",
-                says="The rows are exchanged: yours reads the next token and is asked for the one before.",
-                answers=(wrong_way_round,),
-            ),
-            Mistake(
-                id="end_at_the_edge",
-                says="The end mark stands in the last column of every row, behind the padding of short sentences. "
-                "Where is a short sentence over?",
-                answers=(end_at_the_edge,),
-            ),
-            Mistake(
-                id="no_end",
-                says="Nothing is ever asked to end. A model trained on this does not know when to stop.",
-                answers=(no_end,),
-            ),
-            Mistake(
-                id="end_instead_of_the_last",
-                says="The end mark overwrites the last token of the sentence. It needs a place of its own.",
-                answers=(end_instead_of_the_last,),
-            ),
-            Mistake(
-                id="all_padding_ends",
-                says="All padding became an end mark: the model would be trained to end again and again, and most on "
-                "the shortest sentences.",
-                answers=(all_padding_ends,),
-            ),
-            Mistake(
-                id="two_ahead",
-                says="Each place is asked for the token after the next one.",
-                answers=(two_ahead,),
-            ),
-            Mistake(
-                id="end_is_read",
-                says="The end mark is read as well, and so the rows are one place too long: after it nothing is left "
-                "to be said.",
-                answers=(end_is_read,),
-            ),
-            Mistake(
-                id="marks_exchanged",
-                says="Start and end mark are exchanged: look at the order of the arguments.",
-                answers=(marks_exchanged,),
-            ),
+        (
+            "Append a column of padding to `token_ids`; count the real tokens of each row; write `eos_id` at that "
+            "place, with one index for the rows and one for the places."
         ),
-        properties=(
-            Property(
-                id="one_place_apart",
-                says="What a place must predict, the next place reads, and both rows have room for one mark more.",
-                broken=_not_one_apart,
-            ),
-            Property(id="one_end_each", says="Each sentence has one end mark among its targets.", broken=_not_one_end),
-        ),
-        difficulty=1,
-        minutes=10,
-        section="06-decoder",
     ),
+    properties=(
+        Property(
+            id="one_place_apart",
+            says="What a place must predict, the next place reads, and both rows have room for one mark more.",
+            broken=_not_one_apart,
+        ),
+        Property(id="one_end_each", says="Each sentence has one end mark among its targets.", broken=_not_one_end),
+    ),
+    difficulty=1,
+    minutes=10,
+    section="06-decoder",
 )
+
+
+@exercise.mistake(
+    "Both rows are the same: every place is asked for the token that it reads. The loss will fall to zero and nothing "
+    "is learned. Who should be ahead of whom?"
+)
+def not_shifted(token_ids, bos_id, eos_id, pad_id):
+    _, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return said, said.clone()
+
+
+@exercise.like("not_shifted")
+def not_shifted_from_the_start(token_ids, bos_id, eos_id, pad_id):
+    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, read.clone()
+
+
+@exercise.mistake("The rows are exchanged: yours reads the next token and is asked for the one before.")
+def wrong_way_round(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return said, read
+
+
+@exercise.mistake(
+    "The end mark stands in the last column of every row, behind the padding of short sentences. Where is a short "
+    "sentence over?"
+)
+def end_at_the_edge(token_ids, bos_id, eos_id, pad_id):
+    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], eos_id)], dim=1)
+
+
+@exercise.mistake("Nothing is ever asked to end. A model trained on this does not know when to stop.")
+def no_end(token_ids, bos_id, eos_id, pad_id):
+    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], pad_id)], dim=1)
+
+
+@exercise.mistake("The end mark overwrites the last token of the sentence. It needs a place of its own.")
+def end_instead_of_the_last(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    n_real = (token_ids != pad_id).sum(dim=1)
+    rows = torch.arange(len(said))
+    said[rows, n_real - 1], said[rows, n_real] = eos_id, pad_id
+    return read, said
+
+
+@exercise.mistake(
+    "All padding became an end mark: the model would be trained to end again and again, and most on the shortest "
+    "sentences."
+)
+def all_padding_ends(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.where(said == pad_id, eos_id, said)
+
+
+@exercise.mistake("Each place is asked for the token after the next one.")
+def two_ahead(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    return read, torch.cat([said[:, 1:], torch.full_like(said[:, :1], pad_id)], dim=1)
+
+
+@exercise.mistake(
+    "The end mark is read as well, and so the rows are one place too long: after it nothing is left to be said."
+)
+def end_is_read(token_ids, bos_id, eos_id, pad_id):
+    read, said = reference(token_ids, bos_id, eos_id, pad_id)
+    room = torch.full_like(read[:, :1], pad_id)
+    whole = torch.cat([read, room], dim=1)
+    whole[torch.arange(len(read)), (token_ids != pad_id).sum(dim=1) + 1] = eos_id
+    return whole, torch.cat([said, room], dim=1)
+
+
+@exercise.mistake("Start and end mark are exchanged: look at the order of the arguments.")
+def marks_exchanged(token_ids, bos_id, eos_id, pad_id):
+    return reference(token_ids, eos_id, bos_id, pad_id)

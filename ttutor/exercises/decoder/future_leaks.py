@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
 
 
 def future_leaks(
@@ -43,70 +43,6 @@ def _map(block, hidden, other):
         changed[place] = other(hidden[place])
         columns.append((block(changed) - before).abs().amax(dim=-1) > 1e-9)
     return torch.stack(columns, dim=1)
-
-
-def adds_a_constant(block, hidden):
-    return _map(block, hidden, lambda row: row + 1).triu(1)
-
-
-def everything_that_moves(block, hidden):
-    return _map(block, hidden, lambda row: row.flip(0) + 1)
-
-
-def counts_itself(block, hidden):
-    return everything_that_moves(block, hidden).triu()
-
-
-def transposed(block, hidden):
-    return reference(block, hidden).T.contiguous()
-
-
-def the_past(block, hidden):
-    return everything_that_moves(block, hidden).tril(-1)
-
-
-def last_input_alone(block, hidden):
-    found = reference(block, hidden)
-    found[:, :-1] = False
-    return found
-
-
-def near_inputs_alone(block, hidden):
-    return reference(block, hidden).tril(2)
-
-
-def changes_for_good(block, hidden):
-    hidden, before, columns = hidden.clone(), block(hidden.clone()), []
-    for place in range(len(hidden)):
-        hidden[place] = hidden[place].flip(0) + 1
-        columns.append((block(hidden) - before).abs().amax(dim=-1) > 1e-9)
-    return torch.stack(columns, dim=1).triu(1)
-
-
-def blunt(block, hidden):
-    before, columns = block(hidden.clone()), []
-    for place in range(len(hidden)):
-        changed = hidden.clone()
-        changed[place] = 3 * torch.arange(1.0, hidden.shape[1] + 1, dtype=hidden.dtype).sin()
-        columns.append((block(changed) - before).abs().amax(dim=-1) > 0.5)
-    return torch.stack(columns, dim=1).triu(1)
-
-
-def first_feature_alone(block, hidden):
-    before, columns = block(hidden.clone()), []
-    for place in range(len(hidden)):
-        changed = hidden.clone()
-        changed[place] = changed[place].flip(0) + 1
-        columns.append((block(changed) - before)[:, 0].abs() > 1e-9)
-    return torch.stack(columns, dim=1).triu(1)
-
-
-def finds_nothing(block, hidden):
-    return torch.zeros(len(hidden), len(hidden), dtype=torch.bool)
-
-
-def finds_all(block, hidden):
-    return torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1)
 
 
 def _something_not_later(trial: Trial) -> Finding | None:
@@ -166,11 +102,10 @@ def _through_the_mean(random):
     return partial(_less_a_mean, mixing, counted / counted.sum()), hidden
 
 
-EXERCISES = (
-    Exercise(
-        id="decoder.future_leaks",
-        title="The mask is right, and it leaks",
-        statement="""
+exercise = Exercise(
+    id="decoder.future_leaks",
+    title="The mask is right, and it leaks",
+    statement="""
 Write the detector of leaks: exchange one input after another, and see which earlier outputs move. `block` maps vectors
 `tokens d_model` to vectors of the same shape and does nothing at random. Return a bool table `outputs inputs`, True
 where a *later* input moves an output (by more than $10^{-9}$, since code may add in another order; nothing on or below
@@ -179,91 +114,134 @@ the diagonal). Do not look inside the block: the test has to work for code of an
 Then use it on the three suspects above. All three have the same, right mask. One of them leaks. Which, through what,
 and would you have seen it in the code?
 """.strip(),
-        stub=future_leaks,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=future_leaks,
+    reference=reference,
+    solution=solution,
+    explanation="""
 `Second` leaks. Its mask is right; its norm takes mean and variance over the tokens as well as over the features, so
 that every token is shifted by something to which the whole text contributes. A batch norm, a standardisation of the
 input and a pooled feature can leak in the same way. The exchange has to be by something really different: a norm over
 the features does not see a constant that is added to all of them, so that `+ 1` finds nothing.
 """.strip(),
-        cases=(
-            Case(name="a block that sees two ahead, behind a norm", inputs=_through_the_norm, points=2),
-            Case(name="a block that takes the tokens' mean away", inputs=_through_the_mean),
-        ),
-        hints=(
-            "What does it take to be sure that output 2 does not depend on input 5, if you may not read the code?",
-            (
-                "Run the block once as it is. Then, for each place, copy the input, put a quite different vector "
-                "there, run it again, and compare all outputs. Which change could a norm hide from you?"
-            ),
-            (
-                "For each place one column: which rows of `block(changed) - before` hold a number above the threshold? "
-                "Stack the columns along `dim=1`, and keep what lies above the diagonal."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="invisible_change",
-                says="There is a leak that you do not see. A norm takes the mean away and divides by the spread, so "
-                "some changes never get through it. Put something quite different there.",
-                answers=(adds_a_constant,),
-            ),
-            Mistake(
-                id="not_only_later",
-                says="You report everything that moves. An output may depend on itself and on the past: which half of "
-                "the table is a leak?",
-                answers=(everything_that_moves, counts_itself),
-            ),
-            Mistake(
-                id="transposed",
-                says="Your table lies on its side: outputs are rows, inputs are columns.",
-                answers=(transposed,),
-            ),
-            Mistake(id="the_past", says="You report the past, which may be seen.", answers=(the_past,)),
-            Mistake(
-                id="one_distance_alone",
-                says="Some leaks are missing: try every input, and look at every output before it.",
-                answers=(last_input_alone, near_inputs_alone),
-            ),
-            Mistake(
-                id="changes_for_good",
-                says="You report every later input, whether it leaks or not. Does the next column begin with the "
-                "input as it was, or with what you changed before?",
-                answers=(changes_for_good, finds_all),
-            ),
-            Mistake(
-                id="blunt",
-                says="Your threshold swallows a leak that is faint. A model needs no loud one.",
-                answers=(blunt,),
-            ),
-            Mistake(
-                id="first_feature_alone",
-                says="You watch a part of the output's features, and the leak is in others.",
-                answers=(first_feature_alone,),
-            ),
-            Mistake(
-                id="finds_nothing",
-                says="You find no leak in any block. Does the change arrive at the block, and not at a copy of it?",
-                answers=(finds_nothing,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="above_the_diagonal",
-                says="A leak is an output that moves with a later input: nothing else belongs in the table.",
-                broken=_something_not_later,
-            ),
-            Property(
-                id="tells_leaks_apart",
-                says="It should find the leak of a block that looks one place ahead, and none in a block that does "
-                "nothing.",
-                broken=_blind,
-            ),
-        ),
-        difficulty=2,
-        minutes=25,
-        section="06-decoder",
+    cases=(
+        Case(name="a block that sees two ahead, behind a norm", inputs=_through_the_norm, points=2),
+        Case(name="a block that takes the tokens' mean away", inputs=_through_the_mean),
     ),
+    hints=(
+        "What does it take to be sure that output 2 does not depend on input 5, if you may not read the code?",
+        (
+            "Run the block once as it is. Then, for each place, copy the input, put a quite different vector "
+            "there, run it again, and compare all outputs. Which change could a norm hide from you?"
+        ),
+        (
+            "For each place one column: which rows of `block(changed) - before` hold a number above the threshold? "
+            "Stack the columns along `dim=1`, and keep what lies above the diagonal."
+        ),
+    ),
+    properties=(
+        Property(
+            id="above_the_diagonal",
+            says="A leak is an output that moves with a later input: nothing else belongs in the table.",
+            broken=_something_not_later,
+        ),
+        Property(
+            id="tells_leaks_apart",
+            says="It should find the leak of a block that looks one place ahead, and none in a block that does "
+            "nothing.",
+            broken=_blind,
+        ),
+    ),
+    difficulty=2,
+    minutes=25,
+    section="06-decoder",
 )
+
+
+@exercise.mistake(
+    "There is a leak that you do not see. A norm takes the mean away and divides by the spread, so some changes never "
+    "get through it. Put something quite different there.",
+    id="invisible_change",
+)
+def adds_a_constant(block, hidden):
+    return _map(block, hidden, lambda row: row + 1).triu(1)
+
+
+@exercise.mistake(
+    "You report everything that moves. An output may depend on itself and on the past: which half of the table is a "
+    "leak?",
+    id="not_only_later",
+)
+def everything_that_moves(block, hidden):
+    return _map(block, hidden, lambda row: row.flip(0) + 1)
+
+
+@exercise.like("not_only_later")
+def counts_itself(block, hidden):
+    return everything_that_moves(block, hidden).triu()
+
+
+@exercise.mistake("Your table lies on its side: outputs are rows, inputs are columns.")
+def transposed(block, hidden):
+    return reference(block, hidden).T.contiguous()
+
+
+@exercise.mistake("You report the past, which may be seen.")
+def the_past(block, hidden):
+    return everything_that_moves(block, hidden).tril(-1)
+
+
+@exercise.mistake(
+    "Some leaks are missing: try every input, and look at every output before it.",
+    id="one_distance_alone",
+)
+def last_input_alone(block, hidden):
+    found = reference(block, hidden)
+    found[:, :-1] = False
+    return found
+
+
+@exercise.like("one_distance_alone")
+def near_inputs_alone(block, hidden):
+    return reference(block, hidden).tril(2)
+
+
+@exercise.mistake(
+    "You report every later input, whether it leaks or not. Does the next column begin with the input as it was, or "
+    "with what you changed before?"
+)
+def changes_for_good(block, hidden):
+    hidden, before, columns = hidden.clone(), block(hidden.clone()), []
+    for place in range(len(hidden)):
+        hidden[place] = hidden[place].flip(0) + 1
+        columns.append((block(hidden) - before).abs().amax(dim=-1) > 1e-9)
+    return torch.stack(columns, dim=1).triu(1)
+
+
+@exercise.like("changes_for_good")
+def finds_all(block, hidden):
+    return torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1)
+
+
+@exercise.mistake("Your threshold swallows a leak that is faint. A model needs no loud one.")
+def blunt(block, hidden):
+    before, columns = block(hidden.clone()), []
+    for place in range(len(hidden)):
+        changed = hidden.clone()
+        changed[place] = 3 * torch.arange(1.0, hidden.shape[1] + 1, dtype=hidden.dtype).sin()
+        columns.append((block(changed) - before).abs().amax(dim=-1) > 0.5)
+    return torch.stack(columns, dim=1).triu(1)
+
+
+@exercise.mistake("You watch a part of the output's features, and the leak is in others.")
+def first_feature_alone(block, hidden):
+    before, columns = block(hidden.clone()), []
+    for place in range(len(hidden)):
+        changed = hidden.clone()
+        changed[place] = changed[place].flip(0) + 1
+        columns.append((block(changed) - before)[:, 0].abs() > 1e-9)
+    return torch.stack(columns, dim=1).triu(1)
+
+
+@exercise.mistake("You find no leak in any block. Does the change arrive at the block, and not at a copy of it?")
+def finds_nothing(block, hidden):
+    return torch.zeros(len(hidden), len(hidden), dtype=torch.bool)

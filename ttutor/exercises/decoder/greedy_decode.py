@@ -5,9 +5,87 @@ from collections.abc import Callable
 import torch
 from torch import Tensor
 
-from ttutor.exercises.decoder import greedy_decode_mistakes as wrong
-from ttutor.exercises.decoder.greedy_decode_probes import PROPERTIES, VOCAB_SIZE, observe
-from ttutor.exercises.exercise import Case, Exercise, Mistake
+from ttutor.exercises.exercise import Case, Exercise, Property
+from ttutor.exercises.facts import fact
+from ttutor.exercises.values import describe
+
+VOCAB_SIZE, EOS_ID = 9, 5
+
+
+A_LIST = "a list of whole numbers"
+
+
+def observe(answer, table, ends_after, max_len):
+    """Let an answer write with a small model; return its text and what it fed the model."""
+    fed, handed_back, given = [], [], []
+
+    def step(token_ids, cache=None):
+        """Logits that follow from all tokens so far and their order; the cache holds their trace."""
+        fed.append(token_ids.flatten().tolist())
+        handed_back.append(cache is given[-1] if given else cache is None)
+        trace, n_seen = (torch.zeros(VOCAB_SIZE), 0) if cache is None else cache
+        logits = []
+        for token in fed[-1]:
+            trace, n_seen = 0.7 * trace + table[token], n_seen + 1
+            here = trace.clone()
+            here[EOS_ID] = 100.0 if n_seen > ends_after else here.median()  # neither the first nor the last
+            logits.append(here)
+        given.append((trace, n_seen))
+        return torch.stack(logits)[None], given[-1]
+
+    text = answer(step, 1, EOS_ID, max_len)
+    is_text = isinstance(text, (list, tuple)) and all(_is_token(token) for token in text)
+    return {
+        "what is returned": A_LIST if is_text else describe(text),
+        "the text": _in_words(text) if is_text else "",
+        "what the calls of the model were fed": " | ".join(map(_in_words, fed)),
+        "tokens fed in one call": max(map(len, fed), default=0),
+        "calls of the model": len(fed),
+        "every call got the cache of the call before": all(handed_back),
+    }
+
+
+def _is_token(token):
+    """A whole number, be it Python's or torch's."""
+    return isinstance(token, int) or (isinstance(token, torch.Tensor) and token.numel() == 1)
+
+
+def _in_words(tokens):
+    return " ".join(str(int(token)) for token in tokens)
+
+
+def _more_or_fewer_calls(trial):
+    """Count the calls of the model."""
+    _, ends_after, max_len = trial.inputs
+    n_calls, needed = trial.value["calls of the model"], min(ends_after + 1, max_len)
+    return None if n_calls == needed else f"You call the model {n_calls} times, and {needed} calls are needed."
+
+
+PROPERTIES = (
+    fact(
+        "what is returned",
+        A_LIST,
+        "The text is a plain list, one whole number for each token.",
+        id="returns_a_list",
+    ),
+    fact(
+        "every call got the cache of the call before",
+        True,
+        "What the model remembers stands in the cache: hand each call the one that the call before gave back.",
+        id="cache_is_handed_on",
+    ),
+    fact(
+        "tokens fed in one call",
+        1,
+        "Only the newest token is new to the model: feed one in each call.",
+        id="fed_one_by_one",
+    ),
+    Property(
+        id="as_many_calls_as_needed",
+        says="Each token takes one call of the model, and the end mark one more.",
+        broken=_more_or_fewer_calls,
+    ),
+)
 
 
 def greedy_decode(
@@ -54,11 +132,10 @@ def _goes_on(generator):
     return _table(generator), 50, 6
 
 
-EXERCISES = (
-    Exercise(
-        id="decoder.greedy_decode",
-        title="A text, token by token",
-        statement="""
+exercise = Exercise(
+    id="decoder.greedy_decode",
+    title="A text, token by token",
+    statement="""
 Write a text with a model that has a cache. `step(token_ids, cache)` takes the tokens that are **new** to the model, of
 shape (1, tokens), and the cache of the call before (`None` in the first call). It returns logits of shape
 (1, tokens, vocab_size) and a new cache; what was fed before is remembered there and nowhere else.
@@ -66,125 +143,168 @@ shape (1, tokens), and the cache of the call before (`None` in the first call). 
 Begin with `bos_id`, always take the likeliest token, and stop when it is `eos_id` or when there are `max_len` tokens.
 Return the tokens of the text as a list of whole numbers, without the marks.
 """.strip(),
-        stub=greedy_decode,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=greedy_decode,
+    reference=reference,
+    solution=solution,
+    explanation="""
 The token that is fed is always the one just chosen. Feeding the whole text again, with a cache, would count the old
 tokens twice: the cache remembers them already.
 """.strip(),
-        cases=(
-            Case(name="a text that ends by itself", inputs=_ends_by_itself, points=2),
-            Case(name="a text that has to be cut off", inputs=_goes_on),
-        ),
-        hints=(
-            "What does the model know before the second call, and from where? What is new to it?",
-            (
-                "A loop with three variables: the newest token, the cache, the text so far. Which of them goes into "
-                "`step`, and what comes back?"
-            ),
-            (
-                "Feed the newest token alone, as a tensor of shape (1, 1), with the latest cache; take the argmax of "
-                "the last position; leave the loop if it is the end mark, else append it. At most `max_len` passes."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="feeds_all_with_cache",
-                says="You use the cache and feed all tokens again: the model sees each of them many times, at wrong "
-                "positions. With a cache feed only what is new.",
-                answers=(wrong.feeds_all_with_cache,),
-            ),
-            Mistake(
-                id="feeds_all_without_cache",
-                says="The text is right, but every call starts from nothing and reads all tokens again: the work grows "
-                "with the square of the length. What is the cache for?",
-                answers=(wrong.feeds_all_without_cache,),
-            ),
-            Mistake(
-                id="first_position",
-                says="Your text repeats itself: you take the logits of the first position, which predict the first "
-                "token. Which position predicts the next one?",
-                answers=(wrong.first_position,),
-            ),
-            Mistake(
-                id="forgets_the_cache",
-                says="You feed the newest token alone, but no cache: the model remembers nothing of what it wrote.",
-                answers=(wrong.forgets_the_cache,),
-            ),
-            Mistake(
-                id="keeps_the_first_cache",
-                says="Every call gets the cache of the first call, so the model remembers the start mark only. "
-                "`step` returns a new one each time.",
-                answers=(wrong.keeps_the_first_cache,),
-            ),
-            Mistake(
-                id="feeds_the_start_mark",
-                says="You feed the start mark in every call. What the model has just said is what it must read next.",
-                answers=(wrong.feeds_the_start_mark,),
-            ),
-            Mistake(
-                id="no_stop",
-                says="The model says that the text is over, and you go on to the limit. Where do you compare with the "
-                "end mark you are given?",
-                answers=(wrong.no_stop, wrong.hard_coded_end),
-            ),
-            Mistake(
-                id="stops_after_one",
-                says="You stop after one token: does a `return` or a `break` stand where every pass meets it?",
-                answers=(wrong.stops_after_one,),
-            ),
-            Mistake(
-                id="keeps_the_end_mark",
-                says="The end mark stands at the end of your text. It says that the text is over; it is no part of it.",
-                answers=(wrong.keeps_the_end_mark,),
-            ),
-            Mistake(
-                id="adds_an_end_mark",
-                says="You add an end mark in any case, even to a text that was cut off and had not ended.",
-                answers=(wrong.adds_an_end_mark,),
-            ),
-            Mistake(
-                id="keeps_the_start_mark",
-                says="Your text begins with the start mark, which the model was given and did not write.",
-                answers=(wrong.keeps_the_start_mark,),
-            ),
-            Mistake(
-                id="one_too_many",
-                says="A text that does not end by itself gets one token too many. Count before you call the model.",
-                answers=(wrong.one_too_many,),
-            ),
-            Mistake(
-                id="one_too_few",
-                says="A text that does not end by itself is one token too short. Does the start mark count?",
-                answers=(wrong.one_too_few,),
-            ),
-            Mistake(
-                id="no_limit",
-                says="A text that does not end by itself grows far beyond `max_len`, which has no effect.",
-                answers=(wrong.until_the_end,),
-            ),
-            Mistake(
-                id="least_likely",
-                says="You take the token with the lowest logit. Which one does the model hold for likeliest?",
-                answers=(wrong.least_likely,),
-            ),
-            Mistake(
-                id="draws",
-                says="You draw the next token at random. That is sampling; greedy decoding takes the likeliest.",
-                answers=(wrong.draws,),
-            ),
-            Mistake(
-                id="second_best",
-                says="You take the second likeliest token: torch counts from 0.",
-                answers=(wrong.second_best,),
-            ),
-        ),
-        properties=PROPERTIES,
-        observe=observe,
-        forbids=("generate", "greedy", "greedy_search"),
-        difficulty=2,
-        minutes=20,
-        section="06-decoder",
+    cases=(
+        Case(name="a text that ends by itself", inputs=_ends_by_itself, points=2),
+        Case(name="a text that has to be cut off", inputs=_goes_on),
     ),
+    hints=(
+        "What does the model know before the second call, and from where? What is new to it?",
+        (
+            "A loop with three variables: the newest token, the cache, the text so far. Which of them goes into "
+            "`step`, and what comes back?"
+        ),
+        (
+            "Feed the newest token alone, as a tensor of shape (1, 1), with the latest cache; take the argmax of "
+            "the last position; leave the loop if it is the end mark, else append it. At most `max_len` passes."
+        ),
+    ),
+    properties=PROPERTIES,
+    observe=observe,
+    forbids=("generate", "greedy", "greedy_search"),
+    difficulty=2,
+    minutes=20,
+    section="06-decoder",
 )
+
+
+def written(step, bos_id, eos_id, max_len, *, feed="newest", keep="newest", choose=None):
+    """Write as one should, or with other tokens fed, or with another cache handed on."""
+    tokens, cache = [bos_id], None
+    for _ in range(max_len):
+        fed = {"newest": tokens[-1:], "all": tokens, "first": tokens[:1]}[feed]
+        logits, came = step(torch.tensor([fed]), cache)
+        if keep == "newest" or (keep == "first" and cache is None):
+            cache = came
+        token = int(logits[0, -1].argmax()) if choose is None else choose(logits)
+        if token == eos_id:
+            break
+        tokens.append(token)
+    return tokens[1:]
+
+
+@exercise.mistake(
+    "You use the cache and feed all tokens again: the model sees each of them many times, at wrong positions. With a "
+    "cache feed only what is new."
+)
+def feeds_all_with_cache(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, max_len, feed="all")
+
+
+@exercise.mistake(
+    "The text is right, but every call starts from nothing and reads all tokens again: the work grows with the square "
+    "of the length. What is the cache for?"
+)
+def feeds_all_without_cache(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, max_len, feed="all", keep="none")
+
+
+@exercise.mistake(
+    "Your text repeats itself: you take the logits of the first position, which predict the first token. Which "
+    "position predicts the next one?"
+)
+def first_position(step, bos_id, eos_id, max_len):
+    def choose(logits):
+        return int(logits[0, 0].argmax())
+
+    return written(step, bos_id, eos_id, max_len, feed="all", keep="none", choose=choose)
+
+
+@exercise.mistake("You feed the newest token alone, but no cache: the model remembers nothing of what it wrote.")
+def forgets_the_cache(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, max_len, keep="none")
+
+
+@exercise.mistake(
+    "Every call gets the cache of the first call, so the model remembers the start mark only. `step` returns a new one "
+    "each time."
+)
+def keeps_the_first_cache(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, max_len, keep="first")
+
+
+@exercise.mistake("You feed the start mark in every call. What the model has just said is what it must read next.")
+def feeds_the_start_mark(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, max_len, feed="first")
+
+
+@exercise.mistake(
+    "The model says that the text is over, and you go on to the limit. Where do you compare with the end mark you are "
+    "given?"
+)
+def no_stop(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, None, max_len)
+
+
+@exercise.like("no_stop")
+def hard_coded_end(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, 3, max_len)
+
+
+@exercise.mistake("You stop after one token: does a `return` or a `break` stand where every pass meets it?")
+def stops_after_one(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, 1)
+
+
+@exercise.mistake("The end mark stands at the end of your text. It says that the text is over; it is no part of it.")
+def keeps_the_end_mark(step, bos_id, eos_id, max_len):
+    tokens = written(step, bos_id, eos_id, max_len)
+    return tokens if len(tokens) == max_len else [*tokens, eos_id]
+
+
+@exercise.mistake("You add an end mark in any case, even to a text that was cut off and had not ended.")
+def adds_an_end_mark(step, bos_id, eos_id, max_len):
+    return [*written(step, bos_id, eos_id, max_len), eos_id]
+
+
+@exercise.mistake("Your text begins with the start mark, which the model was given and did not write.")
+def keeps_the_start_mark(step, bos_id, eos_id, max_len):
+    return [bos_id, *written(step, bos_id, eos_id, max_len)]
+
+
+@exercise.mistake("A text that does not end by itself gets one token too many. Count before you call the model.")
+def one_too_many(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, max_len + 1)
+
+
+@exercise.mistake("A text that does not end by itself is one token too short. Does the start mark count?")
+def one_too_few(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, max_len - 1)
+
+
+@exercise.mistake(
+    "A text that does not end by itself grows far beyond `max_len`, which has no effect.",
+    id="no_limit",
+)
+def until_the_end(step, bos_id, eos_id, max_len):
+    return written(step, bos_id, eos_id, 1000)
+
+
+@exercise.mistake("You take the token with the lowest logit. Which one does the model hold for likeliest?")
+def least_likely(step, bos_id, eos_id, max_len):
+    def choose(logits):
+        return int(logits[0, -1].argmin())
+
+    return written(step, bos_id, eos_id, max_len, choose=choose)
+
+
+@exercise.mistake("You draw the next token at random. That is sampling; greedy decoding takes the likeliest.")
+def draws(step, bos_id, eos_id, max_len):
+    def choose(logits):
+        return int(torch.multinomial(logits[0, -1].softmax(dim=-1), 1))
+
+    return written(step, bos_id, eos_id, max_len, choose=choose)
+
+
+@exercise.mistake("You take the second likeliest token: torch counts from 0.")
+def second_best(step, bos_id, eos_id, max_len):
+    def choose(logits):
+        return int(logits[0, -1].topk(2).indices[1])
+
+    return written(step, bos_id, eos_id, max_len, choose=choose)

@@ -1,13 +1,15 @@
 """Exercise: one step of decoding with a key/value cache."""
 
+import math
+
 import torch
 from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.decoder.key_value_cache_sentences import MISTAKES
 from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
 from ttutor.exercises.probes import causal
+from ttutor.masks import causal_mask
 
 
 def attend_with_cache(
@@ -142,11 +144,10 @@ def _steps_that_differ_from_one_call(trial: Trial) -> str | None:
     )
 
 
-EXERCISES = (
-    Exercise(
-        id="decoder.key_value_cache",
-        title="Decoding with a key/value cache",
-        statement="""
+exercise = Exercise(
+    id="decoder.key_value_cache",
+    title="Decoding with a key/value cache",
+    statement="""
 A decoder writes one token after another, and the keys and values of the old ones never change. Write one call of a
 causal attention head (a single one, to keep the shapes small) that keeps them: `hidden` holds the new tokens only, the
 cache holds the keys and values of all earlier ones, none at first.
@@ -157,76 +158,384 @@ returns three tensors: the context of the new tokens, and the keys and the value
 next call. One new token may come, or several at once; the result must be what one call with the whole text would have
 given. You may use `ttutor.attention.scaled_dot_product_attention`, or your own.
 """.strip(),
-        stub=attend_with_cache,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="a prompt of five tokens and an empty cache", inputs=_prompt),
-            Case(name="one new token and five in the cache", inputs=_next_token),
-            Case(name="three new tokens and four in the cache", inputs=_two_more),
-        ),
-        explanation="""
+    stub=attend_with_cache,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="a prompt of five tokens and an empty cache", inputs=_prompt),
+        Case(name="one new token and five in the cache", inputs=_next_token),
+        Case(name="three new tokens and four in the cache", inputs=_two_more),
+    ),
+    explanation="""
 The length of the cache answers every question: where the new tokens stand, how many keys there are, and where the
 diagonal of the mask begins. One new token needs no mask at all (it is the last), which is why code that is right for
 single tokens can be wrong for a prompt. The cache is handed in and handed back, never kept: one function can serve many
 texts.
 """.strip(),
-        hints=(
-            (
-                "Which of query, key and value of an old token are needed when a new one arrives? And where does "
-                "the new one stand in the text?"
-            ),
-            (
-                "The length of the cache answers three questions: at which row of the table to start, how many "
-                "keys there are, and which of them the first new token may see. Try all three on paper with four "
-                "cached and three new tokens."
-            ),
-            (
-                "Add the rows from `n_cached` on to `hidden`; project; put old and new keys one after the other "
-                "along the axis of tokens, values alike; attend with a mask of `n_new` rows and `n_cached + "
-                "n_new` columns whose diagonal starts at column `n_cached`."
-            ),
+    hints=(
+        (
+            "Which of query, key and value of an old token are needed when a new one arrives? And where does "
+            "the new one stand in the text?"
         ),
-        mistakes=MISTAKES,
-        properties=(
-            Property(
-                id="past_is_kept",
-                says="What is cached stays as it is, in front, and the new comes after it: along which axis and "
-                "in which order do you put them together?",
-                broken=_past_that_is_changed,
-            ),
-            Property(
-                id="maps_in_their_places",
-                says="Queries are compared with keys and receive values, and each of the three has a map of its "
-                "own: which weight stands where in your code?",
-                broken=_map_with_another_task,
-            ),
-            Property(
-                id="positions_are_added",
-                says="Each new token gets its own row of the table, added before anything else happens: which "
-                "rows do you take, and what do you do with them?",
-                broken=_positions_that_are_no_sum,
-            ),
-            Property(
-                id="causal",
-                says="Tokens that arrive together still may not see ahead: which cells of your mask are open?",
-                broken=_token_that_is_seen_too_early,
-            ),
-            Property(
-                id="sees_the_past",
-                says="Every new token may look at everything that is cached: which keys does your mask leave it?",
-                broken=_past_that_is_not_seen,
-            ),
-            Property(
-                id="steps_equal_one_call",
-                says="It should not matter in which portions the tokens arrive: what in your code depends on how "
-                "many come at once?",
-                broken=_steps_that_differ_from_one_call,
-            ),
+        (
+            "The length of the cache answers three questions: at which row of the table to start, how many "
+            "keys there are, and which of them the first new token may see. Try all three on paper with four "
+            "cached and three new tokens."
         ),
-        forbids=("KeyValueCache", "LayerCache", "DecoderCache", "AttentionHead"),
-        difficulty=3,
-        minutes=30,
-        section="06-decoder",
+        (
+            "Add the rows from `n_cached` on to `hidden`; project; put old and new keys one after the other "
+            "along the axis of tokens, values alike; attend with a mask of `n_new` rows and `n_cached + "
+            "n_new` columns whose diagonal starts at column `n_cached`."
+        ),
     ),
+    properties=(
+        Property(
+            id="past_is_kept",
+            says="What is cached stays as it is, in front, and the new comes after it: along which axis and "
+            "in which order do you put them together?",
+            broken=_past_that_is_changed,
+        ),
+        Property(
+            id="maps_in_their_places",
+            says="Queries are compared with keys and receive values, and each of the three has a map of its "
+            "own: which weight stands where in your code?",
+            broken=_map_with_another_task,
+        ),
+        Property(
+            id="positions_are_added",
+            says="Each new token gets its own row of the table, added before anything else happens: which "
+            "rows do you take, and what do you do with them?",
+            broken=_positions_that_are_no_sum,
+        ),
+        Property(
+            id="causal",
+            says="Tokens that arrive together still may not see ahead: which cells of your mask are open?",
+            broken=_token_that_is_seen_too_early,
+        ),
+        Property(
+            id="sees_the_past",
+            says="Every new token may look at everything that is cached: which keys does your mask leave it?",
+            broken=_past_that_is_not_seen,
+        ),
+        Property(
+            id="steps_equal_one_call",
+            says="It should not matter in which portions the tokens arrive: what in your code depends on how "
+            "many come at once?",
+            broken=_steps_that_differ_from_one_call,
+        ),
+    ),
+    forbids=("KeyValueCache", "LayerCache", "DecoderCache", "AttentionHead"),
+    difficulty=3,
+    minutes=30,
+    section="06-decoder",
 )
+
+
+def _attend(q, k, v):
+    return scaled_dot_product_attention(q, k, v, causal=True)
+
+
+@exercise.mistake(
+    "Right for the prompt, wrong from then on: each new call counts positions from 0 again. How long is the cache "
+    "already?"
+)
+def pos0(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = hidden + position_table[: hidden.shape[1]]
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+def _with_positions(hidden, cached_key, position_table, offset=0):
+    start = cached_key.shape[1] + offset
+    return hidden + position_table[start : start + hidden.shape[1]]
+
+
+@exercise.mistake("Your positions are one too high: with nothing in the cache, the first token stands at position 0.")
+def pos_plus_1(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table, offset=1)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "Right for one new token; of several, all get the position of the first. New tokens stand side by side: how many "
+    "rows of the table does the call need?"
+)
+def same_position(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = hidden + position_table[cached_key.shape[1]]
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "`position_table` has no effect on your result: the new tokens do not know where they stand. Positions are added "
+    "before the projections."
+)
+def no_positions(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "Your values are made from the tokens without their positions. That is how rotary positions work; here a position "
+    "is added to the stream, and all three projections read the sum."
+)
+def value_without_position(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    placed = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, placed @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(placed @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "New tokens see only one another: the cache is replaced, never extended. How many keys should there be when four "
+    "are cached and two come in?"
+)
+def overwrite(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key, value = hidden @ w_key.T, hidden @ w_value.T
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "Your context is right, but you hand back the new keys and values alone; in the next call all earlier tokens will "
+    "be forgotten."
+)
+def returns_new_only(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), hidden @ w_key.T, hidden @ w_value.T
+
+
+@exercise.mistake(
+    "Your context is right, but you hand the cache back as it came: in the next call these tokens will never have been "
+    "there."
+)
+def returns_old(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), cached_key, cached_value
+
+
+@exercise.mistake(
+    "New keys come first and new values last, so that key and value of a token no longer stand at the same place. At "
+    "which end does a text grow?"
+)
+def prepend(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([hidden @ w_key.T, cached_key], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "New keys and values are put before the old ones, so that the causal mask takes the past for the future. At which "
+    "end does a text grow?"
+)
+def prepend_both(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([hidden @ w_key.T, cached_key], dim=1)
+    value = torch.cat([hidden @ w_value.T, cached_value], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "Right while the cache is empty; then there are fewer values than keys, which raises an error or leaves the new "
+    "tokens without a say. Print both shapes: which of the two does not grow?"
+)
+def v_stale(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = cached_value if cached_value.shape[1] else hidden @ w_value.T
+    weights = (hidden @ w_query.T @ key.mT / math.sqrt(key.shape[-1])).masked_fill(
+        ~causal_mask(hidden.shape[1], key.shape[1]), -math.inf
+    )
+    return weights.softmax(dim=-1) @ value, key, value
+
+
+@exercise.like("v_stale")
+def v_stale_cut(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = cached_value if cached_value.shape[1] else hidden @ w_value.T
+    return _attend(hidden @ w_query.T, key[:, : value.shape[1]], value), key, value
+
+
+@exercise.like("v_stale")
+def v_stale_zeros(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    new = hidden @ w_value.T
+    value = torch.cat([cached_value, torch.zeros_like(new) if cached_value.shape[1] else new], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.like("v_stale")
+def v_stale_repeated(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    new = hidden @ w_value.T
+    value = torch.cat([cached_value, cached_value[:, -1:].expand_as(new) if cached_value.shape[1] else new], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "With five tokens cached, your new token sees only key 0: the mask's diagonal starts in the upper left corner. The "
+    "last query belongs to the last key, so where must it start?"
+)
+def tril_no_offset(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    mask = torch.ones(hidden.shape[1], key.shape[1]).tril().bool()
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, mask), key, value
+
+
+@exercise.mistake(
+    "Right for a first call and for single tokens, an error for two tokens after a cache: your mask has columns for "
+    "the new keys only. How many keys are there?"
+)
+def mask_of_new_only(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    scores = hidden @ w_query.T @ key.mT / math.sqrt(key.shape[-1])
+    mask = torch.ones(hidden.shape[1], hidden.shape[1]).tril().bool()
+    return scores.masked_fill(~mask, -math.inf).softmax(dim=-1) @ value, key, value
+
+
+@exercise.mistake(
+    "Tokens that come in together see one another in both directions. One new token needs no mask, several do: each "
+    "may look back, none ahead."
+)
+def no_mask(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "Right for a prompt and for single tokens. Two tokens that arrive after a cache still need the mask: the first of "
+    "them may not see the second."
+)
+def no_mask_with_a_cache(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    is_first = cached_key.shape[1] == 0
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=is_first), key, value
+
+
+@exercise.mistake(
+    "With an empty cache your tokens see the future: the prompt is read without a mask. Being the first call is no "
+    "reason to look ahead."
+)
+def no_mask_for_the_prompt(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    has_past = cached_key.shape[1] > 0
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=has_past), key, value
+
+
+@exercise.mistake(
+    "Your tokens see what came before them, but not themselves; the first of all sees nothing. By how much is the "
+    "diagonal off?"
+)
+def not_oneself(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    mask = torch.ones(hidden.shape[1], key.shape[1]).tril(cached_key.shape[1] - 1).bool()
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, mask), key, value
+
+
+@exercise.mistake(
+    "You return the context of the last new token only. Every token that comes in gets its context, also when a whole "
+    "prompt comes at once."
+)
+def last_token_only(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    placed = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, placed @ w_key.T], dim=1)
+    value = torch.cat([cached_value, placed @ w_value.T], dim=1)
+    return _attend(placed[:, -1:] @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "With one new token your context loses an axis. A single token is still a sequence, of length one: look for "
+    "`squeeze` or an index where a slice should be."
+)
+def squeezed(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value).squeeze(), key, value
+
+
+@exercise.mistake(
+    "`w_key` and `w_value` have changed places: what is found and what is handed over are mixed up, in the cache too."
+)
+def keys_and_values_exchanged(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_value.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_key.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake(
+    "Your new keys and values are the same vectors: one map makes both. What a token is found by and what it hands "
+    "over are learnt apart.",
+    id="one_map_for_both",
+)
+def values_from_w_key(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_key.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.like("one_map_for_both")
+def keys_from_w_value(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_value.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.mistake("The cache is right, the weights are too sharp: the scores are not divided by √d_head.")
+def no_scale(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=True, scale=1.0), key, value
+
+
+@exercise.mistake(
+    "The cache is right, the weights are too flat: you scale by √d_model, and queries and keys have only d_head "
+    "features."
+)
+def scale_d_model(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    hidden = _with_positions(hidden, cached_key, position_table)
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    scale = hidden.shape[-1] ** -0.5
+    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=True, scale=scale), key, value
+
+
+@exercise.mistake(
+    "Your result is right, but adding the positions has changed `hidden` for whoever called you: `+=` edits the tensor "
+    "itself."
+)
+def inplace(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
+    start = cached_key.shape[1]
+    hidden += position_table[start : start + hidden.shape[1]]
+    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
+    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
+    return _attend(hidden @ w_query.T, key, value), key, value

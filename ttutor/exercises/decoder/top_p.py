@@ -4,7 +4,6 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.decoder.top_p_sentences import MISTAKES
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.generation import top_p_only, with_temperature
 
@@ -40,7 +39,11 @@ UNSURE = [
     [0.21, 0.18, 0.15, 0.13, 0.10, 0.09, 0.07, 0.04, 0.03],
     [0.50, 0.19, 0.09, 0.07, 0.06, 0.04, 0.03, 0.015, 0.005],
 ]
+
+
 SURE = [[0.86, 0.08, 0.03, 0.02, 0.01]]
+
+
 BENT = [[0.40, 0.24, 0.14, 0.09, 0.06, 0.04, 0.03]]
 
 
@@ -112,11 +115,10 @@ def _proportions_that_are_lost(trial: Trial) -> str | None:
     return f"Of the tokens that you keep, one has grown by the factor {most:.3g} and another by {least:.3g}."
 
 
-EXERCISES = (
-    Exercise(
-        id="decoder.top_p",
-        title="Temperature and top-p",
-        statement="""
+exercise = Exercise(
+    id="decoder.top_p",
+    title="Temperature and top-p",
+    statement="""
 Write the filter in front of a sampler. First the temperature $\\tau$: divide the logits by it, then take the softmax.
 Then the nucleus: keep the smallest set of most probable tokens that together have probability `p` or more, give the
 others probability 0, and renormalise.
@@ -124,66 +126,356 @@ others probability 0, and renormalise.
 `logits` may have any leading axes, and may lie in the hundreds. Return probabilities, each at the place of its token.
 Sampling itself is not asked for.
 """.strip(),
-        stub=top_p,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="three unsure distributions", inputs=_unsure),
-            Case(name="a model that is sure", inputs=_sure),
-            Case(name="a temperature of 1.7", inputs=_hot),
-            Case(name="logits in the hundreds", inputs=_large),
-        ),
-        explanation="""
+    stub=top_p,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="three unsure distributions", inputs=_unsure),
+        Case(name="a model that is sure", inputs=_sure),
+        Case(name="a temperature of 1.7", inputs=_hot),
+        Case(name="logits in the hundreds", inputs=_large),
+    ),
+    explanation="""
 A token is judged by the sum *before* it. The sum before the best one is 0, so the best is always kept, however sure the
 model is; and the token with which the sum crosses `p` is kept too, since the sum before it had not yet reached `p`.
 Subtracting each token's own share from the running sum gives exactly that.
 """.strip(),
-        hints=(
-            (
-                "Sort five probabilities on paper, best first, and write the running sums below them. Which of "
-                "the tokens do you need to reach 0.8? And which if the first alone has 0.86?"
-            ),
-            (
-                "A token is kept when the sum of those *before* it is still below `p`: so the one that crosses "
-                "stays, and the first always does. Sorting gives you the order too; you need it to find the way "
-                "back to the tokens."
-            ),
-            (
-                "Softmax of the logits over the temperature; sort, descending; running sum minus the own share; "
-                "compare with `p`; multiply; write back to the tokens' places with `scatter` (or with the "
-                "inverse permutation, the argsort of the order); divide by what is left."
-            ),
+    hints=(
+        (
+            "Sort five probabilities on paper, best first, and write the running sums below them. Which of "
+            "the tokens do you need to reach 0.8? And which if the first alone has 0.86?"
         ),
-        mistakes=MISTAKES,
-        properties=(
-            Property(
-                id="sums_to_one",
-                says="One samples from a distribution: no number below 0, and a sum of 1 along the last axis. "
-                "What do you divide by at the end?",
-                broken=_shares_that_are_none,
-            ),
-            Property(
-                id="keeps_the_best",
-                says="The nucleus holds the most probable tokens: does each result stand at the place of its own "
-                "token?",
-                broken=_better_token_that_is_dropped,
-            ),
-            Property(
-                id="smallest_set",
-                says="Keep as few tokens as will hold `p` together at this temperature, and no fewer: which sum "
-                "do you compare with `p`?",
-                broken=_nucleus_of_another_size,
-            ),
-            Property(
-                id="keeps_proportions",
-                says="What is kept grows by one common factor: at which temperature are the proportions that you "
-                "return?",
-                broken=_proportions_that_are_lost,
-            ),
+        (
+            "A token is kept when the sum of those *before* it is still below `p`: so the one that crosses "
+            "stays, and the first always does. Sorting gives you the order too; you need it to find the way "
+            "back to the tokens."
         ),
-        forbids=("top_p_only", "TopPLogitsWarper"),
-        difficulty=2,
-        minutes=20,
-        section="06-decoder",
+        (
+            "Softmax of the logits over the temperature; sort, descending; running sum minus the own share; "
+            "compare with `p`; multiply; write back to the tokens' places with `scatter` (or with the "
+            "inverse permutation, the argsort of the order); divide by what is left."
+        ),
     ),
+    properties=(
+        Property(
+            id="sums_to_one",
+            says="One samples from a distribution: no number below 0, and a sum of 1 along the last axis. "
+            "What do you divide by at the end?",
+            broken=_shares_that_are_none,
+        ),
+        Property(
+            id="keeps_the_best",
+            says="The nucleus holds the most probable tokens: does each result stand at the place of its own token?",
+            broken=_better_token_that_is_dropped,
+        ),
+        Property(
+            id="smallest_set",
+            says="Keep as few tokens as will hold `p` together at this temperature, and no fewer: which sum "
+            "do you compare with `p`?",
+            broken=_nucleus_of_another_size,
+        ),
+        Property(
+            id="keeps_proportions",
+            says="What is kept grows by one common factor: at which temperature are the proportions that you return?",
+            broken=_proportions_that_are_lost,
+        ),
+    ),
+    forbids=("top_p_only", "TopPLogitsWarper"),
+    difficulty=2,
+    minutes=20,
+    section="06-decoder",
 )
+
+
+def _ranked(logits, temperature):
+    """Probabilities by falling size, and the tokens that they belong to."""
+    return (logits / temperature).softmax(dim=-1).sort(dim=-1, descending=True)
+
+
+def _sampled_from(logits, temperature, is_kept, order):
+    """Probabilities of the kept ones, brought back to the order of tokens and renormalised."""
+    probabilities = (logits / temperature).softmax(dim=-1) * is_kept.gather(-1, order.argsort(dim=-1))
+    return probabilities / probabilities.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake(
+    "What you keep holds less than `p`: the token with which the sum crosses `p` must stay. Where the best token alone "
+    "has more than `p`, its own sum is too large already, and nothing at all would be kept."
+)
+def drops_crossing_token(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    return _sampled_from(logits, temperature, ranked.cumsum(dim=-1) < p, order)
+
+
+@exercise.like("drops_crossing_token")
+def drops_crossing_token_but_one(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    is_kept = ranked.cumsum(dim=-1) < p
+    is_kept[..., 0] = True
+    return _sampled_from(logits, temperature, is_kept, order)
+
+
+@exercise.mistake(
+    "You keep one token too many: without your least probable one the sum would reach `p` as well. Which sum decides "
+    "about a token, with or without its own share?"
+)
+def keeps_one_too_many(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    before = ranked.cumsum(dim=-1) - ranked
+    is_kept = torch.roll(before, 1, dims=-1) < p
+    is_kept[..., 0] = True
+    return _sampled_from(logits, temperature, is_kept, order)
+
+
+@exercise.mistake(
+    "Right unless the model is sure: where the best token alone has more than `p`, it is the whole nucleus, and you "
+    "keep a second one."
+)
+def always_keeps_two(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    is_kept = ranked.cumsum(dim=-1) - ranked < p
+    is_kept[..., :2] = True
+    return _sampled_from(logits, temperature, is_kept, order)
+
+
+@exercise.mistake(
+    "Your probabilities come out in sorted order, so that entry 0 is always the largest. Entry i must belong to token "
+    "i: how do you get back?"
+)
+def not_unsorted(logits, p, temperature):
+    ranked, _ = _ranked(logits, temperature)
+    kept = ranked * (ranked.cumsum(dim=-1) - ranked < p)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake(
+    "The right probabilities stand at the wrong tokens: you go through the sorting a second time instead of undoing "
+    "it. Which permutation undoes another?"
+)
+def gathered_by_order(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    kept = ranked * (ranked.cumsum(dim=-1) - ranked < p)
+    return (kept / kept.sum(dim=-1, keepdim=True)).gather(-1, order)
+
+
+@exercise.mistake(
+    "You keep the first tokens of the vocabulary, not the most probable ones: what you drop is counted in sorted order "
+    "and applied in the order of tokens."
+)
+def mask_not_unsorted(logits, p, temperature):
+    ranked, _ = _ranked(logits, temperature)
+    kept = (logits / temperature).softmax(dim=-1) * (ranked.cumsum(dim=-1) - ranked < p)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake(
+    "You add up the probabilities in the order of the vocabulary, so that a token's fate depends on its id. In which "
+    "order must they be added for the set to be the smallest?"
+)
+def not_sorted(logits, p, temperature):
+    probabilities = (logits / temperature).softmax(dim=-1)
+    kept = probabilities * (probabilities.cumsum(dim=-1) - probabilities < p)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake(
+    "You keep the least probable tokens and drop the best: the sum starts from the wrong end. Which way does `sort` "
+    "sort?"
+)
+def sorted_upwards(logits, p, temperature):
+    ranked, order = (logits / temperature).softmax(dim=-1).sort(dim=-1)
+    return _sampled_from(logits, temperature, ranked.cumsum(dim=-1) - ranked < p, order)
+
+
+@exercise.mistake("A higher temperature should flatten the distribution; yours sharpens it. Do you multiply or divide?")
+def temp_multiplied(logits, p, temperature):
+    ranked, order = _ranked(logits * temperature, 1.0)
+    return _sampled_from(logits * temperature, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
+
+
+@exercise.mistake(
+    "`temperature` has no effect. Either it is not used, or the probabilities are divided by it and then renormalised, "
+    "which cancels. It must act before the exponential."
+)
+def temp_ignored(logits, p, temperature):
+    ranked, order = _ranked(logits, 1.0)
+    return _sampled_from(logits, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
+
+
+@exercise.like("temp_ignored")
+def temp_on_probabilities(logits, p, temperature):
+    probabilities = logits.softmax(dim=-1) / temperature
+    probabilities = probabilities / probabilities.sum(dim=-1, keepdim=True)
+    ranked, order = probabilities.sort(dim=-1, descending=True)
+    return _sampled_from(logits, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
+
+
+@exercise.mistake(
+    "You choose the tokens at temperature 1 and apply the temperature afterwards. Here the temperature comes first: "
+    "the nucleus is cut from the distribution that it has made."
+)
+def temp_after_cut(logits, p, temperature):
+    ranked, order = _ranked(logits, 1.0)
+    return _sampled_from(logits, temperature, ranked.cumsum(dim=-1) - ranked < p, order)
+
+
+@exercise.mistake(
+    "You choose the right tokens, but give them their probabilities at temperature 1. Both steps work on one "
+    "distribution: have you two of them?"
+)
+def temp_for_cut_only(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    return _sampled_from(logits, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
+
+
+@exercise.mistake(
+    "The right tokens are kept, but their probabilities do not sum to 1: what the dropped ones had is missing. Who "
+    "gets it?"
+)
+def not_renormalised(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
+    return (logits / temperature).softmax(dim=-1) * is_kept
+
+
+@exercise.mistake(
+    "The right tokens are kept, but they have become almost equally probable: you take the softmax of probabilities, "
+    "where it expects logits."
+)
+def softmax_of_probabilities(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
+    probabilities = (logits / temperature).softmax(dim=-1)
+    return probabilities.masked_fill(~is_kept, -torch.inf).softmax(dim=-1)
+
+
+@exercise.mistake(
+    "Dropped tokens still have probability: you set their logits to 0, and exp(0) = 1. Which logit has a probability "
+    "of exactly 0?"
+)
+def zeroed_logits(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
+    return (logits / temperature * is_kept).softmax(dim=-1)
+
+
+@exercise.mistake(
+    "You return logits, −inf for the dropped tokens. The exercise asks for probabilities: one step is missing."
+)
+def returns_logits(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
+    return (logits / temperature).masked_fill(~is_kept, -torch.inf)
+
+
+@exercise.mistake(
+    "None of your numbers is above 0: these are log-probabilities. The exercise asks for the probabilities themselves."
+)
+def returns_log_probabilities(logits, p, temperature):
+    return returns_logits(logits, p, temperature).log_softmax(dim=-1)
+
+
+@exercise.mistake(
+    "Right for a single distribution. In a batch you divide by the sum over all rows; each row should sum to 1 by "
+    "itself."
+)
+def renormalised_over_batch(logits, p, temperature):
+    kept = not_renormalised(logits, p, temperature)
+    return kept / kept.sum() * kept[..., 0].numel()
+
+
+@exercise.like("renormalised_over_batch")
+def renormalised_over_all(logits, p, temperature):
+    kept = not_renormalised(logits, p, temperature)
+    return kept / kept.sum()
+
+
+@exercise.mistake(
+    "The right tokens are kept, but all with one probability. Among themselves they should keep their proportions."
+)
+def evenly_shared(logits, p, temperature):
+    is_kept = (not_renormalised(logits, p, temperature) > 0).to(logits.dtype)
+    return is_kept / is_kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake(
+    "You keep the tokens whose own probability is at least `p`, often none at all. `p` is the share that the kept ones "
+    "must have together."
+)
+def above_p(logits, p, temperature):
+    probabilities = (logits / temperature).softmax(dim=-1)
+    kept = probabilities * (probabilities >= p)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.like("above_p")
+def above_p_or_nothing(logits, p, temperature):
+    probabilities = (logits / temperature).softmax(dim=-1)
+    kept = probabilities * (probabilities >= p)
+    return (kept / kept.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
+
+
+@exercise.mistake(
+    "You compare each token with the best one, as min-p sampling does. Top-p adds the best ones up until they hold `p` "
+    "together."
+)
+def min_p(logits, p, temperature):
+    probabilities = (logits / temperature).softmax(dim=-1)
+    kept = probabilities * (probabilities >= (1 - p) * probabilities.amax(dim=-1, keepdim=True))
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake(
+    "You keep a share `p` of the tokens, as many for a sure model as for an unsure one: that is top-k in disguise. `p` "
+    "is a share of the probability."
+)
+def share_of_the_vocabulary(logits, p, temperature):
+    ranked, order = _ranked(logits, temperature)
+    is_kept = torch.arange(logits.shape[-1]) < round(p * logits.shape[-1])
+    return _sampled_from(logits, temperature, is_kept.expand_as(ranked), order)
+
+
+@exercise.mistake(
+    "Right for small logits, NaN for logits in the hundreds: the exponential overflows. Taking a constant off all "
+    "logits of a row changes nothing; which constant helps?"
+)
+def unstable(logits, p, temperature):
+    powers = (logits / temperature).exp()
+    probabilities = powers / powers.sum(dim=-1, keepdim=True)
+    ranked, order = probabilities.sort(dim=-1, descending=True)
+    kept = probabilities * (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake("Every token still has some probability: `p` has no effect on your result.")
+def nothing_dropped(logits, p, temperature):
+    return (logits / temperature).softmax(dim=-1)
+
+
+@exercise.mistake(
+    "All probability goes to the best token. That is greedy decoding, whatever `p` is; or you keep the others only "
+    "where their own probability reaches `p`, which is what the kept ones must have together."
+)
+def greedy(logits, p, temperature):
+    best = logits.argmax(dim=-1, keepdim=True)
+    return torch.zeros_like(logits).scatter(-1, best, 1.0)
+
+
+@exercise.like("greedy")
+def above_p_or_the_best(logits, p, temperature):
+    probabilities = (logits / temperature).softmax(dim=-1)
+    is_best = probabilities == probabilities.amax(dim=-1, keepdim=True)
+    kept = probabilities * (is_best | (probabilities >= p))
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+@exercise.mistake(
+    "Your result is right, but the logits were edited on the way, by `/=` or by an assignment to part of them. The "
+    "next filter would get what you have left of them."
+)
+def inplace(logits, p, temperature):
+    logits /= temperature
+    ranked, order = _ranked(logits, 1.0)
+    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
+    logits[~is_kept] = -torch.inf
+    return logits.softmax(dim=-1)

@@ -7,7 +7,7 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def block_gradients(
@@ -74,59 +74,6 @@ def reference(*inputs):
     return _variant(*inputs)
 
 
-def scores_not_scaled(*inputs):
-    return _variant(*inputs, scores_scaled=False)
-
-
-def not_scaled_back(*inputs):
-    return _variant(*inputs, scaled_back=False)
-
-
-def softmax_of_the_block(*inputs):
-    return _variant(*inputs, own_softmax=True)
-
-
-def mean_of_the_block(*inputs):
-    return _variant(*inputs, mean="block")
-
-
-def no_mean(*inputs):
-    return _variant(*inputs, mean="none")
-
-
-def plain_mean(*inputs):
-    return _variant(*inputs, mean="plain")
-
-
-def weights_left_out(query, key, value, context, log_sum, d_context):
-    scale = 1 / math.sqrt(query.shape[-1])
-    d_scores = scale * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
-    return d_scores @ key, d_scores.T @ query, reference(query, key, value, context, log_sum, d_context)[2]
-
-
-def not_shifted(query, key, value, context, log_sum, d_context):
-    return _variant(query, key, value, context, torch.zeros_like(log_sum), d_context)
-
-
-def value_gets_scores(query, key, value, context, log_sum, d_context):
-    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
-    scale = 1 / math.sqrt(query.shape[-1])
-    weights = (scale * query @ key.T - log_sum[:, None]).exp()
-    d_scores = weights * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
-    return d_query, d_key, d_scores.T @ d_context
-
-
-def value_gets_context(query, key, value, context, log_sum, d_context):
-    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
-    scale = 1 / math.sqrt(query.shape[-1])
-    return d_query, d_key, (scale * query @ key.T - log_sum[:, None]).exp().T @ context
-
-
-def wrong_sign(*inputs):
-    d_query, d_key, d_value = reference(*inputs)
-    return -d_query, -d_key, d_value
-
-
 def _no_gradient_no_change(trial: Trial) -> str | None:
     """Without a gradient at the output there is none anywhere."""
     *others, d_context = trial.inputs
@@ -155,102 +102,111 @@ def _inputs(random, n_before, n_after):
     return query, key[block], value[block], scores.softmax(dim=-1) @ value, scores.logsumexp(dim=-1), d_context
 
 
-EXERCISES = (
-    Exercise(
-        id="efficient.block_gradients",
-        title="The way back, one tile",
-        statement="""
+exercise = Exercise(
+    id="efficient.block_gradients",
+    title="The way back, one tile",
+    statement="""
 Write the backward pass of tiled attention for one block of keys. Given are all queries, the block's keys and values,
 and what the forward pass kept: the finished context $y$ and $L_i = \\log \\sum_j e^{S_{ij}}$, both over *all* keys,
 of which the block is a part. `d_context` is the gradient that arrives at $y$. Return three things: what this block
 adds to the gradient of the queries, and the gradients of the block's keys and values. Scores are scaled by
 $1/\\sqrt{d_\\text{head}}$; there is no mask.
 """.strip(),
-        stub=block_gradients,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=block_gradients,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Five products, of which the first computes the scores again. Nothing in it needs another block: the denominators come
 with $L$, and the row's mean gradient with $y$. So blocks can be worked on in any order and at the same time; only the
 gradient of the queries has to be summed over them.
 """.strip(),
-        cases=(Case(name="a block in the middle of others", inputs=lambda random: _inputs(random, 7, 4), points=3),),
-        hints=(
-            "Compute the block's weights first. You know the denominator of every row, so no softmax has to be taken.",
-            (
-                "The gradient of the weights is a product of `d_context` and the values. From each row of it the "
-                "softmax takes away one number, the same in every block. How does one get it without the others?"
-            ),
-            (
-                "The number is the dot product of a row of `d_context` with that row of `context`. Multiply the rest "
-                "by the weights and the scale; products with the keys and with the queries give the rest."
-            ),
+    cases=(Case(name="a block in the middle of others", inputs=lambda random: _inputs(random, 7, 4), points=3),),
+    hints=(
+        "Compute the block's weights first. You know the denominator of every row, so no softmax has to be taken.",
+        (
+            "The gradient of the weights is a product of `d_context` and the values. From each row of it the "
+            "softmax takes away one number, the same in every block. How does one get it without the others?"
         ),
-        mistakes=(
-            Mistake(
-                id="scores_not_scaled",
-                says="Your weights are too sharp: the scores were scaled when the logarithms were taken.",
-                answers=(scores_not_scaled,),
-            ),
-            Mistake(
-                id="not_scaled_back",
-                says="The gradient of the values is right, the other two are too large by one factor. What lies "
-                "between score and product?",
-                answers=(not_scaled_back,),
-            ),
-            Mistake(
-                id="softmax_of_the_block",
-                says="Right where the block is everything. You normalise over the block, and the softmax was over all.",
-                answers=(softmax_of_the_block,),
-            ),
-            Mistake(
-                id="mean_of_the_block",
-                says="Right where the block is everything. The mean that the softmax subtracts is the whole row's, and "
-                "this block knows a part of it only.",
-                answers=(mean_of_the_block,),
-            ),
-            Mistake(
-                id="no_mean",
-                says="The gradient of the values is right. In the others the softmax's own derivative is incomplete.",
-                answers=(no_mean,),
-            ),
-            Mistake(
-                id="plain_mean",
-                says="You subtract a plain mean. The softmax subtracts the mean under its weights.",
-                answers=(plain_mean,),
-            ),
-            Mistake(
-                id="weights_left_out",
-                says="Keys with hardly any weight get as much gradient as the others. A factor is missing.",
-                answers=(weights_left_out,),
-            ),
-            Mistake(
-                id="not_shifted",
-                says="Your exponentials are not divided by anything. What is the logarithm for?",
-                answers=(not_shifted,),
-            ),
-            Mistake(
-                id="value_gets_scores",
-                says="Queries and keys are right. The values were blended by the weights, not by their gradients.",
-                answers=(value_gets_scores,),
-            ),
-            Mistake(
-                id="value_gets_context",
-                says="Queries and keys are right. The values receive what arrives at the output, not the output.",
-                answers=(value_gets_context,),
-            ),
-            Mistake(
-                id="wrong_sign",
-                says="The gradients of queries and keys point the other way: which of the two is subtracted?",
-                answers=(wrong_sign,),
-            ),
+        (
+            "The number is the dot product of a row of `d_context` with that row of `context`. Multiply the rest "
+            "by the weights and the scale; products with the keys and with the queries give the rest."
         ),
-        properties=(
-            Property(id="no_gradient", says="No gradient in, no gradient out.", broken=_no_gradient_no_change),
-            Property(id="linear", says="A backward pass is linear in what arrives.", broken=_is_linear),
-        ),
-        difficulty=3,
-        minutes=40,
-        section="11-efficient",
     ),
+    properties=(
+        Property(id="no_gradient", says="No gradient in, no gradient out.", broken=_no_gradient_no_change),
+        Property(id="linear", says="A backward pass is linear in what arrives.", broken=_is_linear),
+    ),
+    difficulty=3,
+    minutes=40,
+    section="11-efficient",
 )
+
+
+@exercise.mistake("Your weights are too sharp: the scores were scaled when the logarithms were taken.")
+def scores_not_scaled(*inputs):
+    return _variant(*inputs, scores_scaled=False)
+
+
+@exercise.mistake(
+    "The gradient of the values is right, the other two are too large by one factor. What lies between score and "
+    "product?"
+)
+def not_scaled_back(*inputs):
+    return _variant(*inputs, scaled_back=False)
+
+
+@exercise.mistake("Right where the block is everything. You normalise over the block, and the softmax was over all.")
+def softmax_of_the_block(*inputs):
+    return _variant(*inputs, own_softmax=True)
+
+
+@exercise.mistake(
+    "Right where the block is everything. The mean that the softmax subtracts is the whole row's, and this block knows "
+    "a part of it only."
+)
+def mean_of_the_block(*inputs):
+    return _variant(*inputs, mean="block")
+
+
+@exercise.mistake("The gradient of the values is right. In the others the softmax's own derivative is incomplete.")
+def no_mean(*inputs):
+    return _variant(*inputs, mean="none")
+
+
+@exercise.mistake("You subtract a plain mean. The softmax subtracts the mean under its weights.")
+def plain_mean(*inputs):
+    return _variant(*inputs, mean="plain")
+
+
+@exercise.mistake("Keys with hardly any weight get as much gradient as the others. A factor is missing.")
+def weights_left_out(query, key, value, context, log_sum, d_context):
+    scale = 1 / math.sqrt(query.shape[-1])
+    d_scores = scale * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
+    return d_scores @ key, d_scores.T @ query, reference(query, key, value, context, log_sum, d_context)[2]
+
+
+@exercise.mistake("Your exponentials are not divided by anything. What is the logarithm for?")
+def not_shifted(query, key, value, context, log_sum, d_context):
+    return _variant(query, key, value, context, torch.zeros_like(log_sum), d_context)
+
+
+@exercise.mistake("Queries and keys are right. The values were blended by the weights, not by their gradients.")
+def value_gets_scores(query, key, value, context, log_sum, d_context):
+    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
+    scale = 1 / math.sqrt(query.shape[-1])
+    weights = (scale * query @ key.T - log_sum[:, None]).exp()
+    d_scores = weights * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
+    return d_query, d_key, d_scores.T @ d_context
+
+
+@exercise.mistake("Queries and keys are right. The values receive what arrives at the output, not the output.")
+def value_gets_context(query, key, value, context, log_sum, d_context):
+    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
+    scale = 1 / math.sqrt(query.shape[-1])
+    return d_query, d_key, (scale * query @ key.T - log_sum[:, None]).exp().T @ context
+
+
+@exercise.mistake("The gradients of queries and keys point the other way: which of the two is subtracted?")
+def wrong_sign(*inputs):
+    d_query, d_key, d_value = reference(*inputs)
+    return -d_query, -d_key, d_value

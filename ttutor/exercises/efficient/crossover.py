@@ -1,7 +1,7 @@
 """Exercise: from which length on a model's scores cost more than all its matrices."""
 
 from ttutor.exercises.efficient.window_entries import _random
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.transformer.costs import crossover_length
 
 
@@ -33,57 +33,6 @@ def reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
     return (2 if skips_hidden else 1) * _length(d_model, n_heads, n_kv_heads, d_head, d_ff, gated)
 
 
-def six_widths(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return (12.0 if skips_hidden else 6.0) * d_model
-
-
-def never_gated(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, False, skips_hidden)
-
-
-def always_gated(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, True, skips_hidden)
-
-
-def all_heads(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_heads, d_head, d_ff, gated, skips_hidden)
-
-
-def width_for_heads(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    rest = reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden) * n_heads * d_head
-    return rest / d_model
-
-
-def no_output(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    full = reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden)
-    return full - (d_model if skips_hidden else d_model / 2)
-
-
-def no_feed_forward(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, 0, gated, skips_hidden)
-
-
-def feed_forward_alone(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    inputs = (d_model, n_heads, n_kv_heads, d_head)
-    return reference(*inputs, d_ff, gated, skips_hidden) - reference(*inputs, 0, gated, skips_hidden)
-
-
-def scores_alone(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return 2 * reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden)
-
-
-def half_everything(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden) / 2
-
-
-def never_skips(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, False)
-
-
-def skips_the_wrong_way(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return _length(d_model, n_heads, n_kv_heads, d_head, d_ff, gated) / (2 if skips_hidden else 1)
-
-
 def _usual_block(trial: Trial) -> str | None:
     """The usual sizes give six widths."""
     found = trial.run(128, 4, 4, 32, 512, False, False)
@@ -104,116 +53,115 @@ def _sizes(random, *, gated, skips_hidden):
     return _random(random, 300, 700), 12, 3, d_head, _random(random, 900, 2000), gated, skips_hidden
 
 
-EXERCISES = (
-    Exercise(
-        id="efficient.crossover",
-        title="Your own crossover",
-        statement="""
+exercise = Exercise(
+    id="efficient.crossover",
+    title="Your own crossover",
+    statement="""
 For the usual block the crossover is at $6d$. Work it out for any block: the length at which scores and blend together
 cost as many operations as everything else in it (matrix products only). Heads times head width need not be `d_model`;
 there may be fewer key/value heads; the feed-forward network may be `gated` (three matrices instead of two). With
 `skips_hidden` the kernel leaves out what a causal mask hides, which for a long text is half of the pairs.
 """.strip(),
-        stub=crossover,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=crossover,
+    reference=reference,
+    solution=solution,
+    explanation="""
 For each token a matrix of $a$ by $b$ numbers costs $a\\,b$ multiply-adds; for each pair scores and blend cost
 $h\\,d_\\text{head}$ each. So the rest for a token, divided by the cost of a pair, is the length at which a token's
 pairs weigh as much as its matrices. Counting operations instead of multiply-adds doubles both and changes nothing.
 Mixing the two is the likeliest way to be wrong by two.
 """.strip(),
-        cases=(
-            Case(
-                name="a plain block with grouped heads",
-                inputs=lambda random: _sizes(random, gated=False, skips_hidden=False),
-            ),
-            Case(
-                name="a gated block whose kernel skips",
-                inputs=lambda random: _sizes(random, gated=True, skips_hidden=True),
-            ),
+    cases=(
+        Case(
+            name="a plain block with grouped heads",
+            inputs=lambda random: _sizes(random, gated=False, skips_hidden=False),
         ),
-        hints=(
-            "What does one token cost in matrices, and what does one pair of tokens cost?",
-            (
-                "Count multiply-adds: four projections, two of which are narrower with fewer key/value heads; two or "
-                "three matrices of the feed-forward network. Then scores and blend for one pair, over all query heads."
-            ),
-            "With n tokens the rest is n times the first number, attention n² times the second. When are they equal?",
+        Case(
+            name="a gated block whose kernel skips",
+            inputs=lambda random: _sizes(random, gated=True, skips_hidden=True),
         ),
-        mistakes=(
-            Mistake(
-                id="six_widths", says="That holds for the usual sizes; this block has others.", answers=(six_widths,)
-            ),
-            Mistake(
-                id="never_gated",
-                says="Right for plain networks. A gated one has a third matrix.",
-                answers=(never_gated,),
-            ),
-            Mistake(
-                id="always_gated",
-                says="Right for gated networks. A plain one has two matrices.",
-                answers=(always_gated,),
-            ),
-            Mistake(
-                id="all_heads",
-                says="You give keys and values as many heads as the queries have. Their projections are narrower here.",
-                answers=(all_heads,),
-            ),
-            Mistake(
-                id="width_for_heads",
-                says="Your cost of a pair uses `d_model`. What a pair multiplies is as wide as all heads together.",
-                answers=(width_for_heads,),
-            ),
-            Mistake(
-                id="no_output",
-                says="One projection is missing: after the heads there is one more matrix.",
-                answers=(no_output,),
-            ),
-            Mistake(
-                id="no_feed_forward",
-                says="You count attention's own matrices. The block has a feed-forward network as well.",
-                answers=(no_feed_forward,),
-            ),
-            Mistake(
-                id="feed_forward_alone",
-                says="You count the feed-forward network alone. The four projections belong to the rest too.",
-                answers=(feed_forward_alone,),
-            ),
-            Mistake(
-                id="scores_alone",
-                says="Twice too long: a pair costs its score and its part in the blend.",
-                answers=(scores_alone,),
-            ),
-            Mistake(
-                id="half_everything",
-                says="Half of it. Do you count operations on one side and multiply-adds on the other?",
-                answers=(half_everything,),
-            ),
-            Mistake(
-                id="never_skips",
-                says="Right where every pair is computed. A kernel that skips half of them needs a longer text.",
-                answers=(never_skips,),
-            ),
-            Mistake(
-                id="skips_the_wrong_way",
-                says="Cheaper pairs move the crossover out, not in.",
-                answers=(skips_the_wrong_way,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="usual_block", says="The usual block should cross at six times its width.", broken=_usual_block
-            ),
-            Property(
-                id="straight_line",
-                says="The crossover grows along a straight line with the feed-forward network's width.",
-                broken=_scaled,
-            ),
-        ),
-        forbids=("crossover_length",),
-        difficulty=1,
-        minutes=15,
-        section="11-efficient",
     ),
+    hints=(
+        "What does one token cost in matrices, and what does one pair of tokens cost?",
+        (
+            "Count multiply-adds: four projections, two of which are narrower with fewer key/value heads; two or "
+            "three matrices of the feed-forward network. Then scores and blend for one pair, over all query heads."
+        ),
+        "With n tokens the rest is n times the first number, attention n² times the second. When are they equal?",
+    ),
+    properties=(
+        Property(id="usual_block", says="The usual block should cross at six times its width.", broken=_usual_block),
+        Property(
+            id="straight_line",
+            says="The crossover grows along a straight line with the feed-forward network's width.",
+            broken=_scaled,
+        ),
+    ),
+    forbids=("crossover_length",),
+    difficulty=1,
+    minutes=15,
+    section="11-efficient",
 )
+
+
+@exercise.mistake("That holds for the usual sizes; this block has others.")
+def six_widths(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return (12.0 if skips_hidden else 6.0) * d_model
+
+
+@exercise.mistake("Right for plain networks. A gated one has a third matrix.")
+def never_gated(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, False, skips_hidden)
+
+
+@exercise.mistake("Right for gated networks. A plain one has two matrices.")
+def always_gated(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, True, skips_hidden)
+
+
+@exercise.mistake("You give keys and values as many heads as the queries have. Their projections are narrower here.")
+def all_heads(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return reference(d_model, n_heads, n_heads, d_head, d_ff, gated, skips_hidden)
+
+
+@exercise.mistake("Your cost of a pair uses `d_model`. What a pair multiplies is as wide as all heads together.")
+def width_for_heads(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    rest = reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden) * n_heads * d_head
+    return rest / d_model
+
+
+@exercise.mistake("One projection is missing: after the heads there is one more matrix.")
+def no_output(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    full = reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden)
+    return full - (d_model if skips_hidden else d_model / 2)
+
+
+@exercise.mistake("You count attention's own matrices. The block has a feed-forward network as well.")
+def no_feed_forward(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return reference(d_model, n_heads, n_kv_heads, d_head, 0, gated, skips_hidden)
+
+
+@exercise.mistake("You count the feed-forward network alone. The four projections belong to the rest too.")
+def feed_forward_alone(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    inputs = (d_model, n_heads, n_kv_heads, d_head)
+    return reference(*inputs, d_ff, gated, skips_hidden) - reference(*inputs, 0, gated, skips_hidden)
+
+
+@exercise.mistake("Twice too long: a pair costs its score and its part in the blend.")
+def scores_alone(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return 2 * reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden)
+
+
+@exercise.mistake("Half of it. Do you count operations on one side and multiply-adds on the other?")
+def half_everything(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden) / 2
+
+
+@exercise.mistake("Right where every pair is computed. A kernel that skips half of them needs a longer text.")
+def never_skips(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, False)
+
+
+@exercise.mistake("Cheaper pairs move the crossover out, not in.")
+def skips_the_wrong_way(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
+    return _length(d_model, n_heads, n_kv_heads, d_head, d_ff, gated) / (2 if skips_hidden else 1)

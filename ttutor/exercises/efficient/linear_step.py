@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import elu, relu
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def linear_step(
@@ -46,69 +46,6 @@ def reference(summed, normaliser, query, key, value):
     return _step(summed, normaliser, query, key, value)
 
 
-def no_features(*inputs):
-    return _step(*inputs, asks=lambda x: x, writes=lambda x: x)
-
-
-def raw_query(*inputs):
-    return _step(*inputs, asks=lambda x: x)
-
-
-def raw_key(*inputs):
-    return _step(*inputs, writes=lambda x: x)
-
-
-def without_one(*inputs):
-    return _step(*inputs, asks=elu, writes=elu)
-
-
-def exponentials(*inputs):
-    return _step(*inputs, asks=torch.exp, writes=torch.exp)
-
-
-def relu_plus_one(*inputs):
-    return _step(*inputs, asks=lambda x: relu(x) + 1, writes=lambda x: relu(x) + 1)
-
-
-def reads_before_writing(summed, normaliser, query, key, value):
-    asked = elu(query) + 1
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return asked @ summed / (asked @ normaliser), new_summed, new_normaliser
-
-
-def old_normaliser(summed, normaliser, query, key, value):
-    asked = elu(query) + 1
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return asked @ new_summed / (asked @ normaliser), new_summed, new_normaliser
-
-
-def not_divided(summed, normaliser, query, key, value):
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return (elu(query) + 1) @ new_summed, new_summed, new_normaliser
-
-
-def forgets(summed, normaliser, query, key, value):
-    return reference(torch.zeros_like(summed), torch.zeros_like(normaliser), query, key, value)
-
-
-def state_not_handed_on(summed, normaliser, query, key, value):
-    return reference(summed, normaliser, query, key, value)[0], summed, normaliser
-
-
-def normaliser_not_handed_on(summed, normaliser, query, key, value):
-    context, new_summed, _ = reference(summed, normaliser, query, key, value)
-    return context, new_summed, normaliser
-
-
-def writes_the_query(summed, normaliser, query, key, value):
-    return _step(summed, normaliser, key, query, value)
-
-
-def divided_by_all(summed, normaliser, query, key, value):
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return (elu(query) + 1) @ new_summed / new_normaliser.sum(), new_summed, new_normaliser
-
-
 def _first_token(trial: Trial) -> str | None:
     """The first token of all can receive nothing but its own value."""
     summed, normaliser, query, key, value = trial.inputs
@@ -137,114 +74,126 @@ def _inputs(random):
     return features.T @ values, features.sum(dim=0), query, key, value
 
 
-EXERCISES = (
-    Exercise(
-        id="efficient.linear_step",
-        title="One token more",
-        statement="""
+exercise = Exercise(
+    id="efficient.linear_step",
+    title="One token more",
+    statement="""
 Write one step of causal linear attention for a single head, with the features $\\phi(x) = \\mathrm{elu}(x) + 1$. You
 are given the two sums over all earlier tokens, $S = \\sum_j \\phi(k_j)\\,v_j^\\top$ (`summed`) and $z = \\sum_j
 \\phi(k_j)$ (`normaliser`), and query, key and value of the new token, without features yet. A token sees itself.
 Return what it receives, and both sums as the next step needs them.
 """.strip(),
-        stub=linear_step,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=linear_step,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Write first, read afterwards: a token sees itself. The state has `features` times `d_value` plus `features` numbers,
 whatever came before, and a step does the same work for the millionth token as for the first. With empty sums the first
 token receives its own value, which is a good test of the order.
 """.strip(),
-        cases=(Case(name="five features, and four tokens before", inputs=_inputs, points=2),),
-        hints=(
-            "Which sum belongs to the numerator, which to the denominator? Does the new token belong to them?",
-            "Take the features of key and query. The key's go into both sums, the query's read both.",
-            (
-                "Add the outer product of the key's features and the value to `summed`, and the features to "
-                "`normaliser`; then divide one product with the query's features by the other."
-            ),
+    cases=(Case(name="five features, and four tokens before", inputs=_inputs, points=2),),
+    hints=(
+        "Which sum belongs to the numerator, which to the denominator? Does the new token belong to them?",
+        "Take the features of key and query. The key's go into both sums, the query's read both.",
+        (
+            "Add the outer product of the key's features and the value to `summed`, and the features to "
+            "`normaliser`; then divide one product with the query's features by the other."
         ),
-        mistakes=(
-            Mistake(
-                id="no_features",
-                says="You use query and key as they are. Without features a weight can be negative.",
-                answers=(no_features,),
-            ),
-            Mistake(id="raw_query", says="The state is right. The query needs its features too.", answers=(raw_query,)),
-            Mistake(
-                id="raw_key",
-                says="You read with features and write without. Both sides of the product go through the same map.",
-                answers=(raw_key,),
-            ),
-            Mistake(
-                id="without_one",
-                says="Your features can be negative: what is added to elu so that they are not?",
-                answers=(without_one,),
-            ),
-            Mistake(
-                id="exponentials",
-                says="Your features are exponentials. elu + 1 is that only below zero.",
-                answers=(exponentials,),
-            ),
-            Mistake(
-                id="relu_plus_one",
-                says="Right for positive numbers. Below zero elu + 1 still falls, and yours is constant.",
-                answers=(relu_plus_one,),
-            ),
-            Mistake(
-                id="reads_before_writing",
-                says="The state is right, and you read it before the new token was in. A token sees itself.",
-                answers=(reads_before_writing,),
-            ),
-            Mistake(
-                id="old_normaliser",
-                says="Your numerator has the new token in it and your denominator has not.",
-                answers=(old_normaliser,),
-            ),
-            Mistake(
-                id="not_divided",
-                says="The state is right. What you hand out is a sum of values, not yet a mean.",
-                answers=(not_divided,),
-            ),
-            Mistake(
-                id="forgets", says="Your state holds the new token alone. What of the earlier ones?", answers=(forgets,)
-            ),
-            Mistake(
-                id="not_handed_on",
-                says="The context is right. The state that you return is the old one: the next step misses this token.",
-                answers=(state_not_handed_on,),
-            ),
-            Mistake(
-                id="normaliser_not_handed_on",
-                says="Context and `summed` are right. The `normaliser` that you return lacks the new token.",
-                answers=(normaliser_not_handed_on,),
-            ),
-            Mistake(
-                id="writes_the_query",
-                says="Query and key have changed places: the key is what is written.",
-                answers=(writes_the_query,),
-            ),
-            Mistake(
-                id="divided_by_all",
-                says="You divide by the sum of the normaliser's entries. Each of them counts by the query's feature.",
-                answers=(divided_by_all,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="first_token",
-                says="The first token of a text sees only itself and receives its own value.",
-                broken=_first_token,
-            ),
-            Property(
-                id="constant_values",
-                says="A weighted mean of equal values is that value.",
-                broken=_constant_values,
-            ),
-        ),
-        forbids=("linear_attention", "linear_attention_recurrent"),
-        difficulty=2,
-        minutes=20,
-        section="11-efficient",
     ),
+    properties=(
+        Property(
+            id="first_token",
+            says="The first token of a text sees only itself and receives its own value.",
+            broken=_first_token,
+        ),
+        Property(
+            id="constant_values",
+            says="A weighted mean of equal values is that value.",
+            broken=_constant_values,
+        ),
+    ),
+    forbids=("linear_attention", "linear_attention_recurrent"),
+    difficulty=2,
+    minutes=20,
+    section="11-efficient",
 )
+
+
+@exercise.mistake("You use query and key as they are. Without features a weight can be negative.")
+def no_features(*inputs):
+    return _step(*inputs, asks=lambda x: x, writes=lambda x: x)
+
+
+@exercise.mistake("The state is right. The query needs its features too.")
+def raw_query(*inputs):
+    return _step(*inputs, asks=lambda x: x)
+
+
+@exercise.mistake("You read with features and write without. Both sides of the product go through the same map.")
+def raw_key(*inputs):
+    return _step(*inputs, writes=lambda x: x)
+
+
+@exercise.mistake("Your features can be negative: what is added to elu so that they are not?")
+def without_one(*inputs):
+    return _step(*inputs, asks=elu, writes=elu)
+
+
+@exercise.mistake("Your features are exponentials. elu + 1 is that only below zero.")
+def exponentials(*inputs):
+    return _step(*inputs, asks=torch.exp, writes=torch.exp)
+
+
+@exercise.mistake("Right for positive numbers. Below zero elu + 1 still falls, and yours is constant.")
+def relu_plus_one(*inputs):
+    return _step(*inputs, asks=lambda x: relu(x) + 1, writes=lambda x: relu(x) + 1)
+
+
+@exercise.mistake("The state is right, and you read it before the new token was in. A token sees itself.")
+def reads_before_writing(summed, normaliser, query, key, value):
+    asked = elu(query) + 1
+    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
+    return asked @ summed / (asked @ normaliser), new_summed, new_normaliser
+
+
+@exercise.mistake("Your numerator has the new token in it and your denominator has not.")
+def old_normaliser(summed, normaliser, query, key, value):
+    asked = elu(query) + 1
+    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
+    return asked @ new_summed / (asked @ normaliser), new_summed, new_normaliser
+
+
+@exercise.mistake("The state is right. What you hand out is a sum of values, not yet a mean.")
+def not_divided(summed, normaliser, query, key, value):
+    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
+    return (elu(query) + 1) @ new_summed, new_summed, new_normaliser
+
+
+@exercise.mistake("Your state holds the new token alone. What of the earlier ones?")
+def forgets(summed, normaliser, query, key, value):
+    return reference(torch.zeros_like(summed), torch.zeros_like(normaliser), query, key, value)
+
+
+@exercise.mistake(
+    "The context is right. The state that you return is the old one: the next step misses this token.",
+    id="not_handed_on",
+)
+def state_not_handed_on(summed, normaliser, query, key, value):
+    return reference(summed, normaliser, query, key, value)[0], summed, normaliser
+
+
+@exercise.mistake("Context and `summed` are right. The `normaliser` that you return lacks the new token.")
+def normaliser_not_handed_on(summed, normaliser, query, key, value):
+    context, new_summed, _ = reference(summed, normaliser, query, key, value)
+    return context, new_summed, normaliser
+
+
+@exercise.mistake("Query and key have changed places: the key is what is written.")
+def writes_the_query(summed, normaliser, query, key, value):
+    return _step(summed, normaliser, key, query, value)
+
+
+@exercise.mistake("You divide by the sum of the normaliser's entries. Each of them counts by the query's feature.")
+def divided_by_all(summed, normaliser, query, key, value):
+    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
+    return (elu(query) + 1) @ new_summed / new_normaliser.sum(), new_summed, new_normaliser

@@ -5,7 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def merge_blocks(
@@ -45,56 +45,6 @@ def reference(context_a, log_sum_a, context_b, log_sum_b):
     return share * context_a + (1 - share) * context_b, torch.logaddexp(log_sum_a, log_sum_b)
 
 
-def plain_mean(context_a, log_sum_a, context_b, log_sum_b):
-    return (context_a + context_b) / 2, torch.logaddexp(log_sum_a, log_sum_b)
-
-
-def plain_sum(context_a, log_sum_a, context_b, log_sum_b):
-    return context_a + context_b, torch.logaddexp(log_sum_a, log_sum_b)
-
-
-def weights_by_logarithm(context_a, log_sum_a, context_b, log_sum_b):
-    a, b = _column(log_sum_a), _column(log_sum_b)
-    return (a * context_a + b * context_b) / (a + b), torch.logaddexp(log_sum_a, log_sum_b)
-
-
-def swapped(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_b, log_sum_a, context_a, log_sum_b)
-
-
-def not_divided(context_a, log_sum_a, context_b, log_sum_b):
-    largest = torch.maximum(log_sum_a, log_sum_b)
-    a, b = _column((log_sum_a - largest).exp()), _column((log_sum_b - largest).exp())
-    return a * context_a + b * context_b, torch.logaddexp(log_sum_a, log_sum_b)
-
-
-def overflows(context_a, log_sum_a, context_b, log_sum_b):
-    a, b = log_sum_a.exp(), log_sum_b.exp()
-    return _column(a / (a + b)) * context_a + _column(b / (a + b)) * context_b, (a + b).log()
-
-
-def logarithms_added(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], log_sum_a + log_sum_b
-
-
-def larger_logarithm(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], torch.maximum(log_sum_a, log_sum_b)
-
-
-def without_the_largest(context_a, log_sum_a, context_b, log_sum_b):
-    both = torch.logaddexp(log_sum_a, log_sum_b) - torch.maximum(log_sum_a, log_sum_b)
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], both
-
-
-def sum_itself(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], torch.logaddexp(log_sum_a, log_sum_b).exp()
-
-
-def larger_block_alone(context_a, log_sum_a, context_b, log_sum_b):
-    is_a = _column(log_sum_a > log_sum_b)
-    return torch.where(is_a, context_a, context_b), torch.logaddexp(log_sum_a, log_sum_b)
-
-
 def _order_matters(trial: Trial) -> str | None:
     """Which block comes first does not matter."""
     context_a, log_sum_a, context_b, log_sum_b = trial.inputs
@@ -118,92 +68,99 @@ def _blocks(random):
     return contexts[0], log_sums[0], contexts[1], log_sums[1] + 0.7
 
 
-EXERCISES = (
-    Exercise(
-        id="efficient.merge_blocks",
-        title="Two halves made one",
-        statement="""
+exercise = Exercise(
+    id="efficient.merge_blocks",
+    title="Two halves made one",
+    statement="""
 Two workers have taken half of the keys each. Each hands you, for every query, its finished context $y$ (already divided
 by its own sum) and the logarithm of its sum of exponentials, $L = \\log \\sum_j e^{s_j}$. Give the context over *all*
 keys, and its $L$. Scores may be in the hundreds or thousands, so that $e^L$ is no number.
 
 This is how long caches are read by many processors at once, and how texts are spread over several machines.
 """.strip(),
-        stub=merge_blocks,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=merge_blocks,
+    reference=reference,
+    solution=solution,
+    explanation="""
 The total sum is $e^{L_a} + e^{L_b}$, and each context counts by its share of it. Subtracting the larger of the two
 logarithms first leaves the shares as they are and keeps every exponential at most one. The merge is symmetric and
 associative: blocks may be merged in any order, and in a tree.
 """.strip(),
-        cases=(
-            Case(name="scores of a few units for some queries, in the thousands for others", inputs=_blocks, points=2),
-        ),
-        hints=(
-            "Each context is a numerator divided by a sum. You know the sums: what were the numerators?",
-            "The merged context is a weighted mean of the two. By what shares?",
-            "Subtract the larger of the two logarithms from both, take exponentials, and divide by their sum.",
-        ),
-        mistakes=(
-            Mistake(
-                id="plain_mean",
-                says="You take the mean of both contexts. A block whose scores were higher has to count more.",
-                answers=(plain_mean,),
-            ),
-            Mistake(
-                id="plain_sum",
-                says="You add two finished contexts. Each is a mean already; what is the mean of both?",
-                answers=(plain_sum,),
-            ),
-            Mistake(
-                id="by_logarithm",
-                says="Your shares are in proportion to the logarithms. The sums themselves are what counts.",
-                answers=(weights_by_logarithm,),
-            ),
-            Mistake(id="swapped", says="Each context got the share of the other block.", answers=(swapped,)),
-            Mistake(
-                id="not_divided",
-                says="Your two factors do not sum to one: the exponentials still have to be divided by their sum.",
-                answers=(not_divided,),
-            ),
-            Mistake(
-                id="overflows",
-                says="Right for small scores. With scores in the thousands the exponential of a logarithm is infinite.",
-                answers=(overflows,),
-            ),
-            Mistake(
-                id="logarithms_added",
-                says="The context is right. Adding logarithms multiplies the sums, and they should be added.",
-                answers=(logarithms_added,),
-            ),
-            Mistake(
-                id="larger_logarithm",
-                says="The context is right. Your logarithm is that of the larger block; the other adds something.",
-                answers=(larger_logarithm,),
-            ),
-            Mistake(
-                id="without_the_largest",
-                says="The context is right. You subtracted the larger logarithm and did not give it back at the end.",
-                answers=(without_the_largest,),
-            ),
-            Mistake(
-                id="sum_itself",
-                says="The context is right. The second result should be the logarithm of the sum, not the sum.",
-                answers=(sum_itself,),
-            ),
-            Mistake(
-                id="larger_block_alone",
-                says="You keep one block and drop the other. The smaller sum still has its share.",
-                answers=(larger_block_alone,),
-            ),
-        ),
-        properties=(
-            Property(id="order", says="It should not matter which block comes first.", broken=_order_matters),
-            Property(id="between", says="A weighted mean lies between what it is a mean of.", broken=_between),
-        ),
-        difficulty=2,
-        minutes=20,
-        section="11-efficient",
+    cases=(Case(name="scores of a few units for some queries, in the thousands for others", inputs=_blocks, points=2),),
+    hints=(
+        "Each context is a numerator divided by a sum. You know the sums: what were the numerators?",
+        "The merged context is a weighted mean of the two. By what shares?",
+        "Subtract the larger of the two logarithms from both, take exponentials, and divide by their sum.",
     ),
+    properties=(
+        Property(id="order", says="It should not matter which block comes first.", broken=_order_matters),
+        Property(id="between", says="A weighted mean lies between what it is a mean of.", broken=_between),
+    ),
+    difficulty=2,
+    minutes=20,
+    section="11-efficient",
 )
+
+
+@exercise.mistake("You take the mean of both contexts. A block whose scores were higher has to count more.")
+def plain_mean(context_a, log_sum_a, context_b, log_sum_b):
+    return (context_a + context_b) / 2, torch.logaddexp(log_sum_a, log_sum_b)
+
+
+@exercise.mistake("You add two finished contexts. Each is a mean already; what is the mean of both?")
+def plain_sum(context_a, log_sum_a, context_b, log_sum_b):
+    return context_a + context_b, torch.logaddexp(log_sum_a, log_sum_b)
+
+
+@exercise.mistake(
+    "Your shares are in proportion to the logarithms. The sums themselves are what counts.",
+    id="by_logarithm",
+)
+def weights_by_logarithm(context_a, log_sum_a, context_b, log_sum_b):
+    a, b = _column(log_sum_a), _column(log_sum_b)
+    return (a * context_a + b * context_b) / (a + b), torch.logaddexp(log_sum_a, log_sum_b)
+
+
+@exercise.mistake("Each context got the share of the other block.")
+def swapped(context_a, log_sum_a, context_b, log_sum_b):
+    return reference(context_b, log_sum_a, context_a, log_sum_b)
+
+
+@exercise.mistake("Your two factors do not sum to one: the exponentials still have to be divided by their sum.")
+def not_divided(context_a, log_sum_a, context_b, log_sum_b):
+    largest = torch.maximum(log_sum_a, log_sum_b)
+    a, b = _column((log_sum_a - largest).exp()), _column((log_sum_b - largest).exp())
+    return a * context_a + b * context_b, torch.logaddexp(log_sum_a, log_sum_b)
+
+
+@exercise.mistake("Right for small scores. With scores in the thousands the exponential of a logarithm is infinite.")
+def overflows(context_a, log_sum_a, context_b, log_sum_b):
+    a, b = log_sum_a.exp(), log_sum_b.exp()
+    return _column(a / (a + b)) * context_a + _column(b / (a + b)) * context_b, (a + b).log()
+
+
+@exercise.mistake("The context is right. Adding logarithms multiplies the sums, and they should be added.")
+def logarithms_added(context_a, log_sum_a, context_b, log_sum_b):
+    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], log_sum_a + log_sum_b
+
+
+@exercise.mistake("The context is right. Your logarithm is that of the larger block; the other adds something.")
+def larger_logarithm(context_a, log_sum_a, context_b, log_sum_b):
+    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], torch.maximum(log_sum_a, log_sum_b)
+
+
+@exercise.mistake("The context is right. You subtracted the larger logarithm and did not give it back at the end.")
+def without_the_largest(context_a, log_sum_a, context_b, log_sum_b):
+    both = torch.logaddexp(log_sum_a, log_sum_b) - torch.maximum(log_sum_a, log_sum_b)
+    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], both
+
+
+@exercise.mistake("The context is right. The second result should be the logarithm of the sum, not the sum.")
+def sum_itself(context_a, log_sum_a, context_b, log_sum_b):
+    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], torch.logaddexp(log_sum_a, log_sum_b).exp()
+
+
+@exercise.mistake("You keep one block and drop the other. The smaller sum still has its share.")
+def larger_block_alone(context_a, log_sum_a, context_b, log_sum_b):
+    is_a = _column(log_sum_a > log_sum_b)
+    return torch.where(is_a, context_a, context_b), torch.logaddexp(log_sum_a, log_sum_b)

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 BLOCK = 16
 
@@ -104,62 +104,8 @@ def reference(suspects):
     return _tell(suspects, EVERYWHERE)
 
 
-def one_block(suspects):
-    return _tell(suspects, ((16, 0.0),))
-
-
-def one_block_everywhere(suspects):
-    return _tell(suspects, ((16, 0.0), (16, 3000.0), (16, -3000.0)))
-
-
 def whole_blocks(suspects):
     return _tell(suspects, ((48, 0.0), (48, 3000.0), (48, -3000.0)))
-
-
-def small_scores(suspects):
-    return _tell(suspects, ((41, 0.0),))
-
-
-def never_very_low(suspects):
-    return _tell(suspects, ((41, 0.0), (41, 3000.0)))
-
-
-def never_very_high(suspects):
-    return _tell(suspects, ((41, 0.0), (41, -3000.0)))
-
-
-def not_a_number_passes(suspects):
-    verdicts = []
-    for attend in suspects:
-        gaps = [(attend(*i) - _plain(*i)).abs().amax() for i in (_inputs(*t) for t in EVERYWHERE)]
-        verdicts.append(not any(bool(gap > 1e-6) for gap in gaps))
-    return torch.tensor(verdicts)
-
-
-def bit_by_bit(suspects):
-    return torch.tensor([all(torch.equal(a(*_inputs(*t)), _plain(*_inputs(*t))) for t in EVERYWHERE) for a in suspects])
-
-
-def largest_first(suspects):
-    trials = [_inputs(41, place, order="early") for place in (0.0, 3000.0, -3000.0)]
-    return torch.tensor([_all_near(attend, trials) for attend in suspects])
-
-
-def equal_values(suspects):
-    trials = [_inputs(*t, values=1.0) for t in EVERYWHERE]
-    return torch.tensor([_all_near(attend, trials) for attend in suspects])
-
-
-def other_way_round(suspects):
-    return ~reference(suspects)
-
-
-def all_right(suspects):
-    return torch.ones(len(suspects), dtype=torch.bool)
-
-
-def none_right(suspects):
-    return torch.zeros(len(suspects), dtype=torch.bool)
 
 
 def _mean_of_values(query, key, value):
@@ -183,104 +129,118 @@ def _shuffled(random):
     return ([SUSPECTS[place][0] for place in order],)
 
 
-EXERCISES = (
-    Exercise(
-        id="efficient.tell_exact",
-        title="The test that caught nothing",
-        statement="""
+exercise = Exercise(
+    id="efficient.tell_exact",
+    title="The test that caught nothing",
+    statement="""
 Somebody forgot to correct the blend when a larger score came, and all tests passed. Write the test that would have
 caught it. `suspects` are functions of query, key and value (each `tokens d_head`, float64, no mask, scale
 $1/\\sqrt{d_\\text{head}}$, any number of tokens). All say that they are softmax attention and work on 16 keys at a
 time. Return a bool for each: True if it is right up to rounding ($10^{-6}$), for every input that one might meet:
 texts of any length, scores of any size. Do not look inside. Several different mistakes are among them.
 """.strip(),
-        stub=tell_exact,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=tell_exact,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Five things are needed at once. More than one block, or no correction ever happens. A length that blocks do not divide,
 or a dropped remainder is not seen. Large scores *late*, or the correction is one. Values that differ, or a blend and a
 sum that are wrong alike cancel. And scores far above and far below zero, where an exponential overflows or everything
 becomes zero. The comparison must fail on what is not a number: `allclose` does, while `difference > tolerance` is False
 for it. It must not ask for equal bits.
 """.strip(),
-        cases=(Case(name="nine suspects", inputs=_shuffled, points=3),),
-        hints=(
-            "Which inputs make the correction equal to one? Such inputs cannot show that it is missing.",
-            (
-                "Try several inputs for each suspect: their lengths, the order in which large scores come, and where "
-                "the scores lie as a whole are three different things."
-            ),
-            (
-                "Use 41 tokens, let the keys grow along the text, and repeat it with thousands added to and taken from "
-                "every score. Compare with a plain softmax by `torch.allclose`."
-            ),
+    cases=(Case(name="nine suspects", inputs=_shuffled, points=3),),
+    hints=(
+        "Which inputs make the correction equal to one? Such inputs cannot show that it is missing.",
+        (
+            "Try several inputs for each suspect: their lengths, the order in which large scores come, and where "
+            "the scores lie as a whole are three different things."
         ),
-        mistakes=(
-            Mistake(
-                id="one_block",
-                says="You let everybody pass. In texts of one block, with small scores, nothing has to be corrected: "
-                "what have you tried beyond them?",
-                answers=(one_block, all_right),
-            ),
-            Mistake(
-                id="one_block_everywhere",
-                says="You try scores of all sizes, in texts of one block. Corrections happen between blocks.",
-                answers=(one_block_everywhere,),
-            ),
-            Mistake(
-                id="whole_blocks",
-                says="One mistake escapes you: it concerns the last block, where that is not a whole one.",
-                answers=(whole_blocks,),
-            ),
-            Mistake(
-                id="small_scores",
-                says="Several mistakes escape you that show with extreme scores alone, far above zero or far below.",
-                answers=(small_scores,),
-            ),
-            Mistake(
-                id="not_a_number_passes",
-                says="What escapes you gives results that are no number. Is a comparison with one of those ever true?",
-                answers=(not_a_number_passes,),
-            ),
-            Mistake(
-                id="never_very_low",
-                says="One mistake escapes you. What if all scores are far below zero?",
-                answers=(never_very_low,),
-            ),
-            Mistake(
-                id="never_very_high",
-                says="One mistake escapes you. What if scores are far above zero?",
-                answers=(never_very_high,),
-            ),
-            Mistake(
-                id="bit_by_bit",
-                says="You ask for equal bits. Right code that sums in another order does not give them.",
-                answers=(bit_by_bit,),
-            ),
-            Mistake(
-                id="largest_first",
-                says="In your texts the largest score stands in the first block. What is the correction then?",
-                answers=(largest_first,),
-            ),
-            Mistake(
-                id="equal_values",
-                says="All your values are the same, so that sum and blend can be wrong alike without being seen.",
-                answers=(equal_values,),
-            ),
-            Mistake(
-                id="other_way_round",
-                says="Every verdict is the opposite of the right one: True means exact.",
-                answers=(other_way_round,),
-            ),
-            Mistake(id="none_right", says="You let nobody pass. Two of them are right.", answers=(none_right,)),
+        (
+            "Use 41 tokens, let the keys grow along the text, and repeat it with thousands added to and taken from "
+            "every score. Compare with a plain softmax by `torch.allclose`."
         ),
-        properties=(
-            Property(id="accuses", says="A right function should pass.", broken=_accuses_the_right),
-            Property(id="misses", says="A function that ignores the keys should not pass.", broken=_misses_the_wrong),
-        ),
-        difficulty=3,
-        minutes=40,
-        section="11-efficient",
     ),
+    properties=(
+        Property(id="accuses", says="A right function should pass.", broken=_accuses_the_right),
+        Property(id="misses", says="A function that ignores the keys should not pass.", broken=_misses_the_wrong),
+    ),
+    difficulty=3,
+    minutes=40,
+    section="11-efficient",
 )
+
+
+@exercise.mistake(
+    "You let everybody pass. In texts of one block, with small scores, nothing has to be corrected: what have you "
+    "tried beyond them?"
+)
+def one_block(suspects):
+    return _tell(suspects, ((16, 0.0),))
+
+
+@exercise.like("one_block")
+def all_right(suspects):
+    return torch.ones(len(suspects), dtype=torch.bool)
+
+
+@exercise.mistake("You try scores of all sizes, in texts of one block. Corrections happen between blocks.")
+def one_block_everywhere(suspects):
+    return _tell(suspects, ((16, 0.0), (16, 3000.0), (16, -3000.0)))
+
+
+exercise.mistake(
+    "One mistake escapes you: it concerns the last block, where that is not a whole one.",
+    id="whole_blocks",
+)(whole_blocks)
+
+
+@exercise.mistake("Several mistakes escape you that show with extreme scores alone, far above zero or far below.")
+def small_scores(suspects):
+    return _tell(suspects, ((41, 0.0),))
+
+
+@exercise.mistake("What escapes you gives results that are no number. Is a comparison with one of those ever true?")
+def not_a_number_passes(suspects):
+    verdicts = []
+    for attend in suspects:
+        gaps = [(attend(*i) - _plain(*i)).abs().amax() for i in (_inputs(*t) for t in EVERYWHERE)]
+        verdicts.append(not any(bool(gap > 1e-6) for gap in gaps))
+    return torch.tensor(verdicts)
+
+
+@exercise.mistake("One mistake escapes you. What if all scores are far below zero?")
+def never_very_low(suspects):
+    return _tell(suspects, ((41, 0.0), (41, 3000.0)))
+
+
+@exercise.mistake("One mistake escapes you. What if scores are far above zero?")
+def never_very_high(suspects):
+    return _tell(suspects, ((41, 0.0), (41, -3000.0)))
+
+
+@exercise.mistake("You ask for equal bits. Right code that sums in another order does not give them.")
+def bit_by_bit(suspects):
+    return torch.tensor([all(torch.equal(a(*_inputs(*t)), _plain(*_inputs(*t))) for t in EVERYWHERE) for a in suspects])
+
+
+@exercise.mistake("In your texts the largest score stands in the first block. What is the correction then?")
+def largest_first(suspects):
+    trials = [_inputs(41, place, order="early") for place in (0.0, 3000.0, -3000.0)]
+    return torch.tensor([_all_near(attend, trials) for attend in suspects])
+
+
+@exercise.mistake("All your values are the same, so that sum and blend can be wrong alike without being seen.")
+def equal_values(suspects):
+    trials = [_inputs(*t, values=1.0) for t in EVERYWHERE]
+    return torch.tensor([_all_near(attend, trials) for attend in suspects])
+
+
+@exercise.mistake("Every verdict is the opposite of the right one: True means exact.")
+def other_way_round(suspects):
+    return ~reference(suspects)
+
+
+@exercise.mistake("You let nobody pass. Two of them are right.")
+def none_right(suspects):
+    return torch.zeros(len(suspects), dtype=torch.bool)

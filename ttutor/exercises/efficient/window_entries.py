@@ -2,7 +2,7 @@
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def window_entries(n_tokens: int, window: int, n_global: int) -> int:
@@ -26,63 +26,6 @@ def reference(n_tokens, window, n_global):
     return sum(min(i + 1, window) + max(0, min(n_global, i + 1 - window)) for i in range(n_tokens))
 
 
-def no_globals(n_tokens, window, n_global):
-    return reference(n_tokens, window, 0)
-
-
-def upper_bound(n_tokens, window, n_global):
-    return n_tokens * (window + n_global)
-
-
-def full_rows(n_tokens, window, n_global):
-    return n_tokens * min(window, n_tokens) + sum(max(0, min(n_global, i + 1 - window)) for i in range(n_tokens))
-
-
-def counted_twice(n_tokens, window, n_global):
-    return sum(min(i + 1, window) + min(n_global, i + 1) for i in range(n_tokens))
-
-
-def globals_in_every_row(n_tokens, window, n_global):
-    return reference(n_tokens, window, 0) + n_global * n_tokens
-
-
-def both_sides(n_tokens, window, n_global):
-    return sum(
-        len({j for j in range(n_tokens) if abs(i - j) < window} | set(range(min(n_global, i + 1))))
-        for i in range(n_tokens)
-    )
-
-
-def globals_look_ahead(n_tokens, window, n_global):
-    ahead = sum(n_tokens - i - 1 for i in range(min(n_global, n_tokens)))
-    return reference(n_tokens, window, n_global) + ahead
-
-
-def one_more(n_tokens, window, n_global):
-    return reference(n_tokens, window + 1, n_global)
-
-
-def without_itself(n_tokens, window, n_global):
-    return reference(n_tokens, window, n_global) - n_tokens
-
-
-def whole_triangle(n_tokens, window, n_global):
-    return n_tokens * (n_tokens + 1) // 2
-
-
-def whole_square(n_tokens, window, n_global):
-    return n_tokens**2
-
-
-def steady_globals(n_tokens, window, n_global):
-    return reference(n_tokens, window, 0) + n_global * max(0, n_tokens - window)
-
-
-def formula_of_long_texts(n_tokens, window, n_global):
-    beyond = n_tokens - window
-    return n_tokens * window - window * (window - 1) // 2 + n_global * beyond - n_global * (n_global - 1) // 2
-
-
 def _short_text(trial: Trial) -> str | None:
     """In a window longer than the text there is the whole triangle."""
     n_tokens, _, n_global = trial.inputs
@@ -103,114 +46,121 @@ def _random(random, low, high):
     return int(torch.randint(low, high, (1,), generator=random))
 
 
-EXERCISES = (
-    Exercise(
-        id="efficient.window_entries",
-        title="What a window leaves",
-        statement="""
+exercise = Exercise(
+    id="efficient.window_entries",
+    title="What a window leaves",
+    statement="""
 Every token sees itself and the `window - 1` tokens before it, and nothing after it. Besides, the first `n_global`
 tokens are seen by everybody who comes after them (they themselves see nothing ahead either). How many pairs of a query
 and a key is that in a text of `n_tokens`? Count exactly; a pair counts once, also where it is allowed for two reasons.
 The text may be shorter than the window. Try to do without a table of `n_tokens` by `n_tokens`.
 """.strip(),
-        stub=window_entries,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=window_entries,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Row $i$ (counted from 0) sees $\\min(i + 1, w)$ keys in its window. A global token adds something only where the window
 no longer covers it: $\\min(g, i + 1 - w)$ in rows beyond the first $w$. Both sums are a ramp that ends in a plateau, so
 one helper does for both. For long texts it is $T(w + g)$ less a constant: linear in $T$.
 """.strip(),
-        cases=(
-            Case(
-                name="a text many windows long",
-                inputs=lambda random: (_random(random, 150, 300), _random(random, 9, 20), _random(random, 3, 8)),
-            ),
-            Case(
-                name="a text shorter than its window",
-                inputs=lambda random: (_random(random, 10, 40), _random(random, 41, 60), _random(random, 3, 8)),
-            ),
+    cases=(
+        Case(
+            name="a text many windows long",
+            inputs=lambda random: (_random(random, 150, 300), _random(random, 9, 20), _random(random, 3, 8)),
         ),
-        hints=(
-            "Draw the table for six tokens, a window of two and one global token, and count row by row.",
-            "How many keys has row i in its window? And how many global keys has it that are not in the window?",
-            "Both counts rise by one from row to row until they reach a limit. Sum a ramp, then a plateau.",
+        Case(
+            name="a text shorter than its window",
+            inputs=lambda random: (_random(random, 10, 40), _random(random, 41, 60), _random(random, 3, 8)),
         ),
-        mistakes=(
-            Mistake(
-                id="no_globals", says="The window is counted right. Where are the global tokens?", answers=(no_globals,)
-            ),
-            Mistake(
-                id="upper_bound",
-                says="That is an upper bound, as if every row were full and no pair were allowed twice.",
-                answers=(upper_bound,),
-            ),
-            Mistake(
-                id="full_rows",
-                says="The first rows cannot see a whole window: there is nothing before the text.",
-                answers=(full_rows,),
-            ),
-            Mistake(
-                id="counted_twice",
-                says="A global token that lies in the window is one pair, and you count it twice.",
-                answers=(counted_twice,),
-            ),
-            Mistake(
-                id="globals_in_every_row",
-                says="You add all global tokens to each row, also where they are in the window or still to come.",
-                answers=(globals_in_every_row,),
-            ),
-            Mistake(
-                id="both_sides",
-                says="Your window looks ahead as well. A causal window has one side.",
-                answers=(both_sides,),
-            ),
-            Mistake(
-                id="globals_look_ahead",
-                says="Your global tokens see the whole text. In this task they are seen, and look at the past alone.",
-                answers=(globals_look_ahead,),
-            ),
-            Mistake(
-                id="one_more",
-                says="Your window is one too wide: the token itself is one of the keys in it.",
-                answers=(one_more,),
-            ),
-            Mistake(
-                id="without_itself",
-                says="You are short by one for each token. Does a token see itself?",
-                answers=(without_itself,),
-            ),
-            Mistake(
-                id="whole_triangle",
-                says="That is the whole causal triangle; right only where the window covers everything.",
-                answers=(whole_triangle,),
-            ),
-            Mistake(id="whole_square", says="That is the whole table, past and future.", answers=(whole_square,)),
-            Mistake(
-                id="steady_globals",
-                says="Right in the window. Just beyond it only some of the global tokens have left it; you add all.",
-                answers=(steady_globals,),
-            ),
-            Mistake(
-                id="formula_of_long_texts",
-                says="Right for long texts. Your formula goes on below the lengths at which its ramps are complete.",
-                answers=(formula_of_long_texts,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="short_text",
-                says="A window longer than the text leaves the whole causal triangle.",
-                broken=_short_text,
-            ),
-            Property(
-                id="one_more_token",
-                says="Far from the beginning each further token adds as many pairs as it sees keys.",
-                broken=_one_more_token,
-            ),
-        ),
-        difficulty=1,
-        minutes=15,
-        section="11-efficient",
     ),
+    hints=(
+        "Draw the table for six tokens, a window of two and one global token, and count row by row.",
+        "How many keys has row i in its window? And how many global keys has it that are not in the window?",
+        "Both counts rise by one from row to row until they reach a limit. Sum a ramp, then a plateau.",
+    ),
+    properties=(
+        Property(
+            id="short_text",
+            says="A window longer than the text leaves the whole causal triangle.",
+            broken=_short_text,
+        ),
+        Property(
+            id="one_more_token",
+            says="Far from the beginning each further token adds as many pairs as it sees keys.",
+            broken=_one_more_token,
+        ),
+    ),
+    difficulty=1,
+    minutes=15,
+    section="11-efficient",
 )
+
+
+@exercise.mistake("The window is counted right. Where are the global tokens?")
+def no_globals(n_tokens, window, n_global):
+    return reference(n_tokens, window, 0)
+
+
+@exercise.mistake("That is an upper bound, as if every row were full and no pair were allowed twice.")
+def upper_bound(n_tokens, window, n_global):
+    return n_tokens * (window + n_global)
+
+
+@exercise.mistake("The first rows cannot see a whole window: there is nothing before the text.")
+def full_rows(n_tokens, window, n_global):
+    return n_tokens * min(window, n_tokens) + sum(max(0, min(n_global, i + 1 - window)) for i in range(n_tokens))
+
+
+@exercise.mistake("A global token that lies in the window is one pair, and you count it twice.")
+def counted_twice(n_tokens, window, n_global):
+    return sum(min(i + 1, window) + min(n_global, i + 1) for i in range(n_tokens))
+
+
+@exercise.mistake("You add all global tokens to each row, also where they are in the window or still to come.")
+def globals_in_every_row(n_tokens, window, n_global):
+    return reference(n_tokens, window, 0) + n_global * n_tokens
+
+
+@exercise.mistake("Your window looks ahead as well. A causal window has one side.")
+def both_sides(n_tokens, window, n_global):
+    return sum(
+        len({j for j in range(n_tokens) if abs(i - j) < window} | set(range(min(n_global, i + 1))))
+        for i in range(n_tokens)
+    )
+
+
+@exercise.mistake("Your global tokens see the whole text. In this task they are seen, and look at the past alone.")
+def globals_look_ahead(n_tokens, window, n_global):
+    ahead = sum(n_tokens - i - 1 for i in range(min(n_global, n_tokens)))
+    return reference(n_tokens, window, n_global) + ahead
+
+
+@exercise.mistake("Your window is one too wide: the token itself is one of the keys in it.")
+def one_more(n_tokens, window, n_global):
+    return reference(n_tokens, window + 1, n_global)
+
+
+@exercise.mistake("You are short by one for each token. Does a token see itself?")
+def without_itself(n_tokens, window, n_global):
+    return reference(n_tokens, window, n_global) - n_tokens
+
+
+@exercise.mistake("That is the whole causal triangle; right only where the window covers everything.")
+def whole_triangle(n_tokens, window, n_global):
+    return n_tokens * (n_tokens + 1) // 2
+
+
+@exercise.mistake("That is the whole table, past and future.")
+def whole_square(n_tokens, window, n_global):
+    return n_tokens**2
+
+
+@exercise.mistake("Right in the window. Just beyond it only some of the global tokens have left it; you add all.")
+def steady_globals(n_tokens, window, n_global):
+    return reference(n_tokens, window, 0) + n_global * max(0, n_tokens - window)
+
+
+@exercise.mistake("Right for long texts. Your formula goes on below the lengths at which its ramps are complete.")
+def formula_of_long_texts(n_tokens, window, n_global):
+    beyond = n_tokens - window
+    return n_tokens * window - window * (window - 1) // 2 + n_global * beyond - n_global * (n_global - 1) // 2

@@ -4,9 +4,148 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.exercises.encoder import dropout_mistakes as wrong
-from ttutor.exercises.encoder.dropout_probes import PROPERTIES, observe, view
-from ttutor.exercises.exercise import Case, Exercise, Mistake
+from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.facts import fact
+
+
+def observe(answer, features, p):
+    """Run a module that drops features, in both modes."""
+    module = answer(p)
+    module.train()
+    one, other = module(features), module(features)
+    leaf = features.detach().clone().requires_grad_()
+    through = module(leaf * 1)  # not the leaf itself, into which nobody may write
+    gradient = torch.autograd.grad(through.sum(), leaf, allow_unused=True)[0] if through.requires_grad else None
+    module.eval()
+    runs = {"training": one, "again": other, "through": through.detach(), "gradient": gradient}
+    return runs | {"evaluation": module(features), "evaluation again": module(features)}
+
+
+def view(runs, features, p):
+    """Say what the module does."""
+    one = runs["training"]
+    if one.shape != features.shape:
+        return _seen(f"of shape {tuple(one.shape)}")
+    lost = one == 0
+    return _seen(
+        "as many features as came",
+        share=_share(lost, p),
+        factor=_factor(one, features, p),
+        anew=not torch.equal(one, runs["again"]),
+        together="together" if bool((lost.all(dim=-1) | ~lost.any(dim=-1)).all()) else "one by one",
+        sentences=bool((lost == lost[:1]).all()),
+        tokens=bool((lost == lost[:, :1]).all()),
+        equally=bool((lost.sum(dim=-1) == lost[0, 0].sum()).all()),
+        gradient=_gradient(runs["gradient"], runs["through"], features),
+        evaluation=_evaluation(runs["evaluation"], runs["evaluation again"], features, p),
+    )
+
+
+def _seen(
+    result,
+    share="unknown",
+    factor="unknown",
+    anew=False,
+    together="unknown",
+    sentences=False,
+    tokens=False,
+    equally=False,
+    gradient="unknown",
+    evaluation="unknown",
+):
+    return {
+        "the result": result,
+        "the share that is set to zero in training": share,
+        "what stays is multiplied in training by": factor,
+        "a second call draws anew": anew,
+        "the features of a token are lost": together,
+        "the sentences of a batch lose the same": sentences,
+        "the tokens of a sentence lose the same": tokens,
+        "all tokens lose equally many": equally,
+        "the gradient in training": gradient,
+        "what evaluation does": evaluation,
+    }
+
+
+def _share(lost, p):
+    share = lost.float().mean().item()
+    for name, value in (("nothing", 0.0), ("p", p), ("1 - p", 1 - p), ("everything", 1.0)):
+        if abs(share - value) < (0.05 if 0 < value < 1 else 1e-9):
+            return name
+    return "something else"
+
+
+def _factor(came, features, p):
+    kept = came != 0
+    factors = (came / features)[kept]
+    if not kept.any():
+        return "nothing is left"
+    for name, value in (("1/(1 - p)", 1 / (1 - p)), ("1", 1.0), ("1 - p", 1 - p), ("1/p", 1 / p)):
+        if torch.allclose(factors, torch.full_like(factors, value), rtol=1e-4):
+            return name
+    return "different numbers" if factors.std() > 1e-3 * factors.abs().mean() else f"{factors.mean().item():.3g}"
+
+
+def _gradient(gradient, through, features):
+    if gradient is None:
+        return "none"
+    if torch.allclose(gradient, through / features, rtol=1e-3, atol=1e-5):
+        return "goes through what stays"
+    return "also goes through what is lost" if bool(gradient[through == 0].any()) else "is something else"
+
+
+def _evaluation(one, other, features, p):
+    if torch.equal(one, features) and torch.equal(other, features):
+        return "nothing"
+    if not torch.equal(one, other):
+        return "it draws at random"
+    return "it scales" if torch.allclose(one, (1 - p) * features) else "something else"
+
+
+PROPERTIES = (
+    fact(
+        "the result",
+        "as many features as came",
+        "Dropping sets features to zero; it takes none away, so the shape stays as it was.",
+        id="keeps_the_shape",
+    ),
+    fact(
+        "what evaluation does",
+        "nothing",
+        "In evaluation mode dropout hands the features on as they came. A module knows its mode: `self.training`.",
+        id="idle_in_evaluation",
+    ),
+    fact(
+        "the share that is set to zero in training",
+        "p",
+        "In training each feature should be lost with probability p: how do you draw?",
+        id="share_is_p",
+    ),
+    fact(
+        "a second call draws anew",
+        True,
+        "Every call should lose other features, so that none can be relied on: where do you draw?",
+        id="draws_anew",
+    ),
+    fact(
+        "what stays is multiplied in training by",
+        "1/(1 - p)",
+        "The mean of each feature over many draws should be the feature itself: by what must the survivors grow?",
+        id="keeps_the_mean",
+    ),
+    fact(
+        "the features of a token are lost",
+        "one by one",
+        "Each feature has its own draw: has your random tensor the shape of the features?",
+        id="one_by_one",
+    ),
+    fact(
+        "the gradient in training",
+        "goes through what stays",
+        "The gradient should pass where features pass, with the same factor, and nowhere else.",
+        id="gradient_follows",
+    ),
+)
 
 
 class FeatureDropout(nn.Module):
@@ -40,155 +179,268 @@ def _features(generator):
     return 1 + torch.rand(4, 30, 50, generator=generator), 0.3
 
 
-EXERCISES = (
-    Exercise(
-        id="encoder.dropout",
-        title="Dropout that knows when to stop",
-        statement="""
+exercise = Exercise(
+    id="encoder.dropout",
+    title="Dropout that knows when to stop",
+    statement="""
 Write dropout as a module. In training mode every feature is set to zero with probability `p`, each by a draw of its
 own and anew in every call; those that stay are multiplied by $1/(1-p)$, so that the mean over many draws is the
 feature itself. In evaluation mode nothing happens at all. The gradient passes where the features pass.
 """.strip(),
-        stub=FeatureDropout,
-        reference=nn.Dropout,
-        solution=Solution,
-        cases=(Case(name="a batch of positive features and p = 0.3", inputs=_features, points=3),),
-        explanation="""
+    stub=FeatureDropout,
+    reference=nn.Dropout,
+    solution=Solution,
+    cases=(Case(name="a batch of positive features and p = 0.3", inputs=_features, points=3),),
+    explanation="""
 `train()` and `eval()` set `self.training` in every module of a model, so the module needs no switch of its own. The
 features are multiplied by a mask of zeros and ones: then the gradient is multiplied by the same mask, and passes
 exactly where the features pass. The division by $1-p$ happens in training, so that evaluation has nothing to do.
 """.strip(),
-        hints=(
-            "Who tells a module whether it is in training? Call `model.eval()` and look at what changes in the model.",
-            (
-                "Draw one uniform number for each feature and compare it with p. What is the mean of a feature that "
-                "is lost with probability p, and what brings it back?"
-            ),
-            (
-                "Return the features at once unless `self.training`. Else multiply them by a tensor of their own "
-                "shape, which is true where `torch.rand_like` is at least p, and divide by 1 - p."
-            ),
+    hints=(
+        "Who tells a module whether it is in training? Call `model.eval()` and look at what changes in the model.",
+        (
+            "Draw one uniform number for each feature and compare it with p. What is the mean of a feature that "
+            "is lost with probability p, and what brings it back?"
         ),
-        mistakes=(
-            Mistake(
-                id="active_in_eval",
-                says="In evaluation mode two runs of yours differ, as it drops there too. The mode stands in "
-                "`self.training`; a function such as `F.dropout` does not know it unless told.",
-                answers=(wrong.ActiveInEval,),
-            ),
-            Mistake(
-                id="never_drops",
-                says="In training mode no feature is lost: your module does nothing in either mode.",
-                answers=(wrong.NeverDrops,),
-            ),
-            Mistake(
-                id="only_scales",
-                says="In training mode the features grow but none is lost. What is drawn, and where is it used?",
-                answers=(wrong.OnlyScales,),
-            ),
-            Mistake(
-                id="drops_in_eval",
-                says="The modes are exchanged: yours drops in evaluation and not in training. Look at your condition.",
-                answers=(wrong.DropsInEval,),
-            ),
-            Mistake(
-                id="no_scale",
-                says="What stays is not scaled, so that sums are smaller in training by the factor 1 - p. "
-                "By what must the survivors grow?",
-                answers=(wrong.NoScale,),
-            ),
-            Mistake(
-                id="scales_in_eval",
-                says="You scale in evaluation instead of in training. Dropout was first written so (2014); here "
-                "evaluation shall do nothing, so the factor belongs into training.",
-                answers=(wrong.ScalesInEval,),
-            ),
-            Mistake(
-                id="scales_twice",
-                says="You scale up in training and down in evaluation. Either would do; both together are one too "
-                "many, and evaluation shall do nothing.",
-                answers=(wrong.ScalesTwice,),
-            ),
-            Mistake(
-                id="scales_down",
-                says="What stays gets smaller, and it should grow: on average it must make up for what is lost.",
-                answers=(wrong.ScalesDown,),
-            ),
-            Mistake(
-                id="keeps_p",
-                says="A share of p stays, and it should be lost: with p = 0.3 you lose 70 % of the features. "
-                "Look at your comparison.",
-                answers=(wrong.KeepsP, wrong.KeepsPScaledRight),
-            ),
-            Mistake(
-                id="scaled_by_p",
-                says="The right share is lost, but what stays is divided by p. Which share is left over?",
-                answers=(wrong.ScaledByP,),
-            ),
-            Mistake(
-                id="drawn_once",
-                says="Every call loses the same features: you keep the draw, or you seed it anew. The network would "
-                "learn to do without these and rely on the others.",
-                answers=(wrong.DrawnOnce, wrong.SeededAnew),
-            ),
-            Mistake(
-                id="whole_tokens",
-                says="Whole tokens vanish: there is one draw for each vector. Each feature needs a draw of its own.",
-                answers=(wrong.WholeTokens,),
-            ),
-            Mistake(
-                id="same_for_batch",
-                says="All sentences of the batch lose the same features: your draw has no batch axis.",
-                answers=(wrong.SameForTheBatch,),
-            ),
-            Mistake(
-                id="same_for_every_token",
-                says="Every token loses the same features: your draw has the size of one vector only.",
-                answers=(wrong.SameForEveryToken,),
-            ),
-            Mistake(
-                id="noise",
-                says="No feature is lost; each is multiplied by a random number. That is Gaussian dropout. Here the "
-                "factor is either 0 or one fixed number.",
-                answers=(wrong.Noise,),
-            ),
-            Mistake(
-                id="exactly",
-                says="Every token loses exactly the same number of features. The draws should be independent: then the "
-                "number varies, and p is its mean share.",
-                answers=(wrong.Exactly,),
-            ),
-            Mistake(
-                id="mean_restored",
-                says="You divide by the share that happened to stay in each token. The factor is the same for all, and "
-                "known beforehand from p.",
-                answers=(wrong.MeanRestored,),
-            ),
-            Mistake(
-                id="detached",
-                says="The values are right, but no gradient comes back through your module in training. What leaves "
-                "the graph?",
-                answers=(wrong.Detached,),
-            ),
-            Mistake(
-                id="through_everything",
-                says="The gradient also passes where features were lost. A feature that is set to zero has no "
-                "influence on the loss, and so no gradient.",
-                answers=(wrong.ThroughEverything,),
-            ),
-            Mistake(
-                id="inplace",
-                says="The features you were given have changed: whoever adds them again in a residual connection adds "
-                "zeros. Multiply into a new tensor.",
-                answers=(wrong.InPlace,),
-            ),
+        (
+            "Return the features at once unless `self.training`. Else multiply them by a tensor of their own "
+            "shape, which is true where `torch.rand_like` is at least p, and divide by 1 - p."
         ),
-        properties=PROPERTIES,
-        observe=observe,
-        view=view,
-        forbids=("Dropout", "dropout", "dropout_", "alpha_dropout", "feature_dropout", "native_dropout"),
-        difficulty=2,
-        minutes=15,
-        section="05-encoder",
     ),
+    properties=PROPERTIES,
+    observe=observe,
+    view=view,
+    forbids=("Dropout", "dropout", "dropout_", "alpha_dropout", "feature_dropout", "native_dropout"),
+    difficulty=2,
+    minutes=15,
+    section="05-encoder",
 )
+
+
+class WithProbability(nn.Module):
+    """What all of them share."""
+
+    def __init__(self, p):
+        super().__init__()
+        self.p = p
+
+    def stays(self, features):
+        return torch.rand_like(features) >= self.p
+
+
+@exercise.mistake(
+    "In evaluation mode two runs of yours differ, as it drops there too. The mode stands in `self.training`; a "
+    "function such as `F.dropout` does not know it unless told.",
+    id="active_in_eval",
+)
+class ActiveInEval(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features) / (1 - self.p)
+
+
+@exercise.mistake(
+    "In training mode no feature is lost: your module does nothing in either mode.",
+    id="never_drops",
+)
+class NeverDrops(WithProbability):
+    def forward(self, features):
+        return features
+
+
+@exercise.mistake(
+    "In training mode the features grow but none is lost. What is drawn, and where is it used?",
+    id="only_scales",
+)
+class OnlyScales(WithProbability):
+    def forward(self, features):
+        return features / (1 - self.p) if self.training else features
+
+
+@exercise.mistake(
+    "The modes are exchanged: yours drops in evaluation and not in training. Look at your condition.",
+    id="drops_in_eval",
+)
+class DropsInEval(WithProbability):
+    def forward(self, features):
+        return features if self.training else features * self.stays(features) / (1 - self.p)
+
+
+@exercise.mistake(
+    "What stays is not scaled, so that sums are smaller in training by the factor 1 - p. By what must the survivors "
+    "grow?",
+    id="no_scale",
+)
+class NoScale(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features) if self.training else features
+
+
+@exercise.mistake(
+    "You scale in evaluation instead of in training. Dropout was first written so (2014); here evaluation shall do "
+    "nothing, so the factor belongs into training.",
+    id="scales_in_eval",
+)
+class ScalesInEval(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features) if self.training else features * (1 - self.p)
+
+
+@exercise.mistake(
+    "You scale up in training and down in evaluation. Either would do; both together are one too many, and evaluation "
+    "shall do nothing.",
+    id="scales_twice",
+)
+class ScalesTwice(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features) / (1 - self.p) if self.training else features * (1 - self.p)
+
+
+@exercise.mistake(
+    "What stays gets smaller, and it should grow: on average it must make up for what is lost.",
+    id="scales_down",
+)
+class ScalesDown(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features) * (1 - self.p) if self.training else features
+
+
+@exercise.mistake(
+    "A share of p stays, and it should be lost: with p = 0.3 you lose 70 % of the features. Look at your comparison.",
+    id="keeps_p",
+)
+class KeepsP(WithProbability):
+    def forward(self, features):
+        return features * ~self.stays(features) / self.p if self.training else features
+
+
+@exercise.like("keeps_p")
+class KeepsPScaledRight(WithProbability):
+    def forward(self, features):
+        return features * ~self.stays(features) / (1 - self.p) if self.training else features
+
+
+@exercise.mistake(
+    "The right share is lost, but what stays is divided by p. Which share is left over?",
+    id="scaled_by_p",
+)
+class ScaledByP(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features) / self.p if self.training else features
+
+
+@exercise.mistake(
+    "Every call loses the same features: you keep the draw, or you seed it anew. The network would learn to do without "
+    "these and rely on the others.",
+    id="drawn_once",
+)
+class DrawnOnce(WithProbability):
+    def forward(self, features):
+        if not self.training:
+            return features
+        if not hasattr(self, "kept"):
+            self.kept = self.stays(features)
+        return features * self.kept / (1 - self.p)
+
+
+@exercise.like("drawn_once")
+class SeededAnew(WithProbability):
+    def forward(self, features):
+        if not self.training:
+            return features
+        torch.manual_seed(0)
+        return features * self.stays(features) / (1 - self.p)
+
+
+@exercise.mistake(
+    "Whole tokens vanish: there is one draw for each vector. Each feature needs a draw of its own.",
+    id="whole_tokens",
+)
+class WholeTokens(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features[..., :1]) / (1 - self.p) if self.training else features
+
+
+@exercise.mistake(
+    "All sentences of the batch lose the same features: your draw has no batch axis.",
+    id="same_for_batch",
+)
+class SameForTheBatch(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features[0]) / (1 - self.p) if self.training else features
+
+
+@exercise.mistake(
+    "Every token loses the same features: your draw has the size of one vector only.",
+    id="same_for_every_token",
+)
+class SameForEveryToken(WithProbability):
+    def forward(self, features):
+        return features * self.stays(features[0, 0]) / (1 - self.p) if self.training else features
+
+
+@exercise.mistake(
+    "No feature is lost; each is multiplied by a random number. That is Gaussian dropout. Here the factor is either 0 "
+    "or one fixed number.",
+    id="noise",
+)
+class Noise(WithProbability):
+    def forward(self, features):
+        spread = (self.p / (1 - self.p)) ** 0.5
+        return features * (1 + spread * torch.randn_like(features)) if self.training else features
+
+
+@exercise.mistake(
+    "Every token loses exactly the same number of features. The draws should be independent: then the number varies, "
+    "and p is its mean share.",
+    id="exactly",
+)
+class Exactly(WithProbability):
+    def forward(self, features):
+        if not self.training:
+            return features
+        order = torch.rand_like(features).argsort(dim=-1)
+        return features * (order >= round(self.p * features.shape[-1])) / (1 - self.p)
+
+
+@exercise.mistake(
+    "You divide by the share that happened to stay in each token. The factor is the same for all, and known beforehand "
+    "from p.",
+    id="mean_restored",
+)
+class MeanRestored(WithProbability):
+    def forward(self, features):
+        if not self.training:
+            return features
+        kept = self.stays(features)
+        return features * kept / kept.float().mean(dim=-1, keepdim=True).clamp(min=1e-6)
+
+
+@exercise.mistake(
+    "The values are right, but no gradient comes back through your module in training. What leaves the graph?",
+    id="detached",
+)
+class Detached(WithProbability):
+    def forward(self, features):
+        return features.detach() * self.stays(features) / (1 - self.p) if self.training else features
+
+
+@exercise.mistake(
+    "The gradient also passes where features were lost. A feature that is set to zero has no influence on the loss, "
+    "and so no gradient.",
+    id="through_everything",
+)
+class ThroughEverything(WithProbability):
+    def forward(self, features):
+        if not self.training:
+            return features
+        return features + (features * (self.stays(features) / (1 - self.p) - 1)).detach()
+
+
+@exercise.mistake(
+    "The features you were given have changed: whoever adds them again in a residual connection adds zeros. Multiply "
+    "into a new tensor.",
+    id="inplace",
+)
+class InPlace(WithProbability):
+    def forward(self, features):
+        return features.mul_(self.stays(features) / (1 - self.p)) if self.training else features

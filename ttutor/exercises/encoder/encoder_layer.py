@@ -1,16 +1,119 @@
 """Exercise: an encoder layer with its norms in front."""
 
+import math
+from collections.abc import Callable
+
 import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.encoder import EncoderLayer
-from ttutor.exercises.encoder.encoder_layer_probes import properties
-from ttutor.exercises.encoder.encoder_layer_sentences import MISTAKES
-from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.probes import batch_independent, depends
 from ttutor.layers import layer_norm
+
+
+def properties(reference: Callable[..., torch.Tensor]) -> tuple[Property, ...]:
+    """The layer's properties in the order in which they are asked; the last one needs a right layer to compare with."""
+    return (
+        Property(
+            id="identity_without_writing",
+            says="Where no sublayer writes, the stream must pass unchanged: follow it from input to output. "
+            "Which line does something to it?",
+            broken=_stream_that_is_lost,
+        ),
+        Property(
+            id="norms_come_first",
+            says="A norm in front makes a sublayer blind to the size of its input. What exactly does this "
+            "sublayer read?",
+            broken=_size_that_matters,
+        ),
+        depends(
+            "In an encoder every token sees every other, earlier and later ones: what keeps yours from it?",
+            _everywhere,
+            id="looks_both_ways",
+        ),
+        batch_independent(
+            "Over which axes do you attend, and over which do you normalise? The sequences of a batch must not "
+            "influence each other.",
+            id="sequences_apart",
+        ),
+        Property(
+            id="maps_in_their_places",
+            says="Each of the four maps has one task: queries, keys, values, and the merged heads. Which weight "
+            "stands where in your code?",
+            broken=_map_with_another_task,
+        ),
+        Property(
+            id="one_half_is_off",
+            says="The two halves can be tried apart, by setting the output weights of the other to zero; the "
+            "half that is right needs no more of your time.",
+            broken=lambda trial: _half_that_is_off(trial, reference),
+        ),
+    )
+
+
+def _silenced(inputs, *, attention, network):
+    """The same inputs with the output weights of one sublayer, or of both, at zero."""
+    hidden, norm_1, maps, norm_2, (w_1, b_1, w_2, b_2), n_heads = inputs
+    maps = (*maps[:3], torch.zeros_like(maps[3])) if attention else maps
+    last = (torch.zeros_like(w_2), torch.zeros_like(b_2)) if network else (w_2, b_2)
+    return hidden, norm_1, maps, norm_2, (w_1, b_1, *last), n_heads
+
+
+def _stream_that_is_lost(trial: Trial) -> str | None:
+    """Let neither sublayer write: the input must come out as it is."""
+    silenced = _silenced(trial.inputs, attention=True, network=True)
+    gap = (trial.run(*silenced) - trial.inputs[0]).abs().max().item()
+    if gap < 1e-4:
+        return None
+    return f"With the output weights of both sublayers at zero, your layer is off its input by up to {gap:.2g}."
+
+
+def _size_that_matters(trial: Trial) -> str | None:
+    """Double the input: what the sublayer behind a norm writes may not change."""
+    for silent, name in (("network", "attention"), ("attention", "the feed-forward network")):
+        inputs = _silenced(trial.inputs, attention=silent == "attention", network=silent == "network")
+        hidden, *rest = inputs
+        once, twice = trial.run(hidden, *rest) - hidden, trial.run(2 * hidden, *rest) - 2 * hidden
+        if (once - twice).abs().max() > 1e-2 * once.abs().max():
+            return f"With the input doubled, {name} writes something else, by up to {(once - twice).abs().max():.2g}."
+    return None
+
+
+def _everywhere(hidden, *_):
+    """The map in which every output moves with every token."""
+    return torch.ones(hidden.shape[1], hidden.shape[1], dtype=torch.bool)
+
+
+def _map_with_another_task(trial: Trial) -> str | None:
+    """Set one map of attention to zero after another, with the network silent, and look at what is still written."""
+    hidden, norm_1, maps, *rest = _silenced(trial.inputs, attention=False, network=True)
+    for number, name in enumerate(("w_query", "w_key", "w_value", "w_output")):
+        without = tuple(torch.zeros_like(part) if place == number else part for place, part in enumerate(maps))
+        written = trial.run(hidden, norm_1, without, *rest) - hidden
+        if number < 2 and (written - written[:, :1]).abs().max() > 1e-4:
+            return f"With `{name}` at zero all scores are equal, but the tokens still receive different things."
+        if number >= 2 and written.abs().max() > 1e-4:
+            most = written.abs().max().item()
+            return f"With `{name}` at zero attention should write nothing, but it writes up to {most:.2g}."
+    return None
+
+
+def _half_that_is_off(trial: Trial, reference: Callable[..., torch.Tensor]) -> str | None:
+    """Silence one half after the other: is exactly one of them wrong by itself?"""
+    is_off = {}
+    for name in ("attention", "network"):
+        inputs = _silenced(trial.inputs, attention=name == "network", network=name == "attention")
+        gap = (trial.run(*inputs) - reference(*inputs)).abs().max().item()
+        is_off[name] = gap > 1e-3
+    if is_off["attention"] == is_off["network"]:
+        return None
+    wrong, right = ("attention", "the network") if is_off["attention"] else ("the network", "attention")
+    return f"With {wrong} silent your layer is right, with {right} silent it is off: the trouble is in {wrong}."
 
 
 def encoder_layer(
@@ -92,11 +195,10 @@ def _fresh(generator):
     return hidden, norms[0], attention, norms[1], (w_1, torch.zeros(6), w_2, torch.zeros(10)), 2
 
 
-EXERCISES = (
-    Exercise(
-        id="encoder.encoder_layer",
-        title="An encoder layer, pre-norm",
-        statement="""
+exercise = Exercise(
+    id="encoder.encoder_layer",
+    title="An encoder layer, pre-norm",
+    statement="""
 Put an encoder layer together. It is pre-norm: each sublayer reads a normalised copy of the stream, and what it writes
 is added to the stream itself,
 
@@ -108,47 +210,380 @@ $W_2\\,\\mathrm{ReLU}(W_1 x + b_1) + b_2$; both norms have $\\epsilon = 10^{-5}$
 `nn.Linear`, outputs in rows. There is no dropout. You may use `ttutor.layers.layer_norm` and
 `ttutor.attention.scaled_dot_product_attention`, or your own.
 """.strip(),
-        stub=encoder_layer,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="a layer in the middle of training", inputs=_trained, points=2),
-            Case(name="a layer as it starts, and tokens that are zero", inputs=_fresh),
-        ),
-        explanation="""
+    stub=encoder_layer,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="a layer in the middle of training", inputs=_trained, points=2),
+        Case(name="a layer as it starts, and tokens that are zero", inputs=_fresh),
+    ),
+    explanation="""
 The variable `hidden` is the stream. It is only ever added to: each half reads a normalised copy, under a name of its
 own, and writes its share back. That is why a layer whose output weights are zero is the identity, and why a gradient
 finds a straight way from the last layer to the first. The price is that the stream grows from layer to layer, so that a
 pre-norm stack ends with one norm more.
 """.strip(),
-        hints=(
-            (
-                "Draw the stream as a straight line from input to output. What branches off, what does the "
-                "branch read, and where does it come back? If both branches wrote nothing, what would come out?"
-            ),
-            (
-                "Two halves of the same form: stream plus sublayer of the norm of the stream. The norm's result "
-                "needs a name of its own, for the stream goes on without it, and the second half starts from the "
-                "sum of the first."
-            ),
-            (
-                "Normalise with `norm_1`; make queries, keys and values of that (times the transposed weights), "
-                "cut them into heads, attend, merge, apply `w_output`, add to `hidden`. Normalise the sum with "
-                "`norm_2`, widen, ReLU, narrow, and add to the sum."
-            ),
+    hints=(
+        (
+            "Draw the stream as a straight line from input to output. What branches off, what does the "
+            "branch read, and where does it come back? If both branches wrote nothing, what would come out?"
         ),
-        mistakes=MISTAKES,
-        properties=properties(reference),
-        forbids=(
-            "EncoderLayer",
-            "TransformerEncoderLayer",
-            "MultiHeadAttention",
-            "MultiheadAttention",
-            "multi_head_attention_forward",
-            "functional_call",
+        (
+            "Two halves of the same form: stream plus sublayer of the norm of the stream. The norm's result "
+            "needs a name of its own, for the stream goes on without it, and the second half starts from the "
+            "sum of the first."
         ),
-        difficulty=2,
-        minutes=25,
-        section="05-encoder",
+        (
+            "Normalise with `norm_1`; make queries, keys and values of that (times the transposed weights), "
+            "cut them into heads, attend, merge, apply `w_output`, add to `hidden`. Normalise the sum with "
+            "`norm_2`, widen, ReLU, narrow, and add to the sum."
+        ),
     ),
+    properties=properties(reference),
+    forbids=(
+        "EncoderLayer",
+        "TransformerEncoderLayer",
+        "MultiHeadAttention",
+        "MultiheadAttention",
+        "multi_head_attention_forward",
+        "functional_call",
+    ),
+    difficulty=2,
+    minutes=25,
+    section="05-encoder",
 )
+
+
+def _norm(hidden, norm, eps=1e-5):
+    return layer_norm(hidden, *norm, eps)
+
+
+SPLIT = "batch tokens (heads d_head) -> batch heads tokens d_head"
+
+
+def _attend(hidden, attention, n_heads, **options):
+    """Multi-head self-attention; the options go to the attention function."""
+    w_query, w_key, w_value, w_output = attention
+    q, k, v = (rearrange(hidden @ weight.T, SPLIT, heads=n_heads) for weight in (w_query, w_key, w_value))
+    context = scaled_dot_product_attention(q, k, v, **options)
+    return rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
+
+
+def _transform(hidden, feed_forward, activation=torch.relu):
+    w_1, b_1, w_2, b_2 = feed_forward
+    return activation(hidden @ w_1.T + b_1) @ w_2.T + b_2
+
+
+@exercise.mistake(
+    "Your stream is normalised after each sum: this is post-norm, the order of the 2017 paper. Here each norm stands "
+    "before its sublayer, inside the branch, and nothing normalises the stream itself."
+)
+def post_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = _norm(hidden + _attend(hidden, attention, n_heads), norm_1)
+    return _norm(hidden + _transform(hidden, feed_forward), norm_2)
+
+
+@exercise.mistake(
+    "You normalise what a sublayer writes instead of what it reads. The norm belongs between the stream and the "
+    "sublayer: which of the two comes first in your code?"
+)
+def norm_after_sublayer(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = hidden + _norm(_attend(hidden, attention, n_heads), norm_1)
+    return hidden + _norm(_transform(hidden, feed_forward), norm_2)
+
+
+@exercise.mistake(
+    "With its output weights at 0, attention should leave the stream alone; yours erases it. The skip around attention "
+    "is missing."
+)
+def no_residual_attn(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = _attend(_norm(hidden, norm_1), attention, n_heads)
+    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
+
+
+@exercise.mistake(
+    "With $W_2$ and $b_2$ at 0, the feed-forward network should leave the stream alone; yours erases it. The skip "
+    "around it is missing."
+)
+def no_residual_ff(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
+    return _transform(_norm(hidden, norm_2), feed_forward)
+
+
+@exercise.mistake(
+    "Both skips are missing: each sublayer replaces the stream instead of adding to it. What happens to a token that "
+    "no sublayer has anything to say about?"
+)
+def no_residuals(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    return _transform(_norm(_attend(_norm(hidden, norm_1), attention, n_heads), norm_2), feed_forward)
+
+
+@exercise.mistake(
+    "You add what the sublayers write to the normalised stream. The skip carries the raw one; the norm is for the "
+    "sublayer alone. Do both have a name of their own in your code?"
+)
+def residual_from_normed(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = _norm(hidden, norm_1)
+    hidden = hidden + _attend(hidden, attention, n_heads)
+    hidden = _norm(hidden, norm_2)
+    return hidden + _transform(hidden, feed_forward)
+
+
+@exercise.mistake(
+    "The second half is right. In the first, attention's result is added to the normalised stream: you have given the "
+    "norm's result the name of the stream."
+)
+def first_residual_from_normed(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = _norm(hidden, norm_1)
+    hidden = hidden + _attend(hidden, attention, n_heads)
+    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
+
+
+@exercise.mistake(
+    "The first half is right. In the second, the network's result is added to the normalised stream: the skip should "
+    "carry what came out of the first half, as it is."
+)
+def second_residual_from_normed(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
+    hidden = _norm(hidden, norm_2)
+    return hidden + _transform(hidden, feed_forward)
+
+
+@exercise.mistake(
+    "Your second skip starts at the layer's input, so that what attention wrote is read by the network and then "
+    "forgotten. Where should the second skip start?"
+)
+def residual_from_input(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    middle = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
+    return hidden + _transform(_norm(middle, norm_2), feed_forward)
+
+
+def _layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads, norm=_norm, attend=_attend, transform=_transform):
+    """The right layer, of which one part may be another."""
+    hidden = hidden + attend(norm(hidden, norm_1), attention, n_heads)
+    return hidden + transform(norm(hidden, norm_2), feed_forward)
+
+
+@exercise.mistake(
+    "Your output is mine plus the input once more. Each half already adds to the stream that comes in: is there a "
+    "third addition?"
+)
+def residual_twice(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    return hidden + _layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads)
+
+
+@exercise.mistake(
+    "Doubling the input changes what attention sees, so its norm is missing. The first norm stands before attention."
+)
+def no_first_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = hidden + _attend(hidden, attention, n_heads)
+    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
+
+
+@exercise.mistake("Attention reads a normalised stream, the feed-forward network a raw one: its norm is missing.")
+def no_second_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
+    return hidden + _transform(hidden, feed_forward)
+
+
+@exercise.mistake(
+    "The two norms have changed places: `norm_1` belongs to attention, `norm_2` to the feed-forward network."
+)
+def norms_exchanged(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    return _layer(hidden, norm_2, attention, norm_1, feed_forward, n_heads)
+
+
+@exercise.mistake(
+    "`norm_2` has no effect: both sublayers use the gain and bias of `norm_1`. Right at the start of training, when "
+    "all norms are alike, and wrong ever after."
+)
+def first_norm_twice(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    return _layer(hidden, norm_1, attention, norm_1, feed_forward, n_heads)
+
+
+@exercise.mistake(
+    "Your queries come from the normalised stream, your keys and values from the raw one. In self-attention all three "
+    "read the same thing: what does the norm hand over?"
+)
+def norm_for_queries_only(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    w_query, w_key, w_value, w_output = attention
+    q = rearrange(_norm(hidden, norm_1) @ w_query.T, SPLIT, heads=n_heads)
+    k, v = (rearrange(hidden @ weight.T, SPLIT, heads=n_heads) for weight in (w_key, w_value))
+    context = scaled_dot_product_attention(q, k, v)
+    hidden = hidden + rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
+    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
+
+
+@exercise.mistake(
+    "Right for a layer as it starts, wrong for a trained one: the norms' gain and bias have no effect. What are "
+    "`norm_1` and `norm_2` made of?"
+)
+def no_affine(*inputs):
+    def norm(hidden, norm):
+        return functional.layer_norm(hidden, hidden.shape[-1:])
+
+    return _layer(*inputs, norm=norm)
+
+
+@exercise.mistake(
+    "A token of zeros gives NaN: its norm divides 0 by 0. What stands under the root beside the variance?"
+)
+def no_eps(*inputs):
+    def norm(hidden, norm):
+        return _norm(hidden, norm, eps=0.0)
+
+    return _layer(*inputs, norm=norm)
+
+
+@exercise.mistake(
+    "Your feed-forward network is linear, so that its two maps could be one: f(a) + f(b) = f(a + b) up to the biases. "
+    "What stands between the maps?"
+)
+def ff_no_activation(*inputs):
+    def transform(hidden, feed_forward):
+        return _transform(hidden, feed_forward, activation=lambda inner: inner)
+
+    return _layer(*inputs, transform=transform)
+
+
+@exercise.mistake("Your network uses GELU, as BERT and GPT-2 do. The exercise asks for ReLU, as in the 2017 paper.")
+def gelu_not_relu(*inputs):
+    def transform(hidden, feed_forward):
+        return _transform(hidden, feed_forward, activation=functional.gelu)
+
+    return _layer(*inputs, transform=transform)
+
+
+@exercise.mistake(
+    "What your network writes is never negative: ReLU comes after its second map, where it should stand between the "
+    "two."
+)
+def relu_at_the_end(*inputs):
+    def transform(hidden, feed_forward):
+        return torch.relu(_transform(hidden, feed_forward))
+
+    return _layer(*inputs, transform=transform)
+
+
+@exercise.mistake(
+    "Right while the biases are zero, as they are at the start: your feed-forward network uses $W_1$ and $W_2$ only. "
+    "What are the other two parts of `feed_forward` for?"
+)
+def no_ff_bias(*inputs):
+    def transform(hidden, feed_forward):
+        w_1, _, w_2, _ = feed_forward
+        return torch.relu(hidden @ w_1.T) @ w_2.T
+
+    return _layer(*inputs, transform=transform)
+
+
+@exercise.mistake(
+    "You normalise once more after the last addition. In a pre-norm model that norm belongs to the stack, once, after "
+    "the last layer."
+)
+def extra_final_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    return _norm(_layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads), norm_2)
+
+
+@exercise.like("extra_final_norm")
+def plain_final_norm(*inputs):
+    return functional.layer_norm(_layer(*inputs), inputs[0].shape[-1:])
+
+
+@exercise.mistake(
+    "Your feed-forward network comes first and attention second. It is the other way round: tokens are mixed before "
+    "each is worked on by itself."
+)
+def ff_before_attn(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = hidden + _transform(_norm(hidden, norm_2), feed_forward)
+    return hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
+
+
+@exercise.like("ff_before_attn")
+def ff_before_attn_in_order_of_norms(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden = hidden + _transform(_norm(hidden, norm_1), feed_forward)
+    return hidden + _attend(_norm(hidden, norm_2), attention, n_heads)
+
+
+@exercise.mistake(
+    "Both of your sublayers read the layer's input, side by side, as in GPT-J. Here the second one reads what the "
+    "first has written."
+)
+def parallel(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    attended = _attend(_norm(hidden, norm_1), attention, n_heads)
+    return hidden + attended + _transform(_norm(hidden, norm_2), feed_forward)
+
+
+@exercise.mistake(
+    "Changing a late token leaves your earlier outputs as they were: your attention is causal. An encoder has the "
+    "whole sentence and may look both ways."
+)
+def causal_encoder(*inputs):
+    def attend(hidden, attention, n_heads):
+        return _attend(hidden, attention, n_heads, causal=True)
+
+    return _layer(*inputs, attend=attend)
+
+
+@exercise.mistake(
+    "Your attention is sharper than it should be, as if the scores were too large by √d_head. What does the paper "
+    "divide them by?"
+)
+def no_scale(*inputs):
+    def attend(hidden, attention, n_heads):
+        return _attend(hidden, attention, n_heads, scale=1.0)
+
+    return _layer(*inputs, attend=attend)
+
+
+@exercise.mistake(
+    "Your attention is flatter than it should be: the scores are divided by √d_model. A head's queries and keys have "
+    "only d_model / n_heads features."
+)
+def scale_d_model(*inputs):
+    def attend(hidden, attention, n_heads):
+        return _attend(hidden, attention, n_heads, scale=1 / math.sqrt(hidden.shape[-1]))
+
+    return _layer(*inputs, attend=attend)
+
+
+@exercise.mistake(
+    "Your result does not depend on `n_heads`: there is one head as wide as the model. Where do the queries, keys and "
+    "values get cut?"
+)
+def one_head(*inputs):
+    def attend(hidden, attention, n_heads):
+        return _attend(hidden, attention, 1)
+
+    return _layer(*inputs, attend=attend)
+
+
+@exercise.mistake(
+    "You add the concatenated heads to the stream as they are. One linear map is missing: what is `attention[3]` for?"
+)
+def no_output_map(*inputs):
+    def attend(hidden, attention, n_heads):
+        return _attend(hidden, (*attention[:3], torch.eye(hidden.shape[-1], dtype=hidden.dtype)), n_heads)
+
+    return _layer(*inputs, attend=attend)
+
+
+@exercise.mistake(
+    "You multiply by attention's weights the wrong way round. They are stored as in `nn.Linear`, outputs in rows and "
+    "inputs in columns; as they are square here, no error says so."
+)
+def weights_transposed(*inputs):
+    def attend(hidden, attention, n_heads):
+        return _attend(hidden, tuple(weight.T for weight in attention), n_heads)
+
+    return _layer(*inputs, attend=attend)
+
+
+@exercise.mistake(
+    "The result is right, but `hidden` was overwritten: `+=` edits the tensor that you were given. Whoever called the "
+    "layer still needs it."
+)
+def inplace(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    hidden += _attend(_norm(hidden, norm_1), attention, n_heads)
+    hidden += _transform(_norm(hidden, norm_2), feed_forward)
+    return hidden

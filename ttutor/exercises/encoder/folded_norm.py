@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def folded_norm(
@@ -31,40 +31,6 @@ def reference(gain, bias, weight, constant):
     return torch.einsum("om,m->om", weight, gain), constant + (weight * bias).sum(dim=-1)
 
 
-def gain_on_the_rows(gain, bias, weight, constant):
-    """Fits a square matrix only; others get what the broadcast would have wanted."""
-    scaled = (weight.T * gain).T if len(weight) == len(gain) else weight * gain.mean()
-    return scaled, constant + weight @ bias
-
-
-def bias_scaled_too(gain, bias, weight, constant):
-    return weight * gain, constant + (weight * gain) @ bias
-
-
-def bias_forgotten(gain, bias, weight, constant):
-    return weight * gain, constant
-
-
-def constant_forgotten(gain, bias, weight, constant):
-    return weight * gain, weight @ bias
-
-
-def constant_scaled(gain, bias, weight, constant):
-    return weight * gain, constant * gain.mean() + weight @ bias
-
-
-def gain_divided(gain, bias, weight, constant):
-    return weight / gain, constant + weight @ bias
-
-
-def gain_forgotten(gain, bias, weight, constant):
-    return weight, constant + weight @ bias
-
-
-def bias_subtracted(gain, bias, weight, constant):
-    return weight * gain, constant - weight @ bias
-
-
 def _two_ways_differ(trial: Trial) -> str | None:
     """The map after the norm, in both forms, on an input of our own."""
     gain, bias, weight, constant = trial.inputs
@@ -85,88 +51,95 @@ def _inputs(d_out: int):
     return make
 
 
-EXERCISES = (
-    Exercise(
-        id="encoder.folded_norm",
-        title="A norm without gain and bias",
-        statement="In a pre-norm layer the norm's result $\\gamma \\odot n + \\beta$, with $n$ of mean 0 and variance "
-        "1, goes into a linear map: $y = W(\\gamma \\odot n + \\beta) + b$ for column vectors, with $W$ stored "
-        "`d_out d_model`. Find $W'$ and $b'$ with $y = W' n + b'$ for every $n$, and return both. "
-        "Then go one step further, on paper: is the norm's centring needed? Find $W''$ that gives $W' n$ when it reads "
-        "$x/\\sigma$ in place of $n = (x - \\bar x \\mathbf 1)/\\sigma$.",
-        stub=folded_norm,
-        reference=reference,
-        solution=solution,
-        explanation="Multiply out: $W(\\gamma \\odot n) = (W\\,\\mathrm{diag}(\\gamma))\\,n$, which scales the "
-        "*columns* of $W$, and $W\\beta$ does not depend on $n$, so it joins the constant. This is how engines for "
-        "inference drop gain and bias. It works in pre-norm, where only linear maps read the norm. After a post-norm "
-        "the stream itself carries $\\gamma$ and $\\beta$ on, and the next skip adds to it. The step further: subtract "
-        "from each row of $W'$ its mean. Then each row sums to zero, a constant added to all features of $x$ changes "
-        "nothing, and $W'' x/\\sigma = W'' n = W' n$, since $n$ has mean 0 as well.",
-        cases=(Case(name="six features and four outputs", inputs=_inputs(4)),),
-        hints=(
-            (
-                "Write out one output, $y_o$, as a sum over features. Which factors stand beside $n_i$? Which terms "
-                "have no $n_i$?"
-            ),
-            "Sort the sum into what is multiplied by $n_i$ and what is not. The first part is a row of $W'$.",
-            (
-                "Broadcasting a vector of length `d_model` against `d_out d_model` scales columns. The part without "
-                "$n$ is a matrix times a vector, plus $b$."
-            ),
+exercise = Exercise(
+    id="encoder.folded_norm",
+    title="A norm without gain and bias",
+    statement="In a pre-norm layer the norm's result $\\gamma \\odot n + \\beta$, with $n$ of mean 0 and variance "
+    "1, goes into a linear map: $y = W(\\gamma \\odot n + \\beta) + b$ for column vectors, with $W$ stored "
+    "`d_out d_model`. Find $W'$ and $b'$ with $y = W' n + b'$ for every $n$, and return both. "
+    "Then go one step further, on paper: is the norm's centring needed? Find $W''$ that gives $W' n$ when it reads "
+    "$x/\\sigma$ in place of $n = (x - \\bar x \\mathbf 1)/\\sigma$.",
+    stub=folded_norm,
+    reference=reference,
+    solution=solution,
+    explanation="Multiply out: $W(\\gamma \\odot n) = (W\\,\\mathrm{diag}(\\gamma))\\,n$, which scales the "
+    "*columns* of $W$, and $W\\beta$ does not depend on $n$, so it joins the constant. This is how engines for "
+    "inference drop gain and bias. It works in pre-norm, where only linear maps read the norm. After a post-norm "
+    "the stream itself carries $\\gamma$ and $\\beta$ on, and the next skip adds to it. The step further: subtract "
+    "from each row of $W'$ its mean. Then each row sums to zero, a constant added to all features of $x$ changes "
+    "nothing, and $W'' x/\\sigma = W'' n = W' n$, since $n$ has mean 0 as well.",
+    cases=(Case(name="six features and four outputs", inputs=_inputs(4)),),
+    hints=(
+        (
+            "Write out one output, $y_o$, as a sum over features. Which factors stand beside $n_i$? Which terms "
+            "have no $n_i$?"
         ),
-        mistakes=(
-            Mistake(
-                id="gain_on_the_rows",
-                says="The gain belongs to the features that come in, and so to the columns of the weight. Which axis "
-                "do you scale?",
-                answers=(gain_on_the_rows,),
-            ),
-            Mistake(
-                id="bias_scaled_too",
-                says="Your constant multiplies the bias by the gain. In the norm the bias is added after the gain.",
-                answers=(bias_scaled_too,),
-            ),
-            Mistake(
-                id="bias_forgotten",
-                says="The weight is right, and the norm's bias has vanished. What does the map make of it?",
-                answers=(bias_forgotten,),
-            ),
-            Mistake(
-                id="constant_forgotten",
-                says="The map's own constant is gone. It is still added at the end.",
-                answers=(constant_forgotten,),
-            ),
-            Mistake(
-                id="constant_scaled",
-                says="The map's own constant is added after everything else: no gain reaches it.",
-                answers=(constant_scaled,),
-            ),
-            Mistake(
-                id="gain_divided",
-                says="You divide by the gain. The norm multiplies by it, and the new map has to do the same work.",
-                answers=(gain_divided,),
-            ),
-            Mistake(
-                id="gain_forgotten",
-                says="The constant is right, but the weight is the old one. Where does the gain go?",
-                answers=(gain_forgotten,),
-            ),
-            Mistake(
-                id="bias_subtracted",
-                says="The bias comes in with the wrong sign. You replace the norm, you do not undo it.",
-                answers=(bias_subtracted,),
-            ),
+        "Sort the sum into what is multiplied by $n_i$ and what is not. The first part is a row of $W'$.",
+        (
+            "Broadcasting a vector of length `d_model` against `d_out d_model` scales columns. The part without "
+            "$n$ is a matrix times a vector, plus $b$."
         ),
-        properties=(
-            Property(
-                id="both_ways_agree",
-                says="Try both forms on one normalised vector: they have to give the same.",
-                broken=_two_ways_differ,
-            ),
-        ),
-        difficulty=1,
-        minutes=10,
-        section="05-encoder",
     ),
+    properties=(
+        Property(
+            id="both_ways_agree",
+            says="Try both forms on one normalised vector: they have to give the same.",
+            broken=_two_ways_differ,
+        ),
+    ),
+    difficulty=1,
+    minutes=10,
+    section="05-encoder",
+)
+
+
+@exercise.mistake(
+    "The gain belongs to the features that come in, and so to the columns of the weight. Which axis do you scale?"
+)
+def gain_on_the_rows(gain, bias, weight, constant):
+    """Fits a square matrix only; others get what the broadcast would have wanted."""
+    scaled = (weight.T * gain).T if len(weight) == len(gain) else weight * gain.mean()
+    return scaled, constant + weight @ bias
+
+
+exercise.mutation(
+    "bias_scaled_too",
+    "Your constant multiplies the bias by the gain. In the norm the bias is added after the gain.",
+    {"@ bias": "* gain @ bias"},
+)
+
+exercise.mutation(
+    "bias_forgotten",
+    "The weight is right, and the norm's bias has vanished. What does the map make of it?",
+    {" + weight @ bias": ""},
+)
+
+exercise.mutation(
+    "constant_forgotten",
+    "The map's own constant is gone. It is still added at the end.",
+    {"constant + ": ""},
+)
+
+exercise.mutation(
+    "constant_scaled",
+    "The map's own constant is added after everything else: no gain reaches it.",
+    {"+ weight": "* gain.mean() + weight"},
+)
+
+exercise.mutation(
+    "gain_divided",
+    "You divide by the gain. The norm multiplies by it, and the new map has to do the same work.",
+    {"* gain": "/ gain"},
+)
+
+exercise.mutation(
+    "gain_forgotten",
+    "The constant is right, but the weight is the old one. Where does the gain go?",
+    {" * gain": ""},
+)
+
+exercise.mutation(
+    "bias_subtracted",
+    "The bias comes in with the wrong sign. You replace the norm, you do not undo it.",
+    {"+ weight": "- weight"},
 )

@@ -6,7 +6,6 @@ from torch import Tensor
 
 from ttutor import layers
 from ttutor.exercises.encoder.gradient import gradient_like
-from ttutor.exercises.encoder.layer_norm_sentences import MISTAKES
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
@@ -88,11 +87,10 @@ def _token_that_hears_another(trial: Trial) -> str | None:
     return None if moved == 0 else f"A change of the last token moved the result of an earlier one by {moved:.2g}."
 
 
-EXERCISES = (
-    Exercise(
-        id="encoder.layer_norm",
-        title="LayerNorm, one token at a time",
-        statement="""
+exercise = Exercise(
+    id="encoder.layer_norm",
+    title="LayerNorm, one token at a time",
+    statement="""
 Write LayerNorm yourself. Each token's vector is brought to mean 0 and variance 1; then every feature has a gain
 $\\gamma$ and a bias $\\beta$ of its own:
 
@@ -102,72 +100,338 @@ The variance is the biased one, a plain mean of squares. `hidden` may have any n
 the features, and it may lie far from zero. Write it without looking back at the chapter; a call of torch's own
 `layer_norm` does not count.
 """.strip(),
-        stub=layer_norm,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="two sequences of five tokens", inputs=_batch),
-            Case(name="one sequence of tiny numbers, one token of zeros and a large eps", inputs=_tiny),
-            Case(name="numbers far from zero, in float64", inputs=_far_from_zero),
-        ),
-        explanation="""
+    stub=layer_norm,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="two sequences of five tokens", inputs=_batch),
+        Case(name="one sequence of tiny numbers, one token of zeros and a large eps", inputs=_tiny),
+        Case(name="numbers far from zero, in float64", inputs=_far_from_zero),
+    ),
+    explanation="""
 Centring comes first and is used twice: the variance is the mean square of what has been centred, never a difference
 of two large means. Every step works along the last axis and keeps it, so the same lines serve a token, a sentence and a
 batch of them, and no token hears of another. The small $\\epsilon$ stands beside the variance, where it also
 keeps the *derivative* finite for a token whose features are all equal.
 """.strip(),
-        hints=(
-            (
-                "Which numbers share one mean: those of a token, of a sequence, of a feature over all tokens? "
-                "Change one token in thought, and ask which results may move."
-            ),
-            (
-                "There are two formulas for a variance: the mean of the squared deviations, and the mean square "
-                "minus the squared mean. They agree on paper. Which survives numbers near 10⁸? And where does eps "
-                "stand in the formula?"
-            ),
-            (
-                "Three lines: subtract the mean over the last axis (`keepdim=True`, so that it lines up with "
-                "`hidden`); average the squares of what you have centred over the same axis; divide by the root of "
-                "that average plus eps, and only then multiply by the gain and add the bias."
-            ),
+    hints=(
+        (
+            "Which numbers share one mean: those of a token, of a sequence, of a feature over all tokens? "
+            "Change one token in thought, and ask which results may move."
         ),
-        mistakes=MISTAKES,
-        properties=(
-            Property(
-                id="tokens_apart",
-                says="No token's result should depend on another token: over which axes do you average?",
-                broken=_token_that_hears_another,
-            ),
-            Property(
-                id="mean_zero",
-                says="Before gain and bias each token should have mean 0: what do you subtract, and when?",
-                broken=_mean_that_is_not_zero,
-            ),
-            Property(
-                id="variance_one",
-                says="Before gain and bias each token's variance should be 1, or a little less where eps counts: "
-                "what do you divide by?",
-                broken=_variance_that_is_not_one,
-            ),
-            gradient_like(
-                reference,
-                ("hidden", "gain", "bias", "eps"),
-                "The result is right, but training with it would go wrong: its gradient is not that of the "
-                "formula. Does something on the way leave autograd?",
-            ),
+        (
+            "There are two formulas for a variance: the mean of the squared deviations, and the mean square "
+            "minus the squared mean. They agree on paper. Which survives numbers near 10⁸? And where does eps "
+            "stand in the formula?"
         ),
-        forbids=(
-            "layer_norm",
-            "LayerNorm",
-            "native_layer_norm",
-            "group_norm",
-            "GroupNorm",
-            "instance_norm",
-            "batch_norm",
+        (
+            "Three lines: subtract the mean over the last axis (`keepdim=True`, so that it lines up with "
+            "`hidden`); average the squares of what you have centred over the same axis; divide by the root of "
+            "that average plus eps, and only then multiply by the gain and add the bias."
         ),
-        difficulty=1,
-        minutes=10,
-        section="05-encoder",
     ),
+    properties=(
+        Property(
+            id="tokens_apart",
+            says="No token's result should depend on another token: over which axes do you average?",
+            broken=_token_that_hears_another,
+        ),
+        Property(
+            id="mean_zero",
+            says="Before gain and bias each token should have mean 0: what do you subtract, and when?",
+            broken=_mean_that_is_not_zero,
+        ),
+        Property(
+            id="variance_one",
+            says="Before gain and bias each token's variance should be 1, or a little less where eps counts: "
+            "what do you divide by?",
+            broken=_variance_that_is_not_one,
+        ),
+        gradient_like(
+            reference,
+            ("hidden", "gain", "bias", "eps"),
+            "The result is right, but training with it would go wrong: its gradient is not that of the "
+            "formula. Does something on the way leave autograd?",
+        ),
+    ),
+    forbids=(
+        "layer_norm",
+        "LayerNorm",
+        "native_layer_norm",
+        "group_norm",
+        "GroupNorm",
+        "instance_norm",
+        "batch_norm",
+    ),
+    difficulty=1,
+    minutes=10,
+    section="05-encoder",
 )
+
+
+def _statistics(hidden, axes=-1):
+    """Mean and biased variance, their axes kept."""
+    return hidden.mean(axes, keepdim=True), hidden.var(axes, unbiased=False, keepdim=True)
+
+
+@exercise.mistake(
+    "You average over tokens, so that each token's result depends on its neighbours. LayerNorm looks at one token at a "
+    "time: which axis holds a token's features?"
+)
+def wrong_dim(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden, -2)
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "You take one mean for each whole sequence. There should be one for each token: how many axes may the average run "
+    "over?"
+)
+def all_dims(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden, (-2, -1))
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "Each feature is normalised over all tokens of the batch: that is BatchNorm. In LayerNorm the features of one "
+    "token share a mean, and tokens share nothing."
+)
+def whole_batch(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden, tuple(range(hidden.ndim - 1)))
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "Right for `batch tokens d_model`, and an exception without the batch: you count the axes from the front. The "
+    "features are the last axis however many there are; how does Python count from the end?"
+)
+def third_axis(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden, 2)
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "Right for a single sequence; in a batch you average over its tokens, since axis 1 is another axis then. How do "
+    "you name the last axis, whatever comes before it?"
+)
+def second_axis(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden, 1)
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "The mean has lost the axis it was taken over, so that it lines up with the wrong one, or with none. Print its "
+    "shape beside that of `hidden`, and look at `keepdim`."
+)
+def no_keepdim(hidden, gain, bias, eps):
+    mean, variance = hidden.mean(-1), hidden.var(-1, unbiased=False)
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "Your results are too small by the factor √((d−1)/d), with d features: `torch.var` and `torch.std` divide by d−1 "
+    "unless told otherwise. The exercise asks for the plain mean of squares."
+)
+def unbiased(hidden, gain, bias, eps):
+    mean, variance = hidden.mean(-1, keepdim=True), hidden.var(-1, keepdim=True)
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "Right at ordinary sizes, too small for tiny numbers: you add eps to the standard deviation. In the formula it is "
+    "added to the variance. On which side of the root is that?"
+)
+def eps_outside(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return gain * (hidden - mean) / (torch.sqrt(variance) + eps) + bias
+
+
+@exercise.mistake(
+    "A token whose features are all equal gives 0/0, which is NaN, and tiny numbers come out too large. What is eps "
+    "there for?"
+)
+def no_eps(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return gain * (hidden - mean) / torch.sqrt(variance) + bias
+
+
+@exercise.mistake(
+    "Your result does not depend on eps: it is right for one value of it only. Is there a number in your code where "
+    "the argument should stand?"
+)
+def eps_ignored(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return gain * (hidden - mean) / torch.sqrt(variance + 1e-5) + bias
+
+
+@exercise.mistake(
+    "Your eps acts only where the variance is smaller than it, as a floor. In the formula it is added, to every "
+    "variance."
+)
+def eps_as_a_floor(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return gain * (hidden - mean) / torch.sqrt(variance.clamp(min=eps)) + bias
+
+
+@exercise.mistake(
+    "You divide by the variance. Double the input: the result should stay, yours is halved. What has the unit of the "
+    "features, the variance or its root?"
+)
+def no_sqrt(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return gain * (hidden - mean) / (variance + eps) + bias
+
+
+@exercise.mistake(
+    "`gain` and `bias` have no effect: you return the normalised vector itself. What does the formula do with it next?"
+)
+def no_affine(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return (hidden - mean) / torch.sqrt(variance + eps)
+
+
+@exercise.mistake("`gain` has no effect on your result, `bias` has. Where does the gain stand in the formula?")
+def no_gain(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake("`bias` has no effect on your result, `gain` has. What is still to be added?")
+def no_bias(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return gain * (hidden - mean) / torch.sqrt(variance + eps)
+
+
+@exercise.mistake(
+    "Your bias is multiplied by the gain. Scale first, then shift: check where a pair of brackets closes."
+)
+def affine_order(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return gain * ((hidden - mean) / torch.sqrt(variance + eps) + bias)
+
+
+@exercise.mistake(
+    "You apply gain and bias before normalising, which takes most of their effect away again. They are the last step, "
+    "or no token could ever have another mean than 0."
+)
+def affine_first(hidden, gain, bias, eps):
+    hidden = gain * hidden + bias
+    mean, variance = _statistics(hidden)
+    return (hidden - mean) / torch.sqrt(variance + eps)
+
+
+@exercise.mistake(
+    "Your result is what a gain larger by 1 would give. Some models store the gain as its distance from 1; here it is "
+    "the factor itself."
+)
+def gain_plus_one(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    return (1 + gain) * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "That is RMSNorm: the mean is never removed, neither above the fraction nor in the root. What does LayerNorm "
+    "subtract first?"
+)
+def rmsnorm(hidden, gain, bias, eps):
+    return gain * hidden / torch.sqrt(hidden.square().mean(-1, keepdim=True) + eps) + bias
+
+
+@exercise.mistake(
+    "You centre the vector above the fraction and not below it: the root holds the mean of the raw squares. The "
+    "variance is the mean square of what is left after centring."
+)
+def mean_square(hidden, gain, bias, eps):
+    mean = hidden.mean(-1, keepdim=True)
+    return gain * (hidden - mean) / torch.sqrt(hidden.square().mean(-1, keepdim=True) + eps) + bias
+
+
+@exercise.mistake(
+    "You divide by the right standard deviation, but the mean is still in the vector. What stands above the fraction?"
+)
+def mean_kept(hidden, gain, bias, eps):
+    _, variance = _statistics(hidden)
+    return gain * hidden / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "Your vectors have length 1, and so shrink as the width grows. You have summed the squares; the variance is their "
+    "mean."
+)
+def unit_length(hidden, gain, bias, eps):
+    centred = hidden - hidden.mean(-1, keepdim=True)
+    return gain * centred / torch.sqrt(centred.square().sum(-1, keepdim=True) + eps) + bias
+
+
+@exercise.mistake(
+    "You divide by the mean distance from the mean, without squares and root. LayerNorm divides by the standard "
+    "deviation."
+)
+def mean_distance(hidden, gain, bias, eps):
+    centred = hidden - hidden.mean(-1, keepdim=True)
+    return gain * centred / (centred.abs().mean(-1, keepdim=True) + eps) + bias
+
+
+@exercise.mistake(
+    "You stretch each vector to the range from 0 to 1. LayerNorm sets its mean and its variance, and leaves the range "
+    "open."
+)
+def zero_to_one(hidden, gain, bias, eps):
+    low, high = hidden.amin(-1, keepdim=True), hidden.amax(-1, keepdim=True)
+    return gain * (hidden - low) / (high - low + eps) + bias
+
+
+@exercise.mistake(
+    "Right near zero, wrong far from it: the mean of squares minus the square of the mean is a small difference of "
+    "huge numbers, and rounding eats it. Of what can you take the squares instead?"
+)
+def difference_of_squares(hidden, gain, bias, eps):
+    mean = hidden.mean(-1, keepdim=True)
+    variance = hidden.square().mean(-1, keepdim=True) - mean.square()
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.like("difference_of_squares")
+def clamped_difference_of_squares(hidden, gain, bias, eps):
+    mean = hidden.mean(-1, keepdim=True)
+    variance = (hidden.square().mean(-1, keepdim=True) - mean.square()).clamp(min=0)
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "Your numbers are right, but a float64 input comes back as float32. A layer should answer in the dtype that it is "
+    "asked in: where do you name one?"
+)
+def casts_to_float32(hidden, gain, bias, eps):
+    centred = (hidden - hidden.mean(-1, keepdim=True)).float()
+    return gain.float() * centred / torch.sqrt(centred.square().mean(-1, keepdim=True) + eps) + bias.float()
+
+
+@exercise.mistake(
+    "Your result is right, but `hidden` was changed. An operator such as `-=` edits the caller's data; in a residual "
+    "layer the stream would be lost."
+)
+def inplace(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    hidden -= mean
+    hidden /= torch.sqrt(variance + eps)
+    return gain * hidden + bias
+
+
+@exercise.mistake(
+    "The values are right, the gradients are not: mean and variance are treated as constants, though they depend on "
+    "the input. Look for `.detach()`, `.item()` or `no_grad`."
+)
+def detached(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden.detach())
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "The values are right, but the gradient of a constant token is NaN: the slope of a root at 0 is infinite. You take "
+    "a root only to square it again; what could you take at once?"
+)
+def deviation_squared(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden)
+    deviation = torch.sqrt(variance)
+    return gain * (hidden - mean) / torch.sqrt(deviation**2 + eps) + bias

@@ -1,16 +1,18 @@
 """Exercise: a stack of layers that the optimiser can see."""
 
+import copy
 from collections.abc import Callable
 
 import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.exercises.encoder import layer_stack_mistakes as wrong
-from ttutor.exercises.exercise import Case, Exercise, Mistake
+from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
 
 D_MODEL, N_LAYERS = 4, 3
+
+
 A_LAYER = D_MODEL * (D_MODEL + 1)
 
 
@@ -83,149 +85,276 @@ def _hidden(generator):
     return (torch.randn(2, 5, D_MODEL, generator=generator),)
 
 
-EXERCISES = (
-    Exercise(
-        id="encoder.layer_stack",
-        title="A stack that the optimiser can see",
-        statement="""
+exercise = Exercise(
+    id="encoder.layer_stack",
+    title="A stack that the optimiser can see",
+    statement="""
 An encoder is a stack of `n_layers` layers: the output of each is the input of the next. Write the stack. It is handed a
 function, `make_layer()`, that makes one layer with weights of its own; call it once for every layer, when the stack is
 built. An optimiser that is handed `stack.parameters()` must find the weights of all layers, and `eval()` and
 `double()` must reach them.
 """.strip(),
-        stub=LayerStack,
-        reference=Reference,
-        solution=Solution,
-        cases=(Case(name="three linear layers", inputs=_hidden, points=3),),
-        explanation="""
+    stub=LayerStack,
+    reference=Reference,
+    solution=Solution,
+    cases=(Case(name="three linear layers", inputs=_hidden, points=3),),
+    explanation="""
 A plain list hides its modules: `parameters()`, `eval()` and `double()` go through attributes that are modules, and a
 list is none. `nn.ModuleList` is. And the layers have to be made one by one: `[make_layer()] * n_layers` would hold one
 layer `n_layers` times, with one set of weights.
 """.strip(),
-        hints=(
-            (
-                "`stack.parameters()` walks through the modules that stand in the attributes of your module. Does it "
-                "look into a Python list?"
-            ),
-            (
-                "torch has a list whose entries are found: `nn.ModuleList`. How do you get `n_layers` layers into it "
-                "that are different objects?"
-            ),
-            (
-                "In `__init__`, a ModuleList of `make_layer()` for each number in `range(n_layers)`; in `forward`, a "
-                "loop over it, in which the hidden vectors are replaced by what the layer makes of them."
-            ),
+    hints=(
+        (
+            "`stack.parameters()` walks through the modules that stand in the attributes of your module. Does it "
+            "look into a Python list?"
         ),
-        mistakes=(
-            Mistake(
-                id="python_list",
-                says="The result is right, but an optimiser finds no parameters: a module does not look into a plain "
-                "Python list. Which container does it know?",
-                answers=(wrong.PythonList,),
-            ),
-            Mistake(
-                id="one_layer",
-                says="All layers of yours are one and the same object and share their weights. Multiplying a list by a "
-                "number copies references, not layers.",
-                answers=(wrong.OneLayer, wrong.OneLayerAgainAndAgain),
-            ),
-            Mistake(
-                id="one_layer_in_a_list",
-                says="Two faults: a plain Python list hides its layers from the optimiser, and all its entries are one "
-                "and the same layer.",
-                answers=(wrong.OneLayerInAList,),
-            ),
-            Mistake(
-                id="copies",
-                says="The layers are different objects but begin with equal weights, as copies of the first. Each "
-                "should draw its own: ask `make_layer` again.",
-                answers=(wrong.Copies, wrong.CopiesOfTheWeights),
-            ),
-            Mistake(
-                id="side_by_side",
-                says="Every layer of yours reads the input of the stack. Each should read what the one before it made: "
-                "what does your loop hand on?",
-                answers=(wrong.SideBySide, wrong.SideBySideSummed),
-            ),
-            Mistake(
-                id="reversed",
-                says="The layers run from the last to the first. The order in which they are made is the order in "
-                "which they work.",
-                answers=(wrong.Reversed,),
-            ),
-            Mistake(
-                id="one_too_few",
-                says="One layer is missing: count the passes of your loop.",
-                answers=(wrong.OneTooFew,),
-            ),
-            Mistake(
-                id="first_only",
-                says="Only the first layer works: your `return` stands inside the loop.",
-                answers=(wrong.FirstOnly,),
-            ),
-            Mistake(
-                id="six",
-                says="Your stack always has six layers. Their number comes as an argument.",
-                answers=(wrong.Six,),
-            ),
-            Mistake(
-                id="made_in_forward",
-                says="You make the layers in `forward`: every call draws new weights, and none is ever trained. Make "
-                "them once, when the stack is built.",
-                answers=(wrong.MadeInForward,),
-            ),
-            Mistake(
-                id="detached",
-                says="The result is right, but only the last layer gets a gradient: what you hand from layer to layer "
-                "has left the graph.",
-                answers=(wrong.Detached,),
-            ),
-            Mistake(
-                id="residual",
-                says="You add the input of every layer to its output. The residual connection belongs inside the "
-                "layer; the stack only hands on.",
-                answers=(wrong.Residual,),
-            ),
-            Mistake(
-                id="all_outputs",
-                says="You return what every layer made. What the last one makes is the result.",
-                answers=(wrong.AllOutputs,),
-            ),
-            Mistake(
-                id="activated",
-                says="Between the layers you cut off what is negative. The stack adds nothing of its own.",
-                answers=(wrong.Activated,),
-            ),
-            Mistake(
-                id="frozen",
-                says="The optimiser is handed every layer but may change none: the parameters ask for no gradient.",
-                answers=(wrong.Frozen,),
-            ),
+        (
+            "torch has a list whose entries are found: `nn.ModuleList`. How do you get `n_layers` layers into it "
+            "that are different objects?"
         ),
-        properties=(
-            fact(
-                "numbers that an optimiser is handed",
-                N_LAYERS * A_LAYER,
-                "An optimiser should find each number of each layer, and no others: are all layers registered?",
-                id="optimiser_sees_all",
-            ),
-            fact(
-                "calls of make_layer",
-                N_LAYERS,
-                "Each layer should be made by a call of `make_layer` of its own, when the stack is built.",
-                id="makes_each",
-            ),
-            fact(
-                "layers that get a gradient",
-                N_LAYERS,
-                "A loss on the result should send a gradient to every layer: which ones does your `forward` use?",
-                id="gradient_reaches_all",
-            ),
+        (
+            "In `__init__`, a ModuleList of `make_layer()` for each number in `range(n_layers)`; in `forward`, a "
+            "loop over it, in which the hidden vectors are replaced by what the layer makes of them."
         ),
-        observe=observe,
-        forbids=("Encoder", "TransformerEncoder"),
-        difficulty=1,
-        minutes=10,
-        section="05-encoder",
     ),
+    properties=(
+        fact(
+            "numbers that an optimiser is handed",
+            N_LAYERS * A_LAYER,
+            "An optimiser should find each number of each layer, and no others: are all layers registered?",
+            id="optimiser_sees_all",
+        ),
+        fact(
+            "calls of make_layer",
+            N_LAYERS,
+            "Each layer should be made by a call of `make_layer` of its own, when the stack is built.",
+            id="makes_each",
+        ),
+        fact(
+            "layers that get a gradient",
+            N_LAYERS,
+            "A loss on the result should send a gradient to every layer: which ones does your `forward` use?",
+            id="gradient_reaches_all",
+        ),
+    ),
+    observe=observe,
+    forbids=("Encoder", "TransformerEncoder"),
+    difficulty=1,
+    minutes=10,
+    section="05-encoder",
 )
+
+
+@exercise.mistake(
+    "The result is right, but an optimiser finds no parameters: a module does not look into a plain Python list. Which "
+    "container does it know?",
+    id="python_list",
+)
+class PythonList(nn.Module):
+    def __init__(self, make_layer, n_layers):
+        super().__init__()
+        self.layers = [make_layer() for _ in range(n_layers)]
+
+    def forward(self, hidden):
+        for layer in self.layers:
+            hidden = layer(hidden)
+        return hidden
+
+
+class Listed(nn.Module):
+    """A stack whose layers are registered as they should be."""
+
+    def __init__(self, make_layer, n_layers):
+        super().__init__()
+        self.layers = nn.ModuleList(make_layer() for _ in range(n_layers))
+
+    def forward(self, hidden):
+        for layer in self.layers:
+            hidden = layer(hidden)
+        return hidden
+
+
+@exercise.mistake(
+    "All layers of yours are one and the same object and share their weights. Multiplying a list by a number copies "
+    "references, not layers.",
+    id="one_layer",
+)
+class OneLayer(Listed):
+    def __init__(self, make_layer, n_layers):
+        nn.Module.__init__(self)
+        self.layers = nn.ModuleList([make_layer()] * n_layers)
+
+
+@exercise.like("one_layer")
+class OneLayerAgainAndAgain(nn.Module):
+    def __init__(self, make_layer, n_layers):
+        super().__init__()
+        self.layer, self.n_layers = make_layer(), n_layers
+
+    def forward(self, hidden):
+        for _ in range(self.n_layers):
+            hidden = self.layer(hidden)
+        return hidden
+
+
+@exercise.mistake(
+    "Two faults: a plain Python list hides its layers from the optimiser, and all its entries are one and the same "
+    "layer.",
+    id="one_layer_in_a_list",
+)
+class OneLayerInAList(PythonList):
+    def __init__(self, make_layer, n_layers):
+        nn.Module.__init__(self)
+        self.layers = [make_layer()] * n_layers
+
+
+@exercise.mistake(
+    "The layers are different objects but begin with equal weights, as copies of the first. Each should draw its own: "
+    "ask `make_layer` again.",
+    id="copies",
+)
+class Copies(Listed):
+    def __init__(self, make_layer, n_layers):
+        nn.Module.__init__(self)
+        layer = make_layer()
+        self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(n_layers))
+
+
+@exercise.like("copies")
+class CopiesOfTheWeights(Listed):
+    def __init__(self, make_layer, n_layers):
+        super().__init__(make_layer, n_layers)
+        for layer in self.layers[1:]:
+            layer.load_state_dict(self.layers[0].state_dict())
+
+
+@exercise.mistake(
+    "Every layer of yours reads the input of the stack. Each should read what the one before it made: what does your "
+    "loop hand on?",
+    id="side_by_side",
+)
+class SideBySide(Listed):
+    def forward(self, hidden):
+        for layer in self.layers:
+            result = layer(hidden)
+        return result
+
+
+@exercise.like("side_by_side")
+class SideBySideSummed(Listed):
+    def forward(self, hidden):
+        return torch.stack([layer(hidden) for layer in self.layers]).sum(dim=0)
+
+
+@exercise.mistake(
+    "The layers run from the last to the first. The order in which they are made is the order in which they work.",
+    id="reversed",
+)
+class Reversed(Listed):
+    def forward(self, hidden):
+        for layer in reversed(self.layers):
+            hidden = layer(hidden)
+        return hidden
+
+
+@exercise.mistake(
+    "One layer is missing: count the passes of your loop.",
+    id="one_too_few",
+)
+class OneTooFew(Listed):
+    def __init__(self, make_layer, n_layers):
+        super().__init__(make_layer, n_layers - 1)
+
+
+@exercise.mistake(
+    "Only the first layer works: your `return` stands inside the loop.",
+    id="first_only",
+)
+class FirstOnly(Listed):
+    def forward(self, hidden):
+        for layer in self.layers:
+            return layer(hidden)
+        return hidden
+
+
+@exercise.mistake(
+    "Your stack always has six layers. Their number comes as an argument.",
+    id="six",
+)
+class Six(Listed):
+    def __init__(self, make_layer, n_layers):
+        super().__init__(make_layer, 6)
+
+
+@exercise.mistake(
+    "You make the layers in `forward`: every call draws new weights, and none is ever trained. Make them once, when "
+    "the stack is built.",
+    id="made_in_forward",
+)
+class MadeInForward(nn.Module):
+    def __init__(self, make_layer, n_layers):
+        super().__init__()
+        self.make_layer, self.n_layers = make_layer, n_layers
+
+    def forward(self, hidden):
+        for _ in range(self.n_layers):
+            hidden = self.make_layer()(hidden)
+        return hidden
+
+
+@exercise.mistake(
+    "The result is right, but only the last layer gets a gradient: what you hand from layer to layer has left the "
+    "graph.",
+    id="detached",
+)
+class Detached(Listed):
+    def forward(self, hidden):
+        for layer in self.layers:
+            hidden = layer(hidden.detach())
+        return hidden
+
+
+@exercise.mistake(
+    "You add the input of every layer to its output. The residual connection belongs inside the layer; the stack only "
+    "hands on.",
+    id="residual",
+)
+class Residual(Listed):
+    def forward(self, hidden):
+        for layer in self.layers:
+            hidden = hidden + layer(hidden)
+        return hidden
+
+
+@exercise.mistake(
+    "You return what every layer made. What the last one makes is the result.",
+    id="all_outputs",
+)
+class AllOutputs(Listed):
+    def forward(self, hidden):
+        outputs = []
+        for layer in self.layers:
+            hidden = layer(hidden)
+            outputs.append(hidden)
+        return torch.stack(outputs)
+
+
+@exercise.mistake(
+    "Between the layers you cut off what is negative. The stack adds nothing of its own.",
+    id="activated",
+)
+class Activated(Listed):
+    def forward(self, hidden):
+        for layer in self.layers:
+            hidden = layer(hidden).relu()
+        return hidden
+
+
+@exercise.mistake(
+    "The optimiser is handed every layer but may change none: the parameters ask for no gradient.",
+    id="frozen",
+)
+class Frozen(Listed):
+    def __init__(self, make_layer, n_layers):
+        super().__init__(make_layer, n_layers)
+        self.requires_grad_(False)

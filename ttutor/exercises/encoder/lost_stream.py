@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.layers import layer_norm
 
 
@@ -42,57 +42,6 @@ def reference(hidden, sublayers):
     for sublayer in sublayers:
         stream = stream + sublayer(_norm(stream))
     return _norm(stream)
-
-
-def norm_on_the_stream(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = _norm(hidden)
-        hidden = hidden + sublayer(hidden)
-    return _norm(hidden)
-
-
-def turned_into_post_norm(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = _norm(hidden + sublayer(hidden))
-    return hidden
-
-
-def no_norms_inside(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = hidden + sublayer(hidden)
-    return _norm(hidden)
-
-
-def no_last_norm(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = hidden + sublayer(_norm(hidden))
-    return hidden
-
-
-def no_skip(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = sublayer(_norm(hidden))
-    return _norm(hidden)
-
-
-def skips_from_the_start(hidden, sublayers):
-    start = hidden
-    for sublayer in sublayers:
-        hidden = start + sublayer(_norm(hidden))
-    return _norm(hidden)
-
-
-def normed_once(hidden, sublayers):
-    normed = _norm(hidden)
-    for sublayer in sublayers:
-        hidden = hidden + sublayer(normed)
-    return _norm(hidden)
-
-
-def norm_of_the_write(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = hidden + _norm(sublayer(hidden))
-    return _norm(hidden)
 
 
 def _large_where_normalised(given):
@@ -135,87 +84,112 @@ def _stack(random):
     return hidden, [partial(_sublayer, matrix) for matrix in maps]
 
 
-EXERCISES = (
-    Exercise(
-        id="encoder.lost_stream",
-        title="Deep, and forgetful",
-        statement="A colleague has written a pre-norm stack. With two layers it trains well. With forty, the "
-        "embeddings hardly matter any more for what comes out, and setting the last map of every sublayer to zero "
-        "does not make the gradient at the bottom equal to that at the top. No shape is wrong. Find out *by "
-        "experiment* what happens to the stream, and mend it.",
-        stub=lost_stream,
-        reference=reference,
-        solution=solution,
-        explanation="One name for two things. `hidden = norm(hidden)` overwrites the stream with its normalised copy, "
-        "and the sublayer's result is then added to the copy. Now a norm stands on the path, as in post-norm, and "
-        "what was written early is scaled down by every later norm. In pre-norm the copy needs a name of its own.",
-        cases=(Case(name="three sublayers and five tokens", inputs=_stack),),
-        hints=(
-            (
-                "Give it sublayers that write zero, and look at the stream after each. What should it be in a pre-norm "
-                "stack?"
-            ),
-            "Follow the variable `hidden` through one turn of the loop. How many different things is it?",
-            "The norm's result may be read by the sublayer only. The sum has to start from what stood there before.",
+exercise = Exercise(
+    id="encoder.lost_stream",
+    title="Deep, and forgetful",
+    statement="A colleague has written a pre-norm stack. With two layers it trains well. With forty, the "
+    "embeddings hardly matter any more for what comes out, and setting the last map of every sublayer to zero "
+    "does not make the gradient at the bottom equal to that at the top. No shape is wrong. Find out *by "
+    "experiment* what happens to the stream, and mend it.",
+    stub=lost_stream,
+    reference=reference,
+    solution=solution,
+    explanation="One name for two things. `hidden = norm(hidden)` overwrites the stream with its normalised copy, "
+    "and the sublayer's result is then added to the copy. Now a norm stands on the path, as in post-norm, and "
+    "what was written early is scaled down by every later norm. In pre-norm the copy needs a name of its own.",
+    cases=(Case(name="three sublayers and five tokens", inputs=_stack),),
+    hints=(
+        (
+            "Give it sublayers that write zero, and look at the stream after each. What should it be in a pre-norm "
+            "stack?"
         ),
-        mistakes=(
-            Mistake(
-                id="still_on_the_stream",
-                says="Still the colleague's stack: the normalised copy takes the stream's place before the sum.",
-                answers=(norm_on_the_stream,),
-            ),
-            Mistake(
-                id="post_norm",
-                says="This is post-norm now: a norm after each sum. It still stands on the path of the stream.",
-                answers=(turned_into_post_norm,),
-            ),
-            Mistake(
-                id="no_norms_inside",
-                says="The stream is left alone, but the sublayers read it raw. Each should read a normalised copy.",
-                answers=(no_norms_inside,),
-            ),
-            Mistake(
-                id="no_last_norm",
-                says="The layers are right, and the norm at the end of the stack is missing. A pre-norm stream grows.",
-                answers=(no_last_norm,),
-            ),
-            Mistake(
-                id="no_skip",
-                says="The sum is gone: what a sublayer gives replaces the stream instead of being added to it.",
-                answers=(no_skip,),
-            ),
-            Mistake(
-                id="skips_from_the_start",
-                says="Every sum starts from the embeddings, so that all writes but the last are lost. Add to the "
-                "stream as it stands now.",
-                answers=(skips_from_the_start,),
-            ),
-            Mistake(
-                id="normed_once",
-                says="All sublayers read the same copy, made before the loop. Each should read the stream as the "
-                "ones before it have left it.",
-                answers=(normed_once,),
-            ),
-            Mistake(
-                id="norm_of_the_write",
-                says="You normalise what is written. In pre-norm it is what is *read* that is normalised.",
-                answers=(norm_of_the_write,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="reads_are_normalised",
-                says="Whatever the stream's size, what a sublayer reads has variance 1. Record what yours are given.",
-                broken=_does_not_stay,
-            ),
-            Property(
-                id="writes_add_up",
-                says="Let one sublayer write a constant and the next its negative: the stream has to be as before.",
-                broken=_order_of_writes,
-            ),
-        ),
-        difficulty=2,
-        minutes=20,
-        section="05-encoder",
+        "Follow the variable `hidden` through one turn of the loop. How many different things is it?",
+        "The norm's result may be read by the sublayer only. The sum has to start from what stood there before.",
     ),
+    properties=(
+        Property(
+            id="reads_are_normalised",
+            says="Whatever the stream's size, what a sublayer reads has variance 1. Record what yours are given.",
+            broken=_does_not_stay,
+        ),
+        Property(
+            id="writes_add_up",
+            says="Let one sublayer write a constant and the next its negative: the stream has to be as before.",
+            broken=_order_of_writes,
+        ),
+    ),
+    difficulty=2,
+    minutes=20,
+    section="05-encoder",
 )
+
+
+@exercise.mistake(
+    "Still the colleague's stack: the normalised copy takes the stream's place before the sum.",
+    id="still_on_the_stream",
+)
+def norm_on_the_stream(hidden, sublayers):
+    for sublayer in sublayers:
+        hidden = _norm(hidden)
+        hidden = hidden + sublayer(hidden)
+    return _norm(hidden)
+
+
+@exercise.mistake(
+    "This is post-norm now: a norm after each sum. It still stands on the path of the stream.",
+    id="post_norm",
+)
+def turned_into_post_norm(hidden, sublayers):
+    for sublayer in sublayers:
+        hidden = _norm(hidden + sublayer(hidden))
+    return hidden
+
+
+@exercise.mistake("The stream is left alone, but the sublayers read it raw. Each should read a normalised copy.")
+def no_norms_inside(hidden, sublayers):
+    for sublayer in sublayers:
+        hidden = hidden + sublayer(hidden)
+    return _norm(hidden)
+
+
+@exercise.mistake("The layers are right, and the norm at the end of the stack is missing. A pre-norm stream grows.")
+def no_last_norm(hidden, sublayers):
+    for sublayer in sublayers:
+        hidden = hidden + sublayer(_norm(hidden))
+    return hidden
+
+
+@exercise.mistake("The sum is gone: what a sublayer gives replaces the stream instead of being added to it.")
+def no_skip(hidden, sublayers):
+    for sublayer in sublayers:
+        hidden = sublayer(_norm(hidden))
+    return _norm(hidden)
+
+
+@exercise.mistake(
+    "Every sum starts from the embeddings, so that all writes but the last are lost. Add to the stream as it stands "
+    "now."
+)
+def skips_from_the_start(hidden, sublayers):
+    start = hidden
+    for sublayer in sublayers:
+        hidden = start + sublayer(_norm(hidden))
+    return _norm(hidden)
+
+
+@exercise.mistake(
+    "All sublayers read the same copy, made before the loop. Each should read the stream as the ones before it have "
+    "left it."
+)
+def normed_once(hidden, sublayers):
+    normed = _norm(hidden)
+    for sublayer in sublayers:
+        hidden = hidden + sublayer(normed)
+    return _norm(hidden)
+
+
+@exercise.mistake("You normalise what is written. In pre-norm it is what is *read* that is normalised.")
+def norm_of_the_write(hidden, sublayers):
+    for sublayer in sublayers:
+        hidden = hidden + _norm(sublayer(hidden))
+    return _norm(hidden)

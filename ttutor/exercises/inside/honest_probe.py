@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def honest_probe(
@@ -52,56 +52,6 @@ def reference(hidden, labels, is_train, n_labels):
     return _share(_probe(hidden, labels, is_train, ~is_train, n_labels))
 
 
-def fitted_on_all(hidden, labels, is_train, n_labels):
-    every = torch.ones_like(is_train)
-    return _share(_probe(hidden, labels, every, ~is_train, n_labels))
-
-
-def tested_on_training(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, is_train, is_train, n_labels))
-
-
-def all_and_all(hidden, labels, is_train, n_labels):
-    every = torch.ones_like(is_train)
-    return _share(_probe(hidden, labels, every, every, n_labels))
-
-
-def fitted_on_held_out(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, ~is_train, ~is_train, n_labels))
-
-
-def swapped(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, ~is_train, is_train, n_labels))
-
-
-def tested_on_everything(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, is_train, torch.ones_like(is_train), n_labels))
-
-
-def no_constant(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, is_train, ~is_train, n_labels, ones=False))
-
-
-def number_as_target(hidden, labels, is_train, n_labels):
-    inputs = torch.cat([hidden, torch.ones(len(hidden), 1, dtype=hidden.dtype)], dim=1)
-    solved = torch.linalg.lstsq(inputs[is_train], labels[is_train].to(hidden.dtype)[:, None]).solution
-    said = (inputs[~is_train] @ solved)[:, 0].round()
-    return _share(said == labels[~is_train])
-
-
-def over_all_samples(hidden, labels, is_train, n_labels):
-    right = _probe(hidden, labels, is_train, ~is_train, n_labels)
-    return right.sum().item() / len(labels)
-
-
-def share_wrong(hidden, labels, is_train, n_labels):
-    return 1 - reference(hidden, labels, is_train, n_labels)
-
-
-def commonest_label(hidden, labels, is_train, n_labels):
-    return _share(labels[~is_train] == labels[is_train].bincount().argmax())
-
-
 def _held_out_labels_are_unknown(trial: Trial) -> str | None:
     """What the probe says must not depend on held-out labels: an unseen vector has one prediction."""
     hidden, labels, is_train, n_labels = trial.inputs
@@ -130,95 +80,101 @@ def _vectors(random):
     return hidden, labels, is_train, n_labels
 
 
-EXERCISES = (
-    Exercise(
-        id="inside.honest_probe",
-        title="The probe that finds everything",
-        statement="""
+exercise = Exercise(
+    id="inside.honest_probe",
+    title="The probe that finds everything",
+    statement="""
 A colleague's probe finds part of speech in every layer, also in the noise that you put in for fun: on vectors without
 any information it is right far more often than chance. It should fit a linear map (with a constant, by least squares,
 onto one-hot labels) on the samples where `is_train` is True, and give the share of right answers on all the others.
 Find the bug, *by feeding it noise*, and mend it.
 """.strip(),
-        stub=honest_probe,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=honest_probe,
+    reference=reference,
+    solution=solution,
+    explanation="""
 The test looked at held-out samples; the fit looked at all of them. With 131 numbers to fit for each label and 1,201
 samples, a linear map can fit part of any labels, and the bug looks like a discovery. Noise is the cheapest control
 there is: put it in before you believe a probe. (A control task asks more: it has the same inputs and meaningless
 labels.)
 """.strip(),
-        cases=(Case(name="1,201 vectors of 130 features", inputs=_vectors),),
-        hints=(
-            "Feed it random vectors and random labels. How often should it be right, and how often is it?",
-            "Mark every line with the samples that it uses: all, those for training, or the others.",
-            "One call uses samples that it must not know. Give it those for training, in both of its arguments.",
-        ),
-        mistakes=(
-            Mistake(
-                id="fitted_on_all",
-                says="Still the colleague's: the map has seen the answers to the questions that it is asked.",
-                answers=(fitted_on_all,),
-            ),
-            Mistake(
-                id="tested_on_training",
-                says="You fit on the training samples and test on them too. On noise this is right even more often.",
-                answers=(tested_on_training,),
-            ),
-            Mistake(
-                id="all_and_all",
-                says="You fit on everything and test on everything; nothing is held out any more.",
-                answers=(all_and_all,),
-            ),
-            Mistake(
-                id="fitted_on_held_out",
-                says="You fit and test on the held-out samples. Held out from what?",
-                answers=(fitted_on_held_out,),
-            ),
-            Mistake(
-                id="swapped",
-                says="Honest, but the roles are swapped: you fit where `is_train` is False.",
-                answers=(swapped,),
-            ),
-            Mistake(
-                id="tested_on_everything",
-                says="The fit is right now. The test mixes samples that it has seen with those that it has not.",
-                answers=(tested_on_everything,),
-            ),
-            Mistake(
-                id="no_constant",
-                says="The samples are right now, but the constant has gone, and the vectors are not centred.",
-                answers=(no_constant,),
-            ),
-            Mistake(
-                id="number_as_target",
-                says="You fit the label's number. Label 1 then lies between 0 and 2, which means nothing.",
-                answers=(number_as_target,),
-            ),
-            Mistake(
-                id="over_all_samples",
-                says="You divide by the number of all samples, and you tested only some.",
-                answers=(over_all_samples,),
-            ),
-            Mistake(id="share_wrong", says="This is the share of wrong answers.", answers=(share_wrong,)),
-            Mistake(
-                id="commonest_label",
-                says="This is what the commonest label reaches: the baseline, without a look at the vectors.",
-                answers=(commonest_label,),
-            ),
-        ),
-        properties=(
-            Property(id="is_a_share", says="A share of right answers lies between 0 and 1.", broken=_is_a_share),
-            Property(
-                id="held_out_is_unknown",
-                says="Predictions must not depend on the labels of the samples on which they are tested.",
-                broken=_held_out_labels_are_unknown,
-            ),
-        ),
-        forbids=("fit_probe", "probe", "LinearProbe"),
-        difficulty=2,
-        minutes=20,
-        section="12-inside",
+    cases=(Case(name="1,201 vectors of 130 features", inputs=_vectors),),
+    hints=(
+        "Feed it random vectors and random labels. How often should it be right, and how often is it?",
+        "Mark every line with the samples that it uses: all, those for training, or the others.",
+        "One call uses samples that it must not know. Give it those for training, in both of its arguments.",
     ),
+    properties=(
+        Property(id="is_a_share", says="A share of right answers lies between 0 and 1.", broken=_is_a_share),
+        Property(
+            id="held_out_is_unknown",
+            says="Predictions must not depend on the labels of the samples on which they are tested.",
+            broken=_held_out_labels_are_unknown,
+        ),
+    ),
+    forbids=("fit_probe", "probe", "LinearProbe"),
+    difficulty=2,
+    minutes=20,
+    section="12-inside",
 )
+
+
+@exercise.mistake("Still the colleague's: the map has seen the answers to the questions that it is asked.")
+def fitted_on_all(hidden, labels, is_train, n_labels):
+    every = torch.ones_like(is_train)
+    return _share(_probe(hidden, labels, every, ~is_train, n_labels))
+
+
+@exercise.mistake("You fit on the training samples and test on them too. On noise this is right even more often.")
+def tested_on_training(hidden, labels, is_train, n_labels):
+    return _share(_probe(hidden, labels, is_train, is_train, n_labels))
+
+
+@exercise.mistake("You fit on everything and test on everything; nothing is held out any more.")
+def all_and_all(hidden, labels, is_train, n_labels):
+    every = torch.ones_like(is_train)
+    return _share(_probe(hidden, labels, every, every, n_labels))
+
+
+@exercise.mistake("You fit and test on the held-out samples. Held out from what?")
+def fitted_on_held_out(hidden, labels, is_train, n_labels):
+    return _share(_probe(hidden, labels, ~is_train, ~is_train, n_labels))
+
+
+@exercise.mistake("Honest, but the roles are swapped: you fit where `is_train` is False.")
+def swapped(hidden, labels, is_train, n_labels):
+    return _share(_probe(hidden, labels, ~is_train, is_train, n_labels))
+
+
+@exercise.mistake("The fit is right now. The test mixes samples that it has seen with those that it has not.")
+def tested_on_everything(hidden, labels, is_train, n_labels):
+    return _share(_probe(hidden, labels, is_train, torch.ones_like(is_train), n_labels))
+
+
+@exercise.mistake("The samples are right now, but the constant has gone, and the vectors are not centred.")
+def no_constant(hidden, labels, is_train, n_labels):
+    return _share(_probe(hidden, labels, is_train, ~is_train, n_labels, ones=False))
+
+
+@exercise.mistake("You fit the label's number. Label 1 then lies between 0 and 2, which means nothing.")
+def number_as_target(hidden, labels, is_train, n_labels):
+    inputs = torch.cat([hidden, torch.ones(len(hidden), 1, dtype=hidden.dtype)], dim=1)
+    solved = torch.linalg.lstsq(inputs[is_train], labels[is_train].to(hidden.dtype)[:, None]).solution
+    said = (inputs[~is_train] @ solved)[:, 0].round()
+    return _share(said == labels[~is_train])
+
+
+@exercise.mistake("You divide by the number of all samples, and you tested only some.")
+def over_all_samples(hidden, labels, is_train, n_labels):
+    right = _probe(hidden, labels, is_train, ~is_train, n_labels)
+    return right.sum().item() / len(labels)
+
+
+@exercise.mistake("This is the share of wrong answers.")
+def share_wrong(hidden, labels, is_train, n_labels):
+    return 1 - reference(hidden, labels, is_train, n_labels)
+
+
+@exercise.mistake("This is what the commonest label reaches: the baseline, without a look at the vectors.")
+def commonest_label(hidden, labels, is_train, n_labels):
+    return _share(labels[~is_train] == labels[is_train].bincount().argmax())

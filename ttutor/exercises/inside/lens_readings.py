@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def lens_readings(
@@ -35,62 +35,6 @@ def reference(streams, gain, bias, unembedding):
     return (normalised @ unembedding.T).softmax(dim=-1)
 
 
-def _normalised(streams, gain, bias):
-    return torch.nn.functional.layer_norm(streams, streams.shape[-1:], gain, bias, eps=1e-5)
-
-
-def no_norm(streams, gain, bias, unembedding):
-    return (streams @ unembedding.T).softmax(dim=-1)
-
-
-def no_gain(streams, gain, bias, unembedding):
-    return (_normalised(streams, None, bias) @ unembedding.T).softmax(dim=-1)
-
-
-def no_bias(streams, gain, bias, unembedding):
-    return (_normalised(streams, gain, None) @ unembedding.T).softmax(dim=-1)
-
-
-def not_centred(streams, gain, bias, unembedding):
-    scaled = streams / (streams.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
-    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
-
-
-def variance_for_deviation(streams, gain, bias, unembedding):
-    centred = streams - streams.mean(dim=-1, keepdim=True)
-    scaled = centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5)
-    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
-
-
-def over_the_tokens(streams, gain, bias, unembedding):
-    centred = streams - streams.mean(dim=1, keepdim=True)
-    scaled = centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
-    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
-
-
-def last_one_normalised(streams, gain, bias, unembedding):
-    mixed = torch.cat([streams[:-1], _normalised(streams[-1:], gain, bias)])
-    return (mixed @ unembedding.T).softmax(dim=-1)
-
-
-def divisor_of_the_last(streams, gain, bias, unembedding):
-    centred = streams - streams.mean(dim=-1, keepdim=True)
-    spread = (centred[-1:].square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
-    return ((gain * centred / spread + bias) @ unembedding.T).softmax(dim=-1)
-
-
-def logits(streams, gain, bias, unembedding):
-    return _normalised(streams, gain, bias) @ unembedding.T
-
-
-def shared_over_tokens(streams, gain, bias, unembedding):
-    return (_normalised(streams, gain, bias) @ unembedding.T).softmax(dim=1)
-
-
-def summed_streams(streams, gain, bias, unembedding):
-    return (_normalised(streams.cumsum(dim=0), gain, bias) @ unembedding.T).softmax(dim=-1)
-
-
 def _sums_to_one(trial: Trial) -> str | None:
     """Over the words, probabilities sum to one."""
     off = (trial.value.sum(dim=-1) - 1).abs().max().item()
@@ -113,91 +57,114 @@ def _streams(random):
     return streams, 1 + 0.5 * normal(8), normal(8), 0.5 * normal(11, 8)
 
 
-EXERCISES = (
-    Exercise(
-        id="inside.lens_readings",
-        title="The lens, from the stream to probabilities",
-        statement="""
+exercise = Exercise(
+    id="inside.lens_readings",
+    title="The lens, from the stream to probabilities",
+    statement="""
 `streams` holds the residual stream of a pre-norm model after each of its layers. Read each of them as if it were the
 last: through the model's final LayerNorm (`gain`, `bias`, and 1e-5 added to the variance), written out by you, through
 the `unembedding` (one row a word), to probabilities over the words.
 """.strip(),
-        stub=lens_readings,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=lens_readings,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Early streams are short and late ones long; the norm brings them to one length, so that "the model is sure only at the
 end" cannot be an effect of length alone. It does not bring them into one *space*: gain, bias and unembedding were
 trained for the last stream, and what an early one says through them is a reading, not a thought.
 """.strip(),
-        cases=(Case(name="three streams of growing length", inputs=_streams),),
-        hints=(
-            "What does the model itself do between the last stream and the logits?",
-            (
-                "LayerNorm over the features of each token, for every layer on its own (its variance is divided by "
-                "d_model, not by d_model - 1); then one product, then a softmax."
-            ),
-            (
-                "Centre, divide by the root of variance plus 1e-5, times gain, plus bias; then against the rows of the "
-                "unembedding; the softmax runs over words."
-            ),
+    cases=(Case(name="three streams of growing length", inputs=_streams),),
+    hints=(
+        "What does the model itself do between the last stream and the logits?",
+        (
+            "LayerNorm over the features of each token, for every layer on its own (its variance is divided by "
+            "d_model, not by d_model - 1); then one product, then a softmax."
         ),
-        mistakes=(
-            Mistake(
-                id="no_norm",
-                says="You read the stream without the final norm. Which layers then look sure of themselves, and why?",
-                answers=(no_norm,),
-            ),
-            Mistake(id="no_gain", says="The norm's gain is not used.", answers=(no_gain,)),
-            Mistake(id="no_bias", says="The norm's bias is not used.", answers=(no_bias,)),
-            Mistake(
-                id="not_centred",
-                says="You divide without taking the mean away: that is RMSNorm, and this model has LayerNorm.",
-                answers=(not_centred,),
-            ),
-            Mistake(
-                id="variance",
-                says="You divide by the variance. Ten times the stream should read the same, and does it?",
-                answers=(variance_for_deviation,),
-            ),
-            Mistake(
-                id="over_the_tokens",
-                says="Your norm runs over the tokens. Every token is normalised by itself.",
-                answers=(over_the_tokens,),
-            ),
-            Mistake(
-                id="last_one_normalised",
-                says="Only the last stream went through the norm. The others should be read in the same way.",
-                answers=(last_one_normalised,),
-            ),
-            Mistake(
-                id="divisor_of_the_last",
-                says="You divide every stream by the spread of the last one. Each has its own.",
-                answers=(divisor_of_the_last,),
-            ),
-            Mistake(id="logits", says="These are logits. The last step is missing.", answers=(logits,)),
-            Mistake(
-                id="shared_over_tokens",
-                says="Your probabilities sum to one over the tokens, and they should over the words.",
-                answers=(shared_over_tokens,),
-            ),
-            Mistake(
-                id="summed_streams",
-                says="You add up the streams of the layers. A stream already contains all earlier writes.",
-                answers=(summed_streams,),
-            ),
+        (
+            "Centre, divide by the root of variance plus 1e-5, times gain, plus bias; then against the rows of the "
+            "unembedding; the softmax runs over words."
         ),
-        properties=(
-            Property(id="sums_to_one", says="For each token the words share one.", broken=_sums_to_one),
-            Property(
-                id="forgets_the_size",
-                says="The norm takes the length of a stream away.",
-                broken=_forgets_the_size,
-            ),
-        ),
-        forbids=("layer_norm", "LayerNorm", "logit_lens", "read_out"),
-        difficulty=1,
-        minutes=15,
-        section="12-inside",
     ),
+    properties=(
+        Property(id="sums_to_one", says="For each token the words share one.", broken=_sums_to_one),
+        Property(
+            id="forgets_the_size",
+            says="The norm takes the length of a stream away.",
+            broken=_forgets_the_size,
+        ),
+    ),
+    forbids=("layer_norm", "LayerNorm", "logit_lens", "read_out"),
+    difficulty=1,
+    minutes=15,
+    section="12-inside",
 )
+
+
+@exercise.mistake("You read the stream without the final norm. Which layers then look sure of themselves, and why?")
+def no_norm(streams, gain, bias, unembedding):
+    return (streams @ unembedding.T).softmax(dim=-1)
+
+
+def _normalised(streams, gain, bias):
+    return torch.nn.functional.layer_norm(streams, streams.shape[-1:], gain, bias, eps=1e-5)
+
+
+@exercise.mistake("The norm's gain is not used.")
+def no_gain(streams, gain, bias, unembedding):
+    return (_normalised(streams, None, bias) @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.mistake("The norm's bias is not used.")
+def no_bias(streams, gain, bias, unembedding):
+    return (_normalised(streams, gain, None) @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.mistake("You divide without taking the mean away: that is RMSNorm, and this model has LayerNorm.")
+def not_centred(streams, gain, bias, unembedding):
+    scaled = streams / (streams.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
+    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.mistake(
+    "You divide by the variance. Ten times the stream should read the same, and does it?",
+    id="variance",
+)
+def variance_for_deviation(streams, gain, bias, unembedding):
+    centred = streams - streams.mean(dim=-1, keepdim=True)
+    scaled = centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5)
+    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.mistake("Your norm runs over the tokens. Every token is normalised by itself.")
+def over_the_tokens(streams, gain, bias, unembedding):
+    centred = streams - streams.mean(dim=1, keepdim=True)
+    scaled = centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
+    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.mistake("Only the last stream went through the norm. The others should be read in the same way.")
+def last_one_normalised(streams, gain, bias, unembedding):
+    mixed = torch.cat([streams[:-1], _normalised(streams[-1:], gain, bias)])
+    return (mixed @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.mistake("You divide every stream by the spread of the last one. Each has its own.")
+def divisor_of_the_last(streams, gain, bias, unembedding):
+    centred = streams - streams.mean(dim=-1, keepdim=True)
+    spread = (centred[-1:].square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
+    return ((gain * centred / spread + bias) @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.mistake("These are logits. The last step is missing.")
+def logits(streams, gain, bias, unembedding):
+    return _normalised(streams, gain, bias) @ unembedding.T
+
+
+@exercise.mistake("Your probabilities sum to one over the tokens, and they should over the words.")
+def shared_over_tokens(streams, gain, bias, unembedding):
+    return (_normalised(streams, gain, bias) @ unembedding.T).softmax(dim=1)
+
+
+@exercise.mistake("You add up the streams of the layers. A stream already contains all earlier writes.")
+def summed_streams(streams, gain, bias, unembedding):
+    return (_normalised(streams.cumsum(dim=0), gain, bias) @ unembedding.T).softmax(dim=-1)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def twin_score(
@@ -49,62 +49,6 @@ def reference(weights, token_ids):
     return _scored(weights, token_ids, pick=_latest)
 
 
-def first_twin(weights, token_ids):
-    return _scored(weights, token_ids, pick=lambda places: places[:1])
-
-
-def all_twins(weights, token_ids):
-    return _scored(weights, token_ids, pick=list)
-
-
-def the_twin_itself(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, shift=0)
-
-
-def before_the_twin(weights, token_ids):
-    return _scored(weights, token_ids, pick=lambda places: [place for place in places[-1:] if place], shift=-1)
-
-
-def over_all_queries(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, missing_counts=True)
-
-
-def not_divided(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, mean=False)
-
-
-def transposed(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, by_column=True)
-
-
-def mean_over_heads(weights, token_ids):
-    return reference(weights, token_ids).mean().expand(len(weights)).clone()
-
-
-def counts_itself(weights, token_ids):
-    n, landed = len(token_ids), []
-    for query in range(n - 1):
-        landed.append(weights[:, query, query + 1])
-    return torch.stack(landed).mean(dim=0)
-
-
-def share_of_hits(weights, token_ids):
-    hits, ids = [], token_ids.tolist()
-    for query, token in enumerate(ids):
-        earlier = [place for place in range(query) if ids[place] == token]
-        if earlier:
-            hits.append(weights[:, query].argmax(dim=-1) == earlier[-1] + 1)
-    return torch.stack(hits).to(weights.dtype).mean(dim=0)
-
-
-def fixed_distance(weights, token_ids):
-    ids = token_ids.tolist()
-    query = next(place for place, token in enumerate(ids) if token in ids[:place])
-    period = query - ids.index(ids[query])
-    keys = [(place, place - period + 1) for place in range(period, len(ids))]
-    return torch.stack([weights[:, place, key] for place, key in keys]).mean(dim=0)
-
-
 def _at_most_one(trial: Trial) -> str | None:
     """Weights of a row sum to one, so a mean of single weights is at most one."""
     largest, smallest = trial.value.max().item(), trial.value.min().item()
@@ -145,100 +89,120 @@ def _text(random):
     return scores.masked_fill(future, -torch.inf).softmax(dim=-1), names[ids]
 
 
-EXERCISES = (
-    Exercise(
-        id="inside.twin_score",
-        title="A stricter score for induction",
-        statement="""
+exercise = Exercise(
+    id="inside.twin_score",
+    title="A stricter score for induction",
+    statement="""
 `ttutor.inside.induction_score` gives a head credit for looking at what follows *any* earlier occurrence of the present
 token. Write a stricter one. Only the key right after the *latest* earlier occurrence counts. The score of a head is the
 mean of that weight over the queries whose token has occurred before; other queries do not count. `weights` are those of
 a causal model on one text.
 """.strip(),
-        stub=twin_score,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=twin_score,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Both scores are right for what they say. On blocks that repeat several times, a head that spreads over all earlier
 successors has a high lenient score and a low strict one, though either way it copies the right token. In text, where
 "the" is followed by many things, a head that averages over all successors and one that takes the latest do different
 work. A score is a definition, and a head can be "an induction head" by one and not by another.
 """.strip(),
-        cases=(Case(name="twelve tokens, of which some occur four times", inputs=_text),),
-        hints=(
-            "Take one query. Which keys hold the same token, and which of these comes last before the query?",
-            "Go through the queries; look for the latest equal token before each; the wanted key is one further.",
-            "Collect one weight per head for each query that has such a key, and average over these queries.",
-        ),
-        mistakes=(
-            Mistake(
-                id="first_twin",
-                says="You take the first earlier occurrence. Asked for is the latest.",
-                answers=(first_twin,),
-            ),
-            Mistake(
-                id="all_twins",
-                says="You add up the weight after every earlier occurrence: that is the lenient score.",
-                answers=(all_twins,),
-            ),
-            Mistake(
-                id="the_twin_itself",
-                says="You look at the twin itself. What would a model copy from there?",
-                answers=(the_twin_itself,),
-            ),
-            Mistake(
-                id="before_the_twin",
-                says="You look one token before the twin. Time runs the other way.",
-                answers=(before_the_twin,),
-            ),
-            Mistake(
-                id="over_all_queries",
-                says="Queries without an earlier twin count as zero with you. They should not count at all.",
-                answers=(over_all_queries,),
-            ),
-            Mistake(id="not_divided", says="You have a sum over the queries, not a mean.", answers=(not_divided,)),
-            Mistake(
-                id="the_future",
-                says="You read weights on later tokens, which are all zero here. Either rows and columns are swapped "
-                "(queries are rows), or a token counts as its own earlier occurrence.",
-                answers=(transposed, counts_itself),
-            ),
-            Mistake(
-                id="mean_over_heads",
-                says="All heads get the same score from you. Which axis did you average over besides the queries?",
-                answers=(mean_over_heads,),
-            ),
-            Mistake(
-                id="share_of_hits",
-                says="You count how often the wanted key has the largest weight. Asked for is the weight.",
-                answers=(share_of_hits,),
-            ),
-            Mistake(
-                id="fixed_distance",
-                says="You look back by one fixed distance. These tokens do not repeat with a period.",
-                answers=(fixed_distance,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="at_most_one",
-                says="A mean of single weights lies between 0 and 1.",
-                broken=_at_most_one,
-            ),
-            Property(
-                id="perfect_head",
-                says="A head that puts everything on the wanted key should score 1.",
-                broken=_perfect,
-            ),
-            Property(
-                id="names",
-                says="Only which tokens are equal should matter.",
-                broken=_renaming_changes_nothing,
-            ),
-        ),
-        forbids=("induction_score", "weight_on"),
-        difficulty=2,
-        minutes=20,
-        section="12-inside",
+    cases=(Case(name="twelve tokens, of which some occur four times", inputs=_text),),
+    hints=(
+        "Take one query. Which keys hold the same token, and which of these comes last before the query?",
+        "Go through the queries; look for the latest equal token before each; the wanted key is one further.",
+        "Collect one weight per head for each query that has such a key, and average over these queries.",
     ),
+    properties=(
+        Property(
+            id="at_most_one",
+            says="A mean of single weights lies between 0 and 1.",
+            broken=_at_most_one,
+        ),
+        Property(
+            id="perfect_head",
+            says="A head that puts everything on the wanted key should score 1.",
+            broken=_perfect,
+        ),
+        Property(
+            id="names",
+            says="Only which tokens are equal should matter.",
+            broken=_renaming_changes_nothing,
+        ),
+    ),
+    forbids=("induction_score", "weight_on"),
+    difficulty=2,
+    minutes=20,
+    section="12-inside",
 )
+
+
+@exercise.mistake("You take the first earlier occurrence. Asked for is the latest.")
+def first_twin(weights, token_ids):
+    return _scored(weights, token_ids, pick=lambda places: places[:1])
+
+
+@exercise.mistake("You add up the weight after every earlier occurrence: that is the lenient score.")
+def all_twins(weights, token_ids):
+    return _scored(weights, token_ids, pick=list)
+
+
+@exercise.mistake("You look at the twin itself. What would a model copy from there?")
+def the_twin_itself(weights, token_ids):
+    return _scored(weights, token_ids, pick=_latest, shift=0)
+
+
+@exercise.mistake("You look one token before the twin. Time runs the other way.")
+def before_the_twin(weights, token_ids):
+    return _scored(weights, token_ids, pick=lambda places: [place for place in places[-1:] if place], shift=-1)
+
+
+@exercise.mistake("Queries without an earlier twin count as zero with you. They should not count at all.")
+def over_all_queries(weights, token_ids):
+    return _scored(weights, token_ids, pick=_latest, missing_counts=True)
+
+
+@exercise.mistake("You have a sum over the queries, not a mean.")
+def not_divided(weights, token_ids):
+    return _scored(weights, token_ids, pick=_latest, mean=False)
+
+
+@exercise.mistake(
+    "You read weights on later tokens, which are all zero here. Either rows and columns are swapped (queries are "
+    "rows), or a token counts as its own earlier occurrence.",
+    id="the_future",
+)
+def transposed(weights, token_ids):
+    return _scored(weights, token_ids, pick=_latest, by_column=True)
+
+
+@exercise.like("the_future")
+def counts_itself(weights, token_ids):
+    n, landed = len(token_ids), []
+    for query in range(n - 1):
+        landed.append(weights[:, query, query + 1])
+    return torch.stack(landed).mean(dim=0)
+
+
+@exercise.mistake("All heads get the same score from you. Which axis did you average over besides the queries?")
+def mean_over_heads(weights, token_ids):
+    return reference(weights, token_ids).mean().expand(len(weights)).clone()
+
+
+@exercise.mistake("You count how often the wanted key has the largest weight. Asked for is the weight.")
+def share_of_hits(weights, token_ids):
+    hits, ids = [], token_ids.tolist()
+    for query, token in enumerate(ids):
+        earlier = [place for place in range(query) if ids[place] == token]
+        if earlier:
+            hits.append(weights[:, query].argmax(dim=-1) == earlier[-1] + 1)
+    return torch.stack(hits).to(weights.dtype).mean(dim=0)
+
+
+@exercise.mistake("You look back by one fixed distance. These tokens do not repeat with a period.")
+def fixed_distance(weights, token_ids):
+    ids = token_ids.tolist()
+    query = next(place for place, token in enumerate(ids) if token in ids[:place])
+    period = query - ids.index(ids[query])
+    keys = [(place, place - period + 1) for place in range(period, len(ids))]
+    return torch.stack([weights[:, place, key] for place, key in keys]).mean(dim=0)

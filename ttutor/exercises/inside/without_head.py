@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def without_head(
@@ -45,60 +45,6 @@ def reference(context, typical, head, w_output):
     return _with(context, head, typical[:, head].mean(dim=(0, 1)), w_output)
 
 
-def zero(context, typical, head, w_output):
-    return _with(context, head, 0.0, w_output)
-
-
-def mean_of_this_text(context, typical, head, w_output):
-    return _with(context, head, context[:, head].mean(dim=(0, 1)), w_output)
-
-
-def mean_of_each_text(context, typical, head, w_output):
-    return _with(context, head, context[:, head].mean(dim=1, keepdim=True), w_output)
-
-
-def mean_by_place(context, typical, head, w_output):
-    return _with(context, head, typical[:, head].mean(dim=0)[: context.shape[2]], w_output)
-
-
-def mean_over_heads(context, typical, head, w_output):
-    return _with(context, head, typical.mean(dim=(0, 1, 2)), w_output)
-
-
-def mean_over_features(context, typical, head, w_output):
-    return _with(context, head, typical[:, head].mean(), w_output)
-
-
-def all_heads(context, typical, head, w_output):
-    means = typical.mean(dim=(0, 2))[None, :, None]
-    return _output(means.expand_as(context), w_output)
-
-
-def all_others(context, typical, head, w_output):
-    changed = typical.mean(dim=(0, 2))[None, :, None].expand_as(context).clone()
-    changed[:, head] = context[:, head]
-    return _output(changed, w_output)
-
-
-def next_head(context, typical, head, w_output):
-    return reference(context, typical, (head + 1) % context.shape[1], w_output)
-
-
-def mean_subtracted(context, typical, head, w_output):
-    return _with(context, head, context[:, head] - typical[:, head].mean(dim=(0, 1)), w_output)
-
-
-def interleaved(context, typical, head, w_output):
-    changed = context.clone()
-    changed[:, head] = typical[:, head].mean(dim=(0, 1))
-    parts = w_output.reshape(len(w_output), context.shape[3], context.shape[1])
-    return torch.einsum("bhtd,mdh->btm", changed, parts)
-
-
-def untouched(context, typical, head, w_output):
-    return _output(context, w_output)
-
-
 def _head_does_not_matter(trial: Trial) -> str | None:
     """What the head says on this text changes nothing."""
     context, typical, head, w_output = trial.inputs
@@ -136,104 +82,123 @@ def _layer(random):
     return normal(2, 4, 5, 3) + offsets + 0.5, typical, 2, normal(8, 12)
 
 
-EXERCISES = (
-    Exercise(
-        id="inside.without_head",
-        title="Take away what a head tells, not what it always says",
-        statement="""
+exercise = Exercise(
+    id="inside.without_head",
+    title="Take away what a head tells, not what it always says",
+    statement="""
 `context` is what the heads of an attention layer found on the texts at hand (weights times values), before the output
 projection. Put in place of one head its mean over `typical` texts, over their rows and places alike: one vector of
 `d_head` numbers, the same everywhere. Then join the heads in their order and project: `w_output` is stored as
 `nn.Linear` stores it, without a bias. The `context` that comes in must stay as it is.
 """.strip(),
-        stub=without_head,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=without_head,
+    reference=reference,
+    solution=solution,
+    explanation="""
 A head that always writes the same vector tells nothing; but later layers were trained with that vector in the stream,
 and miss it when it becomes zero. Zero ablation charges a head for this, mean ablation does not. The mean comes from
 other texts, since the mean of the texts at hand still tells something about them: much if they are few, as here, and
 little if they are dozens or hundreds, as where the chapter takes `by="mean"`.
 """.strip(),
-        cases=(Case(name="four heads and six typical texts", inputs=_layer),),
-        hints=(
-            "Which axes have to go from the typical context, and which must stay?",
-            (
-                "Change a copy: one head of it, for all rows and tokens. The columns of the output projection come in "
-                "blocks of one head each."
-            ),
-            (
-                "The mean of the head over rows and places has shape d_head and broadcasts; then the heads side by "
-                "side, times the transposed weight."
-            ),
+    cases=(Case(name="four heads and six typical texts", inputs=_layer),),
+    hints=(
+        "Which axes have to go from the typical context, and which must stay?",
+        (
+            "Change a copy: one head of it, for all rows and tokens. The columns of the output projection come in "
+            "blocks of one head each."
         ),
-        mistakes=(
-            Mistake(
-                id="zero",
-                says="You put zeros there, and so take away what the head says always, too.",
-                answers=(zero,),
-            ),
-            Mistake(
-                id="own_mean",
-                says="You take the mean over the texts at hand all together. It still tells what they have in common.",
-                answers=(mean_of_this_text,),
-            ),
-            Mistake(
-                id="mean_of_each_text",
-                says="Each text gets its own mean, which still tells a good deal about it.",
-                answers=(mean_of_each_text,),
-            ),
-            Mistake(
-                id="mean_by_place",
-                says="You keep a mean for each place. Asked for is one vector for all places.",
-                answers=(mean_by_place,),
-            ),
-            Mistake(
-                id="mean_over_heads",
-                says="Your mean runs over all heads. Each has a space of its own; others' numbers mean nothing there.",
-                answers=(mean_over_heads,),
-            ),
-            Mistake(
-                id="mean_over_features",
-                says="Your mean is a single number. Keep the features of the head apart.",
-                answers=(mean_over_features,),
-            ),
-            Mistake(id="all_heads", says="You took all heads away.", answers=(all_heads,)),
-            Mistake(
-                id="all_others",
-                says="The head that should go stays, and all others are gone.",
-                answers=(all_others,),
-            ),
-            Mistake(id="next_head", says="A neighbouring head is gone. Heads count from 0.", answers=(next_head,)),
-            Mistake(
-                id="mean_subtracted",
-                says="You subtract the mean and keep what differs from it: the very part that was to go.",
-                answers=(mean_subtracted,),
-            ),
-            Mistake(
-                id="interleaved",
-                says="The ablation is right. But columns of the output projection hold one head after the other, and "
-                "you read them feature by feature.",
-                answers=(interleaved,),
-            ),
-            Mistake(id="untouched", says="Nothing was taken away.", answers=(untouched,)),
+        (
+            "The mean of the head over rows and places has shape d_head and broadcasts; then the heads side by "
+            "side, times the transposed weight."
         ),
-        properties=(
-            Property(
-                id="head_is_gone",
-                says="What the head found on these texts must not matter any more.",
-                broken=_head_does_not_matter,
-            ),
-            Property(id="others_stay", says="The other heads must still be heard.", broken=_others_matter),
-            Property(
-                id="average_stays",
-                says="On the typical texts, the average output should be what it was.",
-                broken=_average_is_kept,
-            ),
-        ),
-        forbids=("ablate",),
-        difficulty=1,
-        minutes=15,
-        section="12-inside",
     ),
+    properties=(
+        Property(
+            id="head_is_gone",
+            says="What the head found on these texts must not matter any more.",
+            broken=_head_does_not_matter,
+        ),
+        Property(id="others_stay", says="The other heads must still be heard.", broken=_others_matter),
+        Property(
+            id="average_stays",
+            says="On the typical texts, the average output should be what it was.",
+            broken=_average_is_kept,
+        ),
+    ),
+    forbids=("ablate",),
+    difficulty=1,
+    minutes=15,
+    section="12-inside",
 )
+
+
+@exercise.mistake("You put zeros there, and so take away what the head says always, too.")
+def zero(context, typical, head, w_output):
+    return _with(context, head, 0.0, w_output)
+
+
+@exercise.mistake(
+    "You take the mean over the texts at hand all together. It still tells what they have in common.",
+    id="own_mean",
+)
+def mean_of_this_text(context, typical, head, w_output):
+    return _with(context, head, context[:, head].mean(dim=(0, 1)), w_output)
+
+
+@exercise.mistake("Each text gets its own mean, which still tells a good deal about it.")
+def mean_of_each_text(context, typical, head, w_output):
+    return _with(context, head, context[:, head].mean(dim=1, keepdim=True), w_output)
+
+
+@exercise.mistake("You keep a mean for each place. Asked for is one vector for all places.")
+def mean_by_place(context, typical, head, w_output):
+    return _with(context, head, typical[:, head].mean(dim=0)[: context.shape[2]], w_output)
+
+
+@exercise.mistake("Your mean runs over all heads. Each has a space of its own; others' numbers mean nothing there.")
+def mean_over_heads(context, typical, head, w_output):
+    return _with(context, head, typical.mean(dim=(0, 1, 2)), w_output)
+
+
+@exercise.mistake("Your mean is a single number. Keep the features of the head apart.")
+def mean_over_features(context, typical, head, w_output):
+    return _with(context, head, typical[:, head].mean(), w_output)
+
+
+@exercise.mistake("You took all heads away.")
+def all_heads(context, typical, head, w_output):
+    means = typical.mean(dim=(0, 2))[None, :, None]
+    return _output(means.expand_as(context), w_output)
+
+
+@exercise.mistake("The head that should go stays, and all others are gone.")
+def all_others(context, typical, head, w_output):
+    changed = typical.mean(dim=(0, 2))[None, :, None].expand_as(context).clone()
+    changed[:, head] = context[:, head]
+    return _output(changed, w_output)
+
+
+@exercise.mistake("A neighbouring head is gone. Heads count from 0.")
+def next_head(context, typical, head, w_output):
+    return reference(context, typical, (head + 1) % context.shape[1], w_output)
+
+
+@exercise.mistake("You subtract the mean and keep what differs from it: the very part that was to go.")
+def mean_subtracted(context, typical, head, w_output):
+    return _with(context, head, context[:, head] - typical[:, head].mean(dim=(0, 1)), w_output)
+
+
+@exercise.mistake(
+    "The ablation is right. But columns of the output projection hold one head after the other, and you read them "
+    "feature by feature."
+)
+def interleaved(context, typical, head, w_output):
+    changed = context.clone()
+    changed[:, head] = typical[:, head].mean(dim=(0, 1))
+    parts = w_output.reshape(len(w_output), context.shape[3], context.shape[1])
+    return torch.einsum("bhtd,mdh->btm", changed, parts)
+
+
+@exercise.mistake("Nothing was taken away.")
+def untouched(context, typical, head, w_output):
+    return _output(context, w_output)

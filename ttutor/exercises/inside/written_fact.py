@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def written_fact(
@@ -43,64 +43,8 @@ def reference(weight, bias, key, output, other_keys):
     return _edit(weight, output - bias - weight @ key, direction, direction @ key)
 
 
-def _direction(other_keys, key):
-    return torch.linalg.solve(other_keys.T @ other_keys / len(other_keys), key)
-
-
-def bias_forgotten(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output - weight @ key, direction, direction @ key)
-
-
-def bias_added(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output + bias - weight @ key, direction, direction @ key)
-
-
 def others_ignored(weight, bias, key, output, other_keys):
     return _edit(weight, output - bias - weight @ key, key, key @ key)
-
-
-def not_inverted(weight, bias, key, output, other_keys):
-    direction = other_keys.T @ (other_keys @ key) / len(other_keys)
-    return _edit(weight, output - bias - weight @ key, direction, direction @ key)
-
-
-def centred(weight, bias, key, output, other_keys):
-    away = other_keys - other_keys.mean(dim=0)
-    direction = _direction(away, key)
-    return _edit(weight, output - bias - weight @ key, direction, direction @ key)
-
-
-def old_answer_kept(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output - bias, direction, direction @ key)
-
-
-def not_divided(weight, bias, key, output, other_keys):
-    return _edit(weight, output - bias - weight @ key, _direction(other_keys, key), 1.0)
-
-
-def divided_by_the_key(weight, bias, key, output, other_keys):
-    return _edit(weight, output - bias - weight @ key, _direction(other_keys, key), key @ key)
-
-
-def divided_by_the_direction(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output - bias - weight @ key, direction, direction @ direction)
-
-
-def change_alone(weight, bias, key, output, other_keys):
-    return reference(weight, bias, key, output, other_keys) - weight
-
-
-def wrong_sign(weight, bias, key, output, other_keys):
-    return 2 * weight - reference(weight, bias, key, output, other_keys)
-
-
-def spread_over_features(weight, bias, key, output, other_keys):
-    scale = other_keys.square().mean(dim=0)
-    return _edit(weight, output - bias - weight @ key, key / scale, (key / scale) @ key)
 
 
 def _answers(trial: Trial) -> str | None:
@@ -130,117 +74,132 @@ def _layer(random):
     return normal(4, 6), 1 + normal(4).abs(), normal(6), 2 * normal(4), other_keys
 
 
-EXERCISES = (
-    Exercise(
-        id="inside.written_fact",
-        title="Write a fact, and disturb the neighbours least",
-        statement=r"""
+exercise = Exercise(
+    id="inside.written_fact",
+    title="Write a fact, and disturb the neighbours least",
+    statement=r"""
 A linear layer $y = Wk + b$ answers `key` with something. Give the weight $\hat W$ with which it answers this key with
 `output`, the bias staying as it is, and of all such weights the one that moves the answers to `other_keys` (one a row)
 least: $\tfrac1n \sum_j \|(\hat W - W)\, k_j\|^2$ is to be as small as it can be. The key need not be among them; their
 second moment has an inverse.
 """.strip(),
-        stub=written_fact,
-        reference=reference,
-        solution=solution,
-        explanation=r"""
+    stub=written_fact,
+    reference=reference,
+    solution=solution,
+    explanation=r"""
 With $D = \hat W - W$ we minimise $\mathrm{tr}(D C D^\top)$ under $D k = m$, where $C$ is the second moment of the other
 keys and $m$ what is missing. Setting the derivative of the Lagrangian to zero gives $D C = \lambda k^\top$, so $D =
 \lambda (C^{-1}k)^\top$, and the condition fixes $\lambda = m / (k^\top C^{-1} k)$. The second moment is not centred:
 what counts is how far answers move, and a shift common to all keys moves them too.
 """.strip(),
-        cases=(Case(name="six features, four outputs and forty other keys", inputs=_layer),),
-        hints=(
-            (
-                "Two questions: by how much is the present answer wrong? And in which input direction may the weight "
-                "change without others noticing?"
-            ),
-            (
-                "The change is one column times one row. The column is what is missing; the row is a direction that "
-                "the other keys have little of, scaled so that it gives 1 on the key."
-            ),
-            (
-                "Row: the inverse second moment of the other keys times the key, divided by its product with it. "
-                "Column: output minus bias minus what the weight makes of the key."
-            ),
+    cases=(Case(name="six features, four outputs and forty other keys", inputs=_layer),),
+    hints=(
+        (
+            "Two questions: by how much is the present answer wrong? And in which input direction may the weight "
+            "change without others noticing?"
         ),
-        mistakes=(
-            Mistake(
-                id="bias_forgotten",
-                says="The layer now answers too much by exactly its bias. What must the weight give alone?",
-                answers=(bias_forgotten,),
-            ),
-            Mistake(
-                id="bias_added",
-                says="The bias has the wrong sign: the answer is off by twice the bias.",
-                answers=(bias_added,),
-            ),
-            Mistake(
-                id="others_ignored",
-                says="The key is answered rightly, by the smallest change of the weight. Asked for is the smallest "
-                "change of the other answers.",
-                answers=(others_ignored,),
-            ),
-            Mistake(
-                id="not_inverted",
-                says="The key is answered rightly, and you change the weight where the others are strongest. It should "
-                "be where they are weakest.",
-                answers=(not_inverted,),
-            ),
-            Mistake(
-                id="centred",
-                says="The key is answered rightly. But you took the covariance about the mean; answers also move by "
-                "what all keys have in common.",
-                answers=(centred,),
-            ),
-            Mistake(
-                id="old_answer_kept",
-                says="You add the whole new answer to the old one. Only what is missing is to be added.",
-                answers=(old_answer_kept,),
-            ),
-            Mistake(
-                id="not_divided",
-                says="Direction right, size wrong: put the key in, and see by which factor you miss.",
-                answers=(not_divided,),
-            ),
-            Mistake(
-                id="divided_by_the_key",
-                says="You divide by the square of the key. The row has to give 1 on the key; yours is another.",
-                answers=(divided_by_the_key,),
-            ),
-            Mistake(
-                id="divided_by_the_direction",
-                says="You divide by the square of the direction. It meets the key, not itself.",
-                answers=(divided_by_the_direction,),
-            ),
-            Mistake(
-                id="change_alone",
-                says="This is the change of the weight. Asked for is the new weight.",
-                answers=(change_alone,),
-            ),
-            Mistake(
-                id="wrong_sign",
-                says="You move away from the wanted answer, by as much as you should move towards it.",
-                answers=(wrong_sign,),
-            ),
-            Mistake(
-                id="spread_over_features",
-                says="The key is answered rightly. You weigh each feature by its own spread and ignore that features "
-                "of the other keys go together.",
-                answers=(spread_over_features,),
-            ),
+        (
+            "The change is one column times one row. The column is what is missing; the row is a direction that "
+            "the other keys have little of, scaled so that it gives 1 on the key."
         ),
-        properties=(
-            Property(id="answers_the_key", says="The key comes first: it must be answered exactly.", broken=_answers),
-            Property(
-                id="moves_others_less",
-                says="The other answers should move less than under the smallest change of the weight.",
-                broken=_moves_less,
-            ),
+        (
+            "Row: the inverse second moment of the other keys times the key, divided by its product with it. "
+            "Column: output minus bias minus what the weight makes of the key."
         ),
-        forbids=("rank_one_edit", "edited"),
-        difficulty=2,
-        minutes=25,
-        section="12-inside",
     ),
+    properties=(
+        Property(id="answers_the_key", says="The key comes first: it must be answered exactly.", broken=_answers),
+        Property(
+            id="moves_others_less",
+            says="The other answers should move less than under the smallest change of the weight.",
+            broken=_moves_less,
+        ),
+    ),
+    forbids=("rank_one_edit", "edited"),
+    difficulty=2,
+    minutes=25,
+    section="12-inside",
 )
+
+
+def _direction(other_keys, key):
+    return torch.linalg.solve(other_keys.T @ other_keys / len(other_keys), key)
+
+
+@exercise.mistake("The layer now answers too much by exactly its bias. What must the weight give alone?")
+def bias_forgotten(weight, bias, key, output, other_keys):
+    direction = _direction(other_keys, key)
+    return _edit(weight, output - weight @ key, direction, direction @ key)
+
+
+@exercise.mistake("The bias has the wrong sign: the answer is off by twice the bias.")
+def bias_added(weight, bias, key, output, other_keys):
+    direction = _direction(other_keys, key)
+    return _edit(weight, output + bias - weight @ key, direction, direction @ key)
+
+
+exercise.mistake(
+    "The key is answered rightly, by the smallest change of the weight. Asked for is the smallest change of the other "
+    "answers.",
+    id="others_ignored",
+)(others_ignored)
+
+
+@exercise.mistake(
+    "The key is answered rightly, and you change the weight where the others are strongest. It should be where they "
+    "are weakest."
+)
+def not_inverted(weight, bias, key, output, other_keys):
+    direction = other_keys.T @ (other_keys @ key) / len(other_keys)
+    return _edit(weight, output - bias - weight @ key, direction, direction @ key)
+
+
+@exercise.mistake(
+    "The key is answered rightly. But you took the covariance about the mean; answers also move by what all keys have "
+    "in common."
+)
+def centred(weight, bias, key, output, other_keys):
+    away = other_keys - other_keys.mean(dim=0)
+    direction = _direction(away, key)
+    return _edit(weight, output - bias - weight @ key, direction, direction @ key)
+
+
+@exercise.mistake("You add the whole new answer to the old one. Only what is missing is to be added.")
+def old_answer_kept(weight, bias, key, output, other_keys):
+    direction = _direction(other_keys, key)
+    return _edit(weight, output - bias, direction, direction @ key)
+
+
+@exercise.mistake("Direction right, size wrong: put the key in, and see by which factor you miss.")
+def not_divided(weight, bias, key, output, other_keys):
+    return _edit(weight, output - bias - weight @ key, _direction(other_keys, key), 1.0)
+
+
+@exercise.mistake("You divide by the square of the key. The row has to give 1 on the key; yours is another.")
+def divided_by_the_key(weight, bias, key, output, other_keys):
+    return _edit(weight, output - bias - weight @ key, _direction(other_keys, key), key @ key)
+
+
+@exercise.mistake("You divide by the square of the direction. It meets the key, not itself.")
+def divided_by_the_direction(weight, bias, key, output, other_keys):
+    direction = _direction(other_keys, key)
+    return _edit(weight, output - bias - weight @ key, direction, direction @ direction)
+
+
+@exercise.mistake("This is the change of the weight. Asked for is the new weight.")
+def change_alone(weight, bias, key, output, other_keys):
+    return reference(weight, bias, key, output, other_keys) - weight
+
+
+@exercise.mistake("You move away from the wanted answer, by as much as you should move towards it.")
+def wrong_sign(weight, bias, key, output, other_keys):
+    return 2 * weight - reference(weight, bias, key, output, other_keys)
+
+
+@exercise.mistake(
+    "The key is answered rightly. You weigh each feature by its own spread and ignore that features of the other keys "
+    "go together."
+)
+def spread_over_features(weight, bias, key, output, other_keys):
+    scale = other_keys.square().mean(dim=0)
+    return _edit(weight, output - bias - weight @ key, key / scale, (key / scale) @ key)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def grouped_attention(
@@ -42,77 +42,8 @@ def _shared(of, query):
     return repeat(of, pattern, group=query.shape[1] // of.shape[1])
 
 
-def _dealt(of, query):
-    pattern = "batch kv_heads keys d_head -> batch (group kv_heads) keys d_head"
-    return repeat(of, pattern, group=query.shape[1] // of.shape[1])
-
-
-def _plain(query, key, value, scale=None):
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    return (query @ key.mT * scale).softmax(dim=-1) @ value
-
-
 def reference(query, key, value):
     return scaled_dot_product_attention(query, _shared(key, query), _shared(value, query))
-
-
-def dealt_like_cards(query, key, value):
-    return _plain(query, _dealt(key, query), _dealt(value, query))
-
-
-def keys_dealt_values_shared(query, key, value):
-    return _plain(query, _dealt(key, query), _shared(value, query))
-
-
-def first_for_all(query, key, value):
-    return _plain(query, key[:, :1], value[:, :1])
-
-
-def mean_of_all(query, key, value):
-    return _plain(query, key.mean(dim=1, keepdim=True), value.mean(dim=1, keepdim=True))
-
-
-def queries_averaged(query, key, value):
-    pattern = "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head"
-    mean = rearrange(query, pattern, kv_heads=key.shape[1]).mean(dim=2)
-    return _shared(_plain(mean, key, value), query)
-
-
-def one_answer_a_group(query, key, value):
-    pattern = "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head"
-    mean = rearrange(query, pattern, kv_heads=key.shape[1]).mean(dim=2)
-    return _plain(mean, key, value)
-
-
-def no_scale(query, key, value):
-    return _plain(query, _shared(key, query), _shared(value, query), scale=1.0)
-
-
-def scale_of_the_group(query, key, value):
-    scale = 1 / math.sqrt(query.shape[-1] * query.shape[1] / key.shape[1])
-    return _plain(query, _shared(key, query), _shared(value, query), scale)
-
-
-def softmax_over_queries(query, key, value):
-    scores = query @ _shared(key, query).mT / math.sqrt(query.shape[-1])
-    return scores.softmax(dim=-2) @ _shared(value, query)
-
-
-def softmax_over_the_group(query, key, value):
-    """All keys of all heads compete in one softmax."""
-    keys = rearrange(key, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
-    values = rearrange(value, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
-    return _plain(query, keys, values)
-
-
-def always_pairs(query, key, value):
-    key, value = (part.repeat_interleave(2, dim=1) for part in (key, value))
-    return _plain(query, key, value)
-
-
-def always_threes(query, key, value):
-    key, value = (part.repeat_interleave(3, dim=1) for part in (key, value))
-    return _plain(query, key, value)
 
 
 def _wrong_partner(trial: Trial) -> str | None:
@@ -143,107 +74,141 @@ def _inputs(random, batch, heads, kv_heads, queries, keys, d_head):
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
-EXERCISES = (
-    Exercise(
-        id="multihead.grouped_attention",
-        title="Six that ask, two that answer",
-        statement="In grouped-query attention there are more query heads than heads of keys and values. With 6 query "
-        "heads and 2 others, query heads 0, 1, 2 use keys and values of head 0, and 3, 4, 5 those of head 1: "
-        "*neighbours* share. Each query head still has its own scores and its own softmax. No mask.",
-        stub=grouped_attention,
-        reference=reference,
-        solution=solution,
-        explanation="Cut the query heads into groups, let the group be one more axis that only the queries have, and "
-        "the two products do the sharing. Nothing is copied, which is the point: the keys and values that have to be "
-        "kept, and read again for every new token, are fewer. `repeat_interleave` along the heads, followed by plain "
-        "attention, gives the same numbers and spends the memory that was to be saved.",
-        cases=(
-            Case(name="six query heads and two others", inputs=lambda random: _inputs(random, 2, 6, 2, 4, 5, 3)),
-            Case(name="four query heads and two others", inputs=lambda random: _inputs(random, 1, 4, 2, 3, 6, 5)),
-        ),
-        hints=(
-            "How many query heads does one head of keys serve? Give the query heads two axes instead of one.",
-            "`(kv_heads group)` cuts the query heads so that neighbours share. The keys have no axis `group`.",
-            "Two `einsum`s with the axes `kv_heads group queries keys` for scores and weights, then join the two axes.",
-        ),
-        mistakes=(
-            Mistake(
-                id="dealt_like_cards",
-                says="You deal the heads out like cards: 0, 1, 0, 1. Neighbours share: 0, 0, 0, 1, 1, 1. Weights "
-                "that were trained one way are useless the other way.",
-                answers=(dealt_like_cards,),
-            ),
-            Mistake(
-                id="keys_and_values_differ",
-                says="Keys and values are shared out in different orders: a query finds a place by one head's keys "
-                "and reads another head's values there.",
-                answers=(keys_dealt_values_shared,),
-            ),
-            Mistake(
-                id="first_for_all",
-                says="All query heads use head 0 of keys and values. That is multi-query attention; here there are "
-                "more.",
-                answers=(first_for_all,),
-            ),
-            Mistake(
-                id="mean_of_all",
-                says="You average the heads of keys and values. Each group has one of its own.",
-                answers=(mean_of_all,),
-            ),
-            Mistake(
-                id="queries_averaged",
-                says="The queries of a group are averaged, so all of its heads answer alike. Only keys and values "
-                "are shared; each query head asks for itself.",
-                answers=(queries_averaged,),
-            ),
-            Mistake(
-                id="one_answer_a_group",
-                says="One answer comes back for each group. There should be one for each query head.",
-                answers=(one_answer_a_group,),
-            ),
-            Mistake(
-                id="no_scale",
-                says="The sharing is right; the scores are too large by √d_head.",
-                answers=(no_scale,),
-            ),
-            Mistake(
-                id="scale_of_the_group",
-                says="The sharing is right; the scale counts the group's features. A score sums over the features of "
-                "one head.",
-                answers=(scale_of_the_group,),
-            ),
-            Mistake(
-                id="softmax_over_queries",
-                says="Your softmax runs over the queries. Each query shares out its weight among the keys.",
-                answers=(softmax_over_queries,),
-            ),
-            Mistake(
-                id="one_softmax_for_all",
-                says="All keys of all heads compete in one softmax. A query head looks at the keys of one head only.",
-                answers=(softmax_over_the_group,),
-            ),
-            Mistake(
-                id="fixed_group",
-                says="Right for groups of one size and for no others. The size of a group follows from the two "
-                "numbers of heads.",
-                answers=(always_pairs, always_threes),
-            ),
-        ),
-        properties=(
-            Property(
-                id="wrong_partner",
-                says="Change the values of one head: exactly the query heads of its group may move.",
-                broken=_wrong_partner,
-            ),
-            Property(
-                id="no_blend",
-                says="Weights of a query sum to one, so that equal values come out as they went in.",
-                broken=_not_a_blend,
-            ),
-        ),
-        forbids=("scaled_dot_product_attention", "attention_weights", "efficient_attention", "MultiHeadAttention"),
-        difficulty=2,
-        minutes=25,
-        section="03-multihead",
+exercise = Exercise(
+    id="multihead.grouped_attention",
+    title="Six that ask, two that answer",
+    statement="In grouped-query attention there are more query heads than heads of keys and values. With 6 query "
+    "heads and 2 others, query heads 0, 1, 2 use keys and values of head 0, and 3, 4, 5 those of head 1: "
+    "*neighbours* share. Each query head still has its own scores and its own softmax. No mask.",
+    stub=grouped_attention,
+    reference=reference,
+    solution=solution,
+    explanation="Cut the query heads into groups, let the group be one more axis that only the queries have, and "
+    "the two products do the sharing. Nothing is copied, which is the point: the keys and values that have to be "
+    "kept, and read again for every new token, are fewer. `repeat_interleave` along the heads, followed by plain "
+    "attention, gives the same numbers and spends the memory that was to be saved.",
+    cases=(
+        Case(name="six query heads and two others", inputs=lambda random: _inputs(random, 2, 6, 2, 4, 5, 3)),
+        Case(name="four query heads and two others", inputs=lambda random: _inputs(random, 1, 4, 2, 3, 6, 5)),
     ),
+    hints=(
+        "How many query heads does one head of keys serve? Give the query heads two axes instead of one.",
+        "`(kv_heads group)` cuts the query heads so that neighbours share. The keys have no axis `group`.",
+        "Two `einsum`s with the axes `kv_heads group queries keys` for scores and weights, then join the two axes.",
+    ),
+    properties=(
+        Property(
+            id="wrong_partner",
+            says="Change the values of one head: exactly the query heads of its group may move.",
+            broken=_wrong_partner,
+        ),
+        Property(
+            id="no_blend",
+            says="Weights of a query sum to one, so that equal values come out as they went in.",
+            broken=_not_a_blend,
+        ),
+    ),
+    forbids=("scaled_dot_product_attention", "attention_weights", "efficient_attention", "MultiHeadAttention"),
+    difficulty=2,
+    minutes=25,
+    section="03-multihead",
 )
+
+
+def _dealt(of, query):
+    pattern = "batch kv_heads keys d_head -> batch (group kv_heads) keys d_head"
+    return repeat(of, pattern, group=query.shape[1] // of.shape[1])
+
+
+def _plain(query, key, value, scale=None):
+    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
+    return (query @ key.mT * scale).softmax(dim=-1) @ value
+
+
+@exercise.mistake(
+    "You deal the heads out like cards: 0, 1, 0, 1. Neighbours share: 0, 0, 0, 1, 1, 1. Weights that were trained one "
+    "way are useless the other way."
+)
+def dealt_like_cards(query, key, value):
+    return _plain(query, _dealt(key, query), _dealt(value, query))
+
+
+@exercise.mistake(
+    "Keys and values are shared out in different orders: a query finds a place by one head's keys and reads another "
+    "head's values there.",
+    id="keys_and_values_differ",
+)
+def keys_dealt_values_shared(query, key, value):
+    return _plain(query, _dealt(key, query), _shared(value, query))
+
+
+@exercise.mistake("All query heads use head 0 of keys and values. That is multi-query attention; here there are more.")
+def first_for_all(query, key, value):
+    return _plain(query, key[:, :1], value[:, :1])
+
+
+@exercise.mistake("You average the heads of keys and values. Each group has one of its own.")
+def mean_of_all(query, key, value):
+    return _plain(query, key.mean(dim=1, keepdim=True), value.mean(dim=1, keepdim=True))
+
+
+@exercise.mistake(
+    "The queries of a group are averaged, so all of its heads answer alike. Only keys and values are shared; each "
+    "query head asks for itself."
+)
+def queries_averaged(query, key, value):
+    pattern = "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head"
+    mean = rearrange(query, pattern, kv_heads=key.shape[1]).mean(dim=2)
+    return _shared(_plain(mean, key, value), query)
+
+
+@exercise.mistake("One answer comes back for each group. There should be one for each query head.")
+def one_answer_a_group(query, key, value):
+    pattern = "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head"
+    mean = rearrange(query, pattern, kv_heads=key.shape[1]).mean(dim=2)
+    return _plain(mean, key, value)
+
+
+@exercise.mistake("The sharing is right; the scores are too large by √d_head.")
+def no_scale(query, key, value):
+    return _plain(query, _shared(key, query), _shared(value, query), scale=1.0)
+
+
+@exercise.mistake(
+    "The sharing is right; the scale counts the group's features. A score sums over the features of one head."
+)
+def scale_of_the_group(query, key, value):
+    scale = 1 / math.sqrt(query.shape[-1] * query.shape[1] / key.shape[1])
+    return _plain(query, _shared(key, query), _shared(value, query), scale)
+
+
+@exercise.mistake("Your softmax runs over the queries. Each query shares out its weight among the keys.")
+def softmax_over_queries(query, key, value):
+    scores = query @ _shared(key, query).mT / math.sqrt(query.shape[-1])
+    return scores.softmax(dim=-2) @ _shared(value, query)
+
+
+@exercise.mistake(
+    "All keys of all heads compete in one softmax. A query head looks at the keys of one head only.",
+    id="one_softmax_for_all",
+)
+def softmax_over_the_group(query, key, value):
+    """All keys of all heads compete in one softmax."""
+    keys = rearrange(key, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
+    values = rearrange(value, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
+    return _plain(query, keys, values)
+
+
+@exercise.mistake(
+    "Right for groups of one size and for no others. The size of a group follows from the two numbers of heads.",
+    id="fixed_group",
+)
+def always_pairs(query, key, value):
+    key, value = (part.repeat_interleave(2, dim=1) for part in (key, value))
+    return _plain(query, key, value)
+
+
+@exercise.like("fixed_group")
+def always_threes(query, key, value):
+    key, value = (part.repeat_interleave(3, dim=1) for part in (key, value))
+    return _plain(query, key, value)

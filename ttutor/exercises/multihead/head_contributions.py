@@ -5,7 +5,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def head_contributions(
@@ -26,54 +26,6 @@ def solution(
 def reference(context, w_output):
     blocks = w_output.chunk(context.shape[1], dim=1)
     return torch.stack([context[:, head] @ block.T for head, block in enumerate(blocks)], dim=1)
-
-
-def every_hth_column(context, w_output):
-    slices = rearrange(w_output, "d_model (d_head heads) -> heads d_model d_head", heads=context.shape[1])
-    return einsum(context, slices, "batch heads queries d_head, heads d_model d_head -> batch heads queries d_model")
-
-
-def rows_for_columns(context, w_output):
-    """Right shapes only where the matrix is square."""
-    slices = rearrange(w_output, "(heads d_head) d_model -> heads d_head d_model", heads=context.shape[1])
-    return einsum(context, slices, "batch heads queries d_head, heads d_head d_model -> batch heads queries d_model")
-
-
-def same_slice_for_all(context, w_output):
-    first = w_output[:, : context.shape[-1]]
-    return einsum(context, first, "batch heads queries d_head, d_model d_head -> batch heads queries d_model")
-
-
-def whole_sum(context, w_output):
-    return reference(context, w_output).sum(dim=1)
-
-
-def sum_for_each(context, w_output):
-    return reference(context, w_output).sum(dim=1, keepdim=True).expand(-1, context.shape[1], -1, -1)
-
-
-def shared_out_evenly(context, w_output):
-    return sum_for_each(context, w_output) / context.shape[1]
-
-
-def mean_instead_of_sum(context, w_output):
-    return reference(context, w_output) / context.shape[1]
-
-
-def without_each(context, w_output):
-    return sum_for_each(context, w_output) - reference(context, w_output)
-
-
-def heads_reversed(context, w_output):
-    return reference(context.flip(1), w_output).flip(1)
-
-
-def through_another_tokens(context, w_output):
-    merged = context.reshape(len(context), context.shape[2], -1)
-    return reference(
-        rearrange(merged, "batch queries (heads d_head) -> batch heads queries d_head", heads=context.shape[1]),
-        w_output,
-    )
 
 
 def _sum_differs(trial: Trial) -> str | None:
@@ -98,107 +50,117 @@ def _layer(random, batch, heads, queries, d_head, d_model):
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
-EXERCISES = (
-    Exercise(
-        id="multihead.head_contributions",
-        title="One output, taken apart",
-        statement="A layer lays its heads side by side and multiplies by $W^O$. Give instead, for each head, the "
-        "vector that this head alone adds to the output. The sum over heads has to be the layer's output, and a head "
-        "whose context is zero has to write zero.",
-        stub=head_contributions,
-        reference=reference,
-        solution=solution,
-        explanation="The product of a concatenation with a matrix is a sum over its blocks. As `nn.Linear` stores "
-        "`d_out d_in`, the block of a head is a block of *columns*: `d_model (heads d_head)`. The package's "
-        "`ttutor.inside.head_writes` is the same line. Dividing the whole output evenly among the heads would sum to "
-        "the right thing too, and would say nothing: what a silent head writes must be zero.",
-        cases=(Case(name="a square output matrix", inputs=lambda random: _layer(random, 2, 3, 5, 4, 12)),),
-        hints=(
-            (
-                "Write out $[O_1, O_2]\\,\\begin{pmatrix}B_1\\\\ B_2\\end{pmatrix}$. Which part of the matrix does "
-                "head 1 meet?"
-            ),
-            (
-                "`nn.Linear` stores the transpose: the axes are `d_model (heads d_head)`. Cut the *second* axis into "
-                "heads."
-            ),
-            (
-                "Rearrange `w_output` to `heads d_model d_head`, then one `einsum` that keeps `heads` and sums over "
-                "`d_head`."
-            ),
+exercise = Exercise(
+    id="multihead.head_contributions",
+    title="One output, taken apart",
+    statement="A layer lays its heads side by side and multiplies by $W^O$. Give instead, for each head, the "
+    "vector that this head alone adds to the output. The sum over heads has to be the layer's output, and a head "
+    "whose context is zero has to write zero.",
+    stub=head_contributions,
+    reference=reference,
+    solution=solution,
+    explanation="The product of a concatenation with a matrix is a sum over its blocks. As `nn.Linear` stores "
+    "`d_out d_in`, the block of a head is a block of *columns*: `d_model (heads d_head)`. The package's "
+    "`ttutor.inside.head_writes` is the same line. Dividing the whole output evenly among the heads would sum to "
+    "the right thing too, and would say nothing: what a silent head writes must be zero.",
+    cases=(Case(name="a square output matrix", inputs=lambda random: _layer(random, 2, 3, 5, 4, 12)),),
+    hints=(
+        (
+            "Write out $[O_1, O_2]\\,\\begin{pmatrix}B_1\\\\ B_2\\end{pmatrix}$. Which part of the matrix does "
+            "head 1 meet?"
         ),
-        mistakes=(
-            Mistake(
-                id="every_hth_column",
-                says="Head 0 gets every h-th column of the matrix. Its features lie next to one another, and so do "
-                "the columns that belong to it.",
-                answers=(every_hth_column,),
-            ),
-            Mistake(
-                id="rows_for_columns",
-                says="You cut the rows into heads. Stored as `d_out d_in`, the matrix has the heads on its columns; "
-                "a square matrix hides the difference.",
-                answers=(rows_for_columns,),
-            ),
-            Mistake(
-                id="same_slice_for_all",
-                says="All heads go through the first head's part of the matrix. Each has a part of its own.",
-                answers=(same_slice_for_all,),
-            ),
-            Mistake(
-                id="whole_sum",
-                says="You return the sum. The exercise asks for the summands, one for each head.",
-                answers=(whole_sum,),
-            ),
-            Mistake(
-                id="sum_for_each",
-                says="Every head is given the whole output. What would be left of it if all other heads were silent?",
-                answers=(sum_for_each,),
-            ),
-            Mistake(
-                id="shared_out_evenly",
-                says="The sum is right, but you deal the whole out in equal parts, and a silent head would get its "
-                "share. Multiply each head's context by its own part of the matrix.",
-                answers=(shared_out_evenly,),
-            ),
-            Mistake(
-                id="mean_instead_of_sum",
-                says="Your parts are too small by the number of heads: they should *sum* to the output, not average "
-                "to it.",
-                answers=(mean_instead_of_sum,),
-            ),
-            Mistake(
-                id="without_each",
-                says="You give what is left *without* each head. Asked for is what the head itself adds.",
-                answers=(without_each,),
-            ),
-            Mistake(
-                id="heads_reversed",
-                says="Heads and parts of the matrix are paired in opposite order. The first columns belong to head 0.",
-                answers=(heads_reversed,),
-            ),
-            Mistake(
-                id="merged_by_reshape",
-                says="A reshape laid the heads side by side without moving axes first, so that pieces of different "
-                "queries meet. There is no need to merge at all.",
-                answers=(through_another_tokens,),
-            ),
+        ("`nn.Linear` stores the transpose: the axes are `d_model (heads d_head)`. Cut the *second* axis into heads."),
+        (
+            "Rearrange `w_output` to `heads d_model d_head`, then one `einsum` that keeps `heads` and sums over "
+            "`d_head`."
         ),
-        properties=(
-            Property(
-                id="sum_is_the_output",
-                says="Summed over heads, the parts have to be the layer's output.",
-                broken=_sum_differs,
-            ),
-            Property(
-                id="silent_head_writes_nothing",
-                says="A head whose context is zero adds nothing.",
-                broken=_silent_head_writes,
-            ),
-        ),
-        forbids=("head_writes",),
-        difficulty=2,
-        minutes=15,
-        section="03-multihead",
     ),
+    properties=(
+        Property(
+            id="sum_is_the_output",
+            says="Summed over heads, the parts have to be the layer's output.",
+            broken=_sum_differs,
+        ),
+        Property(
+            id="silent_head_writes_nothing",
+            says="A head whose context is zero adds nothing.",
+            broken=_silent_head_writes,
+        ),
+    ),
+    forbids=("head_writes",),
+    difficulty=2,
+    minutes=15,
+    section="03-multihead",
 )
+
+
+exercise.mutation(
+    "every_hth_column",
+    "Head 0 gets every h-th column of the matrix. Its features lie next to one another, and so do the columns that "
+    "belong to it.",
+    {"heads d_head": "d_head heads"},
+)
+
+
+@exercise.mistake(
+    "You cut the rows into heads. Stored as `d_out d_in`, the matrix has the heads on its columns; a square matrix "
+    "hides the difference."
+)
+def rows_for_columns(context, w_output):
+    """Right shapes only where the matrix is square."""
+    slices = rearrange(w_output, "(heads d_head) d_model -> heads d_head d_model", heads=context.shape[1])
+    return einsum(context, slices, "batch heads queries d_head, heads d_head d_model -> batch heads queries d_model")
+
+
+@exercise.mistake("All heads go through the first head's part of the matrix. Each has a part of its own.")
+def same_slice_for_all(context, w_output):
+    first = w_output[:, : context.shape[-1]]
+    return einsum(context, first, "batch heads queries d_head, d_model d_head -> batch heads queries d_model")
+
+
+@exercise.mistake("You return the sum. The exercise asks for the summands, one for each head.")
+def whole_sum(context, w_output):
+    return reference(context, w_output).sum(dim=1)
+
+
+@exercise.mistake("Every head is given the whole output. What would be left of it if all other heads were silent?")
+def sum_for_each(context, w_output):
+    return reference(context, w_output).sum(dim=1, keepdim=True).expand(-1, context.shape[1], -1, -1)
+
+
+@exercise.mistake(
+    "The sum is right, but you deal the whole out in equal parts, and a silent head would get its share. Multiply each "
+    "head's context by its own part of the matrix."
+)
+def shared_out_evenly(context, w_output):
+    return sum_for_each(context, w_output) / context.shape[1]
+
+
+@exercise.mistake(
+    "Your parts are too small by the number of heads: they should *sum* to the output, not average to it."
+)
+def mean_instead_of_sum(context, w_output):
+    return reference(context, w_output) / context.shape[1]
+
+
+@exercise.mistake("You give what is left *without* each head. Asked for is what the head itself adds.")
+def without_each(context, w_output):
+    return sum_for_each(context, w_output) - reference(context, w_output)
+
+
+@exercise.mistake("Heads and parts of the matrix are paired in opposite order. The first columns belong to head 0.")
+def heads_reversed(context, w_output):
+    return reference(context.flip(1), w_output).flip(1)
+
+
+@exercise.mistake(
+    "A reshape laid the heads side by side without moving axes first, so that pieces of different queries meet. There "
+    "is no need to merge at all.",
+    id="merged_by_reshape",
+)
+def through_another_tokens(context, w_output):
+    merged = context.reshape(len(context), context.shape[2], -1)
+    return reference(
+        rearrange(merged, "batch queries (heads d_head) -> batch heads queries d_head", heads=context.shape[1]),
+        w_output,
+    )

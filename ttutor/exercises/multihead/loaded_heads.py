@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def loaded_heads(
@@ -59,45 +59,6 @@ def reference(hidden, w_in, w_output, n_heads):
     return _layer(hidden, w_in, w_output, n_heads)
 
 
-def cards_both_ways(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, into=CARDS, back=CARDS)
-
-
-def only_the_split_mended(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, back=CARDS)
-
-
-def only_the_merge_mended(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, into=CARDS)
-
-
-def only_the_keys_mended(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, into=(CARDS, BLOCKS, BLOCKS))
-
-
-def heads_outside_three(hidden, w_in, w_output, n_heads):
-    """As if the fused weights were cut into heads first, as some checkpoints are."""
-    split = "batch tokens (heads three d_head) -> three batch heads tokens d_head"
-    q, k, v = rearrange(hidden @ w_in.T, split, three=3, heads=n_heads)
-    context = scaled_dot_product_attention(q, k, v)
-    return rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
-
-
-def reshaped(hidden, w_in, w_output, n_heads):
-    batch, tokens, d_model = hidden.shape
-    q, k, v = (part.reshape(batch, n_heads, tokens, -1) for part in (hidden @ w_in.T).chunk(3, dim=-1))
-    context = scaled_dot_product_attention(q, k, v)
-    return context.reshape(batch, tokens, d_model) @ w_output.T
-
-
-def output_not_transposed(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output.T, n_heads)
-
-
-def scale_of_the_model(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, scale=hidden.shape[-1] ** -0.5)
-
-
 def _heads_differ(trial: Trial) -> str | None:
     """Silence the output columns of all heads but one: what is left is that head's, computed alone."""
     hidden, w_in, w_output, n_heads = trial.inputs
@@ -120,103 +81,117 @@ def _inputs(random):
     return hidden, w_in / 2, w_output / 2, 3
 
 
-EXERCISES = (
-    Exercise(
-        id="multihead.loaded_heads",
-        title="It trains, but it cannot load",
-        statement="A colleague's layer has been used for months: models with it train as well as any. Now it is "
-        "given the weights of a trained `nn.MultiheadAttention`, no shape is wrong, and the answers are useless. "
-        "Find out *by experiment* which features each of its heads owns, and mend it. (Of `in_proj_weight` the first "
-        "third makes queries, the second keys, the third values. `hidden` has the batch first. No mask, no bias.)",
-        stub=loaded_heads,
-        reference=reference,
-        solution=solution,
-        explanation="`unflatten(-1, (-1, n_heads))`, in einops' words `(d_head heads)`, deals the features out like "
-        "cards; `unflatten(-1, (n_heads, -1))`, or `(heads d_head)`, cuts the pack into blocks. Used consistently, the "
-        "first is the second after a permutation of features, and as no feature has a meaning before training, a "
-        "model that is trained with it learns as well. Trained weights have their blocks. Then split *and* merge have "
-        "to follow the order in which they were trained.",
-        cases=(Case(name="three heads of width four", inputs=_inputs),),
-        hints=(
-            (
-                "Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False, batch_first=True)` and compare. Then "
-                "do the same with a layer that has a single head, `nn.MultiheadAttention(12, 1, bias=False, "
-                "batch_first=True)`. What is equal, what is not?"
-            ),
-            (
-                "Put numbers 0 to 11 through the split in place of features, and read off what head 0 gets. What "
-                "does PyTorch's head 0 own?"
-            ),
-            (
-                "Split and merge are wrong, and in the same way. Of the two axes into which `unflatten` cuts, the "
-                "first is the slow one. Which of them counts the heads?"
-            ),
+exercise = Exercise(
+    id="multihead.loaded_heads",
+    title="It trains, but it cannot load",
+    statement="A colleague's layer has been used for months: models with it train as well as any. Now it is "
+    "given the weights of a trained `nn.MultiheadAttention`, no shape is wrong, and the answers are useless. "
+    "Find out *by experiment* which features each of its heads owns, and mend it. (Of `in_proj_weight` the first "
+    "third makes queries, the second keys, the third values. `hidden` has the batch first. No mask, no bias.)",
+    stub=loaded_heads,
+    reference=reference,
+    solution=solution,
+    explanation="`unflatten(-1, (-1, n_heads))`, in einops' words `(d_head heads)`, deals the features out like "
+    "cards; `unflatten(-1, (n_heads, -1))`, or `(heads d_head)`, cuts the pack into blocks. Used consistently, the "
+    "first is the second after a permutation of features, and as no feature has a meaning before training, a "
+    "model that is trained with it learns as well. Trained weights have their blocks. Then split *and* merge have "
+    "to follow the order in which they were trained.",
+    cases=(Case(name="three heads of width four", inputs=_inputs),),
+    hints=(
+        (
+            "Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False, batch_first=True)` and compare. Then "
+            "do the same with a layer that has a single head, `nn.MultiheadAttention(12, 1, bias=False, "
+            "batch_first=True)`. What is equal, what is not?"
         ),
-        mistakes=(
-            Mistake(
-                id="still_cards",
-                says="Still the colleague's layer: features are dealt out like cards and collected like cards. Put "
-                "0, 1, 2, ... through the split and look at head 0.",
-                answers=(cards_both_ways,),
-            ),
-            Mistake(
-                id="split_mended_alone",
-                says="The split is mended, and the merge still interleaves. The output weights expect the heads as "
-                "they were cut.",
-                answers=(only_the_split_mended,),
-            ),
-            Mistake(
-                id="merge_mended_alone",
-                says="The merge is mended, and the split still deals like cards, so that no head sees its own "
-                "features.",
-                answers=(only_the_merge_mended,),
-            ),
-            Mistake(
-                id="queries_forgotten",
-                says="Keys and values are cut into blocks, the queries not: each score pairs features that do not "
-                "belong together.",
-                answers=(only_the_keys_mended,),
-            ),
-            Mistake(
-                id="heads_outside_three",
-                says="You cut the fused weights into heads first, then each into three. Some libraries store them "
-                "so. Here queries, keys and values of all heads lie in three thirds.",
-                answers=(heads_outside_three,),
-            ),
-            Mistake(
-                id="reshaped",
-                says="A reshape straight to the heads' shape mixes tokens. Only the last axis is to be cut.",
-                answers=(reshaped,),
-            ),
-            Mistake(
-                id="output_not_transposed",
-                says="The heads are right, and the output weights act the other way round: they are stored `d_out "
-                "d_in`.",
-                answers=(output_not_transposed,),
-            ),
-            Mistake(
-                id="scale_of_the_model",
-                says="The order is mended, but the scale is that of the whole model. A score sums over the features "
-                "of one head.",
-                answers=(scale_of_the_model,),
-            ),
+        (
+            "Put numbers 0 to 11 through the split in place of features, and read off what head 0 gets. What "
+            "does PyTorch's head 0 own?"
         ),
-        properties=(
-            Property(
-                id="heads_one_by_one",
-                says="With the output columns of all other heads at zero, what is left is one head's work: test the "
-                "heads one by one.",
-                broken=_heads_differ,
-            ),
+        (
+            "Split and merge are wrong, and in the same way. Of the two axes into which `unflatten` cuts, the "
+            "first is the slow one. Which of them counts the heads?"
         ),
-        forbids=(
-            "scaled_dot_product_attention",
-            "multi_head_attention_forward",
-            "MultiheadAttention",
-            "MultiHeadAttention",
-        ),
-        difficulty=2,
-        minutes=20,
-        section="03-multihead",
     ),
+    properties=(
+        Property(
+            id="heads_one_by_one",
+            says="With the output columns of all other heads at zero, what is left is one head's work: test the "
+            "heads one by one.",
+            broken=_heads_differ,
+        ),
+    ),
+    forbids=(
+        "scaled_dot_product_attention",
+        "multi_head_attention_forward",
+        "MultiheadAttention",
+        "MultiHeadAttention",
+    ),
+    difficulty=2,
+    minutes=20,
+    section="03-multihead",
 )
+
+
+@exercise.mistake(
+    "Still the colleague's layer: features are dealt out like cards and collected like cards. Put 0, 1, 2, ... through "
+    "the split and look at head 0.",
+    id="still_cards",
+)
+def cards_both_ways(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, into=CARDS, back=CARDS)
+
+
+@exercise.mistake(
+    "The split is mended, and the merge still interleaves. The output weights expect the heads as they were cut.",
+    id="split_mended_alone",
+)
+def only_the_split_mended(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, back=CARDS)
+
+
+@exercise.mistake(
+    "The merge is mended, and the split still deals like cards, so that no head sees its own features.",
+    id="merge_mended_alone",
+)
+def only_the_merge_mended(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, into=CARDS)
+
+
+@exercise.mistake(
+    "Keys and values are cut into blocks, the queries not: each score pairs features that do not belong together.",
+    id="queries_forgotten",
+)
+def only_the_keys_mended(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, into=(CARDS, BLOCKS, BLOCKS))
+
+
+@exercise.mistake(
+    "You cut the fused weights into heads first, then each into three. Some libraries store them so. Here queries, "
+    "keys and values of all heads lie in three thirds."
+)
+def heads_outside_three(hidden, w_in, w_output, n_heads):
+    """As if the fused weights were cut into heads first, as some checkpoints are."""
+    split = "batch tokens (heads three d_head) -> three batch heads tokens d_head"
+    q, k, v = rearrange(hidden @ w_in.T, split, three=3, heads=n_heads)
+    context = scaled_dot_product_attention(q, k, v)
+    return rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
+
+
+@exercise.mistake("A reshape straight to the heads' shape mixes tokens. Only the last axis is to be cut.")
+def reshaped(hidden, w_in, w_output, n_heads):
+    batch, tokens, d_model = hidden.shape
+    q, k, v = (part.reshape(batch, n_heads, tokens, -1) for part in (hidden @ w_in.T).chunk(3, dim=-1))
+    context = scaled_dot_product_attention(q, k, v)
+    return context.reshape(batch, tokens, d_model) @ w_output.T
+
+
+@exercise.mistake("The heads are right, and the output weights act the other way round: they are stored `d_out d_in`.")
+def output_not_transposed(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output.T, n_heads)
+
+
+@exercise.mistake(
+    "The order is mended, but the scale is that of the whole model. A score sums over the features of one head."
+)
+def scale_of_the_model(hidden, w_in, w_output, n_heads):
+    return _layer(hidden, w_in, w_output, n_heads, scale=hidden.shape[-1] ** -0.5)

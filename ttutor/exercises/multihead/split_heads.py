@@ -5,7 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def split_heads(
@@ -26,47 +26,6 @@ def reference(vectors, n_heads):
     return torch.stack(vectors.chunk(n_heads, dim=-1), dim=1)
 
 
-def every_hth_feature(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (d_head heads) -> batch heads tokens d_head", heads=n_heads)
-
-
-def reshaped_at_once(vectors, n_heads):
-    batch, tokens, d_model = vectors.shape
-    return vectors.reshape(batch, n_heads, tokens, d_model // n_heads)
-
-
-def heads_after_tokens(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (heads d_head) -> batch tokens heads d_head", heads=n_heads)
-
-
-def features_before_tokens(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (heads d_head) -> batch heads d_head tokens", heads=n_heads)
-
-
-def as_wide_as_many(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (heads d_head) -> batch heads tokens d_head", d_head=n_heads)
-
-
-def whole_for_each(vectors, n_heads):
-    return torch.stack([vectors] * n_heads, dim=1)
-
-
-def first_block_for_all(vectors, n_heads):
-    return solution(vectors, n_heads)[:, :1].expand(-1, n_heads, -1, -1)
-
-
-def last_block_first(vectors, n_heads):
-    return solution(vectors, n_heads).flip(1)
-
-
-def always_three(vectors, n_heads):
-    return solution(vectors, 3)
-
-
-def always_two(vectors, n_heads):
-    return solution(vectors, 2)
-
-
 def _misplaced(trial: Trial) -> str | None:
     vectors, n_heads = trial.inputs
     expected = reference(vectors, n_heads)
@@ -83,94 +42,108 @@ def _vectors(random, *shape):
     return torch.randn(*shape, generator=random, dtype=torch.float64)
 
 
-EXERCISES = (
-    Exercise(
-        id="multihead.split_heads",
-        title="Who owns which feature",
-        statement="Queries of all heads come out of one matrix, side by side on the last axis. Cut that axis into "
-        "`n_heads` blocks, the first block for head 0, and bring the heads before the tokens. No number may change. "
-        "The text did it with einops; write it with `unflatten` and `transpose`, without einops.",
-        stub=split_heads,
-        reference=reference,
-        solution=solution,
-        explanation="`unflatten(-1, (n_heads, -1))` cuts the last axis with the head as the *slow* index, so that a "
-        "head owns neighbouring features; `transpose(1, 2)` moves the head's axis. In einops' words it is "
-        "`batch tokens (heads d_head) -> batch heads tokens d_head`. A reshape straight to the final shape has the "
-        "right sizes and the wrong contents: it deals out the numbers in the order in which they lie in memory, "
-        "token after token.",
-        cases=(
-            Case(name="three heads of width four", inputs=lambda random: (_vectors(random, 2, 5, 12), 3)),
-            Case(name="two heads of width seven", inputs=lambda random: (_vectors(random, 3, 4, 14), 2)),
-        ),
-        hints=(
-            "Write the axes of input and output in words. Which input axis has to be cut, and which two change places?",
-            "Cutting and moving are two steps. Cut the last axis first; only then let heads and tokens change places.",
-            (
-                "`unflatten(-1, (n_heads, -1))` cuts: the slow index, the head, stands first. The axes are then batch, "
-                "tokens, heads, d_head. Which two does `transpose` exchange?"
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="every_hth",
-                says="Each head gets every h-th feature. Head 0 should own the first block: where an axis is cut in "
-                "two, the slow index stands first.",
-                answers=(every_hth_feature,),
-            ),
-            Mistake(
-                id="reshaped_at_once",
-                says="The shape is right and the contents are not: a reshape keeps the order of the numbers in "
-                "memory, so one head gets pieces of several tokens. Cut the last axis alone, then let axes change "
-                "places.",
-                answers=(reshaped_at_once,),
-            ),
-            Mistake(
-                id="heads_after_tokens",
-                says="The blocks are right, but the heads still stand behind the tokens. Attention wants the last "
-                "two axes to be tokens and features.",
-                answers=(heads_after_tokens,),
-            ),
-            Mistake(
-                id="features_before_tokens",
-                says="Tokens and features have changed places in each head. The last axis should be the features.",
-                answers=(features_before_tokens,),
-            ),
-            Mistake(
-                id="as_wide_as_many",
-                says="You use the number of heads as the width of one. Which of the two were you given?",
-                answers=(as_wide_as_many,),
-            ),
-            Mistake(
-                id="nothing_cut",
-                says="Every head gets all features. Heads share the width: each has d_model / n_heads of it.",
-                answers=(whole_for_each,),
-            ),
-            Mistake(
-                id="first_block_for_all",
-                says="All heads get the same block. Together they should own every feature once.",
-                answers=(first_block_for_all,),
-            ),
-            Mistake(
-                id="last_block_first",
-                says="The blocks come in reverse order. Head 0 owns the first one.",
-                answers=(last_block_first,),
-            ),
-            Mistake(
-                id="hard_coded",
-                says="Right for one number of heads only. Take it from the argument.",
-                answers=(always_three, always_two),
-            ),
-        ),
-        properties=(
-            Property(
-                id="each_number_in_its_place",
-                says="Every number of the input stands once in the result, at its own sentence and token, in the "
-                "head that owns its feature.",
-                broken=_misplaced,
-            ),
-        ),
-        difficulty=1,
-        minutes=10,
-        section="03-multihead",
+exercise = Exercise(
+    id="multihead.split_heads",
+    title="Who owns which feature",
+    statement="Queries of all heads come out of one matrix, side by side on the last axis. Cut that axis into "
+    "`n_heads` blocks, the first block for head 0, and bring the heads before the tokens. No number may change. "
+    "The text did it with einops; write it with `unflatten` and `transpose`, without einops.",
+    stub=split_heads,
+    reference=reference,
+    solution=solution,
+    explanation="`unflatten(-1, (n_heads, -1))` cuts the last axis with the head as the *slow* index, so that a "
+    "head owns neighbouring features; `transpose(1, 2)` moves the head's axis. In einops' words it is "
+    "`batch tokens (heads d_head) -> batch heads tokens d_head`. A reshape straight to the final shape has the "
+    "right sizes and the wrong contents: it deals out the numbers in the order in which they lie in memory, "
+    "token after token.",
+    cases=(
+        Case(name="three heads of width four", inputs=lambda random: (_vectors(random, 2, 5, 12), 3)),
+        Case(name="two heads of width seven", inputs=lambda random: (_vectors(random, 3, 4, 14), 2)),
     ),
+    hints=(
+        "Write the axes of input and output in words. Which input axis has to be cut, and which two change places?",
+        "Cutting and moving are two steps. Cut the last axis first; only then let heads and tokens change places.",
+        (
+            "`unflatten(-1, (n_heads, -1))` cuts: the slow index, the head, stands first. The axes are then batch, "
+            "tokens, heads, d_head. Which two does `transpose` exchange?"
+        ),
+    ),
+    properties=(
+        Property(
+            id="each_number_in_its_place",
+            says="Every number of the input stands once in the result, at its own sentence and token, in the "
+            "head that owns its feature.",
+            broken=_misplaced,
+        ),
+    ),
+    difficulty=1,
+    minutes=10,
+    section="03-multihead",
 )
+
+
+@exercise.mistake(
+    "Each head gets every h-th feature. Head 0 should own the first block: where an axis is cut in two, the slow index "
+    "stands first.",
+    id="every_hth",
+)
+def every_hth_feature(vectors, n_heads):
+    return rearrange(vectors, "batch tokens (d_head heads) -> batch heads tokens d_head", heads=n_heads)
+
+
+@exercise.mistake(
+    "The shape is right and the contents are not: a reshape keeps the order of the numbers in memory, so one head gets "
+    "pieces of several tokens. Cut the last axis alone, then let axes change places."
+)
+def reshaped_at_once(vectors, n_heads):
+    batch, tokens, d_model = vectors.shape
+    return vectors.reshape(batch, n_heads, tokens, d_model // n_heads)
+
+
+@exercise.mistake(
+    "The blocks are right, but the heads still stand behind the tokens. Attention wants the last two axes to be tokens "
+    "and features."
+)
+def heads_after_tokens(vectors, n_heads):
+    return rearrange(vectors, "batch tokens (heads d_head) -> batch tokens heads d_head", heads=n_heads)
+
+
+@exercise.mistake("Tokens and features have changed places in each head. The last axis should be the features.")
+def features_before_tokens(vectors, n_heads):
+    return rearrange(vectors, "batch tokens (heads d_head) -> batch heads d_head tokens", heads=n_heads)
+
+
+@exercise.mistake("You use the number of heads as the width of one. Which of the two were you given?")
+def as_wide_as_many(vectors, n_heads):
+    return rearrange(vectors, "batch tokens (heads d_head) -> batch heads tokens d_head", d_head=n_heads)
+
+
+@exercise.mistake(
+    "Every head gets all features. Heads share the width: each has d_model / n_heads of it.",
+    id="nothing_cut",
+)
+def whole_for_each(vectors, n_heads):
+    return torch.stack([vectors] * n_heads, dim=1)
+
+
+@exercise.mistake("All heads get the same block. Together they should own every feature once.")
+def first_block_for_all(vectors, n_heads):
+    return solution(vectors, n_heads)[:, :1].expand(-1, n_heads, -1, -1)
+
+
+@exercise.mistake("The blocks come in reverse order. Head 0 owns the first one.")
+def last_block_first(vectors, n_heads):
+    return solution(vectors, n_heads).flip(1)
+
+
+@exercise.mistake(
+    "Right for one number of heads only. Take it from the argument.",
+    id="hard_coded",
+)
+def always_three(vectors, n_heads):
+    return solution(vectors, 3)
+
+
+@exercise.like("hard_coded")
+def always_two(vectors, n_heads):
+    return solution(vectors, 2)

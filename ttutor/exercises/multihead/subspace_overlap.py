@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def subspace_overlap(
@@ -26,48 +26,6 @@ def solution(
 def reference(w_one, w_other):
     basis_one, basis_other = (torch.linalg.svd(w, full_matrices=False)[2] for w in (w_one, w_other))
     return torch.linalg.svdvals(basis_one @ basis_other.T)
-
-
-def not_orthonormal(w_one, w_other):
-    return torch.linalg.svdvals(w_one @ w_other.T)
-
-
-def rows_of_length_one(w_one, w_other):
-    one, other = (torch.nn.functional.normalize(w, dim=-1) for w in (w_one, w_other))
-    return torch.linalg.svdvals(one @ other.T)
-
-
-def divided_by_both_sizes(w_one, w_other):
-    return torch.linalg.svdvals(w_one @ w_other.T) / (
-        torch.linalg.matrix_norm(w_one, 2) * torch.linalg.matrix_norm(w_other, 2)
-    )
-
-
-def squared(w_one, w_other):
-    return reference(w_one, w_other).square()
-
-
-def angles(w_one, w_other):
-    return reference(w_one, w_other).clamp(max=1).acos()
-
-
-def sines(w_one, w_other):
-    return (1 - reference(w_one, w_other).square()).clamp(min=0).sqrt()
-
-
-def smallest_first(w_one, w_other):
-    return reference(w_one, w_other).flip(0)
-
-
-def largest_alone(w_one, w_other):
-    return reference(w_one, w_other)[:1]
-
-
-def entry_by_entry(w_one, w_other):
-    """The entries of the product of the bases depend on the bases, their singular values do not."""
-    one, other = torch.linalg.qr(w_one.T)[0], torch.linalg.qr(w_other.T)[0]
-    n = min(one.shape[1], other.shape[1])
-    return (one.T @ other).abs().diagonal()[:n].sort(descending=True).values
 
 
 def _not_cosines(trial: Trial) -> str | None:
@@ -100,93 +58,105 @@ def _matrices(random, d_one, d_other, d_model, shared=0):
     return one, other
 
 
-EXERCISES = (
-    Exercise(
-        id="multihead.subspace_overlap",
-        title="The angle between two heads",
-        statement=r"""Two heads read the stream through matrices $W$ and $W'$, stored `d_head d_model`. What a head can
+exercise = Exercise(
+    id="multihead.subspace_overlap",
+    title="The angle between two heads",
+    statement=r"""Two heads read the stream through matrices $W$ and $W'$, stored `d_head d_model`. What a head can
 see is the space that the rows span. The *principal cosines* say how much two such spaces have in common: the first is
 the largest cosine between a vector of one and a vector of the other; the second is the largest among vectors orthogonal
 to the first pair; and so on. All are 1 if the spaces are equal, all 0 if they are orthogonal.
 
 Write them, largest first, with tools of `torch.linalg`. Then use your function: are the heads of an untrained layer
 orthogonal?""",
-        stub=subspace_overlap,
-        reference=reference,
-        solution=solution,
-        explanation="Choose an orthonormal basis of each space (QR of the transposed matrix). For unit vectors $a = "
-        "Bx$ and $b = B'y$ the cosine is $x^\\top B^\\top B' y$; its largest value over unit $x, y$, then the next "
-        "among those orthogonal to the first, are by definition the singular values of $B^\\top B'$. Without "
-        "orthonormal bases the lengths and angles *within* each head come in, and the result says more about $W$ "
-        "than about its space.",
-        cases=(
-            Case(
-                name="five and four directions, two of them shared",
-                inputs=lambda random: _matrices(random, 5, 4, 13, shared=2),
-            ),
+    stub=subspace_overlap,
+    reference=reference,
+    solution=solution,
+    explanation="Choose an orthonormal basis of each space (QR of the transposed matrix). For unit vectors $a = "
+    "Bx$ and $b = B'y$ the cosine is $x^\\top B^\\top B' y$; its largest value over unit $x, y$, then the next "
+    "among those orthogonal to the first, are by definition the singular values of $B^\\top B'$. Without "
+    "orthonormal bases the lengths and angles *within* each head come in, and the result says more about $W$ "
+    "than about its space.",
+    cases=(
+        Case(
+            name="five and four directions, two of them shared",
+            inputs=lambda random: _matrices(random, 5, 4, 13, shared=2),
         ),
-        hints=(
-            "A space has many bases, and the answer must not depend on which one the matrix happens to hold.",
-            "With orthonormal bases $B$ and $B'$ as columns, the cosine of $Bx$ and $B'y$ is $x^\\top (B^\\top B') y$.",
-            "`torch.linalg.qr` of each transposed matrix, then `torch.linalg.svdvals` of the product of the two bases.",
-        ),
-        mistakes=(
-            Mistake(
-                id="not_orthonormal",
-                says="You take the matrices as they are: their lengths come in, and your numbers exceed 1. Go over "
-                "to orthonormal bases first.",
-                answers=(not_orthonormal,),
-            ),
-            Mistake(
-                id="rows_of_length_one",
-                says="Rows of length 1 are not enough: they are not at right angles to one another either.",
-                answers=(rows_of_length_one,),
-            ),
-            Mistake(
-                id="divided_by_sizes",
-                says="Dividing by the sizes keeps the numbers below 1 and the lengths in. Choose another basis "
-                "instead.",
-                answers=(divided_by_both_sizes,),
-            ),
-            Mistake(
-                id="squared",
-                says="These are the squares of the cosines. Their mean is a useful number, too, but was not asked for.",
-                answers=(squared,),
-            ),
-            Mistake(
-                id="angles", says="These are the angles in radians; asked for are their cosines.", answers=(angles,)
-            ),
-            Mistake(
-                id="sines",
-                says="These are the sines, which are large when the spaces are far apart. Asked for are the cosines.",
-                answers=(sines,),
-            ),
-            Mistake(
-                id="smallest_first", says="The order is reversed: the largest comes first.", answers=(smallest_first,)
-            ),
-            Mistake(
-                id="largest_alone",
-                says="There are as many angles as the smaller space has dimensions; you give the first alone.",
-                answers=(largest_alone,),
-            ),
-            Mistake(
-                id="entry_by_entry",
-                says="You compare the first basis vector with the first, the second with the second. Other bases "
-                "would give other numbers. Which numbers of a matrix do not change when both bases are turned?",
-                answers=(entry_by_entry,),
-            ),
-        ),
-        properties=(
-            Property(id="between_0_and_1", says="Cosines of such angles lie between 0 and 1.", broken=_not_cosines),
-            Property(
-                id="basis_matters",
-                says="The answer belongs to the spaces; another basis of the same space must not change it.",
-                broken=_depends_on_the_basis,
-            ),
-            Property(id="equal_spaces", says="A space and itself have all cosines 1.", broken=_with_itself),
-        ),
-        difficulty=3,
-        minutes=30,
-        section="03-multihead",
     ),
+    hints=(
+        "A space has many bases, and the answer must not depend on which one the matrix happens to hold.",
+        "With orthonormal bases $B$ and $B'$ as columns, the cosine of $Bx$ and $B'y$ is $x^\\top (B^\\top B') y$.",
+        "`torch.linalg.qr` of each transposed matrix, then `torch.linalg.svdvals` of the product of the two bases.",
+    ),
+    properties=(
+        Property(id="between_0_and_1", says="Cosines of such angles lie between 0 and 1.", broken=_not_cosines),
+        Property(
+            id="basis_matters",
+            says="The answer belongs to the spaces; another basis of the same space must not change it.",
+            broken=_depends_on_the_basis,
+        ),
+        Property(id="equal_spaces", says="A space and itself have all cosines 1.", broken=_with_itself),
+    ),
+    difficulty=3,
+    minutes=30,
+    section="03-multihead",
 )
+
+
+@exercise.mistake(
+    "You take the matrices as they are: their lengths come in, and your numbers exceed 1. Go over to orthonormal bases "
+    "first."
+)
+def not_orthonormal(w_one, w_other):
+    return torch.linalg.svdvals(w_one @ w_other.T)
+
+
+@exercise.mistake("Rows of length 1 are not enough: they are not at right angles to one another either.")
+def rows_of_length_one(w_one, w_other):
+    one, other = (torch.nn.functional.normalize(w, dim=-1) for w in (w_one, w_other))
+    return torch.linalg.svdvals(one @ other.T)
+
+
+@exercise.mistake(
+    "Dividing by the sizes keeps the numbers below 1 and the lengths in. Choose another basis instead.",
+    id="divided_by_sizes",
+)
+def divided_by_both_sizes(w_one, w_other):
+    return torch.linalg.svdvals(w_one @ w_other.T) / (
+        torch.linalg.matrix_norm(w_one, 2) * torch.linalg.matrix_norm(w_other, 2)
+    )
+
+
+@exercise.mistake("These are the squares of the cosines. Their mean is a useful number, too, but was not asked for.")
+def squared(w_one, w_other):
+    return reference(w_one, w_other).square()
+
+
+@exercise.mistake("These are the angles in radians; asked for are their cosines.")
+def angles(w_one, w_other):
+    return reference(w_one, w_other).clamp(max=1).acos()
+
+
+@exercise.mistake("These are the sines, which are large when the spaces are far apart. Asked for are the cosines.")
+def sines(w_one, w_other):
+    return (1 - reference(w_one, w_other).square()).clamp(min=0).sqrt()
+
+
+@exercise.mistake("The order is reversed: the largest comes first.")
+def smallest_first(w_one, w_other):
+    return reference(w_one, w_other).flip(0)
+
+
+@exercise.mistake("There are as many angles as the smaller space has dimensions; you give the first alone.")
+def largest_alone(w_one, w_other):
+    return reference(w_one, w_other)[:1]
+
+
+@exercise.mistake(
+    "You compare the first basis vector with the first, the second with the second. Other bases would give other "
+    "numbers. Which numbers of a matrix do not change when both bases are turned?"
+)
+def entry_by_entry(w_one, w_other):
+    """The entries of the product of the bases depend on the bases, their singular values do not."""
+    one, other = torch.linalg.qr(w_one.T)[0], torch.linalg.qr(w_other.T)[0]
+    n = min(one.shape[1], other.shape[1])
+    return (one.T @ other).abs().diagonal()[:n].sort(descending=True).values

@@ -6,8 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.positions import alibi_bias_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.positions import AlibiPositions
 
 
@@ -69,11 +68,10 @@ def _newest(generator):
     return 8, n_queries, n_queries + drawn(generator, 2, 5)
 
 
-EXERCISES = (
-    Exercise(
-        id="positions.alibi_bias",
-        title="What distance costs",
-        statement="""
+exercise = Exercise(
+    id="positions.alibi_bias",
+    title="What distance costs",
+    statement="""
 Write ALiBi's bias. Head $h$ (counted from 1, of $n$ heads in all) has the slope $m_h = 2^{-8h/n}$, and adds
 $-m_h \\cdot |\\text{distance}|$ to the score of a query and a key, in both directions; hiding the future is the mask's
 business. `n_heads` is a power of two.
@@ -81,125 +79,158 @@ business. `n_heads` is a power of two.
 There may be more keys than queries: the queries are then the *last* positions, and the last query stands at the last
 key.
 """.strip(),
-        stub=alibi_bias,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=alibi_bias,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Nothing here is learned, and nothing is added to a vector: the bias goes to the scores of every layer. A head with slope
 $\\tfrac12$ takes five points off at a distance of ten, a factor of $e^{-5}$ before the softmax; one with slope
 $\\tfrac1{256}$ takes off four hundredths of a point. The heads look at windows of different lengths, without a sharp
 edge.
 """.strip(),
-        cases=(
-            Case(name="four heads, as many queries as keys", inputs=_whole_text),
-            Case(name="eight heads, more keys than queries", inputs=_newest),
-        ),
-        hints=(
-            "Write the 5 by 5 table of distances on paper. What stands on its diagonal, what beside it?",
-            (
-                "Two parts: a table of distances `queries keys` and a slope for each head. With more keys than "
-                "queries, at which key does the first query stand?"
-            ),
-            (
-                "Query positions are `arange(n_keys - n_queries, n_keys)`. Subtract the key positions by "
-                "broadcasting, take the absolute value, and multiply by the negated slopes, shaped `heads 1 1`."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="slopes_of_eight",
-                says="Right for eight heads. With four, the slopes should still run down to 1/256: the exponent is a "
-                "share of 8, not the head's number.",
-                answers=(wrong.slopes_of_eight,),
-            ),
-            Mistake(
-                id="no_cache_offset",
-                says="Right where there are as many queries as keys. With kept keys the queries are the last "
-                "positions: at which key does your first query stand?",
-                answers=(wrong.no_cache_offset,),
-            ),
-            Mistake(
-                id="reward",
-                says="Your bias grows with distance, so that a far key gains. Distance should cost something.",
-                answers=(wrong.reward,),
-            ),
-            Mistake(
-                id="signed_distance",
-                says="Keys after the query gain what keys before it lose. A distance has no sign.",
-                answers=(wrong.signed_distance, wrong.signed_the_other_way),
-            ),
-            Mistake(
-                id="first_slope_one",
-                says="Your first head has slope 1. Heads are counted from 1 here, so that the first has $2^{-8/n}$ and "
-                "the last 1/256.",
-                answers=(wrong.first_slope_one,),
-            ),
-            Mistake(
-                id="even_slopes",
-                says="Your slopes fall by equal steps. They should fall by equal factors.",
-                answers=(wrong.even_slopes,),
-            ),
-            Mistake(
-                id="reversed_slopes",
-                says="The right slopes, from the flattest to the steepest. The first head is the steepest.",
-                answers=(wrong.reversed_slopes,),
-            ),
-            Mistake(
-                id="one_slope",
-                says="All heads have the same slope, so that none can look far while another looks near.",
-                answers=(wrong.one_slope, wrong.no_slope),
-            ),
-            Mistake(
-                id="natural_base",
-                says="Your slopes are powers of e. The base is 2.",
-                answers=(wrong.natural_base,),
-            ),
-            Mistake(
-                id="squared_distance",
-                says="The cost grows with the square of the distance. The L of ALiBi stands for linear.",
-                answers=(wrong.squared_distance,),
-            ),
-            Mistake(
-                id="as_factor",
-                says="You return factors between 0 and 1. They are what the bias does to a power, "
-                "$e^{s-md} = e^s e^{-md}$; asked for is what is added to a score.",
-                answers=(wrong.as_factor,),
-            ),
-            Mistake(
-                id="future_hidden",
-                says="You hide the future as well. That is the mask's business: an encoder uses this bias in both "
-                "directions.",
-                answers=(wrong.future_hidden, wrong.future_free),
-            ),
-            Mistake(
-                id="heads_last",
-                says="The numbers are right; the axes should be `heads queries keys`.",
-                answers=(wrong.heads_last,),
-            ),
-            Mistake(
-                id="one_row",
-                says="You return one row for each head, without an axis of queries. Each query has distances of its "
-                "own.",
-                answers=(wrong.one_row,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="own_place_is_free",
-                says="A key that stands where the query stands is at distance 0, and costs nothing.",
-                broken=_own_place,
-            ),
-            Property(id="distance_costs", says="No score should gain: the bias is at most 0.", broken=_never_a_gift),
-            Property(
-                id="only_distance_matters",
-                says="The bias should depend on how far apart the two stand, not on where.",
-                broken=_distance_alone,
-            ),
-            Property(id="linear", says="Each step away should cost as much as the one before.", broken=_evenly),
-        ),
-        forbids=("AlibiPositions", "alibi_slopes"),
-        difficulty=1,
-        minutes=15,
-        section="04-positions",
+    cases=(
+        Case(name="four heads, as many queries as keys", inputs=_whole_text),
+        Case(name="eight heads, more keys than queries", inputs=_newest),
     ),
+    hints=(
+        "Write the 5 by 5 table of distances on paper. What stands on its diagonal, what beside it?",
+        (
+            "Two parts: a table of distances `queries keys` and a slope for each head. With more keys than "
+            "queries, at which key does the first query stand?"
+        ),
+        (
+            "Query positions are `arange(n_keys - n_queries, n_keys)`. Subtract the key positions by "
+            "broadcasting, take the absolute value, and multiply by the negated slopes, shaped `heads 1 1`."
+        ),
+    ),
+    properties=(
+        Property(
+            id="own_place_is_free",
+            says="A key that stands where the query stands is at distance 0, and costs nothing.",
+            broken=_own_place,
+        ),
+        Property(id="distance_costs", says="No score should gain: the bias is at most 0.", broken=_never_a_gift),
+        Property(
+            id="only_distance_matters",
+            says="The bias should depend on how far apart the two stand, not on where.",
+            broken=_distance_alone,
+        ),
+        Property(id="linear", says="Each step away should cost as much as the one before.", broken=_evenly),
+    ),
+    forbids=("AlibiPositions", "alibi_slopes"),
+    difficulty=1,
+    minutes=15,
+    section="04-positions",
 )
+
+
+def _offset(n_queries, n_keys):
+    """Query position minus key position."""
+    return torch.arange(n_keys - n_queries, n_keys)[:, None] - torch.arange(n_keys)
+
+
+def _bias(slopes, distance):
+    return -slopes[:, None, None] * distance
+
+
+@exercise.mistake(
+    "Right for eight heads. With four, the slopes should still run down to 1/256: the exponent is a share of 8, not "
+    "the head's number."
+)
+def slopes_of_eight(n_heads, n_queries, n_keys):
+    return _bias(0.5 ** torch.arange(1, n_heads + 1), _offset(n_queries, n_keys).abs())
+
+
+def _slopes(n_heads):
+    return 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
+
+
+@exercise.mistake(
+    "Right where there are as many queries as keys. With kept keys the queries are the last positions: at which key "
+    "does your first query stand?"
+)
+def no_cache_offset(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads), (torch.arange(n_queries)[:, None] - torch.arange(n_keys)).abs())
+
+
+@exercise.mistake("Your bias grows with distance, so that a far key gains. Distance should cost something.")
+def reward(n_heads, n_queries, n_keys):
+    return -_bias(_slopes(n_heads), _offset(n_queries, n_keys).abs())
+
+
+@exercise.mistake("Keys after the query gain what keys before it lose. A distance has no sign.")
+def signed_distance(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads), _offset(n_queries, n_keys))
+
+
+@exercise.like("signed_distance")
+def signed_the_other_way(n_heads, n_queries, n_keys):
+    return -_bias(_slopes(n_heads), _offset(n_queries, n_keys))
+
+
+@exercise.mistake(
+    "Your first head has slope 1. Heads are counted from 1 here, so that the first has $2^{-8/n}$ and the last 1/256."
+)
+def first_slope_one(n_heads, n_queries, n_keys):
+    return _bias(2.0 ** (-8 * torch.arange(n_heads) / n_heads), _offset(n_queries, n_keys).abs())
+
+
+@exercise.mistake("Your slopes fall by equal steps. They should fall by equal factors.")
+def even_slopes(n_heads, n_queries, n_keys):
+    return _bias(torch.linspace(2 ** (-8 / n_heads), 2**-8, n_heads), _offset(n_queries, n_keys).abs())
+
+
+@exercise.mistake("The right slopes, from the flattest to the steepest. The first head is the steepest.")
+def reversed_slopes(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads).flip(0), _offset(n_queries, n_keys).abs())
+
+
+@exercise.mistake("All heads have the same slope, so that none can look far while another looks near.")
+def one_slope(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads)[:1].expand(n_heads), _offset(n_queries, n_keys).abs())
+
+
+@exercise.like("one_slope")
+def no_slope(n_heads, n_queries, n_keys):
+    return _bias(torch.ones(n_heads), _offset(n_queries, n_keys).abs())
+
+
+@exercise.mistake("Your slopes are powers of e. The base is 2.")
+def natural_base(n_heads, n_queries, n_keys):
+    return _bias((-8 * torch.arange(1, n_heads + 1) / n_heads).exp(), _offset(n_queries, n_keys).abs())
+
+
+@exercise.mistake("The cost grows with the square of the distance. The L of ALiBi stands for linear.")
+def squared_distance(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads), _offset(n_queries, n_keys) ** 2)
+
+
+@exercise.mistake(
+    "You return factors between 0 and 1. They are what the bias does to a power, $e^{s-md} = e^s e^{-md}$; asked for "
+    "is what is added to a score."
+)
+def as_factor(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).abs()).exp()
+
+
+@exercise.mistake(
+    "You hide the future as well. That is the mask's business: an encoder uses this bias in both directions."
+)
+def future_hidden(n_heads, n_queries, n_keys):
+    offset = _offset(n_queries, n_keys)
+    return _bias(_slopes(n_heads), offset.abs()).masked_fill(offset < 0, -torch.inf)
+
+
+@exercise.like("future_hidden")
+def future_free(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).clamp(min=0))
+
+
+@exercise.mistake("The numbers are right; the axes should be `heads queries keys`.")
+def heads_last(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).abs()).permute(1, 2, 0)
+
+
+@exercise.mistake("You return one row for each head, without an axis of queries. Each query has distances of its own.")
+def one_row(n_heads, n_queries, n_keys):
+    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).abs())[:, -1]

@@ -7,8 +7,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.positions import rotary_scores_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.positions import RotaryPositions
 
 
@@ -73,102 +72,130 @@ def _inputs(generator):
     )
 
 
-EXERCISES = (
-    Exercise(
-        id="positions.rotary_scores",
-        title="Right until the cache",
-        statement="A colleague's rotary scores agree with the package, to the last digit, on every whole text. The "
-        "model trains well. When it writes, token by token with kept keys, it writes nonsense. Find out *by "
-        "experiment* what is wrong: write a test that it fails, then mend one line. (With fewer queries than keys the "
-        "queries are the last positions. Keys that were kept have not been turned yet.)",
-        stub=rotary_scores,
-        reference=reference,
-        solution=solution,
-        explanation="The queries are numbered from 0 whatever the number of keys. On a whole text that is right. With "
-        "kept keys the newest token is turned as if it stood at the beginning, so that its distances to all keys are "
-        "wrong by the number of kept ones. The test: the last query of a whole text must get the same scores when it "
-        "comes alone. To number the keys from a negative position on mends it as well: only offsets count.",
-        cases=(Case(name="four queries and seven keys", inputs=_inputs, points=2),),
-        hints=(
-            "What must be true of the last query's scores, whether it comes with all other queries or alone?",
-            (
-                "Compare `rotary_scores(query, key)[:, :, -1:]` with `rotary_scores(query[:, :, -1:], key)`. In "
-                "the second call, at which position does the function take the query to stand?"
-            ),
-            "Query $i$ stands at key $i + n_\\text{keys} - n_\\text{queries}$. Which line says otherwise?",
+exercise = Exercise(
+    id="positions.rotary_scores",
+    title="Right until the cache",
+    statement="A colleague's rotary scores agree with the package, to the last digit, on every whole text. The "
+    "model trains well. When it writes, token by token with kept keys, it writes nonsense. Find out *by "
+    "experiment* what is wrong: write a test that it fails, then mend one line. (With fewer queries than keys the "
+    "queries are the last positions. Keys that were kept have not been turned yet.)",
+    stub=rotary_scores,
+    reference=reference,
+    solution=solution,
+    explanation="The queries are numbered from 0 whatever the number of keys. On a whole text that is right. With "
+    "kept keys the newest token is turned as if it stood at the beginning, so that its distances to all keys are "
+    "wrong by the number of kept ones. The test: the last query of a whole text must get the same scores when it "
+    "comes alone. To number the keys from a negative position on mends it as well: only offsets count.",
+    cases=(Case(name="four queries and seven keys", inputs=_inputs, points=2),),
+    hints=(
+        "What must be true of the last query's scores, whether it comes with all other queries or alone?",
+        (
+            "Compare `rotary_scores(query, key)[:, :, -1:]` with `rotary_scores(query[:, :, -1:], key)`. In "
+            "the second call, at which position does the function take the query to stand?"
         ),
-        mistakes=(
-            Mistake(
-                id="from_zero",
-                says="Still the colleague's mistake: your first query stands at position 0, although three keys came "
-                "before it.",
-                answers=(wrong.from_zero, wrong.keys_moved_too),
-            ),
-            Mistake(
-                id="all_at_the_end",
-                says="All your queries stand at the last position. Right for a single one; the others stand before it.",
-                answers=(wrong.all_at_the_end,),
-            ),
-            Mistake(
-                id="one_too_far",
-                says="Your queries stand one place too far on: the last one should stand at the last key, not after "
-                "it.",
-                answers=(wrong.after_the_keys,),
-            ),
-            Mistake(
-                id="after_all_keys",
-                says="Your queries begin after the last key. They are the last tokens of the keys' text, and their own "
-                "keys are among the keys.",
-                answers=(wrong.after_all_keys,),
-            ),
-            Mistake(
-                id="offset_backwards",
-                says="Your queries moved the wrong way: the first stands at a negative position.",
-                answers=(wrong.offset_backwards,),
-            ),
-            Mistake(
-                id="queries_only",
-                says="The keys are no longer turned. Only if both are turned does the place drop out of the product.",
-                answers=(wrong.queries_only,),
-            ),
-            Mistake(
-                id="keys_only",
-                says="The queries are no longer turned. With one side unturned, places stay in the product.",
-                answers=(wrong.keys_only,),
-            ),
-            Mistake(
-                id="nothing_turned",
-                says="Nothing turns any more, so that the scores know no order at all.",
-                answers=(wrong.nothing_turned,),
-            ),
-            Mistake(
-                id="no_scale",
-                says="The positions are mended, and the scale got lost: your scores are too large by "
-                "$\\sqrt{d_\\mathrm{head}}$.",
-                answers=(wrong.no_scale,),
-            ),
-            Mistake(
-                id="other_layout",
-                says="The positions are mended, and the layout has changed: features i and i + d_head/2 make a pair "
-                "here, not neighbours.",
-                answers=(wrong.other_layout,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="alone_as_among_others",
-                says="A query should get the same scores whether it comes alone or with the others.",
-                broken=_one_at_a_time,
-            ),
-            Property(
-                id="own_key_unturned",
-                says="Where query and key stand at the same place, both are turned alike and the score is the plain "
-                "product.",
-                broken=_own_key,
-            ),
-        ),
-        difficulty=2,
-        minutes=20,
-        section="04-positions",
+        "Query $i$ stands at key $i + n_\\text{keys} - n_\\text{queries}$. Which line says otherwise?",
     ),
+    properties=(
+        Property(
+            id="alone_as_among_others",
+            says="A query should get the same scores whether it comes alone or with the others.",
+            broken=_one_at_a_time,
+        ),
+        Property(
+            id="own_key_unturned",
+            says="Where query and key stand at the same place, both are turned alike and the score is the plain "
+            "product.",
+            broken=_own_key,
+        ),
+    ),
+    difficulty=2,
+    minutes=20,
+    section="04-positions",
 )
+
+
+def _scores(query, key, query_position, key_position, *, layout="half", scale=True):
+    """Scores with each side at its positions; a side whose positions are None is not turned."""
+    rotary = RotaryPositions(query.shape[-1], layout=layout)
+    q = query if query_position is None else rotary(query_position[None])(query)
+    k = key if key_position is None else rotary(key_position[None])(key)
+    scores = q @ k.transpose(-1, -2)
+    return scores / math.sqrt(query.shape[-1]) if scale else scores
+
+
+@exercise.mistake(
+    "Still the colleague's mistake: your first query stands at position 0, although three keys came before it."
+)
+def from_zero(query, key):
+    return _scores(query, key, torch.arange(query.shape[-2]), torch.arange(key.shape[-2]))
+
+
+def _places(query, key):
+    n_queries, n_keys = query.shape[-2], key.shape[-2]
+    return torch.arange(n_keys - n_queries, n_keys), torch.arange(n_keys)
+
+
+@exercise.like("from_zero")
+def keys_moved_too(query, key):
+    query_position, key_position = _places(query, key)
+    return _scores(query, key, query_position, key_position + query_position[0])
+
+
+@exercise.mistake("All your queries stand at the last position. Right for a single one; the others stand before it.")
+def all_at_the_end(query, key):
+    query_position, key_position = _places(query, key)
+    return _scores(query, key, query_position[-1].expand(len(query_position)), key_position)
+
+
+@exercise.mistake(
+    "Your queries stand one place too far on: the last one should stand at the last key, not after it.",
+    id="one_too_far",
+)
+def after_the_keys(query, key):
+    query_position, key_position = _places(query, key)
+    return _scores(query, key, query_position + 1, key_position)
+
+
+@exercise.mistake(
+    "Your queries begin after the last key. They are the last tokens of the keys' text, and their own keys are among "
+    "the keys."
+)
+def after_all_keys(query, key):
+    query_position, key_position = _places(query, key)
+    return _scores(query, key, torch.arange(len(query_position)) + len(key_position), key_position)
+
+
+@exercise.mistake("Your queries moved the wrong way: the first stands at a negative position.")
+def offset_backwards(query, key):
+    query_position, key_position = _places(query, key)
+    return _scores(query, key, torch.arange(len(query_position)) - query_position[0], key_position)
+
+
+@exercise.mistake("The keys are no longer turned. Only if both are turned does the place drop out of the product.")
+def queries_only(query, key):
+    return _scores(query, key, _places(query, key)[0], None)
+
+
+@exercise.mistake("The queries are no longer turned. With one side unturned, places stay in the product.")
+def keys_only(query, key):
+    return _scores(query, key, None, _places(query, key)[1])
+
+
+@exercise.mistake("Nothing turns any more, so that the scores know no order at all.")
+def nothing_turned(query, key):
+    return _scores(query, key, None, None)
+
+
+@exercise.mistake(
+    "The positions are mended, and the scale got lost: your scores are too large by $\\sqrt{d_\\mathrm{head}}$."
+)
+def no_scale(query, key):
+    return _scores(query, key, *_places(query, key), scale=False)
+
+
+@exercise.mistake(
+    "The positions are mended, and the layout has changed: features i and i + d_head/2 make a pair here, not "
+    "neighbours."
+)
+def other_layout(query, key):
+    return _scores(query, key, *_places(query, key), layout="interleaved")

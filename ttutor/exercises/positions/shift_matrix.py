@@ -6,8 +6,7 @@ from torch import Tensor
 
 from ttutor import positions
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.positions import shift_matrix_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
@@ -64,20 +63,19 @@ def _keeps_lengths(trial: Trial) -> str | None:
     return None if error < 1e-6 else f"M times its transpose differs from the identity by {error:.2g}."
 
 
-EXERCISES = (
-    Exercise(
-        id="positions.shift_matrix",
-        title="One matrix moves them all",
-        statement="""
+exercise = Exercise(
+    id="positions.shift_matrix",
+    title="One matrix moves them all",
+    statement="""
 Derive, on paper, a matrix $M_k$ with $M_k\\,PE(p) = PE(p + k)$ for *every* position $p$, from the addition formulas
 $\\sin(a + b) = \\sin a \\cos b + \\cos a \\sin b$ and $\\cos(a + b) = \\cos a \\cos b - \\sin a \\sin b$. Show that it
 contains no $p$, that $M_k M_k^\\top = I$, and that $M_j M_k = M_{j+k}$. Then build it, in float64, for an even
 `d_model` and the paper's layout: sine and cosine taking turns.
 """.strip(),
-        stub=shift_matrix,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=shift_matrix,
+    reference=reference,
+    solution=solution,
+    explanation="""
 For one pair with frequency $\\omega$ the addition formulas read
 
 $$\\begin{pmatrix}\\sin \\omega(p+k)\\\\ \\cos \\omega(p+k)\\end{pmatrix} =
@@ -88,93 +86,119 @@ and no $p$ is left in the matrix. It is a rotation, so that its transpose undoes
 $\\omega j$ after one by $\\omega k$ is one by $\\omega(j + k)$. All pairs together give a matrix with these blocks on
 its diagonal and zeros elsewhere. With sines alone there would be no such matrix: $\\sin\\omega(p+k)$ needs the cosine.
 """.strip(),
-        cases=(Case(name="a shift by a few places", inputs=lambda generator: (drawn(generator, 3, 30), 8), points=2),),
-        hints=(
-            "Take one pair of features alone. What do $\\sin \\omega(p+k)$ and $\\cos \\omega(p+k)$ become?",
-            (
-                "Each pair gives a block of two by two, with $\\cos \\omega k$ on its diagonal. The first row makes "
-                "the new sine: what does it take of the old cosine?"
-            ),
-            (
-                "The blocks stand along the diagonal of a matrix of zeros. Row `2i` holds cosine and sine of "
-                "$k\\omega_i$, row `2i + 1` minus the sine, and the cosine."
-            ),
+    cases=(Case(name="a shift by a few places", inputs=lambda generator: (drawn(generator, 3, 30), 8), points=2),),
+    hints=(
+        "Take one pair of features alone. What do $\\sin \\omega(p+k)$ and $\\cos \\omega(p+k)$ become?",
+        (
+            "Each pair gives a block of two by two, with $\\cos \\omega k$ on its diagonal. The first row makes "
+            "the new sine: what does it take of the old cosine?"
         ),
-        mistakes=(
-            Mistake(
-                id="backwards",
-                says="Your matrix moves every position the other way: position 5 goes to 0. The first row makes the "
-                "new sine; check its sign.",
-                answers=(wrong.transposed, wrong.negated_offset),
-            ),
-            Mistake(
-                id="halves",
-                says="Your matrix suits a vector with all sines first. In the paper's layout sine and cosine take "
-                "turns.",
-                answers=(wrong.halves,),
-            ),
-            Mistake(
-                id="one_step",
-                says="Your matrix moves by one position whatever the offset is.",
-                answers=(wrong.one_step,),
-            ),
-            Mistake(
-                id="one_angle",
-                says="All pairs turn by the same angle. Each has its own frequency.",
-                answers=(wrong.one_angle,),
-            ),
-            Mistake(
-                id="frequency_by_pair",
-                says="Your frequencies fall too slowly: the exponent of pair i is 2i divided by d_model.",
-                answers=(wrong.frequency_by_pair,),
-            ),
-            Mistake(
-                id="frequency_by_feature",
-                says="The two rows of a block have different frequencies. A sine and its cosine share one.",
-                answers=(wrong.frequency_by_feature,),
-            ),
-            Mistake(
-                id="only_cosines",
-                says="Your matrix is diagonal: it shrinks features and turns nothing. The new sine needs the old "
-                "cosine.",
-                answers=(wrong.only_cosines,),
-            ),
-            Mistake(
-                id="mirrored",
-                says="Your blocks are reflections: both sines have the same sign. In a rotation they differ.",
-                answers=(wrong.mirrored,),
-            ),
-            Mistake(
-                id="one_position",
-                says="Your matrix serves one position only: it was built from that position's vector. It must not "
-                "contain any p.",
-                answers=(wrong.one_position,),
-            ),
-            Mistake(
-                id="permutation",
-                says="You move the features along the vector. A position is not a feature: it is told by all of them.",
-                answers=(wrong.permutation,),
-            ),
-            Mistake(
-                id="in_float32",
-                says="The right numbers in float32. Asked for is float64.",
-                answers=(wrong.in_float32,),
-            ),
+        (
+            "The blocks stand along the diagonal of a matrix of zeros. Row `2i` holds cosine and sine of "
+            "$k\\omega_i$, row `2i + 1` minus the sine, and the cosine."
         ),
-        properties=(
-            Property(
-                id="moves_zero",
-                says="Position 0 has the vector 0, 1, 0, 1, and so on. What are its products with your rows?",
-                broken=_from_zero,
-            ),
-            Property(id="moves_every_position", says="One matrix has to serve all positions.", broken=_from_anywhere),
-            Property(
-                id="is_a_rotation", says="A rotation, times its transpose, is the identity.", broken=_keeps_lengths
-            ),
-        ),
-        forbids=("shift_matrix",),
-        difficulty=2,
-        minutes=25,
-        section="04-positions",
     ),
+    properties=(
+        Property(
+            id="moves_zero",
+            says="Position 0 has the vector 0, 1, 0, 1, and so on. What are its products with your rows?",
+            broken=_from_zero,
+        ),
+        Property(id="moves_every_position", says="One matrix has to serve all positions.", broken=_from_anywhere),
+        Property(id="is_a_rotation", says="A rotation, times its transpose, is the identity.", broken=_keeps_lengths),
+    ),
+    forbids=("shift_matrix",),
+    difficulty=2,
+    minutes=25,
+    section="04-positions",
 )
+
+
+def _frequencies(d_model):
+    return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
+
+
+def _blocks(angles, signs=(1, -1)):
+    """Blocks of cosine and sine along the diagonal; `signs` are those of the sine in the first and the second row."""
+    return torch.block_diag(
+        *(
+            torch.stack([angle.cos(), signs[0] * angle.sin(), signs[1] * angle.sin(), angle.cos()]).view(2, 2)
+            for angle in angles
+        )
+    )
+
+
+@exercise.mistake(
+    "Your matrix moves every position the other way: position 5 goes to 0. The first row makes the new sine; check its "
+    "sign.",
+    id="backwards",
+)
+def transposed(offset, d_model):
+    return _blocks(offset * _frequencies(d_model)).T.contiguous()
+
+
+@exercise.like("backwards")
+def negated_offset(offset, d_model):
+    return _blocks(-offset * _frequencies(d_model))
+
+
+@exercise.mistake("Your matrix suits a vector with all sines first. In the paper's layout sine and cosine take turns.")
+def halves(offset, d_model):
+    angle = offset * _frequencies(d_model)
+    cos, sin = angle.cos().diag(), angle.sin().diag()
+    return torch.cat([torch.cat([cos, sin], dim=1), torch.cat([-sin, cos], dim=1)])
+
+
+@exercise.mistake("Your matrix moves by one position whatever the offset is.")
+def one_step(offset, d_model):
+    return _blocks(_frequencies(d_model))
+
+
+@exercise.mistake("All pairs turn by the same angle. Each has its own frequency.")
+def one_angle(offset, d_model):
+    return _blocks(torch.full((d_model // 2,), float(offset), dtype=torch.float64))
+
+
+@exercise.mistake("Your frequencies fall too slowly: the exponent of pair i is 2i divided by d_model.")
+def frequency_by_pair(offset, d_model):
+    return _blocks(offset * _frequencies(d_model).sqrt())
+
+
+@exercise.mistake("The two rows of a block have different frequencies. A sine and its cosine share one.")
+def frequency_by_feature(offset, d_model):
+    angle = offset * 10000.0 ** (-torch.arange(d_model, dtype=torch.float64) / d_model)
+    matrix = angle.cos().diag()
+    for even in range(0, d_model, 2):
+        matrix[even, even + 1], matrix[even + 1, even] = angle[even].sin(), -angle[even + 1].sin()
+    return matrix
+
+
+@exercise.mistake("Your matrix is diagonal: it shrinks features and turns nothing. The new sine needs the old cosine.")
+def only_cosines(offset, d_model):
+    return (offset * _frequencies(d_model)).cos().repeat_interleave(2).diag()
+
+
+@exercise.mistake("Your blocks are reflections: both sines have the same sign. In a rotation they differ.")
+def mirrored(offset, d_model):
+    return _blocks(offset * _frequencies(d_model), signs=(1, 1))
+
+
+@exercise.mistake(
+    "Your matrix serves one position only: it was built from that position's vector. It must not contain any p."
+)
+def one_position(offset, d_model):
+    def vector(position):
+        angle = position * _frequencies(d_model)
+        return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten()
+
+    return torch.outer(vector(offset), vector(0)) / (d_model / 2)
+
+
+@exercise.mistake("You move the features along the vector. A position is not a feature: it is told by all of them.")
+def permutation(offset, d_model):
+    return torch.eye(d_model, dtype=torch.float64).roll(offset, dims=0)
+
+
+@exercise.mistake("The right numbers in float32. Asked for is float64.")
+def in_float32(offset, d_model):
+    return _blocks(offset * _frequencies(d_model)).float()

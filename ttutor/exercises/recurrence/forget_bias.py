@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def forget_bias(half_life: Float[Tensor, " settings"]) -> Float[Tensor, " settings"]:
@@ -24,46 +24,6 @@ def reference(half_life):
     return -torch.expm1(math.log(2) / half_life).log()
 
 
-def _odds(forget):
-    return torch.log(forget / (1 - forget))
-
-
-def gate_for_bias(half_life):
-    return 0.5 ** (1 / half_life)
-
-
-def horizon_for_half_life(half_life):
-    return _odds(1 - 1 / half_life)
-
-
-def a_third_is_left(half_life):
-    return _odds(torch.exp(-1 / half_life))
-
-
-def half_of_the_words(half_life):
-    return _odds(1 - 0.5 / half_life)
-
-
-def wrong_sign(half_life):
-    return -reference(half_life)
-
-
-def logarithm_of_gate(half_life):
-    return (0.5 ** (1 / half_life)).log()
-
-
-def sigmoid_again(half_life):
-    return (0.5 ** (1 / half_life)).sigmoid()
-
-
-def power_and_root_exchanged(half_life):
-    return _odds(0.5**half_life)
-
-
-def odds_to_base_two(half_life):
-    return reference(half_life) / math.log(2)
-
-
 def _half_that_is_not_left(trial: Trial) -> str | None:
     """Put the bias into a gate and let the words pass."""
     (half_life,) = trial.inputs
@@ -78,89 +38,111 @@ def _inputs(random):
     return (torch.tensor([2.0, 5.0, 40.0, 300.0], dtype=torch.float64) + torch.rand(4, generator=random).double(),)
 
 
-EXERCISES = (
-    Exercise(
-        id="recurrence.forget_bias",
-        title="The half-life of a page",
-        statement="An LSTM's forget gate stays at $f = \\sigma(b)$, and nothing is let in. Derive the bias $b$ for "
-        "which exactly half of the cell state is left after $n$ words; then write it as a function. On paper: "
-        "what is $b$ approximately for large $n$, and which bias would you start with for a task in which 100 words "
-        "have to be bridged?",
-        stub=forget_bias,
-        reference=reference,
-        solution=solution,
-        explanation="$\\sigma(b)^n = \\tfrac12$ gives $f = 2^{-1/n}$, and the inverse of the sigmoid is $b = "
-        "\\ln\\frac{f}{1-f} = -\\ln(2^{1/n} - 1)$. For large $n$, $2^{1/n} - 1 \\approx \\ln 2 / n$, so that "
-        "$b \\approx \\ln n - \\ln \\ln 2 = \\ln n + 0.37$: the bias need only grow like the logarithm of the "
-        "distance. For 100 words that is about 5. Half left is comfortable: "
-        "the chapter's LSTM learns its nouns with a bias of 3, which leaves half after 14 words. The default, a bias "
-        "near 0, has a half-life of *one* word.",
-        cases=(Case(name="four half-lives", inputs=_inputs, points=2),),
-        hints=(
-            "Write down what is left after $n$ words as a power, and set it to one half.",
-            "Solve for $f$ first. Then turn the sigmoid round: which $b$ has $\\sigma(b) = f$?",
-            "$f$ is the $n$-th root of one half. And $\\sigma(b) = f$ means $e^{-b} = (1 - f)/f$.",
-        ),
-        mistakes=(
-            Mistake(
-                id="gate",
-                says="That is the gate, a number between 0 and 1. Asked for is the bias that makes it.",
-                answers=(gate_for_bias,),
-            ),
-            Mistake(
-                id="horizon",
-                says="You set $f = 1 - 1/n$, the rule for the horizon: after $n$ words about a third is left, "
-                "not one half, and for short times not even that.",
-                answers=(horizon_for_half_life,),
-            ),
-            Mistake(
-                id="one_over_e",
-                says="With your bias the share $1/e$ is left after $n$ words. Asked for is one half.",
-                answers=(a_third_is_left,),
-            ),
-            Mistake(
-                id="linear",
-                says="You let the state lose the same amount at every word. It loses the same *share*: "
-                "what is left is a power.",
-                answers=(half_of_the_words,),
-            ),
-            Mistake(
-                id="sign",
-                says="Your gate is nearly shut where it should be nearly open: the sign is exchanged.",
-                answers=(wrong_sign,),
-            ),
-            Mistake(
-                id="logarithm",
-                says="That is the logarithm of the gate. The inverse of the sigmoid has the odds, "
-                "gate to one minus gate, inside.",
-                answers=(logarithm_of_gate,),
-            ),
-            Mistake(
-                id="sigmoid_again",
-                says="You apply the sigmoid to the gate once more. From gate to bias the way leads back.",
-                answers=(sigmoid_again,),
-            ),
-            Mistake(
-                id="power",
-                says="Your gate is one half to the power $n$: that shuts it. Which number gives one half when it is "
-                "multiplied with itself $n$ times?",
-                answers=(power_and_root_exchanged,),
-            ),
-            Mistake(
-                id="base_two",
-                says="The sigmoid is made with $e$; your logarithm has base 2.",
-                answers=(odds_to_base_two,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="half_is_left",
-                says="After the half-life one half should be left.",
-                broken=_half_that_is_not_left,
-            ),
-        ),
-        difficulty=2,
-        minutes=20,
-        section="01-recurrence",
+exercise = Exercise(
+    id="recurrence.forget_bias",
+    title="The half-life of a page",
+    statement="An LSTM's forget gate stays at $f = \\sigma(b)$, and nothing is let in. Derive the bias $b$ for "
+    "which exactly half of the cell state is left after $n$ words; then write it as a function. On paper: "
+    "what is $b$ approximately for large $n$, and which bias would you start with for a task in which 100 words "
+    "have to be bridged?",
+    stub=forget_bias,
+    reference=reference,
+    solution=solution,
+    explanation="$\\sigma(b)^n = \\tfrac12$ gives $f = 2^{-1/n}$, and the inverse of the sigmoid is $b = "
+    "\\ln\\frac{f}{1-f} = -\\ln(2^{1/n} - 1)$. For large $n$, $2^{1/n} - 1 \\approx \\ln 2 / n$, so that "
+    "$b \\approx \\ln n - \\ln \\ln 2 = \\ln n + 0.37$: the bias need only grow like the logarithm of the "
+    "distance. For 100 words that is about 5. Half left is comfortable: "
+    "the chapter's LSTM learns its nouns with a bias of 3, which leaves half after 14 words. The default, a bias "
+    "near 0, has a half-life of *one* word.",
+    cases=(Case(name="four half-lives", inputs=_inputs, points=2),),
+    hints=(
+        "Write down what is left after $n$ words as a power, and set it to one half.",
+        "Solve for $f$ first. Then turn the sigmoid round: which $b$ has $\\sigma(b) = f$?",
+        "$f$ is the $n$-th root of one half. And $\\sigma(b) = f$ means $e^{-b} = (1 - f)/f$.",
     ),
+    properties=(
+        Property(
+            id="half_is_left",
+            says="After the half-life one half should be left.",
+            broken=_half_that_is_not_left,
+        ),
+    ),
+    difficulty=2,
+    minutes=20,
+    section="01-recurrence",
 )
+
+
+@exercise.mistake(
+    "That is the gate, a number between 0 and 1. Asked for is the bias that makes it.",
+    id="gate",
+)
+def gate_for_bias(half_life):
+    return 0.5 ** (1 / half_life)
+
+
+def _odds(forget):
+    return torch.log(forget / (1 - forget))
+
+
+@exercise.mistake(
+    "You set $f = 1 - 1/n$, the rule for the horizon: after $n$ words about a third is left, not one half, and for "
+    "short times not even that.",
+    id="horizon",
+)
+def horizon_for_half_life(half_life):
+    return _odds(1 - 1 / half_life)
+
+
+@exercise.mistake(
+    "With your bias the share $1/e$ is left after $n$ words. Asked for is one half.",
+    id="one_over_e",
+)
+def a_third_is_left(half_life):
+    return _odds(torch.exp(-1 / half_life))
+
+
+@exercise.mistake(
+    "You let the state lose the same amount at every word. It loses the same *share*: what is left is a power.",
+    id="linear",
+)
+def half_of_the_words(half_life):
+    return _odds(1 - 0.5 / half_life)
+
+
+@exercise.mistake(
+    "Your gate is nearly shut where it should be nearly open: the sign is exchanged.",
+    id="sign",
+)
+def wrong_sign(half_life):
+    return -reference(half_life)
+
+
+@exercise.mistake(
+    "That is the logarithm of the gate. The inverse of the sigmoid has the odds, gate to one minus gate, inside.",
+    id="logarithm",
+)
+def logarithm_of_gate(half_life):
+    return (0.5 ** (1 / half_life)).log()
+
+
+@exercise.mistake("You apply the sigmoid to the gate once more. From gate to bias the way leads back.")
+def sigmoid_again(half_life):
+    return (0.5 ** (1 / half_life)).sigmoid()
+
+
+@exercise.mistake(
+    "Your gate is one half to the power $n$: that shuts it. Which number gives one half when it is multiplied with "
+    "itself $n$ times?",
+    id="power",
+)
+def power_and_root_exchanged(half_life):
+    return _odds(0.5**half_life)
+
+
+@exercise.mistake(
+    "The sigmoid is made with $e$; your logarithm has base 2.",
+    id="base_two",
+)
+def odds_to_base_two(half_life):
+    return reference(half_life) / math.log(2)

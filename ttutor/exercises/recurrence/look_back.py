@@ -5,7 +5,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.recurrence import additive_weights
 
 
@@ -43,56 +43,6 @@ def reference(asked, offered, direction, is_real):
     return additive_weights(asked, offered, direction, is_real)
 
 
-def _pairs(asked, offered):
-    return asked[:, :, None] + offered[:, None]
-
-
-def _masked(scores, is_real):
-    return scores.masked_fill(~is_real[:, None], -torch.inf)
-
-
-def tanh_of_the_score(asked, offered, direction, is_real):
-    return _masked((_pairs(asked, offered) @ direction).tanh(), is_real).softmax(dim=2)
-
-
-def no_tanh(asked, offered, direction, is_real):
-    return _masked(_pairs(asked, offered) @ direction, is_real).softmax(dim=2)
-
-
-def no_tanh_and_no_query(asked, offered, direction, is_real):
-    scores = (offered @ direction)[:, None].expand(-1, asked.shape[1], -1)
-    return _masked(scores, is_real).softmax(dim=2)
-
-
-def no_mask(asked, offered, direction, is_real):
-    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2)
-
-
-def mask_after_softmax(asked, offered, direction, is_real):
-    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2) * is_real[:, None]
-
-
-def mask_the_wrong_way(asked, offered, direction, is_real):
-    return _masked(_pairs(asked, offered).tanh() @ direction, ~is_real).softmax(dim=2)
-
-
-def shares_over_target(asked, offered, direction, is_real):
-    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=1) * is_real[:, None]
-
-
-def dot_product(asked, offered, direction, is_real):
-    return _masked(asked @ offered.mT, is_real).softmax(dim=2)
-
-
-def tanh_before_the_sum(asked, offered, direction, is_real):
-    return _masked((asked.tanh()[:, :, None] + offered.tanh()[:, None]) @ direction, is_real).softmax(dim=2)
-
-
-def scaled(asked, offered, direction, is_real):
-    scores = _pairs(asked, offered).tanh() @ direction / len(direction) ** 0.5
-    return _masked(scores, is_real).softmax(dim=2)
-
-
 def _rows_that_are_no_shares(trial: Trial) -> str | None:
     """Each row sums to one over real words."""
     gap = (trial.value.sum(dim=-1) - 1).abs().max().item()
@@ -120,95 +70,123 @@ def _inputs(random):
     return asked, offered, 2 * direction, torch.tensor([[True] * 6, [True] * 4 + [False] * 2])
 
 
-EXERCISES = (
-    Exercise(
-        id="recurrence.look_back_weights",
-        title="The look back that never moves",
-        statement="A colleague's additive attention runs and trains. Its rows sum to one, and padding gets nothing. "
-        "Yet its translator is no better than one with the fixed vector: whatever word is to be written, the *order* "
-        "of the source words, from the most to the least looked at, is the same. Compare with the chapter's formula, "
-        "explain the symptom, and mend one line. `asked` and `offered` are the query and the memory after their "
-        "projections.",
-        stub=look_back_weights,
-        reference=reference,
-        solution=solution,
-        explanation="The tanh stands outside. Then the score is $\\tanh(s W_a v^\\top + h_j U_a v^\\top)$, and since "
-        "the tanh is increasing, a source word with a larger $h_j U_a v^\\top$ has the larger score *whatever* the "
-        "query is. A query can only sharpen or flatten one fixed order. With the tanh inside, before the direction, "
-        "each feature saturates by itself, and query and memory can meet.",
-        cases=(Case(name="three steps, six words and padding", inputs=_inputs, points=2),),
-        hints=(
-            "Take two source words. Can any query make the first the more attractive and another query the second?",
-            (
-                "Write the colleague's score as a formula. Which part depends on the query, which on the word, and "
-                "what stands around their sum?"
-            ),
-            "In the equation the tanh is applied to a *vector*, feature by feature, before the product with $v$.",
+exercise = Exercise(
+    id="recurrence.look_back_weights",
+    title="The look back that never moves",
+    statement="A colleague's additive attention runs and trains. Its rows sum to one, and padding gets nothing. "
+    "Yet its translator is no better than one with the fixed vector: whatever word is to be written, the *order* "
+    "of the source words, from the most to the least looked at, is the same. Compare with the chapter's formula, "
+    "explain the symptom, and mend one line. `asked` and `offered` are the query and the memory after their "
+    "projections.",
+    stub=look_back_weights,
+    reference=reference,
+    solution=solution,
+    explanation="The tanh stands outside. Then the score is $\\tanh(s W_a v^\\top + h_j U_a v^\\top)$, and since "
+    "the tanh is increasing, a source word with a larger $h_j U_a v^\\top$ has the larger score *whatever* the "
+    "query is. A query can only sharpen or flatten one fixed order. With the tanh inside, before the direction, "
+    "each feature saturates by itself, and query and memory can meet.",
+    cases=(Case(name="three steps, six words and padding", inputs=_inputs, points=2),),
+    hints=(
+        "Take two source words. Can any query make the first the more attractive and another query the second?",
+        (
+            "Write the colleague's score as a formula. Which part depends on the query, which on the word, and "
+            "what stands around their sum?"
         ),
-        mistakes=(
-            Mistake(
-                id="tanh_outside",
-                says="Still the colleague's mistake: the order of the shares is the same for every query. "
-                "What is the tanh applied to, and what in the equation?",
-                answers=(tanh_of_the_score,),
-            ),
-            Mistake(
-                id="no_nonlinearity",
-                says="Without a tanh the query adds the same number to all scores of its row, and a softmax does not "
-                "see that: all rows are equal.",
-                answers=(no_tanh, no_tanh_and_no_query),
-            ),
-            Mistake(
-                id="no_mask",
-                says="Mended, and the mask got lost: padding is looked at.",
-                answers=(no_mask,),
-            ),
-            Mistake(
-                id="mask_after_softmax",
-                says="Padding gets no share, but it had one when the others were computed: rows sum to less than one.",
-                answers=(mask_after_softmax,),
-            ),
-            Mistake(
-                id="mask_inverted",
-                says="You look at the padding and at nothing else, and a row without padding has no words at all.",
-                answers=(mask_the_wrong_way,),
-            ),
-            Mistake(
-                id="over_target",
-                says="Your shares sum to one over the words that are *written*. Each step of writing shares out its "
-                "own attention, over the source.",
-                answers=(shares_over_target,),
-            ),
-            Mistake(
-                id="dot_product",
-                says="That is the attention of the next chapter, a dot product. Here a small network gives the score.",
-                answers=(dot_product,),
-            ),
-            Mistake(
-                id="tanh_before_sum",
-                says="You take the tanh of query and memory one by one and add afterwards; the query's part is again "
-                "the same for all source words. Add first.",
-                answers=(tanh_before_the_sum,),
-            ),
-            Mistake(
-                id="scaled",
-                says="The order of the shares is right, they are too even: you divide the scores by a root. "
-                "Additive attention has no scale.",
-                answers=(scaled,),
-            ),
-        ),
-        properties=(
-            Property(id="rows_are_shares", says="Each row should sum to one.", broken=_rows_that_are_no_shares),
-            Property(id="padding_unseen", says="Padding should get no share.", broken=_padding_that_is_looked_at),
-            Property(
-                id="queries_matter",
-                says="Different queries should be able to prefer different source words.",
-                broken=_order_that_no_query_changes,
-            ),
-        ),
-        forbids=("additive_weights", "AdditiveAttention"),
-        difficulty=2,
-        minutes=20,
-        section="01-recurrence",
+        "In the equation the tanh is applied to a *vector*, feature by feature, before the product with $v$.",
     ),
+    properties=(
+        Property(id="rows_are_shares", says="Each row should sum to one.", broken=_rows_that_are_no_shares),
+        Property(id="padding_unseen", says="Padding should get no share.", broken=_padding_that_is_looked_at),
+        Property(
+            id="queries_matter",
+            says="Different queries should be able to prefer different source words.",
+            broken=_order_that_no_query_changes,
+        ),
+    ),
+    forbids=("additive_weights", "AdditiveAttention"),
+    difficulty=2,
+    minutes=20,
+    section="01-recurrence",
 )
+
+
+def _pairs(asked, offered):
+    return asked[:, :, None] + offered[:, None]
+
+
+def _masked(scores, is_real):
+    return scores.masked_fill(~is_real[:, None], -torch.inf)
+
+
+@exercise.mistake(
+    "Still the colleague's mistake: the order of the shares is the same for every query. What is the tanh applied to, "
+    "and what in the equation?",
+    id="tanh_outside",
+)
+def tanh_of_the_score(asked, offered, direction, is_real):
+    return _masked((_pairs(asked, offered) @ direction).tanh(), is_real).softmax(dim=2)
+
+
+@exercise.mistake(
+    "Without a tanh the query adds the same number to all scores of its row, and a softmax does not see that: all rows "
+    "are equal.",
+    id="no_nonlinearity",
+)
+def no_tanh(asked, offered, direction, is_real):
+    return _masked(_pairs(asked, offered) @ direction, is_real).softmax(dim=2)
+
+
+@exercise.like("no_nonlinearity")
+def no_tanh_and_no_query(asked, offered, direction, is_real):
+    scores = (offered @ direction)[:, None].expand(-1, asked.shape[1], -1)
+    return _masked(scores, is_real).softmax(dim=2)
+
+
+@exercise.mistake("Mended, and the mask got lost: padding is looked at.")
+def no_mask(asked, offered, direction, is_real):
+    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2)
+
+
+@exercise.mistake("Padding gets no share, but it had one when the others were computed: rows sum to less than one.")
+def mask_after_softmax(asked, offered, direction, is_real):
+    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2) * is_real[:, None]
+
+
+@exercise.mistake(
+    "You look at the padding and at nothing else, and a row without padding has no words at all.",
+    id="mask_inverted",
+)
+def mask_the_wrong_way(asked, offered, direction, is_real):
+    return _masked(_pairs(asked, offered).tanh() @ direction, ~is_real).softmax(dim=2)
+
+
+@exercise.mistake(
+    "Your shares sum to one over the words that are *written*. Each step of writing shares out its own attention, over "
+    "the source.",
+    id="over_target",
+)
+def shares_over_target(asked, offered, direction, is_real):
+    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=1) * is_real[:, None]
+
+
+@exercise.mistake("That is the attention of the next chapter, a dot product. Here a small network gives the score.")
+def dot_product(asked, offered, direction, is_real):
+    return _masked(asked @ offered.mT, is_real).softmax(dim=2)
+
+
+@exercise.mistake(
+    "You take the tanh of query and memory one by one and add afterwards; the query's part is again the same for all "
+    "source words. Add first.",
+    id="tanh_before_sum",
+)
+def tanh_before_the_sum(asked, offered, direction, is_real):
+    return _masked((asked.tanh()[:, :, None] + offered.tanh()[:, None]) @ direction, is_real).softmax(dim=2)
+
+
+@exercise.mistake(
+    "The order of the shares is right, they are too even: you divide the scores by a root. Additive attention has no "
+    "scale."
+)
+def scaled(asked, offered, direction, is_real):
+    scores = _pairs(asked, offered).tanh() @ direction / len(direction) ** 0.5
+    return _masked(scores, is_real).softmax(dim=2)

@@ -5,7 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def lstm_gates(
@@ -22,75 +22,6 @@ def solution(
     i, f, g, o = rearrange(affine, "batch (gates d_model) -> gates batch d_model", gates=4)
     memory_cell = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
     return o.sigmoid() * memory_cell.tanh(), memory_cell
-
-
-def _parts(affine):
-    return affine.chunk(4, dim=1)
-
-
-def _step(i, f, g, o, memory_cell):
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * new.tanh(), new
-
-
-def another_order(affine, memory_cell):
-    i, f, o, g = _parts(affine)
-    return _step(i, f, g, o, memory_cell)
-
-
-def forget_and_input_exchanged(affine, memory_cell):
-    f, i, g, o = _parts(affine)
-    return _step(i, f, g, o, memory_cell)
-
-
-def interleaved(affine, memory_cell):
-    i, f, g, o = rearrange(affine, "batch (d_model gates) -> gates batch d_model", gates=4)
-    return _step(i, f, g, o, memory_cell)
-
-
-def candidate_is_a_gate(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.sigmoid()
-    return o.sigmoid() * new.tanh(), new
-
-
-def gates_by_tanh(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.tanh() * memory_cell + i.tanh() * g.tanh()
-    return o.tanh() * new.tanh(), new
-
-
-def cell_shown_raw(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * new, new
-
-
-def shows_the_old_cell(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * memory_cell.tanh(), new
-
-
-def tanh_on_the_cell(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = (f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()).tanh()
-    return o.sigmoid() * new, new
-
-
-def blends_like_a_gru(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + (1 - f.sigmoid()) * g.tanh()
-    return o.sigmoid() * new.tanh(), new
-
-
-def forget_gate_upside_down(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    return _step(i, -f, g, o, memory_cell)
-
-
-def cell_first(affine, memory_cell):
-    return solution(affine, memory_cell)[::-1]
 
 
 def _cell_that_is_not_kept(trial: Trial) -> str | None:
@@ -119,108 +50,160 @@ def _inputs(random):
     )
 
 
-EXERCISES = (
-    Exercise(
-        id="recurrence.lstm_gates",
-        title="A page with a lock",
-        statement="The affine maps of an LSTM, its sums before sigmoid and tanh, have been computed and stand side by "
-        "side in `affine`, four times $d_\\mathrm{model}$ wide, in PyTorch's order: input, forget, candidate, output. "
-        "Finish the step, $c_t = f_t \\odot c_{t-1} + i_t \\odot g_t$ and $h_t = o_t \\odot \\tanh(c_t)$: "
-        "return the new hidden state and the new cell state.",
-        stub=lstm_gates,
-        reference=solution,
-        solution=solution,
-        explanation="Only one line touches the old cell state, and only by a factor and a sum. Everything else in "
-        "the LSTM is there to decide on that factor and that summand.",
-        cases=(Case(name="three rows of width five", inputs=_inputs, points=2),),
-        hints=(
-            "Three of the four parts are gates, numbers between 0 and 1. The fourth may be negative. Which is it?",
-            (
-                "`rearrange` with `(gates d_model)` or `torch.chunk` cuts the last axis into four. Then write the two "
-                "equations down one after the other."
-            ),
-            (
-                "The new cell comes first: forget times old plus input times candidate. What is shown is the output "
-                "gate times the tanh of the *new* cell, and the cell itself is handed on without that tanh."
-            ),
+exercise = Exercise(
+    id="recurrence.lstm_gates",
+    title="A page with a lock",
+    statement="The affine maps of an LSTM, its sums before sigmoid and tanh, have been computed and stand side by "
+    "side in `affine`, four times $d_\\mathrm{model}$ wide, in PyTorch's order: input, forget, candidate, output. "
+    "Finish the step, $c_t = f_t \\odot c_{t-1} + i_t \\odot g_t$ and $h_t = o_t \\odot \\tanh(c_t)$: "
+    "return the new hidden state and the new cell state.",
+    stub=lstm_gates,
+    reference=solution,
+    solution=solution,
+    explanation="Only one line touches the old cell state, and only by a factor and a sum. Everything else in "
+    "the LSTM is there to decide on that factor and that summand.",
+    cases=(Case(name="three rows of width five", inputs=_inputs, points=2),),
+    hints=(
+        "Three of the four parts are gates, numbers between 0 and 1. The fourth may be negative. Which is it?",
+        (
+            "`rearrange` with `(gates d_model)` or `torch.chunk` cuts the last axis into four. Then write the two "
+            "equations down one after the other."
         ),
-        mistakes=(
-            Mistake(
-                id="gate_order",
-                says="You take the third part for the output gate and the fourth for the candidate. PyTorch has them "
-                "the other way round.",
-                answers=(another_order,),
-            ),
-            Mistake(
-                id="forget_input_exchanged",
-                says="Input and forget gate are exchanged: the first quarter is the input gate.",
-                answers=(forget_and_input_exchanged,),
-            ),
-            Mistake(
-                id="interleaved",
-                says="You take every fourth number. Each gate is one block of neighbours: in the pattern, which of the "
-                "two names varies faster?",
-                answers=(interleaved,),
-            ),
-            Mistake(
-                id="candidate_sigmoid",
-                says="Your candidate is never negative, so that the cell can only be filled and not emptied.",
-                answers=(candidate_is_a_gate,),
-            ),
-            Mistake(
-                id="tanh_gates",
-                says="Your gates can be negative. A gate says how much, from nothing to all.",
-                answers=(gates_by_tanh,),
-            ),
-            Mistake(
-                id="raw_output",
-                says="The cell state is right. It is shown as it is, and can be larger than 1 in what others read; "
-                "what is missing?",
-                answers=(cell_shown_raw,),
-            ),
-            Mistake(
-                id="old_cell_shown",
-                says="The cell state is right. What you show is made from the *old* one.",
-                answers=(shows_the_old_cell,),
-            ),
-            Mistake(
-                id="cell_squashed",
-                says="You hand on a cell state that went through a tanh. At every step it would shrink again; that is "
-                "what the LSTM was built to avoid.",
-                answers=(tanh_on_the_cell,),
-            ),
-            Mistake(
-                id="blend",
-                says="You let in what the forget gate does not keep. That is the GRU's blend; the LSTM has a gate of "
-                "its own for what comes in.",
-                answers=(blends_like_a_gru,),
-            ),
-            Mistake(
-                id="forget_inverted",
-                says="Your forget gate forgets where it should keep: it is named badly, and 1 means keep.",
-                answers=(forget_gate_upside_down,),
-            ),
-            Mistake(
-                id="pair_exchanged",
-                says="Right numbers, exchanged: the hidden state comes first.",
-                answers=(cell_first,),
-            ),
+        (
+            "The new cell comes first: forget times old plus input times candidate. What is shown is the output "
+            "gate times the tanh of the *new* cell, and the cell itself is handed on without that tanh."
         ),
-        properties=(
-            Property(
-                id="keeps",
-                says="With the forget gate open and the input gate shut the cell state should stay as it is.",
-                broken=_cell_that_is_not_kept,
-            ),
-            Property(
-                id="output_shuts",
-                says="With the output gate shut the hidden state should be zero.",
-                broken=_output_gate_that_does_not_shut,
-            ),
-        ),
-        forbids=("LSTM", "LSTMCell"),
-        difficulty=2,
-        minutes=15,
-        section="01-recurrence",
     ),
+    properties=(
+        Property(
+            id="keeps",
+            says="With the forget gate open and the input gate shut the cell state should stay as it is.",
+            broken=_cell_that_is_not_kept,
+        ),
+        Property(
+            id="output_shuts",
+            says="With the output gate shut the hidden state should be zero.",
+            broken=_output_gate_that_does_not_shut,
+        ),
+    ),
+    forbids=("LSTM", "LSTMCell"),
+    difficulty=2,
+    minutes=15,
+    section="01-recurrence",
 )
+
+
+def _parts(affine):
+    return affine.chunk(4, dim=1)
+
+
+def _step(i, f, g, o, memory_cell):
+    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * new.tanh(), new
+
+
+@exercise.mistake(
+    "You take the third part for the output gate and the fourth for the candidate. PyTorch has them the other way "
+    "round.",
+    id="gate_order",
+)
+def another_order(affine, memory_cell):
+    i, f, o, g = _parts(affine)
+    return _step(i, f, g, o, memory_cell)
+
+
+@exercise.mistake(
+    "Input and forget gate are exchanged: the first quarter is the input gate.",
+    id="forget_input_exchanged",
+)
+def forget_and_input_exchanged(affine, memory_cell):
+    f, i, g, o = _parts(affine)
+    return _step(i, f, g, o, memory_cell)
+
+
+@exercise.mistake(
+    "You take every fourth number. Each gate is one block of neighbours: in the pattern, which of the two names varies "
+    "faster?"
+)
+def interleaved(affine, memory_cell):
+    i, f, g, o = rearrange(affine, "batch (d_model gates) -> gates batch d_model", gates=4)
+    return _step(i, f, g, o, memory_cell)
+
+
+@exercise.mistake(
+    "Your candidate is never negative, so that the cell can only be filled and not emptied.",
+    id="candidate_sigmoid",
+)
+def candidate_is_a_gate(affine, memory_cell):
+    i, f, g, o = _parts(affine)
+    new = f.sigmoid() * memory_cell + i.sigmoid() * g.sigmoid()
+    return o.sigmoid() * new.tanh(), new
+
+
+@exercise.mistake(
+    "Your gates can be negative. A gate says how much, from nothing to all.",
+    id="tanh_gates",
+)
+def gates_by_tanh(affine, memory_cell):
+    i, f, g, o = _parts(affine)
+    new = f.tanh() * memory_cell + i.tanh() * g.tanh()
+    return o.tanh() * new.tanh(), new
+
+
+@exercise.mistake(
+    "The cell state is right. It is shown as it is, and can be larger than 1 in what others read; what is missing?",
+    id="raw_output",
+)
+def cell_shown_raw(affine, memory_cell):
+    i, f, g, o = _parts(affine)
+    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * new, new
+
+
+@exercise.mistake(
+    "The cell state is right. What you show is made from the *old* one.",
+    id="old_cell_shown",
+)
+def shows_the_old_cell(affine, memory_cell):
+    i, f, g, o = _parts(affine)
+    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
+    return o.sigmoid() * memory_cell.tanh(), new
+
+
+@exercise.mistake(
+    "You hand on a cell state that went through a tanh. At every step it would shrink again; that is what the LSTM was "
+    "built to avoid.",
+    id="cell_squashed",
+)
+def tanh_on_the_cell(affine, memory_cell):
+    i, f, g, o = _parts(affine)
+    new = (f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()).tanh()
+    return o.sigmoid() * new, new
+
+
+@exercise.mistake(
+    "You let in what the forget gate does not keep. That is the GRU's blend; the LSTM has a gate of its own for what "
+    "comes in.",
+    id="blend",
+)
+def blends_like_a_gru(affine, memory_cell):
+    i, f, g, o = _parts(affine)
+    new = f.sigmoid() * memory_cell + (1 - f.sigmoid()) * g.tanh()
+    return o.sigmoid() * new.tanh(), new
+
+
+@exercise.mistake(
+    "Your forget gate forgets where it should keep: it is named badly, and 1 means keep.",
+    id="forget_inverted",
+)
+def forget_gate_upside_down(affine, memory_cell):
+    i, f, g, o = _parts(affine)
+    return _step(i, -f, g, o, memory_cell)
+
+
+@exercise.mistake(
+    "Right numbers, exchanged: the hidden state comes first.",
+    id="pair_exchanged",
+)
+def cell_first(affine, memory_cell):
+    return solution(affine, memory_cell)[::-1]

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.recurrence import linear_scan
 
 
@@ -35,85 +35,6 @@ def reference(factor, added):
     return hidden[0], n_rounds
 
 
-def _earlier(tensor, distance):
-    return torch.cat([torch.zeros_like(tensor[:distance]), tensor[:-distance]])
-
-
-def one_step_after_another(factor, added):
-    hidden, states = torch.zeros_like(added[0]), []
-    for a, b in zip(factor, added, strict=True):
-        hidden = a * hidden + b
-        states.append(hidden)
-    return torch.stack(states), len(states)
-
-
-def one_step_after_another_first_free(factor, added):
-    states, n_rounds = one_step_after_another(factor, added)
-    return states, n_rounds - 1
-
-
-def factor_never_joined(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + factor * _earlier(hidden, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-def factor_joined_too_early(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        factor = factor * _earlier(factor, reach)
-        hidden = hidden + factor * _earlier(hidden, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-def factor_of_the_earlier(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + _earlier(factor * hidden, reach)
-        factor = factor * _earlier(factor, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-def reach_by_one(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + factor * _earlier(hidden, reach)
-        factor = factor * _earlier(factor, reach)
-        reach, n_rounds = reach + 1, n_rounds + 1
-    return hidden, n_rounds
-
-
-def one_round_short(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while 2 * reach < len(added):
-        hidden = hidden + factor * _earlier(hidden, reach)
-        factor = factor * _earlier(factor, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-def one_round_more(factor, added):
-    hidden, n_rounds = reference(factor, added)
-    return hidden, n_rounds + 1
-
-
-def sum_without_factor(factor, added):
-    return added.cumsum(dim=0), reference(factor, added)[1]
-
-
-def around_the_corner(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + factor * hidden.roll(reach, 0)
-        factor = factor * factor.roll(reach, 0)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
 def _future_that_is_seen(trial: Trial) -> str | None:
     """Change the last summand: no earlier state moves."""
     factor, added = trial.inputs
@@ -138,100 +59,160 @@ def _eleven(random):
     return factor, torch.randn(11, 3, generator=random, dtype=torch.float64)
 
 
-EXERCISES = (
-    Exercise(
-        id="recurrence.scan_rounds",
-        title="Eleven steps in four rounds",
-        statement="Compute all states of $h_t = a_t \\odot h_{t-1} + b_t$, with nothing before the first, in "
-        "$\\lceil \\log_2 T \\rceil$ **rounds**. Every position stands for a stretch of steps that ends with its "
-        "own. In a round it joins that stretch with the one that ends where it begins; all positions do so at once, "
-        "in a few tensor operations without a loop over positions. Return the states and the number of rounds.",
-        stub=scan_rounds,
-        reference=reference,
-        solution=solution,
-        explanation="Each position holds a step $(a, b)$ that stands for the last `reach` steps. Joined with the one "
-        "`reach` positions earlier, it is $(a\\,a_\\mathrm{earlier},\\; b + a\\,b_\\mathrm{earlier})$ and stands for "
-        "twice as many. Before the first position stands the step that adds nothing. It all rests on one property: "
-        "joining is associative, so that it does not matter in which groups one joins.",
-        cases=(Case(name="eleven steps of width three", inputs=_eleven, points=3),),
-        hints=(
-            "Two steps in a row are one step. Which, if the first is $(a_1, b_1)$ and the second $(a_2, b_2)$?",
-            (
-                "Keep two tensors: joined factors and joined summands. In a round shift both by `reach` places, "
-                "fill the front with zeros, and join; then double `reach`."
-            ),
-            (
-                "The new summand uses the *old* factor, so compute it first, then multiply the factors. "
-                "Stop when `reach` is no longer below the number of positions."
-            ),
+exercise = Exercise(
+    id="recurrence.scan_rounds",
+    title="Eleven steps in four rounds",
+    statement="Compute all states of $h_t = a_t \\odot h_{t-1} + b_t$, with nothing before the first, in "
+    "$\\lceil \\log_2 T \\rceil$ **rounds**. Every position stands for a stretch of steps that ends with its "
+    "own. In a round it joins that stretch with the one that ends where it begins; all positions do so at once, "
+    "in a few tensor operations without a loop over positions. Return the states and the number of rounds.",
+    stub=scan_rounds,
+    reference=reference,
+    solution=solution,
+    explanation="Each position holds a step $(a, b)$ that stands for the last `reach` steps. Joined with the one "
+    "`reach` positions earlier, it is $(a\\,a_\\mathrm{earlier},\\; b + a\\,b_\\mathrm{earlier})$ and stands for "
+    "twice as many. Before the first position stands the step that adds nothing. It all rests on one property: "
+    "joining is associative, so that it does not matter in which groups one joins.",
+    cases=(Case(name="eleven steps of width three", inputs=_eleven, points=3),),
+    hints=(
+        "Two steps in a row are one step. Which, if the first is $(a_1, b_1)$ and the second $(a_2, b_2)$?",
+        (
+            "Keep two tensors: joined factors and joined summands. In a round shift both by `reach` places, "
+            "fill the front with zeros, and join; then double `reach`."
         ),
-        mistakes=(
-            Mistake(
-                id="sequential",
-                says="The states are right, and you took one step after another: as many rounds as positions. What "
-                "can all positions do at once?",
-                answers=(one_step_after_another, one_step_after_another_first_free),
-            ),
-            Mistake(
-                id="factor_not_joined",
-                says="The first two states are right. From the second round on a position stands for several steps, "
-                "and its factor has to be the product of theirs.",
-                answers=(factor_never_joined,),
-            ),
-            Mistake(
-                id="factor_too_early",
-                says="You join the factors before they are used: the summands need the factor as it was.",
-                answers=(factor_joined_too_early,),
-            ),
-            Mistake(
-                id="factor_of_earlier",
-                says="You multiply what comes from earlier by the *earlier* position's factor. Which factors does it "
-                "still have to pass?",
-                answers=(factor_of_the_earlier,),
-            ),
-            Mistake(
-                id="reach_plus_one",
-                says="A position that has covered two steps joins another that has covered two, and then stands for "
-                "four. How does your reach grow?",
-                answers=(reach_by_one,),
-            ),
-            Mistake(
-                id="one_round_short",
-                says="The last states miss the first summands: you stop a round too early.",
-                answers=(one_round_short,),
-            ),
-            Mistake(
-                id="one_round_more",
-                says="The states are right, and you count a round too many.",
-                answers=(one_round_more,),
-            ),
-            Mistake(
-                id="running_sum",
-                says="That is the running sum of the summands: the factors take no part.",
-                answers=(sum_without_factor,),
-            ),
-            Mistake(
-                id="wraps_around",
-                says="What is shifted out at the end comes back in at the front. Before the first position there is "
-                "nothing.",
-                answers=(around_the_corner,),
-            ),
+        (
+            "The new summand uses the *old* factor, so compute it first, then multiply the factors. "
+            "Stop when `reach` is no longer below the number of positions."
         ),
-        properties=(
-            Property(
-                id="future_unseen",
-                says="A state must not depend on later summands.",
-                broken=_future_that_is_seen,
-            ),
-            Property(
-                id="follows",
-                says="Each state should be its factor times the one before it, plus its summand.",
-                broken=_step_that_does_not_follow,
-            ),
-        ),
-        forbids=("linear_scan",),
-        difficulty=3,
-        minutes=35,
-        section="01-recurrence",
     ),
+    properties=(
+        Property(
+            id="future_unseen",
+            says="A state must not depend on later summands.",
+            broken=_future_that_is_seen,
+        ),
+        Property(
+            id="follows",
+            says="Each state should be its factor times the one before it, plus its summand.",
+            broken=_step_that_does_not_follow,
+        ),
+    ),
+    forbids=("linear_scan",),
+    difficulty=3,
+    minutes=35,
+    section="01-recurrence",
 )
+
+
+@exercise.mistake(
+    "The states are right, and you took one step after another: as many rounds as positions. What can all positions do "
+    "at once?",
+    id="sequential",
+)
+def one_step_after_another(factor, added):
+    hidden, states = torch.zeros_like(added[0]), []
+    for a, b in zip(factor, added, strict=True):
+        hidden = a * hidden + b
+        states.append(hidden)
+    return torch.stack(states), len(states)
+
+
+@exercise.like("sequential")
+def one_step_after_another_first_free(factor, added):
+    states, n_rounds = one_step_after_another(factor, added)
+    return states, n_rounds - 1
+
+
+def _earlier(tensor, distance):
+    return torch.cat([torch.zeros_like(tensor[:distance]), tensor[:-distance]])
+
+
+@exercise.mistake(
+    "The first two states are right. From the second round on a position stands for several steps, and its factor has "
+    "to be the product of theirs.",
+    id="factor_not_joined",
+)
+def factor_never_joined(factor, added):
+    hidden, reach, n_rounds = added, 1, 0
+    while reach < len(added):
+        hidden = hidden + factor * _earlier(hidden, reach)
+        reach, n_rounds = 2 * reach, n_rounds + 1
+    return hidden, n_rounds
+
+
+@exercise.mistake(
+    "You join the factors before they are used: the summands need the factor as it was.",
+    id="factor_too_early",
+)
+def factor_joined_too_early(factor, added):
+    hidden, reach, n_rounds = added, 1, 0
+    while reach < len(added):
+        factor = factor * _earlier(factor, reach)
+        hidden = hidden + factor * _earlier(hidden, reach)
+        reach, n_rounds = 2 * reach, n_rounds + 1
+    return hidden, n_rounds
+
+
+@exercise.mistake(
+    "You multiply what comes from earlier by the *earlier* position's factor. Which factors does it still have to "
+    "pass?",
+    id="factor_of_earlier",
+)
+def factor_of_the_earlier(factor, added):
+    hidden, reach, n_rounds = added, 1, 0
+    while reach < len(added):
+        hidden = hidden + _earlier(factor * hidden, reach)
+        factor = factor * _earlier(factor, reach)
+        reach, n_rounds = 2 * reach, n_rounds + 1
+    return hidden, n_rounds
+
+
+@exercise.mistake(
+    "A position that has covered two steps joins another that has covered two, and then stands for four. How does your "
+    "reach grow?",
+    id="reach_plus_one",
+)
+def reach_by_one(factor, added):
+    hidden, reach, n_rounds = added, 1, 0
+    while reach < len(added):
+        hidden = hidden + factor * _earlier(hidden, reach)
+        factor = factor * _earlier(factor, reach)
+        reach, n_rounds = reach + 1, n_rounds + 1
+    return hidden, n_rounds
+
+
+@exercise.mistake("The last states miss the first summands: you stop a round too early.")
+def one_round_short(factor, added):
+    hidden, reach, n_rounds = added, 1, 0
+    while 2 * reach < len(added):
+        hidden = hidden + factor * _earlier(hidden, reach)
+        factor = factor * _earlier(factor, reach)
+        reach, n_rounds = 2 * reach, n_rounds + 1
+    return hidden, n_rounds
+
+
+@exercise.mistake("The states are right, and you count a round too many.")
+def one_round_more(factor, added):
+    hidden, n_rounds = reference(factor, added)
+    return hidden, n_rounds + 1
+
+
+@exercise.mistake(
+    "That is the running sum of the summands: the factors take no part.",
+    id="running_sum",
+)
+def sum_without_factor(factor, added):
+    return added.cumsum(dim=0), reference(factor, added)[1]
+
+
+@exercise.mistake(
+    "What is shifted out at the end comes back in at the front. Before the first position there is nothing.",
+    id="wraps_around",
+)
+def around_the_corner(factor, added):
+    hidden, reach, n_rounds = added, 1, 0
+    while reach < len(added):
+        hidden = hidden + factor * hidden.roll(reach, 0)
+        factor = factor * factor.roll(reach, 0)
+        reach, n_rounds = 2 * reach, n_rounds + 1
+    return hidden, n_rounds

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def read_words(
@@ -32,63 +32,6 @@ def solution(
     return torch.stack(pages, dim=1)
 
 
-def _unrolled(words, w_input, w_hidden, bias, step):
-    hidden, pages = torch.zeros(len(words), len(w_hidden), dtype=words.dtype), []
-    for t in range(words.shape[1]):
-        hidden = step(words[:, t] @ w_input, hidden @ w_hidden, bias)
-        pages.append(hidden)
-    return torch.stack(pages, dim=1)
-
-
-def no_tanh(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: new + old + b)
-
-
-def tanh_of_the_word_alone(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.tanh(new + b) + old)
-
-
-def no_bias(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.tanh(new + old))
-
-
-def sigmoid_for_tanh(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.sigmoid(new + old + b))
-
-
-def transposed(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden.T, bias, lambda new, old, b: torch.tanh(new + old + b))
-
-
-def never_turns_the_page(words, w_input, w_hidden, bias):
-    return torch.tanh(words @ w_input + bias)
-
-
-def from_the_last_word(words, w_input, w_hidden, bias):
-    return solution(words.flip(1), w_input, w_hidden, bias).flip(1)
-
-
-def begins_with_ones(words, w_input, w_hidden, bias):
-    hidden, pages = torch.ones(len(words), len(w_hidden), dtype=words.dtype), []
-    for t in range(words.shape[1]):
-        hidden = torch.tanh(words[:, t] @ w_input + hidden @ w_hidden + bias)
-        pages.append(hidden)
-    return torch.stack(pages, dim=1)
-
-
-def one_page_late(words, w_input, w_hidden, bias):
-    pages = solution(words, w_input, w_hidden, bias)
-    return torch.cat([torch.zeros_like(pages[:, :1]), pages[:, :-1]], dim=1)
-
-
-def tokens_first(words, w_input, w_hidden, bias):
-    return solution(words, w_input, w_hidden, bias).transpose(0, 1)
-
-
-def last_page_only(words, w_input, w_hidden, bias):
-    return solution(words, w_input, w_hidden, bias)[:, -1]
-
-
 def _wrong_reach(trial: Trial) -> str | None:
     """Nudge a word in the middle: the pages before it stay, those from it on move."""
     words, *rest = trial.inputs
@@ -113,104 +56,141 @@ def _inputs(random):
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
-EXERCISES = (
-    Exercise(
-        id="recurrence.read_words",
-        title="Read a sentence",
-        statement="Write the loop of a plain recurrent network, $h_t = \\tanh(x_t W + h_{t-1} U + b)$: "
-        "the hidden state after *every* word of every sentence. The first page, before any word, is zeros. Vectors "
-        "are rows, so that a word $x$ is written as $xW$ and the old page $h$ carried over as $hU$. The check uses "
-        "inputs of its own dtype.",
-        stub=read_words,
-        reference=solution,
-        solution=solution,
-        explanation="One cell, used at every word. The loop cannot be exchanged for one big matrix product over all "
-        "words, because each turn needs the result of the one before. What *can* be done for all words at once is "
-        "`words @ w_input`, and fast implementations do it.",
-        cases=(Case(name="three sentences of five words", inputs=_inputs, points=2),),
-        hints=(
-            "What has to be known before the third page can be written?",
-            (
-                "Begin with `words.new_zeros(batch, d_model)`: it takes the dtype of the words. `words.unbind(dim=1)` "
-                "gives the words one by one. Keep each new page in a list."
-            ),
-            (
-                "In the loop, `hidden` becomes the tanh of three summands. Then `torch.stack` the list along the axis "
-                "of tokens, which is axis 1."
-            ),
+exercise = Exercise(
+    id="recurrence.read_words",
+    title="Read a sentence",
+    statement="Write the loop of a plain recurrent network, $h_t = \\tanh(x_t W + h_{t-1} U + b)$: "
+    "the hidden state after *every* word of every sentence. The first page, before any word, is zeros. Vectors "
+    "are rows, so that a word $x$ is written as $xW$ and the old page $h$ carried over as $hU$. The check uses "
+    "inputs of its own dtype.",
+    stub=read_words,
+    reference=solution,
+    solution=solution,
+    explanation="One cell, used at every word. The loop cannot be exchanged for one big matrix product over all "
+    "words, because each turn needs the result of the one before. What *can* be done for all words at once is "
+    "`words @ w_input`, and fast implementations do it.",
+    cases=(Case(name="three sentences of five words", inputs=_inputs, points=2),),
+    hints=(
+        "What has to be known before the third page can be written?",
+        (
+            "Begin with `words.new_zeros(batch, d_model)`: it takes the dtype of the words. `words.unbind(dim=1)` "
+            "gives the words one by one. Keep each new page in a list."
         ),
-        mistakes=(
-            Mistake(
-                id="no_tanh",
-                says="Your pages are sums without a bound. What keeps each number between −1 and 1?",
-                answers=(no_tanh,),
-            ),
-            Mistake(
-                id="tanh_inside",
-                says="Your tanh holds the new word and not the old page, so that the page can grow without a bound. "
-                "What belongs inside?",
-                answers=(tanh_of_the_word_alone,),
-            ),
-            Mistake(id="no_bias", says="One of the three summands is missing: the bias.", answers=(no_bias,)),
-            Mistake(
-                id="sigmoid",
-                says="All your numbers are positive: that is a sigmoid. The plain cell has a tanh.",
-                answers=(sigmoid_for_tanh,),
-            ),
-            Mistake(
-                id="transposed",
-                says="The first page is right and the second is not: the old page meets the matrix from the wrong "
-                "side. Vectors are rows here.",
-                answers=(transposed,),
-            ),
-            Mistake(
-                id="no_memory",
-                says="Every page knows its own word only: the old page takes no part. Where should it come in?",
-                answers=(never_turns_the_page,),
-            ),
-            Mistake(
-                id="backwards",
-                says="The last page is made from the last word alone: you read from the end to the beginning.",
-                answers=(from_the_last_word,),
-            ),
-            Mistake(
-                id="starts_with_ones",
-                says="You begin with a page that is written on. Before the first word it is empty.",
-                answers=(begins_with_ones,),
-            ),
-            Mistake(
-                id="one_late",
-                says="Your first page is the empty one, and the last is missing: you keep a page before the word is "
-                "read. Keep it afterwards.",
-                answers=(one_page_late,),
-            ),
-            Mistake(
-                id="tokens_first",
-                says="Numbers right, axes exchanged: tokens stand first and sentences second. Along which axis do you "
-                "stack?",
-                answers=(tokens_first,),
-            ),
-            Mistake(
-                id="last_only",
-                says="That is the page after the last word. Asked for are all of them.",
-                answers=(last_page_only,),
-            ),
+        (
+            "In the loop, `hidden` becomes the tanh of three summands. Then `torch.stack` the list along the axis "
+            "of tokens, which is axis 1."
         ),
-        properties=(
-            Property(
-                id="reach",
-                says="A word should change its own page and all later ones, and no earlier one.",
-                broken=_wrong_reach,
-            ),
-            Property(
-                id="first_page",
-                says="The first page should be the tanh of the first word's projection and the bias.",
-                broken=_wrong_first_page,
-            ),
-        ),
-        forbids=("RNN", "RNNCell", "unroll"),
-        difficulty=1,
-        minutes=15,
-        section="01-recurrence",
     ),
+    properties=(
+        Property(
+            id="reach",
+            says="A word should change its own page and all later ones, and no earlier one.",
+            broken=_wrong_reach,
+        ),
+        Property(
+            id="first_page",
+            says="The first page should be the tanh of the first word's projection and the bias.",
+            broken=_wrong_first_page,
+        ),
+    ),
+    forbids=("RNN", "RNNCell", "unroll"),
+    difficulty=1,
+    minutes=15,
+    section="01-recurrence",
 )
+
+
+def _unrolled(words, w_input, w_hidden, bias, step):
+    hidden, pages = torch.zeros(len(words), len(w_hidden), dtype=words.dtype), []
+    for t in range(words.shape[1]):
+        hidden = step(words[:, t] @ w_input, hidden @ w_hidden, bias)
+        pages.append(hidden)
+    return torch.stack(pages, dim=1)
+
+
+@exercise.mistake("Your pages are sums without a bound. What keeps each number between −1 and 1?")
+def no_tanh(words, w_input, w_hidden, bias):
+    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: new + old + b)
+
+
+@exercise.mistake(
+    "Your tanh holds the new word and not the old page, so that the page can grow without a bound. What belongs "
+    "inside?",
+    id="tanh_inside",
+)
+def tanh_of_the_word_alone(words, w_input, w_hidden, bias):
+    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.tanh(new + b) + old)
+
+
+@exercise.mistake("One of the three summands is missing: the bias.")
+def no_bias(words, w_input, w_hidden, bias):
+    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.tanh(new + old))
+
+
+@exercise.mistake(
+    "All your numbers are positive: that is a sigmoid. The plain cell has a tanh.",
+    id="sigmoid",
+)
+def sigmoid_for_tanh(words, w_input, w_hidden, bias):
+    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.sigmoid(new + old + b))
+
+
+@exercise.mistake(
+    "The first page is right and the second is not: the old page meets the matrix from the wrong side. Vectors are "
+    "rows here."
+)
+def transposed(words, w_input, w_hidden, bias):
+    return _unrolled(words, w_input, w_hidden.T, bias, lambda new, old, b: torch.tanh(new + old + b))
+
+
+@exercise.mistake(
+    "Every page knows its own word only: the old page takes no part. Where should it come in?",
+    id="no_memory",
+)
+def never_turns_the_page(words, w_input, w_hidden, bias):
+    return torch.tanh(words @ w_input + bias)
+
+
+@exercise.mistake(
+    "The last page is made from the last word alone: you read from the end to the beginning.",
+    id="backwards",
+)
+def from_the_last_word(words, w_input, w_hidden, bias):
+    return solution(words.flip(1), w_input, w_hidden, bias).flip(1)
+
+
+@exercise.mistake(
+    "You begin with a page that is written on. Before the first word it is empty.",
+    id="starts_with_ones",
+)
+def begins_with_ones(words, w_input, w_hidden, bias):
+    hidden, pages = torch.ones(len(words), len(w_hidden), dtype=words.dtype), []
+    for t in range(words.shape[1]):
+        hidden = torch.tanh(words[:, t] @ w_input + hidden @ w_hidden + bias)
+        pages.append(hidden)
+    return torch.stack(pages, dim=1)
+
+
+@exercise.mistake(
+    "Your first page is the empty one, and the last is missing: you keep a page before the word is read. Keep it "
+    "afterwards.",
+    id="one_late",
+)
+def one_page_late(words, w_input, w_hidden, bias):
+    pages = solution(words, w_input, w_hidden, bias)
+    return torch.cat([torch.zeros_like(pages[:, :1]), pages[:, :-1]], dim=1)
+
+
+@exercise.mistake(
+    "Numbers right, axes exchanged: tokens stand first and sentences second. Along which axis do you stack?"
+)
+def tokens_first(words, w_input, w_hidden, bias):
+    return solution(words, w_input, w_hidden, bias).transpose(0, 1)
+
+
+@exercise.mistake(
+    "That is the page after the last word. Asked for are all of them.",
+    id="last_only",
+)
+def last_page_only(words, w_input, w_hidden, bias):
+    return solution(words, w_input, w_hidden, bias)[:, -1]

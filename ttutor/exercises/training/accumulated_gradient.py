@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def accumulated_gradient(
@@ -43,74 +43,6 @@ def reference(output_weight, parts):
     return torch.autograd.grad(F.cross_entropy(hidden @ weight.T, targets, ignore_index=0), weight)[0]
 
 
-def _gradient(output_weight, parts, share, **options):
-    """The sum of the parts' gradients, each times what ``share`` gives for its targets."""
-    weight = output_weight.detach().requires_grad_()
-    for hidden, targets in parts:
-        loss = F.cross_entropy(hidden @ weight.T, targets, **({"ignore_index": 0} | options))
-        (loss * share(targets)).backward()
-    return weight.grad
-
-
-def _n_real(parts):
-    return sum(int((targets != 0).sum()) for _, targets in parts)
-
-
-def _n_cells(parts):
-    return sum(len(targets) for _, targets in parts)
-
-
-def mean_of_means(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / len(parts))
-
-
-def sum_of_means(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1)
-
-
-def sum_of_sums(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1, reduction="sum")
-
-
-def sums_by_parts(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / len(parts), reduction="sum")
-
-
-def sums_by_cells(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / _n_cells(parts), reduction="sum")
-
-
-def means_by_cells(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: len(targets) / _n_cells(parts))
-
-
-def means_times_counts(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: int((targets != 0).sum()) / len(parts))
-
-
-def padding_counted(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / _n_cells(parts), reduction="sum", ignore_index=-1)
-
-
-def last_part_alone(output_weight, parts):
-    share = int((parts[-1][1] != 0).sum()) / _n_real(parts)
-    return _gradient(output_weight, parts[-1:], lambda targets: share)
-
-
-def last_part_as_the_whole(output_weight, parts):
-    return _gradient(output_weight, parts[-1:], lambda targets: 1)
-
-
-def small_parts_favoured(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 - int((targets != 0).sum()) / _n_real(parts))
-
-
-def changes_the_weight(output_weight, parts):
-    gradient = reference(output_weight, parts)
-    output_weight -= 0.1 * gradient
-    return gradient
-
-
 def _cut_matters(trial: Trial) -> str | None:
     weight, parts = trial.inputs
     joined = [tuple(torch.cat(side) for side in zip(*parts, strict=True))]
@@ -131,105 +63,159 @@ def _parts(random):
     return torch.randn(11, 5, generator=random, dtype=torch.float64), parts
 
 
-EXERCISES = (
-    Exercise(
-        id="training.accumulated_gradient",
-        title="Find the bug: small batches added up",
-        statement="""A batch that does not fit into memory can be cut into parts whose gradients are added up before one
+exercise = Exercise(
+    id="training.accumulated_gradient",
+    title="Find the bug: small batches added up",
+    statement="""A batch that does not fit into memory can be cut into parts whose gradients are added up before one
 step (**gradient accumulation**). A colleague's version, below, has no model but its last layer, so that you can see
 everything: hidden vectors times the output weight are the logits. The losses look right, the training works, but
 slightly worse than with the large batch, and the more the parts differ in length, the worse. What is wrong? Repair it,
 and show that your version gives the gradient of the large batch.""",
-        stub=accumulated_gradient,
-        reference=reference,
-        solution=solution,
-        explanation="It is a mean of means: each part weighs the same, however many real tokens it has, so a token "
-        "of a small part weighs more than one of a large part. Count the real tokens of all parts first, add up "
-        "sums, and divide by the count; or weight each part's mean by its share of the real tokens.",
-        cases=(Case(name="three parts of 3, 7 and 2 real tokens", inputs=_parts),),
-        hints=(
-            (
-                "Try two parts: one with a single short sentence, one with many long ones. How much does a token of "
-                "each weigh?"
-            ),
-            (
-                "`F.cross_entropy` gives a mean over the real tokens of its part. A mean of means is the mean of all "
-                "only if ..."
-            ),
-            (
-                "Weight each part's mean by its share of the real tokens, or ask for sums with `reduction` and divide "
-                "by the number of real tokens of all parts, which has to be known before the first."
-            ),
+    stub=accumulated_gradient,
+    reference=reference,
+    solution=solution,
+    explanation="It is a mean of means: each part weighs the same, however many real tokens it has, so a token "
+    "of a small part weighs more than one of a large part. Count the real tokens of all parts first, add up "
+    "sums, and divide by the count; or weight each part's mean by its share of the real tokens.",
+    cases=(Case(name="three parts of 3, 7 and 2 real tokens", inputs=_parts),),
+    hints=(
+        (
+            "Try two parts: one with a single short sentence, one with many long ones. How much does a token of "
+            "each weigh?"
         ),
-        mistakes=(
-            Mistake(
-                id="mean_of_means",
-                says="Still a mean of means: each part weighs the same, so a token of a small part weighs more than "
-                "one of a large part. What should each part's mean be multiplied by?",
-                answers=(mean_of_means,),
-            ),
-            Mistake(
-                id="means_added",
-                says="You add the means up. With three parts the gradient is about three times too long, and small "
-                "parts still count too much.",
-                answers=(sum_of_means,),
-            ),
-            Mistake(
-                id="not_divided",
-                says="Every token weighs the same now, and the length is wrong: this is the gradient of the sum. By "
-                "what is it divided, once, for all parts together?",
-                answers=(sum_of_sums,),
-            ),
-            Mistake(
-                id="divided_by_parts",
-                says="Every token weighs the same now, and the length is wrong: you divide by the number of parts, and "
-                "the loss is counted per token.",
-                answers=(sums_by_parts, means_times_counts),
-            ),
-            Mistake(
-                id="divided_by_cells",
-                says="The direction is right and the length is not: your divisor counts the padding, so more padding "
-                "would give a smaller step.",
-                answers=(sums_by_cells,),
-            ),
-            Mistake(
-                id="weighted_by_cells",
-                says="You weight each part by its length with padding. A part with much padding counts too much; only "
-                "real tokens have a loss.",
-                answers=(means_by_cells,),
-            ),
-            Mistake(
-                id="padding_counted",
-                says="Your loss has a term for every cell, so it teaches the model to predict padding. Leave the "
-                "padded positions out, and out of the count.",
-                answers=(padding_counted,),
-            ),
-            Mistake(
-                id="last_part_only",
-                says="Only the last part has any influence: the gradients of the others were thrown away or written "
-                "over. They are added up until the step is made.",
-                answers=(last_part_alone, last_part_as_the_whole),
-            ),
-            Mistake(
-                id="shares_turned_round",
-                says="The largest part weighs least: your factor is one minus the share, and should be the share.",
-                answers=(small_parts_favoured,),
-            ),
-            Mistake(
-                id="weight_changed",
-                says="The gradient is right, and the weight that you were given has moved. Accumulating makes no step.",
-                answers=(changes_the_weight,),
-            ),
+        (
+            "`F.cross_entropy` gives a mean over the real tokens of its part. A mean of means is the mean of all "
+            "only if ..."
         ),
-        properties=(
-            Property(
-                id="cut_matters",
-                says="How the batch is cut into parts may not matter: every real token weighs the same in any of them.",
-                broken=_cut_matters,
-            ),
+        (
+            "Weight each part's mean by its share of the real tokens, or ask for sums with `reduction` and divide "
+            "by the number of real tokens of all parts, which has to be known before the first."
         ),
-        difficulty=2,
-        minutes=20,
-        section="08-training",
     ),
+    properties=(
+        Property(
+            id="cut_matters",
+            says="How the batch is cut into parts may not matter: every real token weighs the same in any of them.",
+            broken=_cut_matters,
+        ),
+    ),
+    difficulty=2,
+    minutes=20,
+    section="08-training",
 )
+
+
+def _gradient(output_weight, parts, share, **options):
+    """The sum of the parts' gradients, each times what ``share`` gives for its targets."""
+    weight = output_weight.detach().requires_grad_()
+    for hidden, targets in parts:
+        loss = F.cross_entropy(hidden @ weight.T, targets, **({"ignore_index": 0} | options))
+        (loss * share(targets)).backward()
+    return weight.grad
+
+
+@exercise.mistake(
+    "Still a mean of means: each part weighs the same, so a token of a small part weighs more than one of a large "
+    "part. What should each part's mean be multiplied by?"
+)
+def mean_of_means(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: 1 / len(parts))
+
+
+@exercise.mistake(
+    "You add the means up. With three parts the gradient is about three times too long, and small parts still count "
+    "too much.",
+    id="means_added",
+)
+def sum_of_means(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: 1)
+
+
+@exercise.mistake(
+    "Every token weighs the same now, and the length is wrong: this is the gradient of the sum. By what is it divided, "
+    "once, for all parts together?",
+    id="not_divided",
+)
+def sum_of_sums(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: 1, reduction="sum")
+
+
+@exercise.mistake(
+    "Every token weighs the same now, and the length is wrong: you divide by the number of parts, and the loss is "
+    "counted per token.",
+    id="divided_by_parts",
+)
+def sums_by_parts(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: 1 / len(parts), reduction="sum")
+
+
+@exercise.like("divided_by_parts")
+def means_times_counts(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: int((targets != 0).sum()) / len(parts))
+
+
+def _n_cells(parts):
+    return sum(len(targets) for _, targets in parts)
+
+
+@exercise.mistake(
+    "The direction is right and the length is not: your divisor counts the padding, so more padding would give a "
+    "smaller step.",
+    id="divided_by_cells",
+)
+def sums_by_cells(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: 1 / _n_cells(parts), reduction="sum")
+
+
+@exercise.mistake(
+    "You weight each part by its length with padding. A part with much padding counts too much; only real tokens have "
+    "a loss.",
+    id="weighted_by_cells",
+)
+def means_by_cells(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: len(targets) / _n_cells(parts))
+
+
+@exercise.mistake(
+    "Your loss has a term for every cell, so it teaches the model to predict padding. Leave the padded positions out, "
+    "and out of the count."
+)
+def padding_counted(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: 1 / _n_cells(parts), reduction="sum", ignore_index=-1)
+
+
+def _n_real(parts):
+    return sum(int((targets != 0).sum()) for _, targets in parts)
+
+
+@exercise.mistake(
+    "Only the last part has any influence: the gradients of the others were thrown away or written over. They are "
+    "added up until the step is made.",
+    id="last_part_only",
+)
+def last_part_alone(output_weight, parts):
+    share = int((parts[-1][1] != 0).sum()) / _n_real(parts)
+    return _gradient(output_weight, parts[-1:], lambda targets: share)
+
+
+@exercise.like("last_part_only")
+def last_part_as_the_whole(output_weight, parts):
+    return _gradient(output_weight, parts[-1:], lambda targets: 1)
+
+
+@exercise.mistake(
+    "The largest part weighs least: your factor is one minus the share, and should be the share.",
+    id="shares_turned_round",
+)
+def small_parts_favoured(output_weight, parts):
+    return _gradient(output_weight, parts, lambda targets: 1 - int((targets != 0).sum()) / _n_real(parts))
+
+
+@exercise.mistake(
+    "The gradient is right, and the weight that you were given has moved. Accumulating makes no step.",
+    id="weight_changed",
+)
+def changes_the_weight(output_weight, parts):
+    gradient = reference(output_weight, parts)
+    output_weight -= 0.1 * gradient
+    return gradient

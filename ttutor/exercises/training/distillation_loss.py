@@ -5,9 +5,76 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake
-from ttutor.exercises.training import distillation_loss_mistakes as wrong
-from ttutor.exercises.training.distillation_loss_probes import PROPERTIES, observe
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.facts import gradients, traced
+
+
+def observe(answer, student_logits, teacher_logits, temperature):
+    """Return the loss, and the gradients that it sends to student and teacher; zeros where none arrives."""
+    with traced(student_logits, teacher_logits) as (leaves, handed):
+        loss = answer(*handed, temperature)
+    if isinstance(loss, float):
+        loss = torch.tensor(loss)
+    student, teacher = gradients(loss, leaves, handed)
+    return {"the loss": loss, "the student's gradient": student, "a gradient reaches the teacher": bool(teacher.any())}
+
+
+def _teacher_that_learns(trial: Trial) -> str | None:
+    """Look whether a gradient reaches the teacher."""
+    return "A gradient reaches the teacher's logits." if trial.value["a gradient reaches the teacher"] else None
+
+
+def _student_that_does_not(trial: Trial) -> str | None:
+    """Look whether a gradient reaches the student."""
+    return None if trial.value["the student's gradient"].any() else "No gradient reaches the student's logits."
+
+
+def _equal_models(trial: Trial) -> str | None:
+    """Let the student say what the teacher says."""
+    _, teacher_logits, temperature = trial.inputs
+    logits = teacher_logits.clamp(-20, 20)
+    loss = trial.run(logits.clone(), logits.clone(), temperature)["the loss"].item()
+    return None if abs(loss) < 1e-4 else f"For a student that says what the teacher says your loss is {loss:.4g}."
+
+
+def _levels(trial: Trial) -> str | None:
+    """Add one constant to the student's logits."""
+    student_logits, teacher_logits, temperature = trial.inputs
+    before = trial.value["the loss"].item()
+    moved = student_logits + 1
+    after = trial.run(moved, teacher_logits, temperature)["the loss"].item()
+    if abs(after - before) <= 1e-3 * max(1.0, abs(before)):
+        return None
+    return f"Adding 1 to all of the student's logits takes your loss from {before:.4g} to {after:.4g}."
+
+
+PROPERTIES = (
+    Property(
+        id="teacher_stays",
+        says="The teacher is finished and shall not move towards its pupil: no gradient should reach it.",
+        broken=_teacher_that_learns,
+    ),
+    Property(
+        id="student_learns",
+        says="The student is what is trained: the loss should send it a gradient.",
+        broken=_student_that_does_not,
+    ),
+    Property(
+        id="zero_for_equals",
+        says="Two equal distributions have a divergence of 0: which of your terms remains?",
+        broken=_equal_models,
+    ),
+    Property(
+        id="ignores_a_constant",
+        says="A constant added to all logits of a position changes no probability, so it should not change the loss.",
+        broken=_levels,
+    ),
+)
+
+
+def divergence(student, teacher):
+    """From log-probabilities: the divergence of each position."""
+    return (teacher.exp() * (teacher - student)).sum(dim=-1)
 
 
 def distillation_loss(
@@ -53,11 +120,10 @@ def _hundreds(generator):
     )
 
 
-EXERCISES = (
-    Exercise(
-        id="training.distillation_loss",
-        title="A teacher that must not learn",
-        statement="""
+exercise = Exercise(
+    id="training.distillation_loss",
+    title="A teacher that must not learn",
+    statement="""
 A small model, the student, can be trained to say what a large one, the teacher, says (Hinton et al. 2015). With
 $p$ the teacher's and $q$ the student's distribution over the vocabulary, both from logits divided by `temperature`
 $T$, return
@@ -67,147 +133,219 @@ $$T^2 \\cdot \\frac{1}{n} \\sum_{\\mathrm{positions}} \\sum_v p_v \\, (\\ln p_v 
 the mean over all $n$ positions of the batch. Logits may lie in the hundreds. The gradient reaches the student's logits
 and **not** the teacher's, although the logits that you are handed ask for one.
 """.strip(),
-        stub=distillation_loss,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="ordinary logits and a temperature of 3", inputs=_ordinary, points=2),
-            Case(name="logits in the hundreds and a temperature of 0.5", inputs=_hundreds),
-        ),
-        hints=(
-            "Which of the two models is trained? What would happen to the teacher if the loss could move it too?",
-            (
-                "Take log-probabilities of both in one safe step, after dividing by T. The teacher's leave the graph "
-                "by `detach()`, and only the teacher's."
-            ),
-            (
-                "`log_softmax` of both over the vocabulary; the teacher's probabilities times the difference of the "
-                "logs; sum over the vocabulary, mean over positions, times T squared."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="teacher_learns",
-                says="The loss is right, but its gradient reaches the teacher too, which would move towards its pupil. "
-                "Take its logits out of the graph.",
-                answers=(wrong.teacher_learns,),
-            ),
-            Mistake(
-                id="student_detached",
-                says="The loss is right, but you have detached the wrong one: the gradient reaches the teacher, and "
-                "the student learns nothing.",
-                answers=(wrong.student_detached,),
-            ),
-            Mistake(
-                id="nobody_learns",
-                says="The loss is right, but no gradient reaches the student: `.item()`, `.detach()` or `no_grad` "
-                "covers more than the teacher.",
-                answers=(wrong.nobody_learns, wrong.as_a_number),
-            ),
-            Mistake(
-                id="reversed",
-                says="That is the divergence the other way round: you weight by the student's probabilities. What the "
-                "teacher holds for likely should count.",
-                answers=(wrong.reversed_divergence,),
-            ),
-            Mistake(
-                id="temperature_squared",
-                says="The factor before the mean should be T squared. Without it the gradients shrink as the "
-                "temperature grows.",
-                answers=(wrong.no_square, wrong.times_temperature),
-            ),
-            Mistake(
-                id="temperature_ignored",
-                says="The distributions do not depend on the temperature. It divides the logits, before the softmax.",
-                answers=(
-                    wrong.temperature_ignored,
-                    wrong.temperature_only_outside,
-                    wrong.temperature_after_the_softmax,
-                ),
-            ),
-            Mistake(
-                id="temperature_multiplies",
-                says="You multiply the logits by the temperature, so a higher one sharpens. It should flatten.",
-                answers=(wrong.temperature_multiplies,),
-            ),
-            Mistake(
-                id="temperature_on_one",
-                says="Only one of the two distributions is taken at the temperature, so that equal logits give "
-                "different distributions. Divide both.",
-                answers=(wrong.temperature_on_the_teacher, wrong.temperature_on_the_student),
-            ),
-            Mistake(
-                id="mean_over_classes",
-                says="Your loss is too small by the size of the vocabulary: you average over the tokens of the "
-                "vocabulary, as `kl_div` does by default. Sum over them; average over positions.",
-                answers=(wrong.mean_over_classes,),
-            ),
-            Mistake(
-                id="per_sentence",
-                says="You divide by the number of sentences, not of positions, as `batchmean` does with three axes. "
-                "Long sentences then have large losses.",
-                answers=(wrong.per_sentence,),
-            ),
-            Mistake(
-                id="summed",
-                says="Your loss is the sum over all positions, and grows with the batch.",
-                answers=(wrong.summed,),
-            ),
-            Mistake(
-                id="cross_entropy",
-                says="The gradient is right, but the value is the cross-entropy: it does not go to 0 when the student "
-                "says what the teacher says. The teacher's own entropy is missing.",
-                answers=(wrong.cross_entropy,),
-            ),
-            Mistake(
-                id="hard_targets",
-                says="You keep the teacher's favourite only. What it thinks of the other tokens is what the student "
-                "is to learn from it.",
-                answers=(wrong.hard_targets,),
-            ),
-            Mistake(
-                id="squares",
-                says="You compare by squared differences. That is another loss, without logarithms.",
-                answers=(wrong.squares_of_logits, wrong.squares_of_probabilities),
-            ),
-            Mistake(
-                id="probabilities_for_logs",
-                says="The student's probabilities stand where their logarithms should. `kl_div` wants them so too: "
-                "its first argument is logarithmic.",
-                answers=(wrong.probabilities_for_logs,),
-            ),
-            Mistake(
-                id="over_the_tokens",
-                says="Your softmax runs along the sentence. At each position the tokens of the vocabulary compete.",
-                answers=(wrong.over_the_tokens,),
-            ),
-            Mistake(
-                id="not_negated",
-                says="Your loss is negative, and a divergence never is. Which of the two logarithms is subtracted?",
-                answers=(wrong.not_negated,),
-            ),
-            Mistake(
-                id="one_for_each_position",
-                says="There is still one number for every position. Average them.",
-                answers=(wrong.one_for_each_position,),
-            ),
-            Mistake(
-                id="unstable",
-                says="Right for small logits, NaN or infinite for large ones: a probability that is stored as 0 has "
-                "no logarithm. There is one function that gives the logarithm safely.",
-                answers=(wrong.logarithm_by_hand,),
-            ),
-            Mistake(
-                id="inplace",
-                says="Your loss is right, but the teacher's logits have changed: the next use finds them divided. "
-                "`/=` edits the caller's tensor.",
-                answers=(wrong.inplace,),
-            ),
-        ),
-        properties=PROPERTIES,
-        observe=observe,
-        difficulty=3,
-        minutes=20,
-        section="08-training",
+    stub=distillation_loss,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="ordinary logits and a temperature of 3", inputs=_ordinary, points=2),
+        Case(name="logits in the hundreds and a temperature of 0.5", inputs=_hundreds),
     ),
+    hints=(
+        "Which of the two models is trained? What would happen to the teacher if the loss could move it too?",
+        (
+            "Take log-probabilities of both in one safe step, after dividing by T. The teacher's leave the graph "
+            "by `detach()`, and only the teacher's."
+        ),
+        (
+            "`log_softmax` of both over the vocabulary; the teacher's probabilities times the difference of the "
+            "logs; sum over the vocabulary, mean over positions, times T squared."
+        ),
+    ),
+    properties=PROPERTIES,
+    observe=observe,
+    difficulty=3,
+    minutes=20,
+    section="08-training",
 )
+
+
+def logs(logits, temperature):
+    return (logits / temperature).log_softmax(dim=-1)
+
+
+@exercise.mistake(
+    "The loss is right, but its gradient reaches the teacher too, which would move towards its pupil. Take its logits "
+    "out of the graph."
+)
+def teacher_learns(student_logits, teacher_logits, temperature):
+    student, teacher = logs(student_logits, temperature), logs(teacher_logits, temperature)
+    return temperature**2 * divergence(student, teacher).mean()
+
+
+@exercise.mistake(
+    "The loss is right, but you have detached the wrong one: the gradient reaches the teacher, and the student learns "
+    "nothing."
+)
+def student_detached(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits.detach(), teacher_logits, temperature)
+
+
+@exercise.mistake(
+    "The loss is right, but no gradient reaches the student: `.item()`, `.detach()` or `no_grad` covers more than the "
+    "teacher."
+)
+def nobody_learns(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits.detach(), teacher_logits.detach(), temperature)
+
+
+@exercise.like("nobody_learns")
+def as_a_number(student_logits, teacher_logits, temperature):
+    return nobody_learns(student_logits, teacher_logits, temperature).item()
+
+
+@exercise.mistake(
+    "That is the divergence the other way round: you weight by the student's probabilities. What the teacher holds for "
+    "likely should count.",
+    id="reversed",
+)
+def reversed_divergence(student_logits, teacher_logits, temperature):
+    student, teacher = logs(student_logits, temperature), logs(teacher_logits.detach(), temperature)
+    return temperature**2 * divergence(teacher, student).mean()
+
+
+@exercise.mistake(
+    "The factor before the mean should be T squared. Without it the gradients shrink as the temperature grows.",
+    id="temperature_squared",
+)
+def no_square(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits, teacher_logits.detach(), temperature) / temperature**2
+
+
+@exercise.like("temperature_squared")
+def times_temperature(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits, teacher_logits.detach(), temperature) / temperature
+
+
+@exercise.mistake("The distributions do not depend on the temperature. It divides the logits, before the softmax.")
+def temperature_ignored(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits, teacher_logits.detach(), 1.0)
+
+
+@exercise.like("temperature_ignored")
+def temperature_only_outside(student_logits, teacher_logits, temperature):
+    return temperature**2 * teacher_learns(student_logits, teacher_logits.detach(), 1.0)
+
+
+@exercise.like("temperature_ignored")
+def temperature_after_the_softmax(student_logits, teacher_logits, temperature):
+    student = (student_logits.softmax(dim=-1) / temperature).log()
+    teacher = (teacher_logits.detach().softmax(dim=-1) / temperature).log()
+    return temperature**2 * divergence(student, teacher).mean()
+
+
+@exercise.mistake("You multiply the logits by the temperature, so a higher one sharpens. It should flatten.")
+def temperature_multiplies(student_logits, teacher_logits, temperature):
+    return temperature**4 * teacher_learns(student_logits, teacher_logits.detach(), 1 / temperature)
+
+
+@exercise.mistake(
+    "Only one of the two distributions is taken at the temperature, so that equal logits give different distributions. "
+    "Divide both.",
+    id="temperature_on_one",
+)
+def temperature_on_the_teacher(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits * temperature, teacher_logits.detach(), temperature)
+
+
+@exercise.like("temperature_on_one")
+def temperature_on_the_student(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits, teacher_logits.detach() * temperature, temperature)
+
+
+@exercise.mistake(
+    "Your loss is too small by the size of the vocabulary: you average over the tokens of the vocabulary, as `kl_div` "
+    "does by default. Sum over them; average over positions."
+)
+def mean_over_classes(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits, teacher_logits.detach(), temperature) / student_logits.shape[-1]
+
+
+@exercise.mistake(
+    "You divide by the number of sentences, not of positions, as `batchmean` does with three axes. Long sentences then "
+    "have large losses."
+)
+def per_sentence(student_logits, teacher_logits, temperature):
+    return teacher_learns(student_logits, teacher_logits.detach(), temperature) * student_logits.shape[1]
+
+
+@exercise.mistake("Your loss is the sum over all positions, and grows with the batch.")
+def summed(student_logits, teacher_logits, temperature):
+    return per_sentence(student_logits, teacher_logits, temperature) * len(student_logits)
+
+
+@exercise.mistake(
+    "The gradient is right, but the value is the cross-entropy: it does not go to 0 when the student says what the "
+    "teacher says. The teacher's own entropy is missing."
+)
+def cross_entropy(student_logits, teacher_logits, temperature):
+    student, teacher = logs(student_logits, temperature), logs(teacher_logits.detach(), temperature)
+    return -(temperature**2) * (teacher.exp() * student).sum(dim=-1).mean()
+
+
+@exercise.mistake(
+    "You keep the teacher's favourite only. What it thinks of the other tokens is what the student is to learn from it."
+)
+def hard_targets(student_logits, teacher_logits, temperature):
+    student = logs(student_logits, temperature).flatten(0, 1)
+    return temperature**2 * functional.cross_entropy(student, teacher_logits.argmax(dim=-1).flatten())
+
+
+@exercise.mistake(
+    "You compare by squared differences. That is another loss, without logarithms.",
+    id="squares",
+)
+def squares_of_logits(student_logits, teacher_logits, temperature):
+    return (student_logits - teacher_logits.detach()).square().mean()
+
+
+@exercise.like("squares")
+def squares_of_probabilities(student_logits, teacher_logits, temperature):
+    student, teacher = logs(student_logits, temperature).exp(), logs(teacher_logits.detach(), temperature).exp()
+    return temperature**2 * (student - teacher).square().sum(dim=-1).mean()
+
+
+@exercise.mistake(
+    "The student's probabilities stand where their logarithms should. `kl_div` wants them so too: its first argument "
+    "is logarithmic."
+)
+def probabilities_for_logs(student_logits, teacher_logits, temperature):
+    student, teacher = logs(student_logits, temperature).exp(), logs(teacher_logits.detach(), temperature)
+    return temperature**2 * divergence(student, teacher).mean()
+
+
+@exercise.mistake("Your softmax runs along the sentence. At each position the tokens of the vocabulary compete.")
+def over_the_tokens(student_logits, teacher_logits, temperature):
+    student = (student_logits / temperature).log_softmax(dim=1)
+    teacher = (teacher_logits.detach() / temperature).log_softmax(dim=1)
+    return temperature**2 * divergence(student, teacher).mean()
+
+
+@exercise.mistake("Your loss is negative, and a divergence never is. Which of the two logarithms is subtracted?")
+def not_negated(student_logits, teacher_logits, temperature):
+    return -teacher_learns(student_logits, teacher_logits.detach(), temperature)
+
+
+@exercise.mistake("There is still one number for every position. Average them.")
+def one_for_each_position(student_logits, teacher_logits, temperature):
+    student, teacher = logs(student_logits, temperature), logs(teacher_logits.detach(), temperature)
+    return temperature**2 * divergence(student, teacher)
+
+
+@exercise.mistake(
+    "Right for small logits, NaN or infinite for large ones: a probability that is stored as 0 has no logarithm. There "
+    "is one function that gives the logarithm safely.",
+    id="unstable",
+)
+def logarithm_by_hand(student_logits, teacher_logits, temperature):
+    student = (student_logits / temperature).softmax(dim=-1).log()
+    teacher = (teacher_logits.detach() / temperature).softmax(dim=-1).log()
+    return temperature**2 * divergence(student, teacher).mean()
+
+
+@exercise.mistake(
+    "Your loss is right, but the teacher's logits have changed: the next use finds them divided. `/=` edits the "
+    "caller's tensor."
+)
+def inplace(student_logits, teacher_logits, temperature):
+    teacher_logits /= temperature
+    return teacher_learns(student_logits, teacher_logits.detach() * temperature, temperature)

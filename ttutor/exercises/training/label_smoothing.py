@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.training import label_smoothing_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def label_smoothing(
@@ -72,11 +71,10 @@ def _others_that_differ(trial: Trial) -> str | None:
     return None
 
 
-EXERCISES = (
-    Exercise(
-        id="training.label_smoothing",
-        title="Targets that ask for less than certainty",
-        statement="""
+exercise = Exercise(
+    id="training.label_smoothing",
+    title="Targets that ask for less than certainty",
+    statement="""
 Instead of asking for the right token with probability 1, ask for $1 - \\epsilon$ and share $\\epsilon$ (`smoothing`)
 equally among the others. In the version to write, padding takes no part at all:
 
@@ -86,155 +84,229 @@ equally among the others. In the version to write, padding takes no part at all:
 This is the version of the Annotated Transformer. PyTorch's own spreads $\\epsilon$ over the whole vocabulary, the right
 token and padding included. Give float32.
 """.strip(),
-        stub=label_smoothing,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="padding among the words", inputs=_padding_among_words, points=2),
-            Case(name="a smoothing of 0", inputs=_no_smoothing),
-        ),
-        hints=(
-            (
-                "Take a vocabulary of five tokens, one of them padding, and write one row on paper. How many tokens "
-                "share the smoothing?"
-            ),
-            (
-                "Begin with a table in which every entry is the share of a wrong token. Which entries have to be "
-                "overwritten, and in which order, so that the last one wins?"
-            ),
-            (
-                "Fill with `smoothing / (vocab_size - 2)`; write `1 - smoothing` at each row's target; then zeros into "
-                "the column of padding, then zeros into the rows whose target is padding."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="pad_col_gets_mass",
-                says="The padding class receives probability, as the column of `pad_id` shows. A model trained on this "
-                "learns to say padding now and then.",
-                answers=(wrong.pad_col_gets_mass, wrong.pad_col_gets_its_share),
-            ),
-            Mistake(
-                id="pad_rows_kept",
-                says="Rows whose target is padding should be all zeros, and yours still share something out. Where "
-                "do you treat these positions?",
-                answers=(wrong.pad_rows_kept, wrong.pad_rows_one_hot),
-            ),
-            Mistake(
-                id="nothing_for_padding",
-                says="Padding is treated like a word, as a target and as a class. It needs two steps of its own: one "
-                "for its column and one for its rows.",
-                answers=(wrong.nothing_for_padding,),
-            ),
-            Mistake(
-                id="pad_rows_removed",
-                says="The rows of padding are gone, and the others no longer line up with their positions. Keep every "
-                "row, and fill those with zeros.",
-                answers=(wrong.pad_rows_removed,),
-            ),
-            Mistake(
-                id="div_v",
-                says="Your rows sum to less than 1: you share the smoothing among more tokens than there are. How many "
-                "are left when the right one and padding get none of it?",
-                answers=(wrong.div_v, wrong.div_v_minus_1),
-            ),
-            Mistake(
-                id="all_to_each",
-                says="Every wrong token gets the whole of the smoothing. It is one amount, to be shared.",
-                answers=(wrong.all_to_each,),
-            ),
-            Mistake(
-                id="eps_swapped",
-                says="The right token gets the smoothing, and the others share the rest: the two amounts are "
-                "exchanged.",
-                answers=(wrong.eps_swapped,),
-            ),
-            Mistake(
-                id="uniform_torch",
-                says="This is PyTorch's convention, the smoothing spread over all tokens. Here it goes to the wrong "
-                "words only: compare the column of padding, and the right token's share.",
-                answers=(wrong.uniform_torch, wrong.uniform_torch_everywhere),
-            ),
-            Mistake(
-                id="true_class_shares",
-                says="The right token gets a share of the smoothing on top. Write its amount instead of adding to it, "
-                "and share the smoothing among the other words alone.",
-                answers=(wrong.true_class_shares, wrong.true_class_counted),
-            ),
-            Mistake(
-                id="confidence_one",
-                says="The right token still has probability 1, and the others get something too. What they get must be "
-                "taken from it.",
-                answers=(wrong.confidence_one,),
-            ),
-            Mistake(
-                id="none",
-                says="No smoothing is applied: the rows are one-hot, whatever `smoothing` is.",
-                answers=(wrong.none,),
-            ),
-            Mistake(
-                id="true_class_forgotten",
-                says="All words get the same share, the right one too. Where do you say which token is right?",
-                answers=(wrong.true_class_forgotten,),
-            ),
-            Mistake(
-                id="hard_coded_pad",
-                says="You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.",
-                answers=(wrong.hard_coded_pad,),
-            ),
-            Mistake(
-                id="hard_coded_smoothing",
-                says="The amount of smoothing is always 0.1. It comes as an argument.",
-                answers=(wrong.hard_coded_smoothing,),
-            ),
-            Mistake(
-                id="falsy_smoothing",
-                says="Right but for a smoothing of 0, where yours is 0.1: Python takes 0 for false, so `smoothing or "
-                "0.1` replaces it.",
-                answers=(wrong.falsy_smoothing,),
-            ),
-            Mistake(
-                id="whole_numbers",
-                says="Your table holds whole numbers, so that every share below 1 is cut down to 0. A tensor made "
-                "`like` the targets inherits their dtype.",
-                answers=(wrong.whole_numbers,),
-            ),
-            Mistake(
-                id="transposed",
-                says="The table lies on its side: one row for each position, one column for each token.",
-                answers=(wrong.transposed,),
-            ),
-            Mistake(
-                id="log_targets",
-                says="These are logarithms. The target is a distribution: entries from 0 to 1.",
-                answers=(wrong.log_targets,),
-            ),
-            Mistake(
-                id="inplace",
-                says="Your table is right, but the targets you were given have changed: their padding is now token 0. "
-                "Assigning into a tensor edits the caller's data.",
-                answers=(wrong.inplace,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="padding_gets_nothing",
-                says="No position asks for padding: look at the column of `pad_id`.",
-                broken=_mass_of_padding,
-            ),
-            Property(
-                id="rows_sum_to_one",
-                says="A row is a distribution and sums to 1, unless its target is padding: then it sums to 0.",
-                broken=_sums_that_are_not_one,
-            ),
-            Property(
-                id="equal_shares",
-                says="The smoothing does not favour any wrong word: all of them get the same.",
-                broken=_others_that_differ,
-            ),
-        ),
-        difficulty=2,
-        minutes=15,
-        section="08-training",
+    stub=label_smoothing,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="padding among the words", inputs=_padding_among_words, points=2),
+        Case(name="a smoothing of 0", inputs=_no_smoothing),
     ),
+    hints=(
+        (
+            "Take a vocabulary of five tokens, one of them padding, and write one row on paper. How many tokens "
+            "share the smoothing?"
+        ),
+        (
+            "Begin with a table in which every entry is the share of a wrong token. Which entries have to be "
+            "overwritten, and in which order, so that the last one wins?"
+        ),
+        (
+            "Fill with `smoothing / (vocab_size - 2)`; write `1 - smoothing` at each row's target; then zeros into "
+            "the column of padding, then zeros into the rows whose target is padding."
+        ),
+    ),
+    properties=(
+        Property(
+            id="padding_gets_nothing",
+            says="No position asks for padding: look at the column of `pad_id`.",
+            broken=_mass_of_padding,
+        ),
+        Property(
+            id="rows_sum_to_one",
+            says="A row is a distribution and sums to 1, unless its target is padding: then it sums to 0.",
+            broken=_sums_that_are_not_one,
+        ),
+        Property(
+            id="equal_shares",
+            says="The smoothing does not favour any wrong word: all of them get the same.",
+            broken=_others_that_differ,
+        ),
+    ),
+    difficulty=2,
+    minutes=15,
+    section="08-training",
 )
+
+
+def smoothed(targets, vocab_size, right, other):
+    rows = torch.full((len(targets), vocab_size), float(other))
+    return rows.scatter(1, targets[:, None], float(right))
+
+
+@exercise.mistake(
+    "The padding class receives probability, as the column of `pad_id` shows. A model trained on this learns to say "
+    "padding now and then."
+)
+def pad_col_gets_mass(targets, vocab_size, pad_id, smoothing):
+    rows = smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2))
+    rows[targets == pad_id] = 0.0
+    return rows
+
+
+@exercise.like("pad_col_gets_mass")
+def pad_col_gets_its_share(targets, vocab_size, pad_id, smoothing):
+    rows = smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 1))
+    rows[targets == pad_id] = 0.0
+    return rows
+
+
+@exercise.mistake(
+    "Rows whose target is padding should be all zeros, and yours still share something out. Where do you treat these "
+    "positions?"
+)
+def pad_rows_kept(targets, vocab_size, pad_id, smoothing):
+    rows = smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2))
+    rows[:, pad_id] = 0.0
+    return rows
+
+
+def without_padding(rows, targets, pad_id):
+    rows = rows.clone()
+    rows[:, pad_id] = 0.0
+    rows[targets == pad_id] = 0.0
+    return rows
+
+
+def right_answer(targets, vocab_size, pad_id, smoothing):
+    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2)), targets, pad_id)
+
+
+@exercise.like("pad_rows_kept")
+def pad_rows_one_hot(targets, vocab_size, pad_id, smoothing):
+    rows = right_answer(targets, vocab_size, pad_id, smoothing)
+    rows[targets == pad_id, pad_id] = 1.0
+    return rows
+
+
+@exercise.mistake(
+    "Padding is treated like a word, as a target and as a class. It needs two steps of its own: one for its column and "
+    "one for its rows."
+)
+def nothing_for_padding(targets, vocab_size, pad_id, smoothing):
+    return smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2))
+
+
+@exercise.mistake(
+    "The rows of padding are gone, and the others no longer line up with their positions. Keep every row, and fill "
+    "those with zeros."
+)
+def pad_rows_removed(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, pad_id, smoothing)[targets != pad_id]
+
+
+@exercise.mistake(
+    "Your rows sum to less than 1: you share the smoothing among more tokens than there are. How many are left when "
+    "the right one and padding get none of it?"
+)
+def div_v(targets, vocab_size, pad_id, smoothing):
+    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / vocab_size), targets, pad_id)
+
+
+@exercise.like("div_v")
+def div_v_minus_1(targets, vocab_size, pad_id, smoothing):
+    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 1)), targets, pad_id)
+
+
+@exercise.mistake("Every wrong token gets the whole of the smoothing. It is one amount, to be shared.")
+def all_to_each(targets, vocab_size, pad_id, smoothing):
+    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing), targets, pad_id)
+
+
+@exercise.mistake("The right token gets the smoothing, and the others share the rest: the two amounts are exchanged.")
+def eps_swapped(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, pad_id, 1 - smoothing)
+
+
+@exercise.mistake(
+    "This is PyTorch's convention, the smoothing spread over all tokens. Here it goes to the wrong words only: compare "
+    "the column of padding, and the right token's share."
+)
+def uniform_torch(targets, vocab_size, pad_id, smoothing):
+    share = smoothing / vocab_size
+    rows = smoothed(targets, vocab_size, 1 - smoothing + share, share)
+    rows[targets == pad_id] = 0.0
+    return rows
+
+
+@exercise.like("uniform_torch")
+def uniform_torch_everywhere(targets, vocab_size, pad_id, smoothing):
+    share = smoothing / vocab_size
+    return smoothed(targets, vocab_size, 1 - smoothing + share, share)
+
+
+@exercise.mistake(
+    "The right token gets a share of the smoothing on top. Write its amount instead of adding to it, and share the "
+    "smoothing among the other words alone."
+)
+def true_class_shares(targets, vocab_size, pad_id, smoothing):
+    share = smoothing / (vocab_size - 2)
+    return without_padding(smoothed(targets, vocab_size, 1 - smoothing + share, share), targets, pad_id)
+
+
+@exercise.like("true_class_shares")
+def true_class_counted(targets, vocab_size, pad_id, smoothing):
+    share = smoothing / (vocab_size - 1)
+    return without_padding(smoothed(targets, vocab_size, 1 - smoothing + share, share), targets, pad_id)
+
+
+@exercise.mistake(
+    "The right token still has probability 1, and the others get something too. What they get must be taken from it."
+)
+def confidence_one(targets, vocab_size, pad_id, smoothing):
+    return without_padding(smoothed(targets, vocab_size, 1.0, smoothing / (vocab_size - 2)), targets, pad_id)
+
+
+@exercise.mistake("No smoothing is applied: the rows are one-hot, whatever `smoothing` is.")
+def none(targets, vocab_size, pad_id, smoothing):
+    return without_padding(smoothed(targets, vocab_size, 1.0, 0.0), targets, pad_id)
+
+
+@exercise.mistake("All words get the same share, the right one too. Where do you say which token is right?")
+def true_class_forgotten(targets, vocab_size, pad_id, smoothing):
+    share = smoothing / (vocab_size - 2)
+    return without_padding(torch.full((len(targets), vocab_size), share), targets, pad_id)
+
+
+@exercise.mistake("You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.")
+def hard_coded_pad(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, 0, smoothing)
+
+
+@exercise.mistake("The amount of smoothing is always 0.1. It comes as an argument.")
+def hard_coded_smoothing(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, pad_id, 0.1)
+
+
+@exercise.mistake(
+    "Right but for a smoothing of 0, where yours is 0.1: Python takes 0 for false, so `smoothing or 0.1` replaces it."
+)
+def falsy_smoothing(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, pad_id, smoothing or 0.1)
+
+
+@exercise.mistake(
+    "Your table holds whole numbers, so that every share below 1 is cut down to 0. A tensor made `like` the targets "
+    "inherits their dtype."
+)
+def whole_numbers(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, pad_id, smoothing).to(targets.dtype)
+
+
+@exercise.mistake("The table lies on its side: one row for each position, one column for each token.")
+def transposed(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, pad_id, smoothing).mT
+
+
+@exercise.mistake("These are logarithms. The target is a distribution: entries from 0 to 1.")
+def log_targets(targets, vocab_size, pad_id, smoothing):
+    return right_answer(targets, vocab_size, pad_id, smoothing).clamp(min=1e-9).log()
+
+
+@exercise.mistake(
+    "Your table is right, but the targets you were given have changed: their padding is now token 0. Assigning into a "
+    "tensor edits the caller's data."
+)
+def inplace(targets, vocab_size, pad_id, smoothing):
+    rows = right_answer(targets, vocab_size, pad_id, smoothing)
+    targets[targets == pad_id] = 0
+    return rows

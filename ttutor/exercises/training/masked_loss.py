@@ -1,12 +1,95 @@
 """Exercise: the mean loss over real target tokens."""
 
+import math
+
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake
-from ttutor.exercises.training import masked_loss_mistakes as wrong
-from ttutor.exercises.training.masked_loss_probes import PROPERTIES, observe_loss
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.facts import gradients, traced
+
+
+def observe_loss(answer, logits, *others):
+    """Return the loss and its gradient with respect to the logits; zeros where none arrives."""
+    with traced(logits) as (leaves, handed):
+        loss = answer(*handed, *others)
+    if isinstance(loss, float):
+        loss = torch.tensor(loss)
+    (gradient,) = gradients(loss, leaves, handed)
+    return {"the loss": loss, "the gradient": gradient}
+
+
+def _padding_that_counts(trial: Trial) -> str | None:
+    """Replace the logits at padding and look whether the loss moves."""
+    logits, targets, pad_id = trial.inputs
+    other = torch.where((targets == pad_id)[..., None], logits + torch.arange(logits.shape[-1]), logits)
+    before, after = trial.value["the loss"].item(), trial.run(other.detach(), targets, pad_id)["the loss"].item()
+    if abs(after - before) <= 1e-4 * abs(before):
+        return None
+    return f"With other logits at padding your loss goes from {before:.4g} to {after:.4g}."
+
+
+def _level_that_matters(trial: Trial) -> str | None:
+    """Add one constant to the logits of every place: the probabilities stay as they are."""
+    logits, targets, pad_id = trial.inputs
+    before = trial.value["the loss"].item()
+    after = trial.run(logits + 1, targets, pad_id)["the loss"].item()
+    return (
+        None
+        if abs(after - before) < 1e-3
+        else f"Adding 1 to every logit takes your loss from {before:.4g} to {after:.4g}."
+    )
+
+
+def _uniform_guess(trial: Trial) -> str | None:
+    """Try logits of zeros, whose loss is the logarithm of the vocabulary's size."""
+    logits, targets, pad_id = trial.inputs
+    came = trial.run(torch.zeros_like(logits), targets, pad_id)["the loss"].item()
+    expected = torch.tensor(float(logits.shape[-1])).log().item()
+    if abs(came - expected) < 1e-3:
+        return None
+    return f"With all logits equal and {logits.shape[-1]} tokens to choose from your loss is {came:.4g}."
+
+
+def _targets_that_do_not_matter(trial: Trial) -> str | None:
+    """Ask for another word at every real place."""
+    logits, targets, pad_id = trial.inputs
+    words = torch.tensor([word for word in range(logits.shape[-1]) if word != pad_id])
+    other = torch.where(targets == pad_id, pad_id, words[(torch.searchsorted(words, targets) + 1) % len(words)])
+    before, after = trial.value["the loss"].item(), trial.run(logits, other, pad_id)["the loss"].item()
+    return f"With other words as targets your loss is still {before:.4g}." if before == after else None
+
+
+PROPERTIES = (
+    Property(
+        id="padding_does_not_matter",
+        says="What the logits are at padding should not matter: where do these places enter?",
+        broken=_padding_that_counts,
+    ),
+    Property(
+        id="ignores_a_constant",
+        says="A constant added to all logits of a place changes no probability, so it should not change the "
+        "loss. Do you normalise over the vocabulary?",
+        broken=_level_that_matters,
+    ),
+    Property(
+        id="uniform_guess",
+        says="A model that holds all tokens for equally likely has a loss of ln(vocab_size), however long the "
+        "sentences are: what do you divide by, and which logarithm do you take?",
+        broken=_uniform_guess,
+    ),
+    Property(
+        id="asks_for_the_target",
+        says="The loss asks how probable the target is, not the likeliest token or always the same one: how do you "
+        "pick, at each place, the log-probability of its target?",
+        broken=_targets_that_do_not_matter,
+    ),
+)
+
+
+def surprise(logits, targets):
+    return -logits.log_softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
 
 
 def masked_loss(
@@ -54,191 +137,279 @@ def _never_padding(generator):
     return logits, _targets(generator, 2, 5, (4, 2)), 2
 
 
-EXERCISES = (
-    Exercise(
-        id="training.masked_loss",
-        title="A loss that padding cannot touch",
-        statement="""
+exercise = Exercise(
+    id="training.masked_loss",
+    title="A loss that padding cannot touch",
+    statement="""
 Write the training loss: for every real target token minus the natural logarithm of the probability that the model gives
 it, and of these the mean over **all real tokens of the batch**, so that every token weighs the same.
 
 A place whose target is `pad_id` counts neither in the sum nor in the number by which it is divided, whatever the logits
 there. Logits may lie in the hundreds, and a model may rule a token out by the logit $-\\infty$. The result is a tensor
 with one number and without axes, and gradients reach the logits.""".strip(),
-        stub=masked_loss,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="sentences of unequal lengths", inputs=_unequal_lengths, points=2),
-            Case(name="logits hundreds apart", inputs=_hundreds_apart),
-            Case(name="a model that never predicts padding", inputs=_never_padding),
-        ),
-        hints=(
-            "Two questions: which number does each place contribute, and how many places are there to divide by?",
-            (
-                "Turn the logits into log-probabilities in one step that is safe for large logits. `gather` picks, at "
-                "each place, the entry of the target. Then leave out padding before you add up."
-            ),
-            (
-                "Log-softmax over the vocabulary; `gather` with the targets as a last axis of size one; minus; select "
-                "where the target is not `pad_id`, and take the mean of what is selected. Selecting is safer than "
-                "multiplying by zero: zero times infinity is no number."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="counts_pads",
-                says="Changing the logits at padding changes your loss: the model is trained to predict padding. "
-                "Which places should take part?",
-                answers=(wrong.counts_pads,),
-            ),
-            Mistake(
-                id="mean_over_all",
-                says="The sum is right, but you divide it by all places: the more padding a batch has, the lower your "
-                "loss. Count what you have added up.",
-                answers=(wrong.mean_over_all,),
-            ),
-            Mistake(
-                id="mean_of_means",
-                says="You average within each sentence first, so that a token of a short sentence weighs more than one "
-                "of a long. That is a choice one can make, but not the one asked for here.",
-                answers=(wrong.mean_of_means,),
-            ),
-            Mistake(
-                id="summed",
-                says="Your loss is the sum, not the mean: it grows with the batch, and with it every gradient.",
-                answers=(wrong.summed,),
-            ),
-            Mistake(
-                id="per_sentence",
-                says="You divide the sum by the number of sentences. Long sentences then have larger losses than "
-                "short ones of the same quality: how many tokens are there?",
-                answers=(wrong.per_sentence,),
-            ),
-            Mistake(
-                id="perplexity",
-                says="That is the perplexity, e to the power of the loss. The loss itself is asked for.",
-                answers=(wrong.perplexity,),
-            ),
-            Mistake(
-                id="bits",
-                says="Your loss is larger by the factor 1.44: you count in bits, with the logarithm to base 2. Count "
-                "in nats.",
-                answers=(wrong.bits,),
-            ),
-            Mistake(
-                id="ignores_class",
-                says="You take the padding's class out of the softmax. Leave out *places* whose target is padding; at "
-                "a real place the model may err towards padding, and should pay for it.",
-                answers=(wrong.ignores_class,),
-            ),
-            Mistake(
-                id="mean_probability",
-                says="That is minus the mean probability, which never leaves the range from -1 to 0. The loss is the "
-                "negative *logarithm* of each probability.",
-                answers=(wrong.mean_probability,),
-            ),
-            Mistake(
-                id="log_of_mean",
-                says="You average the probabilities and take the logarithm afterwards. Each token has its own "
-                "logarithm; the mean comes last.",
-                answers=(wrong.log_of_mean,),
-            ),
-            Mistake(
-                id="hard_coded_pad",
-                says="You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.",
-                answers=(wrong.hard_coded_pad,),
-            ),
-            Mistake(
-                id="unstable",
-                says="Right for small logits, infinite or NaN for large ones: a probability of 1e-50 is stored as 0, "
-                "and exp(300) overflows. There is one function that goes from logits to log-probabilities safely.",
-                answers=(wrong.log_after_softmax, wrong.exponentials_by_hand),
-            ),
-            Mistake(
-                id="largest_logit",
-                says="Right where one logit stands far above all others, too small elsewhere: you compare with the "
-                "largest logit only. The softmax's denominator has a term for every token.",
-                answers=(wrong.largest_logit,),
-            ),
-            Mistake(
-                id="over_the_tokens",
-                says="Your softmax runs along the sentence, or along the batch. At each place the tokens of the "
-                "vocabulary compete: which axis is theirs?",
-                answers=(wrong.over_the_tokens, wrong.over_the_batch),
-            ),
-            Mistake(
-                id="raw_logits",
-                says="You average the logits of the right tokens. A logit is no log-probability: adding 1 to all of "
-                "them changes nothing for the model, but changes your loss.",
-                answers=(wrong.raw_logits,),
-            ),
-            Mistake(
-                id="softmax_twice",
-                says="The softmax is applied twice, so your loss can hardly tell a good model from a bad one. A "
-                "log-softmax expects logits, not probabilities.",
-                answers=(wrong.softmax_twice,),
-            ),
-            Mistake(
-                id="not_negated",
-                says="Your loss is negative: it is the log-likelihood, which should become large. A loss should "
-                "become small.",
-                answers=(wrong.not_negated,),
-            ),
-            Mistake(
-                id="one_for_each_token",
-                says="There is still one number for every place. A training step needs a single one: what is left to "
-                "do?",
-                answers=(wrong.one_for_each_token,),
-            ),
-            Mistake(
-                id="detached",
-                says="The value is right, but no gradient reaches the logits, and the model would learn nothing. "
-                "`.detach()`, `.item()`, `.data` and a new `torch.tensor(...)` leave the graph.",
-                answers=(wrong.detached, wrong.as_a_number),
-            ),
-            Mistake(
-                id="smoothed",
-                says="Your loss contains label smoothing, a share for every token of the vocabulary. Here the right "
-                "token gets all of it.",
-                answers=(wrong.smoothed,),
-            ),
-            Mistake(
-                id="shifts_again",
-                says="You shift logits against targets once more. The targets are already those of each place: the "
-                "shift was made when the batch was.",
-                answers=(wrong.shifts_again,),
-            ),
-            Mistake(
-                id="multiplies_by_zero",
-                says="Right with ordinary logits, NaN where a model rules padding out: you multiply the loss there, "
-                "which is infinite, by zero. Select the real places instead of weighting them.",
-                answers=(wrong.multiplies_by_zero,),
-            ),
-            Mistake(
-                id="all_classes",
-                says="The log-probabilities of all tokens of the vocabulary stand in your loss. Only that of the "
-                "target belongs there: how do you pick it?",
-                answers=(wrong.all_classes, wrong.all_classes_summed),
-            ),
-            Mistake(
-                id="reshaped",
-                says="You reshape logits whose axes have to be swapped: a reshape cuts the same row of numbers anew, "
-                "so that a place gets those of others. Swap axes with `.mT` or `rearrange`, and targets alike.",
-                answers=(wrong.reshaped, wrong.flattened_apart, wrong.classes_in_front),
-            ),
-            Mistake(
-                id="inplace",
-                says="Your loss is right, but the logits you were given have changed at padding. An underscore at the "
-                "end of a method edits the caller's data.",
-                answers=(wrong.writes_into_logits,),
-            ),
-        ),
-        properties=PROPERTIES,
-        observe=observe_loss,
-        forbids=("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "smoothed_cross_entropy"),
-        difficulty=2,
-        minutes=15,
-        section="08-training",
+    stub=masked_loss,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="sentences of unequal lengths", inputs=_unequal_lengths, points=2),
+        Case(name="logits hundreds apart", inputs=_hundreds_apart),
+        Case(name="a model that never predicts padding", inputs=_never_padding),
     ),
+    hints=(
+        "Two questions: which number does each place contribute, and how many places are there to divide by?",
+        (
+            "Turn the logits into log-probabilities in one step that is safe for large logits. `gather` picks, at "
+            "each place, the entry of the target. Then leave out padding before you add up."
+        ),
+        (
+            "Log-softmax over the vocabulary; `gather` with the targets as a last axis of size one; minus; select "
+            "where the target is not `pad_id`, and take the mean of what is selected. Selecting is safer than "
+            "multiplying by zero: zero times infinity is no number."
+        ),
+    ),
+    properties=PROPERTIES,
+    observe=observe_loss,
+    forbids=("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "smoothed_cross_entropy"),
+    difficulty=2,
+    minutes=15,
+    section="08-training",
 )
+
+
+@exercise.mistake(
+    "Changing the logits at padding changes your loss: the model is trained to predict padding. Which places should "
+    "take part?"
+)
+def counts_pads(logits, targets, pad_id):
+    return surprise(logits, targets).mean()
+
+
+@exercise.mistake(
+    "The sum is right, but you divide it by all places: the more padding a batch has, the lower your loss. Count what "
+    "you have added up."
+)
+def mean_over_all(logits, targets, pad_id):
+    return surprise(logits, targets).masked_fill(targets == pad_id, 0.0).mean()
+
+
+@exercise.mistake(
+    "You average within each sentence first, so that a token of a short sentence weighs more than one of a long. That "
+    "is a choice one can make, but not the one asked for here."
+)
+def mean_of_means(logits, targets, pad_id):
+    real = targets != pad_id
+    sums = surprise(logits, targets).masked_fill(~real, 0.0).sum(dim=-1)
+    return (sums / real.sum(dim=-1)).mean()
+
+
+@exercise.mistake("Your loss is the sum, not the mean: it grows with the batch, and with it every gradient.")
+def summed(logits, targets, pad_id):
+    return surprise(logits, targets)[targets != pad_id].sum()
+
+
+@exercise.mistake(
+    "You divide the sum by the number of sentences. Long sentences then have larger losses than short ones of the same "
+    "quality: how many tokens are there?"
+)
+def per_sentence(logits, targets, pad_id):
+    return summed(logits, targets, pad_id) / len(targets)
+
+
+def mean_over_real(values, targets, pad_id):
+    return values[targets != pad_id].mean()
+
+
+@exercise.mistake("That is the perplexity, e to the power of the loss. The loss itself is asked for.")
+def perplexity(logits, targets, pad_id):
+    return mean_over_real(surprise(logits, targets), targets, pad_id).exp()
+
+
+@exercise.mistake(
+    "Your loss is larger by the factor 1.44: you count in bits, with the logarithm to base 2. Count in nats."
+)
+def bits(logits, targets, pad_id):
+    return mean_over_real(surprise(logits, targets), targets, pad_id) / math.log(2)
+
+
+@exercise.mistake(
+    "You take the padding's class out of the softmax. Leave out *places* whose target is padding; at a real place the "
+    "model may err towards padding, and should pay for it."
+)
+def ignores_class(logits, targets, pad_id):
+    without = logits.index_fill(-1, torch.tensor([pad_id]), -torch.inf)
+    return mean_over_real(surprise(without, targets), targets, pad_id)
+
+
+@exercise.mistake(
+    "That is minus the mean probability, which never leaves the range from -1 to 0. The loss is the negative "
+    "*logarithm* of each probability."
+)
+def mean_probability(logits, targets, pad_id):
+    right = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
+    return -mean_over_real(right, targets, pad_id)
+
+
+@exercise.mistake(
+    "You average the probabilities and take the logarithm afterwards. Each token has its own logarithm; the mean comes "
+    "last."
+)
+def log_of_mean(logits, targets, pad_id):
+    right = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
+    return -mean_over_real(right, targets, pad_id).log()
+
+
+@exercise.mistake("You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.")
+def hard_coded_pad(logits, targets, pad_id):
+    return surprise(logits, targets)[targets != 0].mean()
+
+
+@exercise.mistake(
+    "Right for small logits, infinite or NaN for large ones: a probability of 1e-50 is stored as 0, and exp(300) "
+    "overflows. There is one function that goes from logits to log-probabilities safely.",
+    id="unstable",
+)
+def log_after_softmax(logits, targets, pad_id):
+    right = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
+    return -right[targets != pad_id].log().mean()
+
+
+@exercise.like("unstable")
+def exponentials_by_hand(logits, targets, pad_id):
+    chosen = logits.gather(-1, targets[..., None])[..., 0]
+    return mean_over_real(logits.exp().sum(dim=-1).log() - chosen, targets, pad_id)
+
+
+@exercise.mistake(
+    "Right where one logit stands far above all others, too small elsewhere: you compare with the largest logit only. "
+    "The softmax's denominator has a term for every token."
+)
+def largest_logit(logits, targets, pad_id):
+    chosen = logits.gather(-1, targets[..., None])[..., 0]
+    return mean_over_real(logits.amax(dim=-1) - chosen, targets, pad_id)
+
+
+@exercise.mistake(
+    "Your softmax runs along the sentence, or along the batch. At each place the tokens of the vocabulary compete: "
+    "which axis is theirs?"
+)
+def over_the_tokens(logits, targets, pad_id):
+    right = logits.log_softmax(dim=1).gather(-1, targets[..., None])[..., 0]
+    return -mean_over_real(right, targets, pad_id)
+
+
+@exercise.like("over_the_tokens")
+def over_the_batch(logits, targets, pad_id):
+    right = logits.log_softmax(dim=0).gather(-1, targets[..., None])[..., 0]
+    return -mean_over_real(right, targets, pad_id)
+
+
+@exercise.mistake(
+    "You average the logits of the right tokens. A logit is no log-probability: adding 1 to all of them changes "
+    "nothing for the model, but changes your loss."
+)
+def raw_logits(logits, targets, pad_id):
+    return -mean_over_real(logits.gather(-1, targets[..., None])[..., 0], targets, pad_id)
+
+
+@exercise.mistake(
+    "The softmax is applied twice, so your loss can hardly tell a good model from a bad one. A log-softmax expects "
+    "logits, not probabilities."
+)
+def softmax_twice(logits, targets, pad_id):
+    return mean_over_real(surprise(logits.softmax(dim=-1), targets), targets, pad_id)
+
+
+@exercise.mistake(
+    "Your loss is negative: it is the log-likelihood, which should become large. A loss should become small."
+)
+def not_negated(logits, targets, pad_id):
+    return -mean_over_real(surprise(logits, targets), targets, pad_id)
+
+
+@exercise.mistake("There is still one number for every place. A training step needs a single one: what is left to do?")
+def one_for_each_token(logits, targets, pad_id):
+    return surprise(logits, targets).masked_fill(targets == pad_id, 0.0)
+
+
+@exercise.mistake(
+    "The value is right, but no gradient reaches the logits, and the model would learn nothing. `.detach()`, "
+    "`.item()`, `.data` and a new `torch.tensor(...)` leave the graph."
+)
+def detached(logits, targets, pad_id):
+    return mean_over_real(surprise(logits, targets), targets, pad_id).detach()
+
+
+@exercise.like("detached")
+def as_a_number(logits, targets, pad_id):
+    return mean_over_real(surprise(logits, targets), targets, pad_id).item()
+
+
+@exercise.mistake(
+    "Your loss contains label smoothing, a share for every token of the vocabulary. Here the right token gets all of "
+    "it."
+)
+def smoothed(logits, targets, pad_id):
+    log_probabilities = logits.log_softmax(dim=-1)
+    every = -log_probabilities.masked_fill(log_probabilities.isinf(), 0.0).mean(dim=-1)
+    return mean_over_real(0.9 * surprise(logits, targets) + 0.1 * every, targets, pad_id)
+
+
+@exercise.mistake(
+    "You shift logits against targets once more. The targets are already those of each place: the shift was made when "
+    "the batch was."
+)
+def shifts_again(logits, targets, pad_id):
+    return mean_over_real(surprise(logits[:, :-1], targets[:, 1:]), targets[:, 1:], pad_id)
+
+
+@exercise.mistake(
+    "Right with ordinary logits, NaN where a model rules padding out: you multiply the loss there, which is infinite, "
+    "by zero. Select the real places instead of weighting them."
+)
+def multiplies_by_zero(logits, targets, pad_id):
+    real = targets != pad_id
+    return (surprise(logits, targets) * real).sum() / real.sum()
+
+
+@exercise.mistake(
+    "The log-probabilities of all tokens of the vocabulary stand in your loss. Only that of the target belongs there: "
+    "how do you pick it?"
+)
+def all_classes(logits, targets, pad_id):
+    return -mean_over_real(logits.log_softmax(dim=-1), targets, pad_id)
+
+
+@exercise.like("all_classes")
+def all_classes_summed(logits, targets, pad_id):
+    return -mean_over_real(logits.log_softmax(dim=-1).sum(dim=-1), targets, pad_id)
+
+
+@exercise.mistake(
+    "You reshape logits whose axes have to be swapped: a reshape cuts the same row of numbers anew, so that a place "
+    "gets those of others. Swap axes with `.mT` or `rearrange`, and targets alike."
+)
+def reshaped(logits, targets, pad_id):
+    batch, n_places, vocab_size = logits.shape
+    return nn.functional.cross_entropy(logits.reshape(batch, vocab_size, n_places), targets, ignore_index=pad_id)
+
+
+@exercise.like("reshaped")
+def flattened_apart(logits, targets, pad_id):
+    flat = logits.transpose(0, 1).reshape(-1, logits.shape[-1])
+    return nn.functional.cross_entropy(flat, targets.reshape(-1), ignore_index=pad_id)
+
+
+@exercise.like("reshaped")
+def classes_in_front(logits, targets, pad_id):
+    flat = logits.log_softmax(dim=-1).reshape(logits.shape[-1], -1)
+    return nn.functional.nll_loss(flat.T, targets.reshape(-1), ignore_index=pad_id)
+
+
+@exercise.mistake(
+    "Your loss is right, but the logits you were given have changed at padding. An underscore at the end of a method "
+    "edits the caller's data.",
+    id="inplace",
+)
+def writes_into_logits(logits, targets, pad_id):
+    logits.masked_fill_((targets == pad_id)[..., None], 0.0)
+    return mean_over_real(surprise(logits, targets), targets, pad_id)

@@ -5,8 +5,7 @@ import math
 import torch
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.training import plan_batches_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def plan_batches(lengths: list[int], budget: int) -> list[list[int]]:
@@ -77,105 +76,183 @@ def _sorted_to_the_brim(random):
     return [12] * wide + [6] * middle + [4, 4, 4, 3, 3, 3, 3], 12
 
 
-EXERCISES = (
-    Exercise(
-        id="training.plan_batches",
-        title="Plan batches by tokens",
-        statement="""Write a plan of batches: lists of sentence numbers such that in each batch (number of sentences) ×
+exercise = Exercise(
+    id="training.plan_batches",
+    title="Plan batches by tokens",
+    statement="""Write a plan of batches: lists of sentence numbers such that in each batch (number of sentences) ×
 (longest length) is at most `budget`, every sentence stands in exactly one batch, at least 95 % of the cells are real,
 and there are at most a fifth more batches than the real tokens need. No sentence is longer than the budget. Many plans
 are right.""",
-        stub=plan_batches,
-        reference=reference,
-        solution=solution,
-        explanation="Sort by length and fill until the budget is full. `BucketedBatches._make_plan`, shown above, "
-        "is the same with two shuffles.",
-        observe=_plan,
-        view=_rules,
-        cases=(
-            Case(name="1,600 sentences of 3 to 30 tokens", inputs=_sentences),
-            Case(name="a sentence as long as the budget", inputs=_sorted_to_the_brim),
-        ),
-        hints=(
-            "Sort first, then cut.",
-            (
-                "Sorted upwards, the sentence at hand is always the longest so far: the batch would hold "
-                "`(len(batch) + 1) * length` cells with it."
-            ),
-            "Start a new batch when that product exceeds the budget; do not forget the last batch.",
-        ),
-        mistakes=(
-            Mistake(
-                id="not_sorted",
-                says="All rules of the budget are kept, and too many cells are padding: short and long sentences stand "
-                "in one batch. Which order puts equals beside equals?",
-                answers=(wrong.in_the_order_of_the_text,),
-            ),
-            Mistake(
-                id="last_batch_forgotten",
-                says="Some sentences stand in no batch, and all others are placed well: the last batch is never full, "
-                "so nothing closes it.",
-                answers=(wrong.last_batch_forgotten,),
-            ),
-            Mistake(
-                id="tokens_for_cells",
-                says="Your batches hold too many cells: you add the lengths up, and padding takes room, too. A batch "
-                "is a rectangle.",
-                answers=(wrong.sum_of_lengths,),
-            ),
-            Mistake(
-                id="looked_too_late",
-                says="Each batch is over the budget by one sentence: you look after you have put it in.",
-                answers=(wrong.looked_after_adding,),
-            ),
-            Mistake(
-                id="lost_at_the_cut",
-                says="At each cut one sentence is lost: the one that did not fit. It begins the next batch.",
-                answers=(wrong.sentence_at_the_cut_lost,),
-            ),
-            Mistake(
-                id="twice_at_the_cut",
-                says="At a cut a sentence goes into the old batch and into the new one.",
-                answers=(wrong.sentence_at_the_cut_twice,),
-            ),
-            Mistake(
-                id="too_many_batches",
-                says="No padding and no batch over the budget, since your batches are all but empty. A budget is there "
-                "to be used: how many sentences of that length fit in?",
-                answers=(wrong.each_alone, wrong.always_the_same_number),
-            ),
-            Mistake(
-                id="empty_batch",
-                says="A sentence that fills the budget alone is refused, and an empty batch comes out. It may be at "
-                "most the budget: is equal too much?",
-                answers=(wrong.begins_with_an_empty_batch,),
-            ),
-            Mistake(
-                id="not_sentence_numbers",
-                says="Your batches hold lengths, and many of them more than once. Asked for are the numbers of the "
-                "sentences, from 0.",
-                answers=(wrong.lengths_returned,),
-            ),
-            Mistake(
-                id="places_after_sorting",
-                says="Your numbers are places in the sorted list. Each sentence keeps the number that it had before.",
-                answers=(wrong.places_in_the_sorted_list,),
-            ),
-            Mistake(
-                id="no_budget",
-                says="Everything stands in one batch; the budget has no effect.",
-                answers=(wrong.all_in_one,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="plan_is_not_right",
-                says="A plan places every sentence once, keeps to the budget, and wastes little.",
-                broken=_what_is_amiss,
-            ),
-        ),
-        difficulty=2,
-        minutes=25,
-        section="08-training",
+    stub=plan_batches,
+    reference=reference,
+    solution=solution,
+    explanation="Sort by length and fill until the budget is full. `BucketedBatches._make_plan`, shown above, "
+    "is the same with two shuffles.",
+    observe=_plan,
+    view=_rules,
+    cases=(
+        Case(name="1,600 sentences of 3 to 30 tokens", inputs=_sentences),
+        Case(name="a sentence as long as the budget", inputs=_sorted_to_the_brim),
     ),
+    hints=(
+        "Sort first, then cut.",
+        (
+            "Sorted upwards, the sentence at hand is always the longest so far: the batch would hold "
+            "`(len(batch) + 1) * length` cells with it."
+        ),
+        "Start a new batch when that product exceeds the budget; do not forget the last batch.",
+    ),
+    properties=(
+        Property(
+            id="plan_is_not_right",
+            says="A plan places every sentence once, keeps to the budget, and wastes little.",
+            broken=_what_is_amiss,
+        ),
+    ),
+    difficulty=2,
+    minutes=25,
+    section="08-training",
 )
+
+
+def _filled(order, lengths, budget, *, last=True, over=0, empty=False):
+    batches, current = [], []
+    for index in order:
+        longest = max([lengths[index], *(lengths[other] for other in current)])
+        if (current or empty) and (len(current) + 1) * longest > budget + over:
+            batches.append(current)
+            current = []
+        current.append(index)
+    return [*batches, current] if last else batches
+
+
+@exercise.mistake(
+    "All rules of the budget are kept, and too many cells are padding: short and long sentences stand in one batch. "
+    "Which order puts equals beside equals?",
+    id="not_sorted",
+)
+def in_the_order_of_the_text(lengths, budget):
+    return _filled(range(len(lengths)), lengths, budget)
+
+
+def _upwards(lengths):
+    return sorted(range(len(lengths)), key=lambda index: lengths[index])
+
+
+@exercise.mistake(
+    "Some sentences stand in no batch, and all others are placed well: the last batch is never full, so nothing closes "
+    "it."
+)
+def last_batch_forgotten(lengths, budget):
+    return _filled(_upwards(lengths), lengths, budget, last=False)
+
+
+@exercise.mistake(
+    "Your batches hold too many cells: you add the lengths up, and padding takes room, too. A batch is a rectangle.",
+    id="tokens_for_cells",
+)
+def sum_of_lengths(lengths, budget):
+    """The budget bounds the real tokens, not the cells."""
+    batches, current, total = [], [], 0
+    for index in _upwards(lengths)[::-1]:
+        if current and total + lengths[index] > budget:
+            batches.append(current)
+            current, total = [], 0
+        current.append(index)
+        total += lengths[index]
+    return [*batches, current]
+
+
+@exercise.mistake(
+    "Each batch is over the budget by one sentence: you look after you have put it in.",
+    id="looked_too_late",
+)
+def looked_after_adding(lengths, budget):
+    """The batch is closed when it is over the budget already."""
+    batches, current = [], []
+    for index in _upwards(lengths):
+        current.append(index)
+        if len(current) * lengths[index] > budget:
+            batches.append(current)
+            current = []
+    return [*batches, current] if current else batches
+
+
+@exercise.mistake(
+    "At each cut one sentence is lost: the one that did not fit. It begins the next batch.",
+    id="lost_at_the_cut",
+)
+def sentence_at_the_cut_lost(lengths, budget):
+    batches, current = [], []
+    for index in _upwards(lengths):
+        if current and (len(current) + 1) * lengths[index] > budget:
+            batches.append(current)
+            current = []
+        else:
+            current.append(index)
+    return [*batches, current]
+
+
+@exercise.mistake(
+    "At a cut a sentence goes into the old batch and into the new one.",
+    id="twice_at_the_cut",
+)
+def sentence_at_the_cut_twice(lengths, budget):
+    batches, current = [], []
+    for index in _upwards(lengths):
+        if current and (len(current) + 1) * lengths[index] > budget:
+            batches.append([*current, index] if (len(current) + 1) * lengths[index] <= budget + 20 else current)
+            current = []
+        current.append(index)
+    return [*batches, current]
+
+
+@exercise.mistake(
+    "No padding and no batch over the budget, since your batches are all but empty. A budget is there to be used: how "
+    "many sentences of that length fit in?",
+    id="too_many_batches",
+)
+def each_alone(lengths, budget):
+    return [[index] for index in range(len(lengths))]
+
+
+@exercise.like("too_many_batches")
+def always_the_same_number(lengths, budget):
+    n_sentences = budget // max(lengths)
+    order = _upwards(lengths)
+    return [order[start : start + n_sentences] for start in range(0, len(order), n_sentences)]
+
+
+@exercise.mistake(
+    "A sentence that fills the budget alone is refused, and an empty batch comes out. It may be at most the budget: is "
+    "equal too much?",
+    id="empty_batch",
+)
+def begins_with_an_empty_batch(lengths, budget):
+    """The full budget is refused, also to a sentence that is alone."""
+    return _filled(_upwards(lengths)[::-1], lengths, budget, over=-1, empty=True)
+
+
+@exercise.mistake(
+    "Your batches hold lengths, and many of them more than once. Asked for are the numbers of the sentences, from 0.",
+    id="not_sentence_numbers",
+)
+def lengths_returned(lengths, budget):
+    return [[lengths[index] for index in batch] for batch in _filled(_upwards(lengths), lengths, budget)]
+
+
+@exercise.mistake(
+    "Your numbers are places in the sorted list. Each sentence keeps the number that it had before.",
+    id="places_after_sorting",
+)
+def places_in_the_sorted_list(lengths, budget):
+    place = {index: place for place, index in enumerate(_upwards(lengths))}
+    return [[place[index] for index in batch] for batch in _filled(_upwards(lengths), lengths, budget)]
+
+
+@exercise.mistake(
+    "Everything stands in one batch; the budget has no effect.",
+    id="no_budget",
+)
+def all_in_one(lengths, budget):
+    return [list(range(len(lengths)))]

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def sentence_perplexity(probabilities: Float[Tensor, " target"]) -> tuple[float, float, float]:
@@ -27,76 +27,6 @@ def reference(probabilities):
     return math.prod(probabilities.tolist()), loss, math.exp(loss)
 
 
-def perplexity_from_the_product(probabilities):
-    probability = probabilities.prod()
-    return probability.item(), -probabilities.log().mean().item(), (probability ** (-1 / len(probabilities))).item()
-
-
-def perplexity_from_the_float_product(probabilities):
-    probability = probabilities.prod().item()
-    return probability, -probabilities.log().mean().item(), probability ** (-1 / len(probabilities))
-
-
-def log_of_the_product(probabilities):
-    loss = -probabilities.prod().log() / len(probabilities)
-    return probabilities.prod().item(), loss.item(), loss.exp().item()
-
-
-def log_of_the_float_product(probabilities):
-    probability = math.prod(probabilities.tolist())
-    loss = -math.log(probability) / len(probabilities)
-    return probability, loss, math.exp(loss)
-
-
-def summed(probabilities):
-    loss = -probabilities.log().sum()
-    return probabilities.prod().item(), loss.item(), loss.exp().item()
-
-
-def summed_as_floats(probabilities):
-    loss = -sum(math.log(probability) for probability in probabilities.tolist())
-    return probabilities.prod().item(), loss, math.exp(loss)
-
-
-def perplexity_from_the_sum(probabilities):
-    log = probabilities.log()
-    return probabilities.prod().item(), -log.mean().item(), (-log.sum()).exp().item()
-
-
-def in_bits(probabilities):
-    bits = -probabilities.log2().mean().item()
-    return probabilities.prod().item(), bits, 2**bits
-
-
-def two_to_the_nats(probabilities):
-    nats = -probabilities.log().mean().item()
-    return probabilities.prod().item(), nats, 2**nats
-
-
-def mean_of_the_inverses(probabilities):
-    return probabilities.prod().item(), -probabilities.log().mean().item(), (1 / probabilities).mean().item()
-
-
-def log_of_the_mean(probabilities):
-    loss = -probabilities.mean().log().item()
-    return probabilities.prod().item(), loss, math.exp(loss)
-
-
-def wrong_sign(probabilities):
-    loss = probabilities.log().mean().item()
-    return probabilities.prod().item(), loss, math.exp(loss)
-
-
-def first_token_given(probabilities):
-    loss = -probabilities.log().mean().item()
-    return probabilities[1:].prod().item(), loss, math.exp(loss)
-
-
-def mean_probability(probabilities):
-    loss = -probabilities.log().mean().item()
-    return probabilities.mean().item(), loss, math.exp(loss)
-
-
 def _not_the_same_fact(trial: Trial) -> str | None:
     """The perplexity is the exponential of the loss, and both follow from the tokens alone."""
     _, loss, perplexity = (float(number) for number in trial.value)
@@ -113,112 +43,154 @@ def _many(random):
     return (0.05 + 0.5 * torch.rand(1500, generator=random, dtype=torch.float64),)
 
 
-EXERCISES = (
-    Exercise(
-        id="training.sentence_perplexity",
-        title="A loss by hand",
-        statement="""A model gives the three target tokens of a sentence the probabilities 1/2, 1/4 and 1/8. What are
+exercise = Exercise(
+    id="training.sentence_perplexity",
+    title="A loss by hand",
+    statement="""A model gives the three target tokens of a sentence the probabilities 1/2, 1/4 and 1/8. What are
 the probability of the sentence, the mean loss per token in nats, and the perplexity? How does the perplexity relate to
 the sentence's probability?
 
 Then write a function that gives the three numbers for any sentence, also a very long one. (There the first may
 come out as 0, the other two must not.)""",
-        stub=sentence_perplexity,
-        reference=reference,
-        solution=solution,
-        explanation=r"The sentence has probability $1/64$. The loss is $(1 + 2 + 3) \ln 2 / 3 = 2 \ln 2 = 1.386$ "
-        r"nats, the perplexity $e^{2 \ln 2} = 4$. In general the perplexity is the sentence's probability to the "
-        r"power $-1/T$, here $64^{1/3} = 4$: the geometric mean of the inverse probabilities. On paper either way "
-        r"will do; in floating point the product of many probabilities becomes 0, and the sum of their logarithms "
-        r"does not.",
-        cases=(
-            Case(name="a sentence of seven tokens", inputs=_few),
-            Case(name="a text of 1,500 tokens", inputs=_many),
-        ),
-        hints=(
-            "The chain rule multiplies.",
-            "The logarithm of a product is a sum; every factor of the three is a power of 2.",
-            (
-                r"The mean of $\ln 2$, $2 \ln 2$ and $3 \ln 2$. Take $e$ to that mean, and compare it with $64^{1/3}$. "
-                "In code: which is safe for 1,500 factors, the product or the sum of their logarithms?"
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="perplexity_from_product",
-                says="Right for seven tokens. The probability of 1,500 is too small for a floating-point number and "
-                "becomes 0, and your perplexity infinite. From which other number does it follow?",
-                answers=(perplexity_from_the_product, perplexity_from_the_float_product),
-            ),
-            Mistake(
-                id="log_of_product",
-                says="Right for seven tokens. The product of 1,500 probabilities becomes 0 before you take its "
-                "logarithm. Which can be done first?",
-                answers=(log_of_the_product, log_of_the_float_product),
-            ),
-            Mistake(
-                id="summed",
-                says="Your loss grows with the length of the sentence: it is a sum. The loss is counted per token.",
-                answers=(summed, summed_as_floats),
-            ),
-            Mistake(
-                id="perplexity_of_sum",
-                says="Your loss is a mean, and your perplexity was made from the sum. It is the exponential of the "
-                "loss per token.",
-                answers=(perplexity_from_the_sum,),
-            ),
-            Mistake(
-                id="bits",
-                says="Your loss is in bits: the logarithm has base 2. A nat is larger than a bit; which base has it?",
-                answers=(in_bits,),
-            ),
-            Mistake(
-                id="base_mixed",
-                says="Your loss is in nats, and you take it as the power of 2. The exponential has the base that the "
-                "logarithm had.",
-                answers=(two_to_the_nats,),
-            ),
-            Mistake(
-                id="arithmetic_mean",
-                says="You take the plain mean of the inverse probabilities. The perplexity is their geometric mean: "
-                "the mean is taken of the logarithms.",
-                answers=(mean_of_the_inverses,),
-            ),
-            Mistake(
-                id="log_of_mean",
-                says="You take the logarithm of the mean probability. The loss is the mean of the logarithms, so one "
-                "token with a tiny probability can ruin it.",
-                answers=(log_of_the_mean,),
-            ),
-            Mistake(
-                id="sign",
-                says="Your loss is negative: the logarithm of a probability is. The better the model, the smaller the "
-                "loss, and 0 is the best.",
-                answers=(wrong_sign,),
-            ),
-            Mistake(
-                id="first_token_left_out",
-                says="Loss and perplexity are right. The probability leaves out the first token, which the model has "
-                "to predict as well: that is what the start mark is for.",
-                answers=(first_token_given,),
-            ),
-            Mistake(
-                id="not_multiplied",
-                says="Loss and perplexity are right. The sentence's probability is that of the first token and of the "
-                "second after it and so on; how are these put together?",
-                answers=(mean_probability,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="perplexity_is_exp_of_loss",
-                says="The perplexity is e to the power of the loss: the two numbers say the same thing.",
-                broken=_not_the_same_fact,
-            ),
-        ),
-        forbids=("cross_entropy", "nll_loss"),
-        difficulty=1,
-        minutes=10,
-        section="08-training",
+    stub=sentence_perplexity,
+    reference=reference,
+    solution=solution,
+    explanation=r"The sentence has probability $1/64$. The loss is $(1 + 2 + 3) \ln 2 / 3 = 2 \ln 2 = 1.386$ "
+    r"nats, the perplexity $e^{2 \ln 2} = 4$. In general the perplexity is the sentence's probability to the "
+    r"power $-1/T$, here $64^{1/3} = 4$: the geometric mean of the inverse probabilities. On paper either way "
+    r"will do; in floating point the product of many probabilities becomes 0, and the sum of their logarithms "
+    r"does not.",
+    cases=(
+        Case(name="a sentence of seven tokens", inputs=_few),
+        Case(name="a text of 1,500 tokens", inputs=_many),
     ),
+    hints=(
+        "The chain rule multiplies.",
+        "The logarithm of a product is a sum; every factor of the three is a power of 2.",
+        (
+            r"The mean of $\ln 2$, $2 \ln 2$ and $3 \ln 2$. Take $e$ to that mean, and compare it with $64^{1/3}$. "
+            "In code: which is safe for 1,500 factors, the product or the sum of their logarithms?"
+        ),
+    ),
+    properties=(
+        Property(
+            id="perplexity_is_exp_of_loss",
+            says="The perplexity is e to the power of the loss: the two numbers say the same thing.",
+            broken=_not_the_same_fact,
+        ),
+    ),
+    forbids=("cross_entropy", "nll_loss"),
+    difficulty=1,
+    minutes=10,
+    section="08-training",
+)
+
+
+@exercise.mistake(
+    "Right for seven tokens. The probability of 1,500 is too small for a floating-point number and becomes 0, and your "
+    "perplexity infinite. From which other number does it follow?",
+    id="perplexity_from_product",
+)
+def perplexity_from_the_product(probabilities):
+    probability = probabilities.prod()
+    return probability.item(), -probabilities.log().mean().item(), (probability ** (-1 / len(probabilities))).item()
+
+
+@exercise.like("perplexity_from_product")
+def perplexity_from_the_float_product(probabilities):
+    probability = probabilities.prod().item()
+    return probability, -probabilities.log().mean().item(), probability ** (-1 / len(probabilities))
+
+
+@exercise.mistake(
+    "Right for seven tokens. The product of 1,500 probabilities becomes 0 before you take its logarithm. Which can be "
+    "done first?",
+    id="log_of_product",
+)
+def log_of_the_product(probabilities):
+    loss = -probabilities.prod().log() / len(probabilities)
+    return probabilities.prod().item(), loss.item(), loss.exp().item()
+
+
+@exercise.like("log_of_product")
+def log_of_the_float_product(probabilities):
+    probability = math.prod(probabilities.tolist())
+    loss = -math.log(probability) / len(probabilities)
+    return probability, loss, math.exp(loss)
+
+
+@exercise.mistake("Your loss grows with the length of the sentence: it is a sum. The loss is counted per token.")
+def summed(probabilities):
+    loss = -probabilities.log().sum()
+    return probabilities.prod().item(), loss.item(), loss.exp().item()
+
+
+@exercise.like("summed")
+def summed_as_floats(probabilities):
+    loss = -sum(math.log(probability) for probability in probabilities.tolist())
+    return probabilities.prod().item(), loss, math.exp(loss)
+
+
+@exercise.mistake(
+    "Your loss is a mean, and your perplexity was made from the sum. It is the exponential of the loss per token.",
+    id="perplexity_of_sum",
+)
+def perplexity_from_the_sum(probabilities):
+    log = probabilities.log()
+    return probabilities.prod().item(), -log.mean().item(), (-log.sum()).exp().item()
+
+
+@exercise.mistake(
+    "Your loss is in bits: the logarithm has base 2. A nat is larger than a bit; which base has it?",
+    id="bits",
+)
+def in_bits(probabilities):
+    bits = -probabilities.log2().mean().item()
+    return probabilities.prod().item(), bits, 2**bits
+
+
+@exercise.mistake(
+    "Your loss is in nats, and you take it as the power of 2. The exponential has the base that the logarithm had.",
+    id="base_mixed",
+)
+def two_to_the_nats(probabilities):
+    nats = -probabilities.log().mean().item()
+    return probabilities.prod().item(), nats, 2**nats
+
+
+@exercise.mistake(
+    "You take the plain mean of the inverse probabilities. The perplexity is their geometric mean: the mean is taken "
+    "of the logarithms.",
+    id="arithmetic_mean",
+)
+def mean_of_the_inverses(probabilities):
+    return probabilities.prod().item(), -probabilities.log().mean().item(), (1 / probabilities).mean().item()
+
+
+exercise.mutation(
+    "log_of_mean",
+    "You take the logarithm of the mean probability. The loss is the mean of the logarithms, so one token with a tiny "
+    "probability can ruin it.",
+    {"log().mean": "mean().log"},
+)
+
+exercise.mutation(
+    "sign",
+    "Your loss is negative: the logarithm of a probability is. The better the model, the smaller the loss, and 0 is "
+    "the best.",
+    {"-probabilities": "probabilities"},
+)
+
+exercise.mutation(
+    "first_token_left_out",
+    "Loss and perplexity are right. The probability leaves out the first token, which the model has to predict as "
+    "well: that is what the start mark is for.",
+    {".prod": "[1:].prod"},
+)
+
+exercise.mutation(
+    "not_multiplied",
+    "Loss and perplexity are right. The sentence's probability is that of the first token and of the second after it "
+    "and so on; how are these put together?",
+    {"prod": "mean"},
 )

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def smoothed_gradient(
@@ -31,74 +31,6 @@ def reference(logits, targets, epsilon):
     return torch.autograd.grad(loss, logits)[0]
 
 
-def _wanted(logits, targets, right, other):
-    wanted = torch.full_like(logits, other)
-    wanted[torch.arange(len(logits)), targets] = right
-    return wanted
-
-
-def _smoothed(logits, targets, epsilon):
-    other = epsilon / logits.shape[1]
-    return _wanted(logits, targets, 1 - epsilon + other, other)
-
-
-def overflowing(logits, targets, epsilon):
-    powers = logits.exp()
-    return (powers / powers.sum(dim=1, keepdim=True) - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-def prediction_for_probability(logits, targets, epsilon):
-    said = functional.one_hot(logits.argmax(dim=1), logits.shape[1])
-    return (said - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-def wrong_sign(logits, targets, epsilon):
-    return (_smoothed(logits, targets, epsilon) - logits.softmax(dim=1)) / len(logits)
-
-
-def not_averaged(logits, targets, epsilon):
-    return logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)
-
-
-def averaged_over_all_cells(logits, targets, epsilon):
-    return (logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)) / logits.numel()
-
-
-def not_smoothed(logits, targets, epsilon):
-    return (logits.softmax(dim=1) - _wanted(logits, targets, 1.0, 0.0)) / len(logits)
-
-
-def right_one_left_out(logits, targets, epsilon):
-    wanted = _wanted(logits, targets, 1 - epsilon, epsilon / (logits.shape[1] - 1))
-    return (logits.softmax(dim=1) - wanted) / len(logits)
-
-
-def right_one_without_its_share(logits, targets, epsilon):
-    wanted = _wanted(logits, targets, 1 - epsilon, epsilon / logits.shape[1])
-    return (logits.softmax(dim=1) - wanted) / len(logits)
-
-
-def epsilon_exchanged(logits, targets, epsilon):
-    return (logits.softmax(dim=1) - _smoothed(logits, targets, 1 - epsilon)) / len(logits)
-
-
-def over_positions(logits, targets, epsilon):
-    return (logits.softmax(dim=0) - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-def logarithm_for_probability(logits, targets, epsilon):
-    return (logits.log_softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-def by_the_probabilities(logits, targets, epsilon):
-    return -_smoothed(logits, targets, epsilon) / logits.softmax(dim=1) / len(logits)
-
-
-def only_the_right_one(logits, targets, epsilon):
-    gradient = (logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
-    return gradient * functional.one_hot(targets, logits.shape[1])
-
-
 def _row_that_does_not_sum_to_zero(trial: Trial) -> str | None:
     totals = trial.value.sum(dim=1)
     worst = totals.abs().argmax().item()
@@ -118,128 +50,169 @@ def _certain(random):
     return 300.0 * order.double(), order.argmin(dim=1), 0.3
 
 
-EXERCISES = (
-    Exercise(
-        id="training.smoothed_gradient",
-        title="The gradient of a smoothed loss",
-        statement=r"""Derive $\partial L / \partial z_v = p_v - q_v$ for $L = -\sum_u q_u \log p_u$ with
+exercise = Exercise(
+    id="training.smoothed_gradient",
+    title="The gradient of a smoothed loss",
+    statement=r"""Derive $\partial L / \partial z_v = p_v - q_v$ for $L = -\sum_u q_u \log p_u$ with
 $p = \mathrm{softmax}(z)$ and any $q$ that sums to 1. At the minimum, how far is the logit of the right token above the
 others, for $\epsilon = 0.1$ and $V = 37{,}000$? What is that distance without smoothing?
 
 Then write, without autograd, the gradient with respect to all logits. The loss is the mean over positions (none of them
 is padding), and $\epsilon$ is spread over the whole vocabulary, the right token included.""",
-        stub=smoothed_gradient,
-        reference=reference,
-        solution=solution,
-        explanation=r"$L = -\sum_u q_u z_u + \big(\sum_u q_u\big) \log \sum_w e^{z_w}$, and the bracket is 1. "
-        r"Differentiating by $z_v$ gives $-q_v + p_v$. At the minimum the gradient is zero, so $p = q$, and the "
-        r"right token's logit stands above each other one by $\ln \frac{1 - \epsilon + \epsilon/V}{\epsilon / V} = "
-        r"\ln 333{,}001 = 12.7$. Without smoothing the distance is infinite: there is no minimum, and the logits "
-        r"grow for as long as the training lasts.",
-        cases=(
-            Case(name="four positions and seven tokens", inputs=_ordinary),
-            Case(name="logits above a thousand", inputs=_certain),
-        ),
-        hints=(
-            r"Write $\log p_u = z_u - \log \sum_w e^{z_w}$ before you differentiate.",
-            (
-                r"$\partial \log \sum_w e^{z_w} / \partial z_v = p_v$. Where does $\sum_u q_u = 1$ come in? And for "
-                "the code: how many positions share the mean?"
-            ),
-            (
-                r"At the minimum $p = q$, and $z_u - z_w = \ln (p_u / p_w)$. For the code: build the smoothed "
-                "target first; the rest is the formula, with the mean taken into account."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="overflow",
-                says="Right for ordinary logits, NaN above a thousand: $e^{1000}$ is infinite. Subtract a constant "
-                "from the row, or let PyTorch's softmax do it.",
-                answers=(overflowing,),
-            ),
-            Mistake(
-                id="prediction_for_probability",
-                says="You subtract the target from the one token that the model would choose. The gradient holds its "
-                "probabilities, all of them.",
-                answers=(prediction_for_probability,),
-            ),
-            Mistake(
-                id="sign",
-                says="Every sign is the other way round: following your gradient downhill makes the right token less "
-                "probable.",
-                answers=(wrong_sign,),
-            ),
-            Mistake(
-                id="not_averaged",
-                says="This is the gradient of the sum over positions. The loss is their mean: what does that do to "
-                "each position's share?",
-                answers=(not_averaged,),
-            ),
-            Mistake(
-                id="averaged_over_cells",
-                says="Your gradient is too small by the size of the vocabulary: you divide by the number of cells, and "
-                "the loss has one term for each position.",
-                answers=(averaged_over_all_cells,),
-            ),
-            Mistake(
-                id="not_smoothed",
-                says="Your target is one-hot; epsilon has no effect.",
-                answers=(not_smoothed,),
-            ),
-            Mistake(
-                id="others_only",
-                says="You spread epsilon over the other tokens only. Here it goes to all of them, the right one "
-                "included, so each gets $\\epsilon / V$.",
-                answers=(right_one_left_out,),
-            ),
-            Mistake(
-                id="right_without_share",
-                says="Your target sums to $1 - \\epsilon / V$: the right token has $1 - \\epsilon$ and lacks its own "
-                "share of what is spread.",
-                answers=(right_one_without_its_share,),
-            ),
-            Mistake(
-                id="epsilon_exchanged",
-                says="Epsilon and $1 - \\epsilon$ are exchanged: you spread most of the target, and leave the right "
-                "token a tenth.",
-                answers=(epsilon_exchanged,),
-            ),
-            Mistake(
-                id="softmax_over_positions",
-                says="Your softmax runs over the positions. Each position has one distribution over the vocabulary.",
-                answers=(over_positions,),
-            ),
-            Mistake(
-                id="log_probabilities",
-                says="You subtract the target from the log-probabilities. The derivative of the log-sum is a "
-                "probability.",
-                answers=(logarithm_for_probability,),
-            ),
-            Mistake(
-                id="by_probabilities",
-                says="This is the gradient by the probabilities, $-q / p$. The exercise asks for that by the logits, "
-                "one step of the chain rule further.",
-                answers=(by_the_probabilities,),
-            ),
-            Mistake(
-                id="target_alone",
-                says="Only the right token has a gradient. The others take part through the softmax: raising one "
-                "lowers the rest.",
-                answers=(only_the_right_one,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="rows_sum_to_zero",
-                says="Adding the same number to all logits of a position changes nothing, so each row of the gradient "
-                "sums to 0.",
-                broken=_row_that_does_not_sum_to_zero,
-            ),
-        ),
-        forbids=("backward", "grad", "requires_grad_", "cross_entropy"),
-        difficulty=2,
-        minutes=15,
-        section="08-training",
+    stub=smoothed_gradient,
+    reference=reference,
+    solution=solution,
+    explanation=r"$L = -\sum_u q_u z_u + \big(\sum_u q_u\big) \log \sum_w e^{z_w}$, and the bracket is 1. "
+    r"Differentiating by $z_v$ gives $-q_v + p_v$. At the minimum the gradient is zero, so $p = q$, and the "
+    r"right token's logit stands above each other one by $\ln \frac{1 - \epsilon + \epsilon/V}{\epsilon / V} = "
+    r"\ln 333{,}001 = 12.7$. Without smoothing the distance is infinite: there is no minimum, and the logits "
+    r"grow for as long as the training lasts.",
+    cases=(
+        Case(name="four positions and seven tokens", inputs=_ordinary),
+        Case(name="logits above a thousand", inputs=_certain),
     ),
+    hints=(
+        r"Write $\log p_u = z_u - \log \sum_w e^{z_w}$ before you differentiate.",
+        (
+            r"$\partial \log \sum_w e^{z_w} / \partial z_v = p_v$. Where does $\sum_u q_u = 1$ come in? And for "
+            "the code: how many positions share the mean?"
+        ),
+        (
+            r"At the minimum $p = q$, and $z_u - z_w = \ln (p_u / p_w)$. For the code: build the smoothed "
+            "target first; the rest is the formula, with the mean taken into account."
+        ),
+    ),
+    properties=(
+        Property(
+            id="rows_sum_to_zero",
+            says="Adding the same number to all logits of a position changes nothing, so each row of the gradient "
+            "sums to 0.",
+            broken=_row_that_does_not_sum_to_zero,
+        ),
+    ),
+    forbids=("backward", "grad", "requires_grad_", "cross_entropy"),
+    difficulty=2,
+    minutes=15,
+    section="08-training",
 )
+
+
+def _wanted(logits, targets, right, other):
+    wanted = torch.full_like(logits, other)
+    wanted[torch.arange(len(logits)), targets] = right
+    return wanted
+
+
+def _smoothed(logits, targets, epsilon):
+    other = epsilon / logits.shape[1]
+    return _wanted(logits, targets, 1 - epsilon + other, other)
+
+
+@exercise.mistake(
+    "Right for ordinary logits, NaN above a thousand: $e^{1000}$ is infinite. Subtract a constant from the row, or let "
+    "PyTorch's softmax do it.",
+    id="overflow",
+)
+def overflowing(logits, targets, epsilon):
+    powers = logits.exp()
+    return (powers / powers.sum(dim=1, keepdim=True) - _smoothed(logits, targets, epsilon)) / len(logits)
+
+
+@exercise.mistake(
+    "You subtract the target from the one token that the model would choose. The gradient holds its probabilities, all "
+    "of them."
+)
+def prediction_for_probability(logits, targets, epsilon):
+    said = functional.one_hot(logits.argmax(dim=1), logits.shape[1])
+    return (said - _smoothed(logits, targets, epsilon)) / len(logits)
+
+
+@exercise.mistake(
+    "Every sign is the other way round: following your gradient downhill makes the right token less probable.",
+    id="sign",
+)
+def wrong_sign(logits, targets, epsilon):
+    return (_smoothed(logits, targets, epsilon) - logits.softmax(dim=1)) / len(logits)
+
+
+@exercise.mistake(
+    "This is the gradient of the sum over positions. The loss is their mean: what does that do to each position's "
+    "share?"
+)
+def not_averaged(logits, targets, epsilon):
+    return logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)
+
+
+@exercise.mistake(
+    "Your gradient is too small by the size of the vocabulary: you divide by the number of cells, and the loss has one "
+    "term for each position.",
+    id="averaged_over_cells",
+)
+def averaged_over_all_cells(logits, targets, epsilon):
+    return (logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)) / logits.numel()
+
+
+@exercise.mistake("Your target is one-hot; epsilon has no effect.")
+def not_smoothed(logits, targets, epsilon):
+    return (logits.softmax(dim=1) - _wanted(logits, targets, 1.0, 0.0)) / len(logits)
+
+
+@exercise.mistake(
+    "You spread epsilon over the other tokens only. Here it goes to all of them, the right one included, so each gets "
+    "$\\epsilon / V$.",
+    id="others_only",
+)
+def right_one_left_out(logits, targets, epsilon):
+    wanted = _wanted(logits, targets, 1 - epsilon, epsilon / (logits.shape[1] - 1))
+    return (logits.softmax(dim=1) - wanted) / len(logits)
+
+
+@exercise.mistake(
+    "Your target sums to $1 - \\epsilon / V$: the right token has $1 - \\epsilon$ and lacks its own share of what is "
+    "spread.",
+    id="right_without_share",
+)
+def right_one_without_its_share(logits, targets, epsilon):
+    wanted = _wanted(logits, targets, 1 - epsilon, epsilon / logits.shape[1])
+    return (logits.softmax(dim=1) - wanted) / len(logits)
+
+
+@exercise.mistake(
+    "Epsilon and $1 - \\epsilon$ are exchanged: you spread most of the target, and leave the right token a tenth."
+)
+def epsilon_exchanged(logits, targets, epsilon):
+    return (logits.softmax(dim=1) - _smoothed(logits, targets, 1 - epsilon)) / len(logits)
+
+
+@exercise.mistake(
+    "Your softmax runs over the positions. Each position has one distribution over the vocabulary.",
+    id="softmax_over_positions",
+)
+def over_positions(logits, targets, epsilon):
+    return (logits.softmax(dim=0) - _smoothed(logits, targets, epsilon)) / len(logits)
+
+
+@exercise.mistake(
+    "You subtract the target from the log-probabilities. The derivative of the log-sum is a probability.",
+    id="log_probabilities",
+)
+def logarithm_for_probability(logits, targets, epsilon):
+    return (logits.log_softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
+
+
+@exercise.mistake(
+    "This is the gradient by the probabilities, $-q / p$. The exercise asks for that by the logits, one step of the "
+    "chain rule further.",
+    id="by_probabilities",
+)
+def by_the_probabilities(logits, targets, epsilon):
+    return -_smoothed(logits, targets, epsilon) / logits.softmax(dim=1) / len(logits)
+
+
+@exercise.mistake(
+    "Only the right token has a gradient. The others take part through the softmax: raising one lowers the rest.",
+    id="target_alone",
+)
+def only_the_right_one(logits, targets, epsilon):
+    gradient = (logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
+    return gradient * functional.one_hot(targets, logits.shape[1])

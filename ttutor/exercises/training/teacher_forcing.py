@@ -4,8 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.training import teacher_forcing_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 PAD_ID, BOS_ID, EOS_ID = 0, 2, 3
 
@@ -64,11 +63,10 @@ def _targets_that_are_not_next(trial: Trial) -> str | None:
     )
 
 
-EXERCISES = (
-    Exercise(
-        id="training.teacher_forcing",
-        title="What to read, and what to say",
-        statement="""
+exercise = Exercise(
+    id="training.teacher_forcing",
+    title="What to read, and what to say",
+    statement="""
 Each row of `token_ids` is a translation: the start mark `<bos>` (2), words, the end mark `<eos>` (3), and padding (0)
 where the row is shorter than the longest. Return two tensors of equal shape, both one place shorter than the rows: what
 the decoder **reads**, and its **targets**, so that at every place the target is the token that follows what has been
@@ -77,117 +75,133 @@ read so far.
 The first prediction is made from `<bos>` alone, and the last one of every row is its `<eos>`. Where the target is
 padding the loss leaves the place out, so there it does not matter what is read.
 """.strip(),
-        stub=teacher_forcing,
-        reference=reference,
-        solution=solution,
-        cases=(Case(name="three sentences of unequal lengths", inputs=_unequal_lengths, points=2),),
-        hints=(
-            (
-                "Write one sentence of three words on paper, with its marks. What does the decoder know when it is to "
-                "say the first word? And when it is to say `<eos>`?"
-            ),
-            (
-                "Under every token that is read stands the token that comes next. Which token has nothing after it, "
-                "and which one is never predicted?"
-            ),
-            (
-                "Both are slices of the same rows, one token shorter than they: one leaves out the last column, the "
-                "other the first."
-            ),
+    stub=teacher_forcing,
+    reference=reference,
+    solution=solution,
+    cases=(Case(name="three sentences of unequal lengths", inputs=_unequal_lengths, points=2),),
+    hints=(
+        (
+            "Write one sentence of three words on paper, with its marks. What does the decoder know when it is to "
+            "say the first word? And when it is to say `<eos>`?"
         ),
-        mistakes=(
-            Mistake(
-                id="unshifted",
-                says="Input and target are the same, so the model only has to copy what it reads: the loss goes to 0, "
-                "and what it writes is nonsense. What should it predict when it has read token i?",
-                answers=(wrong.unshifted, wrong.unshifted_whole),
-            ),
-            Mistake(
-                id="swapped",
-                says="Input and target are exchanged: your decoder reads a token and predicts the one before it.",
-                answers=(wrong.swapped,),
-            ),
-            Mistake(
-                id="shift_two",
-                says="Your rows are shorter by two tokens, and each target is the next but one. One position too many "
-                "is dropped.",
-                answers=(wrong.shift_two,),
-            ),
-            Mistake(
-                id="drops_bos",
-                says="The shift is right, but the decoder begins with the first word and never predicts it. Its first "
-                "input should be `<bos>`, from which it predicts that word.",
-                answers=(wrong.drops_bos,),
-            ),
-            Mistake(
-                id="drops_eos",
-                says="The shift is right, but the longest sentence never gets to predict its `<eos>`: a model trained "
-                "so does not learn to stop. Drop one column of each, not two.",
-                answers=(wrong.drops_eos,),
-            ),
-            Mistake(
-                id="wraps_around",
-                says="Your rows go around: after the last token you ask for `<bos>`. What has nothing after it is not "
-                "read at all.",
-                answers=(wrong.wraps_around,),
-            ),
-            Mistake(
-                id="unequal_shapes",
-                says="Input and target have different lengths, though every place that is read needs one target. "
-                "Shorten both by one token, at opposite ends.",
-                answers=(wrong.whole_target, wrong.whole_input),
-            ),
-            Mistake(
-                id="along_the_batch",
-                says="You shift along the batch: the targets of each sentence are the tokens of the next sentence. "
-                "Which axis counts the tokens?",
-                answers=(wrong.along_the_batch,),
-            ),
-            Mistake(
-                id="one_tensor",
-                says="Both parts are right but stacked into one tensor. Return two tensors, as `return a, b` does.",
-                answers=(wrong.one_tensor,),
-            ),
-            Mistake(
-                id="as_floats",
-                says="The numbers are right but have become floating-point numbers. An embedding table is looked up by "
-                "whole numbers.",
-                answers=(wrong.as_floats,),
-            ),
-            Mistake(
-                id="flattened",
-                says="All sentences have become one long row, and attention would run across them. Keep the batch "
-                "axis.",
-                answers=(wrong.flattened,),
-            ),
-            Mistake(
-                id="shortest_sentence",
-                says="You cut all sentences to the length of the shortest. Padding may stay: it is masked in attention "
-                "and left out of the loss.",
-                answers=(wrong.shortest_sentence,),
-            ),
-            Mistake(
-                id="inplace",
-                says="Your result is right, but the batch you were given has changed: the next step would train on "
-                "shifted sentences. Assigning to a slice edits the caller's tensor.",
-                answers=(wrong.pads_in_place,),
-            ),
+        (
+            "Under every token that is read stands the token that comes next. Which token has nothing after it, "
+            "and which one is never predicted?"
         ),
-        properties=(
-            Property(
-                id="begins_with_bos",
-                says="The first prediction is made from the start mark alone, so that is what is read first.",
-                broken=_input_without_bos,
-            ),
-            Property(
-                id="target_comes_next",
-                says="What is the target at one place should be read at the place after it.",
-                broken=_targets_that_are_not_next,
-            ),
+        (
+            "Both are slices of the same rows, one token shorter than they: one leaves out the last column, the "
+            "other the first."
         ),
-        observe=observe,
-        difficulty=1,
-        minutes=5,
-        section="08-training",
     ),
+    properties=(
+        Property(
+            id="begins_with_bos",
+            says="The first prediction is made from the start mark alone, so that is what is read first.",
+            broken=_input_without_bos,
+        ),
+        Property(
+            id="target_comes_next",
+            says="What is the target at one place should be read at the place after it.",
+            broken=_targets_that_are_not_next,
+        ),
+    ),
+    observe=observe,
+    difficulty=1,
+    minutes=5,
+    section="08-training",
 )
+
+
+exercise.mutation(
+    "unshifted",
+    "Input and target are the same, so the model only has to copy what it reads: the loss goes to 0, and what it "
+    "writes is nonsense. What should it predict when it has read token i?",
+    {"1:]": ":-1]"},
+    {"[:, :-1], token_ids[:, 1:]": ", token_ids"},
+)
+
+exercise.mutation(
+    "swapped",
+    "Input and target are exchanged: your decoder reads a token and predicts the one before it.",
+    {":-1], token_ids[:, 1:": "1:], token_ids[:, :-1"},
+)
+
+exercise.mutation(
+    "shift_two",
+    "Your rows are shorter by two tokens, and each target is the next but one. One position too many is dropped.",
+    {"1], token_ids[:, 1": "2], token_ids[:, 2"},
+)
+
+exercise.mutation(
+    "drops_bos",
+    "The shift is right, but the decoder begins with the first word and never predicts it. Its first input should be "
+    "`<bos>`, from which it predicts that word.",
+    {":-1], token_ids[:, 1": "1:-1], token_ids[:, 2"},
+)
+
+exercise.mutation(
+    "drops_eos",
+    "The shift is right, but the longest sentence never gets to predict its `<eos>`: a model trained so does not learn "
+    "to stop. Drop one column of each, not two.",
+    {"1], token_ids[:, 1:": "2], token_ids[:, 1:-1"},
+)
+
+exercise.mutation(
+    "wraps_around",
+    "Your rows go around: after the last token you ask for `<bos>`. What has nothing after it is not read at all.",
+    {"[:, :-1], token_ids[:, 1:]": ", token_ids.roll(-1, dims=1)"},
+)
+
+exercise.mutation(
+    "unequal_shapes",
+    "Input and target have different lengths, though every place that is read needs one target. Shorten both by one "
+    "token, at opposite ends.",
+    {"[:, 1:]": ""},
+    {"[:, :-1]": ""},
+)
+
+exercise.mutation(
+    "along_the_batch",
+    "You shift along the batch: the targets of each sentence are the tokens of the next sentence. Which axis counts "
+    "the tokens?",
+    {":, :-1], token_ids[:, ": ":-1], token_ids["},
+)
+
+
+@exercise.mistake("Both parts are right but stacked into one tensor. Return two tensors, as `return a, b` does.")
+def one_tensor(token_ids):
+    return torch.stack([token_ids[:, :-1], token_ids[:, 1:]])
+
+
+exercise.mutation(
+    "as_floats",
+    "The numbers are right but have become floating-point numbers. An embedding table is looked up by whole numbers.",
+    {"1], token_ids[:, 1:]": "1].float(), token_ids[:, 1:].float()"},
+)
+
+exercise.mutation(
+    "flattened",
+    "All sentences have become one long row, and attention would run across them. Keep the batch axis.",
+    {"1], token_ids[:, 1:]": "1].flatten(), token_ids[:, 1:].flatten()"},
+)
+
+
+@exercise.mistake(
+    "You cut all sentences to the length of the shortest. Padding may stay: it is masked in attention and left out of "
+    "the loss."
+)
+def shortest_sentence(token_ids):
+    length = int((token_ids != 0).sum(dim=1).min())
+    return token_ids[:, : length - 1], token_ids[:, 1:length]
+
+
+@exercise.mistake(
+    "Your result is right, but the batch you were given has changed: the next step would train on shifted sentences. "
+    "Assigning to a slice edits the caller's tensor.",
+    id="inplace",
+)
+def pads_in_place(token_ids):
+    decoder_input = token_ids[:, :-1].clone()
+    targets = token_ids
+    targets[:, :-1] = token_ids[:, 1:].clone()
+    return decoder_input, targets[:, :-1]

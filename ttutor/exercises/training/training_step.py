@@ -4,11 +4,94 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_
+from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property
-from ttutor.exercises.training import training_step_mistakes as wrong
-from ttutor.exercises.training.training_step_probes import PROPERTIES, observe, weights_that_stay
+from ttutor.exercises.exercise import Case, Exercise, Property
+from ttutor.exercises.facts import fact
+
+
+class CountingDescent(torch.optim.SGD):
+    """Gradient descent that counts its steps."""
+
+    steps = 0
+
+    def step(self, closure=None):
+        """Count, then step."""
+        self.steps += 1
+        return super().step(closure)
+
+
+def observe(answer, weights, batches, max_norm):
+    """Let an answer take one step for each batch, and say what became of the model and what was done on the way."""
+    model = nn.Linear(weights.shape[1], weights.shape[0])
+    with torch.no_grad():
+        model.weight.copy_(weights)
+        model.bias.zero_()
+    model.eval()  # as a validation has left it
+    optimizer = CountingDescent(model.parameters(), lr=0.5)
+    calls = []
+
+    def loss(model, batch):
+        calls.append(model.training)
+        inputs, targets = batch
+        return (model(inputs) - targets).square().mean()
+
+    returned, after, left_behind = [], [model_table(model)], []
+    for batch in batches:
+        returned.append(answer(model, optimizer, loss, batch, max_norm))
+        after.append(model_table(model))
+        gradients = [parameter.grad for parameter in model.parameters() if parameter.grad is not None]
+        left_behind.append(torch.stack([gradient.norm() for gradient in gradients]).norm().item() if gradients else 0.0)
+    moved = not torch.equal(after[0], after[-1])
+    return {
+        "the weights after the first step": after[1],
+        "the weights after the last step": after[-1],
+        "the losses": returned,
+        "every loss was taken in training mode": all(calls),
+        "how often the loss was taken": len(calls),
+        "what is returned has left the graph": not any(getattr(value, "requires_grad", False) for value in returned),
+        "how often the optimiser stepped": optimizer.steps,
+        "the gradients left behind are clipped": max(left_behind) <= 1.001 * max_norm,
+        "if no weight has moved, there are gradients": "a weight has moved" if moved else any(left_behind),
+    }
+
+
+def model_table(model):
+    """The weights, and the bias as one more column."""
+    return torch.cat([model.weight.detach(), model.bias.detach()[:, None]], dim=1)
+
+
+def weights_that_stay(trial):
+    """Look whether the first step moved the model at all."""
+    weights, batches, max_norm = trial.inputs
+    moved = (trial.value["the weights after the first step"][:, :-1] - weights).norm().item()
+    if 0 < moved <= 0.5 * max_norm * 1.001:
+        return None
+    return (
+        f"The first step moved the weights by {moved:.3g}; the learning rate is 0.5, the longest gradient {max_norm:g}."
+    )
+
+
+PROPERTIES = (
+    fact(
+        "every loss was taken in training mode",
+        True,
+        "Dropout and its like work in training mode only, and a validation may have left the model in the other.",
+        id="training_mode",
+    ),
+    fact(
+        "how often the loss was taken",
+        2,
+        "One step needs the loss once: forward and backward are the expensive part.",
+        id="one_loss_a_step",
+    ),
+    fact(
+        "how often the optimiser stepped",
+        2,
+        "Two batches, two steps: the optimiser steps once for each batch.",
+        id="one_step_a_batch",
+    ),
+)
 
 
 def training_step(
@@ -66,146 +149,291 @@ def _short_gradients(generator):
     return 0.1 * torch.randn(3, 4, generator=generator), _batches(generator, 0.5), 20.0
 
 
-EXERCISES = (
-    Exercise(
-        id="training.training_step",
-        title="One step, in the right order",
-        statement="""
+exercise = Exercise(
+    id="training.training_step",
+    title="One step, in the right order",
+    statement="""
 Write one step of a training. `loss(model, batch)` gives a tensor with one number; `optimizer` knows the parameters of
 the model. Take the loss once, in training mode, and compute its gradients, those of this batch alone. Where their
 common norm is above `max_norm`, scale all of them down to it. Then let the optimiser step. Return the loss as a plain
 number, so that no graph is kept alive. `torch.nn.utils.clip_grad_norm_` may be used.
 """.strip(),
-        stub=training_step,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="gradients longer than allowed", inputs=_long_gradients, points=2),
-            Case(name="gradients shorter than allowed", inputs=_short_gradients),
-        ),
-        hints=(
-            (
-                "Where does `backward()` put the gradients, and what stands there from the batch before? What does the "
-                "optimiser read when it steps?"
-            ),
-            (
-                "Six things, in this order: the mode, clean gradients, the loss, backward, clipping, the step. "
-                "Which of them reads what another one has left behind?"
-            ),
-            (
-                "`model.train()`, `optimizer.zero_grad()`, the loss, its `backward()`, `clip_grad_norm_` on the "
-                "model's parameters, `optimizer.step()`; then return the loss's `item()`."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="no_zero_grad",
-                says="The first step is right, the second is not: gradients add up from batch to batch, and nobody "
-                "clears them. Which call does?",
-                answers=(wrong.no_zero_grad,),
-            ),
-            Mistake(
-                id="nothing_to_step_on",
-                says="The weights never move: when the optimiser steps there are no gradients, or they are zero. "
-                "Either they are cleared after `backward()`, or there is no `backward()` before the step.",
-                answers=(wrong.zero_after_backward, wrong.no_backward, wrong.no_graph),
-            ),
-            Mistake(
-                id="step_before_backward",
-                says="You step before the gradients of this batch are there: the first step has no effect, and every "
-                "later one uses those of the batch before, if they have not been cleared.",
-                answers=(wrong.step_before_backward, wrong.step_between_zero_and_backward),
-            ),
-            Mistake(
-                id="no_step",
-                says="Loss and gradients are right, and the weights stay as they are: who uses the gradients?",
-                answers=(wrong.no_step,),
-            ),
-            Mistake(
-                id="no_clipping",
-                says="The step is as long as if nothing were clipped, and long gradients stay long. Clipping changes "
-                "gradients that are there: it belongs after `backward()` and before the step.",
-                answers=(wrong.no_clipping, wrong.clips_before_backward),
-            ),
-            Mistake(
-                id="clips_after_step",
-                says="You clip, but after the step, when the weights have already moved by the full length.",
-                answers=(wrong.clips_after_step,),
-            ),
-            Mistake(
-                id="clips_each_number",
-                says="You limit each number of the gradient by itself, which turns its direction. Its norm is asked "
-                "for: one factor for all numbers.",
-                answers=(wrong.clips_each_number,),
-            ),
-            Mistake(
-                id="clips_each_tensor",
-                says="You clip weight and bias each to the limit, so that together they exceed it and change their "
-                "proportion. The norm is taken over all parameters at once.",
-                answers=(wrong.clips_each_tensor,),
-            ),
-            Mistake(
-                id="always_rescales",
-                says="Short gradients grow: you bring every gradient to the limit. Those below it stay as they are.",
-                answers=(wrong.always_rescales,),
-            ),
-            Mistake(
-                id="clips_to_one",
-                says="You clip to a norm of 1, whatever limit is given. It comes as an argument.",
-                answers=(wrong.clips_to_one,),
-            ),
-            Mistake(
-                id="mode",
-                says="The loss is taken in evaluation mode, in which dropout does nothing: a validation has left the "
-                "model so. Say which mode you need.",
-                answers=(wrong.mode_untouched, wrong.evaluation_mode),
-            ),
-            Mistake(
-                id="keeps_the_graph",
-                says="The step is right, but the loss you return still carries its graph: whoever collects the losses "
-                "keeps every activation of the training in memory.",
-                answers=(wrong.keeps_the_graph,),
-            ),
-            Mistake(
-                id="loss_afterwards",
-                says="You return the loss after the step. That needs a second pass, and flatters: it is measured on "
-                "the batch just learnt. Return the one you have.",
-                answers=(wrong.loss_afterwards,),
-            ),
-            Mistake(
-                id="loss_twice",
-                says="All numbers are right, but you compute the loss twice, and each forward pass costs about a third "
-                "of the step. Keep the first.",
-                answers=(wrong.loss_twice,),
-            ),
-            Mistake(
-                id="steps_twice",
-                says="The optimiser steps twice with the same gradients.",
-                answers=(wrong.steps_twice,),
-            ),
-            Mistake(
-                id="uphill",
-                says="The weights move the wrong way: you make the loss large. Look for a sign.",
-                answers=(wrong.uphill,),
-            ),
-            Mistake(
-                id="returns_the_norm",
-                says="The step is right, but what you return is the gradient's norm.",
-                answers=(wrong.returns_the_norm,),
-            ),
-        ),
-        properties=(
-            *PROPERTIES,
-            Property(
-                id="step_has_a_limit",
-                says="The first step should move the weights, by at most the learning rate times `max_norm`.",
-                broken=weights_that_stay,
-            ),
-        ),
-        observe=observe,
-        forbids=("fit",),
-        difficulty=2,
-        minutes=15,
-        section="08-training",
+    stub=training_step,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="gradients longer than allowed", inputs=_long_gradients, points=2),
+        Case(name="gradients shorter than allowed", inputs=_short_gradients),
     ),
+    hints=(
+        (
+            "Where does `backward()` put the gradients, and what stands there from the batch before? What does the "
+            "optimiser read when it steps?"
+        ),
+        (
+            "Six things, in this order: the mode, clean gradients, the loss, backward, clipping, the step. "
+            "Which of them reads what another one has left behind?"
+        ),
+        (
+            "`model.train()`, `optimizer.zero_grad()`, the loss, its `backward()`, `clip_grad_norm_` on the "
+            "model's parameters, `optimizer.step()`; then return the loss's `item()`."
+        ),
+    ),
+    properties=(
+        *PROPERTIES,
+        Property(
+            id="step_has_a_limit",
+            says="The first step should move the weights, by at most the learning rate times `max_norm`.",
+            broken=weights_that_stay,
+        ),
+    ),
+    observe=observe,
+    forbids=("fit",),
+    difficulty=2,
+    minutes=15,
+    section="08-training",
 )
+
+
+@exercise.mistake(
+    "The first step is right, the second is not: gradients add up from batch to batch, and nobody clears them. Which "
+    "call does?"
+)
+def no_zero_grad(model, optimizer, loss, batch, max_norm):
+    model.train()
+    value = loss(model, batch)
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return value.item()
+
+
+@exercise.mistake(
+    "The weights never move: when the optimiser steps there are no gradients, or they are zero. Either they are "
+    "cleared after `backward()`, or there is no `backward()` before the step.",
+    id="nothing_to_step_on",
+)
+def zero_after_backward(model, optimizer, loss, batch, max_norm):
+    model.train()
+    value = loss(model, batch)
+    value.backward()
+    optimizer.zero_grad()
+    optimizer.step()
+    return value.item()
+
+
+@exercise.like("nothing_to_step_on")
+def no_backward(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    optimizer.step()
+    return value.item()
+
+
+@exercise.like("nothing_to_step_on")
+def no_graph(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    value = torch.tensor(loss(model, batch).item(), requires_grad=True)
+    value.backward()
+    optimizer.step()
+    return value.item()
+
+
+@exercise.mistake(
+    "You step before the gradients of this batch are there: the first step has no effect, and every later one uses "
+    "those of the batch before, if they have not been cleared."
+)
+def step_before_backward(model, optimizer, loss, batch, max_norm):
+    model.train()
+    value = loss(model, batch)
+    optimizer.step()
+    optimizer.zero_grad()
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    return value.item()
+
+
+@exercise.like("step_before_backward")
+def step_between_zero_and_backward(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    optimizer.step()
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    return value.item()
+
+
+@exercise.mistake("Loss and gradients are right, and the weights stay as they are: who uses the gradients?")
+def no_step(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    return value.item()
+
+
+@exercise.mistake(
+    "The step is as long as if nothing were clipped, and long gradients stay long. Clipping changes gradients that are "
+    "there: it belongs after `backward()` and before the step."
+)
+def no_clipping(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    value.backward()
+    optimizer.step()
+    return value.item()
+
+
+@exercise.like("no_clipping")
+def clips_before_backward(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    clip_grad_norm_(model.parameters(), max_norm)
+    value.backward()
+    optimizer.step()
+    return value.item()
+
+
+@exercise.mistake("You clip, but after the step, when the weights have already moved by the full length.")
+def clips_after_step(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    value.backward()
+    optimizer.step()
+    clip_grad_norm_(model.parameters(), max_norm)
+    return value.item()
+
+
+def _with_gradients_changed_by(change, model, optimizer, loss, batch):
+    model.train()
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    value.backward()
+    change(list(model.parameters()))
+    optimizer.step()
+    return value.item()
+
+
+@exercise.mistake(
+    "You limit each number of the gradient by itself, which turns its direction. Its norm is asked for: one factor for "
+    "all numbers."
+)
+def clips_each_number(model, optimizer, loss, batch, max_norm):
+    def clip(parameters):
+        clip_grad_value_(parameters, max_norm)
+
+    return _with_gradients_changed_by(clip, model, optimizer, loss, batch)
+
+
+@exercise.mistake(
+    "You clip weight and bias each to the limit, so that together they exceed it and change their proportion. The norm "
+    "is taken over all parameters at once."
+)
+def clips_each_tensor(model, optimizer, loss, batch, max_norm):
+    def clip(parameters):
+        for parameter in parameters:
+            clip_grad_norm_([parameter], max_norm)
+
+    return _with_gradients_changed_by(clip, model, optimizer, loss, batch)
+
+
+@exercise.mistake("Short gradients grow: you bring every gradient to the limit. Those below it stay as they are.")
+def always_rescales(model, optimizer, loss, batch, max_norm):
+    def rescale(parameters):
+        norm = torch.stack([parameter.grad.norm() for parameter in parameters]).norm()
+        for parameter in parameters:
+            parameter.grad *= max_norm / norm
+
+    return _with_gradients_changed_by(rescale, model, optimizer, loss, batch)
+
+
+def right_step(model, optimizer, loss, batch, max_norm):
+    def clip(parameters):
+        clip_grad_norm_(parameters, max_norm)
+
+    return _with_gradients_changed_by(clip, model, optimizer, loss, batch)
+
+
+@exercise.mistake("You clip to a norm of 1, whatever limit is given. It comes as an argument.")
+def clips_to_one(model, optimizer, loss, batch, max_norm):
+    return right_step(model, optimizer, loss, batch, 1.0)
+
+
+@exercise.mistake(
+    "The loss is taken in evaluation mode, in which dropout does nothing: a validation has left the model so. Say "
+    "which mode you need.",
+    id="mode",
+)
+def mode_untouched(model, optimizer, loss, batch, max_norm):
+    optimizer.zero_grad()
+    value = loss(model, batch)
+    value.backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return value.item()
+
+
+@exercise.like("mode")
+def evaluation_mode(model, optimizer, loss, batch, max_norm):
+    model.eval()
+    return mode_untouched(model, optimizer, loss, batch, max_norm)
+
+
+exercise.mutation(
+    "keeps_the_graph",
+    "The step is right, but the loss you return still carries its graph: whoever collects the losses keeps every "
+    "activation of the training in memory.",
+    {".item()": ""},
+)
+
+
+@exercise.mistake(
+    "You return the loss after the step. That needs a second pass, and flatters: it is measured on the batch just "
+    "learnt. Return the one you have."
+)
+def loss_afterwards(model, optimizer, loss, batch, max_norm):
+    right_step(model, optimizer, loss, batch, max_norm)
+    return loss(model, batch).item()
+
+
+@exercise.mistake(
+    "All numbers are right, but you compute the loss twice, and each forward pass costs about a third of the step. "
+    "Keep the first."
+)
+def loss_twice(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    loss(model, batch).backward()
+    clip_grad_norm_(model.parameters(), max_norm)
+    value = loss(model, batch)
+    optimizer.step()
+    return value.item()
+
+
+@exercise.mistake("The optimiser steps twice with the same gradients.")
+def steps_twice(model, optimizer, loss, batch, max_norm):
+    value = right_step(model, optimizer, loss, batch, max_norm)
+    optimizer.step()
+    return value
+
+
+@exercise.mistake("The weights move the wrong way: you make the loss large. Look for a sign.")
+def uphill(model, optimizer, loss, batch, max_norm):
+    return -right_step(model, optimizer, lambda model, batch: -loss(model, batch), batch, max_norm)
+
+
+@exercise.mistake("The step is right, but what you return is the gradient's norm.")
+def returns_the_norm(model, optimizer, loss, batch, max_norm):
+    model.train()
+    optimizer.zero_grad()
+    loss(model, batch).backward()
+    norm = clip_grad_norm_(model.parameters(), max_norm)
+    optimizer.step()
+    return norm.item()

@@ -5,9 +5,8 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake
+from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact
-from ttutor.exercises.training import validation_loss_mistakes as wrong
 
 
 def validation_loss(
@@ -83,11 +82,10 @@ def _after_training(generator):
     return _batches(generator, False)
 
 
-EXERCISES = (
-    Exercise(
-        id="training.validation_loss",
-        title="Measure, and leave no trace",
-        statement="""
+exercise = Exercise(
+    id="training.validation_loss",
+    title="Measure, and leave no trace",
+    statement="""
 Write the measurement of a loss on held-out text. `loss(model, batch)` gives two things: the **sum** of the losses of a
 batch's tokens, as a tensor, and their number. Return the mean over all tokens of all batches, as a plain number.
 
@@ -95,150 +93,248 @@ Measure in evaluation mode and without recording a graph. Afterwards everything 
 gradients are recorded, and the mode, whichever it was. The batches come from a generator, so they can be walked through
 only once, and nobody knows how many there are.
 """.strip(),
-        stub=validation_loss,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="a model in training mode", inputs=_during_training, points=2),
-            Case(name="a model in evaluation mode", inputs=_after_training),
-        ),
-        hints=(
-            (
-                "What is different about a forward pass in training, and what of it would spoil a measurement? What "
-                "must you remember before you change it?"
-            ),
-            (
-                "Keep two running totals, losses and tokens, and divide once at the end. `with torch.no_grad():` keeps "
-                "the graph from being recorded, and is undone by itself."
-            ),
-            (
-                "Remember `model.training`; call `eval()`; in a loop under `no_grad` add up sums and counts; call "
-                "`model.train(...)` with what you remembered; divide."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="mode_untouched",
-                says="You measure in the mode the model happens to be in. In training mode dropout is at work, and the "
-                "loss differs from run to run.",
-                answers=(wrong.mode_untouched,),
-            ),
-            Mistake(
-                id="training_mode",
-                says="You measure in training mode, with dropout at work. A validation wants the model as it will be "
-                "used.",
-                answers=(wrong.training_mode,),
-            ),
-            Mistake(
-                id="stays_in_evaluation",
-                says="The model was in training mode and stays in evaluation mode: the training goes on without "
-                "dropout, and nobody notices.",
-                answers=(wrong.stays_in_evaluation,),
-            ),
-            Mistake(
-                id="always_back_to_training",
-                says="The model was in evaluation mode and leaves in training mode: whoever translates with it next "
-                "gets dropout. Go back to the mode that was.",
-                answers=(wrong.always_back_to_training,),
-            ),
-            Mistake(
-                id="records_a_graph",
-                says="You record a graph for every batch, which costs memory and time for gradients nobody asks for. "
-                "`torch.no_grad()` works only as a block (`with`) or above a function (`@`).",
-                answers=(wrong.records_a_graph, wrong.no_grad_without_with),
-            ),
-            Mistake(
-                id="switches_gradients_off",
-                says="After your measurement gradients are switched off for good: the next training step would fail. "
-                "Use a block that ends.",
-                answers=(wrong.switches_gradients_off,),
-            ),
-            Mistake(
-                id="freezes_the_model",
-                says="After your measurement no weight asks for a gradient any more: the training would stand still. "
-                "Leave the parameters alone.",
-                answers=(wrong.freezes_the_model,),
-            ),
-            Mistake(
-                id="mean_of_means",
-                says="You average the means of the batches, so a token of a small batch weighs more. Add up losses and "
-                "tokens, and divide once.",
-                answers=(wrong.mean_of_means,),
-            ),
-            Mistake(
-                id="per_batch",
-                says="You divide by the number of batches: large batches then have large losses. How many tokens are "
-                "there?",
-                answers=(wrong.per_batch,),
-            ),
-            Mistake(
-                id="summed",
-                says="Your result is the sum over all tokens, and grows with the text.",
-                answers=(wrong.summed,),
-            ),
-            Mistake(
-                id="first_batch",
-                says="Only the first batch is measured: does a `return` stand inside your loop?",
-                answers=(wrong.first_batch,),
-            ),
-            Mistake(
-                id="last_batch",
-                says="Only the last batch counts: each one overwrites what you had. Add up.",
-                answers=(wrong.last_batch,),
-            ),
-            Mistake(
-                id="loses_the_first",
-                says="The first batch is missing: you have taken it from the generator before the loop, perhaps to "
-                "look at it.",
-                answers=(wrong.loses_the_first,),
-            ),
-            Mistake(
-                id="two_passes",
-                says="You walk through the batches twice, and the second time the generator has nothing left. Gather "
-                "all you need in one pass.",
-                answers=(wrong.two_passes,),
-            ),
-            Mistake(
-                id="asks_for_the_length",
-                says="You ask the batches for their number, which a generator does not know. A plain loop ends by "
-                "itself.",
-                answers=(wrong.asks_for_the_length,),
-            ),
-            Mistake(
-                id="perplexity",
-                says="That is the perplexity, e to the power of the loss.",
-                answers=(wrong.perplexity,),
-            ),
-            Mistake(
-                id="trains",
-                says="The weights have changed: you train on what should only be measured, and no text is held out any "
-                "more.",
-                answers=(wrong.trains,),
-            ),
-        ),
-        properties=(
-            fact(
-                "the weights are as they were",
-                True,
-                "A measurement changes no weight: what writes to the model?",
-                id="weights_stay",
-            ),
-            fact(
-                "measured in evaluation mode",
-                True,
-                "Measure the model as it will be used: in evaluation mode.",
-                id="evaluation_mode",
-            ),
-            fact(
-                "how many batches were measured",
-                4,
-                "Each batch should be measured, and once: what does your loop walk through?",
-                id="each_batch_once",
-            ),
-        ),
-        observe=observe,
-        difficulty=2,
-        minutes=15,
-        section="08-training",
+    stub=validation_loss,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="a model in training mode", inputs=_during_training, points=2),
+        Case(name="a model in evaluation mode", inputs=_after_training),
     ),
+    hints=(
+        (
+            "What is different about a forward pass in training, and what of it would spoil a measurement? What "
+            "must you remember before you change it?"
+        ),
+        (
+            "Keep two running totals, losses and tokens, and divide once at the end. `with torch.no_grad():` keeps "
+            "the graph from being recorded, and is undone by itself."
+        ),
+        (
+            "Remember `model.training`; call `eval()`; in a loop under `no_grad` add up sums and counts; call "
+            "`model.train(...)` with what you remembered; divide."
+        ),
+    ),
+    properties=(
+        fact(
+            "the weights are as they were",
+            True,
+            "A measurement changes no weight: what writes to the model?",
+            id="weights_stay",
+        ),
+        fact(
+            "measured in evaluation mode",
+            True,
+            "Measure the model as it will be used: in evaluation mode.",
+            id="evaluation_mode",
+        ),
+        fact(
+            "how many batches were measured",
+            4,
+            "Each batch should be measured, and once: what does your loop walk through?",
+            id="each_batch_once",
+        ),
+    ),
+    observe=observe,
+    difficulty=2,
+    minutes=15,
+    section="08-training",
 )
+
+
+def mean_over_tokens(model, batches, loss):
+    sums = [(value.item(), n_tokens) for value, n_tokens in (loss(model, batch) for batch in batches)]
+    return sum(value for value, _ in sums) / sum(n_tokens for _, n_tokens in sums)
+
+
+@exercise.mistake(
+    "You measure in the mode the model happens to be in. In training mode dropout is at work, and the loss differs "
+    "from run to run."
+)
+def mode_untouched(model, batches, loss):
+    with torch.no_grad():
+        return mean_over_tokens(model, batches, loss)
+
+
+@exercise.mistake(
+    "You measure in training mode, with dropout at work. A validation wants the model as it will be used."
+)
+def training_mode(model, batches, loss):
+    was_training = model.training
+    model.train()
+    with torch.no_grad():
+        result = mean_over_tokens(model, batches, loss)
+    model.train(was_training)
+    return result
+
+
+@exercise.mistake(
+    "The model was in training mode and stays in evaluation mode: the training goes on without dropout, and nobody "
+    "notices."
+)
+def stays_in_evaluation(model, batches, loss):
+    model.eval()
+    with torch.no_grad():
+        return mean_over_tokens(model, batches, loss)
+
+
+@exercise.mistake(
+    "The model was in evaluation mode and leaves in training mode: whoever translates with it next gets dropout. Go "
+    "back to the mode that was."
+)
+def always_back_to_training(model, batches, loss):
+    result = stays_in_evaluation(model, batches, loss)
+    model.train()
+    return result
+
+
+@exercise.mistake(
+    "You record a graph for every batch, which costs memory and time for gradients nobody asks for. `torch.no_grad()` "
+    "works only as a block (`with`) or above a function (`@`)."
+)
+def records_a_graph(model, batches, loss):
+    was_training = model.training
+    model.eval()
+    result = mean_over_tokens(model, batches, loss)
+    model.train(was_training)
+    return result
+
+
+@exercise.like("records_a_graph")
+def no_grad_without_with(model, batches, loss):
+    torch.no_grad()
+    return records_a_graph(model, batches, loss)
+
+
+@exercise.mistake(
+    "After your measurement gradients are switched off for good: the next training step would fail. Use a block that "
+    "ends."
+)
+def switches_gradients_off(model, batches, loss):
+    torch.set_grad_enabled(False)
+    return records_a_graph(model, batches, loss)
+
+
+def _measured(model, batches, loss, summarise=mean_over_tokens):
+    """Measure as one should, but for what is summarised."""
+    was_training = model.training
+    model.eval()
+    with torch.no_grad():
+        result = summarise(model, batches, loss)
+    model.train(was_training)
+    return result
+
+
+@exercise.mistake(
+    "After your measurement no weight asks for a gradient any more: the training would stand still. Leave the "
+    "parameters alone."
+)
+def freezes_the_model(model, batches, loss):
+    model.requires_grad_(False)
+    return _measured(model, batches, loss)
+
+
+@exercise.mistake(
+    "You average the means of the batches, so a token of a small batch weighs more. Add up losses and tokens, and "
+    "divide once."
+)
+def mean_of_means(model, batches, loss):
+    def summarise(model, batches, loss):
+        means = [value.item() / n_tokens for value, n_tokens in (loss(model, batch) for batch in batches)]
+        return sum(means) / len(means)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake(
+    "You divide by the number of batches: large batches then have large losses. How many tokens are there?"
+)
+def per_batch(model, batches, loss):
+    def summarise(model, batches, loss):
+        sums = [loss(model, batch)[0].item() for batch in batches]
+        return sum(sums) / len(sums)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake("Your result is the sum over all tokens, and grows with the text.")
+def summed(model, batches, loss):
+    def summarise(model, batches, loss):
+        return sum(loss(model, batch)[0].item() for batch in batches)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake("Only the first batch is measured: does a `return` stand inside your loop?")
+def first_batch(model, batches, loss):
+    def summarise(model, batches, loss):
+        return mean_over_tokens(model, [next(iter(batches))], loss)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake("Only the last batch counts: each one overwrites what you had. Add up.")
+def last_batch(model, batches, loss):
+    def summarise(model, batches, loss):
+        return mean_over_tokens(model, list(batches)[-1:], loss)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake(
+    "The first batch is missing: you have taken it from the generator before the loop, perhaps to look at it."
+)
+def loses_the_first(model, batches, loss):
+    def summarise(model, batches, loss):
+        remaining = iter(batches)
+        next(remaining)
+        return mean_over_tokens(model, remaining, loss)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake(
+    "You walk through the batches twice, and the second time the generator has nothing left. Gather all you need in "
+    "one pass."
+)
+def two_passes(model, batches, loss):
+    def summarise(model, batches, loss):
+        sums = sum(loss(model, batch)[0].item() for batch in batches)
+        return sums / sum(loss(model, batch)[1] for batch in batches)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake("You ask the batches for their number, which a generator does not know. A plain loop ends by itself.")
+def asks_for_the_length(model, batches, loss):
+    def summarise(model, batches, loss):
+        return mean_over_tokens(model, [next(batches) for _ in range(len(batches))], loss)
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake("That is the perplexity, e to the power of the loss.")
+def perplexity(model, batches, loss):
+    def summarise(model, batches, loss):
+        return torch.tensor(mean_over_tokens(model, batches, loss)).exp().item()
+
+    return _measured(model, batches, loss, summarise)
+
+
+@exercise.mistake(
+    "The weights have changed: you train on what should only be measured, and no text is held out any more."
+)
+def trains(model, batches, loss):
+    was_training = model.training
+    model.eval()
+
+    def learning(model, batch):
+        value, n_tokens = loss(model, batch)
+        value.backward()
+        with torch.no_grad():
+            for parameter in model.parameters():
+                parameter -= 0.01 * parameter.grad
+        return value, n_tokens
+
+    result = mean_over_tokens(model, batches, learning)
+    model.train(was_training)
+    return result

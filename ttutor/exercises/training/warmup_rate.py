@@ -3,8 +3,7 @@
 import math
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.training import warmup_rate_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.training.schedule import noam_rate
 
 
@@ -66,11 +65,10 @@ def _fall_that_is_not_the_root(trial: Trial) -> str | None:
     return f"At twice the warm-up your rate is {early:.3g}, at eight times the warm-up it is {late:.3g}."
 
 
-EXERCISES = (
-    Exercise(
-        id="training.warmup_rate",
-        title="Slowly up, then down with the root",
-        statement="""
+exercise = Exercise(
+    id="training.warmup_rate",
+    title="Slowly up, then down with the root",
+    statement="""
 Write the learning rate of the Transformer paper (equation 3), times a factor of our own:
 
 $$\\mathrm{lr}(s) = \\mathrm{factor} \\cdot d_\\mathrm{model}^{-0.5}
@@ -78,141 +76,202 @@ $$\\mathrm{lr}(s) = \\mathrm{factor} \\cdot d_\\mathrm{model}^{-0.5}
 
 Steps count from 1. PyTorch's schedulers, however, ask for step 0 first: give it the rate of step 1.
 """.strip(),
-        stub=warmup_rate,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="a step of the warm-up", inputs=_while_warming_up),
-            Case(name="a step at four times the warm-up", inputs=_long_after),
-            Case(name="step 0", inputs=_step_zero),
-        ),
-        hints=(
-            (
-                "Of the two terms of the minimum one rises with the step and one falls. At which step are they equal, "
-                "and which of them is smaller before it?"
-            ),
-            "A negative exponent is a division: what is 0 to the power of -0.5? Settle the step before you compute.",
-            "Replace a step of 0 by 1; then the formula can be written as it stands, with `min` and `**`.",
-        ),
-        mistakes=(
-            Mistake(
-                id="step0_crash",
-                says="Step 0 divides by zero. Schedulers call you with 0 before the first step: treat it as 1.",
-                answers=(wrong.step0_crash,),
-            ),
-            Mistake(
-                id="step0_zero",
-                says="A rate of 0 at step 0 wastes the first update. Give what step 1 has.",
-                answers=(wrong.step0_zero,),
-            ),
-            Mistake(
-                id="step0_infinite",
-                says="An infinite rate at step 0 destroys all weights with the first update. Give what step 1 has.",
-                answers=(wrong.step0_infinite,),
-            ),
-            Mistake(
-                id="max_not_min",
-                says="Your rate begins high, falls to the end of the warm-up and then grows without end. Of the two "
-                "terms the smaller one counts.",
-                answers=(wrong.max_not_min,),
-            ),
-            Mistake(
-                id="d_model",
-                says="The curve has the right form at another height: its ratio to what is asked for is a power of "
-                "`d_model`. A wider model gets a *lower* rate, by the square root of its width.",
-                answers=(wrong.no_dmodel, wrong.dmodel_plus_half, wrong.dmodel_whole),
-            ),
-            Mistake(
-                id="warmup_exp",
-                says="Your rate is right after the warm-up and too high during it: the rising term meets the falling "
-                "one too early. They must be equal at step = warmup: put it in for the step in both.",
-                answers=(wrong.warmup_exp, wrong.warmup_exp_one),
-            ),
-            Mistake(
-                id="no_decay",
-                says="After the warm-up your rate stays level. It should fall as 1/√step: at four times the warm-up it "
-                "is half of the peak.",
-                answers=(wrong.no_decay,),
-            ),
-            Mistake(
-                id="linear_decay",
-                says="After the warm-up your rate falls, but along another curve. It should fall as 1/√step: at four "
-                "times the warm-up it is half of the peak.",
-                answers=(wrong.linear_decay, wrong.linear_to_zero, wrong.decay_by_step),
-            ),
-            Mistake(
-                id="decay_starts_anew",
-                says="When the warm-up ends your rate jumps: you count the steps of the fall from there. Both terms "
-                "use the same step.",
-                answers=(wrong.decay_starts_anew,),
-            ),
-            Mistake(
-                id="never_falls",
-                says="Your rate rises for ever: the term that falls is missing.",
-                answers=(wrong.never_falls,),
-            ),
-            Mistake(
-                id="no_warmup",
-                says="Your rate is highest at the first step and falls from there: the term that rises is missing.",
-                answers=(wrong.no_warmup,),
-            ),
-            Mistake(
-                id="no_factor",
-                says="`factor` has no effect on your rate.",
-                answers=(wrong.no_factor,),
-            ),
-            Mistake(
-                id="factor_on_one_branch",
-                says="`factor` has an effect after the warm-up only. It should scale the whole curve: look at your "
-                "brackets.",
-                answers=(wrong.factor_on_one_branch,),
-            ),
-            Mistake(
-                id="step_plus_one",
-                says="You are one step ahead: step 7 has the rate of step 8. Only step 0 needs help.",
-                answers=(wrong.step_plus_one, wrong.warmup_plus_one),
-            ),
-            Mistake(
-                id="hard_coded_warmup",
-                says="Your warm-up always takes the paper's 4,000 steps. Its length comes as an argument.",
-                answers=(wrong.hard_coded_warmup,),
-            ),
-            Mistake(
-                id="hard_coded_width",
-                says="Your curve is always that of the paper's width, 512. The width comes as an argument.",
-                answers=(wrong.hard_coded_width,),
-            ),
-            Mistake(
-                id="share_of_the_peak",
-                says="Your rate peaks at `factor` itself. That is a usual way to write it, but here the height follows "
-                "from `d_model` and `warmup`.",
-                answers=(wrong.share_of_the_peak,),
-            ),
-            Mistake(
-                id="whole_division",
-                says="During the warm-up your rate is 0: `//` divides whole numbers and drops the rest.",
-                answers=(wrong.whole_division,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="rises_straight",
-                says="During the warm-up twice the step should have twice the rate.",
-                broken=_rise_that_is_not_straight,
-            ),
-            Property(
-                id="falls_with_the_root",
-                says="After the warm-up four times the step should have half the rate.",
-                broken=_fall_that_is_not_the_root,
-            ),
-            Property(
-                id="peaks_at_warmup",
-                says="The rate should be highest at the end of the warm-up, and not jump there.",
-                broken=_two_branches_that_do_not_meet,
-            ),
-        ),
-        difficulty=1,
-        minutes=10,
-        section="08-training",
+    stub=warmup_rate,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="a step of the warm-up", inputs=_while_warming_up),
+        Case(name="a step at four times the warm-up", inputs=_long_after),
+        Case(name="step 0", inputs=_step_zero),
     ),
+    hints=(
+        (
+            "Of the two terms of the minimum one rises with the step and one falls. At which step are they equal, "
+            "and which of them is smaller before it?"
+        ),
+        "A negative exponent is a division: what is 0 to the power of -0.5? Settle the step before you compute.",
+        "Replace a step of 0 by 1; then the formula can be written as it stands, with `min` and `**`.",
+    ),
+    properties=(
+        Property(
+            id="rises_straight",
+            says="During the warm-up twice the step should have twice the rate.",
+            broken=_rise_that_is_not_straight,
+        ),
+        Property(
+            id="falls_with_the_root",
+            says="After the warm-up four times the step should have half the rate.",
+            broken=_fall_that_is_not_the_root,
+        ),
+        Property(
+            id="peaks_at_warmup",
+            says="The rate should be highest at the end of the warm-up, and not jump there.",
+            broken=_two_branches_that_do_not_meet,
+        ),
+    ),
+    difficulty=1,
+    minutes=10,
+    section="08-training",
 )
+
+
+@exercise.mistake("Step 0 divides by zero. Schedulers call you with 0 before the first step: treat it as 1.")
+def step0_crash(step, d_model, warmup, factor):
+    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
+
+
+def rate(step, d_model, warmup, factor, *, width=-0.5, rise=-1.5):
+    step = max(step, 1)
+    return factor * d_model**width * min(step**-0.5, step * warmup**rise)
+
+
+@exercise.mistake("A rate of 0 at step 0 wastes the first update. Give what step 1 has.")
+def step0_zero(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, factor) if step else 0.0
+
+
+@exercise.mistake("An infinite rate at step 0 destroys all weights with the first update. Give what step 1 has.")
+def step0_infinite(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, factor) if step else math.inf
+
+
+exercise.mutation(
+    "max_not_min",
+    "Your rate begins high, falls to the end of the warm-up and then grows without end. Of the two terms the smaller "
+    "one counts.",
+    {"min": "max"},
+)
+
+
+@exercise.mistake(
+    "The curve has the right form at another height: its ratio to what is asked for is a power of `d_model`. A wider "
+    "model gets a *lower* rate, by the square root of its width.",
+    id="d_model",
+)
+def no_dmodel(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, factor, width=0)
+
+
+@exercise.like("d_model")
+def dmodel_plus_half(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, factor, width=0.5)
+
+
+@exercise.like("d_model")
+def dmodel_whole(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, factor, width=-1)
+
+
+@exercise.mistake(
+    "Your rate is right after the warm-up and too high during it: the rising term meets the falling one too early. "
+    "They must be equal at step = warmup: put it in for the step in both."
+)
+def warmup_exp(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, factor, rise=-0.5)
+
+
+@exercise.like("warmup_exp")
+def warmup_exp_one(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, factor, rise=-1)
+
+
+@exercise.mistake(
+    "After the warm-up your rate stays level. It should fall as 1/√step: at four times the warm-up it is half of the "
+    "peak."
+)
+def no_decay(step, d_model, warmup, factor):
+    return rate(min(step, warmup), d_model, warmup, factor)
+
+
+@exercise.mistake(
+    "After the warm-up your rate falls, but along another curve. It should fall as 1/√step: at four times the warm-up "
+    "it is half of the peak."
+)
+def linear_decay(step, d_model, warmup, factor):
+    if step <= warmup:
+        return rate(step, d_model, warmup, factor)
+    return rate(warmup, d_model, warmup, factor) * max(0.0, 1 - (step - warmup) / (10 * warmup))
+
+
+@exercise.like("linear_decay")
+def linear_to_zero(step, d_model, warmup, factor):
+    if step <= warmup:
+        return rate(step, d_model, warmup, factor)
+    return rate(warmup, d_model, warmup, factor) * max(0.0, 2 - step / warmup)
+
+
+@exercise.like("linear_decay")
+def decay_by_step(step, d_model, warmup, factor):
+    if step <= warmup:
+        return rate(step, d_model, warmup, factor)
+    return rate(warmup, d_model, warmup, factor) * warmup / step
+
+
+@exercise.mistake(
+    "When the warm-up ends your rate jumps: you count the steps of the fall from there. Both terms use the same step."
+)
+def decay_starts_anew(step, d_model, warmup, factor):
+    if step <= warmup:
+        return rate(step, d_model, warmup, factor)
+    return factor * d_model**-0.5 * (step - warmup) ** -0.5
+
+
+@exercise.mistake("Your rate rises for ever: the term that falls is missing.")
+def never_falls(step, d_model, warmup, factor):
+    return factor * d_model**-0.5 * max(step, 1) * warmup**-1.5
+
+
+@exercise.mistake("Your rate is highest at the first step and falls from there: the term that rises is missing.")
+def no_warmup(step, d_model, warmup, factor):
+    return factor * d_model**-0.5 * max(step, 1) ** -0.5
+
+
+@exercise.mistake("`factor` has no effect on your rate.")
+def no_factor(step, d_model, warmup, factor):
+    return rate(step, d_model, warmup, 1.0)
+
+
+@exercise.mistake(
+    "`factor` has an effect after the warm-up only. It should scale the whole curve: look at your brackets."
+)
+def factor_on_one_branch(step, d_model, warmup, factor):
+    step = max(step, 1)
+    return d_model**-0.5 * min(factor * step**-0.5, step * warmup**-1.5)
+
+
+@exercise.mistake("You are one step ahead: step 7 has the rate of step 8. Only step 0 needs help.")
+def step_plus_one(step, d_model, warmup, factor):
+    return rate(step + 1, d_model, warmup, factor)
+
+
+@exercise.like("step_plus_one")
+def warmup_plus_one(step, d_model, warmup, factor):
+    if step < warmup:
+        return factor * d_model**-0.5 * (step + 1) * warmup**-1.5
+    return rate(step, d_model, warmup, factor)
+
+
+@exercise.mistake("Your warm-up always takes the paper's 4,000 steps. Its length comes as an argument.")
+def hard_coded_warmup(step, d_model, warmup, factor):
+    return rate(step, d_model, 4000, factor)
+
+
+@exercise.mistake("Your curve is always that of the paper's width, 512. The width comes as an argument.")
+def hard_coded_width(step, d_model, warmup, factor):
+    return rate(step, 512, warmup, factor)
+
+
+@exercise.mistake(
+    "Your rate peaks at `factor` itself. That is a usual way to write it, but here the height follows from `d_model` "
+    "and `warmup`."
+)
+def share_of_the_peak(step, d_model, warmup, factor):
+    step = max(step, 1)
+    return factor * min(step / warmup, math.sqrt(warmup / step))
+
+
+@exercise.mistake("During the warm-up your rate is 0: `//` divides whole numbers and drops the rest.")
+def whole_division(step, d_model, warmup, factor):
+    step = max(step, 1)
+    peak = factor * (d_model * warmup) ** -0.5
+    return peak * (step // warmup if step < warmup else (warmup / step) ** 0.5)

@@ -5,7 +5,7 @@ import torch
 from ttutor.decoder import Decoder
 from ttutor.encoder import Encoder
 from ttutor.exercises.draws import drawn, one_of
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def count_parameters(
@@ -33,121 +33,6 @@ def reference(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tie
         stacks = Encoder(n_layers=n_encoder_layers, **sizes), Decoder(n_layers=n_decoder_layers, **sizes)
     in_stacks = sum(parameter.numel() for stack in stacks for parameter in stack.parameters())
     return in_stacks + (1 if tied else 2) * vocab_size * d_model
-
-
-def _counted(
-    vocab_size,
-    d_model,
-    d_ff,
-    n_encoder_layers,
-    n_decoder_layers,
-    tied,
-    *,
-    cross_attention=1,
-    cross_norm=1,
-    maps=4,
-    biases=1,
-    norms=1,
-    gains=2,
-    tables=None,
-    more=0,
-):
-    """The sum with parts that can be miscounted."""
-    attention = maps * (d_model**2 + biases * d_model)
-    feed_forward = 2 * d_model * d_ff + biases * (d_ff + d_model)
-    norm = norms * gains * d_model
-    encoder_layer = attention + feed_forward + 2 * norm
-    decoder_layer = (1 + cross_attention) * attention + feed_forward + (2 + cross_norm) * norm
-    layers = n_encoder_layers * encoder_layer + n_decoder_layers * decoder_layer
-    tables = (1 if tied else 2) if tables is None else tables
-    return layers + tables * vocab_size * d_model + more
-
-
-def rule_of_thumb(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    tables = (1 if tied else 2) * vocab_size * d_model
-    return 12 * d_model**2 * (n_encoder_layers + n_decoder_layers) + tables
-
-
-def layers_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=0)
-
-
-def no_cross_attention(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(
-        vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0, cross_norm=0
-    )
-
-
-def cross_attention_without_norm(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_norm=0)
-
-
-def cross_attention_without_matrices(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0)
-
-
-def no_output_matrix(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, maps=3)
-
-
-def no_biases(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, biases=0)
-
-
-def no_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, norms=0)
-
-
-def gains_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, gains=1)
-
-
-def last_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=4 * d_model)
-
-
-def always_one_table(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1)
-
-
-def always_two_tables(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2)
-
-
-def a_table_for_each_use(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1 if tied else 3)
-
-
-def tied_the_other_way(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2 if tied else 1)
-
-
-def output_bias(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=vocab_size)
-
-
-def encoder_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, 0, tied)
-
-
-def stacks_exchanged(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_encoder_layers, tied)
-
-
-def height_of_the_encoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_encoder_layers, tied)
-
-
-def height_of_the_decoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_decoder_layers, tied)
-
-
-def four_times_as_wide(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, 4 * d_model, n_encoder_layers, n_decoder_layers, tied)
-
-
-def one_layer(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, 1, 1, tied)
 
 
 def _grows_with_the_vocabulary(trial: Trial) -> str | None:
@@ -181,167 +66,206 @@ def _sizes(random):
     return one_of(random, (79, 83, 89, 97)), one_of(random, (10, 12, 14)), drawn(random, 26, 28)
 
 
-EXERCISES = (
-    Exercise(
-        id="transformer.count_parameters",
-        title="Every parameter of an uneven translator",
-        statement=r"""The chapter's formula has as many layers in both stacks, and one table. Some translators have a
+exercise = Exercise(
+    id="transformer.count_parameters",
+    title="Every parameter of an uneven translator",
+    statement=r"""The chapter's formula has as many layers in both stacks, and one table. Some translators have a
 deep encoder, which runs once, and a shallow decoder, which runs for every token. Count the parameters of such a model
 without building it: post-norm, with no norm after the last layer; every linear map inside the layers adds a bias;
 each norm has a gain and a bias; the positions have no parameters. Source and target are embedded by one table, which is
 the output projection's, too, where `tied` is true; where it is not, the projection has a table of its own. The
 projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}$.""",
-        stub=count_parameters,
-        reference=reference,
-        solution=solution,
-        explanation=r"An encoder layer has $4d^2 + 2\,d\,d_\mathrm{ff} + 9d + d_\mathrm{ff}$ parameters, a decoder "
-        r"layer $4d^2 + 6d$ more, so that moving a layer from the decoder to the encoder saves parameters. A question "
-        r"that the formula does not answer: with tables of their own for source, target and output it would be "
-        r"$2\,\lvert V\rvert\,d$ more than tied. "
-        r"Why the number of heads does not occur: the heads divide the matrices among themselves and add nothing.",
-        cases=(
-            Case(name="five layers and two, tied", inputs=lambda random: (*_sizes(random), 5, 2, True)),
-            Case(name="two layers and three, untied", inputs=lambda random: (*_sizes(random), 2, 3, False)),
-        ),
-        hints=(
-            "How many attentions, feed-forward networks and norms has a layer of each stack?",
-            "Write one line for each kind of part, then one line for each kind of layer, then the sum.",
-            (
-                "An attention is four square maps with biases. A decoder layer has one attention and one norm more "
-                "than an encoder layer. There is one table if tied, and two if not."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="rule_of_thumb",
-                says="You apply the rule of thumb to both stacks. It knows no cross-attention, no biases and no norms, "
-                "and takes the inner width to be four times the width.",
-                answers=(rule_of_thumb,),
-            ),
-            Mistake(
-                id="layers_only",
-                says="Your layers are right, and the table of embeddings is missing.",
-                answers=(layers_only,),
-            ),
-            Mistake(
-                id="no_cross_attention",
-                says="Your decoder layers are encoder layers. Which sublayer do they have besides?",
-                answers=(no_cross_attention,),
-            ),
-            Mistake(
-                id="cross_attention_without_norm",
-                says="The matrices are all there, but a decoder layer has three sublayers, and each has a norm.",
-                answers=(cross_attention_without_norm,),
-            ),
-            Mistake(
-                id="cross_attention_shared",
-                says="Your decoder has the norm of its cross-attention and not the matrices. They are its own, not "
-                "those of its self-attention.",
-                answers=(cross_attention_without_matrices,),
-            ),
-            Mistake(
-                id="no_output_matrix",
-                says="You count three maps in an attention. What brings the heads together again?",
-                answers=(no_output_matrix,),
-            ),
-            Mistake(
-                id="no_biases",
-                says="Matrices only: here every linear map inside the layers adds a bias as wide as its output.",
-                answers=(no_biases,),
-            ),
-            Mistake(
-                id="no_norms",
-                says="The norms have parameters, too, a gain and a bias for each feature.",
-                answers=(no_norms,),
-            ),
-            Mistake(
-                id="gains_only",
-                says="You count a gain for each norm, as for an RMSNorm; a LayerNorm has a bias besides.",
-                answers=(gains_only,),
-            ),
-            Mistake(
-                id="last_norms",
-                says="You add a norm at the end of each stack. That is the pre-norm model; this one is post-norm.",
-                answers=(last_norms,),
-            ),
-            Mistake(
-                id="always_one_table",
-                says="You count one table in every case. Where the projection is not tied it has its own.",
-                answers=(always_one_table,),
-            ),
-            Mistake(
-                id="always_two_tables",
-                says="You count two tables in every case. Where the projection is tied it has none of its own.",
-                answers=(always_two_tables,),
-            ),
-            Mistake(
-                id="a_table_for_each_use",
-                says="Untied, you count a table for source, target and output each; source and target share one.",
-                answers=(a_table_for_each_use,),
-            ),
-            Mistake(
-                id="tied_the_other_way",
-                says="You count two tables where they are tied and one where they are not: the other way round.",
-                answers=(tied_the_other_way,),
-            ),
-            Mistake(
-                id="output_bias",
-                says="You have one number too many for each token: the output projection adds no bias here.",
-                answers=(output_bias,),
-            ),
-            Mistake(
-                id="encoder_only",
-                says="One stack is missing: you count the encoder and the tables.",
-                answers=(encoder_only,),
-            ),
-            Mistake(
-                id="stacks_exchanged",
-                says="Your layers are right and stand in the wrong stacks: which of the two heights is the encoder's?",
-                answers=(stacks_exchanged,),
-            ),
-            Mistake(
-                id="equal_stacks",
-                says="You take both stacks to be of one height. Each has its own number of layers.",
-                answers=(height_of_the_encoder, height_of_the_decoder),
-            ),
-            Mistake(
-                id="four_times_as_wide",
-                says="You take the inner width to be four times the width. It was given.",
-                answers=(four_times_as_wide,),
-            ),
-            Mistake(
-                id="one_layer",
-                says="Right for one layer in each stack; each further layer has parameters of its own.",
-                answers=(one_layer,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="grows_with_the_vocabulary",
-                says="Each token of the vocabulary has one row in each table, and nothing else.",
-                broken=_grows_with_the_vocabulary,
-            ),
-            Property(
-                id="grows_with_the_encoder",
-                says="One more encoder layer adds an attention, a feed-forward network and two norms: count it alone.",
-                broken=_grows_with_the_encoder,
-            ),
-            Property(
-                id="grows_with_the_decoder",
-                says="One more decoder layer adds two attentions, a feed-forward network and three norms: count it "
-                "alone.",
-                broken=_grows_with_the_decoder,
-            ),
-            Property(
-                id="starts_at_the_tables",
-                says="A model is its layers and its tables: what else do you count?",
-                broken=_starts_at_the_tables,
-            ),
-        ),
-        forbids=("account", "Transformer", "Encoder", "Decoder"),
-        difficulty=2,
-        minutes=15,
-        section="07-transformer",
-        rtol=1e-9,
+    stub=count_parameters,
+    reference=reference,
+    solution=solution,
+    explanation=r"An encoder layer has $4d^2 + 2\,d\,d_\mathrm{ff} + 9d + d_\mathrm{ff}$ parameters, a decoder "
+    r"layer $4d^2 + 6d$ more, so that moving a layer from the decoder to the encoder saves parameters. A question "
+    r"that the formula does not answer: with tables of their own for source, target and output it would be "
+    r"$2\,\lvert V\rvert\,d$ more than tied. "
+    r"Why the number of heads does not occur: the heads divide the matrices among themselves and add nothing.",
+    cases=(
+        Case(name="five layers and two, tied", inputs=lambda random: (*_sizes(random), 5, 2, True)),
+        Case(name="two layers and three, untied", inputs=lambda random: (*_sizes(random), 2, 3, False)),
     ),
+    hints=(
+        "How many attentions, feed-forward networks and norms has a layer of each stack?",
+        "Write one line for each kind of part, then one line for each kind of layer, then the sum.",
+        (
+            "An attention is four square maps with biases. A decoder layer has one attention and one norm more "
+            "than an encoder layer. There is one table if tied, and two if not."
+        ),
+    ),
+    properties=(
+        Property(
+            id="grows_with_the_vocabulary",
+            says="Each token of the vocabulary has one row in each table, and nothing else.",
+            broken=_grows_with_the_vocabulary,
+        ),
+        Property(
+            id="grows_with_the_encoder",
+            says="One more encoder layer adds an attention, a feed-forward network and two norms: count it alone.",
+            broken=_grows_with_the_encoder,
+        ),
+        Property(
+            id="grows_with_the_decoder",
+            says="One more decoder layer adds two attentions, a feed-forward network and three norms: count it alone.",
+            broken=_grows_with_the_decoder,
+        ),
+        Property(
+            id="starts_at_the_tables",
+            says="A model is its layers and its tables: what else do you count?",
+            broken=_starts_at_the_tables,
+        ),
+    ),
+    forbids=("account", "Transformer", "Encoder", "Decoder"),
+    difficulty=2,
+    minutes=15,
+    section="07-transformer",
+    rtol=1e-9,
 )
+
+
+@exercise.mistake(
+    "You apply the rule of thumb to both stacks. It knows no cross-attention, no biases and no norms, and takes the "
+    "inner width to be four times the width."
+)
+def rule_of_thumb(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    tables = (1 if tied else 2) * vocab_size * d_model
+    return 12 * d_model**2 * (n_encoder_layers + n_decoder_layers) + tables
+
+
+def _counted(
+    vocab_size,
+    d_model,
+    d_ff,
+    n_encoder_layers,
+    n_decoder_layers,
+    tied,
+    *,
+    cross_attention=1,
+    cross_norm=1,
+    maps=4,
+    biases=1,
+    norms=1,
+    gains=2,
+    tables=None,
+    more=0,
+):
+    """The sum with parts that can be miscounted."""
+    attention = maps * (d_model**2 + biases * d_model)
+    feed_forward = 2 * d_model * d_ff + biases * (d_ff + d_model)
+    norm = norms * gains * d_model
+    encoder_layer = attention + feed_forward + 2 * norm
+    decoder_layer = (1 + cross_attention) * attention + feed_forward + (2 + cross_norm) * norm
+    layers = n_encoder_layers * encoder_layer + n_decoder_layers * decoder_layer
+    tables = (1 if tied else 2) if tables is None else tables
+    return layers + tables * vocab_size * d_model + more
+
+
+@exercise.mistake("Your layers are right, and the table of embeddings is missing.")
+def layers_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=0)
+
+
+@exercise.mistake("Your decoder layers are encoder layers. Which sublayer do they have besides?")
+def no_cross_attention(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(
+        vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0, cross_norm=0
+    )
+
+
+@exercise.mistake("The matrices are all there, but a decoder layer has three sublayers, and each has a norm.")
+def cross_attention_without_norm(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_norm=0)
+
+
+@exercise.mistake(
+    "Your decoder has the norm of its cross-attention and not the matrices. They are its own, not those of its "
+    "self-attention.",
+    id="cross_attention_shared",
+)
+def cross_attention_without_matrices(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0)
+
+
+@exercise.mistake("You count three maps in an attention. What brings the heads together again?")
+def no_output_matrix(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, maps=3)
+
+
+@exercise.mistake("Matrices only: here every linear map inside the layers adds a bias as wide as its output.")
+def no_biases(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, biases=0)
+
+
+@exercise.mistake("The norms have parameters, too, a gain and a bias for each feature.")
+def no_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, norms=0)
+
+
+@exercise.mistake("You count a gain for each norm, as for an RMSNorm; a LayerNorm has a bias besides.")
+def gains_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, gains=1)
+
+
+@exercise.mistake("You add a norm at the end of each stack. That is the pre-norm model; this one is post-norm.")
+def last_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=4 * d_model)
+
+
+@exercise.mistake("You count one table in every case. Where the projection is not tied it has its own.")
+def always_one_table(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1)
+
+
+@exercise.mistake("You count two tables in every case. Where the projection is tied it has none of its own.")
+def always_two_tables(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2)
+
+
+@exercise.mistake("Untied, you count a table for source, target and output each; source and target share one.")
+def a_table_for_each_use(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1 if tied else 3)
+
+
+@exercise.mistake("You count two tables where they are tied and one where they are not: the other way round.")
+def tied_the_other_way(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2 if tied else 1)
+
+
+@exercise.mistake("You have one number too many for each token: the output projection adds no bias here.")
+def output_bias(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=vocab_size)
+
+
+@exercise.mistake("One stack is missing: you count the encoder and the tables.")
+def encoder_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, 0, tied)
+
+
+@exercise.mistake("Your layers are right and stand in the wrong stacks: which of the two heights is the encoder's?")
+def stacks_exchanged(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_encoder_layers, tied)
+
+
+@exercise.mistake(
+    "You take both stacks to be of one height. Each has its own number of layers.",
+    id="equal_stacks",
+)
+def height_of_the_encoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_encoder_layers, tied)
+
+
+@exercise.like("equal_stacks")
+def height_of_the_decoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_decoder_layers, tied)
+
+
+@exercise.mistake("You take the inner width to be four times the width. It was given.")
+def four_times_as_wide(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, 4 * d_model, n_encoder_layers, n_decoder_layers, tied)
+
+
+@exercise.mistake("Right for one layer in each stack; each further layer has parameters of its own.")
+def one_layer(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
+    return _counted(vocab_size, d_model, d_ff, 1, 1, tied)

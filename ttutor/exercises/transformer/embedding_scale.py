@@ -4,12 +4,12 @@ import math
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor
+from torch import Tensor, nn
+from torch.nn import functional
 
 from ttutor.embeddings import TokenEmbedding
 from ttutor.exercises.encoder.gradient import gradient_like
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
-from ttutor.exercises.transformer.embedding_scale_sentences import MISTAKES
 
 
 def embed_tokens(
@@ -71,11 +71,10 @@ def _factor_that_varies(trial: Trial) -> str | None:
     return f"Every row is multiplied by {most:.4g}, which squared is {most**2:.4g}; d_model is {wanted}."
 
 
-EXERCISES = (
-    Exercise(
-        id="transformer.embedding_scale",
-        title="Embeddings on the scale of the positions",
-        statement="""
+exercise = Exercise(
+    id="transformer.embedding_scale",
+    title="Embeddings on the scale of the positions",
+    statement="""
 Write the first step of the model: each token id picks its row of the embedding table, and the row is multiplied by
 $\\sqrt{d_\\mathrm{model}}$ (Vaswani et al. 2017, section 3.4).
 
@@ -84,51 +83,199 @@ projection; the factor lifts them to the size of the positions that are added ne
 the chapter: write it without looking back, as a function that a training loop may call. Gradients must flow back to the
 table; your function must not change the table's entries.
 """.strip(),
-        stub=embed_tokens,
-        reference=reference,
-        solution=solution,
-        cases=(
-            Case(name="seven features", inputs=_narrow),
-            Case(name="nine features in float64", inputs=_wide),
-        ),
-        explanation="""
+    stub=embed_tokens,
+    reference=reference,
+    solution=solution,
+    cases=(
+        Case(name="seven features", inputs=_narrow),
+        Case(name="nine features in float64", inputs=_wide),
+    ),
+    explanation="""
 Multiplying what was looked up, and not the table, leaves the table as it is for its second use as output projection,
 and gives autograd a way back to the rows that were used. The factor is one number for the whole model: a row that has
 become long in training stays longer than others.
 """.strip(),
-        hints=(
-            "A table can be indexed with a whole tensor of ids at once. What shape does `table[token_ids]` have?",
-            (
-                "The factor is the same for every row, and comes from the table's shape: which of its two sizes "
-                "is d_model?"
-            ),
-            (
-                "One line: index the table with the ids and multiply by `math.sqrt` of its last size. Multiply "
-                "what you took out, not the table."
-            ),
+    hints=(
+        "A table can be indexed with a whole tensor of ids at once. What shape does `table[token_ids]` have?",
+        ("The factor is the same for every row, and comes from the table's shape: which of its two sizes is d_model?"),
+        (
+            "One line: index the table with the ids and multiply by `math.sqrt` of its last size. Multiply "
+            "what you took out, not the table."
         ),
-        mistakes=MISTAKES,
-        properties=(
-            Property(
-                id="right_rows",
-                says="Each vector should point where its token's row points: which row did you take?",
-                broken=_rows_of_other_tokens,
-            ),
-            Property(
-                id="one_factor",
-                says="All rows are multiplied by one number, the root of the width: where does yours come from?",
-                broken=_factor_that_varies,
-            ),
-            gradient_like(
-                reference,
-                ("token_ids", "table"),
-                "The vectors are right, but the table would not be trained as it should: does something on the "
-                "way leave autograd?",
-            ),
-        ),
-        forbids=("TokenEmbedding",),
-        difficulty=1,
-        minutes=5,
-        section="07-transformer",
     ),
+    properties=(
+        Property(
+            id="right_rows",
+            says="Each vector should point where its token's row points: which row did you take?",
+            broken=_rows_of_other_tokens,
+        ),
+        Property(
+            id="one_factor",
+            says="All rows are multiplied by one number, the root of the width: where does yours come from?",
+            broken=_factor_that_varies,
+        ),
+        gradient_like(
+            reference,
+            ("token_ids", "table"),
+            "The vectors are right, but the table would not be trained as it should: does something on the "
+            "way leave autograd?",
+        ),
+    ),
+    forbids=("TokenEmbedding",),
+    difficulty=1,
+    minutes=5,
+    section="07-transformer",
 )
+
+
+exercise.mutation(
+    "no_scale",
+    "You return the rows as they are. Next to the positions, whose entries lie between −1 and 1, such embeddings are "
+    "√d_model too small. What does section 3.4 of the paper do?",
+    {" * math.sqrt(table.shape[-1])": ""},
+)
+
+exercise.mutation(
+    "div",
+    "Your embeddings have become smaller: you divide by √d_model, as attention's scores are divided by √d_head. Rows "
+    "that start small need the opposite.",
+    {"* math": "/ math"},
+)
+
+exercise.mutation(
+    "mul_d",
+    "You multiply by d_model, not by its root. The rows' entries start with a standard deviation of 1/√d_model: which "
+    "factor brings that to 1?",
+    {"math.sqrt(table.shape[-1])": "table.shape[-1]"},
+)
+
+exercise.mutation(
+    "scale_vocab",
+    "Scale with the width, not with the vocabulary: you take the root of the number of rows. Which axis of the table "
+    "has d_model entries?",
+    {"-1]": "0]"},
+)
+
+exercise.mutation(
+    "scale_tokens",
+    "Your factor depends on how many tokens the sequence has, so that a word means more in a longer sentence. Whose "
+    "size should it be made from?",
+    {"table.": "token_ids."},
+)
+
+exercise.mutation(
+    "whole_root",
+    "Right where d_model is a square number; else your root is cut down to a whole number. √7 is 2.65, not 2.",
+    {"sqrt": "isqrt"},
+    {"math.sqrt(table.shape[-1])": "int(table.shape[-1] ** 0.5)"},
+)
+
+exercise.mutation(
+    "normalised",
+    "All your vectors have one length. The table's rows may differ in length, and that is learnt: multiply each by the "
+    "same factor, and measure none.",
+    {"table[token_ids]": "functional.normalize(table[token_ids], dim=-1)"},
+)
+
+
+@exercise.like("normalised")
+def unit_variance(token_ids, table):
+    rows = table[token_ids]
+    return rows / rows.std(dim=-1, keepdim=True)
+
+
+exercise.mutation(
+    "shifted_ids",
+    "Each token gets the row of its neighbour: ids count from 0, and so do rows.",
+    {"token_ids]": "token_ids - 1]"},
+)
+
+
+@exercise.mistake(
+    "Token 0 comes out as zeros. You were given no padding id: here 0 is a token like any other, and hiding padding is "
+    "the masks' business."
+)
+def padding_zeroed(token_ids, table):
+    return functional.embedding(token_ids, table) * (token_ids != 0)[..., None] * math.sqrt(table.shape[-1])
+
+
+exercise.mutation(
+    "first_sequence_only",
+    "You look up the first sequence alone. A table can be indexed with a tensor of any shape: what happened to the "
+    "axis of the batch?",
+    {"token_ids]": "token_ids[0]]"},
+)
+
+exercise.mutation(
+    "columns",
+    "You take columns of the table. It has one row for each token of the vocabulary.",
+    {"[token_ids": ".T[token_ids % table.shape[1]"},
+)
+
+exercise.mutation(
+    "features_first",
+    "The right numbers, with features before tokens. In this course features are always the last axis.",
+    {"table[token_ids] * math.sqrt(table.shape[-1])": "(table[token_ids] * math.sqrt(table.shape[-1])).mT"},
+)
+
+exercise.mutation(
+    "summed",
+    "You add up the tokens of a sequence, which is a bag of words. Each token keeps a vector of its own.",
+    {"token_ids]": "token_ids].sum(dim=-2)"},
+)
+
+
+@exercise.mistake(
+    "Your result is right this time, but you have scaled the table itself: in the second call it would be scaled "
+    "twice. Scale what you took from it.",
+    id="table_changed",
+)
+def scaled_once_more(token_ids, table):
+    table *= math.sqrt(table.shape[-1])
+    return table[token_ids]
+
+
+exercise.mutation(
+    "detached",
+    "The vectors are right, but no gradient reaches the table, so that it would never be trained: look for "
+    "`.detach()`, `.data`, `no_grad` or `from_pretrained`, which freezes.",
+    {"[token_ids": ".detach()[token_ids"},
+    {"[token_ids": ".data[token_ids"},
+    {"table[token_ids]": "nn.Embedding.from_pretrained(table)(token_ids)"},
+)
+
+
+@exercise.mistake(
+    "Your vectors are random: you make a new `nn.Embedding`, which brings a table of its own. The rows stand in "
+    "`table`."
+)
+def new_layer(token_ids, table):
+    embedding = nn.Embedding(*table.shape)
+    return embedding(token_ids).to(table.dtype) * math.sqrt(table.shape[-1])
+
+
+@exercise.mistake(
+    "The numbers are right, but a table in float64 gives vectors in float32. Somewhere your code names a dtype, or "
+    "takes the default one, instead of the table's.",
+    id="fixed_dtype",
+)
+def new_buffer(token_ids, table):
+    vectors = torch.empty(*token_ids.shape, table.shape[-1], dtype=torch.float32)
+    for place in torch.cartesian_prod(*map(torch.arange, token_ids.shape)).tolist():
+        vectors[tuple(place)] = table[token_ids[tuple(place)]]
+    return vectors * math.sqrt(table.shape[-1])
+
+
+@exercise.like("fixed_dtype")
+def float_one_hot(token_ids, table):
+    hot = functional.one_hot(token_ids, table.shape[0]).float()
+    return hot @ table.float() * math.sqrt(table.shape[-1])
+
+
+@exercise.mistake(
+    "An error, unless the last token of the vocabulary happens to be in the text: you let `one_hot` guess the number "
+    "of classes from the ids. Who knows how many there are?"
+)
+def counted_classes(token_ids, table):
+    hot = functional.one_hot(token_ids).to(table.dtype)
+    return hot @ table * math.sqrt(table.shape[-1])

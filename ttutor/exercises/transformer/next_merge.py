@@ -7,7 +7,7 @@ from string import ascii_lowercase
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.tokenization.merging import CutWords
 
 
@@ -37,6 +37,8 @@ def reference(words, times, at_least):
 
 
 AT_LEAST = 4
+
+
 CORPUS = {
     "m i t": 5,
     "m i": 3,
@@ -71,7 +73,6 @@ CORPUS = {
     "h e": 1,
     "q w": 1,
 }
-"""(g, r) meets four times, 4 / (6 · 7), and is first; other ways of counting find another pair."""
 
 
 def _inputs(random):
@@ -94,77 +95,6 @@ def _counted(words, times):
 
 def _ratio(pairs, tokens):
     return lambda pair: pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])
-
-
-def _best(words, times, at_least, score):
-    """The best pair by another score of the three counts."""
-    tokens, pairs = _counted(words, times)
-    rated = {
-        pair: score(n, tokens[pair[0]], tokens[pair[1]], tokens.total()) for pair, n in pairs.items() if n >= at_least
-    }
-    return max(rated, key=rated.get)
-
-
-def commonest(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n)
-
-
-def no_threshold(words, times, at_least):
-    return solution(words, times, 1)
-
-
-def more_than(words, times, at_least):
-    return solution(words, times, at_least + 1)
-
-
-def words_counted_once(words, times, at_least):
-    return solution(words, [1] * len(times), at_least)
-
-
-def tokens_counted_once(words, times, at_least):
-    tokens, _ = _counted(words, [1] * len(times))
-    _, pairs = _counted(words, times)
-    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
-
-
-def over_the_sum(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n / (a + b))
-
-
-def over_the_first(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n / a)
-
-
-def over_the_second(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n / b)
-
-
-def by_gain(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n * math.log(total * n / (a * b)))
-
-
-def lowest_score(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: -n / (a * b))
-
-
-def over_borders(words, times, at_least):
-    text = [token for word, n in zip(words, times, strict=True) for _ in range(n) for token in word]
-    tokens, pairs = Counter(text), Counter(pairwise(text))
-    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
-
-
-def reversed_pair(words, times, at_least):
-    return solution(words, times, at_least)[::-1]
-
-
-def joined(words, times, at_least):
-    return "".join(solution(words, times, at_least))
-
-
-def with_its_score(words, times, at_least):
-    tokens, pairs = _counted(words, times)
-    pair = solution(words, times, at_least)
-    return pair, _ratio(pairs, tokens)(pair)
 
 
 def _no_neighbours(trial: Trial) -> str | None:
@@ -193,114 +123,147 @@ def _lower_score(trial: Trial) -> str | None:
     return None if yours == best else f"Your pair's score is {yours:.4f}; one that meets often enough has {best:.4f}."
 
 
-EXERCISES = (
-    Exercise(
-        id="transformer.next_merge",
-        title="Which pair is next, by the other rule?",
-        statement=r"""The chapter's `learn_merges` takes the commonest pair. Write one step of WordPiece as it is
+exercise = Exercise(
+    id="transformer.next_merge",
+    title="Which pair is next, by the other rule?",
+    statement=r"""The chapter's `learn_merges` takes the commonest pair. Write one step of WordPiece as it is
 commonly described: given the words of a corpus, each cut into tokens, and how often each word occurs, find the pair of
 neighbours with the largest $n(ab)/(n(a)\,n(b))$. As the ratio is largest for what occurs once, only pairs that occur
 at least `at_least` times in the corpus are admitted. Overlapping places count, too: in *a a a* the pair *a a* occurs
 twice. No pair reaches over the border of a word, there are no ties in what you are given, and the tokens bear no marks.
 
 Return the pair as a tuple of two tokens, in the order in which they stand.""",
-        stub=next_merge,
-        reference=reference,
-        solution=solution,
-        explanation="A word that occurs eight times counts each of its tokens and pairs eight times, and a pair that "
-        "it holds twice sixteen times. The plain count would have taken another pair, and so would the ratio without "
-        "the threshold: a pair that occurs once, of tokens that occur once, has the ratio 1, which nothing exceeds. "
-        "The real trainers keep these counts and change only those of the words that a merge touched; counting all "
-        "again for each of 30,000 merges would take far longer.",
-        cases=(Case(name="thirty-two words", inputs=_inputs),),
-        hints=(
-            "Three counts are needed. How often does a token occur that stands in a word of eight occurrences?",
-            "One `Counter` for tokens, one for pairs (`itertools.pairwise` gives the neighbours), both weighted alike.",
-            (
-                "Fill both counters in one loop over words and times. Keep the pairs whose count is at least "
-                "`at_least`, and take the `max` of them with the ratio as `key`."
-            ),
+    stub=next_merge,
+    reference=reference,
+    solution=solution,
+    explanation="A word that occurs eight times counts each of its tokens and pairs eight times, and a pair that "
+    "it holds twice sixteen times. The plain count would have taken another pair, and so would the ratio without "
+    "the threshold: a pair that occurs once, of tokens that occur once, has the ratio 1, which nothing exceeds. "
+    "The real trainers keep these counts and change only those of the words that a merge touched; counting all "
+    "again for each of 30,000 merges would take far longer.",
+    cases=(Case(name="thirty-two words", inputs=_inputs),),
+    hints=(
+        "Three counts are needed. How often does a token occur that stands in a word of eight occurrences?",
+        "One `Counter` for tokens, one for pairs (`itertools.pairwise` gives the neighbours), both weighted alike.",
+        (
+            "Fill both counters in one loop over words and times. Keep the pairs whose count is at least "
+            "`at_least`, and take the `max` of them with the ratio as `key`."
         ),
-        mistakes=(
-            Mistake(
-                id="commonest",
-                says="That is the commonest pair, the next merge of byte-pair encoding. What does the score divide by?",
-                answers=(commonest,),
-            ),
-            Mistake(
-                id="no_threshold",
-                says="Your pair has the largest ratio of all, and it is a rarity. Which pairs are admitted?",
-                answers=(no_threshold,),
-            ),
-            Mistake(
-                id="more_than",
-                says="A pair that meets exactly `at_least` times is admitted, too; you leave it out.",
-                answers=(more_than,),
-            ),
-            Mistake(
-                id="words_counted_once",
-                says="You count each word of the list once. Words occur more or less often, and so do their pairs.",
-                answers=(words_counted_once,),
-            ),
-            Mistake(
-                id="tokens_counted_once",
-                says="Your pairs are weighted by how often their words occur, your tokens are not.",
-                answers=(tokens_counted_once,),
-            ),
-            Mistake(
-                id="other_denominator",
-                says="You divide by the count of one of the two tokens, or by the sum of both counts. The score "
-                "divides by their product.",
-                answers=(over_the_sum, over_the_first, over_the_second),
-            ),
-            Mistake(
-                id="by_gain",
-                says="You weigh the ratio's logarithm with the pair's count. That is the gain in likelihood; here the "
-                "ratio alone is asked for.",
-                answers=(by_gain,),
-            ),
-            Mistake(
-                id="lowest_score",
-                says="Among the pairs admitted yours has the smallest ratio; the largest is wanted.",
-                answers=(lowest_score,),
-            ),
-            Mistake(
-                id="reversed",
-                says="The right two tokens in the wrong order: the left one comes first.",
-                answers=(reversed_pair,),
-            ),
-            Mistake(
-                id="joined",
-                says="You return the new token; its two parts are asked for. A tokeniser has to remember which pair "
-                "it joins.",
-                answers=(joined,),
-            ),
-            Mistake(
-                id="with_score",
-                says="You return the pair together with its score; the pair alone is asked for.",
-                answers=(with_its_score,),
-            ),
-            Mistake(
-                id="over_borders",
-                says="Your pair reaches over the border between two words: it counts a text, not words.",
-                answers=(over_borders,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="neighbours",
-                says="The two tokens must be neighbours, left and right, somewhere inside a word.",
-                broken=_no_neighbours,
-            ),
-            Property(id="often_enough", says="The pair must meet often enough to be admitted.", broken=_too_rare),
-            Property(
-                id="best_score",
-                says="No other pair that is admitted may have a larger ratio than yours.",
-                broken=_lower_score,
-            ),
-        ),
-        difficulty=2,
-        minutes=15,
-        section="07-transformer",
     ),
+    properties=(
+        Property(
+            id="neighbours",
+            says="The two tokens must be neighbours, left and right, somewhere inside a word.",
+            broken=_no_neighbours,
+        ),
+        Property(id="often_enough", says="The pair must meet often enough to be admitted.", broken=_too_rare),
+        Property(
+            id="best_score",
+            says="No other pair that is admitted may have a larger ratio than yours.",
+            broken=_lower_score,
+        ),
+    ),
+    difficulty=2,
+    minutes=15,
+    section="07-transformer",
 )
+
+
+def _best(words, times, at_least, score):
+    """The best pair by another score of the three counts."""
+    tokens, pairs = _counted(words, times)
+    rated = {
+        pair: score(n, tokens[pair[0]], tokens[pair[1]], tokens.total()) for pair, n in pairs.items() if n >= at_least
+    }
+    return max(rated, key=rated.get)
+
+
+@exercise.mistake("That is the commonest pair, the next merge of byte-pair encoding. What does the score divide by?")
+def commonest(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n)
+
+
+@exercise.mistake("Your pair has the largest ratio of all, and it is a rarity. Which pairs are admitted?")
+def no_threshold(words, times, at_least):
+    return solution(words, times, 1)
+
+
+@exercise.mistake("A pair that meets exactly `at_least` times is admitted, too; you leave it out.")
+def more_than(words, times, at_least):
+    return solution(words, times, at_least + 1)
+
+
+@exercise.mistake("You count each word of the list once. Words occur more or less often, and so do their pairs.")
+def words_counted_once(words, times, at_least):
+    return solution(words, [1] * len(times), at_least)
+
+
+@exercise.mistake("Your pairs are weighted by how often their words occur, your tokens are not.")
+def tokens_counted_once(words, times, at_least):
+    tokens, _ = _counted(words, [1] * len(times))
+    _, pairs = _counted(words, times)
+    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
+
+
+@exercise.mistake(
+    "You divide by the count of one of the two tokens, or by the sum of both counts. The score divides by their "
+    "product.",
+    id="other_denominator",
+)
+def over_the_sum(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n / (a + b))
+
+
+@exercise.like("other_denominator")
+def over_the_first(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n / a)
+
+
+@exercise.like("other_denominator")
+def over_the_second(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n / b)
+
+
+@exercise.mistake(
+    "You weigh the ratio's logarithm with the pair's count. That is the gain in likelihood; here the ratio alone is "
+    "asked for."
+)
+def by_gain(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: n * math.log(total * n / (a * b)))
+
+
+@exercise.mistake("Among the pairs admitted yours has the smallest ratio; the largest is wanted.")
+def lowest_score(words, times, at_least):
+    return _best(words, times, at_least, lambda n, a, b, total: -n / (a * b))
+
+
+@exercise.mistake(
+    "The right two tokens in the wrong order: the left one comes first.",
+    id="reversed",
+)
+def reversed_pair(words, times, at_least):
+    return solution(words, times, at_least)[::-1]
+
+
+@exercise.mistake(
+    "You return the new token; its two parts are asked for. A tokeniser has to remember which pair it joins."
+)
+def joined(words, times, at_least):
+    return "".join(solution(words, times, at_least))
+
+
+@exercise.mistake(
+    "You return the pair together with its score; the pair alone is asked for.",
+    id="with_score",
+)
+def with_its_score(words, times, at_least):
+    tokens, pairs = _counted(words, times)
+    pair = solution(words, times, at_least)
+    return pair, _ratio(pairs, tokens)(pair)
+
+
+@exercise.mistake("Your pair reaches over the border between two words: it counts a text, not words.")
+def over_borders(words, times, at_least):
+    text = [token for word, n in zip(words, times, strict=True) for _ in range(n) for token in word]
+    tokens, pairs = Counter(text), Counter(pairwise(text))
+    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))

@@ -6,7 +6,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.masks import causal_mask, padding_mask
 
 
@@ -33,73 +33,6 @@ def solution(
 def reference(source_ids, target_ids, pad_id):
     memory = padding_mask(source_ids, pad_id)
     return memory, padding_mask(target_ids, pad_id) & causal_mask(target_ids.shape[1]), memory
-
-
-def _real(token_ids, pad_id):
-    return (token_ids != pad_id)[:, None, None]
-
-
-def _past(target_ids):
-    return torch.ones(target_ids.shape[1], target_ids.shape[1]).tril().bool()
-
-
-def as_it_was(source_ids, target_ids, pad_id):
-    real = _real(target_ids, pad_id)
-    return _real(source_ids, pad_id), real | _past(target_ids), real
-
-
-def either(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _real(target_ids, pad_id) | _past(target_ids), source
-
-
-def targets_padding(source_ids, target_ids, pad_id):
-    real = _real(target_ids, pad_id)
-    return _real(source_ids, pad_id), real & _past(target_ids), real
-
-
-def whole_target(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    n_target = target_ids.shape[1]
-    return source, _real(target_ids, pad_id).expand(-1, 1, n_target, n_target), source
-
-
-def causal_alone(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _past(target_ids).expand(len(target_ids), 1, -1, -1), source
-
-
-def future(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _real(target_ids, pad_id) & _past(target_ids).mT, source
-
-
-def strictly_before(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _real(target_ids, pad_id) & _past(target_ids).tril(-1), source
-
-
-def opposite(source_ids, target_ids, pad_id):
-    return tuple(~mask for mask in reference(source_ids, target_ids, pad_id))
-
-
-def padding_is_zero(source_ids, target_ids, pad_id):
-    return reference(source_ids, target_ids, 0)
-
-
-def blind_queries(source_ids, target_ids, pad_id):
-    source, target, memory = reference(source_ids, target_ids, pad_id)
-    return source, target & (target_ids != pad_id)[:, None, :, None], memory
-
-
-def memory_unmasked(source_ids, target_ids, pad_id):
-    source, target, memory = reference(source_ids, target_ids, pad_id)
-    return source, target, torch.ones_like(memory)
-
-
-def causal_encoder(source_ids, target_ids, pad_id):
-    source, target, memory = reference(source_ids, target_ids, pad_id)
-    return source & _past(source_ids), target, memory
 
 
 def _name(place):
@@ -142,118 +75,137 @@ def _inputs(generator):
     return source_ids[order], target_ids[order], 9
 
 
-EXERCISES = (
-    Exercise(
-        id="transformer.three_masks",
-        title="The masks of a whole model",
-        statement="""A colleague's translator reaches a loss near zero, and stops with an error at the second word
+exercise = Exercise(
+    id="transformer.three_masks",
+    title="The masks of a whole model",
+    statement="""A colleague's translator reaches a loss near zero, and stops with an error at the second word
 that it writes. Its attention has been tested, its layers too; what is left are the three masks, which this function
 makes. Two faults are in it, and as source and target have the same length in all of the colleague's batches, no shape
 complains in training.
 
 Mend them. True means "may attend". A padding token may be looked at by nobody; what it looks at itself does not
 matter, and is left as it is.""",
-        stub=three_masks,
-        reference=reference,
-        solution=solution,
-        explanation="""A target token may look at what is real *and* in the past; "or" let it look ahead at every real
+    stub=three_masks,
+    reference=reference,
+    solution=solution,
+    explanation="""A target token may look at what is real *and* in the past; "or" let it look ahead at every real
 token, and the loss fell because the answer could be read. And the cross-attention's keys are the memory, so its mask
 says which *source* tokens are real. With lengths that differ, the second fault would have been an error in the first
 batch, as it is when the colleague's model writes: test with sizes that are pairwise different.""",
-        cases=(Case(name="source and target of six tokens", inputs=_inputs),),
-        hints=(
-            "For each of the three attentions ask: whose tokens are the keys?",
-            "The decoder's mask has two conditions on a key. Must one of them hold, or both?",
-            (
-                "A loss near zero says that the answer can be seen: look at what the decoder may attend to. Then at "
-                "the last of the three results, whose keys are the encoder's output."
-            ),
+    cases=(Case(name="source and target of six tokens", inputs=_inputs),),
+    hints=(
+        "For each of the three attentions ask: whose tokens are the keys?",
+        "The decoder's mask has two conditions on a key. Must one of them hold, or both?",
+        (
+            "A loss near zero says that the answer can be seen: look at what the decoder may attend to. Then at "
+            "the last of the three results, whose keys are the encoder's output."
         ),
-        mistakes=(
-            Mistake(
-                id="as_it_was",
-                says="The masks are those that you were given. Which keys may target 0 look at in each attention?",
-                answers=(as_it_was,),
-            ),
-            Mistake(
-                id="either",
-                says="One fault is mended. In the decoder a key is still allowed when it is real or in the past; "
-                "a real one in the future is the answer itself.",
-                answers=(either,),
-            ),
-            Mistake(
-                id="targets_padding",
-                says="One fault is mended. The cross-attention still hides what is padding in the target; its keys are "
-                "another sequence.",
-                answers=(targets_padding,),
-            ),
-            Mistake(
-                id="whole_target",
-                says="The decoder hides padding and nothing else: it can read the answer.",
-                answers=(whole_target,),
-            ),
-            Mistake(
-                id="causal_alone",
-                says="The decoder looks back only, as it should, but at padding as well, where that stands between "
-                "real tokens.",
-                answers=(causal_alone,),
-            ),
-            Mistake(
-                id="future",
-                says="Your decoder looks ahead and not back: rows are queries, columns are keys.",
-                answers=(future,),
-            ),
-            Mistake(
-                id="strictly_before",
-                says="Your tokens may not look at themselves, so the first one can look at nothing.",
-                answers=(strictly_before,),
-            ),
-            Mistake(
-                id="opposite",
-                says="All three masks are turned round: in this course True means that a key may be looked at.",
-                answers=(opposite,),
-            ),
-            Mistake(
-                id="padding_is_zero",
-                says="You take 0 for padding. Which token means padding was given, and 0 is a word here.",
-                answers=(padding_is_zero,),
-            ),
-            Mistake(
-                id="blind_queries",
-                says="You blind the padding's own queries, too. What they see does not matter; the task leaves it.",
-                answers=(blind_queries,),
-            ),
-            Mistake(
-                id="memory_unmasked",
-                says="The cross-attention may look at padding in the source.",
-                answers=(memory_unmasked,),
-            ),
-            Mistake(
-                id="causal_encoder",
-                says="Your encoder looks back only. It reads the whole sentence at once: nothing in it is an answer.",
-                answers=(causal_encoder,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="looks_ahead",
-                says="No target token may look at one that comes after it, or it reads what it should predict.",
-                broken=_looks_ahead,
-            ),
-            Property(
-                id="looks_at_padding",
-                says="No attention may look at padding; in each, ask whose tokens the keys are.",
-                broken=_looks_at_padding,
-            ),
-            Property(
-                id="hidden_for_nothing",
-                says="What is real and not in the future should be seen.",
-                broken=_hidden_for_nothing,
-            ),
-        ),
-        forbids=("padding_mask",),
-        difficulty=2,
-        minutes=20,
-        section="07-transformer",
     ),
+    properties=(
+        Property(
+            id="looks_ahead",
+            says="No target token may look at one that comes after it, or it reads what it should predict.",
+            broken=_looks_ahead,
+        ),
+        Property(
+            id="looks_at_padding",
+            says="No attention may look at padding; in each, ask whose tokens the keys are.",
+            broken=_looks_at_padding,
+        ),
+        Property(
+            id="hidden_for_nothing",
+            says="What is real and not in the future should be seen.",
+            broken=_hidden_for_nothing,
+        ),
+    ),
+    forbids=("padding_mask",),
+    difficulty=2,
+    minutes=20,
+    section="07-transformer",
 )
+
+
+def _real(token_ids, pad_id):
+    return (token_ids != pad_id)[:, None, None]
+
+
+def _past(target_ids):
+    return torch.ones(target_ids.shape[1], target_ids.shape[1]).tril().bool()
+
+
+@exercise.mistake("The masks are those that you were given. Which keys may target 0 look at in each attention?")
+def as_it_was(source_ids, target_ids, pad_id):
+    real = _real(target_ids, pad_id)
+    return _real(source_ids, pad_id), real | _past(target_ids), real
+
+
+@exercise.mistake(
+    "One fault is mended. In the decoder a key is still allowed when it is real or in the past; a real one in the "
+    "future is the answer itself."
+)
+def either(source_ids, target_ids, pad_id):
+    source = _real(source_ids, pad_id)
+    return source, _real(target_ids, pad_id) | _past(target_ids), source
+
+
+@exercise.mistake(
+    "One fault is mended. The cross-attention still hides what is padding in the target; its keys are another sequence."
+)
+def targets_padding(source_ids, target_ids, pad_id):
+    real = _real(target_ids, pad_id)
+    return _real(source_ids, pad_id), real & _past(target_ids), real
+
+
+@exercise.mistake("The decoder hides padding and nothing else: it can read the answer.")
+def whole_target(source_ids, target_ids, pad_id):
+    source = _real(source_ids, pad_id)
+    n_target = target_ids.shape[1]
+    return source, _real(target_ids, pad_id).expand(-1, 1, n_target, n_target), source
+
+
+@exercise.mistake(
+    "The decoder looks back only, as it should, but at padding as well, where that stands between real tokens."
+)
+def causal_alone(source_ids, target_ids, pad_id):
+    source = _real(source_ids, pad_id)
+    return source, _past(target_ids).expand(len(target_ids), 1, -1, -1), source
+
+
+@exercise.mistake("Your decoder looks ahead and not back: rows are queries, columns are keys.")
+def future(source_ids, target_ids, pad_id):
+    source = _real(source_ids, pad_id)
+    return source, _real(target_ids, pad_id) & _past(target_ids).mT, source
+
+
+@exercise.mistake("Your tokens may not look at themselves, so the first one can look at nothing.")
+def strictly_before(source_ids, target_ids, pad_id):
+    source = _real(source_ids, pad_id)
+    return source, _real(target_ids, pad_id) & _past(target_ids).tril(-1), source
+
+
+@exercise.mistake("All three masks are turned round: in this course True means that a key may be looked at.")
+def opposite(source_ids, target_ids, pad_id):
+    return tuple(~mask for mask in reference(source_ids, target_ids, pad_id))
+
+
+@exercise.mistake("You take 0 for padding. Which token means padding was given, and 0 is a word here.")
+def padding_is_zero(source_ids, target_ids, pad_id):
+    return reference(source_ids, target_ids, 0)
+
+
+@exercise.mistake("You blind the padding's own queries, too. What they see does not matter; the task leaves it.")
+def blind_queries(source_ids, target_ids, pad_id):
+    source, target, memory = reference(source_ids, target_ids, pad_id)
+    return source, target & (target_ids != pad_id)[:, None, :, None], memory
+
+
+@exercise.mistake("The cross-attention may look at padding in the source.")
+def memory_unmasked(source_ids, target_ids, pad_id):
+    source, target, memory = reference(source_ids, target_ids, pad_id)
+    return source, target, torch.ones_like(memory)
+
+
+@exercise.mistake("Your encoder looks back only. It reads the whole sentence at once: nothing in it is an answer.")
+def causal_encoder(source_ids, target_ids, pad_id):
+    source, target, memory = reference(source_ids, target_ids, pad_id)
+    return source & _past(source_ids), target, memory

@@ -3,10 +3,116 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
+from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake
-from ttutor.exercises.transformer import tied_embeddings_mistakes as wrong
-from ttutor.exercises.transformer.tied_embeddings_probes import PROPERTIES, observe, view
+from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
+
+USES = ("embeddings", "logits")
+
+
+def observe(answer, vocab_size, hidden):
+    """Build the module, use it at both ends, and let it learn from each."""
+    module = answer(vocab_size, hidden.shape[-1])
+    tokens = torch.arange(vocab_size)[None]
+    before = module.to_logits(hidden).detach().clone()
+    vectors = module.embed(tokens).detach()[0].clone()
+    logits = module.to_logits(hidden).detach().clone()
+    leaf = hidden.detach().clone().requires_grad_()
+    through = module.to_logits(leaf * 1)
+    uses = [lambda: module.embed(tokens), lambda: module.to_logits(hidden)]
+    return {
+        "five embeddings": module.embed(tokens[:, :5]).detach().clone(),
+        "vectors": vectors,
+        "logits before": before,
+        "logits": logits,
+        "numbers that an optimiser is handed": numbers_in(module),
+        "numbers that it may change": trainable_numbers_in(module),
+        "gradient": torch.autograd.grad(through.sum(), leaf, allow_unused=True)[0] if through.requires_grad else None,
+        "steps": [_step(module, use, uses) for use in uses],
+    }
+
+
+def view(runs, vocab_size, hidden):
+    """Say what can be seen."""
+    vectors, logits = runs["vectors"], runs["logits"]
+    seen = {
+        "the shape of the embeddings": str(tuple(runs["five embeddings"].shape)),
+        "the shape of the logits": str(tuple(logits.shape)),
+        "numbers that an optimiser is handed": runs["numbers that an optimiser is handed"],
+        "numbers that it may change": runs["numbers that it may change"],
+        "different vectors": len({tuple(vector.tolist()) for vector in vectors}),
+        "token 0 has a vector": bool(vectors[0].any()),
+        "logits against products with the embeddings": _compare(logits, hidden @ vectors.T),
+        "calling embed leaves the logits as they were": torch.equal(runs["logits before"], logits),
+        "hidden vectors get a gradient": runs["gradient"] is not None,
+    }
+    for name, (before, after) in zip(USES, runs["steps"], strict=True):
+        moved = [use for use, one, other in zip(USES, before, after, strict=True) if not torch.equal(one, other)]
+        seen[f"a step on the {name} moves"] = " and ".join(moved) or "nothing"
+    return seen
+
+
+def _compare(logits: Tensor, products: Tensor) -> str:
+    if logits.shape != products.shape:
+        return "of another shape"
+    if torch.allclose(logits, products, rtol=1e-4, atol=1e-5):
+        return "equal"
+    ratio = logits / products
+    if torch.allclose(ratio, ratio.flatten()[0].expand_as(ratio), rtol=1e-3):
+        return f"times {ratio.flatten()[0].item():.2g}"
+    sums = logits.sum(dim=-1)
+    if torch.allclose(sums, torch.ones_like(sums), atol=1e-4):
+        return "of sum 1"
+    return "all between -1 and 1" if logits.abs().max() <= 1.0001 else "other numbers"
+
+
+def _step(module, use, uses):
+    """Take one step of gradient descent on the squares of one use; return what all uses give before and after."""
+    before = [each().detach().clone() for each in uses]
+    trained = [parameter for parameter in module.parameters() if parameter.requires_grad]
+    loss = (use() + 0.1).square().sum()
+    if trained and loss.requires_grad:
+        gradients = torch.autograd.grad(loss, trained, allow_unused=True)
+        with torch.no_grad():
+            for parameter, gradient in zip(trained, gradients, strict=True):
+                if gradient is not None:
+                    parameter -= 0.01 * gradient
+    return before, [each().detach().clone() for each in uses]
+
+
+PROPERTIES = (
+    fact(
+        "logits against products with the embeddings",
+        "equal",
+        "A logit should be the dot product of a hidden vector with what `embed` gives for the token.",
+        id="logits_are_products",
+    ),
+    fact(
+        "a step on the logits moves",
+        "embeddings and logits",
+        "A training step on the logits should move what `embed` gives: is there one parameter or two?",
+        id="tied_from_logits",
+    ),
+    fact(
+        "a step on the embeddings moves",
+        "embeddings and logits",
+        "A training step on the embeddings should move the logits: is there one parameter or two?",
+        id="tied_from_embeddings",
+    ),
+    fact(
+        "numbers that an optimiser is handed",
+        28,
+        "For 7 tokens of width 4 there are 28 numbers to learn, and no others.",
+        id="one_table",
+    ),
+    fact(
+        "hidden vectors get a gradient",
+        True,
+        "The layers before the projection learn through it: the gradient should reach the hidden vectors.",
+        id="gradient_passes",
+    ),
+)
 
 
 class TiedEmbedding(nn.Module):
@@ -55,126 +161,224 @@ def _sizes_and_hidden(generator):
     return 7, torch.randn(2, 3, 4, generator=generator)
 
 
-EXERCISES = (
-    Exercise(
-        id="transformer.tied_embeddings",
-        title="One table at both ends",
-        statement="""
+exercise = Exercise(
+    id="transformer.tied_embeddings",
+    title="One table at both ends",
+    statement="""
 The Transformer paper embeds its tokens and projects to the vocabulary with the same matrix (section 3.4). Write the
 module: `embed` looks up each token's vector, `to_logits` gives the dot product of each hidden vector with the vector of
 every token. There is **one** learned table: a training step that changes what `to_logits` gives changes what `embed`
 gives, and the gradients of both uses add up. No bias, no scale.
 """.strip(),
-        stub=TiedEmbedding,
-        reference=Reference,
-        solution=Solution,
-        cases=(Case(name="seven tokens of width four", inputs=_sizes_and_hidden, points=3),),
-        hints=(
-            (
-                "How many numbers should `parameters()` hold, for 7 tokens of width 4? And after a training step, what "
-                "keeps two tables equal?"
-            ),
-            (
-                "Equal numbers are not enough: an optimiser changes parameters, and two parameters get two different "
-                "gradients. Keep a single one, and use it twice."
-            ),
-            (
-                "Make an `nn.Embedding`. In `to_logits` multiply by the transpose of its weight; no second module is "
-                "needed. If you prefer an `nn.Linear`, its weight must *be* the embedding's parameter."
-            ),
+    stub=TiedEmbedding,
+    reference=Reference,
+    solution=Solution,
+    cases=(Case(name="seven tokens of width four", inputs=_sizes_and_hidden, points=3),),
+    hints=(
+        (
+            "How many numbers should `parameters()` hold, for 7 tokens of width 4? And after a training step, what "
+            "keeps two tables equal?"
         ),
-        mistakes=(
-            Mistake(
-                id="two_tables",
-                says="There are two tables, with nothing in common: the logits are no products with what `embed` "
-                "gives. Use one parameter twice.",
-                answers=(wrong.TwoTables,),
-            ),
-            Mistake(
-                id="copied",
-                says="The tables are equal now, but not tied: one is a copy, and the first training step moves them "
-                "apart. Use one parameter twice.",
-                answers=(wrong.Copied, wrong.CopiedParameter),
-            ),
-            Mistake(
-                id="shared_storage",
-                says="Two parameters share their memory. They move together, but an optimiser is handed twice as many "
-                "numbers, and each parameter sees the gradient of one use only. Share the parameter, not its data.",
-                answers=(wrong.SharedStorage,),
-            ),
-            Mistake(
-                id="with_bias",
-                says="The table is tied, but your projection has a bias besides: some more numbers to learn, which the "
-                "exercise does not ask for.",
-                answers=(wrong.WithBias,),
-            ),
-            Mistake(
-                id="logits_detached",
-                says="The table does not learn from the logits: in `to_logits` it has left the graph. Both uses should "
-                "send their gradient.",
-                answers=(wrong.LogitsDetached,),
-            ),
-            Mistake(
-                id="embedding_detached",
-                says="The table does not learn from the embeddings: in `embed` it has left the graph. Both uses should "
-                "send their gradient.",
-                answers=(wrong.EmbeddingDetached,),
-            ),
-            Mistake(
-                id="hidden_detached",
-                says="No gradient passes from the logits to the hidden vectors: all layers before them would learn "
-                "nothing.",
-                answers=(wrong.HiddenDetached,),
-            ),
-            Mistake(
-                id="not_trained",
-                says="The table is not among the parameters, so it would stay as it was drawn.",
-                answers=(wrong.NotTrained,),
-            ),
-            Mistake(
-                id="frozen",
-                says="The table is a parameter, but one that asks for no gradient: it would stay as it was drawn.",
-                answers=(wrong.Frozen,),
-            ),
-            Mistake(
-                id="scaled",
-                says="Your logits are the products with what `embed` gives, times a number: you scale one of the two "
-                "by the root of the width. Some models do; here both use the table as it is.",
-                answers=(wrong.ScaledLogits, wrong.ScaledEmbedding),
-            ),
-            Mistake(
-                id="probabilities",
-                says="Your rows sum to 1: these are probabilities. Logits are what goes into the softmax.",
-                answers=(wrong.Probabilities,),
-            ),
-            Mistake(
-                id="cosines",
-                says="You normalise the vectors, so all logits lie between -1 and 1. The lengths count too.",
-                answers=(wrong.Cosines,),
-            ),
-            Mistake(
-                id="all_zeros",
-                says="Your table begins with zeros, so all tokens are the same, and no gradient tells them apart. Draw "
-                "it at random.",
-                answers=(wrong.AllZeros,),
-            ),
-            Mistake(
-                id="first_token_is_padding",
-                says="Token 0 is embedded as zeros. Here it is a token like any other.",
-                answers=(wrong.FirstTokenIsPadding,),
-            ),
-            Mistake(
-                id="writes_into_the_table",
-                says="Calling `embed` changes the table: after it, the logits of the same hidden vectors are others.",
-                answers=(wrong.WritesIntoTheTable,),
-            ),
+        (
+            "Equal numbers are not enough: an optimiser changes parameters, and two parameters get two different "
+            "gradients. Keep a single one, and use it twice."
         ),
-        properties=PROPERTIES,
-        observe=observe,
-        view=view,
-        forbids=("TokenEmbedding", "Transformer"),
-        difficulty=2,
-        minutes=15,
-        section="07-transformer",
+        (
+            "Make an `nn.Embedding`. In `to_logits` multiply by the transpose of its weight; no second module is "
+            "needed. If you prefer an `nn.Linear`, its weight must *be* the embedding's parameter."
+        ),
     ),
+    properties=PROPERTIES,
+    observe=observe,
+    view=view,
+    forbids=("TokenEmbedding", "Transformer"),
+    difficulty=2,
+    minutes=15,
+    section="07-transformer",
 )
+
+
+@exercise.mistake(
+    "There are two tables, with nothing in common: the logits are no products with what `embed` gives. Use one "
+    "parameter twice.",
+    id="two_tables",
+)
+class TwoTables(nn.Module):
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.embedding = nn.Embedding(vocab_size, d_model)
+        self.projection = nn.Linear(d_model, vocab_size, bias=False)
+
+    def embed(self, token_ids):
+        return self.embedding(token_ids)
+
+    def to_logits(self, hidden):
+        return self.projection(hidden)
+
+
+@exercise.mistake(
+    "The tables are equal now, but not tied: one is a copy, and the first training step moves them apart. Use one "
+    "parameter twice.",
+    id="copied",
+)
+class Copied(TwoTables):
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.projection.weight.data = self.embedding.weight.data.clone()
+
+
+@exercise.like("copied")
+class CopiedParameter(TwoTables):
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.projection.weight = nn.Parameter(self.embedding.weight.detach().clone())
+
+
+@exercise.mistake(
+    "Two parameters share their memory. They move together, but an optimiser is handed twice as many numbers, and each "
+    "parameter sees the gradient of one use only. Share the parameter, not its data.",
+    id="shared_storage",
+)
+class SharedStorage(TwoTables):
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.projection.weight.data = self.embedding.weight.data
+
+
+@exercise.mistake(
+    "The table is tied, but your projection has a bias besides: some more numbers to learn, which the exercise does "
+    "not ask for.",
+    id="with_bias",
+)
+class WithBias(TwoTables):
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.projection = nn.Linear(d_model, vocab_size)
+        self.projection.weight = self.embedding.weight
+
+
+class Tied(nn.Module):
+    """One table for both, as it should be."""
+
+    def __init__(self, vocab_size, d_model):
+        super().__init__()
+        self.table = nn.Parameter(torch.randn(vocab_size, d_model))
+
+    def embed(self, token_ids):
+        return self.table[token_ids]
+
+    def to_logits(self, hidden):
+        return hidden @ self.table.T
+
+
+@exercise.mistake(
+    "The table does not learn from the logits: in `to_logits` it has left the graph. Both uses should send their "
+    "gradient.",
+    id="logits_detached",
+)
+class LogitsDetached(Tied):
+    def to_logits(self, hidden):
+        return hidden @ self.table.detach().T
+
+
+@exercise.mistake(
+    "The table does not learn from the embeddings: in `embed` it has left the graph. Both uses should send their "
+    "gradient.",
+    id="embedding_detached",
+)
+class EmbeddingDetached(Tied):
+    def embed(self, token_ids):
+        return self.table.detach()[token_ids]
+
+
+@exercise.mistake(
+    "No gradient passes from the logits to the hidden vectors: all layers before them would learn nothing.",
+    id="hidden_detached",
+)
+class HiddenDetached(Tied):
+    def to_logits(self, hidden):
+        return hidden.detach() @ self.table.T
+
+
+@exercise.mistake(
+    "The table is not among the parameters, so it would stay as it was drawn.",
+    id="not_trained",
+)
+class NotTrained(Tied):
+    def __init__(self, vocab_size, d_model):
+        nn.Module.__init__(self)
+        self.register_buffer("table", torch.randn(vocab_size, d_model))
+
+
+@exercise.mistake(
+    "The table is a parameter, but one that asks for no gradient: it would stay as it was drawn.",
+    id="frozen",
+)
+class Frozen(Tied):
+    def __init__(self, vocab_size, d_model):
+        super().__init__(vocab_size, d_model)
+        self.table.requires_grad_(False)
+
+
+@exercise.mistake(
+    "Your logits are the products with what `embed` gives, times a number: you scale one of the two by the root of the "
+    "width. Some models do; here both use the table as it is.",
+    id="scaled",
+)
+class ScaledLogits(Tied):
+    def to_logits(self, hidden):
+        return super().to_logits(hidden) / hidden.shape[-1] ** 0.5
+
+
+@exercise.like("scaled")
+class ScaledEmbedding(Tied):
+    def embed(self, token_ids):
+        return super().embed(token_ids) * self.table.shape[1] ** 0.5
+
+
+@exercise.mistake(
+    "Your rows sum to 1: these are probabilities. Logits are what goes into the softmax.",
+    id="probabilities",
+)
+class Probabilities(Tied):
+    def to_logits(self, hidden):
+        return super().to_logits(hidden).softmax(dim=-1)
+
+
+@exercise.mistake(
+    "You normalise the vectors, so all logits lie between -1 and 1. The lengths count too.",
+    id="cosines",
+)
+class Cosines(Tied):
+    def to_logits(self, hidden):
+        return functional.normalize(hidden, dim=-1) @ functional.normalize(self.table, dim=-1).T
+
+
+@exercise.mistake(
+    "Your table begins with zeros, so all tokens are the same, and no gradient tells them apart. Draw it at random.",
+    id="all_zeros",
+)
+class AllZeros(Tied):
+    def __init__(self, vocab_size, d_model):
+        nn.Module.__init__(self)
+        self.table = nn.Parameter(torch.zeros(vocab_size, d_model))
+
+
+@exercise.mistake(
+    "Token 0 is embedded as zeros. Here it is a token like any other.",
+    id="first_token_is_padding",
+)
+class FirstTokenIsPadding(Tied):
+    def embed(self, token_ids):
+        return super().embed(token_ids) * (token_ids != 0)[..., None]
+
+
+@exercise.mistake(
+    "Calling `embed` changes the table: after it, the logits of the same hidden vectors are others.",
+    id="writes_into_the_table",
+)
+class WritesIntoTheTable(Tied):
+    def embed(self, token_ids):
+        with torch.no_grad():
+            self.table.div_(self.table.norm(dim=1, keepdim=True))
+        return super().embed(token_ids)

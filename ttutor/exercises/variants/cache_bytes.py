@@ -1,7 +1,7 @@
 """Exercise: what the keys and values of a model with grouped queries weigh."""
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def cache_bytes(n_layers: int, n_kv_heads: int, d_head: int, n_tokens: int, batch: int, window: int | None) -> int:
@@ -19,47 +19,6 @@ def solution(n_layers: int, n_kv_heads: int, d_head: int, n_tokens: int, batch: 
 def reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
     kept = range(n_tokens) if window is None else range(n_tokens)[-window:]
     return sum(batch * n_layers * n_kv_heads * d_head * 4 for _ in kept)
-
-
-def keys_alone(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window) // 2
-
-
-def four_bytes(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return 2 * reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window)
-
-
-def one_layer(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(1, n_kv_heads, d_head, n_tokens, batch, window)
-
-
-def one_row(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, 1, window)
-
-
-def one_head(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, 1, d_head, n_tokens, batch, window)
-
-
-def no_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, None)
-
-
-def always_the_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    kept = n_tokens if window is None else window
-    return reference(n_layers, n_kv_heads, d_head, kept, batch, None)
-
-
-def nothing_without_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, min(n_tokens, window or 0), batch, None)
-
-
-def window_on_top(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens + (window or 0), batch, None)
-
-
-def all_pairs(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window) * n_tokens
 
 
 def _doubles(trial: Trial) -> str | None:
@@ -88,11 +47,10 @@ def _sizes(random):
     return drawn(random, 3, 4), drawn(random, 5, 6), drawn(random, 8, 10)
 
 
-EXERCISES = (
-    Exercise(
-        id="variants.cache_bytes",
-        title="What the cache weighs",
-        statement="""
+exercise = Exercise(
+    id="variants.cache_bytes",
+    title="What the cache weighs",
+    statement="""
 A decoder has read `n_tokens` tokens of each of `batch` texts, and keeps all their keys and values, in every layer. How
 many bytes is that in bf16, two bytes a number? The model has grouped queries: `n_kv_heads` key/value heads of width
 `d_head` in each layer. With a `window` it keeps the last `window` tokens of each text only; `None` means that it keeps
@@ -101,87 +59,89 @@ all.
 Then put in Llama 2 70B (80 layers, 8 key/value heads of width 128) with one text of 4,096 tokens and no window, and the
 same model with as many key/value heads as query heads, 64.
 """.strip(),
-        stub=cache_bytes,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=cache_bytes,
+    reference=reference,
+    solution=solution,
+    explanation="""
 The number of query heads does not occur: queries are used once and forgotten. For Llama 2 70B it is 1,342,177,280
 bytes for each sequence, and eight times that with 64 key/value heads, 10.7 billion. The cache, not the parameters, is
 what grouped queries make small.
 """.strip(),
-        cases=(
-            Case(name="a cache that keeps everything", inputs=lambda random: (*_sizes(random), 11, 7, None)),
-            Case(name="a text shorter than the window", inputs=lambda random: (*_sizes(random), 11, 7, 13)),
-            Case(name="a text longer than the window", inputs=lambda random: (*_sizes(random), 17, 7, 13)),
-        ),
-        hints=(
-            "Write down what one token leaves behind in one layer. Whose heads matter, those of the queries?",
-            "A product of layers, rows, kept tokens, heads, width, two kinds of vectors, and bytes.",
-            "Tokens kept: all of them without a window, the smaller of the two numbers with one.",
-        ),
-        mistakes=(
-            Mistake(
-                id="keys_alone",
-                says="You have half of it. What is kept besides the keys?",
-                answers=(keys_alone,),
-            ),
-            Mistake(id="four_bytes", says="You count four bytes a number; bf16 has two.", answers=(four_bytes,)),
-            Mistake(
-                id="one_layer",
-                says="You count one layer. Every layer has keys and values of its own.",
-                answers=(one_layer,),
-            ),
-            Mistake(
-                id="one_row",
-                says="You count one sequence. Each row of the batch has its own cache.",
-                answers=(one_row,),
-            ),
-            Mistake(
-                id="one_head",
-                says="You count one key/value head, as in multi-query attention. Here there are several.",
-                answers=(one_head,),
-            ),
-            Mistake(
-                id="no_window",
-                says="Right while everything is kept. What happens to tokens that have left the window?",
-                answers=(no_window,),
-            ),
-            Mistake(
-                id="always_the_window",
-                says="You count a full window even where the text is shorter than it.",
-                answers=(always_the_window,),
-            ),
-            Mistake(
-                id="nothing_without_window",
-                says="Right with a window. Without one your model keeps nothing, and it should keep everything.",
-                answers=(nothing_without_window,),
-            ),
-            Mistake(
-                id="window_on_top",
-                says="You add the window to the text. It is a limit, not an addition.",
-                answers=(window_on_top,),
-            ),
-            Mistake(
-                id="all_pairs",
-                says="You have a factor of the length too many: scores stand in a square table, keys in a list.",
-                answers=(all_pairs,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="factors",
-                says="Layers, key/value heads and width each enter once, as a factor.",
-                broken=_doubles,
-            ),
-            Property(
-                id="window_limits",
-                says="A text longer than the window keeps no more than the window.",
-                broken=_stops_growing,
-            ),
-        ),
-        forbids=("account",),
-        difficulty=1,
-        minutes=10,
-        section="09-variants",
+    cases=(
+        Case(name="a cache that keeps everything", inputs=lambda random: (*_sizes(random), 11, 7, None)),
+        Case(name="a text shorter than the window", inputs=lambda random: (*_sizes(random), 11, 7, 13)),
+        Case(name="a text longer than the window", inputs=lambda random: (*_sizes(random), 17, 7, 13)),
     ),
+    hints=(
+        "Write down what one token leaves behind in one layer. Whose heads matter, those of the queries?",
+        "A product of layers, rows, kept tokens, heads, width, two kinds of vectors, and bytes.",
+        "Tokens kept: all of them without a window, the smaller of the two numbers with one.",
+    ),
+    properties=(
+        Property(
+            id="factors",
+            says="Layers, key/value heads and width each enter once, as a factor.",
+            broken=_doubles,
+        ),
+        Property(
+            id="window_limits",
+            says="A text longer than the window keeps no more than the window.",
+            broken=_stops_growing,
+        ),
+    ),
+    forbids=("account",),
+    difficulty=1,
+    minutes=10,
+    section="09-variants",
 )
+
+
+@exercise.mistake("You have half of it. What is kept besides the keys?")
+def keys_alone(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window) // 2
+
+
+@exercise.mistake("You count four bytes a number; bf16 has two.")
+def four_bytes(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return 2 * reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window)
+
+
+@exercise.mistake("You count one layer. Every layer has keys and values of its own.")
+def one_layer(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(1, n_kv_heads, d_head, n_tokens, batch, window)
+
+
+@exercise.mistake("You count one sequence. Each row of the batch has its own cache.")
+def one_row(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(n_layers, n_kv_heads, d_head, n_tokens, 1, window)
+
+
+@exercise.mistake("You count one key/value head, as in multi-query attention. Here there are several.")
+def one_head(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(n_layers, 1, d_head, n_tokens, batch, window)
+
+
+@exercise.mistake("Right while everything is kept. What happens to tokens that have left the window?")
+def no_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, None)
+
+
+@exercise.mistake("You count a full window even where the text is shorter than it.")
+def always_the_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    kept = n_tokens if window is None else window
+    return reference(n_layers, n_kv_heads, d_head, kept, batch, None)
+
+
+@exercise.mistake("Right with a window. Without one your model keeps nothing, and it should keep everything.")
+def nothing_without_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(n_layers, n_kv_heads, d_head, min(n_tokens, window or 0), batch, None)
+
+
+@exercise.mistake("You add the window to the text. It is a limit, not an addition.")
+def window_on_top(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(n_layers, n_kv_heads, d_head, n_tokens + (window or 0), batch, None)
+
+
+@exercise.mistake("You have a factor of the length too many: scores stand in a square table, keys in a list.")
+def all_pairs(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
+    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window) * n_tokens

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def gated_network(
@@ -43,69 +43,6 @@ def _halves(w_in):
     return w_in[:d_ff], w_in[d_ff:]
 
 
-def _function(activation):
-    return {"silu": functional.silu, "gelu": functional.gelu}[activation]
-
-
-def _gated(hidden, w_in, w_out, gate):
-    w_gate, w_widen = _halves(w_in)
-    return (gate(hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
-
-
-def always_silu(hidden, w_in, w_out, activation):
-    return _gated(hidden, w_in, w_out, functional.silu)
-
-
-def always_gelu(hidden, w_in, w_out, activation):
-    return _gated(hidden, w_in, w_out, functional.gelu)
-
-
-def tanh_gelu(hidden, w_in, w_out, activation):
-    def gelu(opened):
-        return functional.gelu(opened, approximate="tanh")
-
-    return _gated(hidden, w_in, w_out, functional.silu if activation == "silu" else gelu)
-
-
-def sigmoid_gate(hidden, w_in, w_out, activation):
-    return _gated(hidden, w_in, w_out, torch.sigmoid)
-
-
-def gate_on_the_other(hidden, w_in, w_out, activation):
-    return _gated(hidden, torch.cat(_halves(w_in)[::-1]), w_out, _function(activation))
-
-
-def rows_by_turns(hidden, w_in, w_out, activation):
-    return _gated(hidden, torch.cat([w_in[::2], w_in[1::2]]), w_out, _function(activation))
-
-
-def activation_after(hidden, w_in, w_out, activation):
-    w_gate, w_widen = _halves(w_in)
-    return _function(activation)((hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
-
-
-def no_third_matrix(hidden, w_in, w_out, activation):
-    w_gate, w_widen = _halves(w_in)
-    return _function(activation)(hidden @ w_gate.T) * (hidden @ w_widen.T)
-
-
-def no_gate(hidden, w_in, w_out, activation):
-    return _function(activation)(hidden @ _halves(w_in)[1].T) @ w_out.T
-
-
-def gate_alone(hidden, w_in, w_out, activation):
-    return _function(activation)(hidden @ _halves(w_in)[0].T) @ w_out.T
-
-
-def sum_for_product(hidden, w_in, w_out, activation):
-    w_gate, w_widen = _halves(w_in)
-    return (_function(activation)(hidden @ w_gate.T) + hidden @ w_widen.T) @ w_out.T
-
-
-def with_residual(hidden, w_in, w_out, activation):
-    return hidden + reference(hidden, w_in, w_out, activation)
-
-
 def _closed(trial: Trial) -> str | None:
     """A gate of zeros lets nothing through."""
     hidden, w_in, *rest = trial.inputs
@@ -131,11 +68,10 @@ def _network(activation):
     return make
 
 
-EXERCISES = (
-    Exercise(
-        id="variants.gated_network",
-        title="Three matrices in two tensors",
-        statement=r"""
+exercise = Exercise(
+    id="variants.gated_network",
+    title="Three matrices in two tensors",
+    statement=r"""
 Many programs store the gate and the carrier of a gated network in *one* tensor `w_in`, for a single large product: its
 first half of rows is $W_g^\top$, its second half $W_1^\top$ (both as `nn.Linear` stores them, one row for each output),
 and `w_out` is $W_2^\top$. Write the network of {eq}`eq-variants-swiglu` with these two tensors, for two activations
@@ -144,88 +80,108 @@ $\sigma$; with `activation="gelu"` it is GeGLU, and $\phi(z) = z\,\Phi(z)$, wher
 \mathrm{erf}(z/\sqrt2)\big)$ is the share of a standard normal distribution below $z$ (`torch.erf` is the function erf),
 exactly and not by its approximation with a tanh. Write both out: PyTorch's own SiLU and GELU are not allowed here.
 """.strip(),
-        stub=gated_network,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=gated_network,
+    reference=reference,
+    solution=solution,
+    explanation="""
 One map opens and closes, the other carries, the third brings the result back to the model's width. Summaries that show
 the product alone leave the third out, and with it a third of the parameters. For large positive inputs the gate is
 nearly the identity, so the network is nearly a product of two linear maps: something that ReLU layers do not compute.
 """.strip(),
-        cases=(
-            Case(name="SwiGLU", inputs=_network("silu")),
-            Case(name="GeGLU", inputs=_network("gelu")),
-        ),
-        hints=(
-            "What are the shapes after each of the two products, and what must come out?",
-            "One product gives both wide vectors side by side. Which features are the gate's?",
-            "Only the first half goes through the activation; then both are multiplied and narrowed.",
-        ),
-        mistakes=(
-            Mistake(id="always_silu", says="You always use SiLU; GeGLU has GELU.", answers=(always_silu,)),
-            Mistake(id="always_gelu", says="You always use GELU; SwiGLU has SiLU.", answers=(always_gelu,)),
-            Mistake(
-                id="tanh_gelu",
-                says="Nearly: your GELU is its approximation by a tanh. Here the exact one is asked for.",
-                answers=(tanh_gelu,),
-            ),
-            Mistake(
-                id="sigmoid_gate",
-                says="Your gate is a plain sigmoid, as in the gated unit of 2017. The activation has one more factor.",
-                answers=(sigmoid_gate,),
-            ),
-            Mistake(
-                id="gate_on_the_other",
-                says="The activation stands on the wrong one of the two wide maps: which half of the rows is the gate?",
-                answers=(gate_on_the_other,),
-            ),
-            Mistake(
-                id="rows_by_turns",
-                says="You take every other row for the gate. The gate's rows stand together, before the carrier's.",
-                answers=(rows_by_turns,),
-            ),
-            Mistake(
-                id="activation_after",
-                says="You multiply first and squash the product. The activation belongs on the gate alone.",
-                answers=(activation_after,),
-            ),
-            Mistake(
-                id="no_third_matrix",
-                says="Your output is as wide as the inner layer. What brings it back to the width of the stream?",
-                answers=(no_third_matrix,),
-            ),
-            Mistake(
-                id="no_gate",
-                says="This is the plain network of 2017: the gate's half is not used.",
-                answers=(no_gate,),
-            ),
-            Mistake(
-                id="gate_alone",
-                says="The gate opens and closes nothing: the second wide map is not used.",
-                answers=(gate_alone,),
-            ),
-            Mistake(
-                id="sum_for_product",
-                says="You add gate and carrier. A gate multiplies: where it is 0, nothing passes.",
-                answers=(sum_for_product,),
-            ),
-            Mistake(
-                id="with_residual",
-                says="You add the input. The residual connection stands outside the network.",
-                answers=(with_residual,),
-            ),
-        ),
-        properties=(
-            Property(id="closed_gate", says="Where the gate is closed, nothing should come through.", broken=_closed),
-            Property(
-                id="linear_carrier",
-                says="What passes the gate is not squashed: the output is linear in the carrier's matrix.",
-                broken=_linear_in_the_rest,
-            ),
-        ),
-        forbids=("silu", "gelu", "GatedFeedForward", "SiLU", "GELU"),
-        difficulty=1,
-        minutes=15,
-        section="09-variants",
+    cases=(
+        Case(name="SwiGLU", inputs=_network("silu")),
+        Case(name="GeGLU", inputs=_network("gelu")),
     ),
+    hints=(
+        "What are the shapes after each of the two products, and what must come out?",
+        "One product gives both wide vectors side by side. Which features are the gate's?",
+        "Only the first half goes through the activation; then both are multiplied and narrowed.",
+    ),
+    properties=(
+        Property(id="closed_gate", says="Where the gate is closed, nothing should come through.", broken=_closed),
+        Property(
+            id="linear_carrier",
+            says="What passes the gate is not squashed: the output is linear in the carrier's matrix.",
+            broken=_linear_in_the_rest,
+        ),
+    ),
+    forbids=("silu", "gelu", "GatedFeedForward", "SiLU", "GELU"),
+    difficulty=1,
+    minutes=15,
+    section="09-variants",
 )
+
+
+def _gated(hidden, w_in, w_out, gate):
+    w_gate, w_widen = _halves(w_in)
+    return (gate(hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
+
+
+@exercise.mistake("You always use SiLU; GeGLU has GELU.")
+def always_silu(hidden, w_in, w_out, activation):
+    return _gated(hidden, w_in, w_out, functional.silu)
+
+
+@exercise.mistake("You always use GELU; SwiGLU has SiLU.")
+def always_gelu(hidden, w_in, w_out, activation):
+    return _gated(hidden, w_in, w_out, functional.gelu)
+
+
+@exercise.mistake("Nearly: your GELU is its approximation by a tanh. Here the exact one is asked for.")
+def tanh_gelu(hidden, w_in, w_out, activation):
+    def gelu(opened):
+        return functional.gelu(opened, approximate="tanh")
+
+    return _gated(hidden, w_in, w_out, functional.silu if activation == "silu" else gelu)
+
+
+@exercise.mistake("Your gate is a plain sigmoid, as in the gated unit of 2017. The activation has one more factor.")
+def sigmoid_gate(hidden, w_in, w_out, activation):
+    return _gated(hidden, w_in, w_out, torch.sigmoid)
+
+
+def _function(activation):
+    return {"silu": functional.silu, "gelu": functional.gelu}[activation]
+
+
+@exercise.mistake("The activation stands on the wrong one of the two wide maps: which half of the rows is the gate?")
+def gate_on_the_other(hidden, w_in, w_out, activation):
+    return _gated(hidden, torch.cat(_halves(w_in)[::-1]), w_out, _function(activation))
+
+
+@exercise.mistake("You take every other row for the gate. The gate's rows stand together, before the carrier's.")
+def rows_by_turns(hidden, w_in, w_out, activation):
+    return _gated(hidden, torch.cat([w_in[::2], w_in[1::2]]), w_out, _function(activation))
+
+
+@exercise.mistake("You multiply first and squash the product. The activation belongs on the gate alone.")
+def activation_after(hidden, w_in, w_out, activation):
+    w_gate, w_widen = _halves(w_in)
+    return _function(activation)((hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
+
+
+@exercise.mistake("Your output is as wide as the inner layer. What brings it back to the width of the stream?")
+def no_third_matrix(hidden, w_in, w_out, activation):
+    w_gate, w_widen = _halves(w_in)
+    return _function(activation)(hidden @ w_gate.T) * (hidden @ w_widen.T)
+
+
+@exercise.mistake("This is the plain network of 2017: the gate's half is not used.")
+def no_gate(hidden, w_in, w_out, activation):
+    return _function(activation)(hidden @ _halves(w_in)[1].T) @ w_out.T
+
+
+@exercise.mistake("The gate opens and closes nothing: the second wide map is not used.")
+def gate_alone(hidden, w_in, w_out, activation):
+    return _function(activation)(hidden @ _halves(w_in)[0].T) @ w_out.T
+
+
+@exercise.mistake("You add gate and carrier. A gate multiplies: where it is 0, nothing passes.")
+def sum_for_product(hidden, w_in, w_out, activation):
+    w_gate, w_widen = _halves(w_in)
+    return (_function(activation)(hidden @ w_gate.T) + hidden @ w_widen.T) @ w_out.T
+
+
+@exercise.mistake("You add the input. The residual connection stands outside the network.")
+def with_residual(hidden, w_in, w_out, activation):
+    return hidden + reference(hidden, w_in, w_out, activation)

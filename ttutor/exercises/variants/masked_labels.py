@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def masked_labels(
@@ -43,57 +43,6 @@ def reference(token_ids, draw, random_ids, mask_id):
         elif draw[row, column] < 0.135:
             inputs[row, column] = random_ids[row, column]
     return inputs, labels
-
-
-def all_masked(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    return torch.where(draw < 0.15, mask_id, token_ids), labels
-
-
-def shares_of_all(token_ids, draw, random_ids, mask_id):
-    inputs = torch.where(draw < 0.9, random_ids, token_ids)
-    return torch.where(draw < 0.8, mask_id, inputs), token_ids.clone()
-
-
-def masks_alone_labelled(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(inputs == mask_id, token_ids, -100)
-
-
-def changes_alone_labelled(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(inputs != token_ids, token_ids, -100)
-
-
-def all_labelled(token_ids, draw, random_ids, mask_id):
-    return reference(token_ids, draw, random_ids, mask_id)[0], token_ids.clone()
-
-
-def inputs_as_labels(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(draw < 0.15, inputs, -100)
-
-
-def none_random(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    return torch.where(draw < 0.12, mask_id, token_ids), labels
-
-
-def none_kept(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    inputs = torch.where(draw < 0.15, random_ids, token_ids)
-    return torch.where(draw < 0.12, mask_id, inputs), labels
-
-
-def shares_swapped(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    inputs = torch.where(draw < 0.135, mask_id, token_ids)
-    return torch.where(draw < 0.12, random_ids, inputs), labels
-
-
-def zeros_for_the_rest(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(draw < 0.15, token_ids, 0)
 
 
 def _labels_where_chosen(trial: Trial) -> str | None:
@@ -140,11 +89,10 @@ def _text(random):
     return token_ids, draw, (token_ids - 5 + shift) % 35 + 5, 4
 
 
-EXERCISES = (
-    Exercise(
-        id="variants.masked_labels",
-        title="Nothing to learn from a word that is there",
-        statement="""
+exercise = Exercise(
+    id="variants.masked_labels",
+    title="Nothing to learn from a word that is there",
+    statement="""
 A colleague wants BERT's masking with a single draw for each token in the place of two. `draw`, a number from 0 to 1,
 decides whether a token is selected (below 0.15) and, if it is, what becomes of it: in the order of their draws the
 lowest four fifths of the selected should become the mask, the next tenth the token in `random_ids`, and the last tenth
@@ -152,96 +100,115 @@ should stay. All selected count in the loss. But a count over a million tokens f
 mask: the model is never asked about a word that is there. Find the bug by counting the three fates, and mend it, still
 with one draw.
 """.strip(),
-        stub=masked_labels,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=masked_labels,
+    reference=reference,
+    solution=solution,
+    explanation="""
 A draw that is below 0.15 is below 0.8 as well: the second question was answered by the first. The bounds of the three
 fates have to lie inside the part that was selected, at $0.8 \\cdot 0.15 = 0.12$ and $0.9 \\cdot 0.15 = 0.135$. The bug
 is easy to overlook, since the number that everybody checks, 15 % selected, is right. The chapter trains a BERT in just
 this way: see the block "100, 0, 0" of its run.
 """.strip(),
-        cases=(Case(name="six rows of twelve tokens", inputs=_text),),
-        hints=(
-            "Take the selected tokens alone. How large can their draw be?",
-            "Which of the selected tokens fail the test `draw < 0.8`?",
-            "The lowest four fifths of the numbers from 0 to 0.15 end where?",
-        ),
-        mistakes=(
-            Mistake(
-                id="all_masked",
-                says="Still the colleague's: all selected tokens are masked. Two tenths of them should be "
-                "visible, rightly or wrongly.",
-                answers=(all_masked,),
-            ),
-            Mistake(
-                id="shares_of_all",
-                says="Your bounds are right for a draw of its own. This one has chosen already: only the tokens below "
-                "0.15 are selected.",
-                answers=(shares_of_all,),
-            ),
-            Mistake(
-                id="masks_alone",
-                says="The inputs are right, but only masks have labels: two tenths of the selected do not count.",
-                answers=(masks_alone_labelled,),
-            ),
-            Mistake(
-                id="changes_alone",
-                says="The inputs are right. The selected tokens that stay as they are should count as well.",
-                answers=(changes_alone_labelled,),
-            ),
-            Mistake(
-                id="all_labelled",
-                says="All positions count now, so that most of the loss is for copying what can be seen.",
-                answers=(all_labelled,),
-            ),
-            Mistake(
-                id="inputs_as_labels",
-                says="The right positions count, but the label is what is read there, and not what stood there before.",
-                answers=(inputs_as_labels,),
-            ),
-            Mistake(
-                id="none_random",
-                says="A fifth of the selected tokens stays and none is random; it should be a tenth of each.",
-                answers=(none_random,),
-            ),
-            Mistake(
-                id="none_kept",
-                says="A fifth of the selected tokens is random and none stays; it should be a tenth of each.",
-                answers=(none_kept,),
-            ),
-            Mistake(
-                id="shares_swapped",
-                says="Four fifths of the selected tokens are random and a tenth is masked. It should be the other way.",
-                answers=(shares_swapped,),
-            ),
-            Mistake(
-                id="zeros",
-                says="Positions that should not count have the label 0, which is a token: the loss asks for it.",
-                answers=(zeros_for_the_rest,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="chosen_count",
-                says="A position counts if it was chosen, and only then.",
-                broken=_labels_where_chosen,
-            ),
-            Property(
-                id="labels_are_originals",
-                says="A label that counts is the token that stood there at first.",
-                broken=_labels_are_originals,
-            ),
-            Property(id="unchosen_stay", says="Tokens that were not chosen are read unchanged.", broken=_unchosen_stay),
-            Property(
-                id="three_fates",
-                says="Four fifths of the selected tokens are masked, a tenth is random, and a tenth stays.",
-                broken=_three_fates,
-            ),
-        ),
-        forbids=("mask_tokens",),
-        difficulty=2,
-        minutes=15,
-        section="09-variants",
+    cases=(Case(name="six rows of twelve tokens", inputs=_text),),
+    hints=(
+        "Take the selected tokens alone. How large can their draw be?",
+        "Which of the selected tokens fail the test `draw < 0.8`?",
+        "The lowest four fifths of the numbers from 0 to 0.15 end where?",
     ),
+    properties=(
+        Property(
+            id="chosen_count",
+            says="A position counts if it was chosen, and only then.",
+            broken=_labels_where_chosen,
+        ),
+        Property(
+            id="labels_are_originals",
+            says="A label that counts is the token that stood there at first.",
+            broken=_labels_are_originals,
+        ),
+        Property(id="unchosen_stay", says="Tokens that were not chosen are read unchanged.", broken=_unchosen_stay),
+        Property(
+            id="three_fates",
+            says="Four fifths of the selected tokens are masked, a tenth is random, and a tenth stays.",
+            broken=_three_fates,
+        ),
+    ),
+    forbids=("mask_tokens",),
+    difficulty=2,
+    minutes=15,
+    section="09-variants",
 )
+
+
+@exercise.mistake(
+    "Still the colleague's: all selected tokens are masked. Two tenths of them should be visible, rightly or wrongly."
+)
+def all_masked(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    return torch.where(draw < 0.15, mask_id, token_ids), labels
+
+
+@exercise.mistake(
+    "Your bounds are right for a draw of its own. This one has chosen already: only the tokens below 0.15 are selected."
+)
+def shares_of_all(token_ids, draw, random_ids, mask_id):
+    inputs = torch.where(draw < 0.9, random_ids, token_ids)
+    return torch.where(draw < 0.8, mask_id, inputs), token_ids.clone()
+
+
+@exercise.mistake(
+    "The inputs are right, but only masks have labels: two tenths of the selected do not count.",
+    id="masks_alone",
+)
+def masks_alone_labelled(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
+    return inputs, torch.where(inputs == mask_id, token_ids, -100)
+
+
+@exercise.mistake(
+    "The inputs are right. The selected tokens that stay as they are should count as well.",
+    id="changes_alone",
+)
+def changes_alone_labelled(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
+    return inputs, torch.where(inputs != token_ids, token_ids, -100)
+
+
+@exercise.mistake("All positions count now, so that most of the loss is for copying what can be seen.")
+def all_labelled(token_ids, draw, random_ids, mask_id):
+    return reference(token_ids, draw, random_ids, mask_id)[0], token_ids.clone()
+
+
+@exercise.mistake("The right positions count, but the label is what is read there, and not what stood there before.")
+def inputs_as_labels(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
+    return inputs, torch.where(draw < 0.15, inputs, -100)
+
+
+@exercise.mistake("A fifth of the selected tokens stays and none is random; it should be a tenth of each.")
+def none_random(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    return torch.where(draw < 0.12, mask_id, token_ids), labels
+
+
+@exercise.mistake("A fifth of the selected tokens is random and none stays; it should be a tenth of each.")
+def none_kept(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    inputs = torch.where(draw < 0.15, random_ids, token_ids)
+    return torch.where(draw < 0.12, mask_id, inputs), labels
+
+
+@exercise.mistake("Four fifths of the selected tokens are random and a tenth is masked. It should be the other way.")
+def shares_swapped(token_ids, draw, random_ids, mask_id):
+    _, labels = reference(token_ids, draw, random_ids, mask_id)
+    inputs = torch.where(draw < 0.135, mask_id, token_ids)
+    return torch.where(draw < 0.12, random_ids, inputs), labels
+
+
+@exercise.mistake(
+    "Positions that should not count have the label 0, which is a token: the loss asks for it.",
+    id="zeros",
+)
+def zeros_for_the_rest(token_ids, draw, random_ids, mask_id):
+    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
+    return inputs, torch.where(draw < 0.15, token_ids, 0)

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def replaced_labels(
@@ -34,48 +34,6 @@ def reference(token_ids, chosen, guesses, pad_id):
     inputs = token_ids.masked_scatter(chosen, guesses)
     labels = (inputs - token_ids).abs().clamp(max=1)
     return inputs, torch.where(token_ids == pad_id, -100, labels)
-
-
-def _asked(token_ids, pad_id, replaced):
-    return torch.where(token_ids == pad_id, -100, replaced.long())
-
-
-def chosen_as_labels(token_ids, chosen, guesses, pad_id):
-    return reference(token_ids, chosen, guesses, pad_id)[0], _asked(token_ids, pad_id, chosen)
-
-
-def padding_asked(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, (inputs != token_ids).long()
-
-
-def chosen_alone_asked(token_ids, chosen, guesses, pad_id):
-    inputs, labels = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, torch.where(chosen, labels, -100)
-
-
-def original_is_one(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, _asked(token_ids, pad_id, inputs == token_ids)
-
-
-def column_by_column(token_ids, chosen, guesses, pad_id):
-    inputs = token_ids.T.masked_scatter(chosen.T, guesses).T
-    return inputs, _asked(token_ids, pad_id, inputs != token_ids)
-
-
-def originals_kept(token_ids, chosen, guesses, pad_id):
-    return token_ids.clone(), reference(token_ids, chosen, guesses, pad_id)[1]
-
-
-def lucky_alone(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, _asked(token_ids, pad_id, chosen & (inputs == token_ids))
-
-
-def originals_as_labels(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, torch.where(chosen, token_ids, -100)
 
 
 def _labels_are_of_the_inputs(trial: Trial) -> str | None:
@@ -114,90 +72,98 @@ def _text(random):
     return token_ids, chosen, guesses[chosen], 3
 
 
-EXERCISES = (
-    Exercise(
-        id="variants.replaced_labels",
-        title="Original or replaced?",
-        statement="""
+exercise = Exercise(
+    id="variants.replaced_labels",
+    title="Original or replaced?",
+    statement="""
 ELECTRA hides some tokens (`chosen`, True where one was hidden) and lets a small model guess them. `guesses` holds its
 guesses for the hidden tokens *alone*, in one row: those of the first text from left to right, then those of the second,
 and so on. A second model is asked of every position whether the token there is not the original one. The texts were
 filled up to one length with `pad_id`; padding is never hidden, and about padding nothing is asked. Return what the
 second model reads, and its labels: 1 for "replaced", 0 for "original", -100 for "not asked".
 """.strip(),
-        stub=replaced_labels,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=replaced_labels,
+    reference=reference,
+    solution=solution,
+    explanation="""
 A lucky guess is the original token and is labelled so: the question is what stands there, not who wrote it. The labels
 therefore come from comparing the text that is read with the original, and not from `chosen`. As the small model learns,
 its guesses become lucky more often, and fewer and fewer positions are "replaced".
 """.strip(),
-        cases=(Case(name="four rows in which some guesses are right", inputs=_text),),
-        hints=(
-            "What should the label be where the guess happens to be the original token?",
-            "Two steps: make the text that is read, then compare it with the original.",
-            "A Bool tensor as an index picks its True positions row by row. Then ask where the two texts differ.",
-        ),
-        mistakes=(
-            Mistake(
-                id="chosen_as_labels",
-                says="You label what was hidden. A guess may be right, and then nothing was replaced.",
-                answers=(chosen_as_labels,),
-            ),
-            Mistake(
-                id="padding_asked",
-                says="You ask about padding too. Its label should be -100, so that it does not count.",
-                answers=(padding_asked,),
-            ),
-            Mistake(
-                id="chosen_alone_asked",
-                says="You ask about hidden positions only, as a masked language model does. Here every token is asked "
-                "about that is not padding.",
-                answers=(chosen_alone_asked,),
-            ),
-            Mistake(
-                id="original_is_one",
-                says="Your labels are the wrong way round: 1 should mean replaced.",
-                answers=(original_is_one,),
-            ),
-            Mistake(
-                id="column_by_column",
-                says="Your guesses go into the table column by column. They come text by text.",
-                answers=(column_by_column,),
-            ),
-            Mistake(
-                id="originals_kept",
-                says="Your labels are right, but they are asked of a text in which nothing was replaced.",
-                answers=(originals_kept,),
-            ),
-            Mistake(
-                id="lucky_alone",
-                says="You label the lucky guesses, the only chosen positions where nothing has changed.",
-                answers=(lucky_alone,),
-            ),
-            Mistake(
-                id="originals_as_labels",
-                says="Your labels are the hidden words, as the small model's are. The second one answers by 0 or 1.",
-                answers=(originals_as_labels,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="labels_match_the_text",
-                says="A label says whether the token that is read differs from the original.",
-                broken=_labels_are_of_the_inputs,
-            ),
-            Property(id="only_chosen_change", says="Only chosen positions may hold another token.", broken=_left_alone),
-            Property(
-                id="padding_is_not_asked",
-                says="Padding has the label -100, and every other position 0 or 1.",
-                broken=_padding_is_not_asked,
-            ),
-        ),
-        forbids=("replace_tokens",),
-        difficulty=1,
-        minutes=10,
-        section="09-variants",
+    cases=(Case(name="four rows in which some guesses are right", inputs=_text),),
+    hints=(
+        "What should the label be where the guess happens to be the original token?",
+        "Two steps: make the text that is read, then compare it with the original.",
+        "A Bool tensor as an index picks its True positions row by row. Then ask where the two texts differ.",
     ),
+    properties=(
+        Property(
+            id="labels_match_the_text",
+            says="A label says whether the token that is read differs from the original.",
+            broken=_labels_are_of_the_inputs,
+        ),
+        Property(id="only_chosen_change", says="Only chosen positions may hold another token.", broken=_left_alone),
+        Property(
+            id="padding_is_not_asked",
+            says="Padding has the label -100, and every other position 0 or 1.",
+            broken=_padding_is_not_asked,
+        ),
+    ),
+    forbids=("replace_tokens",),
+    difficulty=1,
+    minutes=10,
+    section="09-variants",
 )
+
+
+def _asked(token_ids, pad_id, replaced):
+    return torch.where(token_ids == pad_id, -100, replaced.long())
+
+
+@exercise.mistake("You label what was hidden. A guess may be right, and then nothing was replaced.")
+def chosen_as_labels(token_ids, chosen, guesses, pad_id):
+    return reference(token_ids, chosen, guesses, pad_id)[0], _asked(token_ids, pad_id, chosen)
+
+
+@exercise.mistake("You ask about padding too. Its label should be -100, so that it does not count.")
+def padding_asked(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, (inputs != token_ids).long()
+
+
+@exercise.mistake(
+    "You ask about hidden positions only, as a masked language model does. Here every token is asked about that is not "
+    "padding."
+)
+def chosen_alone_asked(token_ids, chosen, guesses, pad_id):
+    inputs, labels = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, torch.where(chosen, labels, -100)
+
+
+@exercise.mistake("Your labels are the wrong way round: 1 should mean replaced.")
+def original_is_one(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, _asked(token_ids, pad_id, inputs == token_ids)
+
+
+@exercise.mistake("Your guesses go into the table column by column. They come text by text.")
+def column_by_column(token_ids, chosen, guesses, pad_id):
+    inputs = token_ids.T.masked_scatter(chosen.T, guesses).T
+    return inputs, _asked(token_ids, pad_id, inputs != token_ids)
+
+
+@exercise.mistake("Your labels are right, but they are asked of a text in which nothing was replaced.")
+def originals_kept(token_ids, chosen, guesses, pad_id):
+    return token_ids.clone(), reference(token_ids, chosen, guesses, pad_id)[1]
+
+
+@exercise.mistake("You label the lucky guesses, the only chosen positions where nothing has changed.")
+def lucky_alone(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, _asked(token_ids, pad_id, chosen & (inputs == token_ids))
+
+
+@exercise.mistake("Your labels are the hidden words, as the small model's are. The second one answers by 0 or 1.")
+def originals_as_labels(token_ids, chosen, guesses, pad_id):
+    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
+    return inputs, torch.where(chosen, token_ids, -100)

@@ -2,7 +2,7 @@
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.variants.objectives import restore_spans
 
 
@@ -45,71 +45,6 @@ def reference(token_ids, taken, sentinel_ids):
     return _cut(token_ids, _spans(taken), sentinel_ids)
 
 
-def no_last_sentinel(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return inputs, targets[:-1]
-
-
-def no_last_sentinel_at_the_end(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return inputs, targets[:-1] if taken[-1] else targets
-
-
-def one_for_all(token_ids, taken, sentinel_ids):
-    made = reference(token_ids, taken, sentinel_ids)
-    mine = set(sentinel_ids)
-    return tuple([sentinel_ids[0] if token_id in mine else token_id for token_id in half] for half in made)
-
-
-def every_token_a_span(token_ids, taken, sentinel_ids):
-    spans = [(place, place + 1) for place, gone in enumerate(taken) if gone]
-    return _cut(token_ids, spans, sentinel_ids)
-
-
-def one_for_each_token(token_ids, taken, sentinel_ids):
-    _, targets = reference(token_ids, taken, sentinel_ids)
-    inputs = list(token_ids)
-    for (start, end), sentinel in zip(_spans(taken), sentinel_ids, strict=False):
-        inputs[start:end] = [sentinel] * (end - start)
-    return inputs, targets
-
-
-def end_included(token_ids, taken, sentinel_ids):
-    return _cut(token_ids, [(start, end + 1) for start, end in _spans(taken)], sentinel_ids)
-
-
-def kept_taken_out(token_ids, taken, sentinel_ids):
-    return reference(token_ids, [not gone for gone in taken], sentinel_ids)
-
-
-def tail_lost(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    tail = len(token_ids) - _spans(taken)[-1][1]
-    return inputs[: len(inputs) - tail], targets
-
-
-def whole_text_as_target(token_ids, taken, sentinel_ids):
-    return reference(token_ids, taken, sentinel_ids)[0], list(token_ids)
-
-
-def sentinel_after_its_span(token_ids, taken, sentinel_ids):
-    inputs, _ = reference(token_ids, taken, sentinel_ids)
-    spans = _spans(taken)
-    pieces = zip(spans, sentinel_ids, strict=False)
-    targets = [one for (start, end), sentinel in pieces for one in [*token_ids[start:end], sentinel]]
-    return inputs, [*targets, sentinel_ids[len(spans)]]
-
-
-def no_sentinels_in_target(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return inputs, [token_id for token_id in targets if token_id not in sentinel_ids]
-
-
-def no_sentinels_in_text(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return [token_id for token_id in inputs if token_id not in sentinel_ids], targets
-
-
 def _round_trip(trial: Trial) -> str | None:
     """The two halves give the text again."""
     token_ids, _, sentinel_ids = trial.inputs
@@ -141,115 +76,136 @@ def _at_the_ends(random):
     return _text(random, [2, 2, 3, 1, 2], True)
 
 
-EXERCISES = (
-    Exercise(
-        id="variants.span_targets",
-        title="Cut out and numbered",
-        statement="""
+exercise = Exercise(
+    id="variants.span_targets",
+    title="Cut out and numbered",
+    statement="""
 The function in the text was told where the spans begin and end. A draw for each token says less: `taken` is a row of
 True and False, True where a token is taken out, and nobody has counted the spans yet. Neighbours that are taken out
 together make *one* span. In the input each span is replaced by one sentinel, the first by `sentinel_ids[0]`, the second
 by `sentinel_ids[1]`, and so on. The target is each sentinel followed by the tokens of its span, and the next unused
 sentinel at the end.
 """.strip(),
-        stub=span_targets,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=span_targets,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Input and target together hold every token once. Of a text of $n$ tokens from which $k$ are taken in $s$ spans, the
 encoder reads $n - k + s$ and the decoder writes $k + s + 1$: with 15 % taken and spans of three it writes about a fifth
 of what it would write to copy the whole. The sentinel at the end says that no span follows.
 """.strip(),
-        cases=(
-            Case(name="two spans inside a text", inputs=_inner),
-            Case(name="spans at both ends", inputs=_at_the_ends),
-        ),
-        hints=(
-            "By what two neighbouring values of `taken` do you see that a span begins?",
-            "Walk over tokens and row together, and remember whether the token before was taken out.",
-            (
-                "Each token goes into one half, by its value in the row. Where a span begins, both halves get the next "
-                "sentinel first. What does the target still lack after the last token?"
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="no_last_sentinel",
-                says="The target lacks its last sentinel, the one that says that nothing follows.",
-                answers=(no_last_sentinel,),
-            ),
-            Mistake(
-                id="no_last_sentinel_at_the_end",
-                says="Right where text follows the last span. The closing sentinel stands in every target, also where "
-                "the last span ends the text.",
-                answers=(no_last_sentinel_at_the_end,),
-            ),
-            Mistake(
-                id="one_for_all",
-                says="All your spans have the same sentinel. How should the target say which span it means?",
-                answers=(one_for_all,),
-            ),
-            Mistake(
-                id="every_token_a_span",
-                says="Every token taken out has a sentinel of its own in both halves. Neighbours make one span.",
-                answers=(every_token_a_span,),
-            ),
-            Mistake(
-                id="one_for_each_token",
-                says="Your input shows how long each span was. A span is replaced by one sentinel, however long it is.",
-                answers=(one_for_each_token,),
-            ),
-            Mistake(
-                id="end_included",
-                says="Your spans are one token too long: the first token that is kept goes with them.",
-                answers=(end_included,),
-            ),
-            Mistake(
-                id="kept_taken_out",
-                says="You take out what should stay: True means that a token is taken out.",
-                answers=(kept_taken_out,),
-            ),
-            Mistake(
-                id="tail_lost",
-                says="Right where a span ends the text. What stands after the last span has been lost.",
-                answers=(tail_lost,),
-            ),
-            Mistake(
-                id="whole_text",
-                says="Your target is the whole text, as BART has it. T5 writes the missing spans only.",
-                answers=(whole_text_as_target,),
-            ),
-            Mistake(
-                id="sentinel_after",
-                says="In your target each sentinel follows its span; it should come before it.",
-                answers=(sentinel_after_its_span,),
-            ),
-            Mistake(
-                id="no_sentinels_in_target",
-                says="Your target holds the missing tokens without sentinels: nobody can tell which belong where.",
-                answers=(no_sentinels_in_target,),
-            ),
-            Mistake(
-                id="no_sentinels_in_text",
-                says="Your input does not show where something is missing.",
-                answers=(no_sentinels_in_text,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="each_token_once",
-                says="Every token of the text stands in the input or in the target, once.",
-                broken=_each_once,
-            ),
-            Property(
-                id="halves_fit",
-                says="With the spans put where their sentinels stand, the text should come back.",
-                broken=_round_trip,
-            ),
-        ),
-        forbids=("span_corruption",),
-        difficulty=2,
-        minutes=20,
-        section="09-variants",
+    cases=(
+        Case(name="two spans inside a text", inputs=_inner),
+        Case(name="spans at both ends", inputs=_at_the_ends),
     ),
+    hints=(
+        "By what two neighbouring values of `taken` do you see that a span begins?",
+        "Walk over tokens and row together, and remember whether the token before was taken out.",
+        (
+            "Each token goes into one half, by its value in the row. Where a span begins, both halves get the next "
+            "sentinel first. What does the target still lack after the last token?"
+        ),
+    ),
+    properties=(
+        Property(
+            id="each_token_once",
+            says="Every token of the text stands in the input or in the target, once.",
+            broken=_each_once,
+        ),
+        Property(
+            id="halves_fit",
+            says="With the spans put where their sentinels stand, the text should come back.",
+            broken=_round_trip,
+        ),
+    ),
+    forbids=("span_corruption",),
+    difficulty=2,
+    minutes=20,
+    section="09-variants",
 )
+
+
+@exercise.mistake("The target lacks its last sentinel, the one that says that nothing follows.")
+def no_last_sentinel(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
+    return inputs, targets[:-1]
+
+
+@exercise.mistake(
+    "Right where text follows the last span. The closing sentinel stands in every target, also where the last span "
+    "ends the text."
+)
+def no_last_sentinel_at_the_end(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
+    return inputs, targets[:-1] if taken[-1] else targets
+
+
+@exercise.mistake("All your spans have the same sentinel. How should the target say which span it means?")
+def one_for_all(token_ids, taken, sentinel_ids):
+    made = reference(token_ids, taken, sentinel_ids)
+    mine = set(sentinel_ids)
+    return tuple([sentinel_ids[0] if token_id in mine else token_id for token_id in half] for half in made)
+
+
+@exercise.mistake("Every token taken out has a sentinel of its own in both halves. Neighbours make one span.")
+def every_token_a_span(token_ids, taken, sentinel_ids):
+    spans = [(place, place + 1) for place, gone in enumerate(taken) if gone]
+    return _cut(token_ids, spans, sentinel_ids)
+
+
+@exercise.mistake("Your input shows how long each span was. A span is replaced by one sentinel, however long it is.")
+def one_for_each_token(token_ids, taken, sentinel_ids):
+    _, targets = reference(token_ids, taken, sentinel_ids)
+    inputs = list(token_ids)
+    for (start, end), sentinel in zip(_spans(taken), sentinel_ids, strict=False):
+        inputs[start:end] = [sentinel] * (end - start)
+    return inputs, targets
+
+
+@exercise.mistake("Your spans are one token too long: the first token that is kept goes with them.")
+def end_included(token_ids, taken, sentinel_ids):
+    return _cut(token_ids, [(start, end + 1) for start, end in _spans(taken)], sentinel_ids)
+
+
+@exercise.mistake("You take out what should stay: True means that a token is taken out.")
+def kept_taken_out(token_ids, taken, sentinel_ids):
+    return reference(token_ids, [not gone for gone in taken], sentinel_ids)
+
+
+@exercise.mistake("Right where a span ends the text. What stands after the last span has been lost.")
+def tail_lost(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
+    tail = len(token_ids) - _spans(taken)[-1][1]
+    return inputs[: len(inputs) - tail], targets
+
+
+@exercise.mistake(
+    "Your target is the whole text, as BART has it. T5 writes the missing spans only.",
+    id="whole_text",
+)
+def whole_text_as_target(token_ids, taken, sentinel_ids):
+    return reference(token_ids, taken, sentinel_ids)[0], list(token_ids)
+
+
+@exercise.mistake(
+    "In your target each sentinel follows its span; it should come before it.",
+    id="sentinel_after",
+)
+def sentinel_after_its_span(token_ids, taken, sentinel_ids):
+    inputs, _ = reference(token_ids, taken, sentinel_ids)
+    spans = _spans(taken)
+    pieces = zip(spans, sentinel_ids, strict=False)
+    targets = [one for (start, end), sentinel in pieces for one in [*token_ids[start:end], sentinel]]
+    return inputs, [*targets, sentinel_ids[len(spans)]]
+
+
+@exercise.mistake("Your target holds the missing tokens without sentinels: nobody can tell which belong where.")
+def no_sentinels_in_target(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
+    return inputs, [token_id for token_id in targets if token_id not in sentinel_ids]
+
+
+@exercise.mistake("Your input does not show where something is missing.")
+def no_sentinels_in_text(token_ids, taken, sentinel_ids):
+    inputs, targets = reference(token_ids, taken, sentinel_ids)
+    return [token_id for token_id in inputs if token_id not in sentinel_ids], targets

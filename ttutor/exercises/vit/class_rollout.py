@@ -5,7 +5,7 @@ from einops import reduce
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def class_rollout(weights: Float[Tensor, "layers heads tokens tokens"]) -> Float[Tensor, " patches"]:
@@ -35,77 +35,6 @@ def reference(weights):
     return row[1:] / row[1:].sum()
 
 
-def _mixed(weights):
-    return weights.mean(dim=1) / 2 + torch.eye(weights.shape[-1], dtype=weights.dtype) / 2
-
-
-def _shares(row):
-    return row[1:] / row[1:].sum()
-
-
-def first_layer_last(weights):
-    return reference(weights.flip(0))
-
-
-def no_residual(weights):
-    return _shares(torch.linalg.multi_dot(list(weights.mean(dim=1).flip(0)))[0])
-
-
-def last_layer_alone(weights):
-    return _shares(weights[-1].mean(dim=0)[0])
-
-
-def first_layer_alone(weights):
-    return _shares(weights[0].mean(dim=0)[0])
-
-
-def column_of_the_class_token(weights):
-    return _shares(torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[:, 0])
-
-
-def mean_of_all_tokens(weights):
-    return _shares(torch.linalg.multi_dot(list(_mixed(weights).flip(0))).mean(dim=0))
-
-
-def layers_averaged(weights):
-    return _shares(_mixed(weights).mean(dim=0)[0])
-
-
-def entries_multiplied(weights):
-    return _shares(_mixed(weights).prod(dim=0)[0])
-
-
-def one_head(weights):
-    return reference(weights[:, :1])
-
-
-def largest_head(weights):
-    return reference(weights.amax(dim=1, keepdim=True))
-
-
-def transposed_layers(weights):
-    return reference(weights.mT)
-
-
-def not_divided(weights):
-    return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0, 1:]
-
-
-def divided_by_all(weights):
-    row = torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0]
-    return row[1:] / row[1:].max()
-
-
-def class_token_kept(weights):
-    return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0]
-
-
-def residual_at_the_end_alone(weights):
-    product = torch.linalg.multi_dot(list(weights.mean(dim=1).flip(0)))
-    first = weights.mean(dim=1)[0]
-    return _shares((product / 2 + first / 2)[0])
-
-
 def _not_one(trial: Trial) -> str | None:
     total = trial.value.sum().item()
     return None if abs(total - 1) < 1e-5 else f"Yours sum to {total:.4g}."
@@ -126,119 +55,139 @@ def _three_layers(random):
     return (torch.randn(3, 2, 6, 6, generator=random, dtype=torch.float64).mul(2).softmax(dim=-1),)
 
 
-EXERCISES = (
-    Exercise(
-        id="vit.class_rollout",
-        title="A rollout that goes the wrong way",
-        statement="""
+exercise = Exercise(
+    id="vit.class_rollout",
+    title="A rollout that goes the wrong way",
+    statement="""
 A colleague has written a rollout for the class token. All rows of the product sum to one, the map is smooth, and for
 one layer it agrees with the package. For three layers it does not. Find the bug, first on paper: which of the layers
 reads the image, and where in the product does it stand? Then mend it. What comes back is one number for each patch,
 divided by their sum.
 """.strip(),
-        stub=class_rollout,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=class_rollout,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Row $i$ of a layer's table says of what token $i$ *behind* the layer is made, so the table of a later layer stands to
 the left: $\\tilde A_3 \\tilde A_2 \\tilde A_1$. The colleague computes $\\tilde A_1 \\tilde A_2 \\tilde A_3$, the
 rollout of a model whose layers run in the opposite order. A product of tables whose rows sum to one has rows that sum
 to one in either order, so that the test everybody writes cannot see it. A test that can: two layers that differ, and
 the two sums written out for one token.
 """.strip(),
-        cases=(Case(name="three layers of two heads", inputs=_three_layers, points=2),),
-        hints=(
-            "Write down for two layers what token 0 is made of behind the second, in terms of tokens behind the first.",
-            "Come from the class token at the top: do you meet the table of the last layer or of the first?",
-            "One matrix product has its factors in the wrong order. Everything else is right.",
-        ),
-        mistakes=(
-            Mistake(
-                id="first_layer_last",
-                says="The sums are right, the layers are not: your product is that of a model whose layers run in the "
-                "opposite order.",
-                answers=(first_layer_last,),
-            ),
-            Mistake(
-                id="no_residual",
-                says="There is no residual connection in your product: half of each token stays where it is.",
-                answers=(no_residual,),
-            ),
-            Mistake(
-                id="last_layer_alone",
-                says="That is the attention of the last layer. What it looks at has been mixed by the layers before.",
-                answers=(last_layer_alone,),
-            ),
-            Mistake(
-                id="first_layer_alone",
-                says="That is the attention of the first layer. Where do the others come in?",
-                answers=(first_layer_alone,),
-            ),
-            Mistake(
-                id="column_of_the_class_token",
-                says="You read a column: whom the class token reaches. Asked is what reaches the class token.",
-                answers=(column_of_the_class_token,),
-            ),
-            Mistake(
-                id="mean_of_all_tokens",
-                says="You average over all tokens. The classifier reads one of them.",
-                answers=(mean_of_all_tokens,),
-            ),
-            Mistake(
-                id="layers_averaged",
-                says="You average the layers. They act one after another: what does that make of their tables?",
-                answers=(layers_averaged,),
-            ),
-            Mistake(
-                id="entries_multiplied",
-                says="You multiply entry by entry. A path from one token to another may lead through any third token "
-                "between two layers.",
-                answers=(entries_multiplied,),
-            ),
-            Mistake(id="one_head", says="You look at one head. The layer blends by all of them.", answers=(one_head,)),
-            Mistake(
-                id="largest_head",
-                says="You take the largest weight of the heads; the rows no longer sum to one. Here the heads are "
-                "averaged.",
-                answers=(largest_head,),
-            ),
-            Mistake(
-                id="transposed_layers",
-                says="Your tables lie on their side: queries are rows, keys are columns.",
-                answers=(transposed_layers,),
-            ),
-            Mistake(
-                id="not_divided",
-                says="A part of the row is the class token's own; divide by the sum of what the patches have.",
-                answers=(not_divided,),
-            ),
-            Mistake(
-                id="divided_by_the_largest",
-                says="You divide by the largest share. Divide by their sum.",
-                answers=(divided_by_all,),
-            ),
-            Mistake(
-                id="class_token_kept",
-                says="There is one number too many: the class token's own share is no patch.",
-                answers=(class_token_kept,),
-            ),
-            Mistake(
-                id="residual_once",
-                says="Your residual connection skips all layers but one at once. Each layer has its own.",
-                answers=(residual_at_the_end_alone,),
-            ),
-        ),
-        properties=(
-            Property(id="sums_to_one", says="The shares of the patches sum to one.", broken=_not_one),
-            Property(
-                id="idle_layer",
-                says="A layer in which every token looks at itself alone hands on what it got, wherever it stands.",
-                broken=_moved_by_an_idle_layer,
-            ),
-        ),
-        forbids=("attention_rollout",),
-        difficulty=2,
-        minutes=20,
-        section="10-vit",
+    cases=(Case(name="three layers of two heads", inputs=_three_layers, points=2),),
+    hints=(
+        "Write down for two layers what token 0 is made of behind the second, in terms of tokens behind the first.",
+        "Come from the class token at the top: do you meet the table of the last layer or of the first?",
+        "One matrix product has its factors in the wrong order. Everything else is right.",
     ),
+    properties=(
+        Property(id="sums_to_one", says="The shares of the patches sum to one.", broken=_not_one),
+        Property(
+            id="idle_layer",
+            says="A layer in which every token looks at itself alone hands on what it got, wherever it stands.",
+            broken=_moved_by_an_idle_layer,
+        ),
+    ),
+    forbids=("attention_rollout",),
+    difficulty=2,
+    minutes=20,
+    section="10-vit",
 )
+
+
+@exercise.mistake(
+    "The sums are right, the layers are not: your product is that of a model whose layers run in the opposite order."
+)
+def first_layer_last(weights):
+    return reference(weights.flip(0))
+
+
+def _shares(row):
+    return row[1:] / row[1:].sum()
+
+
+@exercise.mistake("There is no residual connection in your product: half of each token stays where it is.")
+def no_residual(weights):
+    return _shares(torch.linalg.multi_dot(list(weights.mean(dim=1).flip(0)))[0])
+
+
+@exercise.mistake("That is the attention of the last layer. What it looks at has been mixed by the layers before.")
+def last_layer_alone(weights):
+    return _shares(weights[-1].mean(dim=0)[0])
+
+
+@exercise.mistake("That is the attention of the first layer. Where do the others come in?")
+def first_layer_alone(weights):
+    return _shares(weights[0].mean(dim=0)[0])
+
+
+def _mixed(weights):
+    return weights.mean(dim=1) / 2 + torch.eye(weights.shape[-1], dtype=weights.dtype) / 2
+
+
+@exercise.mistake("You read a column: whom the class token reaches. Asked is what reaches the class token.")
+def column_of_the_class_token(weights):
+    return _shares(torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[:, 0])
+
+
+@exercise.mistake("You average over all tokens. The classifier reads one of them.")
+def mean_of_all_tokens(weights):
+    return _shares(torch.linalg.multi_dot(list(_mixed(weights).flip(0))).mean(dim=0))
+
+
+@exercise.mistake("You average the layers. They act one after another: what does that make of their tables?")
+def layers_averaged(weights):
+    return _shares(_mixed(weights).mean(dim=0)[0])
+
+
+@exercise.mistake(
+    "You multiply entry by entry. A path from one token to another may lead through any third token between two layers."
+)
+def entries_multiplied(weights):
+    return _shares(_mixed(weights).prod(dim=0)[0])
+
+
+@exercise.mistake("You look at one head. The layer blends by all of them.")
+def one_head(weights):
+    return reference(weights[:, :1])
+
+
+@exercise.mistake(
+    "You take the largest weight of the heads; the rows no longer sum to one. Here the heads are averaged."
+)
+def largest_head(weights):
+    return reference(weights.amax(dim=1, keepdim=True))
+
+
+@exercise.mistake("Your tables lie on their side: queries are rows, keys are columns.")
+def transposed_layers(weights):
+    return reference(weights.mT)
+
+
+@exercise.mistake("A part of the row is the class token's own; divide by the sum of what the patches have.")
+def not_divided(weights):
+    return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0, 1:]
+
+
+@exercise.mistake(
+    "You divide by the largest share. Divide by their sum.",
+    id="divided_by_the_largest",
+)
+def divided_by_all(weights):
+    row = torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0]
+    return row[1:] / row[1:].max()
+
+
+@exercise.mistake("There is one number too many: the class token's own share is no patch.")
+def class_token_kept(weights):
+    return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0]
+
+
+@exercise.mistake(
+    "Your residual connection skips all layers but one at once. Each layer has its own.",
+    id="residual_once",
+)
+def residual_at_the_end_alone(weights):
+    product = torch.linalg.multi_dot(list(weights.mean(dim=1).flip(0)))
+    first = weights.mean(dim=1)[0]
+    return _shares((product / 2 + first / 2)[0])

@@ -5,9 +5,75 @@ from einops import repeat
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake
-from ttutor.exercises.vit import class_token_mistakes as wrong
-from ttutor.exercises.vit.class_token_probes import PROPERTIES, observe
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.facts import gradients, traced
+
+
+def observe(answer, patches, class_token, positions):
+    """Return the tokens, and what a loss that weights them by their place sends back to token and positions."""
+    with traced(class_token, positions) as (leaves, handed):
+        tokens = answer(patches, *handed)
+    loss = None
+    if isinstance(tokens, Tensor) and tokens.is_floating_point():
+        loss = (tokens.flatten() * torch.arange(1.0, tokens.numel() + 1)).sum()
+    to_token, to_positions = gradients(loss, leaves, handed)
+    return {"the tokens": tokens, "the class token's gradient": to_token, "the positions' gradient": to_positions}
+
+
+def _first_token_that_depends_on_the_image(trial: Trial) -> str | None:
+    """Look whether every image begins with the same vector."""
+    spread = (trial.value["the tokens"][:, 0] - trial.value["the tokens"][:1, 0]).abs().max().item()
+    return None if spread == 0 else f"Between two images your first tokens differ by up to {spread:.2g}."
+
+
+def _patches_that_are_not_there(trial: Trial) -> str | None:
+    """Move one patch and look which tokens move."""
+    patches, class_token, positions = trial.inputs
+    moved = patches.clone()
+    moved[:, 2] += 1
+    change = (trial.run(moved, class_token, positions)["the tokens"] - trial.value["the tokens"]).abs().amax(dim=(0, 2))
+    where = change.nonzero().flatten().tolist()
+    return None if where == [3] else f"Changing patch 2 (counted from 0) changes these of your tokens: {where}."
+
+
+def _positions_that_are_not_there(trial: Trial) -> str | None:
+    """Move one position and look which tokens move, and by how much."""
+    patches, class_token, positions = trial.inputs
+    moved = positions.clone()
+    moved[4] += 1
+    change = trial.run(patches, class_token, moved)["the tokens"] - trial.value["the tokens"]
+    where = change.abs().amax(dim=(0, 2)).gt(1e-4).nonzero().flatten().tolist()
+    return None if where == [4] else f"Changing position 4 changes these of your tokens: {where}."
+
+
+def _gradient_that_is_missing(trial: Trial) -> str | None:
+    """Look for a gradient of zeros."""
+    lost = [name for name, part in trial.value.items() if name != "the tokens" and not part.any()]
+    return f"All zeros: {' and '.join(lost)}." if lost else None
+
+
+PROPERTIES = (
+    Property(
+        id="same_for_every_image",
+        says="The class token knows nothing of the image yet, so the first token should be the same for all.",
+        broken=_first_token_that_depends_on_the_image,
+    ),
+    Property(
+        id="patches_follow",
+        says="Patch i should stand at token i + 1, and nowhere else.",
+        broken=_patches_that_are_not_there,
+    ),
+    Property(
+        id="positions_follow",
+        says="Row i of the table should go to token i, and nowhere else.",
+        broken=_positions_that_are_not_there,
+    ),
+    Property(
+        id="gradients_arrive",
+        says="Class token and positions are learnt, so a loss must send its gradient to both: what leaves the graph?",
+        broken=_gradient_that_is_missing,
+    ),
+)
 
 
 def add_class_token(
@@ -49,160 +115,210 @@ def _one_image(generator):
     return _images(generator, 1, 6, 3)
 
 
-EXERCISES = (
-    Exercise(
-        id="vit.class_token",
-        title="A token that stands for the whole image",
-        statement="""
+exercise = Exercise(
+    id="vit.class_token",
+    title="A token that stands for the whole image",
+    statement="""
 An encoder gives one vector for each token, but a classifier needs one for the image. So one more token is put before
 the patches, the class token: a learned vector, the same for every image, in which the layers can gather what they need.
 
 Write the step that does it: put `class_token` before the patches of every image, then add to each token its row of
 `positions`. The table has one row more than there are patches; its first row is the class token's.
 """.strip(),
-        stub=add_class_token,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=add_class_token,
+    reference=reference,
+    solution=solution,
+    explanation="""
 The class token is the same for all images, so it is repeated along the batch and not copied by hand; gradients of all
 images then add up in one vector. Positions are added after joining, because the class token has one too.
 """.strip(),
-        cases=(
-            Case(name="three images of five patches", inputs=_three_images, points=2),
-            Case(name="a single image", inputs=_one_image),
-        ),
-        hints=(
-            "How many tokens go in for each image, and how many come out? Which row of `positions` belongs to patch 0?",
-            (
-                "`torch.cat` joins tensors whose other axes have the same sizes. The class token has one entry along "
-                "the batch axis; how many does it need? An expanded tensor is enough, no copy is required."
-            ),
-            (
-                "Expand the class token to batch, 1, d_model; join it and the patches along axis 1, the class token "
-                "first; then add the whole table. It has the two last axes of the result and broadcasts over the batch."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="not_expanded",
-                says="This works for one image only: the class token has one entry along the batch axis, and `cat` "
-                "does not broadcast. Expand it to the batch first.",
-                answers=(wrong.not_expanded,),
-            ),
-            Mistake(
-                id="loses_the_batch",
-                says="With one image the batch axis is gone: `squeeze()` removes every axis of size one, that of the "
-                "batch too.",
-                answers=(wrong.squeezed,),
-            ),
-            Mistake(
-                id="appended_last",
-                says="The class token is your last one. It belongs at index 0, where the classifier reads it.",
-                answers=(wrong.appended_last, wrong.appended_last_with_its_position),
-            ),
-            Mistake(
-                id="no_pos_on_cls",
-                says="The patches are right, but the class token has no position. It has one too: the table's row 0.",
-                answers=(wrong.no_pos_on_cls,),
-            ),
-            Mistake(
-                id="pos_before_cls",
-                says="Positions are shifted by one, and the class token has none: patch 0 has got the row of the class "
-                "token. Do you add them before there is a class token?",
-                answers=(wrong.pos_before_cls,),
-            ),
-            Mistake(
-                id="pos_of_cls_last",
-                says="The tokens are in the right order, but the class token has the table's last row, and every patch "
-                "that of its left neighbour. The first row belongs to the first token.",
-                answers=(wrong.pos_of_cls_last,),
-            ),
-            Mistake(
-                id="no_pos",
-                says="No positions are added: an encoder could then shuffle the patches without noticing.",
-                answers=(wrong.no_pos,),
-            ),
-            Mistake(
-                id="added_not_cat",
-                says="You add the class token to every patch, so that there are as many tokens as patches. It is a "
-                "token of its own: one more.",
-                answers=(wrong.added_not_cat, wrong.added_not_cat_from_zero),
-            ),
-            Mistake(
-                id="replaces_first_patch",
-                says="The class token has taken the place of the first patch, which is lost. One token more should "
-                "come out than patches go in.",
-                answers=(wrong.replaces_first_patch,),
-            ),
-            Mistake(
-                id="positions_twice",
-                says="The class token is right, but the patches have their positions twice: once before joining and "
-                "once after. Which of the two serves both?",
-                answers=(wrong.only_positions_on_patches_twice,),
-            ),
-            Mistake(
-                id="positions_multiplied",
-                says="You multiply by the positions. They are added, so that a position of zeros changes nothing.",
-                answers=(wrong.positions_multiplied,),
-            ),
-            Mistake(
-                id="class_token_ignored",
-                says="The first token is the same whatever class token is handed over: you begin with zeros of your "
-                "own. It is a learnt vector, and comes as an argument.",
-                answers=(wrong.class_token_ignored,),
-            ),
-            Mistake(
-                id="mean_of_patches",
-                says="Your first token is the mean of the patches. That is another way to sum up an image (pooling); "
-                "the class token is a vector that does not depend on it.",
-                answers=(wrong.token_of_every_image,),
-            ),
-            Mistake(
-                id="one_position_for_all",
-                says="Every token has got the same position, row 0. Each has a row of its own.",
-                answers=(wrong.one_position_for_all,),
-            ),
-            Mistake(
-                id="position_per_image",
-                says="All tokens of one image have the same position, and those of the next image another: the table "
-                "runs along the batch. It belongs along the tokens.",
-                answers=(wrong.position_per_image,),
-            ),
-            Mistake(
-                id="joined_along_features",
-                says="The tokens have become wider instead of more: you join along the features. Which axis counts "
-                "tokens?",
-                answers=(wrong.joined_along_features,),
-            ),
-            Mistake(
-                id="joined_along_batch",
-                says="There is one image more instead of one token more: you join along the batch.",
-                answers=(wrong.joined_along_batch,),
-            ),
-            Mistake(
-                id="detached",
-                says="The values are right, but no gradient reaches the class token, so that it would never be learnt. "
-                "`.data` and `.detach()` leave the graph: where do you use one?",
-                answers=(wrong.detached, wrong.copied_from_data),
-            ),
-            Mistake(
-                id="detached_positions",
-                says="The values are right, but no gradient reaches the positions, so that they would stay as they "
-                "were drawn. What takes them out of the graph?",
-                answers=(wrong.detached_positions,),
-            ),
-            Mistake(
-                id="inplace",
-                says="Your result is right, but the patches you were given have changed: whoever uses them again finds "
-                "positions in them. `+=` edits the caller's tensor.",
-                answers=(wrong.inplace,),
-            ),
-        ),
-        properties=PROPERTIES,
-        observe=observe,
-        forbids=("VisionEncoder", "ViT"),
-        difficulty=1,
-        minutes=10,
-        section="10-vit",
+    cases=(
+        Case(name="three images of five patches", inputs=_three_images, points=2),
+        Case(name="a single image", inputs=_one_image),
     ),
+    hints=(
+        "How many tokens go in for each image, and how many come out? Which row of `positions` belongs to patch 0?",
+        (
+            "`torch.cat` joins tensors whose other axes have the same sizes. The class token has one entry along "
+            "the batch axis; how many does it need? An expanded tensor is enough, no copy is required."
+        ),
+        (
+            "Expand the class token to batch, 1, d_model; join it and the patches along axis 1, the class token "
+            "first; then add the whole table. It has the two last axes of the result and broadcasts over the batch."
+        ),
+    ),
+    properties=PROPERTIES,
+    observe=observe,
+    forbids=("VisionEncoder", "ViT"),
+    difficulty=1,
+    minutes=10,
+    section="10-vit",
 )
+
+
+@exercise.mistake(
+    "This works for one image only: the class token has one entry along the batch axis, and `cat` does not broadcast. "
+    "Expand it to the batch first."
+)
+def not_expanded(patches, class_token, positions):
+    return torch.cat([class_token, patches], dim=1) + positions
+
+
+def joined(patches, class_token):
+    expanded = repeat(class_token, "1 1 d_model -> batch 1 d_model", batch=len(patches))
+    return torch.cat([expanded, patches], dim=1)
+
+
+@exercise.mistake(
+    "With one image the batch axis is gone: `squeeze()` removes every axis of size one, that of the batch too.",
+    id="loses_the_batch",
+)
+def squeezed(patches, class_token, positions):
+    return (joined(patches, class_token) + positions).squeeze()
+
+
+@exercise.mistake("The class token is your last one. It belongs at index 0, where the classifier reads it.")
+def appended_last(patches, class_token, positions):
+    return joined(patches, class_token).roll(-1, dims=1) + positions
+
+
+@exercise.like("appended_last")
+def appended_last_with_its_position(patches, class_token, positions):
+    return (joined(patches, class_token) + positions).roll(-1, dims=1)
+
+
+@exercise.mistake("The patches are right, but the class token has no position. It has one too: the table's row 0.")
+def no_pos_on_cls(patches, class_token, positions):
+    return joined(patches + positions[1:], class_token)
+
+
+@exercise.mistake(
+    "Positions are shifted by one, and the class token has none: patch 0 has got the row of the class token. Do you "
+    "add them before there is a class token?"
+)
+def pos_before_cls(patches, class_token, positions):
+    return joined(patches + positions[:-1], class_token)
+
+
+@exercise.mistake(
+    "The tokens are in the right order, but the class token has the table's last row, and every patch that of its left "
+    "neighbour. The first row belongs to the first token."
+)
+def pos_of_cls_last(patches, class_token, positions):
+    return joined(patches, class_token) + positions.roll(1, dims=0)
+
+
+@exercise.mistake("No positions are added: an encoder could then shuffle the patches without noticing.")
+def no_pos(patches, class_token, positions):
+    return joined(patches, class_token)
+
+
+@exercise.mistake(
+    "You add the class token to every patch, so that there are as many tokens as patches. It is a token of its own: "
+    "one more."
+)
+def added_not_cat(patches, class_token, positions):
+    return patches + class_token + positions[1:]
+
+
+@exercise.like("added_not_cat")
+def added_not_cat_from_zero(patches, class_token, positions):
+    return patches + class_token + positions[:-1]
+
+
+@exercise.mistake(
+    "The class token has taken the place of the first patch, which is lost. One token more should come out than "
+    "patches go in."
+)
+def replaces_first_patch(patches, class_token, positions):
+    return joined(patches[:, 1:], class_token) + positions[:-1]
+
+
+@exercise.mistake(
+    "The class token is right, but the patches have their positions twice: once before joining and once after. Which "
+    "of the two serves both?",
+    id="positions_twice",
+)
+def only_positions_on_patches_twice(patches, class_token, positions):
+    return joined(patches + positions[1:], class_token) + positions
+
+
+@exercise.mistake("You multiply by the positions. They are added, so that a position of zeros changes nothing.")
+def positions_multiplied(patches, class_token, positions):
+    return joined(patches, class_token) * positions
+
+
+@exercise.mistake(
+    "The first token is the same whatever class token is handed over: you begin with zeros of your own. It is a learnt "
+    "vector, and comes as an argument."
+)
+def class_token_ignored(patches, class_token, positions):
+    return joined(patches, torch.zeros_like(class_token)) + positions
+
+
+@exercise.mistake(
+    "Your first token is the mean of the patches. That is another way to sum up an image (pooling); the class token is "
+    "a vector that does not depend on it.",
+    id="mean_of_patches",
+)
+def token_of_every_image(patches, class_token, positions):
+    return torch.cat([patches.mean(dim=1, keepdim=True), patches], dim=1) + positions
+
+
+@exercise.mistake("Every token has got the same position, row 0. Each has a row of its own.")
+def one_position_for_all(patches, class_token, positions):
+    return joined(patches, class_token) + positions[0]
+
+
+@exercise.mistake(
+    "All tokens of one image have the same position, and those of the next image another: the table runs along the "
+    "batch. It belongs along the tokens."
+)
+def position_per_image(patches, class_token, positions):
+    return joined(patches, class_token) + positions[: len(patches), None]
+
+
+@exercise.mistake(
+    "The tokens have become wider instead of more: you join along the features. Which axis counts tokens?"
+)
+def joined_along_features(patches, class_token, positions):
+    expanded = class_token.expand_as(patches)
+    return torch.cat([expanded, patches], dim=-1)
+
+
+@exercise.mistake("There is one image more instead of one token more: you join along the batch.")
+def joined_along_batch(patches, class_token, positions):
+    return torch.cat([class_token.expand(1, patches.shape[1], -1), patches], dim=0) + positions[1:]
+
+
+@exercise.mistake(
+    "The values are right, but no gradient reaches the class token, so that it would never be learnt. `.data` and "
+    "`.detach()` leave the graph: where do you use one?"
+)
+def detached(patches, class_token, positions):
+    return joined(patches, class_token.detach()) + positions
+
+
+@exercise.like("detached")
+def copied_from_data(patches, class_token, positions):
+    tokens = patches.new_empty(len(patches), patches.shape[1] + 1, patches.shape[2])
+    tokens[:, 0] = class_token.data[0, 0]
+    tokens[:, 1:] = patches
+    return tokens + positions
+
+
+@exercise.mistake(
+    "The values are right, but no gradient reaches the positions, so that they would stay as they were drawn. What "
+    "takes them out of the graph?"
+)
+def detached_positions(patches, class_token, positions):
+    return joined(patches, class_token) + positions.detach()
+
+
+@exercise.mistake(
+    "Your result is right, but the patches you were given have changed: whoever uses them again finds positions in "
+    "them. `+=` edits the caller's tensor."
+)
+def inplace(patches, class_token, positions):
+    patches += positions[1:]
+    return joined(patches, class_token + positions[0])

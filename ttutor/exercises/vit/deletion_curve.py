@@ -8,9 +8,31 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
-from ttutor.exercises.vit import deletion_curve_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.variants.patches import patchify, unpatchify
+
+
+def _curve(model, image, fill, order, columns, size, class_id):
+    """Replace square after square, each by its rows and columns of pixels."""
+    image, found = image.clone(), []
+    for place in [None, *order]:
+        if place is not None:
+            top, left = place // columns * size, place % columns * size
+            image[:, top : top + size, left : left + size] = fill[:, top : top + size, left : left + size]
+        found.append(model(image[None])[0].softmax(dim=-1)[class_id])
+    return torch.stack(found)
+
+
+def _order(scores):
+    return scores.flatten().argsort(descending=True).tolist()
+
+
+def _shape(image, scores):
+    return scores.shape[1], image.shape[2] // scores.shape[1]
+
+
+def reference(model, image, fill, scores, class_id):
+    return _curve(model, image, fill, _order(scores), *_shape(image, scores), class_id)
 
 
 def deletion_curve(
@@ -73,135 +95,167 @@ def _a_wide_image(random):
     return model, picture, fill, scores, lowest if lowest else 1
 
 
-EXERCISES = (
-    Exercise(
-        id="vit.deletion_curve",
-        title="Take away what it looks at",
-        statement="""
+exercise = Exercise(
+    id="vit.deletion_curve",
+    title="Take away what it looks at",
+    statement="""
 Write the deletion test. `scores` has one number for each square of the image. Replace squares by the same squares of
 `fill`, the highest score first, and keep what is replaced: first none, then one, then two, up to all. Return the
 probability that the model gives to `class_id` at each stage, one number more than there are squares. `model` maps
 images (with a batch axis) to logits. The caller's image stays as it was.
 """.strip(),
-        stub=deletion_curve,
-        reference=wrong.reference,
-        solution=solution,
-        explanation="""
+    stub=deletion_curve,
+    reference=reference,
+    solution=solution,
+    explanation="""
 The two ends are the same for every map: the image as it is, and the fill. What tells maps apart is how fast the curve
 falls between them, and only in comparison: with a random order, with an order by brightness, and with the best order
 that you can find. What is filled in matters too. Black squares are something the model has never seen.
 """.strip(),
-        cases=(Case(name="six squares in two rows", inputs=_a_wide_image, points=2),),
-        hints=(
-            "How many probabilities are there for six squares? Which of them are the same for every map?",
-            "Cut image and fill into patches, put the places in order, and build the stages one from the other.",
-            (
-                "`argsort(descending=True)` of the flattened scores gives places. Start a list with the patches as "
-                "they are; append a copy of its last entry with one more place exchanged; join all and run the model."
-            ),
+    cases=(Case(name="six squares in two rows", inputs=_a_wide_image, points=2),),
+    hints=(
+        "How many probabilities are there for six squares? Which of them are the same for every map?",
+        "Cut image and fill into patches, put the places in order, and build the stages one from the other.",
+        (
+            "`argsort(descending=True)` of the flattened scores gives places. Start a list with the patches as "
+            "they are; append a copy of its last entry with one more place exchanged; join all and run the model."
         ),
-        mistakes=(
-            Mistake(id="lowest_first", says="You begin with the lowest score.", answers=(wrong.lowest_first,)),
-            Mistake(
-                id="reading_order",
-                says="You go through the squares row by row, whatever the scores say.",
-                answers=(wrong.reading_order,),
-            ),
-            Mistake(
-                id="absolute",
-                says="A strongly negative score comes early in your order. It speaks against the class: highest first.",
-                answers=(wrong.largest_number_first,),
-            ),
-            Mistake(
-                id="grid_on_its_side",
-                says="Rows and columns are exchanged when you flatten the scores, or when you find the square again.",
-                answers=(wrong.grid_on_its_side,),
-            ),
-            Mistake(
-                id="ranks_for_places",
-                says="You use each square's rank as if it were a place. Which of the two does your sort return?",
-                answers=(wrong.ranks_for_places,),
-            ),
-            Mistake(
-                id="one_at_a_time",
-                says="Each square is put back before the next is taken. They stay replaced.",
-                answers=(wrong.one_at_a_time,),
-            ),
-            Mistake(
-                id="put_in",
-                says="You begin with the fill and put the image in. That is the insertion test, from the other end.",
-                answers=(wrong.put_in,),
-            ),
-            Mistake(
-                id="black",
-                says="You fill with zeros. Use what is handed over.",
-                answers=(wrong.black,),
-            ),
-            Mistake(
-                id="one_pixel_each",
-                says="You replace one pixel of each square. How large is a square?",
-                answers=(wrong.one_pixel_each,),
-            ),
-            Mistake(
-                id="first_channel",
-                says="You replace the first channel alone. A square has all of them.",
-                answers=(wrong.first_channel,),
-            ),
-            Mistake(
-                id="log_odds",
-                says="Your numbers are log-odds, not probabilities.",
-                answers=(wrong.logits_of_the_class,),
-            ),
-            Mistake(
-                id="logits",
-                says="Your numbers are the model's logits. A probability knows the other classes.",
-                answers=(wrong.raw_logits,),
-            ),
-            Mistake(
-                id="softmax_over_the_steps",
-                says="Your numbers sum to one over the stages. The classes of one image are what sums to one.",
-                answers=(wrong.softmax_over_the_steps,),
-            ),
-            Mistake(
-                id="largest_class_each_time",
-                says="At each stage you take the likeliest class. Follow one class all the way.",
-                answers=(wrong.largest_class_each_time,),
-            ),
-            Mistake(
-                id="own_class",
-                says="You follow the class that the model names. Asked is the one handed over.",
-                answers=(wrong.first_answer_kept,),
-            ),
-            Mistake(
-                id="without_the_beginning",
-                says="The stage in which nothing is replaced is missing.",
-                answers=(wrong.without_the_beginning,),
-            ),
-            Mistake(
-                id="without_the_end",
-                says="The stage in which all is replaced is missing.",
-                answers=(wrong.without_the_end,),
-            ),
-            Mistake(
-                id="drop",
-                says="You return how much was lost. Return the probabilities themselves.",
-                answers=(wrong.drop_instead,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="begins_with_the_image",
-                says="The first number is the probability for the untouched image.",
-                broken=_begins_elsewhere,
-            ),
-            Property(
-                id="ends_with_the_fill",
-                says="With all squares replaced the model sees the fill.",
-                broken=_ends_elsewhere,
-            ),
-        ),
-        difficulty=2,
-        minutes=25,
-        section="10-vit",
     ),
+    properties=(
+        Property(
+            id="begins_with_the_image",
+            says="The first number is the probability for the untouched image.",
+            broken=_begins_elsewhere,
+        ),
+        Property(
+            id="ends_with_the_fill",
+            says="With all squares replaced the model sees the fill.",
+            broken=_ends_elsewhere,
+        ),
+    ),
+    difficulty=2,
+    minutes=25,
+    section="10-vit",
 )
+
+
+@exercise.mistake("You begin with the lowest score.")
+def lowest_first(model, image, fill, scores, class_id):
+    return _curve(model, image, fill, _order(-scores), *_shape(image, scores), class_id)
+
+
+@exercise.mistake("You go through the squares row by row, whatever the scores say.")
+def reading_order(model, image, fill, scores, class_id):
+    return _curve(model, image, fill, list(range(scores.numel())), *_shape(image, scores), class_id)
+
+
+@exercise.mistake(
+    "A strongly negative score comes early in your order. It speaks against the class: highest first.",
+    id="absolute",
+)
+def largest_number_first(model, image, fill, scores, class_id):
+    return _curve(model, image, fill, _order(scores.abs()), *_shape(image, scores), class_id)
+
+
+@exercise.mistake("Rows and columns are exchanged when you flatten the scores, or when you find the square again.")
+def grid_on_its_side(model, image, fill, scores, class_id):
+    return _curve(model, image, fill, _order(scores.T), *_shape(image, scores), class_id)
+
+
+@exercise.mistake("You use each square's rank as if it were a place. Which of the two does your sort return?")
+def ranks_for_places(model, image, fill, scores, class_id):
+    ranks = torch.tensor(_order(scores)).argsort().tolist()
+    return _curve(model, image, fill, ranks, *_shape(image, scores), class_id)
+
+
+@exercise.mistake("Each square is put back before the next is taken. They stay replaced.")
+def one_at_a_time(model, image, fill, scores, class_id):
+    alone = [_curve(model, image, fill, [place], *_shape(image, scores), class_id)[-1:] for place in _order(scores)]
+    return torch.cat([model(image[None]).softmax(dim=-1)[:, class_id], *alone])
+
+
+@exercise.mistake("You begin with the fill and put the image in. That is the insertion test, from the other end.")
+def put_in(model, image, fill, scores, class_id):
+    return _curve(model, fill, image, _order(scores), *_shape(image, scores), class_id)
+
+
+@exercise.mistake("You fill with zeros. Use what is handed over.")
+def black(model, image, fill, scores, class_id):
+    return reference(model, image, torch.zeros_like(fill), scores, class_id)
+
+
+@exercise.mistake("You replace one pixel of each square. How large is a square?")
+def one_pixel_each(model, image, fill, scores, class_id):
+    columns, size = _shape(image, scores)
+    image, found = image.clone(), [model(image[None])[0].softmax(dim=-1)[class_id]]
+    for place in _order(scores):
+        top, left = place // columns * size, place % columns * size
+        image[:, top, left] = fill[:, top, left]
+        found.append(model(image[None])[0].softmax(dim=-1)[class_id])
+    return torch.stack(found)
+
+
+@exercise.mistake("You replace the first channel alone. A square has all of them.")
+def first_channel(model, image, fill, scores, class_id):
+    mixed = image.clone()
+    mixed[:1] = fill[:1]
+    return reference(model, image, mixed, scores, class_id)
+
+
+@exercise.mistake(
+    "Your numbers are log-odds, not probabilities.",
+    id="log_odds",
+)
+def logits_of_the_class(model, image, fill, scores, class_id):
+    return reference(lambda x: model(x).exp().log(), image, fill, scores, class_id).logit()
+
+
+def _raw(model, image, fill, scores):
+    found = []
+    reference(lambda x: found.append(model(x)) or found[-1], image, fill, scores, 0)
+    return torch.cat(found)
+
+
+@exercise.mistake(
+    "Your numbers are the model's logits. A probability knows the other classes.",
+    id="logits",
+)
+def raw_logits(model, image, fill, scores, class_id):
+    return _raw(model, image, fill, scores)[:, class_id]
+
+
+@exercise.mistake("Your numbers sum to one over the stages. The classes of one image are what sums to one.")
+def softmax_over_the_steps(model, image, fill, scores, class_id):
+    return _raw(model, image, fill, scores).softmax(dim=0)[:, class_id]
+
+
+@exercise.mistake("At each stage you take the likeliest class. Follow one class all the way.")
+def largest_class_each_time(model, image, fill, scores, class_id):
+    return _raw(model, image, fill, scores).softmax(dim=-1).amax(dim=-1)
+
+
+@exercise.mistake(
+    "You follow the class that the model names. Asked is the one handed over.",
+    id="own_class",
+)
+def first_answer_kept(model, image, fill, scores, class_id):
+    return reference(model, image, fill, scores, int(model(image[None])[0].argmax()))
+
+
+@exercise.mistake("The stage in which nothing is replaced is missing.")
+def without_the_beginning(model, image, fill, scores, class_id):
+    return reference(model, image, fill, scores, class_id)[1:]
+
+
+@exercise.mistake("The stage in which all is replaced is missing.")
+def without_the_end(model, image, fill, scores, class_id):
+    return reference(model, image, fill, scores, class_id)[:-1]
+
+
+@exercise.mistake(
+    "You return how much was lost. Return the probabilities themselves.",
+    id="drop",
+)
+def drop_instead(model, image, fill, scores, class_id):
+    curve = reference(model, image, fill, scores, class_id)
+    return curve[0] - curve

@@ -4,9 +4,9 @@ import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
+from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Finding, Mistake, Property, Trial
-from ttutor.exercises.vit import patchify_mistakes as wrong
+from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
 from ttutor.variants import patches
 
 
@@ -68,173 +68,205 @@ def _numbers_that_are_not_the_images(trial: Trial) -> str | None:
     return None
 
 
-EXERCISES = (
-    Exercise(
-        id="vit.patchify",
-        title="An image as a text of patches",
-        statement="""
+exercise = Exercise(
+    id="vit.patchify",
+    title="An image as a text of patches",
+    statement="""
 Cut every image into squares of `patch_size` x `patch_size` pixels, and lay out the numbers of each square in one line.
 
 The squares do not overlap and come as one reads: from left to right, then from top to bottom. Within a line come all
 numbers of the first channel, row by row, then those of the second channel, and so on: the order in which a
 convolution stores its kernel. Height and width are multiples of `patch_size`, and need not be the same.
 """.strip(),
-        stub=patchify,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=patchify,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Height and width are two axes each, the square's place in the grid and the pixel's place in the square. `rearrange` has
 to be told one of the two sizes, and finds the other. The order within a line is a convention: the one asked for is that
 of a convolution's kernel, so that weights can be exchanged with code that embeds patches by a convolution.
 """.strip(),
-        cases=(
-            Case(name="images that are wider than high", inputs=_wide_image, points=2),
-            Case(name="square images of two channels", inputs=_square_with_two_channels),
-        ),
-        hints=(
-            (
-                "How many squares stand beside one another, and how many above one another? Then take one number of "
-                "the result, patch 1, place 0: which pixel of the image is it?"
-            ),
-            (
-                "The height is two axes in one: which row of squares, and which row of pixels within the square. The "
-                "width likewise. Split both; nothing moves in memory by that. Then bring the axes into the order "
-                "wanted."
-            ),
-            (
-                "After splitting, the axes are batch, channels, rows, height, columns, width. You need batch, then "
-                "rows and columns joined, then channels, height and width joined. In one call of `rearrange` that is a "
-                "pattern with two brackets on each side; with torch alone, swap the axes before you join them."
-            ),
-        ),
-        mistakes=(
-            Mistake(
-                id="p1p2c",
-                says="The right pixels are in every patch, in another order: the channels of one pixel stand side by "
-                "side. Here the channel is the slowest index within a patch, as in the kernel of a convolution.",
-                answers=(wrong.p1p2c,),
-            ),
-            Mistake(
-                id="channel_in_the_middle",
-                says="Within a patch your order is row, channel, column. All rows of the first channel come first; "
-                "which axis should change slowest?",
-                answers=(wrong.channel_in_the_middle,),
-            ),
-            Mistake(
-                id="transposed_inside",
-                says="Each patch is transposed: its columns are read before its rows. Which of the two pixel axes "
-                "should change fastest?",
-                answers=(wrong.transposed_inside,),
-            ),
-            Mistake(
-                id="col_major_patches",
-                says="Each patch is right, but they come from top to bottom first. Go from left to right first, as "
-                "one reads.",
-                answers=(wrong.col_major_patches,),
-            ),
-            Mistake(
-                id="image_transposed",
-                says="You have exchanged height and width: both the patches and the pixels within them come column by "
-                "column. In which order does the image store its axes?",
-                answers=(wrong.image_transposed,),
-            ),
-            Mistake(
-                id="plain_reshape",
-                says="A plain reshape cuts the image into stretches of pixel rows, not into squares. Draw patch 0: "
-                "which pixels are in it? Axes have to change places before they are joined.",
-                answers=(wrong.plain_reshape,),
-            ),
-            Mistake(
-                id="channels_stay_in_front",
-                says="You cut squares, but the channel axis was still in front when you joined the axes: your first "
-                "lines hold several squares of the first channel. A line must hold one square of all channels.",
-                answers=(wrong.channels_stay_in_front,),
-            ),
-            Mistake(
-                id="unfold_untransposed",
-                says="You return features before patches, as `unfold` does. The result should have one line for each "
-                "patch: batch, patches, features.",
-                answers=(wrong.unfold_untransposed,),
-            ),
-            Mistake(
-                id="overlapping",
-                says="There are too many patches, because they overlap: yours start at every pixel. How far apart "
-                "should two neighbours start?",
-                answers=(wrong.overlapping,),
-            ),
-            Mistake(
-                id="strided_pixels",
-                says="Your patches gather pixels from all over the image, one in every few. When you split the height, "
-                "the row of squares comes first and the row within the square second.",
-                answers=(wrong.strided_pixels,),
-            ),
-            Mistake(
-                id="channels_as_patches",
-                says="Every channel has become a patch of its own. The channels of a square belong into one line.",
-                answers=(wrong.channels_as_patches,),
-            ),
-            Mistake(
-                id="keeps_the_grid",
-                says="The patches still stand in a grid of rows and columns. An encoder reads a sequence: make one "
-                "axis of the two.",
-                answers=(wrong.keeps_the_grid,),
-            ),
-            Mistake(
-                id="not_flattened",
-                says="Each patch is still a small image with axes of its own. Lay its numbers out in one line.",
-                answers=(wrong.not_flattened,),
-            ),
-            Mistake(
-                id="joins_the_batch",
-                says="The patches of all images stand in one long list, and nobody can tell which image they come "
-                "from. The batch axis stays as it is.",
-                answers=(wrong.joins_the_batch,),
-            ),
-            Mistake(
-                id="first_channel",
-                says="Only the first channel is there: the lines are too short by a factor of the channels.",
-                answers=(wrong.first_channel,),
-            ),
-            Mistake(
-                id="mean_of_pixels",
-                says="You give one number for each channel of a patch, its mean. A patch keeps all of its pixels; "
-                "what summarises them comes later, and is learnt.",
-                answers=(wrong.mean_of_pixels,),
-            ),
-            Mistake(
-                id="height_for_both",
-                says="Right for square images; of those that are wider than high you lose the right-hand part. You "
-                "count columns by the height: which size tells how many squares stand side by side?",
-                answers=(wrong.height_for_both,),
-            ),
-            Mistake(
-                id="three_channels",
-                says="Right for three channels and for no other number: a 3 stands in your code. Where does the "
-                "tensor itself say how many there are?",
-                answers=(wrong.three_channels,),
-            ),
-            Mistake(
-                id="bottom_up",
-                says="The patches come in the opposite order: the last is first. Begin at the upper left.",
-                answers=(wrong.bottom_up,),
-            ),
-        ),
-        properties=(
-            Property(
-                id="every_number_once",
-                says="Cutting neither changes a number nor loses or doubles one; it only puts them elsewhere.",
-                broken=_numbers_that_are_not_the_images,
-            ),
-            Property(
-                id="first_patch_is_a_square",
-                says="Patch 0 should hold the upper left square of the image and nothing else: follow one pixel of it "
-                "through your code.",
-                broken=_pixels_of_the_first_patch,
-            ),
-        ),
-        forbids=("patchify", "PixelUnshuffle", "pixel_unshuffle", "VisionEncoder", "ViT"),
-        difficulty=2,
-        minutes=15,
-        section="10-vit",
+    cases=(
+        Case(name="images that are wider than high", inputs=_wide_image, points=2),
+        Case(name="square images of two channels", inputs=_square_with_two_channels),
     ),
+    hints=(
+        (
+            "How many squares stand beside one another, and how many above one another? Then take one number of "
+            "the result, patch 1, place 0: which pixel of the image is it?"
+        ),
+        (
+            "The height is two axes in one: which row of squares, and which row of pixels within the square. The "
+            "width likewise. Split both; nothing moves in memory by that. Then bring the axes into the order "
+            "wanted."
+        ),
+        (
+            "After splitting, the axes are batch, channels, rows, height, columns, width. You need batch, then "
+            "rows and columns joined, then channels, height and width joined. In one call of `rearrange` that is a "
+            "pattern with two brackets on each side; with torch alone, swap the axes before you join them."
+        ),
+    ),
+    properties=(
+        Property(
+            id="every_number_once",
+            says="Cutting neither changes a number nor loses or doubles one; it only puts them elsewhere.",
+            broken=_numbers_that_are_not_the_images,
+        ),
+        Property(
+            id="first_patch_is_a_square",
+            says="Patch 0 should hold the upper left square of the image and nothing else: follow one pixel of it "
+            "through your code.",
+            broken=_pixels_of_the_first_patch,
+        ),
+    ),
+    forbids=("patchify", "PixelUnshuffle", "pixel_unshuffle", "VisionEncoder", "ViT"),
+    difficulty=2,
+    minutes=15,
+    section="10-vit",
 )
+
+
+exercise.mutation(
+    "p1p2c",
+    "The right pixels are in every patch, in another order: the channels of one pixel stand side by side. Here the "
+    "channel is the slowest index within a patch, as in the kernel of a convolution.",
+    {"(channels height width)": "(height width channels)"},
+)
+
+exercise.mutation(
+    "channel_in_the_middle",
+    "Within a patch your order is row, channel, column. All rows of the first channel come first; which axis should "
+    "change slowest?",
+    {"(channels height width)": "(height channels width)"},
+)
+
+exercise.mutation(
+    "transposed_inside",
+    "Each patch is transposed: its columns are read before its rows. Which of the two pixel axes should change "
+    "fastest?",
+    {"(channels height width)": "(channels width height)"},
+)
+
+exercise.mutation(
+    "col_major_patches",
+    "Each patch is right, but they come from top to bottom first. Go from left to right first, as one reads.",
+    {"rows columns": "columns rows"},
+)
+
+
+@exercise.mistake(
+    "You have exchanged height and width: both the patches and the pixels within them come column by column. In which "
+    "order does the image store its axes?"
+)
+def image_transposed(images, patch_size):
+    return patches.patchify(rearrange(images, "batch channels height width -> batch channels width height"), patch_size)
+
+
+@exercise.mistake(
+    "A plain reshape cuts the image into stretches of pixel rows, not into squares. Draw patch 0: which pixels are in "
+    "it? Axes have to change places before they are joined."
+)
+def plain_reshape(images, patch_size):
+    batch, channels, height, width = images.shape
+    n_patches = (height // patch_size) * (width // patch_size)
+    return images.reshape(batch, n_patches, channels * patch_size**2)
+
+
+@exercise.mistake(
+    "You cut squares, but the channel axis was still in front when you joined the axes: your first lines hold several "
+    "squares of the first channel. A line must hold one square of all channels."
+)
+def channels_stay_in_front(images, patch_size):
+    batch, channels, height, width = images.shape
+    squares = rearrange(
+        images,
+        "batch channels (rows height) (columns width) -> batch channels rows columns height width",
+        height=patch_size,
+        width=patch_size,
+    )
+    return squares.reshape(batch, -1, channels * patch_size**2)
+
+
+@exercise.mistake(
+    "You return features before patches, as `unfold` does. The result should have one line for each patch: batch, "
+    "patches, features."
+)
+def unfold_untransposed(images, patch_size):
+    return functional.unfold(images, patch_size, stride=patch_size)
+
+
+@exercise.mistake(
+    "There are too many patches, because they overlap: yours start at every pixel. How far apart should two neighbours "
+    "start?"
+)
+def overlapping(images, patch_size):
+    return rearrange(functional.unfold(images, patch_size), "batch d_patch patches -> batch patches d_patch")
+
+
+exercise.mutation(
+    "strided_pixels",
+    "Your patches gather pixels from all over the image, one in every few. When you split the height, the row of "
+    "squares comes first and the row within the square second.",
+    {"rows height) (columns width": "height rows) (width columns"},
+)
+
+exercise.mutation(
+    "channels_as_patches",
+    "Every channel has become a patch of its own. The channels of a square belong into one line.",
+    {"columns) (channels ": "columns channels) ("},
+)
+
+exercise.mutation(
+    "keeps_the_grid",
+    "The patches still stand in a grid of rows and columns. An encoder reads a sequence: make one axis of the two.",
+    {"(rows columns)": "rows columns"},
+)
+
+exercise.mutation(
+    "not_flattened",
+    "Each patch is still a small image with axes of its own. Lay its numbers out in one line.",
+    {"(channels height width)": "channels height width"},
+)
+
+exercise.mutation(
+    "joins_the_batch",
+    "The patches of all images stand in one long list, and nobody can tell which image they come from. The batch axis "
+    "stays as it is.",
+    {"batch (rows columns)": "(batch rows columns)"},
+)
+
+
+@exercise.mistake("Only the first channel is there: the lines are too short by a factor of the channels.")
+def first_channel(images, patch_size):
+    return patches.patchify(images[:, :1], patch_size)
+
+
+@exercise.mistake(
+    "You give one number for each channel of a patch, its mean. A patch keeps all of its pixels; what summarises them "
+    "comes later, and is learnt."
+)
+def mean_of_pixels(images, patch_size):
+    return functional.avg_pool2d(images, patch_size).flatten(2).mT
+
+
+@exercise.mistake(
+    "Right for square images; of those that are wider than high you lose the right-hand part. You count columns by the "
+    "height: which size tells how many squares stand side by side?"
+)
+def height_for_both(images, patch_size):
+    side = images.shape[2] // patch_size * patch_size
+    return patches.patchify(images[:, :, :side, :side], patch_size)
+
+
+@exercise.mistake(
+    "Right for three channels and for no other number: a 3 stands in your code. Where does the tensor itself say how "
+    "many there are?"
+)
+def three_channels(images, patch_size):
+    rows = patches.patchify(images, patch_size)
+    return rows.reshape(*rows.shape[:2], 3 * patch_size**2)
+
+
+@exercise.mistake("The patches come in the opposite order: the last is first. Begin at the upper left.")
+def bottom_up(images, patch_size):
+    return patches.patchify(images, patch_size).flip(1)

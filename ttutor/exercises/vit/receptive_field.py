@@ -2,7 +2,7 @@
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 
 def receptive_field(layers: list[tuple[int, int, int]]) -> tuple[int, int]:
@@ -31,79 +31,6 @@ def reference(layers):
     return high - low + 1, places(len(layers), 1)[0] - low
 
 
-def _jumps(layers):
-    jump = 1
-    for kernel, stride, dilation in layers:
-        yield kernel, stride, dilation, jump
-        jump *= stride
-
-
-def stride_ignored(layers):
-    return 1 + sum((kernel - 1) * dilation for kernel, _, dilation in layers), reference(layers)[1]
-
-
-def stride_one_layer_early(layers):
-    field = 1 + sum((kernel - 1) * dilation * jump * stride for kernel, stride, dilation, jump in _jumps(layers))
-    return field, reference(layers)[1]
-
-
-def whole_kernels_added(layers):
-    return 1 + sum(kernel * dilation * jump for kernel, _, dilation, jump in _jumps(layers)), reference(layers)[1]
-
-
-def kernels_multiplied(layers):
-    field = 1
-    for kernel, _, dilation in layers:
-        field *= (kernel - 1) * dilation + 1
-    return field, reference(layers)[1]
-
-
-def begun_at_zero(layers):
-    return reference(layers)[0] - 1, reference(layers)[1]
-
-
-def dilation_ignored(layers):
-    return reference([(kernel, stride, 1) for kernel, stride, _ in layers])
-
-
-def dilation_of_the_whole_kernel(layers):
-    field = 1 + sum((kernel * dilation - 1) * jump for kernel, _, dilation, jump in _jumps(layers))
-    return field, reference(layers)[1]
-
-
-def dilation_as_a_gap(layers):
-    field = 1 + sum((kernel - 1) * (dilation + 1) * jump for kernel, _, dilation, jump in _jumps(layers))
-    return field, reference(layers)[1]
-
-
-def dilation_moves_the_window(layers):
-    field, jump = 1, 1
-    for kernel, stride, dilation in layers:
-        field += (kernel - 1) * dilation * jump
-        jump *= stride * dilation
-    return field, jump
-
-
-def last_stride_alone(layers):
-    return reference(layers)[0], layers[-1][1]
-
-
-def strides_added(layers):
-    return reference(layers)[0], sum(stride for _, stride, _ in layers)
-
-
-def backwards(layers):
-    return reference(layers[::-1])
-
-
-def largest_window(layers):
-    return max((kernel - 1) * dilation + 1 for kernel, _, dilation in layers), reference(layers)[1]
-
-
-def last_layer_left_out(layers):
-    return reference(layers[:-1])
-
-
 def _one_layer(trial: Trial) -> str | None:
     """One layer sees its own kernel."""
     field, jump = trial.run([(7, 3, 1)])
@@ -129,11 +56,10 @@ def _with_holes(random):
     return ([(kernel, 1, dilation) for kernel, dilation in zip(kernels, dilations, strict=True)],)
 
 
-EXERCISES = (
-    Exercise(
-        id="vit.receptive_field",
-        title="What can it see?",
-        statement="""
+exercise = Exercise(
+    id="vit.receptive_field",
+    title="What can it see?",
+    statement="""
 Each layer is a triple: kernel, stride, dilation (the distance between two neighbouring pixels that the kernel reads; 1
 is an ordinary convolution, and a pooling counts like one). Return two whole numbers: how many pixels of the image, in
 one direction, a feature behind the last layer sees; and by how many pixels the windows of two neighbouring features are
@@ -142,112 +68,133 @@ shifted against each other there. Forget the image's border.
 Then put in VGG16 and a network of your own choice. How many convolutions of 3 would VGG16 need to see 196 pixels if it
 had no pooling?
 """.strip(),
-        stub=receptive_field,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=receptive_field,
+    reference=reference,
+    solution=solution,
+    explanation="""
 Without pooling each layer adds two pixels, so $1 + 2L = 195$ takes 97 layers and 196 is first passed with 98. The
 thirteen of VGG16 reach it because each pooling doubles what every later layer adds: it is the strides, not the kernels,
 that make a field large.
 """.strip(),
-        cases=(
-            Case(name="strides and no holes", inputs=_with_strides, points=2),
-            Case(name="holes and no strides", inputs=_with_holes),
-        ),
-        hints=(
-            "A feature of layer 2 sees a few features of layer 1. How far apart do the windows of those stand?",
-            "Keep two numbers while you go through the layers from the image on: the field and the jump so far.",
-            "A layer adds kernel minus one steps of `dilation` jumps; only then does its stride enlarge the jump.",
-        ),
-        mistakes=(
-            Mistake(
-                id="stride_ignored",
-                says="Your field takes no notice of strides. After a layer that skips pixels, one step further is how "
-                "many pixels of the image?",
-                answers=(stride_ignored,),
-            ),
-            Mistake(
-                id="stride_too_early",
-                says="Your field is too large by strides that come too early: a layer's stride concerns the layers "
-                "after it, not the layer itself.",
-                answers=(stride_one_layer_early,),
-            ),
-            Mistake(
-                id="whole_kernels_added",
-                says="Each layer adds too much: of a kernel of three, one pixel was seen already. Which part is new?",
-                answers=(whole_kernels_added,),
-            ),
-            Mistake(
-                id="kernels_multiplied",
-                says="You multiply windows. Neighbouring windows overlap, so the field grows by sums.",
-                answers=(kernels_multiplied,),
-            ),
-            Mistake(
-                id="begun_at_zero",
-                says="One pixel is missing: what does a feature see before there is any layer?",
-                answers=(begun_at_zero,),
-            ),
-            Mistake(
-                id="dilation_ignored",
-                says="Right without holes. A dilated kernel reads as many numbers, spread over more pixels.",
-                answers=(dilation_ignored,),
-            ),
-            Mistake(
-                id="dilation_of_the_whole_kernel",
-                says="Your dilated kernels are too wide. A kernel of three has two gaps, not three: draw one.",
-                answers=(dilation_of_the_whole_kernel,),
-            ),
-            Mistake(
-                id="dilation_as_a_gap",
-                says="You count pixels left out between two taps. Dilation is the distance of the taps: 1 is the "
-                "ordinary convolution.",
-                answers=(dilation_as_a_gap,),
-            ),
-            Mistake(
-                id="dilation_moves_the_window",
-                says="Your windows move apart by the dilation. Holes widen a window, and the next one still starts "
-                "a stride further.",
-                answers=(dilation_moves_the_window,),
-            ),
-            Mistake(
-                id="last_stride_alone",
-                says="The field is right, the distance of the windows is the last layer's own. Measure it in pixels "
-                "of the image.",
-                answers=(last_stride_alone,),
-            ),
-            Mistake(
-                id="strides_added",
-                says="The field is right. Strides on top of one another do not add: two layers of stride 2 keep one "
-                "pixel in how many?",
-                answers=(strides_added,),
-            ),
-            Mistake(
-                id="backwards",
-                says="You go through the layers from the last to the first with a rule for the other direction. Whose "
-                "stride makes whose steps long?",
-                answers=(backwards,),
-            ),
-            Mistake(
-                id="largest_window",
-                says="You take the widest kernel. Layers add to what the layer before has seen.",
-                answers=(largest_window,),
-            ),
-            Mistake(
-                id="last_layer_left_out",
-                says="You stop one layer too early: the features asked for stand behind the last layer.",
-                answers=(last_layer_left_out,),
-            ),
-        ),
-        properties=(
-            Property(id="one_layer", says="One layer sees its kernel and moves by its stride.", broken=_one_layer),
-            Property(
-                id="single_pixels",
-                says="A 1 x 1 convolution of stride 1 mixes channels, and sees not one pixel more.",
-                broken=_a_layer_of_single_pixels,
-            ),
-        ),
-        difficulty=1,
-        minutes=15,
-        section="10-vit",
+    cases=(
+        Case(name="strides and no holes", inputs=_with_strides, points=2),
+        Case(name="holes and no strides", inputs=_with_holes),
     ),
+    hints=(
+        "A feature of layer 2 sees a few features of layer 1. How far apart do the windows of those stand?",
+        "Keep two numbers while you go through the layers from the image on: the field and the jump so far.",
+        "A layer adds kernel minus one steps of `dilation` jumps; only then does its stride enlarge the jump.",
+    ),
+    properties=(
+        Property(id="one_layer", says="One layer sees its kernel and moves by its stride.", broken=_one_layer),
+        Property(
+            id="single_pixels",
+            says="A 1 x 1 convolution of stride 1 mixes channels, and sees not one pixel more.",
+            broken=_a_layer_of_single_pixels,
+        ),
+    ),
+    difficulty=1,
+    minutes=15,
+    section="10-vit",
 )
+
+
+@exercise.mistake(
+    "Your field takes no notice of strides. After a layer that skips pixels, one step further is how many pixels of "
+    "the image?"
+)
+def stride_ignored(layers):
+    return 1 + sum((kernel - 1) * dilation for kernel, _, dilation in layers), reference(layers)[1]
+
+
+def _jumps(layers):
+    jump = 1
+    for kernel, stride, dilation in layers:
+        yield kernel, stride, dilation, jump
+        jump *= stride
+
+
+@exercise.mistake(
+    "Your field is too large by strides that come too early: a layer's stride concerns the layers after it, not the "
+    "layer itself.",
+    id="stride_too_early",
+)
+def stride_one_layer_early(layers):
+    field = 1 + sum((kernel - 1) * dilation * jump * stride for kernel, stride, dilation, jump in _jumps(layers))
+    return field, reference(layers)[1]
+
+
+@exercise.mistake("Each layer adds too much: of a kernel of three, one pixel was seen already. Which part is new?")
+def whole_kernels_added(layers):
+    return 1 + sum(kernel * dilation * jump for kernel, _, dilation, jump in _jumps(layers)), reference(layers)[1]
+
+
+@exercise.mistake("You multiply windows. Neighbouring windows overlap, so the field grows by sums.")
+def kernels_multiplied(layers):
+    field = 1
+    for kernel, _, dilation in layers:
+        field *= (kernel - 1) * dilation + 1
+    return field, reference(layers)[1]
+
+
+@exercise.mistake("One pixel is missing: what does a feature see before there is any layer?")
+def begun_at_zero(layers):
+    return reference(layers)[0] - 1, reference(layers)[1]
+
+
+@exercise.mistake("Right without holes. A dilated kernel reads as many numbers, spread over more pixels.")
+def dilation_ignored(layers):
+    return reference([(kernel, stride, 1) for kernel, stride, _ in layers])
+
+
+@exercise.mistake("Your dilated kernels are too wide. A kernel of three has two gaps, not three: draw one.")
+def dilation_of_the_whole_kernel(layers):
+    field = 1 + sum((kernel * dilation - 1) * jump for kernel, _, dilation, jump in _jumps(layers))
+    return field, reference(layers)[1]
+
+
+@exercise.mistake(
+    "You count pixels left out between two taps. Dilation is the distance of the taps: 1 is the ordinary convolution."
+)
+def dilation_as_a_gap(layers):
+    field = 1 + sum((kernel - 1) * (dilation + 1) * jump for kernel, _, dilation, jump in _jumps(layers))
+    return field, reference(layers)[1]
+
+
+exercise.mutation(
+    "dilation_moves_the_window",
+    "Your windows move apart by the dilation. Holes widen a window, and the next one still starts a stride further.",
+    {"= stride": "= stride * dilation"},
+)
+
+
+@exercise.mistake(
+    "The field is right, the distance of the windows is the last layer's own. Measure it in pixels of the image."
+)
+def last_stride_alone(layers):
+    return reference(layers)[0], layers[-1][1]
+
+
+@exercise.mistake(
+    "The field is right. Strides on top of one another do not add: two layers of stride 2 keep one pixel in how many?"
+)
+def strides_added(layers):
+    return reference(layers)[0], sum(stride for _, stride, _ in layers)
+
+
+@exercise.mistake(
+    "You go through the layers from the last to the first with a rule for the other direction. Whose stride makes "
+    "whose steps long?"
+)
+def backwards(layers):
+    return reference(layers[::-1])
+
+
+@exercise.mistake("You take the widest kernel. Layers add to what the layer before has seen.")
+def largest_window(layers):
+    return max((kernel - 1) * dilation + 1 for kernel, _, dilation in layers), reference(layers)[1]
+
+
+@exercise.mistake("You stop one layer too early: the features asked for stand behind the last layer.")
+def last_layer_left_out(layers):
+    return reference(layers[:-1])

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Mistake, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.exercises.facts import gradients, traced
 
 
@@ -31,89 +31,6 @@ def reference(table, side):
     grid = rearrange(table[1:], "(rows columns) d_model -> rows columns d_model", rows=old)
     finer = einsum(share, share, grid, "below rows, across columns, rows columns d_model -> below across d_model")
     return torch.cat([table[:1], rearrange(finer, "below across d_model -> (below across) d_model")])
-
-
-def _grid(table):
-    old = round((len(table) - 1) ** 0.5)
-    return table[1:].unflatten(0, (old, old)).movedim(-1, 0)[None]
-
-
-def _table(first, grid):
-    return torch.cat([first, grid[0].flatten(1).T])
-
-
-def _by(table, side, **how):
-    return _table(table[:1], functional.interpolate(_grid(table), size=(side, side), **how))
-
-
-def class_token_in_the_line(table, side):
-    return functional.interpolate(table.T[None], size=side**2 + 1, mode="linear", align_corners=False)[0].T
-
-
-def patches_in_a_line(table, side):
-    line = functional.interpolate(table[1:].T[None], size=side**2, mode="linear", align_corners=False)[0].T
-    return torch.cat([table[:1], line])
-
-
-def axes_not_moved(table, side):
-    old = round((len(table) - 1) ** 0.5)
-    grid = table[1:].reshape(1, -1, old, old)
-    return _table(table[:1], functional.interpolate(grid, size=(side, side), mode="bilinear", align_corners=False))
-
-
-def axes_not_moved_back(table, side):
-    grid = functional.interpolate(_grid(table), size=(side, side), mode="bilinear", align_corners=False)
-    return torch.cat([table[:1], grid.reshape(side**2, -1)])
-
-
-def columns_first(table, side):
-    grid = functional.interpolate(_grid(table), size=(side, side), mode="bilinear", align_corners=False)
-    return _table(table[:1], grid.mT)
-
-
-def corners_aligned(table, side):
-    return _by(table, side, mode="bilinear", align_corners=True)
-
-
-def nearest(table, side):
-    return _by(table, side, mode="nearest")
-
-
-def bicubic(table, side):
-    return _by(table, side, mode="bicubic", align_corners=False)
-
-
-def class_token_lost(table, side):
-    return reference(table, side)[1:]
-
-
-def class_token_last(table, side):
-    return reference(table, side).roll(-1, dims=0)
-
-
-def class_token_averaged(table, side):
-    return torch.cat([table.mean(dim=0, keepdim=True), reference(table, side)[1:]])
-
-
-def class_token_zero(table, side):
-    return torch.cat([torch.zeros_like(table[:1]), reference(table, side)[1:]])
-
-
-def padded_with_zeros(table, side):
-    old = round((len(table) - 1) ** 0.5)
-    return _table(table[:1], functional.pad(_grid(table), (0, side - old, 0, side - old)))
-
-
-def rows_repeated(table, side):
-    return torch.cat([table[:1], table[1:].repeat(side**2, 1)[: side**2]])
-
-
-def as_it_was(table, side):
-    return table.clone()
-
-
-def detached(table, side):
-    return reference(table.detach(), side)
 
 
 def observe(answer, table, side):
@@ -145,134 +62,171 @@ def _three_to_five(random):
     return torch.randn(10, 4, generator=random, dtype=torch.float64), 5
 
 
-EXERCISES = (
-    Exercise(
-        id="vit.resized_positions",
-        title="A table for a finer grid",
-        statement="""
+exercise = Exercise(
+    id="vit.resized_positions",
+    title="A table for a finer grid",
+    statement="""
 A model was trained on small images, and is to read larger ones with patches of the same size: there are more patches
 than positions. Make a new table by interpolating the old one in two dimensions, linearly in each (`bilinear`, and the
 corners of the *image* kept in place, not the centres of the corner patches: `align_corners=False`). The first row is
 the class token's, which stands nowhere in the image; the others are a square grid, row by row.
 """.strip(),
-        stub=resized_positions,
-        reference=reference,
-        solution=solution,
-        explanation="""
+    stub=resized_positions,
+    reference=reference,
+    solution=solution,
+    explanation="""
 To interpolate along the sequence instead would blend the last patch of each row with the first of the next, which are
 neighbours in the list and opposite borders in the image. This is the one place, beside the cutting, where the authors
 put the image's two dimensions into the model by hand.
 """.strip(),
-        cases=(Case(name="a grid of 3 x 3 that becomes 5 x 5", inputs=_three_to_five, points=2),),
-        hints=(
-            "Which rows of the table have a place in the image? Which are neighbours there and not in the list?",
-            (
-                "`torch.nn.functional.interpolate` wants batch, channels, rows, columns. What plays the part of the "
-                "channels?"
-            ),
-            (
-                "Keep row 0 aside. Make the others a grid with the features in front, interpolate, bring the features "
-                "back to the end and the grid into one line, and join."
-            ),
+    cases=(Case(name="a grid of 3 x 3 that becomes 5 x 5", inputs=_three_to_five, points=2),),
+    hints=(
+        "Which rows of the table have a place in the image? Which are neighbours there and not in the list?",
+        (
+            "`torch.nn.functional.interpolate` wants batch, channels, rows, columns. What plays the part of the "
+            "channels?"
         ),
-        mistakes=(
-            Mistake(
-                id="class_token_in_the_line",
-                says="You interpolate the whole list, the class token with it. It has no place in the image, and "
-                "neighbours in the list need not be neighbours there.",
-                answers=(class_token_in_the_line,),
-            ),
-            Mistake(
-                id="patches_in_a_line",
-                says="You interpolate along the list. There the end of one row stands beside the start of the next; "
-                "in the image they are far apart.",
-                answers=(patches_in_a_line,),
-            ),
-            Mistake(
-                id="axes_not_moved",
-                says="Numbers of different features are blended: a plain reshape does not bring the features in front. "
-                "Name the axes before you interpolate.",
-                answers=(axes_not_moved,),
-            ),
-            Mistake(
-                id="axes_not_moved_back",
-                says="The grid is right and was flattened with the features in front. Which axis is last in a table?",
-                answers=(axes_not_moved_back,),
-            ),
-            Mistake(
-                id="columns_first",
-                says="Your grid is read column by column at the end, and row by row at the beginning.",
-                answers=(columns_first,),
-            ),
-            Mistake(
-                id="corners_aligned",
-                says="You keep the centres of the corner patches in place. A finer grid of the same image has outer "
-                "patches nearer to the border.",
-                answers=(corners_aligned,),
-            ),
-            Mistake(
-                id="nearest",
-                says="Every new position is a copy of an old one. Asked is what lies between them.",
-                answers=(nearest,),
-            ),
-            Mistake(
-                id="bicubic",
-                says="Your curve is cubic, as in the package. Here each direction is to be linear.",
-                answers=(bicubic,),
-            ),
-            Mistake(
-                id="class_token_lost",
-                says="The class token's row is missing.",
-                answers=(class_token_lost,),
-            ),
-            Mistake(
-                id="class_token_last",
-                says="The class token's row stands at the end. It belongs first, as before.",
-                answers=(class_token_last,),
-            ),
-            Mistake(
-                id="class_token_changed",
-                says="The patches are right. The class token's row should be what it was.",
-                answers=(class_token_averaged, class_token_zero),
-            ),
-            Mistake(
-                id="padded",
-                says="You fill up with zeros: the old patches keep their positions, and the new ones have none. All "
-                "should be read off between the old.",
-                answers=(padded_with_zeros,),
-            ),
-            Mistake(
-                id="repeated",
-                says="You begin the list again when it ends, so that patches far apart share a position.",
-                answers=(rows_repeated,),
-            ),
-            Mistake(
-                id="as_it_was",
-                says="The table has its old size. How many patches are there now?",
-                answers=(as_it_was,),
-            ),
-            Mistake(
-                id="detached",
-                says="The numbers are right, but no gradient reaches the old table. What takes it out of the graph?",
-                answers=(detached,),
-            ),
+        (
+            "Keep row 0 aside. Make the others a grid with the features in front, interpolate, bring the features "
+            "back to the end and the grid into one line, and join."
         ),
-        properties=(
-            Property(
-                id="first_row_stays",
-                says="The class token's position is no part of the grid and stays as it is.",
-                broken=_class_token_moved,
-            ),
-            Property(
-                id="flat_stays_flat",
-                says="If all patches had the same position, all new ones have it too.",
-                broken=_not_flat,
-            ),
-        ),
-        observe=observe,
-        forbids=("interpolate_positions", "with_image_size"),
-        difficulty=2,
-        minutes=20,
-        section="10-vit",
     ),
+    properties=(
+        Property(
+            id="first_row_stays",
+            says="The class token's position is no part of the grid and stays as it is.",
+            broken=_class_token_moved,
+        ),
+        Property(
+            id="flat_stays_flat",
+            says="If all patches had the same position, all new ones have it too.",
+            broken=_not_flat,
+        ),
+    ),
+    observe=observe,
+    forbids=("interpolate_positions", "with_image_size"),
+    difficulty=2,
+    minutes=20,
+    section="10-vit",
 )
+
+
+@exercise.mistake(
+    "You interpolate the whole list, the class token with it. It has no place in the image, and neighbours in the list "
+    "need not be neighbours there."
+)
+def class_token_in_the_line(table, side):
+    return functional.interpolate(table.T[None], size=side**2 + 1, mode="linear", align_corners=False)[0].T
+
+
+@exercise.mistake(
+    "You interpolate along the list. There the end of one row stands beside the start of the next; in the image they "
+    "are far apart."
+)
+def patches_in_a_line(table, side):
+    line = functional.interpolate(table[1:].T[None], size=side**2, mode="linear", align_corners=False)[0].T
+    return torch.cat([table[:1], line])
+
+
+def _table(first, grid):
+    return torch.cat([first, grid[0].flatten(1).T])
+
+
+@exercise.mistake(
+    "Numbers of different features are blended: a plain reshape does not bring the features in front. Name the axes "
+    "before you interpolate."
+)
+def axes_not_moved(table, side):
+    old = round((len(table) - 1) ** 0.5)
+    grid = table[1:].reshape(1, -1, old, old)
+    return _table(table[:1], functional.interpolate(grid, size=(side, side), mode="bilinear", align_corners=False))
+
+
+def _grid(table):
+    old = round((len(table) - 1) ** 0.5)
+    return table[1:].unflatten(0, (old, old)).movedim(-1, 0)[None]
+
+
+@exercise.mistake("The grid is right and was flattened with the features in front. Which axis is last in a table?")
+def axes_not_moved_back(table, side):
+    grid = functional.interpolate(_grid(table), size=(side, side), mode="bilinear", align_corners=False)
+    return torch.cat([table[:1], grid.reshape(side**2, -1)])
+
+
+@exercise.mistake("Your grid is read column by column at the end, and row by row at the beginning.")
+def columns_first(table, side):
+    grid = functional.interpolate(_grid(table), size=(side, side), mode="bilinear", align_corners=False)
+    return _table(table[:1], grid.mT)
+
+
+def _by(table, side, **how):
+    return _table(table[:1], functional.interpolate(_grid(table), size=(side, side), **how))
+
+
+@exercise.mistake(
+    "You keep the centres of the corner patches in place. A finer grid of the same image has outer patches nearer to "
+    "the border."
+)
+def corners_aligned(table, side):
+    return _by(table, side, mode="bilinear", align_corners=True)
+
+
+@exercise.mistake("Every new position is a copy of an old one. Asked is what lies between them.")
+def nearest(table, side):
+    return _by(table, side, mode="nearest")
+
+
+@exercise.mistake("Your curve is cubic, as in the package. Here each direction is to be linear.")
+def bicubic(table, side):
+    return _by(table, side, mode="bicubic", align_corners=False)
+
+
+@exercise.mistake("The class token's row is missing.")
+def class_token_lost(table, side):
+    return reference(table, side)[1:]
+
+
+@exercise.mistake("The class token's row stands at the end. It belongs first, as before.")
+def class_token_last(table, side):
+    return reference(table, side).roll(-1, dims=0)
+
+
+@exercise.mistake(
+    "The patches are right. The class token's row should be what it was.",
+    id="class_token_changed",
+)
+def class_token_averaged(table, side):
+    return torch.cat([table.mean(dim=0, keepdim=True), reference(table, side)[1:]])
+
+
+@exercise.like("class_token_changed")
+def class_token_zero(table, side):
+    return torch.cat([torch.zeros_like(table[:1]), reference(table, side)[1:]])
+
+
+@exercise.mistake(
+    "You fill up with zeros: the old patches keep their positions, and the new ones have none. All should be read off "
+    "between the old.",
+    id="padded",
+)
+def padded_with_zeros(table, side):
+    old = round((len(table) - 1) ** 0.5)
+    return _table(table[:1], functional.pad(_grid(table), (0, side - old, 0, side - old)))
+
+
+@exercise.mistake(
+    "You begin the list again when it ends, so that patches far apart share a position.",
+    id="repeated",
+)
+def rows_repeated(table, side):
+    return torch.cat([table[:1], table[1:].repeat(side**2, 1)[: side**2]])
+
+
+@exercise.mistake("The table has its old size. How many patches are there now?")
+def as_it_was(table, side):
+    return table.clone()
+
+
+@exercise.mistake("The numbers are right, but no gradient reaches the old table. What takes it out of the graph?")
+def detached(table, side):
+    return reference(table.detach(), side)

@@ -10,13 +10,13 @@ import ast
 import importlib.util
 import inspect
 import types
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
-from ttutor.exercises.exercise import Exercise
+from ttutor.exercises.exercise import Answer, Exercise
 from ttutor.exercises.running import make_inputs
 from ttutor.exercises.source import imports
 
@@ -106,12 +106,23 @@ def given_to(exercise: Exercise) -> tuple[tuple[str, str], ...]:
     return tuple(sorted((one.module or "", alias.name) for one in froms for alias in one.names))
 
 
+def cut_answers(answers: Sequence[Answer]) -> dict[str, str]:
+    """Return the source of some known wrong answers and of all that they need, module by module.
+
+    Raises:
+        CannotCut: something cannot be followed.
+    """
+    made = tuple((one.__module__, one.mutated_source) for one in answers if hasattr(one, "mutated_source"))
+    return cut(tuple((one.__module__, one.__name__) for one in answers), made)
+
+
 @cache
-def cut(roots: tuple[tuple[str, str], ...]) -> dict[str, str]:
+def cut(roots: tuple[tuple[str, str], ...], made: tuple[tuple[str, str], ...] = ()) -> dict[str, str]:
     """Return the source of all that some names need, module by module.
 
     Args:
         roots: each a module and a name in it.
+        made: definitions that stand in no file, each as the module it belongs to and its source.
 
     Raises:
         CannotCut: something cannot be followed.
@@ -121,7 +132,7 @@ def cut(roots: tuple[tuple[str, str], ...]) -> dict[str, str]:
     while queue:
         module, name = queue.pop()
         if module not in modules:
-            modules[module] = _Module.read(module)
+            modules[module] = _Module.read(module, [source for place, source in made if place == module])
         queue += modules[module].keep(name)
     return {name: modules[name].source() for name in sorted(modules)}
 
@@ -135,11 +146,15 @@ class _Module:
     kept: dict[int, set[str]] = field(default_factory=dict)  # of an import, which names
 
     @classmethod
-    def read(cls, name: str) -> _Module:
+    def read(cls, name: str, made: Sequence[str] = ()) -> _Module:
         spec = importlib.util.find_spec(name)
         if spec is None or spec.origin is None:
             raise CannotCut(f"there is no source of {name}")
-        return cls(name, ast.parse(Path(spec.origin).read_text(encoding="utf-8")).body)
+        body = ast.parse("\n".join([Path(spec.origin).read_text(encoding="utf-8"), *made])).body
+        for one in body:
+            if isinstance(one, (ast.FunctionDef, ast.ClassDef)):
+                one.decorator_list = [each for each in one.decorator_list if not _tells_a_mistake(each)]
+        return cls(name, body)
 
     def keep(self, name: str) -> Iterator[tuple[str, str]]:
         """Keep what binds a name; return what that needs of other modules, and of this one."""
@@ -191,6 +206,11 @@ class _Module:
         for node in (node for statement in self.body for node in ast.walk(statement)):
             if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name) and node.value.id == name:
                 yield node.attr
+
+
+def _tells_a_mistake(decorator: ast.expr) -> bool:
+    """Whether a decorator is the sentence over a wrong answer, which that answer does not need."""
+    return isinstance(decorator, ast.Call) and ast.unparse(decorator.func).startswith("exercise.")
 
 
 def _is_course(module: str | None) -> bool:

@@ -69,7 +69,7 @@ def verdict_on(exercise: Exercise, answer: RemoteAnswer, seed: int) -> Verdict:
     state = next(state for state in (State.CRASH, State.TIMEOUT, State.ERROR, State.WRONG) if _has(marks, state))
     mistakes = known_mistakes(exercise, seed, cases)
     if (hint_id := fingerprint(mistakes, came)) is not None:
-        return Verdict(state, marks, hint_id, exercise.mistake(hint_id).says)
+        return Verdict(state, marks, hint_id, exercise.known_mistake(hint_id).says)
     hint_id, message = _Sitting(exercise, answer, seed, cases, expected, mistakes, came).said()
     return Verdict(state, marks, hint_id, message)
 

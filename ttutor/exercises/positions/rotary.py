@@ -1,0 +1,485 @@
+"""Exercise: rotary positions in the paper's layout, for tokens that may stand anywhere."""
+
+import math
+
+import torch
+from einops import einsum, rearrange, reduce
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.probes import gradient_reaches
+from ttutor.positions import RotaryPositions
+
+
+def _position_zero(trial: Trial) -> str | None:
+    """At position 0 nothing turns."""
+    vectors, positions = trial.inputs
+    moved = (trial.run(vectors, torch.zeros_like(positions)) - vectors).abs().max().item()
+    return None if moved < 1e-4 else f"With all positions 0 a feature moves by {moved:.2g}."
+
+
+def _length(trial: Trial) -> str | None:
+    """A rotation keeps lengths."""
+    vectors, _ = trial.inputs
+    ratio = trial.value.norm(dim=-1) / vectors.norm(dim=-1)
+    worst = ratio.flatten()[(ratio - 1).abs().argmax()].item()
+    return None if abs(worst - 1) < 1e-4 else f"One vector comes back {worst:.3g} times as long as it went in."
+
+
+def _length_of_pair(trial: Trial) -> str | None:
+    """Neighbours turn into one another, so that each pair keeps its length."""
+    vectors, _ = trial.inputs
+
+    def lengths(numbers):
+        return (numbers[..., 0::2] ** 2 + numbers[..., 1::2] ** 2).sqrt()
+
+    moved = (lengths(trial.value) - lengths(vectors)).abs()
+    pair = moved.flatten(0, -2).amax(dim=0).argmax().item()
+    return (
+        None if moved.max() < 1e-3 else f"The features {2 * pair} and {2 * pair + 1} do not keep their length together."
+    )
+
+
+def _distance_alone(trial: Trial) -> str | None:
+    """Move all positions alike: no product of two turned vectors may change."""
+    vectors, positions = trial.inputs
+
+    def products(turned):
+        return einsum(turned, turned, "... tokens d_head, ... others d_head -> ... tokens others")
+
+    before, after = products(trial.value), products(trial.run(vectors, positions + 3))
+    moved = ((after - before).abs().max() / before.abs().max()).item()
+    return None if moved < 1e-3 else f"With all tokens three positions later, a product moves by {moved:.0%}."
+
+
+def _positions_that_do_not_matter(trial: Trial) -> str | None:
+    """Move one token: its vector must turn, and no other."""
+    vectors, positions = trial.inputs
+    later = positions.clone()
+    later[1] += 2
+    steps = (trial.run(vectors, later) - trial.value).abs()
+    moved = reduce(steps, "batch heads tokens d_head -> tokens", "max") > 1e-3
+    if moved.tolist() == [token == 1 for token in range(len(positions))]:
+        return None
+    return (
+        f"When token 1 alone stands two positions later, the tokens that turn are {moved.nonzero().flatten().tolist()}."
+    )
+
+
+PROPERTIES = (
+    Property(
+        id="keeps_lengths",
+        says="A rotation changes no length. Does every pair go through a sine and a cosine of the same angle, with one "
+        "minus among the four products?",
+        broken=_length,
+    ),
+    Property(
+        id="turns_neighbours",
+        says="The pairs are neighbours: features 0 and 1, 2 and 3. Each pair turns by itself and stays where it is.",
+        broken=_length_of_pair,
+    ),
+    Property(
+        id="position_zero_stays",
+        says="The angle is the position times a frequency, so that at position 0 nothing turns.",
+        broken=_position_zero,
+    ),
+    Property(
+        id="each_token_its_position",
+        says="Each token turns by its own position, the one it is given, and by no other token's.",
+        broken=_positions_that_do_not_matter,
+    ),
+    Property(
+        id="only_distances_matter",
+        says="The product of two turned vectors may depend on how far apart they stand, and on nothing else: every "
+        "position further must add the same angle.",
+        broken=_distance_alone,
+    ),
+    gradient_reaches("A gradient should flow back through the rotation into the vectors.", arguments=(0,)),
+)
+
+
+def rotary(
+    vectors: Float[Tensor, "batch heads tokens d_head"], positions: Int[Tensor, " tokens"]
+) -> Float[Tensor, "batch heads tokens d_head"]:
+    """Turn each pair of neighbouring features by the token's position times the pair's frequency."""
+    ...
+
+
+def solution(
+    vectors: Float[Tensor, "batch heads tokens d_head"], positions: Int[Tensor, " tokens"]
+) -> Float[Tensor, "batch heads tokens d_head"]:
+    """Turn each pair of neighbouring features by the token's position times the pair's frequency."""
+    d_head = vectors.shape[-1]
+    frequency = 10000.0 ** (-torch.arange(0, d_head, 2, dtype=torch.float32) / d_head)
+    angle = rearrange(positions, "tokens -> tokens 1") * frequency
+    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
+    first, second = vectors[..., 0::2], vectors[..., 1::2]
+    turned = [first * cos - second * sin, first * sin + second * cos]
+    return rearrange(turned, "two batch heads tokens pairs -> batch heads tokens (pairs two)")
+
+
+def reference(vectors, positions):
+    rotation = RotaryPositions(vectors.shape[-1], layout="interleaved")
+    return rotation(rearrange(positions, "tokens -> 1 tokens"))(vectors)
+
+
+def _with_gaps(generator):
+    return 2 * torch.randn(2, 3, 5, 8, generator=generator), torch.tensor([7, 8, 12, 3, 20])
+
+
+def _float64(generator):
+    return 2 * torch.randn(1, 2, 4, 6, generator=generator, dtype=torch.float64), torch.arange(4)
+
+
+exercise = Exercise(
+    id="positions.rotary",
+    title="Turned, not added",
+    statement="""
+Write rotary positions. Neighbouring features make a pair, (0, 1), (2, 3) and so on, as in the paper; pair $i$ of a
+token at position $p$ turns by the angle $p\\,\\omega_i$ with $\\omega_i = 10000^{-2i/d_\\mathrm{head}}$:
+
+$$(x, y) \\mapsto (x \\cos p\\omega_i - y \\sin p\\omega_i,\\; x \\sin p\\omega_i + y \\cos p\\omega_i).$$
+
+`positions` says where each token stands; with a cache they do not begin at 0, and they need not follow one another.
+The result has the shape and the dtype of `vectors`.
+""".strip(),
+    stub=rotary,
+    reference=reference,
+    solution=solution,
+    explanation="""
+A turn of the query by $p\\,\\omega_i$ and of the key by $p'\\,\\omega_i$ leaves a product that, for given contents,
+depends on $p' - p$ alone: scores know offsets, not places, and lengths stay as they are. Which features make a pair is
+a matter of naming, as long as queries and keys agree; weights trained for one layout give other scores in the
+other until their rows are renamed.
+""".strip(),
+    cases=(
+        Case(name="positions 7, 8, 12, 3 and 20", inputs=_with_gaps),
+        Case(name="positions from 0 on, in float64 and another width", inputs=_float64),
+    ),
+    hints=(
+        (
+            "Every pair of features is a point in the plane, and the token's position says how far to turn it. "
+            "What stays the same when a point is turned? What happens at position 0?"
+        ),
+        (
+            "Angles have the axes `tokens pairs`: positions down, frequencies across. Take the features apart into "
+            "the first and the second of each pair (`vectors[..., 0::2]`, `vectors[..., 1::2]`) and turn all pairs."
+        ),
+        (
+            "Compute both new features from both old ones, and only then lay them together again: one `rearrange` "
+            "from `two ... pairs` to `(pairs two)`, so that neighbours stay neighbours."
+        ),
+    ),
+    properties=PROPERTIES,
+    forbids=("RotaryPositions", "Rotation"),
+    difficulty=2,
+    minutes=20,
+    section="04-positions",
+)
+
+
+HALVES = "... tokens (two pairs) -> two ... tokens pairs"
+
+
+HALVES_TOGETHER = "two ... tokens pairs -> ... tokens (two pairs)"
+
+
+APART = "... tokens (pairs two) -> two ... tokens pairs"
+
+
+TOGETHER = "two ... tokens pairs -> ... tokens (pairs two)"
+
+
+def turn(vectors, angle, apart=APART, together=TOGETHER):
+    """As it should be, given the angles."""
+    first, second = rearrange(vectors, apart, two=2)
+    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
+    return rearrange([first * cos - second * sin, first * sin + second * cos], together)
+
+
+def frequencies(d_head, *, base=10_000.0):
+    """One for each pair of features."""
+    return base ** (-torch.arange(0, d_head, 2) / d_head)
+
+
+def waves(positions, frequency):
+    """The angles: one row for each token, one column for each pair."""
+    return rearrange(positions.float(), "tokens -> tokens 1") * frequency
+
+
+def angles_of(vectors, positions):
+    """As they should be."""
+    return waves(positions, frequencies(vectors.shape[-1]))
+
+
+@exercise.mistake(
+    "This is the layout that pairs feature i with i + d_head/2 (GPT-NeoX, Llama in Hugging Face's form). It is the "
+    "same up to the order of features, but here neighbours make a pair."
+)
+def half_split(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions), HALVES, HALVES_TOGETHER)
+
+
+@exercise.mistake(
+    "You turn the right pairs and write them back in another order: first all x, then all y. Put the two halves of "
+    "each pair side by side again."
+)
+def cat_not_interleave(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions), APART, HALVES_TOGETHER)
+
+
+@exercise.mistake(
+    "You pair feature i with i + d_head/2 and write the pairs back as neighbours. Take apart and put together by the "
+    "same pattern."
+)
+def interleaved_too_late(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions), HALVES, TOGETHER)
+
+
+@exercise.mistake("The numbers are right but the pairs still have an axis of their own. Join the last two axes.")
+def pairs_left_apart(vectors, positions):
+    turned = turn(vectors, angles_of(vectors, positions))
+    return rearrange(turned, "... tokens (pairs two) -> ... tokens pairs two", two=2)
+
+
+@exercise.mistake(
+    "You pair neighbours but lay out the frequencies for halves (θ₀, θ₁, ..., θ₀, θ₁, ...), so that the two of a pair "
+    "turn by different angles. Neighbours need the same one."
+)
+def frequencies_of_halves(vectors, positions):
+    """Pairs of neighbours, but feature i has the frequency of pair i modulo the number of pairs."""
+    angle = angles_of(vectors, positions)
+    cos, sin = (torch.cat([wave, wave], dim=-1).to(vectors.dtype) for wave in (angle.cos(), angle.sin()))
+    first, second = rearrange(vectors, APART, two=2)
+    return vectors * cos + rearrange([-second, first], TOGETHER) * sin
+
+
+@exercise.mistake("Only the first half of the features turns. Some models do so; the paper turns every pair.")
+def half_of_the_features(vectors, positions):
+    half = vectors.shape[-1] // 2
+    return torch.cat(
+        [turn(vectors[..., :half], angles_of(vectors[..., :half], positions)), vectors[..., half:]], dim=-1
+    )
+
+
+@exercise.mistake("You turn the other way. Check the minus: a positive angle carries (1, 0) towards (0, 1).")
+def negative_angle(vectors, positions):
+    return turn(vectors, -angles_of(vectors, positions))
+
+
+@exercise.mistake("Lengths change: a rotation has one minus among its four products, and yours has none.")
+def no_minus(vectors, positions):
+    first, second = rearrange(vectors, APART, two=2)
+    angle = angles_of(vectors, positions)
+    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
+    return rearrange([first * cos + second * sin, first * sin + second * cos], TOGETHER)
+
+
+@exercise.mistake("Sine and cosine are exchanged, so that a vector turns even at position 0, where the angle is 0.")
+def sin_cos_swapped(vectors, positions):
+    return turn(vectors, math.pi / 2 - angles_of(vectors, positions))
+
+
+@exercise.mistake(
+    "Part of the rotation is missing: both new features are made of both old ones, by four products.",
+    id="half_a_rotation",
+)
+def cosine_alone(vectors, positions):
+    first, second = rearrange(vectors, APART, two=2)
+    cos = angles_of(vectors, positions).cos().to(vectors.dtype)
+    return rearrange([first * cos, second * cos], TOGETHER)
+
+
+@exercise.like("half_a_rotation")
+def first_of_pair_alone(vectors, positions):
+    first, second = rearrange(vectors, APART, two=2)
+    angle = angles_of(vectors, positions)
+    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
+    return rearrange([first * cos - second * sin, second], TOGETHER)
+
+
+@exercise.mistake(
+    "Each second feature is computed from a first one that has been turned already. Both need the old values: compute "
+    "before you write."
+)
+def overwritten(vectors, positions):
+    turned = vectors.clone()
+    angle = angles_of(vectors, positions)
+    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
+    turned[..., 0::2] = turned[..., 0::2] * cos - turned[..., 1::2] * sin
+    turned[..., 1::2] = turned[..., 0::2] * sin + turned[..., 1::2] * cos
+    return turned
+
+
+@exercise.mistake("You add an encoding, and lengths change; rotary positions turn the vectors.")
+def additive(vectors, positions):
+    angle = angles_of(vectors, positions)
+    return vectors + rearrange([angle.sin(), angle.cos()], TOGETHER).to(vectors.dtype)
+
+
+@exercise.mistake(
+    "You multiply every feature by a wave of its own, and information is lost where it is 0. A turn mixes the two "
+    "features of a pair."
+)
+def multiplied(vectors, positions):
+    angle = angles_of(vectors, positions)
+    return vectors * rearrange([angle.sin(), angle.cos()], TOGETHER).to(vectors.dtype)
+
+
+@exercise.mistake(
+    "Every vector turns twice as far as it should: the rotation is applied twice, or its angle is doubled."
+)
+def turned_twice(vectors, positions):
+    return turn(turn(vectors, angles_of(vectors, positions)), angles_of(vectors, positions))
+
+
+@exercise.mistake(
+    "Vectors in float64 come back in float32. The angles may be computed in any dtype; the result should have that of "
+    "the vectors."
+)
+def casts_to_float32(vectors, positions):
+    return turn(vectors.float(), angles_of(vectors, positions))
+
+
+@exercise.mistake(
+    "The values are right but no gradient comes back: `.detach()`, `.data` or `.numpy()` cuts the vectors off, and the "
+    "projection before them can never learn."
+)
+def detached(vectors, positions):
+    return turn(vectors.detach(), angles_of(vectors, positions))
+
+
+@exercise.mistake(
+    "Your answer is right but the vectors you were given have changed: a second call would turn them twice. Write into "
+    "a new tensor."
+)
+def inplace(vectors, positions):
+    turned = turn(vectors, angles_of(vectors, positions))
+    with torch.no_grad():
+        vectors.copy_(turned)
+    return turned
+
+
+@exercise.mistake(
+    "You count the tokens from 0 and do not use `positions`. While a text is being written with a cache, the newest "
+    "token comes alone and stands far from 0."
+)
+def ignores_positions(vectors, positions):
+    return turn(vectors, angles_of(vectors, torch.arange(vectors.shape[-2])))
+
+
+@exercise.mistake(
+    "You take the first position and count on from there, or subtract it. Every token has its own entry in "
+    "`positions`: use them all as they are."
+)
+def from_the_first(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions[0] + torch.arange(vectors.shape[-2])))
+
+
+@exercise.like("from_the_first")
+def relative_to_the_first(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions - positions[0]))
+
+
+@exercise.mistake(
+    "Off by one: at position 0 nothing should turn. (Products of queries and keys would not notice, a cache made by "
+    "another program would.)"
+)
+def pos_plus_1(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions + 1))
+
+
+@exercise.mistake(
+    "You divide positions by the number of tokens: the same two words are then nearer in a longer text. Use the "
+    "position itself."
+)
+def share_of_length(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions.float() / vectors.shape[-2]))
+
+
+@exercise.mistake(
+    "Your angle goes with the head instead of the token. Which axis of `batch heads tokens d_head` do positions belong "
+    "to?"
+)
+def by_heads(vectors, positions):
+    """The turn goes with the head instead of the token."""
+    n_heads = vectors.shape[1]
+    angle = rearrange(waves(torch.arange(n_heads), frequencies(vectors.shape[-1])), "heads pairs -> heads 1 pairs")
+    first, second = rearrange(vectors, APART, two=2)
+    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
+    return rearrange([first * cos - second * sin, first * sin + second * cos], TOGETHER)
+
+
+@exercise.mistake(
+    "The frequencies fall too slowly or too fast: pair i has the exponent 2i/d_head, and `arange(0, d_head, 2)` is "
+    "already 2i. Is the index doubled twice, or not at all?",
+    id="exponent",
+)
+def exponent_i(vectors, positions):
+    d_head = vectors.shape[-1]
+    return turn(vectors, waves(positions, 10_000.0 ** (-torch.arange(d_head // 2) / d_head)))
+
+
+@exercise.like("exponent")
+def exponent_2x(vectors, positions):
+    d_head = vectors.shape[-1]
+    return turn(vectors, waves(positions, 10_000.0 ** (-2 * torch.arange(0, d_head, 2) / d_head)))
+
+
+@exercise.mistake(
+    "Pair 0 turns rightly and the last ones do not. Check the base: it is 10000 here.",
+    id="base",
+)
+def base_1000(vectors, positions):
+    return turn(vectors, waves(positions, frequencies(vectors.shape[-1], base=1000.0)))
+
+
+@exercise.like("base")
+def base_of_llama(vectors, positions):
+    return turn(vectors, waves(positions, frequencies(vectors.shape[-1], base=500_000.0)))
+
+
+@exercise.mistake("Later pairs turn faster and faster; they should turn slower. Look at the sign of the exponent.")
+def sign(vectors, positions):
+    return turn(vectors, waves(positions, 1 / frequencies(vectors.shape[-1])))
+
+
+@exercise.mistake("The right frequencies in reverse order: pair 0 turns fastest, by one radian a position.")
+def slowest_first(vectors, positions):
+    return turn(vectors, waves(positions, frequencies(vectors.shape[-1]).flip(0)))
+
+
+@exercise.mistake(
+    "All pairs turn equally fast, so that positions 6 apart can hardly be told from one another. Each pair has a "
+    "frequency of its own."
+)
+def same_frequency(vectors, positions):
+    return turn(vectors, waves(positions, torch.ones(vectors.shape[-1] // 2)))
+
+
+@exercise.mistake(
+    "Your slowest pair turns by 1/10000 exactly: you divide by the number of pairs less one. The paper divides 2i by "
+    "d_head."
+)
+def endpoints(vectors, positions):
+    n_pairs = vectors.shape[-1] // 2
+    return turn(vectors, waves(positions, 10_000.0 ** (-torch.arange(n_pairs) / (n_pairs - 1))))
+
+
+@exercise.mistake(
+    "Pair 0 should turn by one radian a position. Your angles carry another factor, 2π or π/180.",
+    id="unit_of_angle",
+)
+def in_degrees(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions) * math.pi / 180)
+
+
+@exercise.like("unit_of_angle")
+def times_two_pi(vectors, positions):
+    return turn(vectors, angles_of(vectors, positions) * 2 * math.pi)
+
+
+@exercise.mistake("Right for vectors of width 8, and for no others. Take d_head from the vectors.")
+def always_eight_wide(vectors, positions):
+    return turn(vectors, waves(positions, frequencies(8)[: vectors.shape[-1] // 2]))
