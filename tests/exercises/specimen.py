@@ -80,10 +80,10 @@ def specimen(**changes) -> Exercise:
             Mistake(id="swapped_shape", says="Rows and columns are swapped.", answers=(swapped_shape,)),
             Mistake(id="blind", says="It leaves autograd.", answers=(blind,)),
         ],
-        "properties": (
+        "properties": [
             Property(id="gradient", says="A gradient should come back.", broken=_no_gradient, always=True),
             Property(id="rows_differ", says="Rows should differ.", broken=_rows_alike),
-        ),
+        ],
         "forbids": ("addcmul",),
         "difficulty": 1,
         "minutes": 5,

@@ -214,7 +214,7 @@ def test_a_model_is_judged_through_what_can_be_observed() -> None:
         return {"output": model(values), "parameters": len(list(model.parameters()))}
 
     case = Case(name="a vector", inputs=lambda random: (torch.randn(4, generator=random),))
-    exercise = specimen(stub=Stub, reference=Doubler, observe=observe, cases=(case,), mistakes=[], properties=())
+    exercise = specimen(stub=Stub, reference=Doubler, observe=observe, cases=(case,), mistakes=[], properties=[])
     assert judge(exercise, Doubler).passed
     assert judge(exercise, Stub).hint_id == "not_started"
     result = judge(exercise, Tripler)

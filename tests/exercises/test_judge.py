@@ -178,7 +178,7 @@ def test_one_case_after_the_other_is_looked_at_and_within_a_case_the_sentences_h
             result = result * float("nan")
         return result[None] if "shape" in faults else result
 
-    exercise = specimen(properties=())
+    exercise = specimen(properties=[])
     order = {"shape": "shape", "changes": "input_changed", "nan": "non_finite", "values": "differs"}
     for fault, hint_id in order.items():
         assert said(answer, exercise) == hint_id
@@ -193,7 +193,7 @@ def test_what_is_wrong_with_a_plain_case_is_said_before_a_crash_on_a_special_one
         return values * scale + 0.25
 
     assert said(answer) == "rows_differ"
-    assert said(answer, specimen(properties=())) == "raises"  # which says more than how far the other is off
+    assert said(answer, specimen(properties=[])) == "raises"  # which says more than how far the other is off
 
 
 def test_changed_inputs_are_named() -> None:
@@ -290,7 +290,7 @@ def test_all_is_not_well_while_hidden_cases_remain() -> None:
 
 def test_the_expected_numbers_are_never_shown() -> None:
     for case in EXERCISE.cases:
-        exercise = specimen(cases=(case,), mistakes=[], properties=())
+        exercise = specimen(cases=(case,), mistakes=[], properties=[])
         result = judge(exercise, lambda values, scale: values * scale + 0.123)
         text = f"{result!s}{result._repr_html_()}"
         for number in expectation(exercise, case, 0).flatten().tolist():
@@ -353,20 +353,20 @@ def test_answers_that_draw_get_the_same_numbers_in_every_run() -> None:
         return reference(values, scale)
 
     for _ in range(2):
-        judge(specimen(properties=()), answer)
+        judge(specimen(properties=[]), answer)
     assert numbers[:3] == numbers[3:]
     assert len(set(numbers)) == 3
 
 
 def test_what_an_answer_draws_is_not_its_input_once_more() -> None:
     case = Case(name="drawn numbers", inputs=lambda random: (torch.rand(3, 5, generator=random), 1.0))
-    exercise = specimen(reference=lambda values, scale: values, cases=(case,), mistakes=[], properties=())
+    exercise = specimen(reference=lambda values, scale: values, cases=(case,), mistakes=[], properties=[])
     assert not judge(exercise, lambda values, scale: torch.rand(3, 5) * scale).passed
 
 
 def test_another_seed_gives_other_inputs() -> None:
     seen = []
-    exercise = specimen(properties=(), cases=EXERCISE.cases[:1])
+    exercise = specimen(properties=[], cases=EXERCISE.cases[:1])
     for seed in (0, 1):
         judge(exercise, lambda values, scale: seen.append(values.clone()) or reference(values, scale), seed=seed)
     assert not torch.equal(*seen)
@@ -379,7 +379,11 @@ def test_another_seed_gives_other_inputs() -> None:
         ({"hints": ("one",)}, "three hints"),
         ({"difficulty": 4}, "difficulty must be 1, 2 or 3, but came as 4"),
         (
-            {"properties": (Property(id="cut_off", says="", broken=lambda trial: None),)},
+            {
+                "properties": [
+                    Property(id="cut_off", says="", broken=lambda trial: None),
+                ]
+            },
             "each hint id must be given once, but twice came cut_off",
         ),
     ],

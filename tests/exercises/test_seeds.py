@@ -24,7 +24,7 @@ pytestmark = pytest.mark.usefixtures("as_readers_run_it")
 
 def observed(exercise: Exercise, case: Case, seed: int) -> Any:
     """What a worker sends of a right answer: what is made of it beside the judge, as facts in words, comes later."""
-    plain = replace(exercise, view=None, properties=())
+    plain = replace(exercise, view=None, properties=[])
     return expectation(plain, case, seed)
 
 

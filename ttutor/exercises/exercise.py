@@ -1,9 +1,10 @@
 """What an exercise is: one definition that gives the stub, the hints, the check, the solution and the test.
 
 An exercise is one file: the stub, a solution, a reference, the cases, the `Exercise` itself, and below it the known
-mistakes, each under the sentence that it deserves. `ttutor.exercises.check` judges an answer by it, the book takes
-stub, hints and solution from it, and the test suite holds every definition to the same promises: the reference passes,
-the untouched stub earns nothing, and every listed mistake is told from every other.
+mistakes and what must hold of any answer, each under the sentence that a student then reads. `ttutor.exercises.check`
+judges an answer by it, the book takes stub, hints and solution from it, and the test suite holds every definition to
+the same promises: the reference passes, the untouched stub earns nothing, and every listed mistake is told from every
+other.
 """
 
 from __future__ import annotations
@@ -149,7 +150,7 @@ class Exercise:
         solution: the code that the book shows as the solution; the reference itself when left out.
         cases: the inputs it is tried on.
         hints: three tiers: what to think about, how to go about it, nearly the code.
-        properties: what tells a wrong answer that stands in no list what is wrong.
+        properties: what tells a wrong answer that stands in no list what is wrong; `must_hold` adds to them.
         observe: runs an answer on a case's inputs and gives the value to compare: a tensor, number, string, bool,
             None, or a tuple, list or dict of these. For a class it builds, seeds, copies weights in, runs, and
             returns what there is to see.
@@ -183,7 +184,7 @@ class Exercise:
     section: str
     solution: Answer | None = None
     explanation: str = ""
-    properties: tuple[Property, ...] = ()
+    properties: list[Property] = field(default_factory=list)
     observe: Callable[..., Any] = field(default=call)
     view: Callable[..., Any] | None = None
     forbids: tuple[str, ...] = ()
@@ -202,8 +203,7 @@ class Exercise:
             )
         if self.difficulty not in (1, 2, 3):
             raise ValueError(f"{self.id}: difficulty must be 1, 2 or 3, but came as {self.difficulty}")
-        ids = [one.id for one in (*self.mistakes, *self.properties)]
-        for what, names in (("case", [case.name for case in self.cases]), ("hint id", ids)):
+        for what, names in (("case", [case.name for case in self.cases]), ("hint id", self.hint_ids)):
             if twice := sorted({name for name in names if names.count(name) > 1}):
                 raise ValueError(f"{self.id}: each {what} must be given once, but twice came {', '.join(twice)}")
 
@@ -251,13 +251,43 @@ class Exercise:
         answers = [mutated(self.solution or self.reference, *pair) for pair in zip(names, changes, strict=True)]
         self._add(Mistake(id=id, says=says, answers=tuple(answers)))
 
+    def must_hold(
+        self, says: str, *, id: str | None = None, always: bool = False
+    ) -> Callable[[Callable[[Trial], str | Finding | None]], Callable[[Trial], str | Finding | None]]:
+        """Add something that is true of every right answer: stands as a decorator over what looks whether it is broken.
+
+        Args:
+            says: what should be true and what to look at; see `Property`.
+            id: the hint's name; that of the function when left out.
+            always: see `Property`.
+
+        Raises:
+            ValueError: the exercise has a hint of that name.
+        """
+
+        def add(broken: Callable[[Trial], str | Finding | None]) -> Callable[[Trial], str | Finding | None]:
+            hint_id = id or broken.__name__
+            self._must_be_new(hint_id)
+            self.properties.append(Property(id=hint_id, says=says, broken=broken, always=always))
+            return broken
+
+        return add
+
     def _add(self, mistake: Mistake) -> None:
-        if mistake.id in (one.id for one in (*self.mistakes, *self.properties)):
-            raise ValueError(f"{self.id}: each hint id must be given once, but twice came {mistake.id}")
+        self._must_be_new(mistake.id)
         self.mistakes.append(mistake)
+
+    def _must_be_new(self, hint_id: str) -> None:
+        if hint_id in self.hint_ids:
+            raise ValueError(f"{self.id}: each hint id must be given once, but twice came {hint_id}")
 
     def __repr__(self) -> str:
         return f"<exercise {self.id}>"
+
+    @property
+    def hint_ids(self) -> list[str]:
+        """The names of all hints that an answer can get."""
+        return [*(one.id for one in self.mistakes), *(one.id for one in self.properties)]
 
     @property
     def chapter(self) -> str:

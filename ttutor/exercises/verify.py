@@ -57,7 +57,7 @@ def _of_stub(exercise: Exercise) -> Iterator[str]:
 
 def _of_constants(exercise: Exercise) -> Iterator[str]:
     """What a worker sends for one seed must not be right for most others."""
-    plain = replace(exercise, view=None, properties=())
+    plain = replace(exercise, view=None, properties=[])
     for case in exercise.cases:
         sent = expectation(plain, case, SEEDS[0])
         right = sum(_passes(exercise, case, sent, seed) for seed in OTHER_SEEDS)

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.masks import causal_mask
 
 
@@ -35,18 +35,6 @@ def solution(
 
 def reference(query, key, value):
     return scaled_dot_product_attention(query, key, value, causal=True)
-
-
-def _leak(trial: Trial) -> str | None:
-    """Exchange the last key and value: every query but the last has to give what it gave."""
-    query, key, value = trial.inputs
-    other_key, other_value = key.clone(), value.clone()
-    other_key[-1], other_value[-1] = -key[-1] + 1, 2 * value[-1] + 1
-    for what, inputs in (("key", (query, other_key, value)), ("value", (query, key, other_value))):
-        moved = (trial.run(*inputs) - trial.value)[:-1].abs().amax(dim=1)
-        if moved.max() > 1e-9:
-            return f"I exchanged the last {what}, and the output of query {moved.argmax().item()} moved."
-    return None
 
 
 def _inputs(random):
@@ -88,13 +76,6 @@ exercise = Exercise(
             "`value[-1]` instead. The two answers differ; why?"
         ),
         "Sum the rows of `weights`. Which step of the softmax has seen the forbidden scores?",
-    ),
-    properties=(
-        Property(
-            id="future_leaks",
-            says="When something in the future changes, no earlier output may move, not by a bit.",
-            broken=_leak,
-        ),
     ),
     forbids=("scaled_dot_product_attention", "attention_weights"),
     difficulty=2,
@@ -211,3 +192,15 @@ def no_mask(query, key, value):
 )
 def only_the_future(query, key, value):
     return _scores(query, key).masked_fill(_allowed(query, key), -torch.inf).softmax(dim=1) @ value
+
+
+@exercise.must_hold("When something in the future changes, no earlier output may move, not by a bit.")
+def future_leaks(trial: Trial) -> str | None:
+    query, key, value = trial.inputs
+    other_key, other_value = key.clone(), value.clone()
+    other_key[-1], other_value[-1] = -key[-1] + 1, 2 * value[-1] + 1
+    for what, inputs in (("key", (query, other_key, value)), ("value", (query, key, other_value))):
+        moved = (trial.run(*inputs) - trial.value)[:-1].abs().amax(dim=1)
+        if moved.max() > 1e-9:
+            return f"I exchanged the last {what}, and the output of query {moved.argmax().item()} moved."
+    return None

@@ -7,7 +7,7 @@ from torch import Tensor
 
 from ttutor import masks
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 
 
 def causal_mask(n_queries: int, n_keys: int) -> Bool[Tensor, "queries keys"]:
@@ -24,16 +24,6 @@ def solution(n_queries: int, n_keys: int) -> Bool[Tensor, "queries keys"]:
 
 def reference(n_queries, n_keys):
     return masks.causal_mask(n_queries, n_keys)
-
-
-def _future_seen(trial: Trial) -> Finding | None:
-    """Look for a key that a query sees although it comes later."""
-    return _first(trial, trial.value & ~masks.causal_mask(*trial.inputs), "sees key {}, which comes later")
-
-
-def _past_hidden(trial: Trial) -> Finding | None:
-    """Look for a key that a query does not see although it came before."""
-    return _first(trial, masks.causal_mask(*trial.inputs) & ~trial.value, "does not see key {}")
 
 
 def _first(trial: Trial, fault: Tensor, clause: str) -> Finding | None:
@@ -84,18 +74,6 @@ cache is used.
         (
             "Make one row of key positions and one column of query positions, and compare them; broadcasting does "
             "the rest. Or take `tril` of a table of ones, with its diagonal moved to the right."
-        ),
-    ),
-    properties=(
-        Property(
-            id="never_ahead",
-            says="No query should see a key that comes after it. At which key does each query stand?",
-            broken=_future_seen,
-        ),
-        Property(
-            id="all_of_the_past",
-            says="Each query should see itself and everything before it, kept keys included.",
-            broken=_past_hidden,
         ),
     ),
     forbids=("causal_mask", "generate_square_subsequent_mask", "CAUSAL", "window_mask"),
@@ -279,3 +257,13 @@ def table_of_1024(n_queries, n_keys):
 @exercise.mistake("The right entries, as Python lists. Attention needs a tensor of bool.")
 def as_a_list(n_queries, n_keys):
     return [[key <= query + n_keys - n_queries for key in range(n_keys)] for query in range(n_queries)]
+
+
+@exercise.must_hold("No query should see a key that comes after it. At which key does each query stand?")
+def never_ahead(trial: Trial) -> Finding | None:
+    return _first(trial, trial.value & ~masks.causal_mask(*trial.inputs), "sees key {}, which comes later")
+
+
+@exercise.must_hold("Each query should see itself and everything before it, kept keys included.")
+def all_of_the_past(trial: Trial) -> Finding | None:
+    return _first(trial, masks.causal_mask(*trial.inputs) & ~trial.value, "does not see key {}")

@@ -5,7 +5,7 @@ from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def invisible_part(
@@ -36,22 +36,6 @@ def solution(
 def reference(words, w_query, w_key, w_value):
     stacked = torch.cat([w_query, w_key, w_value])
     return words - words @ torch.linalg.pinv(stacked, rtol=1e-9) @ stacked
-
-
-def _seen(trial: Trial) -> str | None:
-    for name, matrix in zip(("w_query", "w_key", "w_value"), trial.inputs[1:], strict=True):
-        largest = (trial.value @ matrix.T).abs().max().item()
-        if largest > 1e-6:
-            return f"Through {name} your part gives numbers up to {largest:.2g}; it should give zero."
-    return None
-
-
-def _left_behind(trial: Trial) -> str | None:
-    words, *matrices = trial.inputs
-    left = reference(words - trial.value, *matrices).abs().max().item()
-    if left < 1e-6:
-        return None
-    return f"In what remains without your part there is still an invisible one, with entries up to {left:.2g}."
 
 
 def _head(random):
@@ -99,18 +83,6 @@ common.""",
             r"Stack the three matrices and take the null space with `torch.linalg.svd`: those rows of $V^\top$ "
             "whose singular value is zero, or that have none. They are orthonormal, so two products project onto "
             "them."
-        ),
-    ),
-    properties=(
-        Property(
-            id="head_sees_it",
-            says="None of the three matrices may see anything of your part: each takes it to zero.",
-            broken=_seen,
-        ),
-        Property(
-            id="some_left_behind",
-            says="Nothing invisible may be left in the rest of the vector: yours is a part, not the largest.",
-            broken=_left_behind,
         ),
     ),
     difficulty=2,
@@ -219,3 +191,21 @@ def each_by_itself(words, w_query, w_key, w_value):
 )
 def product_of_query_and_key(words, w_query, w_key, w_value):
     return _onto(words, _unseen(torch.cat([w_query.T @ w_key, w_value])))
+
+
+@exercise.must_hold("None of the three matrices may see anything of your part: each takes it to zero.")
+def head_sees_it(trial: Trial) -> str | None:
+    for name, matrix in zip(("w_query", "w_key", "w_value"), trial.inputs[1:], strict=True):
+        largest = (trial.value @ matrix.T).abs().max().item()
+        if largest > 1e-6:
+            return f"Through {name} your part gives numbers up to {largest:.2g}; it should give zero."
+    return None
+
+
+@exercise.must_hold("Nothing invisible may be left in the rest of the vector: yours is a part, not the largest.")
+def some_left_behind(trial: Trial) -> str | None:
+    words, *matrices = trial.inputs
+    left = reference(words - trial.value, *matrices).abs().max().item()
+    if left < 1e-6:
+        return None
+    return f"In what remains without your part there is still an invisible one, with entries up to {left:.2g}."

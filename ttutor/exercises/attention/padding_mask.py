@@ -90,7 +90,7 @@ hiding it as a query too would make rows that see nothing.
         ),
         'One comparison with `!=`, then `rearrange(..., "batch tokens -> batch 1 1 tokens")`.',
     ),
-    properties=(
+    properties=[
         Property(
             id="each_token_by_itself",
             says="Whether a token is padding depends on its own id and `pad_id` alone, not on its neighbours.",
@@ -101,7 +101,7 @@ hiding it as a query too would make rows that see nothing.
             says="Every padding token should be hidden, and no other. Which comparison do you make?",
             broken=lambda trial: _token_on_the_wrong_side(trial),
         ),
-    ),
+    ],
     forbids=("padding_mask", "lengths_mask"),
     difficulty=1,
     minutes=10,

@@ -123,7 +123,7 @@ def _less_their_mean(rows: Tensor, mask: Tensor) -> Tensor:
     return (visible - mean).masked_fill(~mask, 0.0)
 
 
-PROPERTIES = (
+PROPERTIES = [
     Property(
         id="hides_what_the_mask_hides",
         says="A key that the mask hides should get no weight at all. True means 'may attend'; hide before the softmax.",
@@ -158,7 +158,7 @@ PROPERTIES = (
         "width. What else do you multiply or divide?",
         broken=_scale,
     ),
-)
+]
 
 
 def scaled_dot_product_attention(

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def softmax(scores: Float[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
@@ -40,27 +40,6 @@ def _first_axis(generator):
 
 def _float64(generator):
     return (2 * torch.randn(3, 5, generator=generator, dtype=torch.float64),)
-
-
-def _sum_that_is_not_one(trial: Trial) -> str | None:
-    """Look at the sums along the axis that was asked for."""
-    dim = trial.inputs[1] if len(trial.inputs) > 1 else -1
-    sums = trial.value.sum(dim=dim)
-    worst = sums.flatten()[(sums - 1).abs().argmax()].item()
-    return None if abs(worst - 1) < 1e-4 else f"Along the axis {dim} one sum is {worst:.3g}."
-
-
-def _sign_that_is_wrong(trial: Trial) -> str | None:
-    """Look for a weight below zero."""
-    lowest = trial.value.min().item()
-    return None if lowest >= 0 else f"The lowest of your weights is {lowest:.3g}."
-
-
-def _level_that_matters(trial: Trial) -> str | None:
-    """Add one constant to all scores: the weights may not move."""
-    scores, *dim = trial.inputs
-    moved = (trial.run(scores + 1.0, *dim) - trial.value).abs().max().item()
-    return None if moved < 1e-3 else f"Adding 1 to every score moved a weight by {moved:.2g}."
 
 
 exercise = Exercise(
@@ -102,24 +81,6 @@ row 0.
         (
             "Three steps: take off the maximum along `dim`, exponentiate, divide by the sum along `dim`. Maximum "
             "and sum must both keep the axis, with size one, so that they line up with the scores again."
-        ),
-    ),
-    properties=(
-        Property(
-            id="sums_to_one",
-            says="Along the axis that is asked for, the weights should sum to 1: what do you divide by?",
-            broken=_sum_that_is_not_one,
-        ),
-        Property(
-            id="positive",
-            says="A weight is a share, and no share is negative: does every score go through exp?",
-            broken=_sign_that_is_wrong,
-        ),
-        Property(
-            id="ignores_a_constant",
-            says="A constant added to all scores should change nothing, as it stands above and below the fraction. "
-            "Do you use the scores anywhere but in the exponent?",
-            broken=_level_that_matters,
         ),
     ),
     forbids=("softmax", "log_softmax", "Softmax", "softmin", "attention_weights"),
@@ -284,3 +245,27 @@ def inplace(scores, dim=-1):
     scores -= scores.amax(dim=dim, keepdim=True)
     powers = scores.exp()
     return powers / powers.sum(dim=dim, keepdim=True)
+
+
+@exercise.must_hold("Along the axis that is asked for, the weights should sum to 1: what do you divide by?")
+def sums_to_one(trial: Trial) -> str | None:
+    dim = trial.inputs[1] if len(trial.inputs) > 1 else -1
+    sums = trial.value.sum(dim=dim)
+    worst = sums.flatten()[(sums - 1).abs().argmax()].item()
+    return None if abs(worst - 1) < 1e-4 else f"Along the axis {dim} one sum is {worst:.3g}."
+
+
+@exercise.must_hold("A weight is a share, and no share is negative: does every score go through exp?")
+def positive(trial: Trial) -> str | None:
+    lowest = trial.value.min().item()
+    return None if lowest >= 0 else f"The lowest of your weights is {lowest:.3g}."
+
+
+@exercise.must_hold(
+    "A constant added to all scores should change nothing, as it stands above and below the fraction. Do you use the "
+    "scores anywhere but in the exponent?"
+)
+def ignores_a_constant(trial: Trial) -> str | None:
+    scores, *dim = trial.inputs
+    moved = (trial.run(scores + 1.0, *dim) - trial.value).abs().max().item()
+    return None if moved < 1e-3 else f"Adding 1 to every score moved a weight by {moved:.2g}."

@@ -2,7 +2,7 @@
 
 import math
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def weights_by_hand() -> list[list[float]]:
@@ -37,13 +37,6 @@ def powers():
     return [[1, 2, 5], [1, 4, 25], [1, 2, 0]]
 
 
-def _row_that_does_not_sum_to_one(trial: Trial) -> str | None:
-    for number, row in enumerate(trial.value, start=1):
-        if abs(sum(row) - 1) > 1e-3:
-            return f"List {number} sums to {sum(row):.3g}."
-    return None
-
-
 exercise = Exercise(
     id="attention.weights_by_hand",
     title="By hand",
@@ -63,13 +56,6 @@ exercise = Exercise(
         r"$e^{\ln 5} = 5$. The scores were chosen so that no exponential is left.",
         r"Dividing by $\tfrac12$ doubles each score, and $e^{2 \ln 5} = 5^2$.",
         "The powers are $1, 2, 5$; then $1, 4, 25$; then $1, 2$ and nothing. Divide each list by its sum.",
-    ),
-    properties=(
-        Property(
-            id="lists_sum_to_one",
-            says="Each list holds the shares of a whole, so it sums to 1.",
-            broken=_row_that_does_not_sum_to_one,
-        ),
     ),
     difficulty=1,
     minutes=10,
@@ -147,3 +133,11 @@ exercise.mistake(
 def shares_of_the_scores():
     first = [0.0, math.log(2) / math.log(10), math.log(5) / math.log(10)]
     return [first, first, [0.0, 1.0, 0.0]]
+
+
+@exercise.must_hold("Each list holds the shares of a whole, so it sums to 1.")
+def lists_sum_to_one(trial: Trial) -> str | None:
+    for number, row in enumerate(trial.value, start=1):
+        if abs(sum(row) - 1) > 1e-3:
+            return f"List {number} sums to {sum(row):.3g}."
+    return None

@@ -166,7 +166,7 @@ written. The mask belongs to the source, and so runs along the keys.
             "heads; attend under `memory_mask`; merge the heads and apply `w_output`. Nothing is causal here."
         ),
     ),
-    properties=(
+    properties=[
         Property(
             id="reads_all_of_the_source",
             says="Every target token may read every real source token, the last ones too: where do your keys "
@@ -196,7 +196,7 @@ written. The mask belongs to the source, and so runs along the keys.
             _each_its_own,
             id="targets_apart",
         ),
-    ),
+    ],
     forbids=(
         "MultiHeadAttention",
         "MultiheadAttention",

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def decoder_pair(
@@ -35,28 +35,6 @@ def reference(token_ids, bos_id, eos_id, pad_id):
         read.append([bos_id, *sentence, *padding])
         said.append([*sentence, eos_id, *padding])
     return torch.tensor(read), torch.tensor(said)
-
-
-def _not_one_apart(trial: Trial) -> str | None:
-    """Where something is to be said that is no end mark, it has to be what is read next."""
-    token_ids, _, eos_id, pad_id = trial.inputs
-    read, said = trial.value
-    if read.shape != said.shape or read.shape[1] != token_ids.shape[1] + 1:
-        return f"They have the shapes {tuple(read.shape)} and {tuple(said.shape)}."
-    inner = (said[:, :-1] != pad_id) & (said[:, :-1] != eos_id)
-    off = (inner & (read[:, 1:] != said[:, :-1])).nonzero()
-    if not len(off):
-        return None
-    row, place = off[0].tolist()
-    return (
-        f"In row {row}, place {place} must say {said[row, place]}, but place {place + 1} reads {read[row, place + 1]}."
-    )
-
-
-def _not_one_end(trial: Trial) -> str | None:
-    """Each sentence ends once."""
-    counts = (trial.value[1] == trial.inputs[2]).sum(dim=1).tolist()
-    return None if set(counts) == {1} else f"The targets of the rows hold {counts} end marks."
 
 
 def _sentences(random):
@@ -93,14 +71,6 @@ start mark is read and never predicted. Padding in the targets is what a loss ha
             "Append a column of padding to `token_ids`; count the real tokens of each row; write `eos_id` at that "
             "place, with one index for the rows and one for the places."
         ),
-    ),
-    properties=(
-        Property(
-            id="one_place_apart",
-            says="What a place must predict, the next place reads, and both rows have room for one mark more.",
-            broken=_not_one_apart,
-        ),
-        Property(id="one_end_each", says="Each sentence has one end mark among its targets.", broken=_not_one_end),
     ),
     difficulty=1,
     minutes=10,
@@ -182,3 +152,25 @@ def end_is_read(token_ids, bos_id, eos_id, pad_id):
 @exercise.mistake("Start and end mark are exchanged: look at the order of the arguments.")
 def marks_exchanged(token_ids, bos_id, eos_id, pad_id):
     return reference(token_ids, eos_id, bos_id, pad_id)
+
+
+@exercise.must_hold("What a place must predict, the next place reads, and both rows have room for one mark more.")
+def one_place_apart(trial: Trial) -> str | None:
+    token_ids, _, eos_id, pad_id = trial.inputs
+    read, said = trial.value
+    if read.shape != said.shape or read.shape[1] != token_ids.shape[1] + 1:
+        return f"They have the shapes {tuple(read.shape)} and {tuple(said.shape)}."
+    inner = (said[:, :-1] != pad_id) & (said[:, :-1] != eos_id)
+    off = (inner & (read[:, 1:] != said[:, :-1])).nonzero()
+    if not len(off):
+        return None
+    row, place = off[0].tolist()
+    return (
+        f"In row {row}, place {place} must say {said[row, place]}, but place {place + 1} reads {read[row, place + 1]}."
+    )
+
+
+@exercise.must_hold("Each sentence has one end mark among its targets.")
+def one_end_each(trial: Trial) -> str | None:
+    counts = (trial.value[1] == trial.inputs[2]).sum(dim=1).tolist()
+    return None if set(counts) == {1} else f"The targets of the rows hold {counts} end marks."

@@ -8,7 +8,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 
 
 def future_leaks(
@@ -43,23 +43,6 @@ def _map(block, hidden, other):
         changed[place] = other(hidden[place])
         columns.append((block(changed) - before).abs().amax(dim=-1) > 1e-9)
     return torch.stack(columns, dim=1)
-
-
-def _something_not_later(trial: Trial) -> Finding | None:
-    value = trial.value
-    return Finding("The map has a True on or below its diagonal.", value, value.triu(1)) if value.tril().any() else None
-
-
-def _blind(trial: Trial) -> str | None:
-    """A block that hands each place the next one's vector leaks everywhere; one that does nothing leaks nowhere."""
-    hidden = trial.inputs[1]
-    steps = trial.run(_next_vector, hidden)
-    right = torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1).tril(1)
-    if not torch.equal(steps.triu(1), right):
-        return "I gave it a block that hands every place the vector of the next, and the map is not that of this leak."
-    if trial.run(_same, hidden).any():
-        return "I gave it a block that does nothing, and it found a leak."
-    return None
 
 
 def _next_vector(rows):
@@ -136,19 +119,6 @@ the features does not see a constant that is added to all of them, so that `+ 1`
         (
             "For each place one column: which rows of `block(changed) - before` hold a number above the threshold? "
             "Stack the columns along `dim=1`, and keep what lies above the diagonal."
-        ),
-    ),
-    properties=(
-        Property(
-            id="above_the_diagonal",
-            says="A leak is an output that moves with a later input: nothing else belongs in the table.",
-            broken=_something_not_later,
-        ),
-        Property(
-            id="tells_leaks_apart",
-            says="It should find the leak of a block that looks one place ahead, and none in a block that does "
-            "nothing.",
-            broken=_blind,
         ),
     ),
     difficulty=2,
@@ -245,3 +215,23 @@ def first_feature_alone(block, hidden):
 @exercise.mistake("You find no leak in any block. Does the change arrive at the block, and not at a copy of it?")
 def finds_nothing(block, hidden):
     return torch.zeros(len(hidden), len(hidden), dtype=torch.bool)
+
+
+@exercise.must_hold("A leak is an output that moves with a later input: nothing else belongs in the table.")
+def above_the_diagonal(trial: Trial) -> Finding | None:
+    value = trial.value
+    return Finding("The map has a True on or below its diagonal.", value, value.triu(1)) if value.tril().any() else None
+
+
+@exercise.must_hold(
+    "It should find the leak of a block that looks one place ahead, and none in a block that does nothing."
+)
+def tells_leaks_apart(trial: Trial) -> str | None:
+    hidden = trial.inputs[1]
+    steps = trial.run(_next_vector, hidden)
+    right = torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1).tril(1)
+    if not torch.equal(steps.triu(1), right):
+        return "I gave it a block that hands every place the vector of the next, and the map is not that of this leak."
+    if trial.run(_same, hidden).any():
+        return "I gave it a block that does nothing, and it found a leak."
+    return None

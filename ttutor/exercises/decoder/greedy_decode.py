@@ -61,7 +61,7 @@ def _more_or_fewer_calls(trial):
     return None if n_calls == needed else f"You call the model {n_calls} times, and {needed} calls are needed."
 
 
-PROPERTIES = (
+PROPERTIES = [
     fact(
         "what is returned",
         A_LIST,
@@ -85,7 +85,7 @@ PROPERTIES = (
         says="Each token takes one call of the model, and the end mark one more.",
         broken=_more_or_fewer_calls,
     ),
-)
+]
 
 
 def greedy_decode(

@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 from ttutor.exercises.probes import causal
 from ttutor.masks import causal_mask
 
@@ -73,77 +73,6 @@ def _two_more(generator):
     return _call(generator, n_cached=4, n_new=3)
 
 
-def _map_with_another_task(trial: Trial) -> str | None:
-    """Set one map to zero after another, and look at what is left."""
-    hidden, cached_key, cached_value, table, w_query, w_key, w_value = trial.inputs
-    silent = torch.zeros_like(w_query)
-    n_cached, no_keys = cached_key.shape[1], torch.zeros_like(cached_key)
-    if trial.run(hidden, cached_key, cached_value, table, w_query, silent, w_value)[1][:, n_cached:].any():
-        return "With `w_key` at zero, the new keys are not zero."
-    if trial.run(hidden, cached_key, cached_value, table, w_query, w_key, silent)[2][:, n_cached:].any():
-        return "With `w_value` at zero, the new values are not zero."
-    mean = trial.run(hidden, no_keys, cached_value, table, silent, silent, w_value)[0]
-    for what, key, maps in (("`w_query`", cached_key, (silent, w_key)), ("every key", no_keys, (w_query, silent))):
-        context, _, _ = trial.run(hidden, key, cached_value, table, *maps, w_value)
-        if (context - mean).abs().max() > 1e-4:
-            return f"With {what} at zero all scores are equal, but your context is no plain mean of values."
-    return None
-
-
-def _positions_that_are_no_sum(trial: Trial) -> str | None:
-    """Add the rows of the table beforehand, and give a table of zeros: nothing may change."""
-    hidden, cached_key, cached_value, table, *maps = trial.inputs
-    start = cached_key.shape[1]
-    placed = hidden + table[start : start + hidden.shape[1]]
-    beforehand = trial.run(placed, cached_key, cached_value, torch.zeros_like(table), *maps)
-    pairs = zip(beforehand, trial.value, strict=True)
-    gap = max((one - other).abs().max().item() for one, other in pairs)
-    if gap < 1e-4:
-        return None
-    return f"Adding the tokens' rows beforehand, and giving a table of zeros, changes your result by up to {gap:.2g}."
-
-
-def _past_that_is_changed(trial: Trial) -> str | None:
-    """Compare the front of the cache with what was cached."""
-    _, cached_key, cached_value = trial.inputs[:3]
-    for name, before, after in zip(("keys", "values"), (cached_key, cached_value), trial.value[1:], strict=True):
-        if not torch.equal(after[:, : before.shape[1]], before):
-            return f"The {name} of the tokens that were cached are not where they were."
-    return None
-
-
-def _token_that_is_seen_too_early(trial: Trial) -> str | Finding | None:
-    """Draw which new token's context moves with which new token."""
-    of_context = Trial(run=lambda *inputs: trial.run(*inputs)[0], inputs=trial.inputs, value=trial.value[0])
-    return causal("").broken(of_context)
-
-
-def _past_that_is_not_seen(trial: Trial) -> str | None:
-    """Change what is cached for the first token: every new context must move."""
-    hidden, cached_key, cached_value, *rest = trial.inputs
-    if cached_key.shape[1] == 0:
-        return None
-    changed = cached_value.clone()
-    changed[:, 0] += 5
-    moved = (trial.run(hidden, cached_key, changed, *rest)[0] - trial.value[0]).abs().amax(dim=-1)
-    return (
-        None if (moved > 1e-6).all() else "A change of the first cached value leaves a new token's context as it was."
-    )
-
-
-def _steps_that_differ_from_one_call(trial: Trial) -> str | None:
-    """Give the tokens one by one instead of at once: the contexts must be the same."""
-    hidden, key, value, *rest = trial.inputs
-    contexts = []
-    for place in range(hidden.shape[1]):
-        context, key, value = trial.run(hidden[:, place : place + 1], key, value, *rest)
-        contexts.append(context)
-    gap = (torch.cat(contexts, dim=1) - trial.value[0]).abs().max().item()
-    return (
-        None if gap < 1e-4 else f"One by one, the same tokens get contexts that differ from these by up to {gap:.2g}."
-    )
-
-
 exercise = Exercise(
     id="decoder.key_value_cache",
     title="Decoding with a key/value cache",
@@ -186,42 +115,6 @@ texts.
             "Add the rows from `n_cached` on to `hidden`; project; put old and new keys one after the other "
             "along the axis of tokens, values alike; attend with a mask of `n_new` rows and `n_cached + "
             "n_new` columns whose diagonal starts at column `n_cached`."
-        ),
-    ),
-    properties=(
-        Property(
-            id="past_is_kept",
-            says="What is cached stays as it is, in front, and the new comes after it: along which axis and "
-            "in which order do you put them together?",
-            broken=_past_that_is_changed,
-        ),
-        Property(
-            id="maps_in_their_places",
-            says="Queries are compared with keys and receive values, and each of the three has a map of its "
-            "own: which weight stands where in your code?",
-            broken=_map_with_another_task,
-        ),
-        Property(
-            id="positions_are_added",
-            says="Each new token gets its own row of the table, added before anything else happens: which "
-            "rows do you take, and what do you do with them?",
-            broken=_positions_that_are_no_sum,
-        ),
-        Property(
-            id="causal",
-            says="Tokens that arrive together still may not see ahead: which cells of your mask are open?",
-            broken=_token_that_is_seen_too_early,
-        ),
-        Property(
-            id="sees_the_past",
-            says="Every new token may look at everything that is cached: which keys does your mask leave it?",
-            broken=_past_that_is_not_seen,
-        ),
-        Property(
-            id="steps_equal_one_call",
-            says="It should not matter in which portions the tokens arrive: what in your code depends on how "
-            "many come at once?",
-            broken=_steps_that_differ_from_one_call,
         ),
     ),
     forbids=("KeyValueCache", "LayerCache", "DecoderCache", "AttentionHead"),
@@ -539,3 +432,87 @@ def inplace(hidden, cached_key, cached_value, position_table, w_query, w_key, w_
     key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
     value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
     return _attend(hidden @ w_query.T, key, value), key, value
+
+
+@exercise.must_hold(
+    "What is cached stays as it is, in front, and the new comes after it: along which axis and in which order do you "
+    "put them together?"
+)
+def past_is_kept(trial: Trial) -> str | None:
+    _, cached_key, cached_value = trial.inputs[:3]
+    for name, before, after in zip(("keys", "values"), (cached_key, cached_value), trial.value[1:], strict=True):
+        if not torch.equal(after[:, : before.shape[1]], before):
+            return f"The {name} of the tokens that were cached are not where they were."
+    return None
+
+
+@exercise.must_hold(
+    "Queries are compared with keys and receive values, and each of the three has a map of its own: which weight "
+    "stands where in your code?"
+)
+def maps_in_their_places(trial: Trial) -> str | None:
+    hidden, cached_key, cached_value, table, w_query, w_key, w_value = trial.inputs
+    silent = torch.zeros_like(w_query)
+    n_cached, no_keys = cached_key.shape[1], torch.zeros_like(cached_key)
+    if trial.run(hidden, cached_key, cached_value, table, w_query, silent, w_value)[1][:, n_cached:].any():
+        return "With `w_key` at zero, the new keys are not zero."
+    if trial.run(hidden, cached_key, cached_value, table, w_query, w_key, silent)[2][:, n_cached:].any():
+        return "With `w_value` at zero, the new values are not zero."
+    mean = trial.run(hidden, no_keys, cached_value, table, silent, silent, w_value)[0]
+    for what, key, maps in (("`w_query`", cached_key, (silent, w_key)), ("every key", no_keys, (w_query, silent))):
+        context, _, _ = trial.run(hidden, key, cached_value, table, *maps, w_value)
+        if (context - mean).abs().max() > 1e-4:
+            return f"With {what} at zero all scores are equal, but your context is no plain mean of values."
+    return None
+
+
+@exercise.must_hold(
+    "Each new token gets its own row of the table, added before anything else happens: which rows do you take, and "
+    "what do you do with them?"
+)
+def positions_are_added(trial: Trial) -> str | None:
+    hidden, cached_key, cached_value, table, *maps = trial.inputs
+    start = cached_key.shape[1]
+    placed = hidden + table[start : start + hidden.shape[1]]
+    beforehand = trial.run(placed, cached_key, cached_value, torch.zeros_like(table), *maps)
+    pairs = zip(beforehand, trial.value, strict=True)
+    gap = max((one - other).abs().max().item() for one, other in pairs)
+    if gap < 1e-4:
+        return None
+    return f"Adding the tokens' rows beforehand, and giving a table of zeros, changes your result by up to {gap:.2g}."
+
+
+@exercise.must_hold(
+    "Tokens that arrive together still may not see ahead: which cells of your mask are open?", id="causal"
+)
+def _token_that_is_seen_too_early(trial: Trial) -> str | Finding | None:
+    of_context = Trial(run=lambda *inputs: trial.run(*inputs)[0], inputs=trial.inputs, value=trial.value[0])
+    return causal("").broken(of_context)
+
+
+@exercise.must_hold("Every new token may look at everything that is cached: which keys does your mask leave it?")
+def sees_the_past(trial: Trial) -> str | None:
+    hidden, cached_key, cached_value, *rest = trial.inputs
+    if cached_key.shape[1] == 0:
+        return None
+    changed = cached_value.clone()
+    changed[:, 0] += 5
+    moved = (trial.run(hidden, cached_key, changed, *rest)[0] - trial.value[0]).abs().amax(dim=-1)
+    return (
+        None if (moved > 1e-6).all() else "A change of the first cached value leaves a new token's context as it was."
+    )
+
+
+@exercise.must_hold(
+    "It should not matter in which portions the tokens arrive: what in your code depends on how many come at once?"
+)
+def steps_equal_one_call(trial: Trial) -> str | None:
+    hidden, key, value, *rest = trial.inputs
+    contexts = []
+    for place in range(hidden.shape[1]):
+        context, key, value = trial.run(hidden[:, place : place + 1], key, value, *rest)
+        contexts.append(context)
+    gap = (torch.cat(contexts, dim=1) - trial.value[0]).abs().max().item()
+    return (
+        None if gap < 1e-4 else f"One by one, the same tokens get contexts that differ from these by up to {gap:.2g}."
+    )

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.generation import top_p_only, with_temperature
 
 
@@ -69,52 +69,6 @@ def _kept(trial):
     return trial.value > 0, (logits.double() / temperature).softmax(dim=-1)
 
 
-def _shares_that_are_none(trial: Trial) -> str | None:
-    """Look for negative numbers and for sums other than one."""
-    if (lowest := trial.value.min().item()) < 0:
-        return f"The lowest of your numbers is {lowest:.3g}."
-    sums = trial.value.sum(dim=-1)
-    worst = sums.flatten()[(sums - 1).abs().argmax()].item()
-    return None if abs(worst - 1) < 1e-4 else f"The probabilities of one distribution sum to {worst:.3g}."
-
-
-def _better_token_that_is_dropped(trial: Trial) -> str | None:
-    """Look for a dropped token that is more probable than a kept one."""
-    is_kept, before = _kept(trial)
-    least_kept = before.masked_fill(~is_kept, 2.0).amin(dim=-1)
-    best_dropped = before.masked_fill(is_kept, -1.0).amax(dim=-1)
-    if (best_dropped <= least_kept).all():
-        return None
-    return "A token that you drop is more probable than one that you keep."
-
-
-def _nucleus_of_another_size(trial: Trial) -> str | None:
-    """Add up what the kept tokens had, with and without the least probable of them."""
-    p = trial.inputs[1]
-    is_kept, before = _kept(trial)
-    together = (before * is_kept).sum(dim=-1)
-    without_least = together - before.masked_fill(~is_kept, 2.0).amin(dim=-1)
-    if (together < p).any():
-        return f"The tokens that you keep had {together.min().item():.2f} together, less than p = {p}."
-    if (without_least >= p).any():
-        return (
-            f"Without the least probable of those you keep, they still had {without_least.max().item():.2f}; p is {p}."
-        )
-    return None
-
-
-def _proportions_that_are_lost(trial: Trial) -> str | None:
-    """Compare each kept token's share with what it had."""
-    is_kept, before = _kept(trial)
-    growth = torch.where(is_kept, trial.value.double() / before, torch.nan)
-    lowest, highest = growth.nan_to_num(torch.inf).amin(dim=-1), growth.nan_to_num(-torch.inf).amax(dim=-1)
-    row = (highest / lowest).argmax()
-    least, most = lowest.flatten()[row].item(), highest.flatten()[row].item()
-    if most <= least * 1.001:
-        return None
-    return f"Of the tokens that you keep, one has grown by the factor {most:.3g} and another by {least:.3g}."
-
-
 exercise = Exercise(
     id="decoder.top_p",
     title="Temperature and top-p",
@@ -154,30 +108,6 @@ Subtracting each token's own share from the running sum gives exactly that.
             "Softmax of the logits over the temperature; sort, descending; running sum minus the own share; "
             "compare with `p`; multiply; write back to the tokens' places with `scatter` (or with the "
             "inverse permutation, the argsort of the order); divide by what is left."
-        ),
-    ),
-    properties=(
-        Property(
-            id="sums_to_one",
-            says="One samples from a distribution: no number below 0, and a sum of 1 along the last axis. "
-            "What do you divide by at the end?",
-            broken=_shares_that_are_none,
-        ),
-        Property(
-            id="keeps_the_best",
-            says="The nucleus holds the most probable tokens: does each result stand at the place of its own token?",
-            broken=_better_token_that_is_dropped,
-        ),
-        Property(
-            id="smallest_set",
-            says="Keep as few tokens as will hold `p` together at this temperature, and no fewer: which sum "
-            "do you compare with `p`?",
-            broken=_nucleus_of_another_size,
-        ),
-        Property(
-            id="keeps_proportions",
-            says="What is kept grows by one common factor: at which temperature are the proportions that you return?",
-            broken=_proportions_that_are_lost,
         ),
     ),
     forbids=("top_p_only", "TopPLogitsWarper"),
@@ -479,3 +409,56 @@ def inplace(logits, p, temperature):
     is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
     logits[~is_kept] = -torch.inf
     return logits.softmax(dim=-1)
+
+
+@exercise.must_hold(
+    "One samples from a distribution: no number below 0, and a sum of 1 along the last axis. What do you divide by at "
+    "the end?"
+)
+def sums_to_one(trial: Trial) -> str | None:
+    if (lowest := trial.value.min().item()) < 0:
+        return f"The lowest of your numbers is {lowest:.3g}."
+    sums = trial.value.sum(dim=-1)
+    worst = sums.flatten()[(sums - 1).abs().argmax()].item()
+    return None if abs(worst - 1) < 1e-4 else f"The probabilities of one distribution sum to {worst:.3g}."
+
+
+@exercise.must_hold("The nucleus holds the most probable tokens: does each result stand at the place of its own token?")
+def keeps_the_best(trial: Trial) -> str | None:
+    is_kept, before = _kept(trial)
+    least_kept = before.masked_fill(~is_kept, 2.0).amin(dim=-1)
+    best_dropped = before.masked_fill(is_kept, -1.0).amax(dim=-1)
+    if (best_dropped <= least_kept).all():
+        return None
+    return "A token that you drop is more probable than one that you keep."
+
+
+@exercise.must_hold(
+    "Keep as few tokens as will hold `p` together at this temperature, and no fewer: which sum do you compare with `p`?"
+)
+def smallest_set(trial: Trial) -> str | None:
+    p = trial.inputs[1]
+    is_kept, before = _kept(trial)
+    together = (before * is_kept).sum(dim=-1)
+    without_least = together - before.masked_fill(~is_kept, 2.0).amin(dim=-1)
+    if (together < p).any():
+        return f"The tokens that you keep had {together.min().item():.2f} together, less than p = {p}."
+    if (without_least >= p).any():
+        return (
+            f"Without the least probable of those you keep, they still had {without_least.max().item():.2f}; p is {p}."
+        )
+    return None
+
+
+@exercise.must_hold(
+    "What is kept grows by one common factor: at which temperature are the proportions that you return?"
+)
+def keeps_proportions(trial: Trial) -> str | None:
+    is_kept, before = _kept(trial)
+    growth = torch.where(is_kept, trial.value.double() / before, torch.nan)
+    lowest, highest = growth.nan_to_num(torch.inf).amin(dim=-1), growth.nan_to_num(-torch.inf).amax(dim=-1)
+    row = (highest / lowest).argmax()
+    least, most = lowest.flatten()[row].item(), highest.flatten()[row].item()
+    if most <= least * 1.001:
+        return None
+    return f"Of the tokens that you keep, one has grown by the factor {most:.3g} and another by {least:.3g}."

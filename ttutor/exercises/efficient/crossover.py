@@ -1,7 +1,7 @@
 """Exercise: from which length on a model's scores cost more than all its matrices."""
 
 from ttutor.exercises.efficient.window_entries import _random
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.transformer.costs import crossover_length
 
 
@@ -31,21 +31,6 @@ def _length(d_model, n_heads, n_kv_heads, d_head, d_ff, gated):
 
 def reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
     return (2 if skips_hidden else 1) * _length(d_model, n_heads, n_kv_heads, d_head, d_ff, gated)
-
-
-def _usual_block(trial: Trial) -> str | None:
-    """The usual sizes give six widths."""
-    found = trial.run(128, 4, 4, 32, 512, False, False)
-    return None if abs(found - 768) < 1e-6 else f"A usual block of width 128 crosses at 768 tokens; yours at {found:g}."
-
-
-def _scaled(trial: Trial) -> str | None:
-    """A feed-forward network twice as wide moves the crossover by its own share."""
-    d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips = trial.inputs
-    first, second, third = (trial.run(d_model, n_heads, n_kv_heads, d_head, k * d_ff, gated, skips) for k in (1, 2, 3))
-    if abs((third - second) - (second - first)) < 1e-6 * abs(third) and second > first:
-        return None
-    return "Each widening of the feed-forward network by the same amount should move the crossover by the same amount."
 
 
 def _sizes(random, *, gated, skips_hidden):
@@ -88,14 +73,6 @@ Mixing the two is the likeliest way to be wrong by two.
             "three matrices of the feed-forward network. Then scores and blend for one pair, over all query heads."
         ),
         "With n tokens the rest is n times the first number, attention n² times the second. When are they equal?",
-    ),
-    properties=(
-        Property(id="usual_block", says="The usual block should cross at six times its width.", broken=_usual_block),
-        Property(
-            id="straight_line",
-            says="The crossover grows along a straight line with the feed-forward network's width.",
-            broken=_scaled,
-        ),
     ),
     forbids=("crossover_length",),
     difficulty=1,
@@ -165,3 +142,18 @@ def never_skips(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden)
 @exercise.mistake("Cheaper pairs move the crossover out, not in.")
 def skips_the_wrong_way(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
     return _length(d_model, n_heads, n_kv_heads, d_head, d_ff, gated) / (2 if skips_hidden else 1)
+
+
+@exercise.must_hold("The usual block should cross at six times its width.")
+def usual_block(trial: Trial) -> str | None:
+    found = trial.run(128, 4, 4, 32, 512, False, False)
+    return None if abs(found - 768) < 1e-6 else f"A usual block of width 128 crosses at 768 tokens; yours at {found:g}."
+
+
+@exercise.must_hold("The crossover grows along a straight line with the feed-forward network's width.")
+def straight_line(trial: Trial) -> str | None:
+    d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips = trial.inputs
+    first, second, third = (trial.run(d_model, n_heads, n_kv_heads, d_head, k * d_ff, gated, skips) for k in (1, 2, 3))
+    if abs((third - second) - (second - first)) < 1e-6 * abs(third) and second > first:
+        return None
+    return "Each widening of the feed-forward network by the same amount should move the crossover by the same amount."

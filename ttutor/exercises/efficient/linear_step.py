@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn.functional import elu, relu
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def linear_step(
@@ -46,25 +46,6 @@ def reference(summed, normaliser, query, key, value):
     return _step(summed, normaliser, query, key, value)
 
 
-def _first_token(trial: Trial) -> str | None:
-    """The first token of all can receive nothing but its own value."""
-    summed, normaliser, query, key, value = trial.inputs
-    context = trial.run(torch.zeros_like(summed), torch.zeros_like(normaliser), query, key, value)[0]
-    if torch.allclose(context, value, atol=1e-9):
-        return None
-    return "I began with empty sums, and the first token did not receive its own value."
-
-
-def _constant_values(trial: Trial) -> str | None:
-    """If all values are the same, that is what everybody gets."""
-    summed, normaliser, query, key, value = trial.inputs
-    sevens = 7 * normaliser[:, None].expand_as(summed)
-    context = trial.run(sevens.clone(), normaliser, query, key, torch.full_like(value, 7.0))[0]
-    if torch.allclose(context, torch.full_like(value, 7.0)):
-        return None
-    return f"All values so far were 7, and the new one too, and your token received {context[0].item():.3g}."
-
-
 def _inputs(random):
     keys = torch.randn(4, 5, generator=random, dtype=torch.float64)
     values = torch.randn(4, 3, generator=random, dtype=torch.float64)
@@ -98,18 +79,6 @@ token receives its own value, which is a good test of the order.
         (
             "Add the outer product of the key's features and the value to `summed`, and the features to "
             "`normaliser`; then divide one product with the query's features by the other."
-        ),
-    ),
-    properties=(
-        Property(
-            id="first_token",
-            says="The first token of a text sees only itself and receives its own value.",
-            broken=_first_token,
-        ),
-        Property(
-            id="constant_values",
-            says="A weighted mean of equal values is that value.",
-            broken=_constant_values,
         ),
     ),
     forbids=("linear_attention", "linear_attention_recurrent"),
@@ -197,3 +166,22 @@ def writes_the_query(summed, normaliser, query, key, value):
 def divided_by_all(summed, normaliser, query, key, value):
     _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
     return (elu(query) + 1) @ new_summed / new_normaliser.sum(), new_summed, new_normaliser
+
+
+@exercise.must_hold("The first token of a text sees only itself and receives its own value.")
+def first_token(trial: Trial) -> str | None:
+    summed, normaliser, query, key, value = trial.inputs
+    context = trial.run(torch.zeros_like(summed), torch.zeros_like(normaliser), query, key, value)[0]
+    if torch.allclose(context, value, atol=1e-9):
+        return None
+    return "I began with empty sums, and the first token did not receive its own value."
+
+
+@exercise.must_hold("A weighted mean of equal values is that value.")
+def constant_values(trial: Trial) -> str | None:
+    summed, normaliser, query, key, value = trial.inputs
+    sevens = 7 * normaliser[:, None].expand_as(summed)
+    context = trial.run(sevens.clone(), normaliser, query, key, torch.full_like(value, 7.0))[0]
+    if torch.allclose(context, torch.full_like(value, 7.0)):
+        return None
+    return f"All values so far were 7, and the new one too, and your token received {context[0].item():.3g}."

@@ -5,7 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def merge_blocks(
@@ -45,22 +45,6 @@ def reference(context_a, log_sum_a, context_b, log_sum_b):
     return share * context_a + (1 - share) * context_b, torch.logaddexp(log_sum_a, log_sum_b)
 
 
-def _order_matters(trial: Trial) -> str | None:
-    """Which block comes first does not matter."""
-    context_a, log_sum_a, context_b, log_sum_b = trial.inputs
-    other = trial.run(context_b, log_sum_b, context_a, log_sum_a)
-    if torch.allclose(trial.value[0], other[0]) and torch.allclose(trial.value[1], other[1]):
-        return None
-    return "I exchanged the two blocks, and the result changed."
-
-
-def _between(trial: Trial) -> str | None:
-    """A blend of two contexts lies between them."""
-    low, high = torch.minimum(trial.inputs[0], trial.inputs[2]), torch.maximum(trial.inputs[0], trial.inputs[2])
-    outside = ((trial.value[0] < low - 1e-6) | (trial.value[0] > high + 1e-6)).any()
-    return "A number of your context lies outside of the two that it is blended from." if outside else None
-
-
 def _blocks(random):
     contexts = torch.randn(2, 5, 3, generator=random, dtype=torch.float64)
     places = torch.tensor([0.0, 0.0, 1500.0, 1500.0, -1500.0], dtype=torch.float64)
@@ -91,10 +75,6 @@ associative: blocks may be merged in any order, and in a tree.
         "Each context is a numerator divided by a sum. You know the sums: what were the numerators?",
         "The merged context is a weighted mean of the two. By what shares?",
         "Subtract the larger of the two logarithms from both, take exponentials, and divide by their sum.",
-    ),
-    properties=(
-        Property(id="order", says="It should not matter which block comes first.", broken=_order_matters),
-        Property(id="between", says="A weighted mean lies between what it is a mean of.", broken=_between),
     ),
     difficulty=2,
     minutes=20,
@@ -164,3 +144,19 @@ def sum_itself(context_a, log_sum_a, context_b, log_sum_b):
 def larger_block_alone(context_a, log_sum_a, context_b, log_sum_b):
     is_a = _column(log_sum_a > log_sum_b)
     return torch.where(is_a, context_a, context_b), torch.logaddexp(log_sum_a, log_sum_b)
+
+
+@exercise.must_hold("It should not matter which block comes first.")
+def order(trial: Trial) -> str | None:
+    context_a, log_sum_a, context_b, log_sum_b = trial.inputs
+    other = trial.run(context_b, log_sum_b, context_a, log_sum_a)
+    if torch.allclose(trial.value[0], other[0]) and torch.allclose(trial.value[1], other[1]):
+        return None
+    return "I exchanged the two blocks, and the result changed."
+
+
+@exercise.must_hold("A weighted mean lies between what it is a mean of.")
+def between(trial: Trial) -> str | None:
+    low, high = torch.minimum(trial.inputs[0], trial.inputs[2]), torch.maximum(trial.inputs[0], trial.inputs[2])
+    outside = ((trial.value[0] < low - 1e-6) | (trial.value[0] > high + 1e-6)).any()
+    return "A number of your context lies outside of the two that it is blended from." if outside else None

@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Bool
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 BLOCK = 16
 
@@ -112,18 +112,6 @@ def _mean_of_values(query, key, value):
     return value.mean(dim=0, keepdim=True).expand_as(query)
 
 
-def _accuses_the_right(trial: Trial) -> str | None:
-    """Two right ones, in tiles and at once."""
-    verdict = trial.run([_tiles, _plain])
-    return None if bool(verdict.all()) else "I handed in two right ones, and one of them did not pass."
-
-
-def _misses_the_wrong(trial: Trial) -> str | None:
-    """One that returns the mean of all values."""
-    verdict = trial.run([_mean_of_values])
-    return "I handed in one that gives everybody the mean of the values, and it passed." if bool(verdict[0]) else None
-
-
 def _shuffled(random):
     order = torch.randperm(len(SUSPECTS), generator=random).tolist()
     return ([SUSPECTS[place][0] for place in order],)
@@ -160,10 +148,6 @@ for it. It must not ask for equal bits.
             "Use 41 tokens, let the keys grow along the text, and repeat it with thousands added to and taken from "
             "every score. Compare with a plain softmax by `torch.allclose`."
         ),
-    ),
-    properties=(
-        Property(id="accuses", says="A right function should pass.", broken=_accuses_the_right),
-        Property(id="misses", says="A function that ignores the keys should not pass.", broken=_misses_the_wrong),
     ),
     difficulty=3,
     minutes=40,
@@ -244,3 +228,15 @@ def other_way_round(suspects):
 @exercise.mistake("You let nobody pass. Two of them are right.")
 def none_right(suspects):
     return torch.zeros(len(suspects), dtype=torch.bool)
+
+
+@exercise.must_hold("A right function should pass.")
+def accuses(trial: Trial) -> str | None:
+    verdict = trial.run([_tiles, _plain])
+    return None if bool(verdict.all()) else "I handed in two right ones, and one of them did not pass."
+
+
+@exercise.must_hold("A function that ignores the keys should not pass.")
+def misses(trial: Trial) -> str | None:
+    verdict = trial.run([_mean_of_values])
+    return "I handed in one that gives everybody the mean of the values, and it passed." if bool(verdict[0]) else None

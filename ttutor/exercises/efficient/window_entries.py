@@ -2,7 +2,7 @@
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def window_entries(n_tokens: int, window: int, n_global: int) -> int:
@@ -24,22 +24,6 @@ def solution(n_tokens: int, window: int, n_global: int) -> int:
 
 def reference(n_tokens, window, n_global):
     return sum(min(i + 1, window) + max(0, min(n_global, i + 1 - window)) for i in range(n_tokens))
-
-
-def _short_text(trial: Trial) -> str | None:
-    """In a window longer than the text there is the whole triangle."""
-    n_tokens, _, n_global = trial.inputs
-    found, right = trial.run(n_tokens, n_tokens + 3, n_global), n_tokens * (n_tokens + 1) // 2
-    return None if found == right else f"With a window of {n_tokens + 3} your {n_tokens} tokens have {found} pairs."
-
-
-def _one_more_token(trial: Trial) -> str | None:
-    """Far from the beginning one more token adds its window and the global tokens."""
-    n_tokens, window, n_global = trial.inputs
-    long = window + n_global + n_tokens
-    more = trial.run(long + 1, window, n_global) - trial.run(long, window, n_global)
-    right = window + n_global
-    return None if more == right else f"At {long:,} tokens one more adds {more:,} pairs; it sees {right:,} keys."
 
 
 def _random(random, low, high):
@@ -77,18 +61,6 @@ one helper does for both. For long texts it is $T(w + g)$ less a constant: linea
         "Draw the table for six tokens, a window of two and one global token, and count row by row.",
         "How many keys has row i in its window? And how many global keys has it that are not in the window?",
         "Both counts rise by one from row to row until they reach a limit. Sum a ramp, then a plateau.",
-    ),
-    properties=(
-        Property(
-            id="short_text",
-            says="A window longer than the text leaves the whole causal triangle.",
-            broken=_short_text,
-        ),
-        Property(
-            id="one_more_token",
-            says="Far from the beginning each further token adds as many pairs as it sees keys.",
-            broken=_one_more_token,
-        ),
     ),
     difficulty=1,
     minutes=15,
@@ -164,3 +136,19 @@ def steady_globals(n_tokens, window, n_global):
 def formula_of_long_texts(n_tokens, window, n_global):
     beyond = n_tokens - window
     return n_tokens * window - window * (window - 1) // 2 + n_global * beyond - n_global * (n_global - 1) // 2
+
+
+@exercise.must_hold("A window longer than the text leaves the whole causal triangle.")
+def short_text(trial: Trial) -> str | None:
+    n_tokens, _, n_global = trial.inputs
+    found, right = trial.run(n_tokens, n_tokens + 3, n_global), n_tokens * (n_tokens + 1) // 2
+    return None if found == right else f"With a window of {n_tokens + 3} your {n_tokens} tokens have {found} pairs."
+
+
+@exercise.must_hold("Far from the beginning each further token adds as many pairs as it sees keys.")
+def one_more_token(trial: Trial) -> str | None:
+    n_tokens, window, n_global = trial.inputs
+    long = window + n_global + n_tokens
+    more = trial.run(long + 1, window, n_global) - trial.run(long, window, n_global)
+    right = window + n_global
+    return None if more == right else f"At {long:,} tokens one more adds {more:,} pairs; it sees {right:,} keys."

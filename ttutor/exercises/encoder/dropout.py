@@ -102,7 +102,7 @@ def _evaluation(one, other, features, p):
     return "it scales" if torch.allclose(one, (1 - p) * features) else "something else"
 
 
-PROPERTIES = (
+PROPERTIES = [
     fact(
         "the result",
         "as many features as came",
@@ -145,7 +145,7 @@ PROPERTIES = (
         "The gradient should pass where features pass, with the same factor, and nowhere else.",
         id="gradient_follows",
     ),
-)
+]
 
 
 class FeatureDropout(nn.Module):

@@ -16,9 +16,9 @@ from ttutor.exercises.probes import batch_independent, depends
 from ttutor.layers import layer_norm
 
 
-def properties(reference: Callable[..., torch.Tensor]) -> tuple[Property, ...]:
+def properties(reference: Callable[..., torch.Tensor]) -> list[Property]:
     """The layer's properties in the order in which they are asked; the last one needs a right layer to compare with."""
-    return (
+    return [
         Property(
             id="identity_without_writing",
             says="Where no sublayer writes, the stream must pass unchanged: follow it from input to output. "
@@ -53,7 +53,7 @@ def properties(reference: Callable[..., torch.Tensor]) -> tuple[Property, ...]:
             "half that is right needs no more of your time.",
             broken=lambda trial: _half_that_is_off(trial, reference),
         ),
-    )
+    ]
 
 
 def _silenced(inputs, *, attention, network):

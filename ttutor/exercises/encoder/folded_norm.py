@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def folded_norm(
@@ -29,17 +29,6 @@ def solution(
 
 def reference(gain, bias, weight, constant):
     return torch.einsum("om,m->om", weight, gain), constant + (weight * bias).sum(dim=-1)
-
-
-def _two_ways_differ(trial: Trial) -> str | None:
-    """The map after the norm, in both forms, on an input of our own."""
-    gain, bias, weight, constant = trial.inputs
-    normed = torch.linspace(-1.5, 1.5, len(gain), dtype=gain.dtype)
-    new_weight, new_constant = trial.value
-    if new_weight.shape != weight.shape or new_constant.shape != constant.shape:
-        return f"Weight and constant are {tuple(new_weight.shape)} and {tuple(new_constant.shape)}."
-    off = (new_weight @ normed + new_constant - (weight @ (gain * normed + bias) + constant)).abs().max().item()
-    return None if off < 1e-6 else f"For one normalised vector the two ways differ by up to {off:.2g}."
 
 
 def _inputs(d_out: int):
@@ -78,13 +67,6 @@ exercise = Exercise(
         (
             "Broadcasting a vector of length `d_model` against `d_out d_model` scales columns. The part without "
             "$n$ is a matrix times a vector, plus $b$."
-        ),
-    ),
-    properties=(
-        Property(
-            id="both_ways_agree",
-            says="Try both forms on one normalised vector: they have to give the same.",
-            broken=_two_ways_differ,
         ),
     ),
     difficulty=1,
@@ -143,3 +125,14 @@ exercise.mutation(
     "The bias comes in with the wrong sign. You replace the norm, you do not undo it.",
     {"+ weight": "- weight"},
 )
+
+
+@exercise.must_hold("Try both forms on one normalised vector: they have to give the same.")
+def both_ways_agree(trial: Trial) -> str | None:
+    gain, bias, weight, constant = trial.inputs
+    normed = torch.linspace(-1.5, 1.5, len(gain), dtype=gain.dtype)
+    new_weight, new_constant = trial.value
+    if new_weight.shape != weight.shape or new_constant.shape != constant.shape:
+        return f"Weight and constant are {tuple(new_weight.shape)} and {tuple(new_constant.shape)}."
+    off = (new_weight @ normed + new_constant - (weight @ (gain * normed + bias) + constant)).abs().max().item()
+    return None if off < 1e-6 else f"For one normalised vector the two ways differ by up to {off:.2g}."

@@ -130,7 +130,7 @@ keeps the *derivative* finite for a token whose features are all equal.
             "that average plus eps, and only then multiply by the gain and add the bias."
         ),
     ),
-    properties=(
+    properties=[
         Property(
             id="tokens_apart",
             says="No token's result should depend on another token: over which axes do you average?",
@@ -153,7 +153,7 @@ keeps the *derivative* finite for a token whose features are all equal.
             "The result is right, but training with it would go wrong: its gradient is not that of the "
             "formula. Does something on the way leave autograd?",
         ),
-    ),
+    ],
     forbids=(
         "layer_norm",
         "LayerNorm",

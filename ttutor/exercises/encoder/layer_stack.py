@@ -117,7 +117,7 @@ layer `n_layers` times, with one set of weights.
             "loop over it, in which the hidden vectors are replaced by what the layer makes of them."
         ),
     ),
-    properties=(
+    properties=[
         fact(
             "numbers that an optimiser is handed",
             N_LAYERS * A_LAYER,
@@ -136,7 +136,7 @@ layer `n_layers` times, with one set of weights.
             "A loss on the result should send a gradient to every layer: which ones does your `forward` use?",
             id="gradient_reaches_all",
         ),
-    ),
+    ],
     observe=observe,
     forbids=("Encoder", "TransformerEncoder"),
     difficulty=1,

@@ -7,7 +7,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.layers import layer_norm
 
 
@@ -59,21 +59,6 @@ def _ramp(sign, given):
     return sign * torch.linspace(-20, 20, given.shape[-1], dtype=given.dtype).expand_as(given)
 
 
-def _does_not_stay(trial: Trial) -> str | None:
-    """The first sublayer's write tells what it has read; the others write nothing."""
-    hidden, sublayers = trial.inputs
-    came = trial.run(10 * hidden, [_large_where_normalised, *[_nothing] * (len(sublayers) - 1)])
-    rises = (came[:, -1] - came[:, 0]) > 1
-    return None if bool(rises.all()) else "The first sublayer is not called, or reads vectors whose variance is not 1."
-
-
-def _order_of_writes(trial: Trial) -> str | None:
-    """Two large constant writes: what the last norm sees is the stream plus both."""
-    hidden, _ = trial.inputs
-    off = (trial.run(hidden, [partial(_ramp, 1), partial(_ramp, -1)]) - _norm(hidden)).abs().max().item()
-    return None if off < 1e-3 else f"Two writes that cancel leave a trace: the result is off by up to {off:.2g}."
-
-
 def _sublayer(matrix, given):
     return (given @ matrix).tanh()
 
@@ -105,18 +90,6 @@ exercise = Exercise(
         ),
         "Follow the variable `hidden` through one turn of the loop. How many different things is it?",
         "The norm's result may be read by the sublayer only. The sum has to start from what stood there before.",
-    ),
-    properties=(
-        Property(
-            id="reads_are_normalised",
-            says="Whatever the stream's size, what a sublayer reads has variance 1. Record what yours are given.",
-            broken=_does_not_stay,
-        ),
-        Property(
-            id="writes_add_up",
-            says="Let one sublayer write a constant and the next its negative: the stream has to be as before.",
-            broken=_order_of_writes,
-        ),
     ),
     difficulty=2,
     minutes=20,
@@ -193,3 +166,18 @@ def norm_of_the_write(hidden, sublayers):
     for sublayer in sublayers:
         hidden = hidden + _norm(sublayer(hidden))
     return _norm(hidden)
+
+
+@exercise.must_hold("Whatever the stream's size, what a sublayer reads has variance 1. Record what yours are given.")
+def reads_are_normalised(trial: Trial) -> str | None:
+    hidden, sublayers = trial.inputs
+    came = trial.run(10 * hidden, [_large_where_normalised, *[_nothing] * (len(sublayers) - 1)])
+    rises = (came[:, -1] - came[:, 0]) > 1
+    return None if bool(rises.all()) else "The first sublayer is not called, or reads vectors whose variance is not 1."
+
+
+@exercise.must_hold("Let one sublayer write a constant and the next its negative: the stream has to be as before.")
+def writes_add_up(trial: Trial) -> str | None:
+    hidden, _ = trial.inputs
+    off = (trial.run(hidden, [partial(_ramp, 1), partial(_ramp, -1)]) - _norm(hidden)).abs().max().item()
+    return None if off < 1e-3 else f"Two writes that cancel leave a trace: the result is off by up to {off:.2g}."

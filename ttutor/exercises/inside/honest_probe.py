@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def honest_probe(
@@ -52,25 +52,6 @@ def reference(hidden, labels, is_train, n_labels):
     return _share(_probe(hidden, labels, is_train, ~is_train, n_labels))
 
 
-def _held_out_labels_are_unknown(trial: Trial) -> str | None:
-    """What the probe says must not depend on held-out labels: an unseen vector has one prediction."""
-    hidden, labels, is_train, n_labels = trial.inputs
-    total = 0.0
-    for shift in range(n_labels):
-        moved = torch.where(is_train, labels, (labels + shift) % n_labels)
-        total += trial.run(hidden, moved, is_train, n_labels)
-    if abs(total - 1) < 1e-6:
-        return None
-    return (
-        f"Replace held-out labels by each of the {n_labels} cyclic shifts in turn: an unseen vector has one "
-        f"prediction, so the shares sum to 1. Yours sum to {total:.3g}."
-    )
-
-
-def _is_a_share(trial: Trial) -> str | None:
-    return None if 0 <= trial.value <= 1 else f"{trial.value:.3g} is no share."
-
-
 def _vectors(random):
     n, d_model, n_labels = 1201, 130, 3
     labels = (torch.rand(n, generator=random) ** 2.5 * n_labels).long()
@@ -103,14 +84,6 @@ labels.)
         "Feed it random vectors and random labels. How often should it be right, and how often is it?",
         "Mark every line with the samples that it uses: all, those for training, or the others.",
         "One call uses samples that it must not know. Give it those for training, in both of its arguments.",
-    ),
-    properties=(
-        Property(id="is_a_share", says="A share of right answers lies between 0 and 1.", broken=_is_a_share),
-        Property(
-            id="held_out_is_unknown",
-            says="Predictions must not depend on the labels of the samples on which they are tested.",
-            broken=_held_out_labels_are_unknown,
-        ),
     ),
     forbids=("fit_probe", "probe", "LinearProbe"),
     difficulty=2,
@@ -178,3 +151,23 @@ def share_wrong(hidden, labels, is_train, n_labels):
 @exercise.mistake("This is what the commonest label reaches: the baseline, without a look at the vectors.")
 def commonest_label(hidden, labels, is_train, n_labels):
     return _share(labels[~is_train] == labels[is_train].bincount().argmax())
+
+
+@exercise.must_hold("A share of right answers lies between 0 and 1.")
+def is_a_share(trial: Trial) -> str | None:
+    return None if 0 <= trial.value <= 1 else f"{trial.value:.3g} is no share."
+
+
+@exercise.must_hold("Predictions must not depend on the labels of the samples on which they are tested.")
+def held_out_is_unknown(trial: Trial) -> str | None:
+    hidden, labels, is_train, n_labels = trial.inputs
+    total = 0.0
+    for shift in range(n_labels):
+        moved = torch.where(is_train, labels, (labels + shift) % n_labels)
+        total += trial.run(hidden, moved, is_train, n_labels)
+    if abs(total - 1) < 1e-6:
+        return None
+    return (
+        f"Replace held-out labels by each of the {n_labels} cyclic shifts in turn: an unseen vector has one "
+        f"prediction, so the shares sum to 1. Yours sum to {total:.3g}."
+    )

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def lens_readings(
@@ -33,19 +33,6 @@ def solution(
 def reference(streams, gain, bias, unembedding):
     normalised = torch.nn.functional.layer_norm(streams, streams.shape[-1:], gain, bias, eps=1e-5)
     return (normalised @ unembedding.T).softmax(dim=-1)
-
-
-def _sums_to_one(trial: Trial) -> str | None:
-    """Over the words, probabilities sum to one."""
-    off = (trial.value.sum(dim=-1) - 1).abs().max().item()
-    return None if off < 1e-4 else f"The sum over the words is off by up to {off:.3g}."
-
-
-def _forgets_the_size(trial: Trial) -> str | None:
-    """A stream ten times as long reads the same."""
-    streams, *rest = trial.inputs
-    off = (trial.run(10 * streams, *rest) - trial.value).abs().max().item()
-    return None if off < 1e-3 else f"Streams ten times as long move your probabilities by up to {off:.3g}."
 
 
 def _streams(random):
@@ -83,14 +70,6 @@ trained for the last stream, and what an early one says through them is a readin
         (
             "Centre, divide by the root of variance plus 1e-5, times gain, plus bias; then against the rows of the "
             "unembedding; the softmax runs over words."
-        ),
-    ),
-    properties=(
-        Property(id="sums_to_one", says="For each token the words share one.", broken=_sums_to_one),
-        Property(
-            id="forgets_the_size",
-            says="The norm takes the length of a stream away.",
-            broken=_forgets_the_size,
         ),
     ),
     forbids=("layer_norm", "LayerNorm", "logit_lens", "read_out"),
@@ -168,3 +147,16 @@ def shared_over_tokens(streams, gain, bias, unembedding):
 @exercise.mistake("You add up the streams of the layers. A stream already contains all earlier writes.")
 def summed_streams(streams, gain, bias, unembedding):
     return (_normalised(streams.cumsum(dim=0), gain, bias) @ unembedding.T).softmax(dim=-1)
+
+
+@exercise.must_hold("For each token the words share one.")
+def sums_to_one(trial: Trial) -> str | None:
+    off = (trial.value.sum(dim=-1) - 1).abs().max().item()
+    return None if off < 1e-4 else f"The sum over the words is off by up to {off:.3g}."
+
+
+@exercise.must_hold("The norm takes the length of a stream away.")
+def forgets_the_size(trial: Trial) -> str | None:
+    streams, *rest = trial.inputs
+    off = (trial.run(10 * streams, *rest) - trial.value).abs().max().item()
+    return None if off < 1e-3 else f"Streams ten times as long move your probabilities by up to {off:.3g}."

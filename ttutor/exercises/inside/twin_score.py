@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def twin_score(
@@ -49,38 +49,6 @@ def reference(weights, token_ids):
     return _scored(weights, token_ids, pick=_latest)
 
 
-def _at_most_one(trial: Trial) -> str | None:
-    """Weights of a row sum to one, so a mean of single weights is at most one."""
-    largest, smallest = trial.value.max().item(), trial.value.min().item()
-    return (
-        None
-        if smallest >= -1e-9 and largest <= 1 + 1e-9
-        else f"Your scores reach from {smallest:.3g} to {largest:.3g}."
-    )
-
-
-def _renaming_changes_nothing(trial: Trial) -> str | None:
-    """It matters which tokens are equal, not what they are called."""
-    weights, token_ids = trial.inputs
-    off = (trial.run(weights, 7 * token_ids + 3) - trial.value).abs().max().item()
-    return None if off < 1e-9 else f"Other names for the same tokens move your scores by {off:.3g}."
-
-
-def _perfect(trial: Trial) -> str | None:
-    """A head with all its weight on the wanted key scores one, any other gets nothing from it."""
-    _, token_ids = trial.inputs
-    ids = token_ids.tolist()
-    weights = torch.zeros(2, len(ids), len(ids), dtype=torch.float64)
-    weights[:, :, 0] = 1.0
-    for query, token in enumerate(ids):
-        earlier = [place for place in range(query) if ids[place] == token]
-        if earlier:
-            weights[0, query] = 0.0
-            weights[0, query, earlier[-1] + 1] = 1.0
-    best = trial.run(weights, token_ids)[0].item()
-    return None if abs(best - 1) < 1e-9 else f"A head that always looks at the wanted key scores {best:.3g} with you."
-
-
 def _text(random):
     ids = torch.tensor([4, 1, 4, 2, 6, 4, 2, 1, 4, 6, 3, 2])
     names = torch.randperm(20, generator=random)
@@ -112,23 +80,6 @@ work. A score is a definition, and a head can be "an induction head" by one and 
         "Take one query. Which keys hold the same token, and which of these comes last before the query?",
         "Go through the queries; look for the latest equal token before each; the wanted key is one further.",
         "Collect one weight per head for each query that has such a key, and average over these queries.",
-    ),
-    properties=(
-        Property(
-            id="at_most_one",
-            says="A mean of single weights lies between 0 and 1.",
-            broken=_at_most_one,
-        ),
-        Property(
-            id="perfect_head",
-            says="A head that puts everything on the wanted key should score 1.",
-            broken=_perfect,
-        ),
-        Property(
-            id="names",
-            says="Only which tokens are equal should matter.",
-            broken=_renaming_changes_nothing,
-        ),
     ),
     forbids=("induction_score", "weight_on"),
     difficulty=2,
@@ -206,3 +157,35 @@ def fixed_distance(weights, token_ids):
     period = query - ids.index(ids[query])
     keys = [(place, place - period + 1) for place in range(period, len(ids))]
     return torch.stack([weights[:, place, key] for place, key in keys]).mean(dim=0)
+
+
+@exercise.must_hold("A mean of single weights lies between 0 and 1.")
+def at_most_one(trial: Trial) -> str | None:
+    largest, smallest = trial.value.max().item(), trial.value.min().item()
+    return (
+        None
+        if smallest >= -1e-9 and largest <= 1 + 1e-9
+        else f"Your scores reach from {smallest:.3g} to {largest:.3g}."
+    )
+
+
+@exercise.must_hold("A head that puts everything on the wanted key should score 1.")
+def perfect_head(trial: Trial) -> str | None:
+    _, token_ids = trial.inputs
+    ids = token_ids.tolist()
+    weights = torch.zeros(2, len(ids), len(ids), dtype=torch.float64)
+    weights[:, :, 0] = 1.0
+    for query, token in enumerate(ids):
+        earlier = [place for place in range(query) if ids[place] == token]
+        if earlier:
+            weights[0, query] = 0.0
+            weights[0, query, earlier[-1] + 1] = 1.0
+    best = trial.run(weights, token_ids)[0].item()
+    return None if abs(best - 1) < 1e-9 else f"A head that always looks at the wanted key scores {best:.3g} with you."
+
+
+@exercise.must_hold("Only which tokens are equal should matter.")
+def names(trial: Trial) -> str | None:
+    weights, token_ids = trial.inputs
+    off = (trial.run(weights, 7 * token_ids + 3) - trial.value).abs().max().item()
+    return None if off < 1e-9 else f"Other names for the same tokens move your scores by {off:.3g}."

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def without_head(
@@ -45,34 +45,6 @@ def reference(context, typical, head, w_output):
     return _with(context, head, typical[:, head].mean(dim=(0, 1)), w_output)
 
 
-def _head_does_not_matter(trial: Trial) -> str | None:
-    """What the head says on this text changes nothing."""
-    context, typical, head, w_output = trial.inputs
-    other = context.clone()
-    other[:, head] = other[:, head].flip(-1) + 1
-    off = (trial.run(other, typical, head, w_output) - trial.value).abs().max().item()
-    return None if off < 1e-9 else f"Another content of this head moves your output by up to {off:.3g}."
-
-
-def _others_matter(trial: Trial) -> str | None:
-    """Every other head still counts."""
-    context, typical, head, w_output = trial.inputs
-    for one in range(context.shape[1]):
-        other = context.clone()
-        other[:, one] = other[:, one].flip(-1) + 1
-        if one != head and torch.equal(trial.run(other, typical, head, w_output), trial.value):
-            return f"Another content of head {one} moves nothing, though head {head} was to be taken away."
-    return None
-
-
-def _average_is_kept(trial: Trial) -> str | None:
-    """On the typical texts the mean output stays."""
-    _, typical, head, w_output = trial.inputs
-    mean = trial.run(typical, typical, head, w_output).mean(dim=(0, 1))
-    off = (mean - _output(typical, w_output).mean(dim=(0, 1))).abs().max().item()
-    return None if off < 1e-9 else f"On the typical texts themselves the mean output shifts by up to {off:.3g}."
-
-
 def _layer(random):
     def normal(*shape):
         return torch.randn(*shape, generator=random, dtype=torch.float64)
@@ -110,19 +82,6 @@ little if they are dozens or hundreds, as where the chapter takes `by="mean"`.
         (
             "The mean of the head over rows and places has shape d_head and broadcasts; then the heads side by "
             "side, times the transposed weight."
-        ),
-    ),
-    properties=(
-        Property(
-            id="head_is_gone",
-            says="What the head found on these texts must not matter any more.",
-            broken=_head_does_not_matter,
-        ),
-        Property(id="others_stay", says="The other heads must still be heard.", broken=_others_matter),
-        Property(
-            id="average_stays",
-            says="On the typical texts, the average output should be what it was.",
-            broken=_average_is_kept,
         ),
     ),
     forbids=("ablate",),
@@ -202,3 +161,31 @@ def interleaved(context, typical, head, w_output):
 @exercise.mistake("Nothing was taken away.")
 def untouched(context, typical, head, w_output):
     return _output(context, w_output)
+
+
+@exercise.must_hold("What the head found on these texts must not matter any more.")
+def head_is_gone(trial: Trial) -> str | None:
+    context, typical, head, w_output = trial.inputs
+    other = context.clone()
+    other[:, head] = other[:, head].flip(-1) + 1
+    off = (trial.run(other, typical, head, w_output) - trial.value).abs().max().item()
+    return None if off < 1e-9 else f"Another content of this head moves your output by up to {off:.3g}."
+
+
+@exercise.must_hold("The other heads must still be heard.")
+def others_stay(trial: Trial) -> str | None:
+    context, typical, head, w_output = trial.inputs
+    for one in range(context.shape[1]):
+        other = context.clone()
+        other[:, one] = other[:, one].flip(-1) + 1
+        if one != head and torch.equal(trial.run(other, typical, head, w_output), trial.value):
+            return f"Another content of head {one} moves nothing, though head {head} was to be taken away."
+    return None
+
+
+@exercise.must_hold("On the typical texts, the average output should be what it was.")
+def average_stays(trial: Trial) -> str | None:
+    _, typical, head, w_output = trial.inputs
+    mean = trial.run(typical, typical, head, w_output).mean(dim=(0, 1))
+    off = (mean - _output(typical, w_output).mean(dim=(0, 1))).abs().max().item()
+    return None if off < 1e-9 else f"On the typical texts themselves the mean output shifts by up to {off:.3g}."

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def written_fact(
@@ -45,23 +45,6 @@ def reference(weight, bias, key, output, other_keys):
 
 def others_ignored(weight, bias, key, output, other_keys):
     return _edit(weight, output - bias - weight @ key, key, key @ key)
-
-
-def _answers(trial: Trial) -> str | None:
-    """The layer with its bias answers the key with the output."""
-    _, bias, key, output, _ = trial.inputs
-    off = (trial.value @ key + bias - output).abs().max().item()
-    return None if off < 1e-6 else f"With its bias the layer answers the key {off:.3g} away from the output."
-
-
-def _moves_less(trial: Trial) -> str | None:
-    """No change that answers the key disturbs the others less: not the simplest one, either."""
-    weight, bias, key, output, other_keys = trial.inputs
-    simple = others_ignored(weight, bias, key, output, other_keys)
-    mine, other = ((other_keys @ (new - weight).T).square().mean().item() for new in (trial.value, simple))
-    return (
-        None if mine < other else f"The mean square change of other answers is {mine:.3g}; one can do with {other:.3g}."
-    )
 
 
 def _layer(random):
@@ -105,14 +88,6 @@ what counts is how far answers move, and a shift common to all keys moves them t
         (
             "Row: the inverse second moment of the other keys times the key, divided by its product with it. "
             "Column: output minus bias minus what the weight makes of the key."
-        ),
-    ),
-    properties=(
-        Property(id="answers_the_key", says="The key comes first: it must be answered exactly.", broken=_answers),
-        Property(
-            id="moves_others_less",
-            says="The other answers should move less than under the smallest change of the weight.",
-            broken=_moves_less,
         ),
     ),
     forbids=("rank_one_edit", "edited"),
@@ -203,3 +178,20 @@ def wrong_sign(weight, bias, key, output, other_keys):
 def spread_over_features(weight, bias, key, output, other_keys):
     scale = other_keys.square().mean(dim=0)
     return _edit(weight, output - bias - weight @ key, key / scale, (key / scale) @ key)
+
+
+@exercise.must_hold("The key comes first: it must be answered exactly.")
+def answers_the_key(trial: Trial) -> str | None:
+    _, bias, key, output, _ = trial.inputs
+    off = (trial.value @ key + bias - output).abs().max().item()
+    return None if off < 1e-6 else f"With its bias the layer answers the key {off:.3g} away from the output."
+
+
+@exercise.must_hold("The other answers should move less than under the smallest change of the weight.")
+def moves_others_less(trial: Trial) -> str | None:
+    weight, bias, key, output, other_keys = trial.inputs
+    simple = others_ignored(weight, bias, key, output, other_keys)
+    mine, other = ((other_keys @ (new - weight).T).square().mean().item() for new in (trial.value, simple))
+    return (
+        None if mine < other else f"The mean square change of other answers is {mine:.3g}; one can do with {other:.3g}."
+    )

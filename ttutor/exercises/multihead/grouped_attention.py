@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def grouped_attention(
@@ -46,29 +46,6 @@ def reference(query, key, value):
     return scaled_dot_product_attention(query, _shared(key, query), _shared(value, query))
 
 
-def _wrong_partner(trial: Trial) -> str | None:
-    query, key, value = trial.inputs
-    group = query.shape[1] // key.shape[1]
-    for kv_head in range(key.shape[1]):
-        other = value.clone()
-        other[:, kv_head] += 1.0
-        moved = (trial.run(query, key, other) - trial.value).abs().amax(dim=(0, 2, 3)) > 1e-9
-        got = moved.nonzero().flatten().tolist()
-        expected = list(range(kv_head * group, (kv_head + 1) * group))
-        if got != expected:
-            return f"Changing the values of head {kv_head} moves the query heads {got}; it should move {expected}."
-    return None
-
-
-def _not_a_blend(trial: Trial) -> str | None:
-    query, key, value = trial.inputs
-    out = trial.run(query, key, torch.ones_like(value))
-    off = (out - 1).abs().max().item()
-    return (
-        None if off < 1e-6 else f"With all values 1 the output should be 1 everywhere; yours is off by up to {off:.2g}."
-    )
-
-
 def _inputs(random, batch, heads, kv_heads, queries, keys, d_head):
     shapes = ((batch, heads, queries, d_head), (batch, kv_heads, keys, d_head), (batch, kv_heads, keys, d_head))
     return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
@@ -95,18 +72,6 @@ exercise = Exercise(
         "How many query heads does one head of keys serve? Give the query heads two axes instead of one.",
         "`(kv_heads group)` cuts the query heads so that neighbours share. The keys have no axis `group`.",
         "Two `einsum`s with the axes `kv_heads group queries keys` for scores and weights, then join the two axes.",
-    ),
-    properties=(
-        Property(
-            id="wrong_partner",
-            says="Change the values of one head: exactly the query heads of its group may move.",
-            broken=_wrong_partner,
-        ),
-        Property(
-            id="no_blend",
-            says="Weights of a query sum to one, so that equal values come out as they went in.",
-            broken=_not_a_blend,
-        ),
     ),
     forbids=("scaled_dot_product_attention", "attention_weights", "efficient_attention", "MultiHeadAttention"),
     difficulty=2,
@@ -212,3 +177,28 @@ def always_pairs(query, key, value):
 def always_threes(query, key, value):
     key, value = (part.repeat_interleave(3, dim=1) for part in (key, value))
     return _plain(query, key, value)
+
+
+@exercise.must_hold("Change the values of one head: exactly the query heads of its group may move.")
+def wrong_partner(trial: Trial) -> str | None:
+    query, key, value = trial.inputs
+    group = query.shape[1] // key.shape[1]
+    for kv_head in range(key.shape[1]):
+        other = value.clone()
+        other[:, kv_head] += 1.0
+        moved = (trial.run(query, key, other) - trial.value).abs().amax(dim=(0, 2, 3)) > 1e-9
+        got = moved.nonzero().flatten().tolist()
+        expected = list(range(kv_head * group, (kv_head + 1) * group))
+        if got != expected:
+            return f"Changing the values of head {kv_head} moves the query heads {got}; it should move {expected}."
+    return None
+
+
+@exercise.must_hold("Weights of a query sum to one, so that equal values come out as they went in.")
+def no_blend(trial: Trial) -> str | None:
+    query, key, value = trial.inputs
+    out = trial.run(query, key, torch.ones_like(value))
+    off = (out - 1).abs().max().item()
+    return (
+        None if off < 1e-6 else f"With all values 1 the output should be 1 everywhere; yours is off by up to {off:.2g}."
+    )

@@ -5,7 +5,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def head_contributions(
@@ -26,23 +26,6 @@ def solution(
 def reference(context, w_output):
     blocks = w_output.chunk(context.shape[1], dim=1)
     return torch.stack([context[:, head] @ block.T for head, block in enumerate(blocks)], dim=1)
-
-
-def _sum_differs(trial: Trial) -> str | None:
-    context, w_output = trial.inputs
-    whole = rearrange(context, "batch heads queries d_head -> batch queries (heads d_head)") @ w_output.T
-    if trial.value.shape[-1] != whole.shape[-1] or trial.value.ndim != 4:
-        return f"The result is {tuple(trial.value.shape)}; the layer's output is {tuple(whole.shape)}."
-    off = (trial.value.sum(dim=1) - whole).abs().max().item()
-    return None if off < 1e-6 else f"Their sum differs from the layer's output by up to {off:.2g}."
-
-
-def _silent_head_writes(trial: Trial) -> str | None:
-    context, w_output = trial.inputs
-    silenced = context.clone()
-    silenced[:, 0] = 0
-    written = trial.run(silenced, w_output)[:, 0].abs().max().item()
-    return None if written < 1e-9 else f"With head 0 silenced, your head 0 still writes numbers up to {written:.2g}."
 
 
 def _layer(random, batch, heads, queries, d_head, d_model):
@@ -73,18 +56,6 @@ exercise = Exercise(
         (
             "Rearrange `w_output` to `heads d_model d_head`, then one `einsum` that keeps `heads` and sums over "
             "`d_head`."
-        ),
-    ),
-    properties=(
-        Property(
-            id="sum_is_the_output",
-            says="Summed over heads, the parts have to be the layer's output.",
-            broken=_sum_differs,
-        ),
-        Property(
-            id="silent_head_writes_nothing",
-            says="A head whose context is zero adds nothing.",
-            broken=_silent_head_writes,
         ),
     ),
     forbids=("head_writes",),
@@ -164,3 +135,22 @@ def through_another_tokens(context, w_output):
         rearrange(merged, "batch queries (heads d_head) -> batch heads queries d_head", heads=context.shape[1]),
         w_output,
     )
+
+
+@exercise.must_hold("Summed over heads, the parts have to be the layer's output.")
+def sum_is_the_output(trial: Trial) -> str | None:
+    context, w_output = trial.inputs
+    whole = rearrange(context, "batch heads queries d_head -> batch queries (heads d_head)") @ w_output.T
+    if trial.value.shape[-1] != whole.shape[-1] or trial.value.ndim != 4:
+        return f"The result is {tuple(trial.value.shape)}; the layer's output is {tuple(whole.shape)}."
+    off = (trial.value.sum(dim=1) - whole).abs().max().item()
+    return None if off < 1e-6 else f"Their sum differs from the layer's output by up to {off:.2g}."
+
+
+@exercise.must_hold("A head whose context is zero adds nothing.")
+def silent_head_writes_nothing(trial: Trial) -> str | None:
+    context, w_output = trial.inputs
+    silenced = context.clone()
+    silenced[:, 0] = 0
+    written = trial.run(silenced, w_output)[:, 0].abs().max().item()
+    return None if written < 1e-9 else f"With head 0 silenced, your head 0 still writes numbers up to {written:.2g}."

@@ -8,7 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def loaded_heads(
@@ -59,22 +59,6 @@ def reference(hidden, w_in, w_output, n_heads):
     return _layer(hidden, w_in, w_output, n_heads)
 
 
-def _heads_differ(trial: Trial) -> str | None:
-    """Silence the output columns of all heads but one: what is left is that head's, computed alone."""
-    hidden, w_in, w_output, n_heads = trial.inputs
-    d_head = hidden.shape[-1] // n_heads
-    for head in range(n_heads):
-        rows = slice(head * d_head, (head + 1) * d_head)
-        alone = torch.zeros_like(w_output)
-        alone[:, rows] = w_output[:, rows]
-        q, k, v = (hidden @ part[rows].T for part in w_in.chunk(3))
-        expected = scaled_dot_product_attention(q, k, v) @ w_output[:, rows].T
-        off = (trial.run(hidden, w_in, alone, n_heads) - expected).abs().max().item()
-        if off > 1e-6:
-            return f"Head {head}, with the output columns of all others at zero, is off by up to {off:.2g}."
-    return None
-
-
 def _inputs(random):
     shapes = ((2, 5, 12), (36, 12), (12, 12))
     hidden, w_in, w_output = (torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
@@ -110,14 +94,6 @@ exercise = Exercise(
         (
             "Split and merge are wrong, and in the same way. Of the two axes into which `unflatten` cuts, the "
             "first is the slow one. Which of them counts the heads?"
-        ),
-    ),
-    properties=(
-        Property(
-            id="heads_one_by_one",
-            says="With the output columns of all other heads at zero, what is left is one head's work: test the "
-            "heads one by one.",
-            broken=_heads_differ,
         ),
     ),
     forbids=(
@@ -195,3 +171,21 @@ def output_not_transposed(hidden, w_in, w_output, n_heads):
 )
 def scale_of_the_model(hidden, w_in, w_output, n_heads):
     return _layer(hidden, w_in, w_output, n_heads, scale=hidden.shape[-1] ** -0.5)
+
+
+@exercise.must_hold(
+    "With the output columns of all other heads at zero, what is left is one head's work: test the heads one by one."
+)
+def heads_one_by_one(trial: Trial) -> str | None:
+    hidden, w_in, w_output, n_heads = trial.inputs
+    d_head = hidden.shape[-1] // n_heads
+    for head in range(n_heads):
+        rows = slice(head * d_head, (head + 1) * d_head)
+        alone = torch.zeros_like(w_output)
+        alone[:, rows] = w_output[:, rows]
+        q, k, v = (hidden @ part[rows].T for part in w_in.chunk(3))
+        expected = scaled_dot_product_attention(q, k, v) @ w_output[:, rows].T
+        off = (trial.run(hidden, w_in, alone, n_heads) - expected).abs().max().item()
+        if off > 1e-6:
+            return f"Head {head}, with the output columns of all others at zero, is off by up to {off:.2g}."
+    return None

@@ -78,7 +78,7 @@ def _lower_triangle(hidden, *_):
     return torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
 
 
-PROPERTIES = (
+PROPERTIES = [
     causal(
         "Changing a later token must not change an earlier output. Where do you hide the future, and do tokens and "
         "heads stay apart when you split and merge?"
@@ -124,7 +124,7 @@ PROPERTIES = (
     gradient_reaches(
         "A gradient should reach the input and all four weights, or they cannot be learnt.", arguments=(0, 1, 2, 3, 4)
     ),
-)
+]
 
 
 def multi_head_attention(

@@ -5,7 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def split_heads(
@@ -24,18 +24,6 @@ def solution(
 
 def reference(vectors, n_heads):
     return torch.stack(vectors.chunk(n_heads, dim=-1), dim=1)
-
-
-def _misplaced(trial: Trial) -> str | None:
-    vectors, n_heads = trial.inputs
-    expected = reference(vectors, n_heads)
-    if tuple(trial.value.shape) != tuple(expected.shape):
-        return f"The result is {tuple(trial.value.shape)}, expected {tuple(expected.shape)}."
-    wrong = (trial.value != expected).nonzero()
-    if not len(wrong):
-        return None
-    batch, head, token, feature = wrong[0].tolist()
-    return f"Feature {feature} of head {head}, token {token}, sentence {batch}, is not the input's."
 
 
 def _vectors(random, *shape):
@@ -66,14 +54,6 @@ exercise = Exercise(
         (
             "`unflatten(-1, (n_heads, -1))` cuts: the slow index, the head, stands first. The axes are then batch, "
             "tokens, heads, d_head. Which two does `transpose` exchange?"
-        ),
-    ),
-    properties=(
-        Property(
-            id="each_number_in_its_place",
-            says="Every number of the input stands once in the result, at its own sentence and token, in the "
-            "head that owns its feature.",
-            broken=_misplaced,
         ),
     ),
     difficulty=1,
@@ -147,3 +127,19 @@ def always_three(vectors, n_heads):
 @exercise.like("hard_coded")
 def always_two(vectors, n_heads):
     return solution(vectors, 2)
+
+
+@exercise.must_hold(
+    "Every number of the input stands once in the result, at its own sentence and token, in the head that owns its "
+    "feature."
+)
+def each_number_in_its_place(trial: Trial) -> str | None:
+    vectors, n_heads = trial.inputs
+    expected = reference(vectors, n_heads)
+    if tuple(trial.value.shape) != tuple(expected.shape):
+        return f"The result is {tuple(trial.value.shape)}, expected {tuple(expected.shape)}."
+    wrong = (trial.value != expected).nonzero()
+    if not len(wrong):
+        return None
+    batch, head, token, feature = wrong[0].tolist()
+    return f"Feature {feature} of head {head}, token {token}, sentence {batch}, is not the input's."

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def subspace_overlap(
@@ -26,29 +26,6 @@ def solution(
 def reference(w_one, w_other):
     basis_one, basis_other = (torch.linalg.svd(w, full_matrices=False)[2] for w in (w_one, w_other))
     return torch.linalg.svdvals(basis_one @ basis_other.T)
-
-
-def _not_cosines(trial: Trial) -> str | None:
-    low, high = trial.value.min().item(), trial.value.max().item()
-    return None if low >= -1e-6 and high <= 1 + 1e-6 else f"Yours run from {low:.3g} to {high:.3g}."
-
-
-def _depends_on_the_basis(trial: Trial) -> str | None:
-    w_one, w_other = trial.inputs
-    generator = torch.Generator().manual_seed(5)
-    mixed = torch.randn(len(w_one), len(w_one), generator=generator, dtype=w_one.dtype) @ w_one
-    moved = (trial.run(mixed, w_other) - trial.value).abs().max().item()
-    return (
-        None
-        if moved < 1e-6
-        else f"I mixed the rows of the first matrix, which spans the same space, and it moved by {moved:.2g}."
-    )
-
-
-def _with_itself(trial: Trial) -> str | None:
-    w_one = trial.inputs[0]
-    off = (trial.run(w_one, w_one) - 1).abs().max().item()
-    return None if off < 1e-6 else f"A space with itself should give ones; yours is off by {off:.2g}."
 
 
 def _matrices(random, d_one, d_other, d_model, shared=0):
@@ -86,15 +63,6 @@ orthogonal?""",
         "A space has many bases, and the answer must not depend on which one the matrix happens to hold.",
         "With orthonormal bases $B$ and $B'$ as columns, the cosine of $Bx$ and $B'y$ is $x^\\top (B^\\top B') y$.",
         "`torch.linalg.qr` of each transposed matrix, then `torch.linalg.svdvals` of the product of the two bases.",
-    ),
-    properties=(
-        Property(id="between_0_and_1", says="Cosines of such angles lie between 0 and 1.", broken=_not_cosines),
-        Property(
-            id="basis_matters",
-            says="The answer belongs to the spaces; another basis of the same space must not change it.",
-            broken=_depends_on_the_basis,
-        ),
-        Property(id="equal_spaces", says="A space and itself have all cosines 1.", broken=_with_itself),
     ),
     difficulty=3,
     minutes=30,
@@ -160,3 +128,29 @@ def entry_by_entry(w_one, w_other):
     one, other = torch.linalg.qr(w_one.T)[0], torch.linalg.qr(w_other.T)[0]
     n = min(one.shape[1], other.shape[1])
     return (one.T @ other).abs().diagonal()[:n].sort(descending=True).values
+
+
+@exercise.must_hold("Cosines of such angles lie between 0 and 1.")
+def between_0_and_1(trial: Trial) -> str | None:
+    low, high = trial.value.min().item(), trial.value.max().item()
+    return None if low >= -1e-6 and high <= 1 + 1e-6 else f"Yours run from {low:.3g} to {high:.3g}."
+
+
+@exercise.must_hold("The answer belongs to the spaces; another basis of the same space must not change it.")
+def basis_matters(trial: Trial) -> str | None:
+    w_one, w_other = trial.inputs
+    generator = torch.Generator().manual_seed(5)
+    mixed = torch.randn(len(w_one), len(w_one), generator=generator, dtype=w_one.dtype) @ w_one
+    moved = (trial.run(mixed, w_other) - trial.value).abs().max().item()
+    return (
+        None
+        if moved < 1e-6
+        else f"I mixed the rows of the first matrix, which spans the same space, and it moved by {moved:.2g}."
+    )
+
+
+@exercise.must_hold("A space and itself have all cosines 1.")
+def equal_spaces(trial: Trial) -> str | None:
+    w_one = trial.inputs[0]
+    off = (trial.run(w_one, w_one) - 1).abs().max().item()
+    return None if off < 1e-6 else f"A space with itself should give ones; yours is off by {off:.2g}."

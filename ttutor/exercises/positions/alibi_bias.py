@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.positions import AlibiPositions
 
 
@@ -27,35 +27,6 @@ def solution(n_heads: int, n_queries: int, n_keys: int) -> Float[Tensor, "heads 
 def reference(n_heads, n_queries, n_keys):
     places = torch.arange(n_keys)[None]
     return AlibiPositions(n_heads)(places[:, n_keys - n_queries :], places)[0]
-
-
-def _own_place(trial: Trial) -> str | None:
-    """A key at the query's own place costs nothing."""
-    _, n_queries, n_keys = trial.inputs
-    own = trial.value.diagonal(offset=n_keys - n_queries, dim1=-2, dim2=-1)
-    place = own.abs().flatten().argmax().item() % n_queries
-    if own.abs().max() < 1e-6:
-        return None
-    return f"Query {place} stands at key {place + n_keys - n_queries}, and that key gets {own[0, place].item():.3g}."
-
-
-def _never_a_gift(trial: Trial) -> str | None:
-    """Distance costs; it never pays."""
-    largest = trial.value.max().item()
-    return None if largest <= 1e-6 else f"One score gains {largest:.3g}."
-
-
-def _distance_alone(trial: Trial) -> str | None:
-    """Along a diagonal all is equal."""
-    gap = (trial.value[:, 1:, 1:] - trial.value[:, :-1, :-1]).abs().max().item()
-    return None if gap < 1e-6 else f"Two pairs that stand equally far apart get numbers that differ by {gap:.3g}."
-
-
-def _evenly(trial: Trial) -> str | None:
-    """Each further step costs what the last one cost."""
-    last = trial.value[:, -1].flip(-1)  # by distance 0, 1, 2, ...
-    bend = (last[:, 2:] - 2 * last[:, 1:-1] + last[:, :-2]).abs().max().item()
-    return None if bend < 1e-6 else f"Along the last query's row the step from key to key changes by {bend:.3g}."
 
 
 def _whole_text(generator):
@@ -102,20 +73,6 @@ edge.
             "Query positions are `arange(n_keys - n_queries, n_keys)`. Subtract the key positions by "
             "broadcasting, take the absolute value, and multiply by the negated slopes, shaped `heads 1 1`."
         ),
-    ),
-    properties=(
-        Property(
-            id="own_place_is_free",
-            says="A key that stands where the query stands is at distance 0, and costs nothing.",
-            broken=_own_place,
-        ),
-        Property(id="distance_costs", says="No score should gain: the bias is at most 0.", broken=_never_a_gift),
-        Property(
-            id="only_distance_matters",
-            says="The bias should depend on how far apart the two stand, not on where.",
-            broken=_distance_alone,
-        ),
-        Property(id="linear", says="Each step away should cost as much as the one before.", broken=_evenly),
     ),
     forbids=("AlibiPositions", "alibi_slopes"),
     difficulty=1,
@@ -234,3 +191,32 @@ def heads_last(n_heads, n_queries, n_keys):
 @exercise.mistake("You return one row for each head, without an axis of queries. Each query has distances of its own.")
 def one_row(n_heads, n_queries, n_keys):
     return _bias(_slopes(n_heads), _offset(n_queries, n_keys).abs())[:, -1]
+
+
+@exercise.must_hold("A key that stands where the query stands is at distance 0, and costs nothing.")
+def own_place_is_free(trial: Trial) -> str | None:
+    _, n_queries, n_keys = trial.inputs
+    own = trial.value.diagonal(offset=n_keys - n_queries, dim1=-2, dim2=-1)
+    place = own.abs().flatten().argmax().item() % n_queries
+    if own.abs().max() < 1e-6:
+        return None
+    return f"Query {place} stands at key {place + n_keys - n_queries}, and that key gets {own[0, place].item():.3g}."
+
+
+@exercise.must_hold("No score should gain: the bias is at most 0.")
+def distance_costs(trial: Trial) -> str | None:
+    largest = trial.value.max().item()
+    return None if largest <= 1e-6 else f"One score gains {largest:.3g}."
+
+
+@exercise.must_hold("The bias should depend on how far apart the two stand, not on where.")
+def only_distance_matters(trial: Trial) -> str | None:
+    gap = (trial.value[:, 1:, 1:] - trial.value[:, :-1, :-1]).abs().max().item()
+    return None if gap < 1e-6 else f"Two pairs that stand equally far apart get numbers that differ by {gap:.3g}."
+
+
+@exercise.must_hold("Each step away should cost as much as the one before.")
+def linear(trial: Trial) -> str | None:
+    last = trial.value[:, -1].flip(-1)  # by distance 0, 1, 2, ...
+    bend = (last[:, 2:] - 2 * last[:, 1:-1] + last[:, :-2]).abs().max().item()
+    return None if bend < 1e-6 else f"Along the last query's row the step from key to key changes by {bend:.3g}."

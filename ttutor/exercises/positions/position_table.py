@@ -96,7 +96,7 @@ No optimiser may find the table in `parameters()`, and it must travel with the m
             "are tokens and add them; they broadcast over the batch."
         ),
     ),
-    properties=(
+    properties=[
         fact(
             "numbers that an optimiser is handed",
             0,
@@ -115,7 +115,7 @@ No optimiser may find the table in `parameters()`, and it must travel with the m
             "What comes before this module is trained too: the gradient should pass through the sum.",
             id="gradient_passes",
         ),
-    ),
+    ],
     observe=observe,
     forbids=("SinusoidalPositions", "LearnedPositions"),
     difficulty=1,

@@ -67,7 +67,7 @@ def _positions_that_do_not_matter(trial: Trial) -> str | None:
     )
 
 
-PROPERTIES = (
+PROPERTIES = [
     Property(
         id="keeps_lengths",
         says="A rotation changes no length. Does every pair go through a sine and a cosine of the same angle, with one "
@@ -96,7 +96,7 @@ PROPERTIES = (
         broken=_distance_alone,
     ),
     gradient_reaches("A gradient should flow back through the rotation into the vectors.", arguments=(0,)),
-)
+]
 
 
 def rotary(

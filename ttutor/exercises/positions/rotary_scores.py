@@ -7,7 +7,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.positions import RotaryPositions
 
 
@@ -50,22 +50,6 @@ def reference(query, key):
     )
 
 
-def _one_at_a_time(trial: Trial) -> str | None:
-    """A query alone gets the scores that it gets among others."""
-    query, key = trial.inputs
-    alone = trial.run(query[:, :, -1:], key)
-    gap = (alone - trial.value[:, :, -1:]).abs().max().item() if alone.shape[-2:] == (1, key.shape[-2]) else math.inf
-    return None if gap < 1e-6 else f"The last query alone, with the same keys, gets scores that differ by {gap:.2g}."
-
-
-def _own_key(trial: Trial) -> str | None:
-    """At distance 0 nothing turns."""
-    query, key = trial.inputs
-    plain = (query[:, :, -1] * key[:, :, -1]).sum(dim=-1) / math.sqrt(query.shape[-1])
-    gap = (trial.value[:, :, -1, -1] - plain).abs().max().item()
-    return None if gap < 1e-6 else f"The last query stands at the last key, and their score is off by {gap:.2g}."
-
-
 def _inputs(generator):
     return tuple(
         torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((2, 3, 4, 8), (2, 3, 7, 8))
@@ -94,19 +78,6 @@ exercise = Exercise(
             "the second call, at which position does the function take the query to stand?"
         ),
         "Query $i$ stands at key $i + n_\\text{keys} - n_\\text{queries}$. Which line says otherwise?",
-    ),
-    properties=(
-        Property(
-            id="alone_as_among_others",
-            says="A query should get the same scores whether it comes alone or with the others.",
-            broken=_one_at_a_time,
-        ),
-        Property(
-            id="own_key_unturned",
-            says="Where query and key stand at the same place, both are turned alike and the score is the plain "
-            "product.",
-            broken=_own_key,
-        ),
     ),
     difficulty=2,
     minutes=20,
@@ -199,3 +170,21 @@ def no_scale(query, key):
 )
 def other_layout(query, key):
     return _scores(query, key, *_places(query, key), layout="interleaved")
+
+
+@exercise.must_hold("A query should get the same scores whether it comes alone or with the others.")
+def alone_as_among_others(trial: Trial) -> str | None:
+    query, key = trial.inputs
+    alone = trial.run(query[:, :, -1:], key)
+    gap = (alone - trial.value[:, :, -1:]).abs().max().item() if alone.shape[-2:] == (1, key.shape[-2]) else math.inf
+    return None if gap < 1e-6 else f"The last query alone, with the same keys, gets scores that differ by {gap:.2g}."
+
+
+@exercise.must_hold(
+    "Where query and key stand at the same place, both are turned alike and the score is the plain product."
+)
+def own_key_unturned(trial: Trial) -> str | None:
+    query, key = trial.inputs
+    plain = (query[:, :, -1] * key[:, :, -1]).sum(dim=-1) / math.sqrt(query.shape[-1])
+    gap = (trial.value[:, :, -1, -1] - plain).abs().max().item()
+    return None if gap < 1e-6 else f"The last query stands at the last key, and their score is off by {gap:.2g}."

@@ -6,7 +6,7 @@ from torch import Tensor
 
 from ttutor import positions
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
@@ -36,31 +36,6 @@ def _waves(n_positions: int, d_model: int) -> Tensor:
         10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model),
     )
     return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten(1)
-
-
-def _from_zero(trial: Trial) -> str | None:
-    """Position 0 goes where it should."""
-    offset, d_model = trial.inputs
-    waves = _waves(offset + 1, d_model)
-    error = (trial.value @ waves[0] - waves[offset]).abs().max().item()
-    return None if error < 1e-6 else f"Position 0 should go to position {offset}; a feature is off by {error:.2g}."
-
-
-def _from_anywhere(trial: Trial) -> str | None:
-    """Every position goes where it should."""
-    offset, d_model = trial.inputs
-    waves = _waves(50 + offset, d_model)
-    error = (waves[:50] @ trial.value.T - waves[offset:]).abs().amax(dim=1)
-    place = error.argmax().item()
-    if error.max() < 1e-6:
-        return None
-    return f"Position {place} should go to {place + offset}; a feature is off by {error.max().item():.2g}."
-
-
-def _keeps_lengths(trial: Trial) -> str | None:
-    """A rotation times its transpose is one."""
-    error = (trial.value @ trial.value.T - torch.eye(len(trial.value), dtype=torch.float64)).abs().max().item()
-    return None if error < 1e-6 else f"M times its transpose differs from the identity by {error:.2g}."
 
 
 exercise = Exercise(
@@ -97,15 +72,6 @@ its diagonal and zeros elsewhere. With sines alone there would be no such matrix
             "The blocks stand along the diagonal of a matrix of zeros. Row `2i` holds cosine and sine of "
             "$k\\omega_i$, row `2i + 1` minus the sine, and the cosine."
         ),
-    ),
-    properties=(
-        Property(
-            id="moves_zero",
-            says="Position 0 has the vector 0, 1, 0, 1, and so on. What are its products with your rows?",
-            broken=_from_zero,
-        ),
-        Property(id="moves_every_position", says="One matrix has to serve all positions.", broken=_from_anywhere),
-        Property(id="is_a_rotation", says="A rotation, times its transpose, is the identity.", broken=_keeps_lengths),
     ),
     forbids=("shift_matrix",),
     difficulty=2,
@@ -202,3 +168,28 @@ def permutation(offset, d_model):
 @exercise.mistake("The right numbers in float32. Asked for is float64.")
 def in_float32(offset, d_model):
     return _blocks(offset * _frequencies(d_model)).float()
+
+
+@exercise.must_hold("Position 0 has the vector 0, 1, 0, 1, and so on. What are its products with your rows?")
+def moves_zero(trial: Trial) -> str | None:
+    offset, d_model = trial.inputs
+    waves = _waves(offset + 1, d_model)
+    error = (trial.value @ waves[0] - waves[offset]).abs().max().item()
+    return None if error < 1e-6 else f"Position 0 should go to position {offset}; a feature is off by {error:.2g}."
+
+
+@exercise.must_hold("One matrix has to serve all positions.")
+def moves_every_position(trial: Trial) -> str | None:
+    offset, d_model = trial.inputs
+    waves = _waves(50 + offset, d_model)
+    error = (waves[:50] @ trial.value.T - waves[offset:]).abs().amax(dim=1)
+    place = error.argmax().item()
+    if error.max() < 1e-6:
+        return None
+    return f"Position {place} should go to {place + offset}; a feature is off by {error.max().item():.2g}."
+
+
+@exercise.must_hold("A rotation, times its transpose, is the identity.")
+def is_a_rotation(trial: Trial) -> str | None:
+    error = (trial.value @ trial.value.T - torch.eye(len(trial.value), dtype=torch.float64)).abs().max().item()
+    return None if error < 1e-6 else f"M times its transpose differs from the identity by {error:.2g}."

@@ -73,7 +73,7 @@ def _numbers(row: Tensor) -> str:
     return ", ".join(f"{number:.3g}" for number in row.tolist()) + ", …"
 
 
-PROPERTIES = (
+PROPERTIES = [
     Property(
         id="starts_with_zero_angle",
         says="At position 0 every angle is 0, so that row 0 is 0, 1, 0, 1 and so on, whatever the frequencies.",
@@ -105,7 +105,7 @@ PROPERTIES = (
         "same factor. Where does your exponent stand?",
         broken=_factors,
     ),
-)
+]
 
 
 def waves(position, frequency):

@@ -6,7 +6,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def forget_bias(half_life: Float[Tensor, " settings"]) -> Float[Tensor, " settings"]:
@@ -22,16 +22,6 @@ def solution(half_life: Float[Tensor, " settings"]) -> Float[Tensor, " settings"
 
 def reference(half_life):
     return -torch.expm1(math.log(2) / half_life).log()
-
-
-def _half_that_is_not_left(trial: Trial) -> str | None:
-    """Put the bias into a gate and let the words pass."""
-    (half_life,) = trial.inputs
-    left = torch.sigmoid(trial.value) ** half_life
-    worst = (left - 0.5).abs().argmax()
-    if (left - 0.5).abs().max() < 1e-6:
-        return None
-    return f"After {half_life[worst]:.0f} words your gate has left {left[worst]:.3g} of the cell state."
 
 
 def _inputs(random):
@@ -59,13 +49,6 @@ exercise = Exercise(
         "Write down what is left after $n$ words as a power, and set it to one half.",
         "Solve for $f$ first. Then turn the sigmoid round: which $b$ has $\\sigma(b) = f$?",
         "$f$ is the $n$-th root of one half. And $\\sigma(b) = f$ means $e^{-b} = (1 - f)/f$.",
-    ),
-    properties=(
-        Property(
-            id="half_is_left",
-            says="After the half-life one half should be left.",
-            broken=_half_that_is_not_left,
-        ),
     ),
     difficulty=2,
     minutes=20,
@@ -146,3 +129,13 @@ def power_and_root_exchanged(half_life):
 )
 def odds_to_base_two(half_life):
     return reference(half_life) / math.log(2)
+
+
+@exercise.must_hold("After the half-life one half should be left.")
+def half_is_left(trial: Trial) -> str | None:
+    (half_life,) = trial.inputs
+    left = torch.sigmoid(trial.value) ** half_life
+    worst = (left - 0.5).abs().argmax()
+    if (left - 0.5).abs().max() < 1e-6:
+        return None
+    return f"After {half_life[worst]:.0f} words your gate has left {left[worst]:.3g} of the cell state."

@@ -5,7 +5,7 @@ from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.recurrence import additive_weights
 
 
@@ -43,26 +43,6 @@ def reference(asked, offered, direction, is_real):
     return additive_weights(asked, offered, direction, is_real)
 
 
-def _rows_that_are_no_shares(trial: Trial) -> str | None:
-    """Each row sums to one over real words."""
-    gap = (trial.value.sum(dim=-1) - 1).abs().max().item()
-    return None if gap < 1e-6 else f"One of your rows differs from a sum of 1 by {gap:.2g}."
-
-
-def _padding_that_is_looked_at(trial: Trial) -> str | None:
-    """Padding gets no share."""
-    share = (trial.value * ~trial.inputs[3][:, None]).abs().max().item()
-    return None if share < 1e-9 else f"Padding gets a share of {share:.2g}."
-
-
-def _order_that_no_query_changes(trial: Trial) -> str | None:
-    """Another query should prefer another source word."""
-    asked, offered, direction, is_real = trial.inputs
-    others = [trial.run(10 * asked.roll(shift, 2), offered, direction, is_real).argsort(dim=-1) for shift in range(3)]
-    same = all(torch.equal(others[0], other) for other in others[1:])
-    return "I exchanged all queries, and the order of the shares stayed the same." if same else None
-
-
 def _inputs(random):
     asked, offered, direction = (
         1.5 * torch.randn(*shape, generator=random, dtype=torch.float64) for shape in ((2, 3, 4), (2, 6, 4), (4,))
@@ -93,15 +73,6 @@ exercise = Exercise(
             "what stands around their sum?"
         ),
         "In the equation the tanh is applied to a *vector*, feature by feature, before the product with $v$.",
-    ),
-    properties=(
-        Property(id="rows_are_shares", says="Each row should sum to one.", broken=_rows_that_are_no_shares),
-        Property(id="padding_unseen", says="Padding should get no share.", broken=_padding_that_is_looked_at),
-        Property(
-            id="queries_matter",
-            says="Different queries should be able to prefer different source words.",
-            broken=_order_that_no_query_changes,
-        ),
     ),
     forbids=("additive_weights", "AdditiveAttention"),
     difficulty=2,
@@ -190,3 +161,23 @@ def tanh_before_the_sum(asked, offered, direction, is_real):
 def scaled(asked, offered, direction, is_real):
     scores = _pairs(asked, offered).tanh() @ direction / len(direction) ** 0.5
     return _masked(scores, is_real).softmax(dim=2)
+
+
+@exercise.must_hold("Each row should sum to one.")
+def rows_are_shares(trial: Trial) -> str | None:
+    gap = (trial.value.sum(dim=-1) - 1).abs().max().item()
+    return None if gap < 1e-6 else f"One of your rows differs from a sum of 1 by {gap:.2g}."
+
+
+@exercise.must_hold("Padding should get no share.")
+def padding_unseen(trial: Trial) -> str | None:
+    share = (trial.value * ~trial.inputs[3][:, None]).abs().max().item()
+    return None if share < 1e-9 else f"Padding gets a share of {share:.2g}."
+
+
+@exercise.must_hold("Different queries should be able to prefer different source words.")
+def queries_matter(trial: Trial) -> str | None:
+    asked, offered, direction, is_real = trial.inputs
+    others = [trial.run(10 * asked.roll(shift, 2), offered, direction, is_real).argsort(dim=-1) for shift in range(3)]
+    same = all(torch.equal(others[0], other) for other in others[1:])
+    return "I exchanged all queries, and the order of the shares stayed the same." if same else None

@@ -5,7 +5,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def lstm_gates(
@@ -22,25 +22,6 @@ def solution(
     i, f, g, o = rearrange(affine, "batch (gates d_model) -> gates batch d_model", gates=4)
     memory_cell = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
     return o.sigmoid() * memory_cell.tanh(), memory_cell
-
-
-def _cell_that_is_not_kept(trial: Trial) -> str | None:
-    """Open the forget gate and shut the input gate: the cell stays."""
-    affine, memory_cell = trial.inputs
-    width = memory_cell.shape[1]
-    affine = affine.clone()
-    affine[:, :width], affine[:, width : 2 * width] = -60, 60
-    gap = (trial.run(affine, memory_cell)[1] - memory_cell).abs().max().item()
-    return None if gap < 1e-6 else f"With f = 1 and i = 0 your cell state moved by up to {gap:.2g}."
-
-
-def _output_gate_that_does_not_shut(trial: Trial) -> str | None:
-    """Shut the output gate: nothing is shown."""
-    affine, memory_cell = trial.inputs
-    affine = affine.clone()
-    affine[:, 3 * memory_cell.shape[1] :] = -60
-    shown = trial.run(affine, memory_cell)[0].abs().max().item()
-    return None if shown < 1e-6 else f"With o = 0 your hidden state still holds {shown:.2g}."
 
 
 def _inputs(random):
@@ -72,18 +53,6 @@ exercise = Exercise(
         (
             "The new cell comes first: forget times old plus input times candidate. What is shown is the output "
             "gate times the tanh of the *new* cell, and the cell itself is handed on without that tanh."
-        ),
-    ),
-    properties=(
-        Property(
-            id="keeps",
-            says="With the forget gate open and the input gate shut the cell state should stay as it is.",
-            broken=_cell_that_is_not_kept,
-        ),
-        Property(
-            id="output_shuts",
-            says="With the output gate shut the hidden state should be zero.",
-            broken=_output_gate_that_does_not_shut,
         ),
     ),
     forbids=("LSTM", "LSTMCell"),
@@ -207,3 +176,22 @@ def forget_gate_upside_down(affine, memory_cell):
 )
 def cell_first(affine, memory_cell):
     return solution(affine, memory_cell)[::-1]
+
+
+@exercise.must_hold("With the forget gate open and the input gate shut the cell state should stay as it is.")
+def keeps(trial: Trial) -> str | None:
+    affine, memory_cell = trial.inputs
+    width = memory_cell.shape[1]
+    affine = affine.clone()
+    affine[:, :width], affine[:, width : 2 * width] = -60, 60
+    gap = (trial.run(affine, memory_cell)[1] - memory_cell).abs().max().item()
+    return None if gap < 1e-6 else f"With f = 1 and i = 0 your cell state moved by up to {gap:.2g}."
+
+
+@exercise.must_hold("With the output gate shut the hidden state should be zero.")
+def output_shuts(trial: Trial) -> str | None:
+    affine, memory_cell = trial.inputs
+    affine = affine.clone()
+    affine[:, 3 * memory_cell.shape[1] :] = -60
+    shown = trial.run(affine, memory_cell)[0].abs().max().item()
+    return None if shown < 1e-6 else f"With o = 0 your hidden state still holds {shown:.2g}."

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.recurrence import linear_scan
 
 
@@ -33,25 +33,6 @@ def solution(
 def reference(factor, added):
     hidden, n_rounds = linear_scan(factor[None], added[None])
     return hidden[0], n_rounds
-
-
-def _future_that_is_seen(trial: Trial) -> str | None:
-    """Change the last summand: no earlier state moves."""
-    factor, added = trial.inputs
-    changed = added.clone()
-    changed[-1] += 1
-    moved = (trial.run(factor, changed)[0] - trial.value[0])[:-1].abs().max().item()
-    return None if moved < 1e-9 else f"I changed the last summand, and an earlier state moved by {moved:.2g}."
-
-
-def _step_that_does_not_follow(trial: Trial) -> str | None:
-    """Each state is its factor times the one before, plus its summand."""
-    factor, added = trial.inputs
-    hidden = trial.value[0]
-    gap = (hidden[1:] - factor[1:] * hidden[:-1] - added[1:]).abs().amax(dim=1)
-    if gap.max() < 1e-6:
-        return None
-    return f"Your state {int((gap > 1e-6).nonzero()[0]) + 1} (counted from 0) does not follow from the one before it."
 
 
 def _eleven(random):
@@ -83,18 +64,6 @@ exercise = Exercise(
         (
             "The new summand uses the *old* factor, so compute it first, then multiply the factors. "
             "Stop when `reach` is no longer below the number of positions."
-        ),
-    ),
-    properties=(
-        Property(
-            id="future_unseen",
-            says="A state must not depend on later summands.",
-            broken=_future_that_is_seen,
-        ),
-        Property(
-            id="follows",
-            says="Each state should be its factor times the one before it, plus its summand.",
-            broken=_step_that_does_not_follow,
         ),
     ),
     forbids=("linear_scan",),
@@ -216,3 +185,22 @@ def around_the_corner(factor, added):
         factor = factor * factor.roll(reach, 0)
         reach, n_rounds = 2 * reach, n_rounds + 1
     return hidden, n_rounds
+
+
+@exercise.must_hold("A state must not depend on later summands.")
+def future_unseen(trial: Trial) -> str | None:
+    factor, added = trial.inputs
+    changed = added.clone()
+    changed[-1] += 1
+    moved = (trial.run(factor, changed)[0] - trial.value[0])[:-1].abs().max().item()
+    return None if moved < 1e-9 else f"I changed the last summand, and an earlier state moved by {moved:.2g}."
+
+
+@exercise.must_hold("Each state should be its factor times the one before it, plus its summand.")
+def follows(trial: Trial) -> str | None:
+    factor, added = trial.inputs
+    hidden = trial.value[0]
+    gap = (hidden[1:] - factor[1:] * hidden[:-1] - added[1:]).abs().amax(dim=1)
+    if gap.max() < 1e-6:
+        return None
+    return f"Your state {int((gap > 1e-6).nonzero()[0]) + 1} (counted from 0) does not follow from the one before it."

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def read_words(
@@ -30,25 +30,6 @@ def solution(
         hidden = torch.tanh(word @ w_input + hidden @ w_hidden + bias)
         pages.append(hidden)
     return torch.stack(pages, dim=1)
-
-
-def _wrong_reach(trial: Trial) -> str | None:
-    """Nudge a word in the middle: the pages before it stay, those from it on move."""
-    words, *rest = trial.inputs
-    nudged = words.clone()
-    nudged[:, 2] += 1
-    moved = (trial.run(nudged, *rest) - trial.value).abs().amax(dim=(0, 2)) > 1e-9
-    expected = [t >= 2 for t in range(words.shape[1])]
-    if moved.tolist() == expected:
-        return None
-    return f"I changed word 2 (counted from 0), and these of your pages moved: {moved.nonzero().flatten().tolist()}."
-
-
-def _wrong_first_page(trial: Trial) -> str | None:
-    """The first page is made from the first word alone."""
-    words, w_input, _, bias = trial.inputs
-    gap = (trial.value[:, 0] - torch.tanh(words[:, 0] @ w_input + bias)).abs().max().item()
-    return None if gap < 1e-6 else f"Your first page is off by up to {gap:.2g}."
 
 
 def _inputs(random):
@@ -79,18 +60,6 @@ exercise = Exercise(
         (
             "In the loop, `hidden` becomes the tanh of three summands. Then `torch.stack` the list along the axis "
             "of tokens, which is axis 1."
-        ),
-    ),
-    properties=(
-        Property(
-            id="reach",
-            says="A word should change its own page and all later ones, and no earlier one.",
-            broken=_wrong_reach,
-        ),
-        Property(
-            id="first_page",
-            says="The first page should be the tanh of the first word's projection and the bias.",
-            broken=_wrong_first_page,
         ),
     ),
     forbids=("RNN", "RNNCell", "unroll"),
@@ -194,3 +163,22 @@ def tokens_first(words, w_input, w_hidden, bias):
 )
 def last_page_only(words, w_input, w_hidden, bias):
     return solution(words, w_input, w_hidden, bias)[:, -1]
+
+
+@exercise.must_hold("A word should change its own page and all later ones, and no earlier one.")
+def reach(trial: Trial) -> str | None:
+    words, *rest = trial.inputs
+    nudged = words.clone()
+    nudged[:, 2] += 1
+    moved = (trial.run(nudged, *rest) - trial.value).abs().amax(dim=(0, 2)) > 1e-9
+    expected = [t >= 2 for t in range(words.shape[1])]
+    if moved.tolist() == expected:
+        return None
+    return f"I changed word 2 (counted from 0), and these of your pages moved: {moved.nonzero().flatten().tolist()}."
+
+
+@exercise.must_hold("The first page should be the tanh of the first word's projection and the bias.")
+def first_page(trial: Trial) -> str | None:
+    words, w_input, _, bias = trial.inputs
+    gap = (trial.value[:, 0] - torch.tanh(words[:, 0] @ w_input + bias)).abs().max().item()
+    return None if gap < 1e-6 else f"Your first page is off by up to {gap:.2g}."

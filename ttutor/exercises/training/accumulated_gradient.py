@@ -6,7 +6,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional as F
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def accumulated_gradient(
@@ -41,15 +41,6 @@ def reference(output_weight, parts):
     hidden, targets = (torch.cat(side) for side in zip(*parts, strict=True))
     weight = output_weight.detach().requires_grad_()
     return torch.autograd.grad(F.cross_entropy(hidden @ weight.T, targets, ignore_index=0), weight)[0]
-
-
-def _cut_matters(trial: Trial) -> str | None:
-    weight, parts = trial.inputs
-    joined = [tuple(torch.cat(side) for side in zip(*parts, strict=True))]
-    difference = (trial.run(weight, joined) - trial.value).abs().max() / trial.value.abs().max().clamp(min=1e-12)
-    if difference < 1e-6:
-        return None
-    return f"I gave you the same tokens in one part, and your gradient changed by up to {difference.item():.0%}."
 
 
 def _parts(random):
@@ -90,13 +81,6 @@ and show that your version gives the gradient of the large batch.""",
         (
             "Weight each part's mean by its share of the real tokens, or ask for sums with `reduction` and divide "
             "by the number of real tokens of all parts, which has to be known before the first."
-        ),
-    ),
-    properties=(
-        Property(
-            id="cut_matters",
-            says="How the batch is cut into parts may not matter: every real token weighs the same in any of them.",
-            broken=_cut_matters,
         ),
     ),
     difficulty=2,
@@ -219,3 +203,13 @@ def changes_the_weight(output_weight, parts):
     gradient = reference(output_weight, parts)
     output_weight -= 0.1 * gradient
     return gradient
+
+
+@exercise.must_hold("How the batch is cut into parts may not matter: every real token weighs the same in any of them.")
+def cut_matters(trial: Trial) -> str | None:
+    weight, parts = trial.inputs
+    joined = [tuple(torch.cat(side) for side in zip(*parts, strict=True))]
+    difference = (trial.run(weight, joined) - trial.value).abs().max() / trial.value.abs().max().clamp(min=1e-12)
+    if difference < 1e-6:
+        return None
+    return f"I gave you the same tokens in one part, and your gradient changed by up to {difference.item():.0%}."

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def adam_steps(
@@ -38,22 +38,6 @@ def reference(gradients, rate, beta1, beta2, eps):
         optimizer.step()
         places.append(parameter.detach().clone())
     return torch.stack(places).diff(dim=0)
-
-
-def _scale_matters(trial: Trial) -> str | None:
-    gradients, rate, beta1, beta2, _ = trial.inputs
-    once, more = (trial.run(factor * gradients, rate, beta1, beta2, 0.0) for factor in (1.0, 1000.0))
-    difference = (once - more).abs().max().item() / rate
-    return None if difference < 1e-6 else f"A thousandfold loss moved your steps by up to {difference:.2g} of the rate."
-
-
-def _first_step(trial: Trial) -> str | None:
-    """After one gradient the corrected averages are that gradient and its square."""
-    gradients, rate, beta1, beta2, _ = trial.inputs
-    steps = trial.run(gradients[:1], rate, beta1, beta2, 0.0)[0] / rate
-    if (steps + gradients[0].sign()).abs().max() < 1e-6:
-        return None
-    return f"Without eps your first step for a gradient of {gradients[0, 0]:.3g} is {steps[0]:.3g} times the rate."
 
 
 def _noisy(random):
@@ -97,19 +81,6 @@ the parameters.""",
         (
             r"Two running averages that start at zero, each divided by $1 - \beta^t$ when it is used (and kept as "
             r"it was), $t$ counted from 1; $\varepsilon$ is added to the root, after the correction."
-        ),
-    ),
-    properties=(
-        Property(
-            id="scale_matters",
-            says="Without eps, Adam's steps do not change when all gradients are multiplied by the same number.",
-            broken=_scale_matters,
-        ),
-        Property(
-            id="first_step",
-            says="After one gradient the two averages, corrected, are that gradient and its square: their quotient "
-            "is a sign, and the step goes against it.",
-            broken=_first_step,
         ),
     ),
     forbids=("Adam", "AdamW", "NAdam", "RAdam", "Adamax"),
@@ -283,3 +254,23 @@ def gradient_over_root(gradients, rate, beta1, beta2, eps):
 )
 def places_for_steps(gradients, rate, beta1, beta2, eps):
     return adam(gradients, rate, beta1, beta2, eps).cumsum(dim=0)
+
+
+@exercise.must_hold("Without eps, Adam's steps do not change when all gradients are multiplied by the same number.")
+def scale_matters(trial: Trial) -> str | None:
+    gradients, rate, beta1, beta2, _ = trial.inputs
+    once, more = (trial.run(factor * gradients, rate, beta1, beta2, 0.0) for factor in (1.0, 1000.0))
+    difference = (once - more).abs().max().item() / rate
+    return None if difference < 1e-6 else f"A thousandfold loss moved your steps by up to {difference:.2g} of the rate."
+
+
+@exercise.must_hold(
+    "After one gradient the two averages, corrected, are that gradient and its square: their quotient is a sign, and "
+    "the step goes against it."
+)
+def first_step(trial: Trial) -> str | None:
+    gradients, rate, beta1, beta2, _ = trial.inputs
+    steps = trial.run(gradients[:1], rate, beta1, beta2, 0.0)[0] / rate
+    if (steps + gradients[0].sign()).abs().max() < 1e-6:
+        return None
+    return f"Without eps your first step for a gradient of {gradients[0, 0]:.3g} is {steps[0]:.3g} times the rate."

@@ -48,7 +48,7 @@ def _levels(trial: Trial) -> str | None:
     return f"Adding 1 to all of the student's logits takes your loss from {before:.4g} to {after:.4g}."
 
 
-PROPERTIES = (
+PROPERTIES = [
     Property(
         id="teacher_stays",
         says="The teacher is finished and shall not move towards its pupil: no gradient should reach it.",
@@ -69,7 +69,7 @@ PROPERTIES = (
         says="A constant added to all logits of a position changes no probability, so it should not change the loss.",
         broken=_levels,
     ),
-)
+]
 
 
 def divergence(student, teacher):

@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def label_smoothing(
@@ -42,35 +42,6 @@ def _no_smoothing(generator):
     return torch.cat([torch.randperm(5, generator=generator), torch.tensor([1, 4, 0])]), 5, 1, 0.0
 
 
-def _sums_that_are_not_one(trial: Trial) -> str | None:
-    """Look at the sums of the rows."""
-    targets, _, pad_id, _ = trial.inputs
-    sums = trial.value.sum(dim=1)
-    expected = (targets != pad_id).float()
-    worst = (sums - expected).abs().argmax().item()
-    if abs(sums[worst] - expected[worst]) < 1e-4:
-        return None
-    what = "real" if expected[worst] else "padding"
-    return f"The target at position {worst} is {what}, and its row sums to {sums[worst].item():.4g}."
-
-
-def _mass_of_padding(trial: Trial) -> str | None:
-    """Look at the column of the padding."""
-    _, _, pad_id, _ = trial.inputs
-    most = trial.value[:, pad_id].abs().max().item()
-    return None if most == 0 else f"Column {pad_id} is the padding's, and it holds up to {most:.3g}."
-
-
-def _others_that_differ(trial: Trial) -> str | None:
-    """Look whether all wrong tokens of a row have equal shares."""
-    targets, vocab_size, pad_id, _ = trial.inputs
-    for position, (target, row) in enumerate(zip(targets.tolist(), trial.value, strict=True)):
-        others = row[[token for token in range(vocab_size) if token not in (target, pad_id)]]
-        if target != pad_id and (others.max() - others.min()).item() > 1e-6:
-            return f"At position {position} the wrong tokens get from {others.min():.3g} to {others.max():.3g}."
-    return None
-
-
 exercise = Exercise(
     id="training.label_smoothing",
     title="Targets that ask for less than certainty",
@@ -103,23 +74,6 @@ token and padding included. Give float32.
         (
             "Fill with `smoothing / (vocab_size - 2)`; write `1 - smoothing` at each row's target; then zeros into "
             "the column of padding, then zeros into the rows whose target is padding."
-        ),
-    ),
-    properties=(
-        Property(
-            id="padding_gets_nothing",
-            says="No position asks for padding: look at the column of `pad_id`.",
-            broken=_mass_of_padding,
-        ),
-        Property(
-            id="rows_sum_to_one",
-            says="A row is a distribution and sums to 1, unless its target is padding: then it sums to 0.",
-            broken=_sums_that_are_not_one,
-        ),
-        Property(
-            id="equal_shares",
-            says="The smoothing does not favour any wrong word: all of them get the same.",
-            broken=_others_that_differ,
         ),
     ),
     difficulty=2,
@@ -310,3 +264,32 @@ def inplace(targets, vocab_size, pad_id, smoothing):
     rows = right_answer(targets, vocab_size, pad_id, smoothing)
     targets[targets == pad_id] = 0
     return rows
+
+
+@exercise.must_hold("No position asks for padding: look at the column of `pad_id`.")
+def padding_gets_nothing(trial: Trial) -> str | None:
+    _, _, pad_id, _ = trial.inputs
+    most = trial.value[:, pad_id].abs().max().item()
+    return None if most == 0 else f"Column {pad_id} is the padding's, and it holds up to {most:.3g}."
+
+
+@exercise.must_hold("A row is a distribution and sums to 1, unless its target is padding: then it sums to 0.")
+def rows_sum_to_one(trial: Trial) -> str | None:
+    targets, _, pad_id, _ = trial.inputs
+    sums = trial.value.sum(dim=1)
+    expected = (targets != pad_id).float()
+    worst = (sums - expected).abs().argmax().item()
+    if abs(sums[worst] - expected[worst]) < 1e-4:
+        return None
+    what = "real" if expected[worst] else "padding"
+    return f"The target at position {worst} is {what}, and its row sums to {sums[worst].item():.4g}."
+
+
+@exercise.must_hold("The smoothing does not favour any wrong word: all of them get the same.")
+def equal_shares(trial: Trial) -> str | None:
+    targets, vocab_size, pad_id, _ = trial.inputs
+    for position, (target, row) in enumerate(zip(targets.tolist(), trial.value, strict=True)):
+        others = row[[token for token in range(vocab_size) if token not in (target, pad_id)]]
+        if target != pad_id and (others.max() - others.min()).item() > 1e-6:
+            return f"At position {position} the wrong tokens get from {others.min():.3g} to {others.max():.3g}."
+    return None

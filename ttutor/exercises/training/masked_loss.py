@@ -61,7 +61,7 @@ def _targets_that_do_not_matter(trial: Trial) -> str | None:
     return f"With other words as targets your loss is still {before:.4g}." if before == after else None
 
 
-PROPERTIES = (
+PROPERTIES = [
     Property(
         id="padding_does_not_matter",
         says="What the logits are at padding should not matter: where do these places enter?",
@@ -85,7 +85,7 @@ PROPERTIES = (
         "pick, at each place, the log-probability of its target?",
         broken=_targets_that_do_not_matter,
     ),
-)
+]
 
 
 def surprise(logits, targets):

@@ -5,7 +5,7 @@ import math
 import torch
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def plan_batches(lengths: list[int], budget: int) -> list[list[int]]:
@@ -59,11 +59,6 @@ def _rules(batches, lengths, budget):
     }
 
 
-def _what_is_amiss(trial: Trial) -> str | None:
-    broken = [rule for rule, holds in trial.value.items() if not holds]
-    return f"Not so in your plan: {'; '.join(broken)}." if broken else None
-
-
 def _sentences(random):
     """Lengths from 3 to 30, in no order, mostly short."""
     drawn = 3 + 27 * torch.rand(1600, generator=random).square()
@@ -101,13 +96,6 @@ are right.""",
             "`(len(batch) + 1) * length` cells with it."
         ),
         "Start a new batch when that product exceeds the budget; do not forget the last batch.",
-    ),
-    properties=(
-        Property(
-            id="plan_is_not_right",
-            says="A plan places every sentence once, keeps to the budget, and wastes little.",
-            broken=_what_is_amiss,
-        ),
     ),
     difficulty=2,
     minutes=25,
@@ -256,3 +244,9 @@ def places_in_the_sorted_list(lengths, budget):
 )
 def all_in_one(lengths, budget):
     return [list(range(len(lengths)))]
+
+
+@exercise.must_hold("A plan places every sentence once, keeps to the budget, and wastes little.")
+def plan_is_not_right(trial: Trial) -> str | None:
+    broken = [rule for rule, holds in trial.value.items() if not holds]
+    return f"Not so in your plan: {'; '.join(broken)}." if broken else None

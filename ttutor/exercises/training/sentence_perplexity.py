@@ -7,7 +7,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def sentence_perplexity(probabilities: Float[Tensor, " target"]) -> tuple[float, float, float]:
@@ -25,14 +25,6 @@ def reference(probabilities):
     two_tokens = torch.stack([probabilities, 1 - probabilities], dim=1).log()
     loss = functional.cross_entropy(two_tokens, torch.zeros(len(probabilities), dtype=torch.long)).item()
     return math.prod(probabilities.tolist()), loss, math.exp(loss)
-
-
-def _not_the_same_fact(trial: Trial) -> str | None:
-    """The perplexity is the exponential of the loss, and both follow from the tokens alone."""
-    _, loss, perplexity = (float(number) for number in trial.value)
-    if math.isclose(math.log(perplexity), loss, rel_tol=1e-4) if perplexity > 0 else False:
-        return None
-    return f"Your loss is {loss:.4g} and your perplexity {perplexity:.4g}."
 
 
 def _few(random):
@@ -70,13 +62,6 @@ come out as 0, the other two must not.)""",
         (
             r"The mean of $\ln 2$, $2 \ln 2$ and $3 \ln 2$. Take $e$ to that mean, and compare it with $64^{1/3}$. "
             "In code: which is safe for 1,500 factors, the product or the sum of their logarithms?"
-        ),
-    ),
-    properties=(
-        Property(
-            id="perplexity_is_exp_of_loss",
-            says="The perplexity is e to the power of the loss: the two numbers say the same thing.",
-            broken=_not_the_same_fact,
         ),
     ),
     forbids=("cross_entropy", "nll_loss"),
@@ -194,3 +179,11 @@ exercise.mutation(
     "and so on; how are these put together?",
     {"prod": "mean"},
 )
+
+
+@exercise.must_hold("The perplexity is e to the power of the loss: the two numbers say the same thing.")
+def perplexity_is_exp_of_loss(trial: Trial) -> str | None:
+    _, loss, perplexity = (float(number) for number in trial.value)
+    if math.isclose(math.log(perplexity), loss, rel_tol=1e-4) if perplexity > 0 else False:
+        return None
+    return f"Your loss is {loss:.4g} and your perplexity {perplexity:.4g}."

@@ -5,7 +5,7 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def smoothed_gradient(
@@ -29,14 +29,6 @@ def reference(logits, targets, epsilon):
     logits = logits.detach().requires_grad_()
     loss = functional.cross_entropy(logits, targets, label_smoothing=epsilon)
     return torch.autograd.grad(loss, logits)[0]
-
-
-def _row_that_does_not_sum_to_zero(trial: Trial) -> str | None:
-    totals = trial.value.sum(dim=1)
-    worst = totals.abs().argmax().item()
-    if totals[worst].abs() < 1e-6:
-        return None
-    return f"Row {worst} of your gradient sums to {totals[worst].item():.2g}."
 
 
 def _ordinary(random):
@@ -80,14 +72,6 @@ is padding), and $\epsilon$ is spread over the whole vocabulary, the right token
         (
             r"At the minimum $p = q$, and $z_u - z_w = \ln (p_u / p_w)$. For the code: build the smoothed "
             "target first; the rest is the formula, with the mean taken into account."
-        ),
-    ),
-    properties=(
-        Property(
-            id="rows_sum_to_zero",
-            says="Adding the same number to all logits of a position changes nothing, so each row of the gradient "
-            "sums to 0.",
-            broken=_row_that_does_not_sum_to_zero,
         ),
     ),
     forbids=("backward", "grad", "requires_grad_", "cross_entropy"),
@@ -216,3 +200,14 @@ def by_the_probabilities(logits, targets, epsilon):
 def only_the_right_one(logits, targets, epsilon):
     gradient = (logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
     return gradient * functional.one_hot(targets, logits.shape[1])
+
+
+@exercise.must_hold(
+    "Adding the same number to all logits of a position changes nothing, so each row of the gradient sums to 0."
+)
+def rows_sum_to_zero(trial: Trial) -> str | None:
+    totals = trial.value.sum(dim=1)
+    worst = totals.abs().argmax().item()
+    if totals[worst].abs() < 1e-6:
+        return None
+    return f"Row {worst} of your gradient sums to {totals[worst].item():.2g}."

@@ -5,7 +5,7 @@ import math
 import torch
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def smoothing_for_floor(vocab_size: int, floor: float) -> float:
@@ -44,22 +44,6 @@ def reference(vocab_size, floor):
     return epsilon.item()
 
 
-def _another_floor(trial: Trial) -> str | None:
-    vocab_size, floor = trial.inputs
-    epsilon = float(trial.value)
-    if not 0 < epsilon < 1:
-        return f"Your smoothing is {epsilon:.4g}; it is a share, between 0 and 1."
-    reached = _floor(torch.tensor(epsilon, dtype=torch.float64), vocab_size).item()
-    return (
-        None
-        if math.isclose(reached, floor, rel_tol=2e-4)
-        else (
-            f"With V = {vocab_size:,} your smoothing of {epsilon:.4g} has a floor of {reached:.4g} nats; "
-            f"{floor:.4g} was asked for."
-        )
-    )
-
-
 exercise = Exercise(
     id="training.smoothing_for_floor",
     title="How much smoothing is a nat?",
@@ -85,13 +69,6 @@ $\ln V$. You may use the package's `smoothing_floor`, or write the floor out."""
         (
             r"Begin with 0 and 1 (at 1 the target is uniform, and the floor is $\ln V$), and stop when they are "
             r"nearly equal. For the second question look at the term $\epsilon \ln (V / \epsilon)$."
-        ),
-    ),
-    properties=(
-        Property(
-            id="another_floor",
-            says="Put your smoothing into the formula for the floor: the floor that was asked for must come out.",
-            broken=_another_floor,
         ),
     ),
     difficulty=2,
@@ -192,3 +169,20 @@ def loss_of_the_right_token(vocab_size, floor):
 )
 def floor_of_a_tenth(vocab_size, floor):
     return _floor(torch.tensor(0.1).double(), vocab_size).item()
+
+
+@exercise.must_hold("Put your smoothing into the formula for the floor: the floor that was asked for must come out.")
+def another_floor(trial: Trial) -> str | None:
+    vocab_size, floor = trial.inputs
+    epsilon = float(trial.value)
+    if not 0 < epsilon < 1:
+        return f"Your smoothing is {epsilon:.4g}; it is a share, between 0 and 1."
+    reached = _floor(torch.tensor(epsilon, dtype=torch.float64), vocab_size).item()
+    return (
+        None
+        if math.isclose(reached, floor, rel_tol=2e-4)
+        else (
+            f"With V = {vocab_size:,} your smoothing of {epsilon:.4g} has a floor of {reached:.4g} nats; "
+            f"{floor:.4g} was asked for."
+        )
+    )

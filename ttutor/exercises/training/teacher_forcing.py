@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 PAD_ID, BOS_ID, EOS_ID = 0, 2, 3
 
@@ -44,25 +44,6 @@ def _unequal_lengths(generator):
     return (torch.tensor([sentence + [PAD_ID] * (8 - len(sentence)) for sentence in sentences]),)
 
 
-def _input_without_bos(trial: Trial) -> str | None:
-    """Look at what the decoder reads first."""
-    (first, *_) = trial.value[0][:, 0].tolist()
-    return None if first == BOS_ID else f"Your decoder reads {first} first, and the start mark is {BOS_ID}."
-
-
-def _targets_that_are_not_next(trial: Trial) -> str | None:
-    """Look whether every target is what is read one place later."""
-    decoder_input, targets = trial.value
-    late = (decoder_input[:, 1:] != targets[:, :-1]) & (targets[:, 1:] != PAD_ID)
-    if not late.any():
-        return None
-    row, place = late.nonzero()[0].tolist()
-    return (
-        f"In sentence {row} the target at place {place} is {targets[row, place].item()}, and what is read at place "
-        f"{place + 1} is {decoder_input[row, place + 1].item()}."
-    )
-
-
 exercise = Exercise(
     id="training.teacher_forcing",
     title="What to read, and what to say",
@@ -91,18 +72,6 @@ padding the loss leaves the place out, so there it does not matter what is read.
         (
             "Both are slices of the same rows, one token shorter than they: one leaves out the last column, the "
             "other the first."
-        ),
-    ),
-    properties=(
-        Property(
-            id="begins_with_bos",
-            says="The first prediction is made from the start mark alone, so that is what is read first.",
-            broken=_input_without_bos,
-        ),
-        Property(
-            id="target_comes_next",
-            says="What is the target at one place should be read at the place after it.",
-            broken=_targets_that_are_not_next,
         ),
     ),
     observe=observe,
@@ -205,3 +174,22 @@ def pads_in_place(token_ids):
     targets = token_ids
     targets[:, :-1] = token_ids[:, 1:].clone()
     return decoder_input, targets[:, :-1]
+
+
+@exercise.must_hold("The first prediction is made from the start mark alone, so that is what is read first.")
+def begins_with_bos(trial: Trial) -> str | None:
+    (first, *_) = trial.value[0][:, 0].tolist()
+    return None if first == BOS_ID else f"Your decoder reads {first} first, and the start mark is {BOS_ID}."
+
+
+@exercise.must_hold("What is the target at one place should be read at the place after it.")
+def target_comes_next(trial: Trial) -> str | None:
+    decoder_input, targets = trial.value
+    late = (decoder_input[:, 1:] != targets[:, :-1]) & (targets[:, 1:] != PAD_ID)
+    if not late.any():
+        return None
+    row, place = late.nonzero()[0].tolist()
+    return (
+        f"In sentence {row} the target at place {place} is {targets[row, place].item()}, and what is read at place "
+        f"{place + 1} is {decoder_input[row, place + 1].item()}."
+    )

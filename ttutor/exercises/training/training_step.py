@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn.utils import clip_grad_norm_, clip_grad_value_
 
-from ttutor.exercises.exercise import Case, Exercise, Property
+from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact
 
 
@@ -61,18 +61,7 @@ def model_table(model):
     return torch.cat([model.weight.detach(), model.bias.detach()[:, None]], dim=1)
 
 
-def weights_that_stay(trial):
-    """Look whether the first step moved the model at all."""
-    weights, batches, max_norm = trial.inputs
-    moved = (trial.value["the weights after the first step"][:, :-1] - weights).norm().item()
-    if 0 < moved <= 0.5 * max_norm * 1.001:
-        return None
-    return (
-        f"The first step moved the weights by {moved:.3g}; the learning rate is 0.5, the longest gradient {max_norm:g}."
-    )
-
-
-PROPERTIES = (
+PROPERTIES = [
     fact(
         "every loss was taken in training mode",
         True,
@@ -91,7 +80,7 @@ PROPERTIES = (
         "Two batches, two steps: the optimiser steps once for each batch.",
         id="one_step_a_batch",
     ),
-)
+]
 
 
 def training_step(
@@ -179,14 +168,9 @@ number, so that no graph is kept alive. `torch.nn.utils.clip_grad_norm_` may be 
             "model's parameters, `optimizer.step()`; then return the loss's `item()`."
         ),
     ),
-    properties=(
+    properties=[
         *PROPERTIES,
-        Property(
-            id="step_has_a_limit",
-            says="The first step should move the weights, by at most the learning rate times `max_norm`.",
-            broken=weights_that_stay,
-        ),
-    ),
+    ],
     observe=observe,
     forbids=("fit",),
     difficulty=2,
@@ -437,3 +421,14 @@ def returns_the_norm(model, optimizer, loss, batch, max_norm):
     norm = clip_grad_norm_(model.parameters(), max_norm)
     optimizer.step()
     return norm.item()
+
+
+@exercise.must_hold("The first step should move the weights, by at most the learning rate times `max_norm`.")
+def step_has_a_limit(trial):
+    weights, batches, max_norm = trial.inputs
+    moved = (trial.value["the weights after the first step"][:, :-1] - weights).norm().item()
+    if 0 < moved <= 0.5 * max_norm * 1.001:
+        return None
+    return (
+        f"The first step moved the weights by {moved:.3g}; the learning rate is 0.5, the longest gradient {max_norm:g}."
+    )

@@ -114,7 +114,7 @@ only once, and nobody knows how many there are.
             "`model.train(...)` with what you remembered; divide."
         ),
     ),
-    properties=(
+    properties=[
         fact(
             "the weights are as they were",
             True,
@@ -133,7 +133,7 @@ only once, and nobody knows how many there are.
             "Each batch should be measured, and once: what does your loop walk through?",
             id="each_batch_once",
         ),
-    ),
+    ],
     observe=observe,
     difficulty=2,
     minutes=15,

@@ -3,7 +3,7 @@
 import math
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.training.schedule import noam_rate
 
 
@@ -40,31 +40,6 @@ def _long_after(generator):
     return 4 * warmup, d_model, warmup, factor
 
 
-def _two_branches_that_do_not_meet(trial: Trial) -> str | None:
-    """Compare the rates around the end of the warm-up."""
-    _, d_model, warmup, factor = trial.inputs
-    before, peak, after = (trial.run(warmup * share // 100, d_model, warmup, factor) for share in (98, 100, 102))
-    if before < peak > after and max(peak - before, peak - after) < 0.05 * peak:
-        return None
-    return f"Around the end of the warm-up your rates are {before:.3g}, {peak:.3g}, {after:.3g}."
-
-
-def _rise_that_is_not_straight(trial: Trial) -> str | None:
-    """Twice the step is twice the rate, while warming up."""
-    _, d_model, warmup, factor = trial.inputs
-    early, late = (trial.run(step, d_model, warmup, factor) for step in (10, 20))
-    return None if math.isclose(late, 2 * early, rel_tol=1e-4) else f"Step 10 has {early:.3g}, step 20 has {late:.3g}."
-
-
-def _fall_that_is_not_the_root(trial: Trial) -> str | None:
-    """Four times the step is half the rate, after the warm-up."""
-    _, d_model, warmup, factor = trial.inputs
-    early, late = (trial.run(share * warmup, d_model, warmup, factor) for share in (2, 8))
-    if math.isclose(2 * late, early, rel_tol=1e-4):
-        return None
-    return f"At twice the warm-up your rate is {early:.3g}, at eight times the warm-up it is {late:.3g}."
-
-
 exercise = Exercise(
     id="training.warmup_rate",
     title="Slowly up, then down with the root",
@@ -91,23 +66,6 @@ Steps count from 1. PyTorch's schedulers, however, ask for step 0 first: give it
         ),
         "A negative exponent is a division: what is 0 to the power of -0.5? Settle the step before you compute.",
         "Replace a step of 0 by 1; then the formula can be written as it stands, with `min` and `**`.",
-    ),
-    properties=(
-        Property(
-            id="rises_straight",
-            says="During the warm-up twice the step should have twice the rate.",
-            broken=_rise_that_is_not_straight,
-        ),
-        Property(
-            id="falls_with_the_root",
-            says="After the warm-up four times the step should have half the rate.",
-            broken=_fall_that_is_not_the_root,
-        ),
-        Property(
-            id="peaks_at_warmup",
-            says="The rate should be highest at the end of the warm-up, and not jump there.",
-            broken=_two_branches_that_do_not_meet,
-        ),
     ),
     difficulty=1,
     minutes=10,
@@ -275,3 +233,28 @@ def whole_division(step, d_model, warmup, factor):
     step = max(step, 1)
     peak = factor * (d_model * warmup) ** -0.5
     return peak * (step // warmup if step < warmup else (warmup / step) ** 0.5)
+
+
+@exercise.must_hold("During the warm-up twice the step should have twice the rate.")
+def rises_straight(trial: Trial) -> str | None:
+    _, d_model, warmup, factor = trial.inputs
+    early, late = (trial.run(step, d_model, warmup, factor) for step in (10, 20))
+    return None if math.isclose(late, 2 * early, rel_tol=1e-4) else f"Step 10 has {early:.3g}, step 20 has {late:.3g}."
+
+
+@exercise.must_hold("After the warm-up four times the step should have half the rate.")
+def falls_with_the_root(trial: Trial) -> str | None:
+    _, d_model, warmup, factor = trial.inputs
+    early, late = (trial.run(share * warmup, d_model, warmup, factor) for share in (2, 8))
+    if math.isclose(2 * late, early, rel_tol=1e-4):
+        return None
+    return f"At twice the warm-up your rate is {early:.3g}, at eight times the warm-up it is {late:.3g}."
+
+
+@exercise.must_hold("The rate should be highest at the end of the warm-up, and not jump there.")
+def peaks_at_warmup(trial: Trial) -> str | None:
+    _, d_model, warmup, factor = trial.inputs
+    before, peak, after = (trial.run(warmup * share // 100, d_model, warmup, factor) for share in (98, 100, 102))
+    if before < peak > after and max(peak - before, peak - after) < 0.05 * peak:
+        return None
+    return f"Around the end of the warm-up your rates are {before:.3g}, {peak:.3g}, {after:.3g}."

@@ -5,7 +5,7 @@ import torch
 from ttutor.decoder import Decoder
 from ttutor.encoder import Encoder
 from ttutor.exercises.draws import drawn, one_of
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def count_parameters(
@@ -33,32 +33,6 @@ def reference(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tie
         stacks = Encoder(n_layers=n_encoder_layers, **sizes), Decoder(n_layers=n_decoder_layers, **sizes)
     in_stacks = sum(parameter.numel() for stack in stacks for parameter in stack.parameters())
     return in_stacks + (1 if tied else 2) * vocab_size * d_model
-
-
-def _grows_with_the_vocabulary(trial: Trial) -> str | None:
-    vocab_size, *others, tied = trial.inputs
-    step = trial.run(vocab_size + 1, *others, tied) - trial.value
-    wanted = (1 if tied else 2) * others[0]
-    return None if step == wanted else f"One more token adds {step:,} parameters to yours, not {wanted:,}."
-
-
-def _grows_with_the_encoder(trial: Trial) -> str | None:
-    vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied = trial.inputs
-    step = trial.run(vocab_size, d_model, d_ff, n_encoder_layers + 1, n_decoder_layers, tied) - trial.value
-    wanted = 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff
-    return None if step == wanted else f"One more encoder layer adds {step:,} to yours, {step / wanted:.1%} of it."
-
-
-def _grows_with_the_decoder(trial: Trial) -> str | None:
-    vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied = trial.inputs
-    step = trial.run(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers + 1, tied) - trial.value
-    wanted = 8 * d_model**2 + 2 * d_model * d_ff + 15 * d_model + d_ff
-    return None if step == wanted else f"One more decoder layer adds {step:,} to yours, {step / wanted:.1%} of it."
-
-
-def _starts_at_the_tables(trial: Trial) -> str | None:
-    rest = trial.value - reference(*trial.inputs)
-    return None if rest == 0 else f"The layers grow as they should; besides, yours has {rest:+,} parameters."
 
 
 def _sizes(random):
@@ -93,28 +67,6 @@ projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}$.""
         (
             "An attention is four square maps with biases. A decoder layer has one attention and one norm more "
             "than an encoder layer. There is one table if tied, and two if not."
-        ),
-    ),
-    properties=(
-        Property(
-            id="grows_with_the_vocabulary",
-            says="Each token of the vocabulary has one row in each table, and nothing else.",
-            broken=_grows_with_the_vocabulary,
-        ),
-        Property(
-            id="grows_with_the_encoder",
-            says="One more encoder layer adds an attention, a feed-forward network and two norms: count it alone.",
-            broken=_grows_with_the_encoder,
-        ),
-        Property(
-            id="grows_with_the_decoder",
-            says="One more decoder layer adds two attentions, a feed-forward network and three norms: count it alone.",
-            broken=_grows_with_the_decoder,
-        ),
-        Property(
-            id="starts_at_the_tables",
-            says="A model is its layers and its tables: what else do you count?",
-            broken=_starts_at_the_tables,
         ),
     ),
     forbids=("account", "Transformer", "Encoder", "Decoder"),
@@ -269,3 +221,35 @@ def four_times_as_wide(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_la
 @exercise.mistake("Right for one layer in each stack; each further layer has parameters of its own.")
 def one_layer(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
     return _counted(vocab_size, d_model, d_ff, 1, 1, tied)
+
+
+@exercise.must_hold("Each token of the vocabulary has one row in each table, and nothing else.")
+def grows_with_the_vocabulary(trial: Trial) -> str | None:
+    vocab_size, *others, tied = trial.inputs
+    step = trial.run(vocab_size + 1, *others, tied) - trial.value
+    wanted = (1 if tied else 2) * others[0]
+    return None if step == wanted else f"One more token adds {step:,} parameters to yours, not {wanted:,}."
+
+
+@exercise.must_hold("One more encoder layer adds an attention, a feed-forward network and two norms: count it alone.")
+def grows_with_the_encoder(trial: Trial) -> str | None:
+    vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied = trial.inputs
+    step = trial.run(vocab_size, d_model, d_ff, n_encoder_layers + 1, n_decoder_layers, tied) - trial.value
+    wanted = 4 * d_model**2 + 2 * d_model * d_ff + 9 * d_model + d_ff
+    return None if step == wanted else f"One more encoder layer adds {step:,} to yours, {step / wanted:.1%} of it."
+
+
+@exercise.must_hold(
+    "One more decoder layer adds two attentions, a feed-forward network and three norms: count it alone."
+)
+def grows_with_the_decoder(trial: Trial) -> str | None:
+    vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied = trial.inputs
+    step = trial.run(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers + 1, tied) - trial.value
+    wanted = 8 * d_model**2 + 2 * d_model * d_ff + 15 * d_model + d_ff
+    return None if step == wanted else f"One more decoder layer adds {step:,} to yours, {step / wanted:.1%} of it."
+
+
+@exercise.must_hold("A model is its layers and its tables: what else do you count?")
+def starts_at_the_tables(trial: Trial) -> str | None:
+    rest = trial.value - reference(*trial.inputs)
+    return None if rest == 0 else f"The layers grow as they should; besides, yours has {rest:+,} parameters."

@@ -103,7 +103,7 @@ become long in training stays longer than others.
             "what you took out, not the table."
         ),
     ),
-    properties=(
+    properties=[
         Property(
             id="right_rows",
             says="Each vector should point where its token's row points: which row did you take?",
@@ -120,7 +120,7 @@ become long in training stays longer than others.
             "The vectors are right, but the table would not be trained as it should: does something on the "
             "way leave autograd?",
         ),
-    ),
+    ],
     forbids=("TokenEmbedding",),
     difficulty=1,
     minutes=5,

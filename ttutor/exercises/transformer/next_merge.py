@@ -7,7 +7,7 @@ from string import ascii_lowercase
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.tokenization.merging import CutWords
 
 
@@ -97,32 +97,6 @@ def _ratio(pairs, tokens):
     return lambda pair: pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])
 
 
-def _no_neighbours(trial: Trial) -> str | None:
-    words, times, _ = trial.inputs
-    value = trial.value
-    if not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value)):
-        return f"You return {value!r}; a tuple of two tokens is wanted."
-    _, pairs = _counted(words, times)
-    return None if value in pairs else f"{value[0]!r} is never followed by {value[1]!r} in the corpus."
-
-
-def _too_rare(trial: Trial) -> str | None:
-    words, times, at_least = trial.inputs
-    _, pairs = _counted(words, times)
-    met = pairs.get(trial.value, 0) if isinstance(trial.value, tuple) else 0
-    return None if met >= at_least else f"Your pair meets {met} times in the corpus; at least {at_least} are asked for."
-
-
-def _lower_score(trial: Trial) -> str | None:
-    words, times, at_least = trial.inputs
-    tokens, pairs = _counted(words, times)
-    if trial.value not in pairs:
-        return None
-    score = _ratio(pairs, tokens)
-    yours, best = score(trial.value), score(reference(words, times, at_least))
-    return None if yours == best else f"Your pair's score is {yours:.4f}; one that meets often enough has {best:.4f}."
-
-
 exercise = Exercise(
     id="transformer.next_merge",
     title="Which pair is next, by the other rule?",
@@ -148,19 +122,6 @@ Return the pair as a tuple of two tokens, in the order in which they stand.""",
         (
             "Fill both counters in one loop over words and times. Keep the pairs whose count is at least "
             "`at_least`, and take the `max` of them with the ratio as `key`."
-        ),
-    ),
-    properties=(
-        Property(
-            id="neighbours",
-            says="The two tokens must be neighbours, left and right, somewhere inside a word.",
-            broken=_no_neighbours,
-        ),
-        Property(id="often_enough", says="The pair must meet often enough to be admitted.", broken=_too_rare),
-        Property(
-            id="best_score",
-            says="No other pair that is admitted may have a larger ratio than yours.",
-            broken=_lower_score,
         ),
     ),
     difficulty=2,
@@ -267,3 +228,32 @@ def over_borders(words, times, at_least):
     text = [token for word, n in zip(words, times, strict=True) for _ in range(n) for token in word]
     tokens, pairs = Counter(text), Counter(pairwise(text))
     return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
+
+
+@exercise.must_hold("The two tokens must be neighbours, left and right, somewhere inside a word.")
+def neighbours(trial: Trial) -> str | None:
+    words, times, _ = trial.inputs
+    value = trial.value
+    if not (isinstance(value, tuple) and len(value) == 2 and all(isinstance(one, str) for one in value)):
+        return f"You return {value!r}; a tuple of two tokens is wanted."
+    _, pairs = _counted(words, times)
+    return None if value in pairs else f"{value[0]!r} is never followed by {value[1]!r} in the corpus."
+
+
+@exercise.must_hold("The pair must meet often enough to be admitted.")
+def often_enough(trial: Trial) -> str | None:
+    words, times, at_least = trial.inputs
+    _, pairs = _counted(words, times)
+    met = pairs.get(trial.value, 0) if isinstance(trial.value, tuple) else 0
+    return None if met >= at_least else f"Your pair meets {met} times in the corpus; at least {at_least} are asked for."
+
+
+@exercise.must_hold("No other pair that is admitted may have a larger ratio than yours.")
+def best_score(trial: Trial) -> str | None:
+    words, times, at_least = trial.inputs
+    tokens, pairs = _counted(words, times)
+    if trial.value not in pairs:
+        return None
+    score = _ratio(pairs, tokens)
+    yours, best = score(trial.value), score(reference(words, times, at_least))
+    return None if yours == best else f"Your pair's score is {yours:.4f}; one that meets often enough has {best:.4f}."

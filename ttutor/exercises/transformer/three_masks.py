@@ -6,7 +6,7 @@ from jaxtyping import Bool, Int
 from torch import Tensor
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.masks import causal_mask, padding_mask
 
 
@@ -37,31 +37,6 @@ def reference(source_ids, target_ids, pad_id):
 
 def _name(place):
     return ("encoder", "decoder", "cross-attention")[place]
-
-
-def _looks_ahead(trial: Trial) -> str | None:
-    mask = trial.value[1]
-    ahead = torch.ones_like(mask, dtype=torch.bool).triu(1) & mask
-    if not ahead.any():
-        return None
-    _, _, query, key = ahead.nonzero()[0].tolist()
-    return f"In the decoder, target {query} may look at target {key}, which is not written yet."
-
-
-def _looks_at_padding(trial: Trial) -> str | None:
-    source_ids, target_ids, pad_id = trial.inputs
-    for place, token_ids in enumerate((source_ids, target_ids, source_ids)):
-        seen = trial.value[place] & (token_ids == pad_id)[:, None, None]
-        if seen.any():
-            return f"In the {_name(place)}, padding may be looked at."
-    return None
-
-
-def _hidden_for_nothing(trial: Trial) -> str | None:
-    for place, (mask, wanted) in enumerate(zip(trial.value, reference(*trial.inputs), strict=True)):
-        if (wanted & ~mask).any():
-            return f"In the {_name(place)}, {int((wanted & ~mask).sum())} pairs are hidden that need not be."
-    return None
 
 
 def _inputs(generator):
@@ -99,23 +74,6 @@ batch, as it is when the colleague's model writes: test with sizes that are pair
         (
             "A loss near zero says that the answer can be seen: look at what the decoder may attend to. Then at "
             "the last of the three results, whose keys are the encoder's output."
-        ),
-    ),
-    properties=(
-        Property(
-            id="looks_ahead",
-            says="No target token may look at one that comes after it, or it reads what it should predict.",
-            broken=_looks_ahead,
-        ),
-        Property(
-            id="looks_at_padding",
-            says="No attention may look at padding; in each, ask whose tokens the keys are.",
-            broken=_looks_at_padding,
-        ),
-        Property(
-            id="hidden_for_nothing",
-            says="What is real and not in the future should be seen.",
-            broken=_hidden_for_nothing,
         ),
     ),
     forbids=("padding_mask",),
@@ -209,3 +167,31 @@ def memory_unmasked(source_ids, target_ids, pad_id):
 def causal_encoder(source_ids, target_ids, pad_id):
     source, target, memory = reference(source_ids, target_ids, pad_id)
     return source & _past(source_ids), target, memory
+
+
+@exercise.must_hold("No target token may look at one that comes after it, or it reads what it should predict.")
+def looks_ahead(trial: Trial) -> str | None:
+    mask = trial.value[1]
+    ahead = torch.ones_like(mask, dtype=torch.bool).triu(1) & mask
+    if not ahead.any():
+        return None
+    _, _, query, key = ahead.nonzero()[0].tolist()
+    return f"In the decoder, target {query} may look at target {key}, which is not written yet."
+
+
+@exercise.must_hold("No attention may look at padding; in each, ask whose tokens the keys are.")
+def looks_at_padding(trial: Trial) -> str | None:
+    source_ids, target_ids, pad_id = trial.inputs
+    for place, token_ids in enumerate((source_ids, target_ids, source_ids)):
+        seen = trial.value[place] & (token_ids == pad_id)[:, None, None]
+        if seen.any():
+            return f"In the {_name(place)}, padding may be looked at."
+    return None
+
+
+@exercise.must_hold("What is real and not in the future should be seen.")
+def hidden_for_nothing(trial: Trial) -> str | None:
+    for place, (mask, wanted) in enumerate(zip(trial.value, reference(*trial.inputs), strict=True)):
+        if (wanted & ~mask).any():
+            return f"In the {_name(place)}, {int((wanted & ~mask).sum())} pairs are hidden that need not be."
+    return None

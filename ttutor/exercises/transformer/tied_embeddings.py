@@ -81,7 +81,7 @@ def _step(module, use, uses):
     return before, [each().detach().clone() for each in uses]
 
 
-PROPERTIES = (
+PROPERTIES = [
     fact(
         "logits against products with the embeddings",
         "equal",
@@ -112,7 +112,7 @@ PROPERTIES = (
         "The layers before the projection learn through it: the gradient should reach the hidden vectors.",
         id="gradient_passes",
     ),
-)
+]
 
 
 class TiedEmbedding(nn.Module):

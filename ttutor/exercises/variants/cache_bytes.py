@@ -1,7 +1,7 @@
 """Exercise: what the keys and values of a model with grouped queries weigh."""
 
 from ttutor.exercises.draws import drawn
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def cache_bytes(n_layers: int, n_kv_heads: int, d_head: int, n_tokens: int, batch: int, window: int | None) -> int:
@@ -19,27 +19,6 @@ def solution(n_layers: int, n_kv_heads: int, d_head: int, n_tokens: int, batch: 
 def reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
     kept = range(n_tokens) if window is None else range(n_tokens)[-window:]
     return sum(batch * n_layers * n_kv_heads * d_head * 4 for _ in kept)
-
-
-def _doubles(trial: Trial) -> str | None:
-    """Each of the factors is a factor."""
-    *counts, window = trial.inputs
-    for place, name in enumerate(("n_layers", "n_kv_heads", "d_head")):
-        more = list(counts)
-        more[place] *= 2
-        ratio = trial.run(*more, window) / max(trial.value, 1)
-        if abs(ratio - 2) > 1e-9:
-            return f"Twice the {name} gives {ratio:.3g} times your bytes."
-    return None
-
-
-def _stops_growing(trial: Trial) -> str | None:
-    """Beyond the window nothing grows."""
-    n_layers, n_kv_heads, d_head, n_tokens, batch, window = trial.inputs
-    if window is None:
-        return None
-    long, longer = (trial.run(n_layers, n_kv_heads, d_head, window + n_tokens + n, batch, window) for n in (0, 50))
-    return None if long == longer else f"Fifty tokens beyond the window add {longer - long:,} bytes."
 
 
 def _sizes(random):
@@ -76,18 +55,6 @@ what grouped queries make small.
         "Write down what one token leaves behind in one layer. Whose heads matter, those of the queries?",
         "A product of layers, rows, kept tokens, heads, width, two kinds of vectors, and bytes.",
         "Tokens kept: all of them without a window, the smaller of the two numbers with one.",
-    ),
-    properties=(
-        Property(
-            id="factors",
-            says="Layers, key/value heads and width each enter once, as a factor.",
-            broken=_doubles,
-        ),
-        Property(
-            id="window_limits",
-            says="A text longer than the window keeps no more than the window.",
-            broken=_stops_growing,
-        ),
     ),
     forbids=("account",),
     difficulty=1,
@@ -145,3 +112,24 @@ def window_on_top(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
 @exercise.mistake("You have a factor of the length too many: scores stand in a square table, keys in a list.")
 def all_pairs(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
     return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window) * n_tokens
+
+
+@exercise.must_hold("Layers, key/value heads and width each enter once, as a factor.")
+def factors(trial: Trial) -> str | None:
+    *counts, window = trial.inputs
+    for place, name in enumerate(("n_layers", "n_kv_heads", "d_head")):
+        more = list(counts)
+        more[place] *= 2
+        ratio = trial.run(*more, window) / max(trial.value, 1)
+        if abs(ratio - 2) > 1e-9:
+            return f"Twice the {name} gives {ratio:.3g} times your bytes."
+    return None
+
+
+@exercise.must_hold("A text longer than the window keeps no more than the window.")
+def window_limits(trial: Trial) -> str | None:
+    n_layers, n_kv_heads, d_head, n_tokens, batch, window = trial.inputs
+    if window is None:
+        return None
+    long, longer = (trial.run(n_layers, n_kv_heads, d_head, window + n_tokens + n, batch, window) for n in (0, 50))
+    return None if long == longer else f"Fifty tokens beyond the window add {longer - long:,} bytes."

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def gated_network(
@@ -41,22 +41,6 @@ def reference(hidden, w_in, w_out, activation):
 def _halves(w_in):
     d_ff = len(w_in) // 2
     return w_in[:d_ff], w_in[d_ff:]
-
-
-def _closed(trial: Trial) -> str | None:
-    """A gate of zeros lets nothing through."""
-    hidden, w_in, *rest = trial.inputs
-    w_gate, w_widen = _halves(w_in)
-    largest = trial.run(hidden, torch.cat([torch.zeros_like(w_gate), w_widen]), *rest).abs().max().item()
-    return None if largest < 1e-9 else f"With a gate matrix of zeros your output is still up to {largest:.3g}."
-
-
-def _linear_in_the_rest(trial: Trial) -> str | None:
-    """What passes the gate is linear."""
-    hidden, w_in, *rest = trial.inputs
-    w_gate, w_widen = _halves(w_in)
-    off = (trial.run(hidden, torch.cat([w_gate, 2 * w_widen]), *rest) - 2 * trial.value).abs().max().item()
-    return None if off < 1e-6 else f"Twice the carrier's matrix does not give twice the output; it is {off:.3g} off."
 
 
 def _network(activation):
@@ -96,14 +80,6 @@ nearly the identity, so the network is nearly a product of two linear maps: some
         "What are the shapes after each of the two products, and what must come out?",
         "One product gives both wide vectors side by side. Which features are the gate's?",
         "Only the first half goes through the activation; then both are multiplied and narrowed.",
-    ),
-    properties=(
-        Property(id="closed_gate", says="Where the gate is closed, nothing should come through.", broken=_closed),
-        Property(
-            id="linear_carrier",
-            says="What passes the gate is not squashed: the output is linear in the carrier's matrix.",
-            broken=_linear_in_the_rest,
-        ),
     ),
     forbids=("silu", "gelu", "GatedFeedForward", "SiLU", "GELU"),
     difficulty=1,
@@ -185,3 +161,19 @@ def sum_for_product(hidden, w_in, w_out, activation):
 @exercise.mistake("You add the input. The residual connection stands outside the network.")
 def with_residual(hidden, w_in, w_out, activation):
     return hidden + reference(hidden, w_in, w_out, activation)
+
+
+@exercise.must_hold("Where the gate is closed, nothing should come through.")
+def closed_gate(trial: Trial) -> str | None:
+    hidden, w_in, *rest = trial.inputs
+    w_gate, w_widen = _halves(w_in)
+    largest = trial.run(hidden, torch.cat([torch.zeros_like(w_gate), w_widen]), *rest).abs().max().item()
+    return None if largest < 1e-9 else f"With a gate matrix of zeros your output is still up to {largest:.3g}."
+
+
+@exercise.must_hold("What passes the gate is not squashed: the output is linear in the carrier's matrix.")
+def linear_carrier(trial: Trial) -> str | None:
+    hidden, w_in, *rest = trial.inputs
+    w_gate, w_widen = _halves(w_in)
+    off = (trial.run(hidden, torch.cat([w_gate, 2 * w_widen]), *rest) - 2 * trial.value).abs().max().item()
+    return None if off < 1e-6 else f"Twice the carrier's matrix does not give twice the output; it is {off:.3g} off."

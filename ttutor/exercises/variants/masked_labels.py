@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Float, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def masked_labels(
@@ -45,41 +45,6 @@ def reference(token_ids, draw, random_ids, mask_id):
     return inputs, labels
 
 
-def _labels_where_chosen(trial: Trial) -> str | None:
-    """Every chosen position counts, and no other."""
-    chosen = trial.inputs[1] < 0.15
-    counted = trial.value[1] != -100
-    missing, surplus = (chosen & ~counted).sum().item(), (counted & ~chosen).sum().item()
-    return None if not (missing or surplus) else f"{missing} chosen positions do not count, and {surplus} others do."
-
-
-def _labels_are_originals(trial: Trial) -> str | None:
-    """A label is the original token."""
-    token_ids, labels = trial.inputs[0], trial.value[1]
-    off = ((labels != token_ids) & (labels != -100)).sum().item()
-    return None if off == 0 else f"{off} labels are not the original token."
-
-
-def _unchosen_stay(trial: Trial) -> str | None:
-    """What was not chosen is read as it is."""
-    token_ids, draw = trial.inputs[:2]
-    off = ((trial.value[0] != token_ids) & (draw >= 0.15)).sum().item()
-    return None if off == 0 else f"{off} tokens that were not chosen are read as something else."
-
-
-def _three_fates(trial: Trial) -> str | None:
-    """Of the selected, four fifths are masked and a tenth is random."""
-    token_ids, draw, random_ids, mask_id = trial.inputs
-    inputs = trial.value[0]
-    bands = {"masked": (0, 0.12, mask_id), "random": (0.12, 0.135, random_ids), "kept": (0.135, 0.15, token_ids)}
-    for name, (low, high, expected) in bands.items():
-        here = (draw >= low) & (draw < high)
-        off = ((inputs != expected) & here).sum().item()
-        if off:
-            return f"Of {here.sum().item()} selected tokens that should be {name}, {off} are not."
-    return None
-
-
 def _text(random):
     token_ids = torch.randint(5, 40, (6, 12), generator=random)
     draw = 0.4 * torch.rand(6, 12, generator=random)
@@ -114,24 +79,6 @@ this way: see the block "100, 0, 0" of its run.
         "Take the selected tokens alone. How large can their draw be?",
         "Which of the selected tokens fail the test `draw < 0.8`?",
         "The lowest four fifths of the numbers from 0 to 0.15 end where?",
-    ),
-    properties=(
-        Property(
-            id="chosen_count",
-            says="A position counts if it was chosen, and only then.",
-            broken=_labels_where_chosen,
-        ),
-        Property(
-            id="labels_are_originals",
-            says="A label that counts is the token that stood there at first.",
-            broken=_labels_are_originals,
-        ),
-        Property(id="unchosen_stay", says="Tokens that were not chosen are read unchanged.", broken=_unchosen_stay),
-        Property(
-            id="three_fates",
-            says="Four fifths of the selected tokens are masked, a tenth is random, and a tenth stays.",
-            broken=_three_fates,
-        ),
     ),
     forbids=("mask_tokens",),
     difficulty=2,
@@ -212,3 +159,38 @@ def shares_swapped(token_ids, draw, random_ids, mask_id):
 def zeros_for_the_rest(token_ids, draw, random_ids, mask_id):
     inputs, _ = reference(token_ids, draw, random_ids, mask_id)
     return inputs, torch.where(draw < 0.15, token_ids, 0)
+
+
+@exercise.must_hold("A position counts if it was chosen, and only then.")
+def chosen_count(trial: Trial) -> str | None:
+    chosen = trial.inputs[1] < 0.15
+    counted = trial.value[1] != -100
+    missing, surplus = (chosen & ~counted).sum().item(), (counted & ~chosen).sum().item()
+    return None if not (missing or surplus) else f"{missing} chosen positions do not count, and {surplus} others do."
+
+
+@exercise.must_hold("A label that counts is the token that stood there at first.")
+def labels_are_originals(trial: Trial) -> str | None:
+    token_ids, labels = trial.inputs[0], trial.value[1]
+    off = ((labels != token_ids) & (labels != -100)).sum().item()
+    return None if off == 0 else f"{off} labels are not the original token."
+
+
+@exercise.must_hold("Tokens that were not chosen are read unchanged.")
+def unchosen_stay(trial: Trial) -> str | None:
+    token_ids, draw = trial.inputs[:2]
+    off = ((trial.value[0] != token_ids) & (draw >= 0.15)).sum().item()
+    return None if off == 0 else f"{off} tokens that were not chosen are read as something else."
+
+
+@exercise.must_hold("Four fifths of the selected tokens are masked, a tenth is random, and a tenth stays.")
+def three_fates(trial: Trial) -> str | None:
+    token_ids, draw, random_ids, mask_id = trial.inputs
+    inputs = trial.value[0]
+    bands = {"masked": (0, 0.12, mask_id), "random": (0.12, 0.135, random_ids), "kept": (0.135, 0.15, token_ids)}
+    for name, (low, high, expected) in bands.items():
+        here = (draw >= low) & (draw < high)
+        off = ((inputs != expected) & here).sum().item()
+        if off:
+            return f"Of {here.sum().item()} selected tokens that should be {name}, {off} are not."
+    return None

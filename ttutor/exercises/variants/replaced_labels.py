@@ -4,7 +4,7 @@ import torch
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def replaced_labels(
@@ -34,28 +34,6 @@ def reference(token_ids, chosen, guesses, pad_id):
     inputs = token_ids.masked_scatter(chosen, guesses)
     labels = (inputs - token_ids).abs().clamp(max=1)
     return inputs, torch.where(token_ids == pad_id, -100, labels)
-
-
-def _labels_are_of_the_inputs(trial: Trial) -> str | None:
-    """What is labelled as replaced differs from the original, and nothing else does."""
-    inputs, labels = trial.value
-    asked = trial.inputs[0] != trial.inputs[3]
-    off = ((labels == 1) != (inputs != trial.inputs[0]))[asked].sum().item()
-    return None if off == 0 else f"At {off} positions your label does not say whether your input differs."
-
-
-def _padding_is_not_asked(trial: Trial) -> str | None:
-    """Padding does not count, everything else does."""
-    token_ids, _, _, pad_id = trial.inputs
-    off = ((trial.value[1] == -100) != (token_ids == pad_id)).sum().item()
-    return None if off == 0 else f"{off} positions are asked about and should not be, or the other way round."
-
-
-def _left_alone(trial: Trial) -> str | None:
-    """What was not chosen stays."""
-    token_ids, chosen, *_ = trial.inputs
-    off = (trial.value[0] != token_ids)[~chosen].sum().item()
-    return None if off == 0 else f"{off} tokens differ that were not chosen."
 
 
 def _text(random):
@@ -95,19 +73,6 @@ its guesses become lucky more often, and fewer and fewer positions are "replaced
         "What should the label be where the guess happens to be the original token?",
         "Two steps: make the text that is read, then compare it with the original.",
         "A Bool tensor as an index picks its True positions row by row. Then ask where the two texts differ.",
-    ),
-    properties=(
-        Property(
-            id="labels_match_the_text",
-            says="A label says whether the token that is read differs from the original.",
-            broken=_labels_are_of_the_inputs,
-        ),
-        Property(id="only_chosen_change", says="Only chosen positions may hold another token.", broken=_left_alone),
-        Property(
-            id="padding_is_not_asked",
-            says="Padding has the label -100, and every other position 0 or 1.",
-            broken=_padding_is_not_asked,
-        ),
     ),
     forbids=("replace_tokens",),
     difficulty=1,
@@ -167,3 +132,25 @@ def lucky_alone(token_ids, chosen, guesses, pad_id):
 def originals_as_labels(token_ids, chosen, guesses, pad_id):
     inputs, _ = reference(token_ids, chosen, guesses, pad_id)
     return inputs, torch.where(chosen, token_ids, -100)
+
+
+@exercise.must_hold("A label says whether the token that is read differs from the original.")
+def labels_match_the_text(trial: Trial) -> str | None:
+    inputs, labels = trial.value
+    asked = trial.inputs[0] != trial.inputs[3]
+    off = ((labels == 1) != (inputs != trial.inputs[0]))[asked].sum().item()
+    return None if off == 0 else f"At {off} positions your label does not say whether your input differs."
+
+
+@exercise.must_hold("Only chosen positions may hold another token.")
+def only_chosen_change(trial: Trial) -> str | None:
+    token_ids, chosen, *_ = trial.inputs
+    off = (trial.value[0] != token_ids)[~chosen].sum().item()
+    return None if off == 0 else f"{off} tokens differ that were not chosen."
+
+
+@exercise.must_hold("Padding has the label -100, and every other position 0 or 1.")
+def padding_is_not_asked(trial: Trial) -> str | None:
+    token_ids, _, _, pad_id = trial.inputs
+    off = ((trial.value[1] == -100) != (token_ids == pad_id)).sum().item()
+    return None if off == 0 else f"{off} positions are asked about and should not be, or the other way round."

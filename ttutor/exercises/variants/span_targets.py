@@ -2,7 +2,7 @@
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.variants.objectives import restore_spans
 
 
@@ -43,23 +43,6 @@ def _cut(token_ids, spans, sentinel_ids):
 
 def reference(token_ids, taken, sentinel_ids):
     return _cut(token_ids, _spans(taken), sentinel_ids)
-
-
-def _round_trip(trial: Trial) -> str | None:
-    """The two halves give the text again."""
-    token_ids, _, sentinel_ids = trial.inputs
-    try:
-        restored = restore_spans(*trial.value, sentinel_ids=sentinel_ids)
-    except ValueError as fault:
-        return f"The halves do not fit: {fault}."
-    return None if restored == list(token_ids) else f"Put together, the halves give {restored}."
-
-
-def _each_once(trial: Trial) -> str | None:
-    """Every token stands in one half."""
-    token_ids, _, sentinel_ids = trial.inputs
-    n = sum(len([one for one in half if one not in sentinel_ids]) for half in trial.value)
-    return None if n == len(token_ids) else f"The halves hold {n} tokens of the text, which has {len(token_ids)}."
 
 
 def _text(random, lengths, gone_first):
@@ -104,18 +87,6 @@ of what it would write to copy the whole. The sentinel at the end says that no s
         (
             "Each token goes into one half, by its value in the row. Where a span begins, both halves get the next "
             "sentinel first. What does the target still lack after the last token?"
-        ),
-    ),
-    properties=(
-        Property(
-            id="each_token_once",
-            says="Every token of the text stands in the input or in the target, once.",
-            broken=_each_once,
-        ),
-        Property(
-            id="halves_fit",
-            says="With the spans put where their sentinels stand, the text should come back.",
-            broken=_round_trip,
         ),
     ),
     forbids=("span_corruption",),
@@ -209,3 +180,20 @@ def no_sentinels_in_target(token_ids, taken, sentinel_ids):
 def no_sentinels_in_text(token_ids, taken, sentinel_ids):
     inputs, targets = reference(token_ids, taken, sentinel_ids)
     return [token_id for token_id in inputs if token_id not in sentinel_ids], targets
+
+
+@exercise.must_hold("Every token of the text stands in the input or in the target, once.")
+def each_token_once(trial: Trial) -> str | None:
+    token_ids, _, sentinel_ids = trial.inputs
+    n = sum(len([one for one in half if one not in sentinel_ids]) for half in trial.value)
+    return None if n == len(token_ids) else f"The halves hold {n} tokens of the text, which has {len(token_ids)}."
+
+
+@exercise.must_hold("With the spans put where their sentinels stand, the text should come back.")
+def halves_fit(trial: Trial) -> str | None:
+    token_ids, _, sentinel_ids = trial.inputs
+    try:
+        restored = restore_spans(*trial.value, sentinel_ids=sentinel_ids)
+    except ValueError as fault:
+        return f"The halves do not fit: {fault}."
+    return None if restored == list(token_ids) else f"Put together, the halves give {restored}."

@@ -5,7 +5,7 @@ from einops import reduce
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def class_rollout(weights: Float[Tensor, "layers heads tokens tokens"]) -> Float[Tensor, " patches"]:
@@ -33,22 +33,6 @@ def reference(weights):
     for layer in weights.mean(dim=1).flip(0):
         row = row / 2 + row @ layer / 2
     return row[1:] / row[1:].sum()
-
-
-def _not_one(trial: Trial) -> str | None:
-    total = trial.value.sum().item()
-    return None if abs(total - 1) < 1e-5 else f"Yours sum to {total:.4g}."
-
-
-def _moved_by_an_idle_layer(trial: Trial) -> str | None:
-    """A layer in which every token looks at itself alone hands on what it got."""
-    (weights,) = trial.inputs
-    idle = torch.eye(weights.shape[-1], dtype=weights.dtype).expand_as(weights[:1])
-    for name, longer in (("last", [weights, idle]), ("first", [idle, weights])):
-        change = (trial.run(torch.cat(longer)) - trial.value).abs().max().item()
-        if not change < 1e-6:
-            return f"A {name} layer in which every token looks at itself alone changes a share by {change:.3g}."
-    return None
 
 
 def _three_layers(random):
@@ -79,14 +63,6 @@ the two sums written out for one token.
         "Write down for two layers what token 0 is made of behind the second, in terms of tokens behind the first.",
         "Come from the class token at the top: do you meet the table of the last layer or of the first?",
         "One matrix product has its factors in the wrong order. Everything else is right.",
-    ),
-    properties=(
-        Property(id="sums_to_one", says="The shares of the patches sum to one.", broken=_not_one),
-        Property(
-            id="idle_layer",
-            says="A layer in which every token looks at itself alone hands on what it got, wherever it stands.",
-            broken=_moved_by_an_idle_layer,
-        ),
     ),
     forbids=("attention_rollout",),
     difficulty=2,
@@ -191,3 +167,20 @@ def residual_at_the_end_alone(weights):
     product = torch.linalg.multi_dot(list(weights.mean(dim=1).flip(0)))
     first = weights.mean(dim=1)[0]
     return _shares((product / 2 + first / 2)[0])
+
+
+@exercise.must_hold("The shares of the patches sum to one.")
+def sums_to_one(trial: Trial) -> str | None:
+    total = trial.value.sum().item()
+    return None if abs(total - 1) < 1e-5 else f"Yours sum to {total:.4g}."
+
+
+@exercise.must_hold("A layer in which every token looks at itself alone hands on what it got, wherever it stands.")
+def idle_layer(trial: Trial) -> str | None:
+    (weights,) = trial.inputs
+    idle = torch.eye(weights.shape[-1], dtype=weights.dtype).expand_as(weights[:1])
+    for name, longer in (("last", [weights, idle]), ("first", [idle, weights])):
+        change = (trial.run(torch.cat(longer)) - trial.value).abs().max().item()
+        if not change < 1e-6:
+            return f"A {name} layer in which every token looks at itself alone changes a share by {change:.3g}."
+    return None

@@ -52,7 +52,7 @@ def _gradient_that_is_missing(trial: Trial) -> str | None:
     return f"All zeros: {' and '.join(lost)}." if lost else None
 
 
-PROPERTIES = (
+PROPERTIES = [
     Property(
         id="same_for_every_image",
         says="The class token knows nothing of the image yet, so the first token should be the same for all.",
@@ -73,7 +73,7 @@ PROPERTIES = (
         says="Class token and positions are learnt, so a loss must send its gradient to both: what leaves the graph?",
         broken=_gradient_that_is_missing,
     ),
-)
+]
 
 
 def add_class_token(

@@ -8,7 +8,7 @@ from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.variants.patches import patchify, unpatchify
 
 
@@ -65,22 +65,6 @@ def solution(
     return model(images).softmax(dim=-1)[:, class_id]
 
 
-def _begins_elsewhere(trial: Trial) -> str | None:
-    model, image, _, _, class_id = trial.inputs
-    right = model(image[None])[0].softmax(dim=-1)[class_id].item()
-    return (
-        None if abs(trial.value[0].item() - right) < 1e-6 else f"Yours begins at {trial.value[0]:.4f}, not {right:.4f}."
-    )
-
-
-def _ends_elsewhere(trial: Trial) -> str | None:
-    model, _, fill, _, class_id = trial.inputs
-    right = model(fill[None])[0].softmax(dim=-1)[class_id].item()
-    return (
-        None if abs(trial.value[-1].item() - right) < 1e-6 else f"Yours ends at {trial.value[-1]:.4f}, not {right:.4f}."
-    )
-
-
 def _model(kernel, images):
     return 0.05 * torch.einsum("kchw,bchw->bk", kernel, images + images**2)
 
@@ -119,18 +103,6 @@ that you can find. What is filled in matters too. Black squares are something th
         (
             "`argsort(descending=True)` of the flattened scores gives places. Start a list with the patches as "
             "they are; append a copy of its last entry with one more place exchanged; join all and run the model."
-        ),
-    ),
-    properties=(
-        Property(
-            id="begins_with_the_image",
-            says="The first number is the probability for the untouched image.",
-            broken=_begins_elsewhere,
-        ),
-        Property(
-            id="ends_with_the_fill",
-            says="With all squares replaced the model sees the fill.",
-            broken=_ends_elsewhere,
         ),
     ),
     difficulty=2,
@@ -259,3 +231,21 @@ def without_the_end(model, image, fill, scores, class_id):
 def drop_instead(model, image, fill, scores, class_id):
     curve = reference(model, image, fill, scores, class_id)
     return curve[0] - curve
+
+
+@exercise.must_hold("The first number is the probability for the untouched image.")
+def begins_with_the_image(trial: Trial) -> str | None:
+    model, image, _, _, class_id = trial.inputs
+    right = model(image[None])[0].softmax(dim=-1)[class_id].item()
+    return (
+        None if abs(trial.value[0].item() - right) < 1e-6 else f"Yours begins at {trial.value[0]:.4f}, not {right:.4f}."
+    )
+
+
+@exercise.must_hold("With all squares replaced the model sees the fill.")
+def ends_with_the_fill(trial: Trial) -> str | None:
+    model, _, fill, _, class_id = trial.inputs
+    right = model(fill[None])[0].softmax(dim=-1)[class_id].item()
+    return (
+        None if abs(trial.value[-1].item() - right) < 1e-6 else f"Yours ends at {trial.value[-1]:.4f}, not {right:.4f}."
+    )

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 from ttutor.variants import patches
 
 
@@ -39,33 +39,6 @@ def _wide_image(generator):
 
 def _square_with_two_channels(generator):
     return torch.randn(4, 2, 6, 6, generator=generator), 2
-
-
-def _pixels_of_the_first_patch(trial: Trial) -> str | Finding | None:
-    """Brighten one pixel after the other and see which of them patch 0 holds."""
-    images, patch_size = trial.inputs
-    image = images[:1]
-    held = torch.zeros(image.shape[-2:], dtype=torch.bool)
-    before = trial.run(image, patch_size)
-    for row, column in [(row, column) for row in range(held.shape[0]) for column in range(held.shape[1])]:
-        brighter = image.clone()
-        brighter[:, :, row, column] += 1
-        held[row, column] = bool((trial.run(brighter, patch_size) != before)[0, 0].any())
-    square = torch.zeros_like(held)
-    square[:patch_size, :patch_size] = True
-    if torch.equal(held, square):
-        return None
-    lost, strange = int((square & ~held).sum()), int((held & ~square).sum())
-    return f"Of the {patch_size**2} pixels of the upper left square {lost} are missing, and {strange} others are there."
-
-
-def _numbers_that_are_not_the_images(trial: Trial) -> str | None:
-    """Look whether the numbers of each image are all there, each once."""
-    images, _ = trial.inputs
-    for index, (image, cut) in enumerate(zip(images, trial.value, strict=True)):
-        if not torch.equal(image.flatten().sort().values, cut.flatten().sort().values):
-            return f"The numbers of image {index} are not those of its patches."
-    return None
 
 
 exercise = Exercise(
@@ -104,19 +77,6 @@ of a convolution's kernel, so that weights can be exchanged with code that embed
             "After splitting, the axes are batch, channels, rows, height, columns, width. You need batch, then "
             "rows and columns joined, then channels, height and width joined. In one call of `rearrange` that is a "
             "pattern with two brackets on each side; with torch alone, swap the axes before you join them."
-        ),
-    ),
-    properties=(
-        Property(
-            id="every_number_once",
-            says="Cutting neither changes a number nor loses or doubles one; it only puts them elsewhere.",
-            broken=_numbers_that_are_not_the_images,
-        ),
-        Property(
-            id="first_patch_is_a_square",
-            says="Patch 0 should hold the upper left square of the image and nothing else: follow one pixel of it "
-            "through your code.",
-            broken=_pixels_of_the_first_patch,
         ),
     ),
     forbids=("patchify", "PixelUnshuffle", "pixel_unshuffle", "VisionEncoder", "ViT"),
@@ -270,3 +230,32 @@ def three_channels(images, patch_size):
 @exercise.mistake("The patches come in the opposite order: the last is first. Begin at the upper left.")
 def bottom_up(images, patch_size):
     return patches.patchify(images, patch_size).flip(1)
+
+
+@exercise.must_hold("Cutting neither changes a number nor loses or doubles one; it only puts them elsewhere.")
+def every_number_once(trial: Trial) -> str | None:
+    images, _ = trial.inputs
+    for index, (image, cut) in enumerate(zip(images, trial.value, strict=True)):
+        if not torch.equal(image.flatten().sort().values, cut.flatten().sort().values):
+            return f"The numbers of image {index} are not those of its patches."
+    return None
+
+
+@exercise.must_hold(
+    "Patch 0 should hold the upper left square of the image and nothing else: follow one pixel of it through your code."
+)
+def first_patch_is_a_square(trial: Trial) -> str | Finding | None:
+    images, patch_size = trial.inputs
+    image = images[:1]
+    held = torch.zeros(image.shape[-2:], dtype=torch.bool)
+    before = trial.run(image, patch_size)
+    for row, column in [(row, column) for row in range(held.shape[0]) for column in range(held.shape[1])]:
+        brighter = image.clone()
+        brighter[:, :, row, column] += 1
+        held[row, column] = bool((trial.run(brighter, patch_size) != before)[0, 0].any())
+    square = torch.zeros_like(held)
+    square[:patch_size, :patch_size] = True
+    if torch.equal(held, square):
+        return None
+    lost, strange = int((square & ~held).sum()), int((held & ~square).sum())
+    return f"Of the {patch_size**2} pixels of the upper left square {lost} are missing, and {strange} others are there."

@@ -2,7 +2,7 @@
 
 import torch
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
 def receptive_field(layers: list[tuple[int, int, int]]) -> tuple[int, int]:
@@ -29,19 +29,6 @@ def reference(layers):
 
     low, high = places(len(layers), 0)
     return high - low + 1, places(len(layers), 1)[0] - low
-
-
-def _one_layer(trial: Trial) -> str | None:
-    """One layer sees its own kernel."""
-    field, jump = trial.run([(7, 3, 1)])
-    return None if (field, jump) == (7, 3) else f"For one kernel of 7 with stride 3 you give {field} and {jump}."
-
-
-def _a_layer_of_single_pixels(trial: Trial) -> str | None:
-    """A 1 x 1 convolution mixes channels and sees no further."""
-    (layers,) = trial.inputs
-    longer = trial.run([*layers, (1, 1, 1)])
-    return None if tuple(longer) == tuple(trial.value) else "A layer of 1 x 1 at the end changes your numbers."
 
 
 def _with_strides(random):
@@ -84,14 +71,6 @@ that make a field large.
         "A feature of layer 2 sees a few features of layer 1. How far apart do the windows of those stand?",
         "Keep two numbers while you go through the layers from the image on: the field and the jump so far.",
         "A layer adds kernel minus one steps of `dilation` jumps; only then does its stride enlarge the jump.",
-    ),
-    properties=(
-        Property(id="one_layer", says="One layer sees its kernel and moves by its stride.", broken=_one_layer),
-        Property(
-            id="single_pixels",
-            says="A 1 x 1 convolution of stride 1 mixes channels, and sees not one pixel more.",
-            broken=_a_layer_of_single_pixels,
-        ),
     ),
     difficulty=1,
     minutes=15,
@@ -198,3 +177,16 @@ def largest_window(layers):
 @exercise.mistake("You stop one layer too early: the features asked for stand behind the last layer.")
 def last_layer_left_out(layers):
     return reference(layers[:-1])
+
+
+@exercise.must_hold("One layer sees its kernel and moves by its stride.")
+def one_layer(trial: Trial) -> str | None:
+    field, jump = trial.run([(7, 3, 1)])
+    return None if (field, jump) == (7, 3) else f"For one kernel of 7 with stride 3 you give {field} and {jump}."
+
+
+@exercise.must_hold("A 1 x 1 convolution of stride 1 mixes channels, and sees not one pixel more.")
+def single_pixels(trial: Trial) -> str | None:
+    (layers,) = trial.inputs
+    longer = trial.run([*layers, (1, 1, 1)])
+    return None if tuple(longer) == tuple(trial.value) else "A layer of 1 x 1 at the end changes your numbers."

@@ -6,7 +6,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.exercises.facts import gradients, traced
 
 
@@ -44,20 +44,6 @@ def observe(answer, table, side):
     return {"the table": came, "the old table's gradient": gradient}
 
 
-def _class_token_moved(trial: Trial) -> str | None:
-    change = (trial.value["the table"][0] - trial.inputs[0][0]).abs().max().item()
-    return None if change < 1e-6 else f"The first row has changed by up to {change:.2g}."
-
-
-def _not_flat(trial: Trial) -> str | None:
-    """Between equal positions there is nothing but the same position."""
-    table, side = trial.inputs
-    flat = table.clone()
-    flat[1:] = table[1]
-    change = (trial.run(flat, side)["the table"][1:] - table[1]).abs().max().item()
-    return None if change < 1e-5 else f"All patches had one position, and yours differ from it by up to {change:.2g}."
-
-
 def _three_to_five(random):
     return torch.randn(10, 4, generator=random, dtype=torch.float64), 5
 
@@ -89,18 +75,6 @@ put the image's two dimensions into the model by hand.
         (
             "Keep row 0 aside. Make the others a grid with the features in front, interpolate, bring the features "
             "back to the end and the grid into one line, and join."
-        ),
-    ),
-    properties=(
-        Property(
-            id="first_row_stays",
-            says="The class token's position is no part of the grid and stays as it is.",
-            broken=_class_token_moved,
-        ),
-        Property(
-            id="flat_stays_flat",
-            says="If all patches had the same position, all new ones have it too.",
-            broken=_not_flat,
         ),
     ),
     observe=observe,
@@ -230,3 +204,18 @@ def as_it_was(table, side):
 @exercise.mistake("The numbers are right, but no gradient reaches the old table. What takes it out of the graph?")
 def detached(table, side):
     return reference(table.detach(), side)
+
+
+@exercise.must_hold("The class token's position is no part of the grid and stays as it is.")
+def first_row_stays(trial: Trial) -> str | None:
+    change = (trial.value["the table"][0] - trial.inputs[0][0]).abs().max().item()
+    return None if change < 1e-6 else f"The first row has changed by up to {change:.2g}."
+
+
+@exercise.must_hold("If all patches had the same position, all new ones have it too.")
+def flat_stays_flat(trial: Trial) -> str | None:
+    table, side = trial.inputs
+    flat = table.clone()
+    flat[1:] = table[1]
+    change = (trial.run(flat, side)["the table"][1:] - table[1]).abs().max().item()
+    return None if change < 1e-5 else f"All patches had one position, and yours differ from it by up to {change:.2g}."
