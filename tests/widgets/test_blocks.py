@@ -155,6 +155,18 @@ def test_the_fallback_lists_steps_and_parts() -> None:
     assert "final norm" in made.fallback_html()
 
 
+def test_a_sentence_of_ones_own_flows_through_the_picture() -> None:
+    goat = ("yesterday the old goat ate <eos>", "gestern fraß die alte Ziege <eos>")
+    made = BlocksExplorer(SMALL, source_length=6, target_length=4, sentences=goat)
+    assert made.facts["sentences"] == {
+        "source_ids": "yesterday the old goat ate <eos>",
+        "target_ids": "<bos> gestern fraß die",
+        "softmax": "gestern fraß die alte",
+    }
+    longer = BlocksExplorer(SMALL, source_length=7, target_length=4, sentences=goat)
+    assert longer.facts["sentences"]["source_ids"] == "yesterday the old goat ate <eos> …"
+
+
 @pytest.mark.parametrize(
     ("options", "error", "message"),
     [
@@ -165,6 +177,8 @@ def test_the_fallback_lists_steps_and_parts() -> None:
         ({"batch": True}, ValueError, "batch has to be"),
         ({"level": "top"}, Exception, "level"),
         ({"norm": "sandwich"}, Exception, "norm"),
+        ({"sentences": "one text"}, TypeError, "sentences has to be two texts.*not 'one text'"),
+        ({"sentences": ("a text", 2)}, TypeError, "sentences has to be two texts"),
     ],
     ids=str,
 )

@@ -379,8 +379,7 @@ MAX_LENGTH = 64
 _LIVE_AXES = {"batch": "batch", "source": "source_length", "target": "target_length"}
 
 
-_SOURCE = "the old cat sits on the mat <eos>".split()
-_TARGET = "die alte Katze sitzt auf der Matte <eos>".split()
+_SENTENCES = ("the old cat sits on the mat <eos>", "die alte Katze sitzt auf der Matte <eos>")
 
 
 class BlocksExplorer(Explorer):
@@ -401,6 +400,8 @@ class BlocksExplorer(Explorer):
             ``"decoder.self_attention"`` or ``"decoder.cross_attention"``.
         numbers: whether the picture shows shapes as numbers or as names of axes.
         norm: ``"post"`` or ``"pre"``; the config's when left out.
+        sentences: the text that is read and the one that is written, tokens between blanks, as the picture shows them;
+            where one is shorter than its length, dots follow.
 
     >>> explorer = BlocksExplorer(batch=2, source_length=7, target_length=6)
     >>> explorer.shape("decoder.cross_attention.weights")  # batch heads target source
@@ -435,6 +436,7 @@ class BlocksExplorer(Explorer):
         level: str = "full",
         numbers: bool = True,
         norm: str | None = None,
+        sentences: Any = _SENTENCES,
         _model: Transformer | None = None,
     ) -> None:
         config = TransformerConfig.base() if config is None else config
@@ -446,13 +448,14 @@ class BlocksExplorer(Explorer):
         lengths = {"batch": batch, "source_length": source_length, "target_length": target_length}
         for name, value in lengths.items():
             _check_size(name, value, MAX_BATCH if name == "batch" else min(MAX_LENGTH, config.max_len))
+        words = _sentences(sentences, source_length, target_length)
         models = {place: build(config.replace(norm=place)) for place in NORMS}
         if _model is not None:
             models[config.norm] = _model
         for model in models.values():
             measure_shapes(model, batch, source_length, target_length)  # complains where a shape is not as we say
         super().__init__(
-            facts=_facts(config, models) | {"sentences": _sentences(source_length, target_length)},
+            facts=_facts(config, models) | {"sentences": words},
             level=level,
             norm=config.norm if norm is None else norm,
             numbers=numbers,
@@ -573,9 +576,12 @@ def _facts(config: TransformerConfig, models: dict[str, Transformer]) -> dict[st
     }
 
 
-def _sentences(source_length: int, target_length: int) -> dict[str, str]:
+def _sentences(texts: Any, source_length: int, target_length: int) -> dict[str, str]:
     """The words that flow: of the source, of the target so far, and what is predicted, each one place further."""
-    source, target = ((words + ["…"] * n)[:n] for words, n in ((_SOURCE, source_length), (_TARGET, target_length + 1)))
+    if not isinstance(texts, tuple | list) or [type(text) for text in texts] != [str, str]:
+        raise TypeError(f"sentences has to be two texts, what is read and what is written, not {texts!r}")
+    lengths = (source_length, target_length + 1)
+    source, target = ((text.split() + ["…"] * n)[:n] for text, n in zip(texts, lengths, strict=True))
     ends = {"source_ids": source, "target_ids": ["<bos>", *target[:-2]], "softmax": target[:-1]}
     return {part: " ".join(words) for part, words in ends.items()}
 
