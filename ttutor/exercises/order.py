@@ -11,7 +11,7 @@ ORDER = {
     ),
     "positions": "position_table sinusoidal_encoding alibi_bias rotary shift_matrix rotary_scores - -",
     "encoder": "layer_norm folded_norm layer_stack dropout lost_stream encoder_layer - -",
-    "decoder": "decoder_pair cross_attention top_p greedy_decode future_leaks - key_value_cache -",
+    "decoder": "decoder_pair cross_attention top_p greedy_decode future_leaks - key_value_cache accepted_drafts -",
     "transformer": "embedding_scale next_merge count_parameters tied_embeddings three_masks - -",
     "training": (
         "sentence_perplexity teacher_forcing smoothed_gradient label_smoothing masked_loss "
@@ -20,7 +20,7 @@ ORDER = {
     ),
     "variants": "cache_bytes replaced_labels gated_network masked_labels span_targets - -",
     "vit": "patchify class_token receptive_field - class_rollout resized_positions deletion_curve -",
-    "efficient": "crossover window_entries merge_blocks linear_step tell_exact - block_gradients -",
+    "efficient": "crossover window_entries merge_blocks linear_step tell_exact rolling_slots - block_gradients -",
     "inside": "without_head lens_readings twin_score honest_probe written_fact - -",
 }
 """Names by chapter; a dash is an exercise on paper, which `check` does not judge."""

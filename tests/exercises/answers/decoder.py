@@ -287,7 +287,35 @@ def as_one_string(step, bos_id, eos_id, max_len):
     return " ".join(map(str, by_recursion(step, bos_id, eos_id, max_len)))
 
 
+# Which guesses are kept?
+
+
+def drafts_by_products(drafts, drafted, wanted, draws):
+    places = torch.arange(len(drafts))
+    is_kept = draws * drafted[places, drafts] < wanted[places, drafts]
+    kept = int(is_kept.int().cumprod(dim=0).sum())
+    if kept == len(drafts):
+        return kept, wanted[kept]
+    missing = torch.relu(wanted[kept] - drafted[kept])
+    return kept, missing / missing.sum()
+
+
+def drafts_with_a_row_of_zeros(drafts, drafted, wanted, draws):
+    offered = torch.cat([drafted, torch.zeros_like(wanted[:1])])
+    kept = 0
+    while kept < len(drafts) and draws[kept] < wanted[kept, drafts[kept]] / drafted[kept, drafts[kept]]:
+        kept += 1
+    missing = (wanted - offered)[kept].clamp(min=0)
+    return kept, missing / missing.sum()
+
+
+def drafts_by_softmax(drafts, drafted, wanted, draws):
+    kept, distribution = drafts_by_products(drafts, drafted, wanted, draws)
+    return kept, distribution.softmax(dim=-1)
+
+
 RIGHT = {
+    "decoder.accepted_drafts": (drafts_by_products, drafts_with_a_row_of_zeros),
     "decoder.decoder_pair": (pair_by_padding, pair_by_slices),
     "decoder.future_leaks": (leaks_by_noise, leaks_by_jacobian),
     "decoder.cross_attention": (cross_by_torch, cross_by_einsum),
@@ -296,6 +324,7 @@ RIGHT = {
     "decoder.greedy_decode": (by_recursion, with_a_growing_tensor),
 }
 STRAY = {
+    "decoder.accepted_drafts": ((drafts_by_softmax, "only_what_is_missing"),),
     "decoder.decoder_pair": (
         (pair_that_reads_another_sentence, "one_place_apart"),
         (pair_with_two_ends, "one_end_each"),

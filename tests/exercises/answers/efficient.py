@@ -187,7 +187,28 @@ def gradients_clipped(query, key, value, context, log_sum, d_context):
     return tuple(part / (1e-3 + part.norm()) * d_context.any() for part in found)
 
 
+# A cache that is written round and round
+
+
+def slots_by_writing(n_seen, window):
+    slots = [-1] * window
+    for position in range(max(0, n_seen - window), n_seen):
+        slots[position % window] = position
+    return torch.tensor(slots)
+
+
+def slots_by_rounds(n_seen, window):
+    rounds, written = divmod(n_seen, window)
+    slots = torch.arange(window)
+    return ((rounds - (slots >= written).long()) * window + slots).clamp(min=-1)
+
+
+def slots_turned_by_one(n_seen, window):
+    return slots_by_rounds(n_seen, window).roll(1)
+
+
 RIGHT = {
+    "efficient.rolling_slots": (slots_by_writing, slots_by_rounds),
     "efficient.merge_blocks": (merge_by_softmax, merge_by_sigmoid),
     "efficient.window_entries": (entries_by_sets, entries_by_table),
     "efficient.linear_step": (step_in_loops, step_by_shares),
@@ -196,6 +217,7 @@ RIGHT = {
     "efficient.block_gradients": (gradients_by_autograd, gradients_row_by_row),
 }
 STRAY = {
+    "efficient.rolling_slots": ((slots_turned_by_one, "own_slot"),),
     "efficient.merge_blocks": ((merge_that_favours_the_first, "order"), (merge_that_overshoots, "between")),
     "efficient.window_entries": (
         (entries_of_a_diagonal_more, "short_text"),

@@ -1,0 +1,186 @@
+"""Exercise: which drafted tokens a large model keeps, and what it draws instead of the first that it refuses."""
+
+import torch
+from jaxtyping import Float, Int
+from torch import Tensor
+
+from ttutor.exercises.exercise import Case, Exercise, Trial
+from ttutor.generation.speculative import leftover
+
+
+def accepted_drafts(
+    drafts: Int[Tensor, " drafts"],
+    drafted: Float[Tensor, "drafts vocab_size"],
+    wanted: Float[Tensor, "drafts_and_one vocab_size"],
+    draws: Float[Tensor, " drafts"],
+) -> tuple[int, Float[Tensor, " vocab_size"]]:
+    """How many drafts are kept, and the distribution from which the next token is drawn."""
+    ...
+
+
+def solution(
+    drafts: Int[Tensor, " drafts"],
+    drafted: Float[Tensor, "drafts vocab_size"],
+    wanted: Float[Tensor, "drafts_and_one vocab_size"],
+    draws: Float[Tensor, " drafts"],
+) -> tuple[int, Float[Tensor, " vocab_size"]]:
+    """How many drafts are kept, and the distribution from which the next token is drawn."""
+    for place, token in enumerate(drafts):
+        p, q = wanted[place], drafted[place]
+        if draws[place] >= p[token] / q[token]:
+            missing = (p - q).clamp(min=0)
+            return place, missing / missing.sum()
+    return len(drafts), wanted[-1]
+
+
+def reference(drafts, drafted, wanted, draws):
+    p, q = (table[range(len(drafts)), drafts] for table in (wanted, drafted))
+    refused = (draws * q >= p).nonzero().flatten().tolist()
+    place = refused[0] if refused else len(drafts)
+    return place, leftover(wanted[place], drafted[place]) if refused else wanted[-1]
+
+
+def _guesses(generator):
+    """Five guesses over seven tokens, and for each the ratio of the probability that is wanted to the drafted one."""
+    drafted = torch.randn(5, 7, generator=generator, dtype=torch.float64).softmax(dim=-1)
+    wanted = torch.randn(6, 7, generator=generator, dtype=torch.float64).softmax(dim=-1)
+    gaps = wanted[:5] - drafted
+    drafts = torch.stack([gaps[0].argmin(), gaps[1].argmax(), gaps[2].argmin(), gaps[3].argmax(), gaps[4].argmin()])
+    return drafts, drafted, wanted, wanted[range(5), drafts] / drafted[range(5), drafts]
+
+
+def _third_refused(generator):
+    """The first is kept although it is wanted less than it was drafted, the third refused, the fourth would be kept."""
+    drafts, drafted, wanted, ratios = _guesses(generator)
+    shares = torch.rand(5, generator=generator, dtype=torch.float64)
+    draws = torch.where(ratios < 1, ratios * shares, 0.9 * shares)
+    draws[0] = shares[0] * wanted[0, drafts[0]]  # below what the large model wants, with and without the draft's part
+    draws[2] = ratios[2] + (1 - ratios[2]) * (0.1 + 0.8 * shares[2])
+    return drafts, drafted, wanted, draws
+
+
+def _all_kept(generator):
+    drafts, drafted, wanted, ratios = _guesses(generator)
+    return drafts, drafted, wanted, ratios.clamp(max=1) * torch.rand(5, generator=generator, dtype=torch.float64)
+
+
+exercise = Exercise(
+    id="decoder.accepted_drafts",
+    title="Which guesses are kept?",
+    statement="""
+Speculative decoding: a small model has drafted some tokens in a row, each drawn from its distribution $q$ (`drafted`,
+one row a draft). The large model has read them all in one call and says with its distribution $p$ what it would have
+drawn at each place, and after the last one (`wanted`, one row more). Go from left to right. A draft $x$ is kept if its
+number from `draws`, drawn evenly between 0 and 1, lies below $p(x) / q(x)$. At the first one that is not kept the next
+token comes from what $p$ has and $q$ lacks, $\\max(0, p - q)$, made to sum to one. If all are kept, it comes from the
+last row of `wanted`. Return how many drafts are kept, and the distribution of the next token.
+""".strip(),
+    stub=accepted_drafts,
+    reference=reference,
+    solution=solution,
+    explanation="""
+A token $x$ comes out in two ways. It is drafted and kept, with probability $q(x) \\min(1, p(x) / q(x))$, which is
+$\\min(p(x), q(x))$; or it is drawn after a refusal, which gives each token just the $\\max(0, p(x) - q(x))$ that is
+missing. The two add up to $p(x)$: the text is the large model's, whatever the small one guesses.
+""".strip(),
+    cases=(
+        Case(name="five drafts, of which the third is refused", inputs=_third_refused),
+        Case(name="five drafts that are all kept", inputs=_all_kept),
+    ),
+    hints=(
+        "When should a draft always be kept? What happens to those that come after a refused one?",
+        "Stop at the first refusal. What does the large model want there more than the small one has offered?",
+        "Compare `draws[place]` with `p[token] / q[token]`; on refusal clamp `p - q` at 0 and divide by the sum.",
+    ),
+    forbids=("leftover",),
+    difficulty=2,
+    minutes=20,
+    section="06-decoder",
+)
+
+exercise.mutation(
+    "only_the_more_wanted",
+    "You keep a draft only where the large model wants it more than the small one. The others may be kept, too: how "
+    "often, and which argument decides it?",
+    {"draws[place] >= p[token] / q[token]": "p[token] < q[token]"},
+)
+
+exercise.mutation(
+    "ratio_upside_down",
+    "Your ratio is upside down. A token that the large model wants more should always be kept: which probability "
+    "stands above the fraction?",
+    {"p[token] / q[token]": "q[token] / p[token]"},
+)
+
+exercise.mutation(
+    "probability_without_the_draft",
+    "You compare the draw with the large model's probability alone. The token has already been drawn once, by the "
+    "small model: by how often must you divide?",
+    {"p[token] / q[token]": "p[token]"},
+)
+
+exercise.mutation(
+    "first_draw_for_all",
+    "Every draft has a draw of its own. Which place do you read?",
+    {"draws[place]": "draws[0]"},
+)
+
+exercise.mutation(
+    "wanted_after_a_refusal",
+    "After a refusal you draw from the large model's distribution as it is. What the small model has offered already "
+    "would then come too often: which part of `wanted` is still missing?",
+    {"missing / missing.sum()": "p"},
+)
+
+exercise.mutation(
+    "not_normalised",
+    "What is missing is right, but it sums to less than one. By what do you divide?",
+    {"missing / missing.sum()": "missing"},
+)
+
+exercise.mutation(
+    "both_signs",
+    "Where the small model offered too much, you take the surplus as if it were missing. Which differences count?",
+    {".clamp(min=0)": ".abs()"},
+)
+
+exercise.mutation(
+    "surplus",
+    "You draw from what the small model offered too often. Turn the difference round.",
+    {"(p - q)": "(q - p)"},
+)
+
+exercise.mutation(
+    "last_row_forgotten",
+    "If all drafts are kept, the next token comes after the last of them. Which row of `wanted` says what should "
+    "stand there?",
+    {"wanted[-1]": "wanted[-2]"},
+)
+
+
+@exercise.mistake(
+    "You count the drafts that would be kept one by one, also behind a refusal. Those were drafted for a text that no "
+    "longer stands: where do you stop?"
+)
+def goes_on(drafts, drafted, wanted, draws):
+    place, distribution = solution(drafts, drafted, wanted, draws)
+    p, q = (table[range(len(drafts)), drafts] for table in (wanted, drafted))
+    return int((draws < p / q).sum()), distribution
+
+
+@exercise.must_hold("What you return second is a distribution: no number below 0, and the sum is 1.")
+def sums_to_one(trial: Trial) -> str | None:
+    total, least = trial.value[1].sum().item(), trial.value[1].min().item()
+    return (
+        None if abs(total - 1) < 1e-6 and least >= 0 else f"Yours sums to {total:.3g}; its least number is {least:.3g}."
+    )
+
+
+@exercise.must_hold("After a refusal only tokens may come that the large model wants more than the small one offered.")
+def only_what_is_missing(trial: Trial) -> str | None:
+    kept, distribution = trial.value
+    _, drafted, wanted, _ = trial.inputs
+    if kept not in range(len(drafted)):
+        return None
+    off = (distribution > 0) & (wanted[kept] <= drafted[kept])
+    return f"{int(off.sum())} tokens may come that were offered often enough." if off.any() else None
