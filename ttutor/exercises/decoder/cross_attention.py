@@ -3,7 +3,7 @@
 import math
 
 import torch
-from einops import rearrange, reduce, repeat
+from einops import rearrange, repeat
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -241,26 +241,12 @@ def kv_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, 
     return _attend((hidden, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, None)
 
 
-@exercise.like("kv_from_decoder")
-def kv_from_decoder_causal(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    mask = torch.ones(hidden.shape[1], hidden.shape[1]).tril().bool()
-    return _attend((hidden, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, mask)
-
-
 @exercise.mistake(
     "Your output has the length of the source: the encoder asks and the decoder answers. The queries come from the "
     "decoder, the keys and values from the memory."
 )
 def q_from_encoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
     return _attend((memory, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, None)
-
-
-@exercise.mistake(
-    "Your output has the length of the source and ignores the decoder: queries, keys and values all come from the "
-    "memory, as in the encoder's own layers. Who asks?"
-)
-def all_from_encoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((memory, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
 
 
 @exercise.mistake(
@@ -272,39 +258,11 @@ def v_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, m
 
 
 @exercise.mistake(
-    "Your values come from the memory, your keys from the decoder. It fits only where both happen to have one length: "
-    "to choose among source words, compare with source words."
-)
-def k_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((hidden, hidden, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
-
-
-@exercise.mistake(
-    "Your queries look at the memory and at their own sequence side by side, and the two compete for weight. In this "
-    "layer the memory is all there is to see; self-attention has a layer of its own."
-)
-def memory_beside_own_tokens(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    both = torch.cat([memory, hidden], dim=1)
-    if memory_mask is not None:
-        own = torch.ones(hidden.shape[0], 1, 1, hidden.shape[1], dtype=torch.bool)
-        memory_mask = torch.cat([memory_mask, own], dim=-1)
-    return _attend((hidden, both, both), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
-
-
-@exercise.mistake(
     "Early target tokens cannot see the end of the source. The causal mask is for self-attention; the source is known "
     "as a whole, so every target token may read all of it."
 )
 def causal_on_cross(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
     causal = torch.ones(hidden.shape[1], memory.shape[1]).tril().bool()
-    mask = causal if memory_mask is None else causal & memory_mask
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
-
-
-@exercise.like("causal_on_cross")
-def causal_from_the_end(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    n_queries, n_keys = hidden.shape[1], memory.shape[1]
-    causal = torch.ones(n_queries, n_keys).tril(n_keys - n_queries).bool()
     mask = causal if memory_mask is None else causal & memory_mask
     return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
 
@@ -327,30 +285,12 @@ def polarity(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_
 
 
 @exercise.mistake(
-    "You set padded memory vectors to zero, but their keys still take part: their score is 0, and exp(0) = 1 is no "
-    "small weight. What must a score be for its weight to vanish?"
-)
-def zeroed_memory(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    if memory_mask is not None:
-        memory = memory * rearrange(memory_mask, "batch 1 1 source -> batch source 1")
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, None)
-
-
-@exercise.mistake(
     "Padded keys still get weight: you fill their scores with a number near 0, and exp(0) = 1. Which score has a power "
     "of exactly 0? (1e-9 is small, -1e9 is low.)"
 )
 def tiny_fill(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
     def normalise(scores, mask):
         return _softmax(scores if mask is None else scores.masked_fill(~mask, -1e-9), None)
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.like("tiny_fill")
-def multiplied_scores(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        return (scores if mask is None else scores * mask).softmax(dim=-1)
 
     return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
 
@@ -378,28 +318,11 @@ def nan_dead(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_
 
 
 @exercise.mistake(
-    "Where the whole source is padding, you return the mean of the padding: with −1e9 everywhere all scores are equal "
-    "again. A query that may see nothing should get zeros."
-)
-def mean_of_dead(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        return (scores if mask is None else scores.masked_fill(~mask, -1e9)).softmax(dim=-1)
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.mistake(
     "Right with a mask, an exception without one: `memory_mask` may be None, and then the whole source is real."
 )
 def needs_a_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
     mask = memory_mask.bool()
     return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
-
-
-@exercise.like("needs_a_mask")
-def inverts_no_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    hides = ~memory_mask
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, ~hides)
 
 
 @exercise.mistake(
@@ -410,28 +333,6 @@ def softmax_over_queries(hidden, memory, w_query, w_key, w_value, w_output, n_he
     def normalise(scores, mask):
         weights = scores.softmax(dim=-2)
         return weights if mask is None else weights * mask
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.mistake(
-    "You take the softmax twice: the second one makes the weights almost equal, and gives padding some, since exp(0) = "
-    "1. Once is enough."
-)
-def softmax_twice(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        return _softmax(scores, mask).softmax(dim=-1)
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.mistake(
-    "Your scores are used as weights as they are: some are negative and no row sums to 1. What turns scores into "
-    "shares?"
-)
-def no_softmax(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        return scores if mask is None else scores * mask
 
     return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
 
@@ -461,45 +362,9 @@ def one_head(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_
     return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), 1, memory_mask)
 
 
-@exercise.mistake("You return the heads side by side. One linear map is missing after they are merged.")
-def no_output_map(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    maps = (w_query, w_key, w_value, w_output)
-    return _attend((hidden, memory, memory), maps, n_heads, memory_mask, None, _softmax, False)
-
-
-@exercise.mistake(
-    "You multiply by the weights the wrong way round. They are stored as in `nn.Linear`, one row for each output; "
-    "being square they raise no error."
-)
-def weights_transposed(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    maps = (w_query.T, w_key.T, w_value.T, w_output.T)
-    return _attend((hidden, memory, memory), maps, n_heads, memory_mask)
-
-
-@exercise.mistake(
-    "`w_key` and `w_value` have changed places: you compare by what should be handed over, and hand over what should "
-    "be compared."
-)
-def keys_and_values_exchanged(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((hidden, memory, memory), (w_query, w_value, w_key, w_output), n_heads, memory_mask)
-
-
 @exercise.mistake(
     "Your output is mine plus `hidden`. The residual connection belongs to the layer around this function."
 )
 def residual_inside(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
     maps = (w_query, w_key, w_value, w_output)
     return hidden + _attend((hidden, memory, memory), maps, n_heads, memory_mask)
-
-
-@exercise.mistake(
-    "Every target token gets the same mean of the source, whatever it asks: your queries have no effect. That is the "
-    "fixed vector which attention was invented to replace."
-)
-def mean_of_memory(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    if memory_mask is None:
-        summary = reduce(memory, "batch source d_model -> batch 1 d_model", "mean")
-    else:
-        is_real = rearrange(memory_mask, "batch 1 1 source -> batch source 1")
-        summary = (memory * is_real).sum(dim=1, keepdim=True) / is_real.sum(dim=1, keepdim=True).clamp(min=1)
-    return (summary @ w_value.T @ w_output.T).expand_as(hidden).clone()

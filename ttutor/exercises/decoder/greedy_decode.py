@@ -221,14 +221,6 @@ def forgets_the_cache(step, bos_id, eos_id, max_len):
     return written(step, bos_id, eos_id, max_len, keep="none")
 
 
-@exercise.mistake(
-    "Every call gets the cache of the first call, so the model remembers the start mark only. `step` returns a new one "
-    "each time."
-)
-def keeps_the_first_cache(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, max_len, keep="first")
-
-
 @exercise.mistake("You feed the start mark in every call. What the model has just said is what it must read next.")
 def feeds_the_start_mark(step, bos_id, eos_id, max_len):
     return written(step, bos_id, eos_id, max_len, feed="first")
@@ -242,30 +234,10 @@ def no_stop(step, bos_id, eos_id, max_len):
     return written(step, bos_id, None, max_len)
 
 
-@exercise.like("no_stop")
-def hard_coded_end(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, 3, max_len)
-
-
-@exercise.mistake("You stop after one token: does a `return` or a `break` stand where every pass meets it?")
-def stops_after_one(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, 1)
-
-
 @exercise.mistake("The end mark stands at the end of your text. It says that the text is over; it is no part of it.")
 def keeps_the_end_mark(step, bos_id, eos_id, max_len):
     tokens = written(step, bos_id, eos_id, max_len)
     return tokens if len(tokens) == max_len else [*tokens, eos_id]
-
-
-@exercise.mistake("You add an end mark in any case, even to a text that was cut off and had not ended.")
-def adds_an_end_mark(step, bos_id, eos_id, max_len):
-    return [*written(step, bos_id, eos_id, max_len), eos_id]
-
-
-@exercise.mistake("Your text begins with the start mark, which the model was given and did not write.")
-def keeps_the_start_mark(step, bos_id, eos_id, max_len):
-    return [bos_id, *written(step, bos_id, eos_id, max_len)]
 
 
 @exercise.mistake("A text that does not end by itself gets one token too many. Count before you call the model.")
@@ -284,27 +256,3 @@ def one_too_few(step, bos_id, eos_id, max_len):
 )
 def until_the_end(step, bos_id, eos_id, max_len):
     return written(step, bos_id, eos_id, 1000)
-
-
-@exercise.mistake("You take the token with the lowest logit. Which one does the model hold for likeliest?")
-def least_likely(step, bos_id, eos_id, max_len):
-    def choose(logits):
-        return int(logits[0, -1].argmin())
-
-    return written(step, bos_id, eos_id, max_len, choose=choose)
-
-
-@exercise.mistake("You draw the next token at random. That is sampling; greedy decoding takes the likeliest.")
-def draws(step, bos_id, eos_id, max_len):
-    def choose(logits):
-        return int(torch.multinomial(logits[0, -1].softmax(dim=-1), 1))
-
-    return written(step, bos_id, eos_id, max_len, choose=choose)
-
-
-@exercise.mistake("You take the second likeliest token: torch counts from 0.")
-def second_best(step, bos_id, eos_id, max_len):
-    def choose(logits):
-        return int(logits[0, -1].topk(2).indices[1])
-
-    return written(step, bos_id, eos_id, max_len, choose=choose)

@@ -164,27 +164,6 @@ def same_position(hidden, cached_key, cached_value, position_table, w_query, w_k
 
 
 @exercise.mistake(
-    "`position_table` has no effect on your result: the new tokens do not know where they stand. Positions are added "
-    "before the projections."
-)
-def no_positions(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "Your values are made from the tokens without their positions. That is how rotary positions work; here a position "
-    "is added to the stream, and all three projections read the sum."
-)
-def value_without_position(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    placed = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, placed @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(placed @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
     "New tokens see only one another: the cache is replaced, never extended. How many keys should there be when four "
     "are cached and two come in?"
 )
@@ -206,17 +185,6 @@ def returns_new_only(hidden, cached_key, cached_value, position_table, w_query, 
 
 
 @exercise.mistake(
-    "Your context is right, but you hand the cache back as it came: in the next call these tokens will never have been "
-    "there."
-)
-def returns_old(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), cached_key, cached_value
-
-
-@exercise.mistake(
     "New keys come first and new values last, so that key and value of a token no longer stand at the same place. At "
     "which end does a text grow?"
 )
@@ -224,17 +192,6 @@ def prepend(hidden, cached_key, cached_value, position_table, w_query, w_key, w_
     hidden = _with_positions(hidden, cached_key, position_table)
     key = torch.cat([hidden @ w_key.T, cached_key], dim=1)
     value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "New keys and values are put before the old ones, so that the causal mask takes the past for the future. At which "
-    "end does a text grow?"
-)
-def prepend_both(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([hidden @ w_key.T, cached_key], dim=1)
-    value = torch.cat([hidden @ w_value.T, cached_value], dim=1)
     return _attend(hidden @ w_query.T, key, value), key, value
 
 
@@ -315,18 +272,6 @@ def no_mask(hidden, cached_key, cached_value, position_table, w_query, w_key, w_
 
 
 @exercise.mistake(
-    "Right for a prompt and for single tokens. Two tokens that arrive after a cache still need the mask: the first of "
-    "them may not see the second."
-)
-def no_mask_with_a_cache(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    is_first = cached_key.shape[1] == 0
-    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=is_first), key, value
-
-
-@exercise.mistake(
     "With an empty cache your tokens see the future: the prompt is read without a mask. Being the first call is no "
     "reason to look ahead."
 )
@@ -336,29 +281,6 @@ def no_mask_for_the_prompt(hidden, cached_key, cached_value, position_table, w_q
     value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
     has_past = cached_key.shape[1] > 0
     return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=has_past), key, value
-
-
-@exercise.mistake(
-    "Your tokens see what came before them, but not themselves; the first of all sees nothing. By how much is the "
-    "diagonal off?"
-)
-def not_oneself(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    mask = torch.ones(hidden.shape[1], key.shape[1]).tril(cached_key.shape[1] - 1).bool()
-    return scaled_dot_product_attention(hidden @ w_query.T, key, value, mask), key, value
-
-
-@exercise.mistake(
-    "You return the context of the last new token only. Every token that comes in gets its context, also when a whole "
-    "prompt comes at once."
-)
-def last_token_only(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    placed = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, placed @ w_key.T], dim=1)
-    value = torch.cat([cached_value, placed @ w_value.T], dim=1)
-    return _attend(placed[:, -1:] @ w_query.T, key, value), key, value
 
 
 @exercise.mistake(
@@ -372,54 +294,12 @@ def squeezed(hidden, cached_key, cached_value, position_table, w_query, w_key, w
     return _attend(hidden @ w_query.T, key, value).squeeze(), key, value
 
 
-@exercise.mistake(
-    "`w_key` and `w_value` have changed places: what is found and what is handed over are mixed up, in the cache too."
-)
-def keys_and_values_exchanged(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_value.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_key.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "Your new keys and values are the same vectors: one map makes both. What a token is found by and what it hands "
-    "over are learnt apart.",
-    id="one_map_for_both",
-)
-def values_from_w_key(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_key.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.like("one_map_for_both")
-def keys_from_w_value(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_value.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
 @exercise.mistake("The cache is right, the weights are too sharp: the scores are not divided by √d_head.")
 def no_scale(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
     hidden = _with_positions(hidden, cached_key, position_table)
     key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
     value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
     return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=True, scale=1.0), key, value
-
-
-@exercise.mistake(
-    "The cache is right, the weights are too flat: you scale by √d_model, and queries and keys have only d_head "
-    "features."
-)
-def scale_d_model(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    scale = hidden.shape[-1] ** -0.5
-    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=True, scale=scale), key, value
 
 
 @exercise.mistake(

@@ -137,14 +137,6 @@ def drops_crossing_token(logits, p, temperature):
     return _sampled_from(logits, temperature, ranked.cumsum(dim=-1) < p, order)
 
 
-@exercise.like("drops_crossing_token")
-def drops_crossing_token_but_one(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    is_kept = ranked.cumsum(dim=-1) < p
-    is_kept[..., 0] = True
-    return _sampled_from(logits, temperature, is_kept, order)
-
-
 @exercise.mistake(
     "You keep one token too many: without your least probable one the sum would reach `p` as well. Which sum decides "
     "about a token, with or without its own share?"
@@ -175,26 +167,6 @@ def always_keeps_two(logits, p, temperature):
 def not_unsorted(logits, p, temperature):
     ranked, _ = _ranked(logits, temperature)
     kept = ranked * (ranked.cumsum(dim=-1) - ranked < p)
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake(
-    "The right probabilities stand at the wrong tokens: you go through the sorting a second time instead of undoing "
-    "it. Which permutation undoes another?"
-)
-def gathered_by_order(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    kept = ranked * (ranked.cumsum(dim=-1) - ranked < p)
-    return (kept / kept.sum(dim=-1, keepdim=True)).gather(-1, order)
-
-
-@exercise.mistake(
-    "You keep the first tokens of the vocabulary, not the most probable ones: what you drop is counted in sorted order "
-    "and applied in the order of tokens."
-)
-def mask_not_unsorted(logits, p, temperature):
-    ranked, _ = _ranked(logits, temperature)
-    kept = (logits / temperature).softmax(dim=-1) * (ranked.cumsum(dim=-1) - ranked < p)
     return kept / kept.sum(dim=-1, keepdim=True)
 
 
@@ -232,14 +204,6 @@ def temp_ignored(logits, p, temperature):
     return _sampled_from(logits, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
 
 
-@exercise.like("temp_ignored")
-def temp_on_probabilities(logits, p, temperature):
-    probabilities = logits.softmax(dim=-1) / temperature
-    probabilities = probabilities / probabilities.sum(dim=-1, keepdim=True)
-    ranked, order = probabilities.sort(dim=-1, descending=True)
-    return _sampled_from(logits, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
-
-
 @exercise.mistake(
     "You choose the tokens at temperature 1 and apply the temperature afterwards. Here the temperature comes first: "
     "the nucleus is cut from the distribution that it has made."
@@ -250,15 +214,6 @@ def temp_after_cut(logits, p, temperature):
 
 
 @exercise.mistake(
-    "You choose the right tokens, but give them their probabilities at temperature 1. Both steps work on one "
-    "distribution: have you two of them?"
-)
-def temp_for_cut_only(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    return _sampled_from(logits, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
-
-
-@exercise.mistake(
     "The right tokens are kept, but their probabilities do not sum to 1: what the dropped ones had is missing. Who "
     "gets it?"
 )
@@ -266,17 +221,6 @@ def not_renormalised(logits, p, temperature):
     ranked, order = _ranked(logits, temperature)
     is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
     return (logits / temperature).softmax(dim=-1) * is_kept
-
-
-@exercise.mistake(
-    "The right tokens are kept, but they have become almost equally probable: you take the softmax of probabilities, "
-    "where it expects logits."
-)
-def softmax_of_probabilities(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
-    probabilities = (logits / temperature).softmax(dim=-1)
-    return probabilities.masked_fill(~is_kept, -torch.inf).softmax(dim=-1)
 
 
 @exercise.mistake(
@@ -299,33 +243,12 @@ def returns_logits(logits, p, temperature):
 
 
 @exercise.mistake(
-    "None of your numbers is above 0: these are log-probabilities. The exercise asks for the probabilities themselves."
-)
-def returns_log_probabilities(logits, p, temperature):
-    return returns_logits(logits, p, temperature).log_softmax(dim=-1)
-
-
-@exercise.mistake(
     "Right for a single distribution. In a batch you divide by the sum over all rows; each row should sum to 1 by "
     "itself."
 )
 def renormalised_over_batch(logits, p, temperature):
     kept = not_renormalised(logits, p, temperature)
     return kept / kept.sum() * kept[..., 0].numel()
-
-
-@exercise.like("renormalised_over_batch")
-def renormalised_over_all(logits, p, temperature):
-    kept = not_renormalised(logits, p, temperature)
-    return kept / kept.sum()
-
-
-@exercise.mistake(
-    "The right tokens are kept, but all with one probability. Among themselves they should keep their proportions."
-)
-def evenly_shared(logits, p, temperature):
-    is_kept = (not_renormalised(logits, p, temperature) > 0).to(logits.dtype)
-    return is_kept / is_kept.sum(dim=-1, keepdim=True)
 
 
 @exercise.mistake(
@@ -338,33 +261,6 @@ def above_p(logits, p, temperature):
     return kept / kept.sum(dim=-1, keepdim=True)
 
 
-@exercise.like("above_p")
-def above_p_or_nothing(logits, p, temperature):
-    probabilities = (logits / temperature).softmax(dim=-1)
-    kept = probabilities * (probabilities >= p)
-    return (kept / kept.sum(dim=-1, keepdim=True)).nan_to_num(0.0)
-
-
-@exercise.mistake(
-    "You compare each token with the best one, as min-p sampling does. Top-p adds the best ones up until they hold `p` "
-    "together."
-)
-def min_p(logits, p, temperature):
-    probabilities = (logits / temperature).softmax(dim=-1)
-    kept = probabilities * (probabilities >= (1 - p) * probabilities.amax(dim=-1, keepdim=True))
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake(
-    "You keep a share `p` of the tokens, as many for a sure model as for an unsure one: that is top-k in disguise. `p` "
-    "is a share of the probability."
-)
-def share_of_the_vocabulary(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    is_kept = torch.arange(logits.shape[-1]) < round(p * logits.shape[-1])
-    return _sampled_from(logits, temperature, is_kept.expand_as(ranked), order)
-
-
 @exercise.mistake(
     "Right for small logits, NaN for logits in the hundreds: the exponential overflows. Taking a constant off all "
     "logits of a row changes nothing; which constant helps?"
@@ -374,28 +270,6 @@ def unstable(logits, p, temperature):
     probabilities = powers / powers.sum(dim=-1, keepdim=True)
     ranked, order = probabilities.sort(dim=-1, descending=True)
     kept = probabilities * (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake("Every token still has some probability: `p` has no effect on your result.")
-def nothing_dropped(logits, p, temperature):
-    return (logits / temperature).softmax(dim=-1)
-
-
-@exercise.mistake(
-    "All probability goes to the best token. That is greedy decoding, whatever `p` is; or you keep the others only "
-    "where their own probability reaches `p`, which is what the kept ones must have together."
-)
-def greedy(logits, p, temperature):
-    best = logits.argmax(dim=-1, keepdim=True)
-    return torch.zeros_like(logits).scatter(-1, best, 1.0)
-
-
-@exercise.like("greedy")
-def above_p_or_the_best(logits, p, temperature):
-    probabilities = (logits / temperature).softmax(dim=-1)
-    is_best = probabilities == probabilities.amax(dim=-1, keepdim=True)
-    kept = probabilities * (is_best | (probabilities >= p))
     return kept / kept.sum(dim=-1, keepdim=True)
 
 

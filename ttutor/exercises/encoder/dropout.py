@@ -239,24 +239,6 @@ class ActiveInEval(WithProbability):
 
 
 @exercise.mistake(
-    "In training mode no feature is lost: your module does nothing in either mode.",
-    id="never_drops",
-)
-class NeverDrops(WithProbability):
-    def forward(self, features):
-        return features
-
-
-@exercise.mistake(
-    "In training mode the features grow but none is lost. What is drawn, and where is it used?",
-    id="only_scales",
-)
-class OnlyScales(WithProbability):
-    def forward(self, features):
-        return features / (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
     "The modes are exchanged: yours drops in evaluation and not in training. Look at your condition.",
     id="drops_in_eval",
 )
@@ -286,46 +268,12 @@ class ScalesInEval(WithProbability):
 
 
 @exercise.mistake(
-    "You scale up in training and down in evaluation. Either would do; both together are one too many, and evaluation "
-    "shall do nothing.",
-    id="scales_twice",
-)
-class ScalesTwice(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features) / (1 - self.p) if self.training else features * (1 - self.p)
-
-
-@exercise.mistake(
-    "What stays gets smaller, and it should grow: on average it must make up for what is lost.",
-    id="scales_down",
-)
-class ScalesDown(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features) * (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
     "A share of p stays, and it should be lost: with p = 0.3 you lose 70 % of the features. Look at your comparison.",
     id="keeps_p",
 )
 class KeepsP(WithProbability):
     def forward(self, features):
         return features * ~self.stays(features) / self.p if self.training else features
-
-
-@exercise.like("keeps_p")
-class KeepsPScaledRight(WithProbability):
-    def forward(self, features):
-        return features * ~self.stays(features) / (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
-    "The right share is lost, but what stays is divided by p. Which share is left over?",
-    id="scaled_by_p",
-)
-class ScaledByP(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features) / self.p if self.training else features
 
 
 @exercise.mistake(
@@ -340,15 +288,6 @@ class DrawnOnce(WithProbability):
         if not hasattr(self, "kept"):
             self.kept = self.stays(features)
         return features * self.kept / (1 - self.p)
-
-
-@exercise.like("drawn_once")
-class SeededAnew(WithProbability):
-    def forward(self, features):
-        if not self.training:
-            return features
-        torch.manual_seed(0)
-        return features * self.stays(features) / (1 - self.p)
 
 
 @exercise.mistake(
@@ -370,70 +309,12 @@ class SameForTheBatch(WithProbability):
 
 
 @exercise.mistake(
-    "Every token loses the same features: your draw has the size of one vector only.",
-    id="same_for_every_token",
-)
-class SameForEveryToken(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features[0, 0]) / (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
-    "No feature is lost; each is multiplied by a random number. That is Gaussian dropout. Here the factor is either 0 "
-    "or one fixed number.",
-    id="noise",
-)
-class Noise(WithProbability):
-    def forward(self, features):
-        spread = (self.p / (1 - self.p)) ** 0.5
-        return features * (1 + spread * torch.randn_like(features)) if self.training else features
-
-
-@exercise.mistake(
-    "Every token loses exactly the same number of features. The draws should be independent: then the number varies, "
-    "and p is its mean share.",
-    id="exactly",
-)
-class Exactly(WithProbability):
-    def forward(self, features):
-        if not self.training:
-            return features
-        order = torch.rand_like(features).argsort(dim=-1)
-        return features * (order >= round(self.p * features.shape[-1])) / (1 - self.p)
-
-
-@exercise.mistake(
-    "You divide by the share that happened to stay in each token. The factor is the same for all, and known beforehand "
-    "from p.",
-    id="mean_restored",
-)
-class MeanRestored(WithProbability):
-    def forward(self, features):
-        if not self.training:
-            return features
-        kept = self.stays(features)
-        return features * kept / kept.float().mean(dim=-1, keepdim=True).clamp(min=1e-6)
-
-
-@exercise.mistake(
     "The values are right, but no gradient comes back through your module in training. What leaves the graph?",
     id="detached",
 )
 class Detached(WithProbability):
     def forward(self, features):
         return features.detach() * self.stays(features) / (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
-    "The gradient also passes where features were lost. A feature that is set to zero has no influence on the loss, "
-    "and so no gradient.",
-    id="through_everything",
-)
-class ThroughEverything(WithProbability):
-    def forward(self, features):
-        if not self.training:
-            return features
-        return features + (features * (self.stays(features) / (1 - self.p) - 1)).detach()
 
 
 @exercise.mistake(

@@ -1,6 +1,5 @@
 """Exercise: an encoder layer with its norms in front."""
 
-import math
 from collections.abc import Callable
 
 import torch
@@ -311,40 +310,12 @@ def no_residual_ff(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
 
 
 @exercise.mistake(
-    "Both skips are missing: each sublayer replaces the stream instead of adding to it. What happens to a token that "
-    "no sublayer has anything to say about?"
-)
-def no_residuals(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    return _transform(_norm(_attend(_norm(hidden, norm_1), attention, n_heads), norm_2), feed_forward)
-
-
-@exercise.mistake(
     "You add what the sublayers write to the normalised stream. The skip carries the raw one; the norm is for the "
     "sublayer alone. Do both have a name of their own in your code?"
 )
 def residual_from_normed(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
     hidden = _norm(hidden, norm_1)
     hidden = hidden + _attend(hidden, attention, n_heads)
-    hidden = _norm(hidden, norm_2)
-    return hidden + _transform(hidden, feed_forward)
-
-
-@exercise.mistake(
-    "The second half is right. In the first, attention's result is added to the normalised stream: you have given the "
-    "norm's result the name of the stream."
-)
-def first_residual_from_normed(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = _norm(hidden, norm_1)
-    hidden = hidden + _attend(hidden, attention, n_heads)
-    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
-
-
-@exercise.mistake(
-    "The first half is right. In the second, the network's result is added to the normalised stream: the skip should "
-    "carry what came out of the first half, as it is."
-)
-def second_residual_from_normed(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
     hidden = _norm(hidden, norm_2)
     return hidden + _transform(hidden, feed_forward)
 
@@ -365,14 +336,6 @@ def _layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads, norm=_norm,
 
 
 @exercise.mistake(
-    "Your output is mine plus the input once more. Each half already adds to the stream that comes in: is there a "
-    "third addition?"
-)
-def residual_twice(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    return hidden + _layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads)
-
-
-@exercise.mistake(
     "Doubling the input changes what attention sees, so its norm is missing. The first norm stands before attention."
 )
 def no_first_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
@@ -384,34 +347,6 @@ def no_first_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
 def no_second_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
     hidden = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
     return hidden + _transform(hidden, feed_forward)
-
-
-@exercise.mistake(
-    "The two norms have changed places: `norm_1` belongs to attention, `norm_2` to the feed-forward network."
-)
-def norms_exchanged(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    return _layer(hidden, norm_2, attention, norm_1, feed_forward, n_heads)
-
-
-@exercise.mistake(
-    "`norm_2` has no effect: both sublayers use the gain and bias of `norm_1`. Right at the start of training, when "
-    "all norms are alike, and wrong ever after."
-)
-def first_norm_twice(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    return _layer(hidden, norm_1, attention, norm_1, feed_forward, n_heads)
-
-
-@exercise.mistake(
-    "Your queries come from the normalised stream, your keys and values from the raw one. In self-attention all three "
-    "read the same thing: what does the norm hand over?"
-)
-def norm_for_queries_only(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    w_query, w_key, w_value, w_output = attention
-    q = rearrange(_norm(hidden, norm_1) @ w_query.T, SPLIT, heads=n_heads)
-    k, v = (rearrange(hidden @ weight.T, SPLIT, heads=n_heads) for weight in (w_key, w_value))
-    context = scaled_dot_product_attention(q, k, v)
-    hidden = hidden + rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
-    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
 
 
 @exercise.mistake(
@@ -455,63 +390,12 @@ def gelu_not_relu(*inputs):
 
 
 @exercise.mistake(
-    "What your network writes is never negative: ReLU comes after its second map, where it should stand between the "
-    "two."
-)
-def relu_at_the_end(*inputs):
-    def transform(hidden, feed_forward):
-        return torch.relu(_transform(hidden, feed_forward))
-
-    return _layer(*inputs, transform=transform)
-
-
-@exercise.mistake(
-    "Right while the biases are zero, as they are at the start: your feed-forward network uses $W_1$ and $W_2$ only. "
-    "What are the other two parts of `feed_forward` for?"
-)
-def no_ff_bias(*inputs):
-    def transform(hidden, feed_forward):
-        w_1, _, w_2, _ = feed_forward
-        return torch.relu(hidden @ w_1.T) @ w_2.T
-
-    return _layer(*inputs, transform=transform)
-
-
-@exercise.mistake(
-    "You normalise once more after the last addition. In a pre-norm model that norm belongs to the stack, once, after "
-    "the last layer."
-)
-def extra_final_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    return _norm(_layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads), norm_2)
-
-
-@exercise.like("extra_final_norm")
-def plain_final_norm(*inputs):
-    return functional.layer_norm(_layer(*inputs), inputs[0].shape[-1:])
-
-
-@exercise.mistake(
     "Your feed-forward network comes first and attention second. It is the other way round: tokens are mixed before "
     "each is worked on by itself."
 )
 def ff_before_attn(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
     hidden = hidden + _transform(_norm(hidden, norm_2), feed_forward)
     return hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
-
-
-@exercise.like("ff_before_attn")
-def ff_before_attn_in_order_of_norms(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = hidden + _transform(_norm(hidden, norm_1), feed_forward)
-    return hidden + _attend(_norm(hidden, norm_2), attention, n_heads)
-
-
-@exercise.mistake(
-    "Both of your sublayers read the layer's input, side by side, as in GPT-J. Here the second one reads what the "
-    "first has written."
-)
-def parallel(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    attended = _attend(_norm(hidden, norm_1), attention, n_heads)
-    return hidden + attended + _transform(_norm(hidden, norm_2), feed_forward)
 
 
 @exercise.mistake(
@@ -537,44 +421,12 @@ def no_scale(*inputs):
 
 
 @exercise.mistake(
-    "Your attention is flatter than it should be: the scores are divided by √d_model. A head's queries and keys have "
-    "only d_model / n_heads features."
-)
-def scale_d_model(*inputs):
-    def attend(hidden, attention, n_heads):
-        return _attend(hidden, attention, n_heads, scale=1 / math.sqrt(hidden.shape[-1]))
-
-    return _layer(*inputs, attend=attend)
-
-
-@exercise.mistake(
     "Your result does not depend on `n_heads`: there is one head as wide as the model. Where do the queries, keys and "
     "values get cut?"
 )
 def one_head(*inputs):
     def attend(hidden, attention, n_heads):
         return _attend(hidden, attention, 1)
-
-    return _layer(*inputs, attend=attend)
-
-
-@exercise.mistake(
-    "You add the concatenated heads to the stream as they are. One linear map is missing: what is `attention[3]` for?"
-)
-def no_output_map(*inputs):
-    def attend(hidden, attention, n_heads):
-        return _attend(hidden, (*attention[:3], torch.eye(hidden.shape[-1], dtype=hidden.dtype)), n_heads)
-
-    return _layer(*inputs, attend=attend)
-
-
-@exercise.mistake(
-    "You multiply by attention's weights the wrong way round. They are stored as in `nn.Linear`, outputs in rows and "
-    "inputs in columns; as they are square here, no error says so."
-)
-def weights_transposed(*inputs):
-    def attend(hidden, attention, n_heads):
-        return _attend(hidden, tuple(weight.T for weight in attention), n_heads)
 
     return _layer(*inputs, attend=attend)
 

@@ -185,29 +185,6 @@ class OneLayer(Listed):
         self.layers = nn.ModuleList([make_layer()] * n_layers)
 
 
-@exercise.like("one_layer")
-class OneLayerAgainAndAgain(nn.Module):
-    def __init__(self, make_layer, n_layers):
-        super().__init__()
-        self.layer, self.n_layers = make_layer(), n_layers
-
-    def forward(self, hidden):
-        for _ in range(self.n_layers):
-            hidden = self.layer(hidden)
-        return hidden
-
-
-@exercise.mistake(
-    "Two faults: a plain Python list hides its layers from the optimiser, and all its entries are one and the same "
-    "layer.",
-    id="one_layer_in_a_list",
-)
-class OneLayerInAList(PythonList):
-    def __init__(self, make_layer, n_layers):
-        nn.Module.__init__(self)
-        self.layers = [make_layer()] * n_layers
-
-
 @exercise.mistake(
     "The layers are different objects but begin with equal weights, as copies of the first. Each should draw its own: "
     "ask `make_layer` again.",
@@ -220,14 +197,6 @@ class Copies(Listed):
         self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(n_layers))
 
 
-@exercise.like("copies")
-class CopiesOfTheWeights(Listed):
-    def __init__(self, make_layer, n_layers):
-        super().__init__(make_layer, n_layers)
-        for layer in self.layers[1:]:
-            layer.load_state_dict(self.layers[0].state_dict())
-
-
 @exercise.mistake(
     "Every layer of yours reads the input of the stack. Each should read what the one before it made: what does your "
     "loop hand on?",
@@ -238,23 +207,6 @@ class SideBySide(Listed):
         for layer in self.layers:
             result = layer(hidden)
         return result
-
-
-@exercise.like("side_by_side")
-class SideBySideSummed(Listed):
-    def forward(self, hidden):
-        return torch.stack([layer(hidden) for layer in self.layers]).sum(dim=0)
-
-
-@exercise.mistake(
-    "The layers run from the last to the first. The order in which they are made is the order in which they work.",
-    id="reversed",
-)
-class Reversed(Listed):
-    def forward(self, hidden):
-        for layer in reversed(self.layers):
-            hidden = layer(hidden)
-        return hidden
 
 
 @exercise.mistake(
@@ -275,15 +227,6 @@ class FirstOnly(Listed):
         for layer in self.layers:
             return layer(hidden)
         return hidden
-
-
-@exercise.mistake(
-    "Your stack always has six layers. Their number comes as an argument.",
-    id="six",
-)
-class Six(Listed):
-    def __init__(self, make_layer, n_layers):
-        super().__init__(make_layer, 6)
 
 
 @exercise.mistake(
@@ -312,49 +255,3 @@ class Detached(Listed):
         for layer in self.layers:
             hidden = layer(hidden.detach())
         return hidden
-
-
-@exercise.mistake(
-    "You add the input of every layer to its output. The residual connection belongs inside the layer; the stack only "
-    "hands on.",
-    id="residual",
-)
-class Residual(Listed):
-    def forward(self, hidden):
-        for layer in self.layers:
-            hidden = hidden + layer(hidden)
-        return hidden
-
-
-@exercise.mistake(
-    "You return what every layer made. What the last one makes is the result.",
-    id="all_outputs",
-)
-class AllOutputs(Listed):
-    def forward(self, hidden):
-        outputs = []
-        for layer in self.layers:
-            hidden = layer(hidden)
-            outputs.append(hidden)
-        return torch.stack(outputs)
-
-
-@exercise.mistake(
-    "Between the layers you cut off what is negative. The stack adds nothing of its own.",
-    id="activated",
-)
-class Activated(Listed):
-    def forward(self, hidden):
-        for layer in self.layers:
-            hidden = layer(hidden).relu()
-        return hidden
-
-
-@exercise.mistake(
-    "The optimiser is handed every layer but may change none: the parameters ask for no gradient.",
-    id="frozen",
-)
-class Frozen(Listed):
-    def __init__(self, make_layer, n_layers):
-        super().__init__(make_layer, n_layers)
-        self.requires_grad_(False)

@@ -114,14 +114,6 @@ def adam(gradients, rate, beta1, beta2, eps):
 
 
 @exercise.mistake(
-    "Right while the gradient stays the same. The two betas are exchanged: the first belongs to the gradient, the "
-    "second to its square."
-)
-def betas_exchanged(gradients, rate, beta1, beta2, eps):
-    return adam(gradients, rate, beta2, beta1, eps)
-
-
-@exercise.mistake(
     "Your first step has the wrong size: both averages start at zero and are too small at first, unequally so. What "
     "does dividing by $1 - \\beta^t$ undo?"
 )
@@ -137,36 +129,6 @@ def no_correction(gradients, rate, beta1, beta2, eps):
 def only_the_first_corrected(gradients, rate, beta1, beta2, eps):
     averages = _averages(gradients, beta1, beta2)
     return torch.stack([-rate * m / (1 - beta1**t) / (v.sqrt() + eps) for t, m, v, _ in averages])
-
-
-@exercise.like("one_correction")
-def only_the_second_corrected(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack([-rate * m / ((v / (1 - beta2**t)).sqrt() + eps) for t, m, v, _ in averages])
-
-
-@exercise.mistake(
-    "The first step is right, later ones grow: you always divide by $1 - \\beta$. The correction fades, since the "
-    "power is $\\beta^t$.",
-    id="correction_of_first_step",
-)
-def always_the_first_correction(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack([-rate * m / (1 - beta1) / ((v / (1 - beta2)).sqrt() + eps) for _, m, v, _ in averages])
-
-
-@exercise.mistake(
-    "Your steps seem to count from 0, where the correction divides by $1 - \\beta^0 = 0$. The first step is $t = 1$.",
-    id="counts_from_zero",
-)
-def steps_from_zero(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack(
-        [
-            -rate * (m / (1 - beta1 ** (t - 1) + 1e-12)) / ((v / (1 - beta2 ** (t - 1) + 1e-12)).sqrt() + eps)
-            for t, m, v, _ in averages
-        ]
-    )
 
 
 @exercise.mistake(
@@ -194,18 +156,6 @@ def eps_inside_the_root(gradients, rate, beta1, beta2, eps):
 
 
 @exercise.mistake(
-    "Right for ordinary gradients. For tiny ones eps weighs too much at first: you add it to the root before the "
-    "correction and so enlarge it.",
-    id="eps_before_correction",
-)
-def eps_before_the_correction(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack(
-        [-rate * m / (1 - beta1**t) * (1 - beta2**t) ** 0.5 / (v.sqrt() + eps) for t, m, v, _ in averages]
-    )
-
-
-@exercise.mistake(
     "Right for ordinary gradients. A gradient as small as eps should give half a step, and gives a whole one: eps has "
     "no effect."
 )
@@ -227,33 +177,12 @@ def no_root(gradients, rate, beta1, beta2, eps):
 
 
 @exercise.mistake(
-    "You add the new gradient in full. A running average gives it the share $1 - \\beta$.",
-    id="not_an_average",
-)
-def sums_for_averages(gradients, rate, beta1, beta2, eps):
-    m = v = torch.zeros_like(gradients[0])
-    steps = []
-    for t, gradient in enumerate(gradients, start=1):
-        m, v = beta1 * m + gradient, beta2 * v + gradient.square()
-        steps.append(-rate * m / (1 - beta1**t) / ((v / (1 - beta2**t)).sqrt() + eps))
-    return torch.stack(steps)
-
-
-@exercise.mistake(
     "Above the line stands the newest gradient; there belongs its running average, corrected.",
     id="no_momentum",
 )
 def gradient_over_root(gradients, rate, beta1, beta2, eps):
     averages = _averages(gradients, beta1, beta2)
     return torch.stack([-rate * gradient / ((v / (1 - beta2**t)).sqrt() + eps) for t, _, v, gradient in averages])
-
-
-@exercise.mistake(
-    "Your rows are where the parameters are; asked for is what each step adds.",
-    id="places",
-)
-def places_for_steps(gradients, rate, beta1, beta2, eps):
-    return adam(gradients, rate, beta1, beta2, eps).cumsum(dim=0)
 
 
 @exercise.must_hold("Without eps, Adam's steps do not change when all gradients are multiplied by the same number.")

@@ -181,19 +181,6 @@ def student_detached(student_logits, teacher_logits, temperature):
 
 
 @exercise.mistake(
-    "The loss is right, but no gradient reaches the student: `.item()`, `.detach()` or `no_grad` covers more than the "
-    "teacher."
-)
-def nobody_learns(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits.detach(), teacher_logits.detach(), temperature)
-
-
-@exercise.like("nobody_learns")
-def as_a_number(student_logits, teacher_logits, temperature):
-    return nobody_learns(student_logits, teacher_logits, temperature).item()
-
-
-@exercise.mistake(
     "That is the divergence the other way round: you weight by the student's probabilities. What the teacher holds for "
     "likely should count.",
     id="reversed",
@@ -211,31 +198,9 @@ def no_square(student_logits, teacher_logits, temperature):
     return teacher_learns(student_logits, teacher_logits.detach(), temperature) / temperature**2
 
 
-@exercise.like("temperature_squared")
-def times_temperature(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits, teacher_logits.detach(), temperature) / temperature
-
-
 @exercise.mistake("The distributions do not depend on the temperature. It divides the logits, before the softmax.")
 def temperature_ignored(student_logits, teacher_logits, temperature):
     return teacher_learns(student_logits, teacher_logits.detach(), 1.0)
-
-
-@exercise.like("temperature_ignored")
-def temperature_only_outside(student_logits, teacher_logits, temperature):
-    return temperature**2 * teacher_learns(student_logits, teacher_logits.detach(), 1.0)
-
-
-@exercise.like("temperature_ignored")
-def temperature_after_the_softmax(student_logits, teacher_logits, temperature):
-    student = (student_logits.softmax(dim=-1) / temperature).log()
-    teacher = (teacher_logits.detach().softmax(dim=-1) / temperature).log()
-    return temperature**2 * divergence(student, teacher).mean()
-
-
-@exercise.mistake("You multiply the logits by the temperature, so a higher one sharpens. It should flatten.")
-def temperature_multiplies(student_logits, teacher_logits, temperature):
-    return temperature**4 * teacher_learns(student_logits, teacher_logits.detach(), 1 / temperature)
 
 
 @exercise.mistake(
@@ -247,23 +212,6 @@ def temperature_on_the_teacher(student_logits, teacher_logits, temperature):
     return teacher_learns(student_logits * temperature, teacher_logits.detach(), temperature)
 
 
-@exercise.like("temperature_on_one")
-def temperature_on_the_student(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits, teacher_logits.detach() * temperature, temperature)
-
-
-@exercise.mistake(
-    "Your loss is too small by the size of the vocabulary: you average over the tokens of the vocabulary, as `kl_div` "
-    "does by default. Sum over them; average over positions."
-)
-def mean_over_classes(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits, teacher_logits.detach(), temperature) / student_logits.shape[-1]
-
-
-@exercise.mistake(
-    "You divide by the number of sentences, not of positions, as `batchmean` does with three axes. Long sentences then "
-    "have large losses."
-)
 def per_sentence(student_logits, teacher_logits, temperature):
     return teacher_learns(student_logits, teacher_logits.detach(), temperature) * student_logits.shape[1]
 
@@ -271,15 +219,6 @@ def per_sentence(student_logits, teacher_logits, temperature):
 @exercise.mistake("Your loss is the sum over all positions, and grows with the batch.")
 def summed(student_logits, teacher_logits, temperature):
     return per_sentence(student_logits, teacher_logits, temperature) * len(student_logits)
-
-
-@exercise.mistake(
-    "The gradient is right, but the value is the cross-entropy: it does not go to 0 when the student says what the "
-    "teacher says. The teacher's own entropy is missing."
-)
-def cross_entropy(student_logits, teacher_logits, temperature):
-    student, teacher = logs(student_logits, temperature), logs(teacher_logits.detach(), temperature)
-    return -(temperature**2) * (teacher.exp() * student).sum(dim=-1).mean()
 
 
 @exercise.mistake(
@@ -291,20 +230,6 @@ def hard_targets(student_logits, teacher_logits, temperature):
 
 
 @exercise.mistake(
-    "You compare by squared differences. That is another loss, without logarithms.",
-    id="squares",
-)
-def squares_of_logits(student_logits, teacher_logits, temperature):
-    return (student_logits - teacher_logits.detach()).square().mean()
-
-
-@exercise.like("squares")
-def squares_of_probabilities(student_logits, teacher_logits, temperature):
-    student, teacher = logs(student_logits, temperature).exp(), logs(teacher_logits.detach(), temperature).exp()
-    return temperature**2 * (student - teacher).square().sum(dim=-1).mean()
-
-
-@exercise.mistake(
     "The student's probabilities stand where their logarithms should. `kl_div` wants them so too: its first argument "
     "is logarithmic."
 )
@@ -313,22 +238,9 @@ def probabilities_for_logs(student_logits, teacher_logits, temperature):
     return temperature**2 * divergence(student, teacher).mean()
 
 
-@exercise.mistake("Your softmax runs along the sentence. At each position the tokens of the vocabulary compete.")
-def over_the_tokens(student_logits, teacher_logits, temperature):
-    student = (student_logits / temperature).log_softmax(dim=1)
-    teacher = (teacher_logits.detach() / temperature).log_softmax(dim=1)
-    return temperature**2 * divergence(student, teacher).mean()
-
-
 @exercise.mistake("Your loss is negative, and a divergence never is. Which of the two logarithms is subtracted?")
 def not_negated(student_logits, teacher_logits, temperature):
     return -teacher_learns(student_logits, teacher_logits.detach(), temperature)
-
-
-@exercise.mistake("There is still one number for every position. Average them.")
-def one_for_each_position(student_logits, teacher_logits, temperature):
-    student, teacher = logs(student_logits, temperature), logs(teacher_logits.detach(), temperature)
-    return temperature**2 * divergence(student, teacher)
 
 
 @exercise.mistake(

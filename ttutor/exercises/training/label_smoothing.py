@@ -97,13 +97,6 @@ def pad_col_gets_mass(targets, vocab_size, pad_id, smoothing):
     return rows
 
 
-@exercise.like("pad_col_gets_mass")
-def pad_col_gets_its_share(targets, vocab_size, pad_id, smoothing):
-    rows = smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 1))
-    rows[targets == pad_id] = 0.0
-    return rows
-
-
 @exercise.mistake(
     "Rows whose target is padding should be all zeros, and yours still share something out. Where do you treat these "
     "positions?"
@@ -125,40 +118,12 @@ def right_answer(targets, vocab_size, pad_id, smoothing):
     return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2)), targets, pad_id)
 
 
-@exercise.like("pad_rows_kept")
-def pad_rows_one_hot(targets, vocab_size, pad_id, smoothing):
-    rows = right_answer(targets, vocab_size, pad_id, smoothing)
-    rows[targets == pad_id, pad_id] = 1.0
-    return rows
-
-
-@exercise.mistake(
-    "Padding is treated like a word, as a target and as a class. It needs two steps of its own: one for its column and "
-    "one for its rows."
-)
-def nothing_for_padding(targets, vocab_size, pad_id, smoothing):
-    return smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2))
-
-
-@exercise.mistake(
-    "The rows of padding are gone, and the others no longer line up with their positions. Keep every row, and fill "
-    "those with zeros."
-)
-def pad_rows_removed(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, pad_id, smoothing)[targets != pad_id]
-
-
 @exercise.mistake(
     "Your rows sum to less than 1: you share the smoothing among more tokens than there are. How many are left when "
     "the right one and padding get none of it?"
 )
 def div_v(targets, vocab_size, pad_id, smoothing):
     return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / vocab_size), targets, pad_id)
-
-
-@exercise.like("div_v")
-def div_v_minus_1(targets, vocab_size, pad_id, smoothing):
-    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 1)), targets, pad_id)
 
 
 @exercise.mistake("Every wrong token gets the whole of the smoothing. It is one amount, to be shared.")
@@ -182,48 +147,9 @@ def uniform_torch(targets, vocab_size, pad_id, smoothing):
     return rows
 
 
-@exercise.like("uniform_torch")
-def uniform_torch_everywhere(targets, vocab_size, pad_id, smoothing):
-    share = smoothing / vocab_size
-    return smoothed(targets, vocab_size, 1 - smoothing + share, share)
-
-
-@exercise.mistake(
-    "The right token gets a share of the smoothing on top. Write its amount instead of adding to it, and share the "
-    "smoothing among the other words alone."
-)
-def true_class_shares(targets, vocab_size, pad_id, smoothing):
-    share = smoothing / (vocab_size - 2)
-    return without_padding(smoothed(targets, vocab_size, 1 - smoothing + share, share), targets, pad_id)
-
-
-@exercise.like("true_class_shares")
-def true_class_counted(targets, vocab_size, pad_id, smoothing):
-    share = smoothing / (vocab_size - 1)
-    return without_padding(smoothed(targets, vocab_size, 1 - smoothing + share, share), targets, pad_id)
-
-
-@exercise.mistake(
-    "The right token still has probability 1, and the others get something too. What they get must be taken from it."
-)
-def confidence_one(targets, vocab_size, pad_id, smoothing):
-    return without_padding(smoothed(targets, vocab_size, 1.0, smoothing / (vocab_size - 2)), targets, pad_id)
-
-
 @exercise.mistake("No smoothing is applied: the rows are one-hot, whatever `smoothing` is.")
 def none(targets, vocab_size, pad_id, smoothing):
     return without_padding(smoothed(targets, vocab_size, 1.0, 0.0), targets, pad_id)
-
-
-@exercise.mistake("All words get the same share, the right one too. Where do you say which token is right?")
-def true_class_forgotten(targets, vocab_size, pad_id, smoothing):
-    share = smoothing / (vocab_size - 2)
-    return without_padding(torch.full((len(targets), vocab_size), share), targets, pad_id)
-
-
-@exercise.mistake("You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.")
-def hard_coded_pad(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, 0, smoothing)
 
 
 @exercise.mistake("The amount of smoothing is always 0.1. It comes as an argument.")
@@ -238,22 +164,9 @@ def falsy_smoothing(targets, vocab_size, pad_id, smoothing):
     return right_answer(targets, vocab_size, pad_id, smoothing or 0.1)
 
 
-@exercise.mistake(
-    "Your table holds whole numbers, so that every share below 1 is cut down to 0. A tensor made `like` the targets "
-    "inherits their dtype."
-)
-def whole_numbers(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, pad_id, smoothing).to(targets.dtype)
-
-
 @exercise.mistake("The table lies on its side: one row for each position, one column for each token.")
 def transposed(targets, vocab_size, pad_id, smoothing):
     return right_answer(targets, vocab_size, pad_id, smoothing).mT
-
-
-@exercise.mistake("These are logarithms. The target is a distribution: entries from 0 to 1.")
-def log_targets(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, pad_id, smoothing).clamp(min=1e-9).log()
 
 
 @exercise.mistake(

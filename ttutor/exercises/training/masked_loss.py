@@ -1,7 +1,5 @@
 """Exercise: the mean loss over real target tokens."""
 
-import math
-
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -207,28 +205,8 @@ def summed(logits, targets, pad_id):
     return surprise(logits, targets)[targets != pad_id].sum()
 
 
-@exercise.mistake(
-    "You divide the sum by the number of sentences. Long sentences then have larger losses than short ones of the same "
-    "quality: how many tokens are there?"
-)
-def per_sentence(logits, targets, pad_id):
-    return summed(logits, targets, pad_id) / len(targets)
-
-
 def mean_over_real(values, targets, pad_id):
     return values[targets != pad_id].mean()
-
-
-@exercise.mistake("That is the perplexity, e to the power of the loss. The loss itself is asked for.")
-def perplexity(logits, targets, pad_id):
-    return mean_over_real(surprise(logits, targets), targets, pad_id).exp()
-
-
-@exercise.mistake(
-    "Your loss is larger by the factor 1.44: you count in bits, with the logarithm to base 2. Count in nats."
-)
-def bits(logits, targets, pad_id):
-    return mean_over_real(surprise(logits, targets), targets, pad_id) / math.log(2)
 
 
 @exercise.mistake(
@@ -238,24 +216,6 @@ def bits(logits, targets, pad_id):
 def ignores_class(logits, targets, pad_id):
     without = logits.index_fill(-1, torch.tensor([pad_id]), -torch.inf)
     return mean_over_real(surprise(without, targets), targets, pad_id)
-
-
-@exercise.mistake(
-    "That is minus the mean probability, which never leaves the range from -1 to 0. The loss is the negative "
-    "*logarithm* of each probability."
-)
-def mean_probability(logits, targets, pad_id):
-    right = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
-    return -mean_over_real(right, targets, pad_id)
-
-
-@exercise.mistake(
-    "You average the probabilities and take the logarithm afterwards. Each token has its own logarithm; the mean comes "
-    "last."
-)
-def log_of_mean(logits, targets, pad_id):
-    right = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
-    return -mean_over_real(right, targets, pad_id).log()
 
 
 @exercise.mistake("You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.")
@@ -271,21 +231,6 @@ def hard_coded_pad(logits, targets, pad_id):
 def log_after_softmax(logits, targets, pad_id):
     right = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
     return -right[targets != pad_id].log().mean()
-
-
-@exercise.like("unstable")
-def exponentials_by_hand(logits, targets, pad_id):
-    chosen = logits.gather(-1, targets[..., None])[..., 0]
-    return mean_over_real(logits.exp().sum(dim=-1).log() - chosen, targets, pad_id)
-
-
-@exercise.mistake(
-    "Right where one logit stands far above all others, too small elsewhere: you compare with the largest logit only. "
-    "The softmax's denominator has a term for every token."
-)
-def largest_logit(logits, targets, pad_id):
-    chosen = logits.gather(-1, targets[..., None])[..., 0]
-    return mean_over_real(logits.amax(dim=-1) - chosen, targets, pad_id)
 
 
 @exercise.mistake(
@@ -304,31 +249,10 @@ def over_the_batch(logits, targets, pad_id):
 
 
 @exercise.mistake(
-    "You average the logits of the right tokens. A logit is no log-probability: adding 1 to all of them changes "
-    "nothing for the model, but changes your loss."
-)
-def raw_logits(logits, targets, pad_id):
-    return -mean_over_real(logits.gather(-1, targets[..., None])[..., 0], targets, pad_id)
-
-
-@exercise.mistake(
-    "The softmax is applied twice, so your loss can hardly tell a good model from a bad one. A log-softmax expects "
-    "logits, not probabilities."
-)
-def softmax_twice(logits, targets, pad_id):
-    return mean_over_real(surprise(logits.softmax(dim=-1), targets), targets, pad_id)
-
-
-@exercise.mistake(
     "Your loss is negative: it is the log-likelihood, which should become large. A loss should become small."
 )
 def not_negated(logits, targets, pad_id):
     return -mean_over_real(surprise(logits, targets), targets, pad_id)
-
-
-@exercise.mistake("There is still one number for every place. A training step needs a single one: what is left to do?")
-def one_for_each_token(logits, targets, pad_id):
-    return surprise(logits, targets).masked_fill(targets == pad_id, 0.0)
 
 
 @exercise.mistake(
@@ -337,21 +261,6 @@ def one_for_each_token(logits, targets, pad_id):
 )
 def detached(logits, targets, pad_id):
     return mean_over_real(surprise(logits, targets), targets, pad_id).detach()
-
-
-@exercise.like("detached")
-def as_a_number(logits, targets, pad_id):
-    return mean_over_real(surprise(logits, targets), targets, pad_id).item()
-
-
-@exercise.mistake(
-    "Your loss contains label smoothing, a share for every token of the vocabulary. Here the right token gets all of "
-    "it."
-)
-def smoothed(logits, targets, pad_id):
-    log_probabilities = logits.log_softmax(dim=-1)
-    every = -log_probabilities.masked_fill(log_probabilities.isinf(), 0.0).mean(dim=-1)
-    return mean_over_real(0.9 * surprise(logits, targets) + 0.1 * every, targets, pad_id)
 
 
 @exercise.mistake(
@@ -369,19 +278,6 @@ def shifts_again(logits, targets, pad_id):
 def multiplies_by_zero(logits, targets, pad_id):
     real = targets != pad_id
     return (surprise(logits, targets) * real).sum() / real.sum()
-
-
-@exercise.mistake(
-    "The log-probabilities of all tokens of the vocabulary stand in your loss. Only that of the target belongs there: "
-    "how do you pick it?"
-)
-def all_classes(logits, targets, pad_id):
-    return -mean_over_real(logits.log_softmax(dim=-1), targets, pad_id)
-
-
-@exercise.like("all_classes")
-def all_classes_summed(logits, targets, pad_id):
-    return -mean_over_real(logits.log_softmax(dim=-1).sum(dim=-1), targets, pad_id)
 
 
 @exercise.mistake(

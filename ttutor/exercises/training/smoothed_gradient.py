@@ -152,16 +152,6 @@ def right_one_left_out(logits, targets, epsilon):
 
 
 @exercise.mistake(
-    "Your target sums to $1 - \\epsilon / V$: the right token has $1 - \\epsilon$ and lacks its own share of what is "
-    "spread.",
-    id="right_without_share",
-)
-def right_one_without_its_share(logits, targets, epsilon):
-    wanted = _wanted(logits, targets, 1 - epsilon, epsilon / logits.shape[1])
-    return (logits.softmax(dim=1) - wanted) / len(logits)
-
-
-@exercise.mistake(
     "Epsilon and $1 - \\epsilon$ are exchanged: you spread most of the target, and leave the right token a tenth."
 )
 def epsilon_exchanged(logits, targets, epsilon):
@@ -182,24 +172,6 @@ def over_positions(logits, targets, epsilon):
 )
 def logarithm_for_probability(logits, targets, epsilon):
     return (logits.log_softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-@exercise.mistake(
-    "This is the gradient by the probabilities, $-q / p$. The exercise asks for that by the logits, one step of the "
-    "chain rule further.",
-    id="by_probabilities",
-)
-def by_the_probabilities(logits, targets, epsilon):
-    return -_smoothed(logits, targets, epsilon) / logits.softmax(dim=1) / len(logits)
-
-
-@exercise.mistake(
-    "Only the right token has a gradient. The others take part through the softmax: raising one lowers the rest.",
-    id="target_alone",
-)
-def only_the_right_one(logits, targets, epsilon):
-    gradient = (logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
-    return gradient * functional.one_hot(targets, logits.shape[1])
 
 
 @exercise.must_hold(

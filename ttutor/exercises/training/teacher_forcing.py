@@ -115,11 +115,6 @@ exercise.mutation(
     {"1], token_ids[:, 1:": "2], token_ids[:, 1:-1"},
 )
 
-exercise.mutation(
-    "wraps_around",
-    "Your rows go around: after the last token you ask for `<bos>`. What has nothing after it is not read at all.",
-    {"[:, :-1], token_ids[:, 1:]": ", token_ids.roll(-1, dims=1)"},
-)
 
 exercise.mutation(
     "unequal_shapes",
@@ -136,17 +131,6 @@ exercise.mutation(
     {":, :-1], token_ids[:, ": ":-1], token_ids["},
 )
 
-
-@exercise.mistake("Both parts are right but stacked into one tensor. Return two tensors, as `return a, b` does.")
-def one_tensor(token_ids):
-    return torch.stack([token_ids[:, :-1], token_ids[:, 1:]])
-
-
-exercise.mutation(
-    "as_floats",
-    "The numbers are right but have become floating-point numbers. An embedding table is looked up by whole numbers.",
-    {"1], token_ids[:, 1:]": "1].float(), token_ids[:, 1:].float()"},
-)
 
 exercise.mutation(
     "flattened",

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import torch
 from torch import Tensor, nn
-from torch.nn.utils import clip_grad_norm_, clip_grad_value_
+from torch.nn.utils import clip_grad_norm_
 
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact
@@ -206,25 +206,6 @@ def zero_after_backward(model, optimizer, loss, batch, max_norm):
     return value.item()
 
 
-@exercise.like("nothing_to_step_on")
-def no_backward(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    optimizer.step()
-    return value.item()
-
-
-@exercise.like("nothing_to_step_on")
-def no_graph(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    value = torch.tensor(loss(model, batch).item(), requires_grad=True)
-    value.backward()
-    optimizer.step()
-    return value.item()
-
-
 @exercise.mistake(
     "You step before the gradients of this batch are there: the first step has no effect, and every later one uses "
     "those of the batch before, if they have not been cleared."
@@ -234,17 +215,6 @@ def step_before_backward(model, optimizer, loss, batch, max_norm):
     value = loss(model, batch)
     optimizer.step()
     optimizer.zero_grad()
-    value.backward()
-    clip_grad_norm_(model.parameters(), max_norm)
-    return value.item()
-
-
-@exercise.like("step_before_backward")
-def step_between_zero_and_backward(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    optimizer.step()
     value.backward()
     clip_grad_norm_(model.parameters(), max_norm)
     return value.item()
@@ -273,17 +243,6 @@ def no_clipping(model, optimizer, loss, batch, max_norm):
     return value.item()
 
 
-@exercise.like("no_clipping")
-def clips_before_backward(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    clip_grad_norm_(model.parameters(), max_norm)
-    value.backward()
-    optimizer.step()
-    return value.item()
-
-
 @exercise.mistake("You clip, but after the step, when the weights have already moved by the full length.")
 def clips_after_step(model, optimizer, loss, batch, max_norm):
     model.train()
@@ -303,17 +262,6 @@ def _with_gradients_changed_by(change, model, optimizer, loss, batch):
     change(list(model.parameters()))
     optimizer.step()
     return value.item()
-
-
-@exercise.mistake(
-    "You limit each number of the gradient by itself, which turns its direction. Its norm is asked for: one factor for "
-    "all numbers."
-)
-def clips_each_number(model, optimizer, loss, batch, max_norm):
-    def clip(parameters):
-        clip_grad_value_(parameters, max_norm)
-
-    return _with_gradients_changed_by(clip, model, optimizer, loss, batch)
 
 
 @exercise.mistake(
@@ -345,11 +293,6 @@ def right_step(model, optimizer, loss, batch, max_norm):
     return _with_gradients_changed_by(clip, model, optimizer, loss, batch)
 
 
-@exercise.mistake("You clip to a norm of 1, whatever limit is given. It comes as an argument.")
-def clips_to_one(model, optimizer, loss, batch, max_norm):
-    return right_step(model, optimizer, loss, batch, 1.0)
-
-
 @exercise.mistake(
     "The loss is taken in evaluation mode, in which dropout does nothing: a validation has left the model so. Say "
     "which mode you need.",
@@ -364,20 +307,6 @@ def mode_untouched(model, optimizer, loss, batch, max_norm):
     return value.item()
 
 
-@exercise.like("mode")
-def evaluation_mode(model, optimizer, loss, batch, max_norm):
-    model.eval()
-    return mode_untouched(model, optimizer, loss, batch, max_norm)
-
-
-exercise.mutation(
-    "keeps_the_graph",
-    "The step is right, but the loss you return still carries its graph: whoever collects the losses keeps every "
-    "activation of the training in memory.",
-    {".item()": ""},
-)
-
-
 @exercise.mistake(
     "You return the loss after the step. That needs a second pass, and flatters: it is measured on the batch just "
     "learnt. Return the one you have."
@@ -387,40 +316,9 @@ def loss_afterwards(model, optimizer, loss, batch, max_norm):
     return loss(model, batch).item()
 
 
-@exercise.mistake(
-    "All numbers are right, but you compute the loss twice, and each forward pass costs about a third of the step. "
-    "Keep the first."
-)
-def loss_twice(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    loss(model, batch).backward()
-    clip_grad_norm_(model.parameters(), max_norm)
-    value = loss(model, batch)
-    optimizer.step()
-    return value.item()
-
-
-@exercise.mistake("The optimiser steps twice with the same gradients.")
-def steps_twice(model, optimizer, loss, batch, max_norm):
-    value = right_step(model, optimizer, loss, batch, max_norm)
-    optimizer.step()
-    return value
-
-
 @exercise.mistake("The weights move the wrong way: you make the loss large. Look for a sign.")
 def uphill(model, optimizer, loss, batch, max_norm):
     return -right_step(model, optimizer, lambda model, batch: -loss(model, batch), batch, max_norm)
-
-
-@exercise.mistake("The step is right, but what you return is the gradient's norm.")
-def returns_the_norm(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    loss(model, batch).backward()
-    norm = clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return norm.item()
 
 
 @exercise.must_hold("The first step should move the weights, by at most the learning rate times `max_norm`.")

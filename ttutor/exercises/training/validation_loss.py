@@ -199,21 +199,6 @@ def records_a_graph(model, batches, loss):
     return result
 
 
-@exercise.like("records_a_graph")
-def no_grad_without_with(model, batches, loss):
-    torch.no_grad()
-    return records_a_graph(model, batches, loss)
-
-
-@exercise.mistake(
-    "After your measurement gradients are switched off for good: the next training step would fail. Use a block that "
-    "ends."
-)
-def switches_gradients_off(model, batches, loss):
-    torch.set_grad_enabled(False)
-    return records_a_graph(model, batches, loss)
-
-
 def _measured(model, batches, loss, summarise=mean_over_tokens):
     """Measure as one should, but for what is summarised."""
     was_training = model.training
@@ -222,15 +207,6 @@ def _measured(model, batches, loss, summarise=mean_over_tokens):
         result = summarise(model, batches, loss)
     model.train(was_training)
     return result
-
-
-@exercise.mistake(
-    "After your measurement no weight asks for a gradient any more: the training would stand still. Leave the "
-    "parameters alone."
-)
-def freezes_the_model(model, batches, loss):
-    model.requires_grad_(False)
-    return _measured(model, batches, loss)
 
 
 @exercise.mistake(
@@ -268,46 +244,6 @@ def summed(model, batches, loss):
 def first_batch(model, batches, loss):
     def summarise(model, batches, loss):
         return mean_over_tokens(model, [next(iter(batches))], loss)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake("Only the last batch counts: each one overwrites what you had. Add up.")
-def last_batch(model, batches, loss):
-    def summarise(model, batches, loss):
-        return mean_over_tokens(model, list(batches)[-1:], loss)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake(
-    "The first batch is missing: you have taken it from the generator before the loop, perhaps to look at it."
-)
-def loses_the_first(model, batches, loss):
-    def summarise(model, batches, loss):
-        remaining = iter(batches)
-        next(remaining)
-        return mean_over_tokens(model, remaining, loss)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake(
-    "You walk through the batches twice, and the second time the generator has nothing left. Gather all you need in "
-    "one pass."
-)
-def two_passes(model, batches, loss):
-    def summarise(model, batches, loss):
-        sums = sum(loss(model, batch)[0].item() for batch in batches)
-        return sums / sum(loss(model, batch)[1] for batch in batches)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake("You ask the batches for their number, which a generator does not know. A plain loop ends by itself.")
-def asks_for_the_length(model, batches, loss):
-    def summarise(model, batches, loss):
-        return mean_over_tokens(model, [next(batches) for _ in range(len(batches))], loss)
 
     return _measured(model, batches, loss, summarise)
 

@@ -128,11 +128,6 @@ def warmup_exp(step, d_model, warmup, factor):
     return rate(step, d_model, warmup, factor, rise=-0.5)
 
 
-@exercise.like("warmup_exp")
-def warmup_exp_one(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, factor, rise=-1)
-
-
 @exercise.mistake(
     "After the warm-up your rate stays level. It should fall as 1/√step: at four times the warm-up it is half of the "
     "peak."
@@ -151,50 +146,9 @@ def linear_decay(step, d_model, warmup, factor):
     return rate(warmup, d_model, warmup, factor) * max(0.0, 1 - (step - warmup) / (10 * warmup))
 
 
-@exercise.like("linear_decay")
-def linear_to_zero(step, d_model, warmup, factor):
-    if step <= warmup:
-        return rate(step, d_model, warmup, factor)
-    return rate(warmup, d_model, warmup, factor) * max(0.0, 2 - step / warmup)
-
-
-@exercise.like("linear_decay")
-def decay_by_step(step, d_model, warmup, factor):
-    if step <= warmup:
-        return rate(step, d_model, warmup, factor)
-    return rate(warmup, d_model, warmup, factor) * warmup / step
-
-
-@exercise.mistake(
-    "When the warm-up ends your rate jumps: you count the steps of the fall from there. Both terms use the same step."
-)
-def decay_starts_anew(step, d_model, warmup, factor):
-    if step <= warmup:
-        return rate(step, d_model, warmup, factor)
-    return factor * d_model**-0.5 * (step - warmup) ** -0.5
-
-
-@exercise.mistake("Your rate rises for ever: the term that falls is missing.")
-def never_falls(step, d_model, warmup, factor):
-    return factor * d_model**-0.5 * max(step, 1) * warmup**-1.5
-
-
-@exercise.mistake("Your rate is highest at the first step and falls from there: the term that rises is missing.")
-def no_warmup(step, d_model, warmup, factor):
-    return factor * d_model**-0.5 * max(step, 1) ** -0.5
-
-
 @exercise.mistake("`factor` has no effect on your rate.")
 def no_factor(step, d_model, warmup, factor):
     return rate(step, d_model, warmup, 1.0)
-
-
-@exercise.mistake(
-    "`factor` has an effect after the warm-up only. It should scale the whole curve: look at your brackets."
-)
-def factor_on_one_branch(step, d_model, warmup, factor):
-    step = max(step, 1)
-    return d_model**-0.5 * min(factor * step**-0.5, step * warmup**-1.5)
 
 
 @exercise.mistake("You are one step ahead: step 7 has the rate of step 8. Only step 0 needs help.")
@@ -207,32 +161,6 @@ def warmup_plus_one(step, d_model, warmup, factor):
     if step < warmup:
         return factor * d_model**-0.5 * (step + 1) * warmup**-1.5
     return rate(step, d_model, warmup, factor)
-
-
-@exercise.mistake("Your warm-up always takes the paper's 4,000 steps. Its length comes as an argument.")
-def hard_coded_warmup(step, d_model, warmup, factor):
-    return rate(step, d_model, 4000, factor)
-
-
-@exercise.mistake("Your curve is always that of the paper's width, 512. The width comes as an argument.")
-def hard_coded_width(step, d_model, warmup, factor):
-    return rate(step, 512, warmup, factor)
-
-
-@exercise.mistake(
-    "Your rate peaks at `factor` itself. That is a usual way to write it, but here the height follows from `d_model` "
-    "and `warmup`."
-)
-def share_of_the_peak(step, d_model, warmup, factor):
-    step = max(step, 1)
-    return factor * min(step / warmup, math.sqrt(warmup / step))
-
-
-@exercise.mistake("During the warm-up your rate is 0: `//` divides whole numbers and drops the rest.")
-def whole_division(step, d_model, warmup, factor):
-    step = max(step, 1)
-    peak = factor * (d_model * warmup) ** -0.5
-    return peak * (step // warmup if step < warmup else (warmup / step) ** 0.5)
 
 
 @exercise.must_hold("During the warm-up twice the step should have twice the rate.")

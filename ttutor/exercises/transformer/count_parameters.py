@@ -131,15 +131,6 @@ def cross_attention_without_norm(vocab_size, d_model, d_ff, n_encoder_layers, n_
     return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_norm=0)
 
 
-@exercise.mistake(
-    "Your decoder has the norm of its cross-attention and not the matrices. They are its own, not those of its "
-    "self-attention.",
-    id="cross_attention_shared",
-)
-def cross_attention_without_matrices(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0)
-
-
 @exercise.mistake("You count three maps in an attention. What brings the heads together again?")
 def no_output_matrix(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
     return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, maps=3)
@@ -155,21 +146,6 @@ def no_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied
     return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, norms=0)
 
 
-@exercise.mistake("You count a gain for each norm, as for an RMSNorm; a LayerNorm has a bias besides.")
-def gains_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, gains=1)
-
-
-@exercise.mistake("You add a norm at the end of each stack. That is the pre-norm model; this one is post-norm.")
-def last_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=4 * d_model)
-
-
-@exercise.mistake("You count one table in every case. Where the projection is not tied it has its own.")
-def always_one_table(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1)
-
-
 @exercise.mistake("You count two tables in every case. Where the projection is tied it has none of its own.")
 def always_two_tables(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
     return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2)
@@ -180,47 +156,9 @@ def a_table_for_each_use(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_
     return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1 if tied else 3)
 
 
-@exercise.mistake("You count two tables where they are tied and one where they are not: the other way round.")
-def tied_the_other_way(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2 if tied else 1)
-
-
 @exercise.mistake("You have one number too many for each token: the output projection adds no bias here.")
 def output_bias(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
     return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=vocab_size)
-
-
-@exercise.mistake("One stack is missing: you count the encoder and the tables.")
-def encoder_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, 0, tied)
-
-
-@exercise.mistake("Your layers are right and stand in the wrong stacks: which of the two heights is the encoder's?")
-def stacks_exchanged(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_encoder_layers, tied)
-
-
-@exercise.mistake(
-    "You take both stacks to be of one height. Each has its own number of layers.",
-    id="equal_stacks",
-)
-def height_of_the_encoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_encoder_layers, tied)
-
-
-@exercise.like("equal_stacks")
-def height_of_the_decoder(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_decoder_layers, n_decoder_layers, tied)
-
-
-@exercise.mistake("You take the inner width to be four times the width. It was given.")
-def four_times_as_wide(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, 4 * d_model, n_encoder_layers, n_decoder_layers, tied)
-
-
-@exercise.mistake("Right for one layer in each stack; each further layer has parameters of its own.")
-def one_layer(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, 1, 1, tied)
 
 
 @exercise.must_hold("Each token of the vocabulary has one row in each table, and nothing else.")

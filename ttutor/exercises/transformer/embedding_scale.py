@@ -4,8 +4,7 @@ import math
 
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from ttutor.embeddings import TokenEmbedding
 from ttutor.exercises.encoder.gradient import gradient_like
@@ -156,12 +155,6 @@ exercise.mutation(
     {"-1]": "0]"},
 )
 
-exercise.mutation(
-    "scale_tokens",
-    "Your factor depends on how many tokens the sequence has, so that a word means more in a longer sentence. Whose "
-    "size should it be made from?",
-    {"table.": "token_ids."},
-)
 
 exercise.mutation(
     "whole_root",
@@ -177,46 +170,6 @@ exercise.mutation(
     {"table[token_ids]": "functional.normalize(table[token_ids], dim=-1)"},
 )
 
-
-@exercise.like("normalised")
-def unit_variance(token_ids, table):
-    rows = table[token_ids]
-    return rows / rows.std(dim=-1, keepdim=True)
-
-
-exercise.mutation(
-    "shifted_ids",
-    "Each token gets the row of its neighbour: ids count from 0, and so do rows.",
-    {"token_ids]": "token_ids - 1]"},
-)
-
-
-@exercise.mistake(
-    "Token 0 comes out as zeros. You were given no padding id: here 0 is a token like any other, and hiding padding is "
-    "the masks' business."
-)
-def padding_zeroed(token_ids, table):
-    return functional.embedding(token_ids, table) * (token_ids != 0)[..., None] * math.sqrt(table.shape[-1])
-
-
-exercise.mutation(
-    "first_sequence_only",
-    "You look up the first sequence alone. A table can be indexed with a tensor of any shape: what happened to the "
-    "axis of the batch?",
-    {"token_ids]": "token_ids[0]]"},
-)
-
-exercise.mutation(
-    "columns",
-    "You take columns of the table. It has one row for each token of the vocabulary.",
-    {"[token_ids": ".T[token_ids % table.shape[1]"},
-)
-
-exercise.mutation(
-    "features_first",
-    "The right numbers, with features before tokens. In this course features are always the last axis.",
-    {"table[token_ids] * math.sqrt(table.shape[-1])": "(table[token_ids] * math.sqrt(table.shape[-1])).mT"},
-)
 
 exercise.mutation(
     "summed",
@@ -246,15 +199,6 @@ exercise.mutation(
 
 
 @exercise.mistake(
-    "Your vectors are random: you make a new `nn.Embedding`, which brings a table of its own. The rows stand in "
-    "`table`."
-)
-def new_layer(token_ids, table):
-    embedding = nn.Embedding(*table.shape)
-    return embedding(token_ids).to(table.dtype) * math.sqrt(table.shape[-1])
-
-
-@exercise.mistake(
     "The numbers are right, but a table in float64 gives vectors in float32. Somewhere your code names a dtype, or "
     "takes the default one, instead of the table's.",
     id="fixed_dtype",
@@ -264,18 +208,3 @@ def new_buffer(token_ids, table):
     for place in torch.cartesian_prod(*map(torch.arange, token_ids.shape)).tolist():
         vectors[tuple(place)] = table[token_ids[tuple(place)]]
     return vectors * math.sqrt(table.shape[-1])
-
-
-@exercise.like("fixed_dtype")
-def float_one_hot(token_ids, table):
-    hot = functional.one_hot(token_ids, table.shape[0]).float()
-    return hot @ table.float() * math.sqrt(table.shape[-1])
-
-
-@exercise.mistake(
-    "An error, unless the last token of the vocabulary happens to be in the text: you let `one_hot` guess the number "
-    "of classes from the ids. Who knows how many there are?"
-)
-def counted_classes(token_ids, table):
-    hot = functional.one_hot(token_ids).to(table.dtype)
-    return hot @ table * math.sqrt(table.shape[-1])

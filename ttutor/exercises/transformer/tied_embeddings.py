@@ -3,7 +3,6 @@
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
-from torch.nn import functional
 
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.facts import fact, numbers_in, trainable_numbers_in
@@ -227,13 +226,6 @@ class Copied(TwoTables):
         self.projection.weight.data = self.embedding.weight.data.clone()
 
 
-@exercise.like("copied")
-class CopiedParameter(TwoTables):
-    def __init__(self, vocab_size, d_model):
-        super().__init__(vocab_size, d_model)
-        self.projection.weight = nn.Parameter(self.embedding.weight.detach().clone())
-
-
 @exercise.mistake(
     "Two parameters share their memory. They move together, but an optimiser is handed twice as many numbers, and each "
     "parameter sees the gradient of one use only. Share the parameter, not its data.",
@@ -301,26 +293,6 @@ class HiddenDetached(Tied):
 
 
 @exercise.mistake(
-    "The table is not among the parameters, so it would stay as it was drawn.",
-    id="not_trained",
-)
-class NotTrained(Tied):
-    def __init__(self, vocab_size, d_model):
-        nn.Module.__init__(self)
-        self.register_buffer("table", torch.randn(vocab_size, d_model))
-
-
-@exercise.mistake(
-    "The table is a parameter, but one that asks for no gradient: it would stay as it was drawn.",
-    id="frozen",
-)
-class Frozen(Tied):
-    def __init__(self, vocab_size, d_model):
-        super().__init__(vocab_size, d_model)
-        self.table.requires_grad_(False)
-
-
-@exercise.mistake(
     "Your logits are the products with what `embed` gives, times a number: you scale one of the two by the root of the "
     "width. Some models do; here both use the table as it is.",
     id="scaled",
@@ -330,12 +302,6 @@ class ScaledLogits(Tied):
         return super().to_logits(hidden) / hidden.shape[-1] ** 0.5
 
 
-@exercise.like("scaled")
-class ScaledEmbedding(Tied):
-    def embed(self, token_ids):
-        return super().embed(token_ids) * self.table.shape[1] ** 0.5
-
-
 @exercise.mistake(
     "Your rows sum to 1: these are probabilities. Logits are what goes into the softmax.",
     id="probabilities",
@@ -343,34 +309,6 @@ class ScaledEmbedding(Tied):
 class Probabilities(Tied):
     def to_logits(self, hidden):
         return super().to_logits(hidden).softmax(dim=-1)
-
-
-@exercise.mistake(
-    "You normalise the vectors, so all logits lie between -1 and 1. The lengths count too.",
-    id="cosines",
-)
-class Cosines(Tied):
-    def to_logits(self, hidden):
-        return functional.normalize(hidden, dim=-1) @ functional.normalize(self.table, dim=-1).T
-
-
-@exercise.mistake(
-    "Your table begins with zeros, so all tokens are the same, and no gradient tells them apart. Draw it at random.",
-    id="all_zeros",
-)
-class AllZeros(Tied):
-    def __init__(self, vocab_size, d_model):
-        nn.Module.__init__(self)
-        self.table = nn.Parameter(torch.zeros(vocab_size, d_model))
-
-
-@exercise.mistake(
-    "Token 0 is embedded as zeros. Here it is a token like any other.",
-    id="first_token_is_padding",
-)
-class FirstTokenIsPadding(Tied):
-    def embed(self, token_ids):
-        return super().embed(token_ids) * (token_ids != 0)[..., None]
 
 
 @exercise.mistake(

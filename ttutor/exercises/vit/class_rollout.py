@@ -92,11 +92,6 @@ def last_layer_alone(weights):
     return _shares(weights[-1].mean(dim=0)[0])
 
 
-@exercise.mistake("That is the attention of the first layer. Where do the others come in?")
-def first_layer_alone(weights):
-    return _shares(weights[0].mean(dim=0)[0])
-
-
 def _mixed(weights):
     return weights.mean(dim=1) / 2 + torch.eye(weights.shape[-1], dtype=weights.dtype) / 2
 
@@ -104,11 +99,6 @@ def _mixed(weights):
 @exercise.mistake("You read a column: whom the class token reaches. Asked is what reaches the class token.")
 def column_of_the_class_token(weights):
     return _shares(torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[:, 0])
-
-
-@exercise.mistake("You average over all tokens. The classifier reads one of them.")
-def mean_of_all_tokens(weights):
-    return _shares(torch.linalg.multi_dot(list(_mixed(weights).flip(0))).mean(dim=0))
 
 
 @exercise.mistake("You average the layers. They act one after another: what does that make of their tables?")
@@ -128,13 +118,6 @@ def one_head(weights):
     return reference(weights[:, :1])
 
 
-@exercise.mistake(
-    "You take the largest weight of the heads; the rows no longer sum to one. Here the heads are averaged."
-)
-def largest_head(weights):
-    return reference(weights.amax(dim=1, keepdim=True))
-
-
 @exercise.mistake("Your tables lie on their side: queries are rows, keys are columns.")
 def transposed_layers(weights):
     return reference(weights.mT)
@@ -145,28 +128,9 @@ def not_divided(weights):
     return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0, 1:]
 
 
-@exercise.mistake(
-    "You divide by the largest share. Divide by their sum.",
-    id="divided_by_the_largest",
-)
-def divided_by_all(weights):
-    row = torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0]
-    return row[1:] / row[1:].max()
-
-
 @exercise.mistake("There is one number too many: the class token's own share is no patch.")
 def class_token_kept(weights):
     return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0]
-
-
-@exercise.mistake(
-    "Your residual connection skips all layers but one at once. Each layer has its own.",
-    id="residual_once",
-)
-def residual_at_the_end_alone(weights):
-    product = torch.linalg.multi_dot(list(weights.mean(dim=1).flip(0)))
-    first = weights.mean(dim=1)[0]
-    return _shares((product / 2 + first / 2)[0])
 
 
 @exercise.must_hold("The shares of the patches sum to one.")

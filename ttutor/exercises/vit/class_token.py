@@ -182,11 +182,6 @@ def appended_last(patches, class_token, positions):
     return joined(patches, class_token).roll(-1, dims=1) + positions
 
 
-@exercise.like("appended_last")
-def appended_last_with_its_position(patches, class_token, positions):
-    return (joined(patches, class_token) + positions).roll(-1, dims=1)
-
-
 @exercise.mistake("The patches are right, but the class token has no position. It has one too: the table's row 0.")
 def no_pos_on_cls(patches, class_token, positions):
     return joined(patches + positions[1:], class_token)
@@ -198,14 +193,6 @@ def no_pos_on_cls(patches, class_token, positions):
 )
 def pos_before_cls(patches, class_token, positions):
     return joined(patches + positions[:-1], class_token)
-
-
-@exercise.mistake(
-    "The tokens are in the right order, but the class token has the table's last row, and every patch that of its left "
-    "neighbour. The first row belongs to the first token."
-)
-def pos_of_cls_last(patches, class_token, positions):
-    return joined(patches, class_token) + positions.roll(1, dims=0)
 
 
 @exercise.mistake("No positions are added: an encoder could then shuffle the patches without noticing.")
@@ -221,31 +208,12 @@ def added_not_cat(patches, class_token, positions):
     return patches + class_token + positions[1:]
 
 
-@exercise.like("added_not_cat")
-def added_not_cat_from_zero(patches, class_token, positions):
-    return patches + class_token + positions[:-1]
-
-
 @exercise.mistake(
     "The class token has taken the place of the first patch, which is lost. One token more should come out than "
     "patches go in."
 )
 def replaces_first_patch(patches, class_token, positions):
     return joined(patches[:, 1:], class_token) + positions[:-1]
-
-
-@exercise.mistake(
-    "The class token is right, but the patches have their positions twice: once before joining and once after. Which "
-    "of the two serves both?",
-    id="positions_twice",
-)
-def only_positions_on_patches_twice(patches, class_token, positions):
-    return joined(patches + positions[1:], class_token) + positions
-
-
-@exercise.mistake("You multiply by the positions. They are added, so that a position of zeros changes nothing.")
-def positions_multiplied(patches, class_token, positions):
-    return joined(patches, class_token) * positions
 
 
 @exercise.mistake(
@@ -256,26 +224,9 @@ def class_token_ignored(patches, class_token, positions):
     return joined(patches, torch.zeros_like(class_token)) + positions
 
 
-@exercise.mistake(
-    "Your first token is the mean of the patches. That is another way to sum up an image (pooling); the class token is "
-    "a vector that does not depend on it.",
-    id="mean_of_patches",
-)
-def token_of_every_image(patches, class_token, positions):
-    return torch.cat([patches.mean(dim=1, keepdim=True), patches], dim=1) + positions
-
-
 @exercise.mistake("Every token has got the same position, row 0. Each has a row of its own.")
 def one_position_for_all(patches, class_token, positions):
     return joined(patches, class_token) + positions[0]
-
-
-@exercise.mistake(
-    "All tokens of one image have the same position, and those of the next image another: the table runs along the "
-    "batch. It belongs along the tokens."
-)
-def position_per_image(patches, class_token, positions):
-    return joined(patches, class_token) + positions[: len(patches), None]
 
 
 @exercise.mistake(
@@ -286,33 +237,12 @@ def joined_along_features(patches, class_token, positions):
     return torch.cat([expanded, patches], dim=-1)
 
 
-@exercise.mistake("There is one image more instead of one token more: you join along the batch.")
-def joined_along_batch(patches, class_token, positions):
-    return torch.cat([class_token.expand(1, patches.shape[1], -1), patches], dim=0) + positions[1:]
-
-
 @exercise.mistake(
     "The values are right, but no gradient reaches the class token, so that it would never be learnt. `.data` and "
     "`.detach()` leave the graph: where do you use one?"
 )
 def detached(patches, class_token, positions):
     return joined(patches, class_token.detach()) + positions
-
-
-@exercise.like("detached")
-def copied_from_data(patches, class_token, positions):
-    tokens = patches.new_empty(len(patches), patches.shape[1] + 1, patches.shape[2])
-    tokens[:, 0] = class_token.data[0, 0]
-    tokens[:, 1:] = patches
-    return tokens + positions
-
-
-@exercise.mistake(
-    "The values are right, but no gradient reaches the positions, so that they would stay as they were drawn. What "
-    "takes them out of the graph?"
-)
-def detached_positions(patches, class_token, positions):
-    return joined(patches, class_token) + positions.detach()
 
 
 @exercise.mistake(

@@ -121,14 +121,6 @@ def reading_order(model, image, fill, scores, class_id):
     return _curve(model, image, fill, list(range(scores.numel())), *_shape(image, scores), class_id)
 
 
-@exercise.mistake(
-    "A strongly negative score comes early in your order. It speaks against the class: highest first.",
-    id="absolute",
-)
-def largest_number_first(model, image, fill, scores, class_id):
-    return _curve(model, image, fill, _order(scores.abs()), *_shape(image, scores), class_id)
-
-
 @exercise.mistake("Rows and columns are exchanged when you flatten the scores, or when you find the square again.")
 def grid_on_its_side(model, image, fill, scores, class_id):
     return _curve(model, image, fill, _order(scores.T), *_shape(image, scores), class_id)
@@ -151,29 +143,6 @@ def put_in(model, image, fill, scores, class_id):
     return _curve(model, fill, image, _order(scores), *_shape(image, scores), class_id)
 
 
-@exercise.mistake("You fill with zeros. Use what is handed over.")
-def black(model, image, fill, scores, class_id):
-    return reference(model, image, torch.zeros_like(fill), scores, class_id)
-
-
-@exercise.mistake("You replace one pixel of each square. How large is a square?")
-def one_pixel_each(model, image, fill, scores, class_id):
-    columns, size = _shape(image, scores)
-    image, found = image.clone(), [model(image[None])[0].softmax(dim=-1)[class_id]]
-    for place in _order(scores):
-        top, left = place // columns * size, place % columns * size
-        image[:, top, left] = fill[:, top, left]
-        found.append(model(image[None])[0].softmax(dim=-1)[class_id])
-    return torch.stack(found)
-
-
-@exercise.mistake("You replace the first channel alone. A square has all of them.")
-def first_channel(model, image, fill, scores, class_id):
-    mixed = image.clone()
-    mixed[:1] = fill[:1]
-    return reference(model, image, mixed, scores, class_id)
-
-
 @exercise.mistake(
     "Your numbers are log-odds, not probabilities.",
     id="log_odds",
@@ -188,35 +157,9 @@ def _raw(model, image, fill, scores):
     return torch.cat(found)
 
 
-@exercise.mistake(
-    "Your numbers are the model's logits. A probability knows the other classes.",
-    id="logits",
-)
-def raw_logits(model, image, fill, scores, class_id):
-    return _raw(model, image, fill, scores)[:, class_id]
-
-
-@exercise.mistake("Your numbers sum to one over the stages. The classes of one image are what sums to one.")
-def softmax_over_the_steps(model, image, fill, scores, class_id):
-    return _raw(model, image, fill, scores).softmax(dim=0)[:, class_id]
-
-
 @exercise.mistake("At each stage you take the likeliest class. Follow one class all the way.")
 def largest_class_each_time(model, image, fill, scores, class_id):
     return _raw(model, image, fill, scores).softmax(dim=-1).amax(dim=-1)
-
-
-@exercise.mistake(
-    "You follow the class that the model names. Asked is the one handed over.",
-    id="own_class",
-)
-def first_answer_kept(model, image, fill, scores, class_id):
-    return reference(model, image, fill, scores, int(model(image[None])[0].argmax()))
-
-
-@exercise.mistake("The stage in which nothing is replaced is missing.")
-def without_the_beginning(model, image, fill, scores, class_id):
-    return reference(model, image, fill, scores, class_id)[1:]
 
 
 @exercise.mistake("The stage in which all is replaced is missing.")

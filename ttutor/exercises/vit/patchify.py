@@ -93,12 +93,6 @@ exercise.mutation(
     {"(channels height width)": "(height width channels)"},
 )
 
-exercise.mutation(
-    "channel_in_the_middle",
-    "Within a patch your order is row, channel, column. All rows of the first channel come first; which axis should "
-    "change slowest?",
-    {"(channels height width)": "(height channels width)"},
-)
 
 exercise.mutation(
     "transposed_inside",
@@ -115,14 +109,6 @@ exercise.mutation(
 
 
 @exercise.mistake(
-    "You have exchanged height and width: both the patches and the pixels within them come column by column. In which "
-    "order does the image store its axes?"
-)
-def image_transposed(images, patch_size):
-    return patches.patchify(rearrange(images, "batch channels height width -> batch channels width height"), patch_size)
-
-
-@exercise.mistake(
     "A plain reshape cuts the image into stretches of pixel rows, not into squares. Draw patch 0: which pixels are in "
     "it? Axes have to change places before they are joined."
 )
@@ -130,21 +116,6 @@ def plain_reshape(images, patch_size):
     batch, channels, height, width = images.shape
     n_patches = (height // patch_size) * (width // patch_size)
     return images.reshape(batch, n_patches, channels * patch_size**2)
-
-
-@exercise.mistake(
-    "You cut squares, but the channel axis was still in front when you joined the axes: your first lines hold several "
-    "squares of the first channel. A line must hold one square of all channels."
-)
-def channels_stay_in_front(images, patch_size):
-    batch, channels, height, width = images.shape
-    squares = rearrange(
-        images,
-        "batch channels (rows height) (columns width) -> batch channels rows columns height width",
-        height=patch_size,
-        width=patch_size,
-    )
-    return squares.reshape(batch, -1, channels * patch_size**2)
 
 
 @exercise.mistake(
@@ -176,37 +147,12 @@ exercise.mutation(
     {"columns) (channels ": "columns channels) ("},
 )
 
-exercise.mutation(
-    "keeps_the_grid",
-    "The patches still stand in a grid of rows and columns. An encoder reads a sequence: make one axis of the two.",
-    {"(rows columns)": "rows columns"},
-)
 
 exercise.mutation(
     "not_flattened",
     "Each patch is still a small image with axes of its own. Lay its numbers out in one line.",
     {"(channels height width)": "channels height width"},
 )
-
-exercise.mutation(
-    "joins_the_batch",
-    "The patches of all images stand in one long list, and nobody can tell which image they come from. The batch axis "
-    "stays as it is.",
-    {"batch (rows columns)": "(batch rows columns)"},
-)
-
-
-@exercise.mistake("Only the first channel is there: the lines are too short by a factor of the channels.")
-def first_channel(images, patch_size):
-    return patches.patchify(images[:, :1], patch_size)
-
-
-@exercise.mistake(
-    "You give one number for each channel of a patch, its mean. A patch keeps all of its pixels; what summarises them "
-    "comes later, and is learnt."
-)
-def mean_of_pixels(images, patch_size):
-    return functional.avg_pool2d(images, patch_size).flatten(2).mT
 
 
 @exercise.mistake(
@@ -225,11 +171,6 @@ def height_for_both(images, patch_size):
 def three_channels(images, patch_size):
     rows = patches.patchify(images, patch_size)
     return rows.reshape(*rows.shape[:2], 3 * patch_size**2)
-
-
-@exercise.mistake("The patches come in the opposite order: the last is first. Begin at the upper left.")
-def bottom_up(images, patch_size):
-    return patches.patchify(images, patch_size).flip(1)
 
 
 @exercise.must_hold("Cutting neither changes a number nor loses or doubles one; it only puts them elsewhere.")

@@ -126,12 +126,6 @@ def dilation_ignored(layers):
     return reference([(kernel, stride, 1) for kernel, stride, _ in layers])
 
 
-@exercise.mistake("Your dilated kernels are too wide. A kernel of three has two gaps, not three: draw one.")
-def dilation_of_the_whole_kernel(layers):
-    field = 1 + sum((kernel * dilation - 1) * jump for kernel, _, dilation, jump in _jumps(layers))
-    return field, reference(layers)[1]
-
-
 @exercise.mistake(
     "You count pixels left out between two taps. Dilation is the distance of the taps: 1 is the ordinary convolution."
 )
@@ -159,24 +153,6 @@ def last_stride_alone(layers):
 )
 def strides_added(layers):
     return reference(layers)[0], sum(stride for _, stride, _ in layers)
-
-
-@exercise.mistake(
-    "You go through the layers from the last to the first with a rule for the other direction. Whose stride makes "
-    "whose steps long?"
-)
-def backwards(layers):
-    return reference(layers[::-1])
-
-
-@exercise.mistake("You take the widest kernel. Layers add to what the layer before has seen.")
-def largest_window(layers):
-    return max((kernel - 1) * dilation + 1 for kernel, _, dilation in layers), reference(layers)[1]
-
-
-@exercise.mistake("You stop one layer too early: the features asked for stand behind the last layer.")
-def last_layer_left_out(layers):
-    return reference(layers[:-1])
 
 
 @exercise.must_hold("One layer sees its kernel and moves by its stride.")

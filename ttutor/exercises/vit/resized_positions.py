@@ -121,12 +121,6 @@ def _grid(table):
     return table[1:].unflatten(0, (old, old)).movedim(-1, 0)[None]
 
 
-@exercise.mistake("The grid is right and was flattened with the features in front. Which axis is last in a table?")
-def axes_not_moved_back(table, side):
-    grid = functional.interpolate(_grid(table), size=(side, side), mode="bilinear", align_corners=False)
-    return torch.cat([table[:1], grid.reshape(side**2, -1)])
-
-
 @exercise.mistake("Your grid is read column by column at the end, and row by row at the beginning.")
 def columns_first(table, side):
     grid = functional.interpolate(_grid(table), size=(side, side), mode="bilinear", align_corners=False)
@@ -160,45 +154,12 @@ def class_token_lost(table, side):
     return reference(table, side)[1:]
 
 
-@exercise.mistake("The class token's row stands at the end. It belongs first, as before.")
-def class_token_last(table, side):
-    return reference(table, side).roll(-1, dims=0)
-
-
 @exercise.mistake(
     "The patches are right. The class token's row should be what it was.",
     id="class_token_changed",
 )
 def class_token_averaged(table, side):
     return torch.cat([table.mean(dim=0, keepdim=True), reference(table, side)[1:]])
-
-
-@exercise.like("class_token_changed")
-def class_token_zero(table, side):
-    return torch.cat([torch.zeros_like(table[:1]), reference(table, side)[1:]])
-
-
-@exercise.mistake(
-    "You fill up with zeros: the old patches keep their positions, and the new ones have none. All should be read off "
-    "between the old.",
-    id="padded",
-)
-def padded_with_zeros(table, side):
-    old = round((len(table) - 1) ** 0.5)
-    return _table(table[:1], functional.pad(_grid(table), (0, side - old, 0, side - old)))
-
-
-@exercise.mistake(
-    "You begin the list again when it ends, so that patches far apart share a position.",
-    id="repeated",
-)
-def rows_repeated(table, side):
-    return torch.cat([table[:1], table[1:].repeat(side**2, 1)[: side**2]])
-
-
-@exercise.mistake("The table has its old size. How many patches are there now?")
-def as_it_was(table, side):
-    return table.clone()
 
 
 @exercise.mistake("The numbers are right, but no gradient reaches the old table. What takes it out of the graph?")
