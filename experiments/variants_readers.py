@@ -1,7 +1,9 @@
-"""Chapter 9's two readers from two more seeds: a small GPT and a small BERT, trained as the chapter trains seed 0's.
+"""Chapter 9's two readers, three seeds of each: a small GPT and a small BERT.
 
-Language, sizes, batches, losses and the rate of 3e-3 are the chapter's: GPT has 400 steps of 32 sentences, BERT has
-700. The weights are stored in float32, each model's in one piece, in the order of its parameters. A minute on one core.
+Language and sizes are those of `variants_objectives.py`, less the words of its stories. GPT has 400 steps of 32
+sentences, BERT has 700, since it is asked about fewer words in each; BERT's sentences stand behind ``[CLS]``. The rate
+of 3e-3 was not tuned for either. The weights are stored in float32, each model's in one piece, in the order of its
+parameters. Two minutes on one core.
 """
 
 import torch
@@ -16,7 +18,7 @@ from ttutor.variants.objectives import mask_tokens
 
 import _record
 
-SEEDS = [1, 2]
+SEEDS = [0, 1, 2]
 VOCAB_SIZE = language.VOCAB_SIZE - len(language.ORDER_OF_STORY)  # the chapter tells no stories
 SIZES = language.SIZES | {"vocab_size": VOCAB_SIZE}
 STEPS = {"gpt": 400, "bert": 700}
@@ -25,6 +27,10 @@ STEPS = {"gpt": 400, "bert": 700}
 def batches(steps: int, generator: torch.Generator) -> list[Tensor]:
     n_train = len(language.TRAIN)
     return [language.TRAIN[torch.randint(n_train, (language.BATCH,), generator=generator)] for _ in range(steps)]
+
+
+def behind_class_token(sentences: Tensor) -> Tensor:
+    return functional.pad(sentences, (1, 0), value=language.CLS)
 
 
 def gpt(seed: int) -> nn.Module:
@@ -41,12 +47,12 @@ def gpt(seed: int) -> nn.Module:
 
 def bert(seed: int) -> nn.Module:
     torch.manual_seed(seed)
-    model = BERTForMaskedLM(BERT(BERTConfig(**SIZES, max_len=language.N_TOKENS, dropout=0.0), pooler=False))
+    model = BERTForMaskedLM(BERT(BERTConfig(**SIZES, max_len=language.N_TOKENS + 1, dropout=0.0), pooler=False))
     generator = torch.Generator().manual_seed(seed)
 
     def loss(model: nn.Module, batch: Tensor) -> Tensor:
         inputs, labels = mask_tokens(
-            batch,
+            behind_class_token(batch),
             mask_id=language.MASK,
             vocab_size=VOCAB_SIZE,
             special_ids=language.SPECIAL,

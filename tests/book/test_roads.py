@@ -16,7 +16,6 @@ from book._tools.notebooks import execute
 
 NOT_YET = frozenset(
     {
-        "09-variants",
         "12-inside",
     }
 )

@@ -58,9 +58,9 @@ exercise = Exercise(
     statement=r"""
 Many programs store the gate and the carrier of a gated network in *one* tensor `w_in`, for a single large product: its
 first half of rows is $W_g^\top$, its second half $W_1^\top$ (both as `nn.Linear` stores them, one row for each output),
-and `w_out` is $W_2^\top$. Write the network of {eq}`eq-variants-swiglu` with these two tensors, for two activations
-$\phi$ of the gate. With `activation="silu"` it is SwiGLU, and $\phi(z) = z\,\sigma(z)$ with the logistic function
-$\sigma$; with `activation="gelu"` it is GeGLU, and $\phi(z) = z\,\Phi(z)$, where $\Phi(z) = \tfrac12\big(1 +
+and `w_out` is $W_2^\top$. Write the network $\big(\phi(x W_g) \odot x W_1\big)\,W_2$ with these two tensors, for two
+activations $\phi$ of the gate. With `activation="silu"` it is SwiGLU, and $\phi(z) = z\,\sigma(z)$ with the logistic
+function $\sigma$; with `activation="gelu"` it is GeGLU, and $\phi(z) = z\,\Phi(z)$, where $\Phi(z) = \tfrac12\big(1 +
 \mathrm{erf}(z/\sqrt2)\big)$ is the share of a standard normal distribution below $z$ (`torch.erf` is the function erf),
 exactly and not by its approximation with a tanh. Write both out: PyTorch's own SiLU and GELU are not allowed here.
 """.strip(),

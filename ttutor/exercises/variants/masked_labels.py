@@ -71,8 +71,8 @@ with one draw.
     explanation="""
 A draw that is below 0.15 is below 0.8 as well: the second question was answered by the first. The bounds of the three
 fates have to lie inside the part that was selected, at $0.8 \\cdot 0.15 = 0.12$ and $0.9 \\cdot 0.15 = 0.135$. The bug
-is easy to overlook, since the number that everybody checks, 15 % selected, is right. The chapter trains a BERT in just
-this way: see the block "100, 0, 0" of its run.
+is easy to overlook, since the number that everybody checks, 15 % selected, is right. The measurements
+beside the chapter have a BERT that was trained in just this way: the block "100, 0, 0".
 """.strip(),
     cases=(Case(name="six rows of twelve tokens", inputs=_text),),
     hints=(

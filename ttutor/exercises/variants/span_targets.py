@@ -63,8 +63,8 @@ exercise = Exercise(
     id="variants.span_targets",
     title="Cut out and numbered",
     statement="""
-The function in the text was told where the spans begin and end. A draw for each token says less: `taken` is a row of
-True and False, True where a token is taken out, and nobody has counted the spans yet. Neighbours that are taken out
+T5 reads a text with spans cut out of it. Here a draw for each token has decided: `taken` is a row of True and False,
+True where a token is taken out, and nobody has counted the spans yet. Neighbours that are taken out
 together make *one* span. In the input each span is replaced by one sentinel, the first by `sentinel_ids[0]`, the second
 by `sentinel_ids[1]`, and so on. The target is each sentinel followed by the tokens of its span, and the next unused
 sentinel at the end.
