@@ -33,8 +33,10 @@ from ttutor.recurrence import LSTMCell
 from ttutor.training.batching import BucketedBatches, make_batch, pad
 from ttutor.training.fit import fit
 from ttutor.training.loss import smoothed_cross_entropy
+from ttutor.training.low_rank import LowRank
 from ttutor.transformer import account
 from ttutor.transformer.costs import crossover_length
+from ttutor.variants.experts import Router
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.llama import LlamaConfig
 from ttutor.variants.objectives import restore_spans
@@ -274,3 +276,21 @@ def test_the_honest_probe_is_the_packages_without_a_ridge() -> None:
     theirs = fit_probe(hidden[is_train], labels[is_train], n_labels, ridge=1e-10)
     expected = theirs.accuracy(hidden[~is_train], labels[~is_train])
     assert reference("inside.honest_probe", hidden, labels, is_train, n_labels) == expected
+
+
+# ---------------------------------------------------------------- experts and adapters
+
+
+def test_shares_of_experts_are_the_routers() -> None:
+    router, hidden = Router(6, 5, 2), torch.randn(7, 6)
+    routing = router(hidden)
+    table = torch.zeros(7, 5).scatter(1, routing.experts, routing.shares)
+    torch.testing.assert_close(reference("variants.expert_shares", router.to_scores(hidden), 2), table)
+
+
+def test_merging_an_adapter_is_the_packages() -> None:
+    weight = torch.randn(6, 6)
+    adapter = LowRank(weight, rank=2, alpha=8.0).requires_grad_(False)
+    nn.init.normal_(adapter.widen)
+    came = reference("variants.merged_low_rank", weight, adapter.narrow, adapter.widen, 8.0)
+    torch.testing.assert_close(came, adapter(weight))

@@ -18,7 +18,9 @@ ORDER = {
         "accumulated_gradient smoothing_for_floor adam_steps warmup_rate training_step validation_loss "
         "plan_batches distillation_loss -"
     ),
-    "variants": "cache_bytes replaced_labels gated_network masked_labels span_targets - -",
+    "variants": (
+        "cache_bytes replaced_labels gated_network expert_shares merged_low_rank masked_labels span_targets - -"
+    ),
     "vit": "patchify class_token receptive_field - class_rollout resized_positions deletion_curve -",
     "efficient": "crossover window_entries merge_blocks linear_step tell_exact rolling_slots - block_gradients -",
     "inside": "without_head lens_readings twin_score honest_probe written_fact - -",

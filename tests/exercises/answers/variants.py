@@ -164,7 +164,42 @@ def network_that_squashes_the_carrier(hidden, w_in, w_out, activation):
     return (torch.tanh(opened) * torch.tanh(carried)) @ w_out.T
 
 
+# Two experts of eight
+
+
+def shares_by_dividing(scores, n_chosen):
+    powers = scores.softmax(dim=-1)
+    kept = powers * torch.zeros_like(powers).scatter(-1, powers.topk(n_chosen).indices, 1.0)
+    return kept / kept.sum(dim=-1, keepdim=True)
+
+
+def shares_by_rank(scores, n_chosen):
+    rank = scores.argsort(dim=-1, descending=True).argsort(dim=-1)
+    return scores.where(rank < n_chosen, float("-inf")).softmax(dim=-1)
+
+
+def shares_of_one_more(scores, n_chosen):
+    return shares_by_rank(scores, n_chosen + 1)
+
+
+# LoRA, merged
+
+
+def merged_by_parts(weight, down, up, alpha):
+    return weight + sum(torch.outer(column, row) for column, row in zip(up.T, down, strict=True)) * alpha / up.shape[1]
+
+
+def merged_by_einsum(weight, down, up, alpha):
+    return weight + torch.einsum("or,ri->oi", up * (alpha / up.shape[1]), down)
+
+
+def merged_with_clipped_alpha(weight, down, up, alpha):
+    return merged_by_parts(weight, down, up, min(alpha, 10.0))
+
+
 RIGHT = {
+    "variants.expert_shares": (shares_by_dividing, shares_by_rank),
+    "variants.merged_low_rank": (merged_by_parts, merged_by_einsum),
     "variants.cache_bytes": (bytes_by_building, bytes_in_a_line),
     "variants.replaced_labels": (labels_by_loops, labels_by_index),
     "variants.span_targets": (spans_from_the_end, spans_by_groups),
@@ -172,6 +207,8 @@ RIGHT = {
     "variants.gated_network": (network_by_exponentials, network_by_the_normal_distribution),
 }
 STRAY = {
+    "variants.expert_shares": ((shares_of_one_more, "n_visited"),),
+    "variants.merged_low_rank": ((merged_with_clipped_alpha, "linear_in_alpha"),),
     "variants.cache_bytes": ((bytes_with_square_heads, "factors"), (bytes_beyond_the_window, "window_limits")),
     "variants.replaced_labels": (
         (labels_of_the_first_row, "labels_match_the_text"),
