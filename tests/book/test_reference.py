@@ -118,8 +118,8 @@ def test_a_link_to_the_one_page_that_it_was_leads_on(browser: Browser, html: Pat
 
 @pytest.mark.browser
 def test_what_a_cell_shows_leads_to_the_page_of_the_room(html: Path) -> None:
-    text = (html / "book" / "05-encoder.html").read_text(encoding="utf-8")
-    assert 'href="api-layers.html#ttutor.layers.OutputNorm"' in text
+    text = (html / "book" / "03-multihead.html").read_text(encoding="utf-8")
+    assert 'href="api-attention.html#ttutor.multihead.MultiHeadAttention"' in text
     assert "api.html#ttutor" not in text
 
 
