@@ -19,7 +19,8 @@ from book._tools.editions import edition
 from book._tools.notebook_io import ROOT, chapters, code_cells, notebooks, read
 
 OPENING = re.compile(
-    r"\*\*Runs on:\*\* one CPU core, in (?:under a minute|about a minute|about two minutes), with no graphics card and no download\. "
+    r"\*\*Runs on:\*\* one CPU core, in (?:under a minute|about a minute|about two minutes), "
+    r"with no graphics card and no download\. "
     r"\*\*Time:\*\* (?:\d+ minutes to read(?:, )?)?(?:[a-z ]*hours? (?:or more )?for all exercises)?\."
 )
 REPOSITORY = "https://github.com/someone/course"
