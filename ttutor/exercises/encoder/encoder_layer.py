@@ -439,3 +439,11 @@ def inplace(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
     hidden += _attend(_norm(hidden, norm_1), attention, n_heads)
     hidden += _transform(_norm(hidden, norm_2), feed_forward)
     return hidden
+
+
+@exercise.mistake(
+    "You normalise once more after the last addition. In a pre-norm model that norm belongs to the stack, once, after "
+    "the last layer."
+)
+def extra_final_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
+    return _norm(_layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads), norm_2)

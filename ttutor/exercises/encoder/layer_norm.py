@@ -325,3 +325,12 @@ def inplace(hidden, gain, bias, eps):
 def detached(hidden, gain, bias, eps):
     mean, variance = _statistics(hidden.detach())
     return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+
+
+@exercise.mistake(
+    "You take one mean for each whole sequence. There should be one for each token: how many axes may the average run "
+    "over?"
+)
+def all_dims(hidden, gain, bias, eps):
+    mean, variance = _statistics(hidden, (-2, -1))
+    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias

@@ -1,5 +1,7 @@
 """Exercise: the mean loss over real target tokens."""
 
+import math
+
 import torch
 from jaxtyping import Float, Int
 from torch import Tensor, nn
@@ -309,3 +311,15 @@ def classes_in_front(logits, targets, pad_id):
 def writes_into_logits(logits, targets, pad_id):
     logits.masked_fill_((targets == pad_id)[..., None], 0.0)
     return mean_over_real(surprise(logits, targets), targets, pad_id)
+
+
+@exercise.mistake("That is the perplexity, e to the power of the loss. The loss itself is asked for.")
+def perplexity(logits, targets, pad_id):
+    return mean_over_real(surprise(logits, targets), targets, pad_id).exp()
+
+
+@exercise.mistake(
+    "Your loss is larger by the factor 1.44: you count in bits, with the logarithm to base 2. Count in nats."
+)
+def bits(logits, targets, pad_id):
+    return mean_over_real(surprise(logits, targets), targets, pad_id) / math.log(2)
