@@ -8,9 +8,9 @@ import pytest
 import torch
 from torch import nn
 
-from tests.generation.tiny import gpt
+from tests.generation.tiny import PROMPTS, gpt, greedy_by_hand, padded
 from ttutor.cache import DecoderCache
-from ttutor.generation import accepted_share, greedy_search, leftover, speculative_sample
+from ttutor.generation import accepted_share, greedy_search, leftover, speculative_batch, speculative_sample
 from ttutor.shapes import ShapeError
 
 
@@ -40,15 +40,16 @@ def test_the_law_of_one_token_is_the_large_models():
 
 
 @pytest.mark.usefixtures("as_readers_run_it")
-def test_sentences_come_as_often_as_the_large_model_has_them():
+@pytest.mark.parametrize("n_rows", [1, 50])
+def test_sentences_come_as_often_as_the_large_model_has_them(n_rows):
     model = Bigrams([[0.1, 0.6, 0.3], [0.5, 0.2, 0.3], [1 / 3, 1 / 3, 1 / 3]])
     draft = Bigrams([[0.6, 0.1, 0.3], [0.3, 0.6, 0.1], [1 / 3, 1 / 3, 1 / 3]])
     generator, n_runs, found = torch.Generator().manual_seed(0), 1000, {}
-    for _ in range(n_runs):
-        made = speculative_sample(
-            model, draft, torch.tensor([[0]]), generator=generator, max_new_tokens=3, n_drafted=2, eos_id=2
-        ).hypothesis
-        found[made.token_ids, made.is_finished] = found.get((made.token_ids, made.is_finished), 0) + 1
+    prompts = torch.zeros(n_rows, 1, dtype=torch.long)
+    options = {"generator": generator, "max_new_tokens": 3, "n_drafted": 2, "eos_id": 2}
+    for made in (made for _ in range(n_runs // n_rows) for made in speculative_batch(model, draft, prompts, **options)):
+        key = made.hypothesis.token_ids, made.hypothesis.is_finished
+        found[key] = found.get(key, 0) + 1
     expected = {}
     for sentence in itertools.product(range(3), repeat=3):
         ends = sentence.index(2) + 1 if 2 in sentence else 3
@@ -82,6 +83,32 @@ def test_without_chance_it_is_greedy_search(n_drafted):
     assert sum(made.kept) < sum(made.drafted)
 
 
+@pytest.mark.parametrize("positions", ["learned", "rotary"])
+@pytest.mark.parametrize("side", ["left", "right", "strewn"])
+def test_rows_that_keep_different_numbers_of_tokens_do_not_disturb_one_another(side, positions):
+    model, draft = gpt(0, positions), gpt(1, positions)
+    token_ids, is_real = padded(PROMPTS, side)
+    made = speculative_batch(
+        model, draft, token_ids, is_real=is_real, generator=torch.Generator(), max_new_tokens=15, n_drafted=3, top_k=1
+    )
+    assert len({one.kept for one in made}) > 1  # rows go at different speeds
+    for prompt, one in zip(PROMPTS, made, strict=True):
+        assert list(one.hypothesis.token_ids) == greedy_by_hand(model, prompt, 15)
+        (alone,) = greedy_search(model, torch.tensor([prompt]), max_new_tokens=15)
+        assert one.hypothesis.log_probability == pytest.approx(alone.log_probability, abs=1e-9)
+
+
+def test_each_row_of_a_batch_ends_by_itself():
+    model, draft = gpt(0, max_len=12), gpt(1)
+    token_ids, is_real = padded(PROMPTS, "right")
+    options = {"generator": torch.Generator(), "max_new_tokens": 9, "top_k": 1, "eos_id": 6}
+    made = speculative_batch(model, draft, token_ids, is_real=is_real, **options)
+    together = [(one.hypothesis.token_ids, one.hypothesis.ended_by) for one in made]
+    alone = [greedy_search(model, torch.tensor([prompt]), max_new_tokens=9, eos_id=6)[0] for prompt in PROMPTS]
+    assert together == [(one.token_ids, one.ended_by) for one in alone]
+    assert {ended_by for _, ended_by in together} == {"eos_id", "max_new_tokens", "max_len"}
+
+
 def test_all_of_a_perfect_draft_is_kept_to_the_models_last_position():
     model = gpt(0)
     made = speculative_sample(
@@ -112,9 +139,9 @@ def test_what_does_not_fit_is_refused():
         speculative_sample(gpt(0), gpt(1), torch.ones(2, 3, dtype=torch.long), **options)
     with pytest.raises(ValueError, match="one vocabulary, but their sizes are 11 and 12"):
         speculative_sample(gpt(0), gpt(0, vocab_size=12), torch.tensor([[5]]), **options)
-    with pytest.raises(ValueError, match="the prompt has 25 tokens, more than the 24 positions"):
+    with pytest.raises(ValueError, match="prompt 0 has 25 tokens, more than the 24 positions"):
         speculative_sample(gpt(0), gpt(1), torch.ones(1, 25, dtype=torch.long), **options)
     with pytest.raises(ValueError, match="n_drafted must be at least 1, but is 0"):
         speculative_sample(gpt(0), gpt(1), torch.tensor([[5]]), n_drafted=0, **options)
-    with pytest.raises(ValueError, match="the prompt has no token"):
+    with pytest.raises(ValueError, match="prompt 0 has no real token"):
         speculative_sample(gpt(0), gpt(1), torch.ones(1, 0, dtype=torch.long), **options)

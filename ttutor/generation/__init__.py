@@ -18,7 +18,7 @@ from ttutor.generation.hypothesis import Hypothesis, NewToken
 from ttutor.generation.ranking import most_probable
 from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
 from ttutor.generation.search import Sampler, greedy_search, sample
-from ttutor.generation.speculative import Speculation, accepted_share, leftover, speculative_sample
+from ttutor.generation.speculative import Speculation, accepted_share, leftover, speculative_batch, speculative_sample
 from ttutor.generation.state import ContinuationState, DecodingState, Prompt, TranslationState, read_prompt
 from ttutor.generation.stopping import ends_with
 from ttutor.generation.streaming import stream
@@ -43,6 +43,7 @@ __all__ = [
     "most_probable",
     "read_prompt",
     "sample",
+    "speculative_batch",
     "speculative_sample",
     "stream",
     "top_k_only",

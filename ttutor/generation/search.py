@@ -143,7 +143,7 @@ class Sampler:
         self.generator_of: dict[int, torch.Generator] = {}
         self.distribution(torch.zeros(1, 2))  # refuses what is out of range before a model runs
 
-    def distribution(self, log_probabilities: Float[Tensor, "rows vocab_size"]) -> Float[Tensor, "rows vocab_size"]:
+    def distribution(self, log_probabilities: Float[Tensor, "... vocab_size"]) -> Float[Tensor, "... vocab_size"]:
         """The log probabilities that tokens are drawn by."""
         changed = with_temperature(log_probabilities, self.temperature)
         changed = changed if self.top_k is None else top_k_only(changed, self.top_k)

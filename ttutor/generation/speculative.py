@@ -11,22 +11,23 @@ Leviathan et al. (2023), algorithm 1. What comes out is distributed exactly by $
 decides the speed alone.
 """
 
+from collections.abc import Sequence
 from typing import Any, NamedTuple
 
 import torch
-from einops import reduce
-from jaxtyping import Float, Int
+from einops import rearrange, reduce
+from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache
+from ttutor.cache import DecoderCache, check_is_real
 from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import Hypothesis
 from ttutor.generation.search import Sampler
-from ttutor.generation.state import check_decodes
+from ttutor.generation.state import check_decodes, check_prompts, pushed_right
 from ttutor.generation.streaming import check_max_new_tokens
 from ttutor.shapes import check_shapes
 
-__all__ = ["Speculation", "accepted_share", "leftover", "speculative_sample"]
+__all__ = ["Speculation", "accepted_share", "leftover", "speculative_batch", "speculative_sample"]
 
 
 class Speculation(NamedTuple):
@@ -78,31 +79,13 @@ def leftover(
     return torch.where(total > 0, missing / total, wanted)  # equal distributions but for rounding: nothing is missing
 
 
-@torch.inference_mode()
 def speculative_sample(
-    model: nn.Module,
-    draft: nn.Module,
-    token_ids: Int[Tensor, "1 tokens"],
-    *,
-    generator: torch.Generator,
-    max_new_tokens: int,
-    n_drafted: int = 4,
-    temperature: float = 1.0,
-    top_k: int | None = None,
-    top_p: float | None = None,
-    eos_id: int | None = None,
+    model: nn.Module, draft: nn.Module, token_ids: Int[Tensor, "1 tokens"], **options: Any
 ) -> Speculation:
     """Continue one prompt as `sample` would with the model alone, in fewer passes of the model.
 
     Args:
-        model: the large decoder-only model, whose distribution counts.
-        draft: a small one with the same vocabulary.
-        token_ids: the prompt.
-        generator: the source of randomness.
-        max_new_tokens: at most this many, the end mark included, and no more than both models have positions for.
-        n_drafted: how many tokens are drafted before each pass of the large model.
-        temperature, top_k, top_p: as for `Sampler`, for both models alike.
-        eos_id: the token that ends the sequence.
+        model, draft, token_ids, options: as for `speculative_batch`.
 
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
@@ -114,73 +97,146 @@ def speculative_sample(
         ((4, 4), (4, 4))
     """
     check_shapes(token_ids=(token_ids, "1 tokens"))
+    (made,) = speculative_batch(model, draft, token_ids, **options)
+    return made
+
+
+@torch.inference_mode()
+def speculative_batch(
+    model: nn.Module,
+    draft: nn.Module,
+    token_ids: Int[Tensor, "batch tokens"],
+    *,
+    generator: torch.Generator,
+    max_new_tokens: int,
+    is_real: Bool[Tensor, "batch tokens"] | None = None,
+    n_drafted: int = 4,
+    temperature: float = 1.0,
+    top_k: int | None = None,
+    top_p: float | None = None,
+    eos_id: int | None = None,
+) -> list[Speculation]:
+    """Continue many prompts at once, each row keeping as many drafted tokens as it may.
+
+    Rows grow at different speeds, so the caches are padded on the left anew after each round; finished rows leave.
+
+    Args:
+        model: the large decoder-only model, whose distribution counts.
+        draft: a small one with the same vocabulary.
+        token_ids: the prompts.
+        generator: the source of randomness, for all rows in turn.
+        max_new_tokens: at most this many, the end mark included, and no more than both models have positions for.
+        is_real: which tokens are no padding, wherever it stands; all of them when left out.
+        n_drafted: how many tokens are drafted before each pass of the large model; fewer in all rows when one of them
+            is about to end.
+        temperature, top_k, top_p: as for `Sampler`, for both models alike.
+        eos_id: the token that ends a sequence.
+    """
+    check_shapes(token_ids=(token_ids, "batch tokens"))
     check_max_new_tokens(max_new_tokens)
     large, small = check_decodes(model), check_decodes(draft)
     if n_drafted < 1:
         raise ValueError(f"n_drafted must be at least 1, but is {n_drafted}")
-    if token_ids.shape[-1] == 0:
-        raise ValueError("the prompt has no token: a decoder-only model needs one to go on from")
     if large.vocab_size != small.vocab_size:
         raise ValueError(
             f"both models must have one vocabulary, but their sizes are {large.vocab_size} and {small.vocab_size}"
         )
     sampler = Sampler(generator, temperature=temperature, top_k=top_k, top_p=top_p)
-    tokens, n_prompt = token_ids[0].tolist(), token_ids.shape[-1]
+    is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
+    check_is_real(is_real)
+    check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
     longest = min(large.max_len, small.max_len)
-    if n_prompt > longest:
-        raise ValueError(f"the prompt has {n_prompt} tokens, more than the {longest} positions that both models know")
-    end, total, ended_by = min(n_prompt + max_new_tokens, longest + 1), 0.0, ""
-    drafted: list[int] = []
-    kept: list[int] = []
+    rows = [_Row(ids[real].tolist(), max_new_tokens, longest) for ids, real in zip(token_ids, is_real, strict=True)]
+    check_prompts([row.n_prompt for row in rows], longest)
     with evaluating(model), evaluating(draft):
         checker, guesser = (_Reader(each, sampler, token_ids.device) for each in (model, draft))
-        while not ended_by:
-            n_new = min(n_drafted, end - len(tokens) - 1)  # a round adds one token more than are kept
-            guesses: list[int] = []
+        going = rows
+        while going:
+            # A round adds one token more than are kept.
+            n_new = min(n_drafted, *(row.end - len(row.tokens) - 1 for row in going))
+            guesses: list[list[int]] = [[] for _ in going]
             proposals: list[Tensor] = []
             for _ in range(n_new):
-                proposals.append(guesser.read(tokens + guesses, 1)[1][0])
-                guesses.append(_draw(proposals[-1], generator))
-            log_p, wanted = checker.read(tokens + guesses, n_new + 1)
-            n_kept = 0
-            while n_kept < n_new and _is_kept(wanted[n_kept], proposals[n_kept], guesses[n_kept], generator):
-                n_kept += 1
-            rest = wanted[n_kept] if n_kept == n_new else leftover(wanted[n_kept], proposals[n_kept])
-            new = [*guesses[:n_kept], _draw(rest, generator)]
-            drafted.append(n_new)
-            kept.append(n_kept)
-            for place, token in enumerate(new):
-                tokens.append(token)
-                total += float(log_p[place, token])
-                if token == eos_id:
-                    ended_by = "eos_id"
-                    break
-            checker.forget_after(len(tokens) - 1)
-            guesser.forget_after(len(tokens) - 1)
-            if not ended_by and len(tokens) == end:
-                ended_by = "max_new_tokens" if end == n_prompt + max_new_tokens else "max_len"
-    is_finished = ended_by == "eos_id"
-    made = tuple(tokens[n_prompt : len(tokens) - is_finished])
-    return Speculation(Hypothesis(made, total, is_finished, total, ended_by), tuple(drafted), tuple(kept))
+                texts = [row.tokens + guessed for row, guessed in zip(going, guesses, strict=True)]
+                proposals.append(guesser.read(texts, 1)[1][:, 0])
+                for guessed, proposal in zip(guesses, proposals[-1], strict=True):
+                    guessed.append(_draw(proposal, generator))
+            texts = [row.tokens + guessed for row, guessed in zip(going, guesses, strict=True)]
+            log_p, wanted = checker.read(texts, n_new + 1)
+            for number, row in enumerate(going):
+                of_row = [proposal[number] for proposal in proposals]
+                n_kept = 0
+                while n_kept < n_new and _is_kept(
+                    wanted[number, n_kept], of_row[n_kept], guesses[number][n_kept], generator
+                ):
+                    n_kept += 1
+                p = wanted[number, n_kept]
+                rest = p if n_kept == n_new else leftover(p, of_row[n_kept])
+                row.drafted.append(n_new)
+                row.kept.append(n_kept)
+                row.extend([*guesses[number][:n_kept], _draw(rest, generator)], log_p[number], eos_id)
+            numbers = [number for number, row in enumerate(going) if not row.ended_by]
+            going = [going[number] for number in numbers]
+            for reader in (checker, guesser):
+                reader.keep(numbers, [len(row.tokens) - 1 for row in going])
+    return [row.result() for row in rows]
+
+
+class _Row:
+    """A text under way."""
+
+    def __init__(self, prompt: list[int], max_new_tokens: int, longest: int | float) -> None:
+        self.tokens, self.n_prompt, self.total, self.ended_by = prompt, len(prompt), 0.0, ""
+        self.end = int(min(len(prompt) + max_new_tokens, longest + 1))
+        self.limit = "max_new_tokens" if self.end == len(prompt) + max_new_tokens else "max_len"
+        self.drafted: list[int] = []
+        self.kept: list[int] = []
+
+    def extend(self, new: Sequence[int], log_p: Float[Tensor, "places vocab_size"], eos_id: int | None) -> None:
+        """Take in what a round gave, up to the end mark."""
+        for place, token in enumerate(new):
+            self.tokens.append(token)
+            self.total += float(log_p[place, token])
+            if token == eos_id:
+                self.ended_by = "eos_id"
+                return
+        self.ended_by = self.limit if len(self.tokens) == self.end else ""
+
+    def result(self) -> Speculation:
+        is_finished = self.ended_by == "eos_id"
+        made = tuple(self.tokens[self.n_prompt : len(self.tokens) - is_finished])
+        hypothesis = Hypothesis(made, self.total, is_finished, self.total, self.ended_by)
+        return Speculation(hypothesis, tuple(self.drafted), tuple(self.kept))
 
 
 class _Reader:
-    """A model with its cache, which holds a beginning of the tokens."""
+    """A model with its cache, which holds a beginning of each text."""
 
     def __init__(self, model: Any, sampler: Sampler, device: torch.device) -> None:
         self.model, self.sampler, self.device = model, sampler, device
         self.cache = DecoderCache(model.config.n_layers)
 
-    def read(self, tokens: list[int], n_last: int) -> tuple[Tensor, Tensor]:
+    def read(self, texts: list[list[int]], n_last: int) -> tuple[Tensor, Tensor]:
         """Read what is new; for each of the last tokens, the next one's log probabilities and those to draw by."""
-        new = torch.tensor([tokens[self.cache.n_tokens :]], device=self.device)
-        logits = self.model.project(self.model.decode(new, None, self.cache)[:, -n_last:])[0]
+        held = self.cache.lengths().tolist() if self.cache.n_tokens else [0] * len(texts)
+        new = [text[n:] for text, n in zip(texts, held, strict=True)]
+        width = max(map(len, new))
+        token_ids = torch.tensor([[0] * (width - len(ids)) + ids for ids in new], device=self.device)
+        is_real = torch.tensor([[False] * (width - len(ids)) + [True] * len(ids) for ids in new], device=self.device)
+        logits = self.model.project(self.model.decode(token_ids, is_real, self.cache)[:, -n_last:])
         log_probabilities = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
         return log_probabilities, self.sampler.distribution(log_probabilities).exp()
 
-    def forget_after(self, n_tokens: int) -> None:
-        """Drop what was read beyond the first tokens."""
-        self.cache.forget(max(0, self.cache.n_tokens - n_tokens))
+    def keep(self, rows: list[int], n_tokens: list[int]) -> None:
+        """Go on with these rows, and of each with so many of its first tokens."""
+        if not self.cache.n_tokens or not rows:  # nothing was drafted, or all is done
+            return
+        self.cache.select(torch.tensor(rows, device=self.device))
+        first = rearrange(torch.tensor(n_tokens, device=self.device), "rows -> rows 1")
+        is_kept = self.cache.is_real & (self.cache.positions() < first)
+        n_used = int(is_kept.any(dim=0).nonzero().max()) + 1
+        self.cache.forget(self.cache.n_tokens - n_used)  # what no row keeps at the end; one row needs no more
+        self.cache = pushed_right(self.cache, is_kept[:, :n_used])
 
 
 def _draw(probabilities: Float[Tensor, " vocab_size"], generator: torch.Generator) -> int:

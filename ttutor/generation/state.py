@@ -186,7 +186,7 @@ class ContinuationState(DecodingState):
         check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
         n_before = 0 if after is None else after.token_ids.shape[-1]
         n_prompt = is_real.sum(dim=-1).tolist()
-        _check_prompts(n_prompt, _max_len(model) - n_before)
+        check_prompts(n_prompt, _max_len(model) - n_before)
         token_ids, is_real = _pushed_right(token_ids, is_real)
         token_ids, self.first = token_ids[:, :-1], repeat(token_ids[:, -1], "batch -> (batch copies)", copies=copies)
         is_real = is_real[:, :-1]
@@ -213,8 +213,8 @@ class ContinuationState(DecodingState):
         has_shrunk = len(rows) < len(self.history)
         super().select(rows)
         if has_shrunk and self.cache.n_tokens > 0:
-            kept = self.cache.is_real.any(dim=0)
-            self.history, self.cache = self.history[:, kept], _only(self.cache, kept)
+            self.cache = pushed_right(self.cache, self.cache.is_real)
+            self.history = self.history[:, self.history.shape[1] - self.cache.n_tokens :]
 
 
 def begin(
@@ -262,7 +262,8 @@ def _max_len(model: nn.Module) -> int | float:
     return math.inf if max_len is None else max_len
 
 
-def _check_prompts(n_prompt: list[int], max_len: int | float) -> None:
+def check_prompts(n_prompt: list[int], max_len: int | float) -> None:
+    """Refuse prompts without a token, and those that are too long."""
     for row, n_tokens in enumerate(n_prompt):
         if n_tokens == 0:
             raise ValueError(f"prompt {row} has no real token: a decoder-only model needs one to go on from")
@@ -274,19 +275,27 @@ def _pushed_right(
     token_ids: Int[Tensor, "batch tokens"], is_real: Bool[Tensor, "batch tokens"]
 ) -> tuple[Int[Tensor, "batch fewer"], Bool[Tensor, "batch fewer"]]:
     """The same rows with all padding on the left, and no more of it than the longest row needs."""
-    order = is_real.int().argsort(dim=-1, stable=True)  # padding first; real tokens stay in their order
-    n_columns = int(is_real.sum(dim=-1).max()) if len(is_real) else 1
-    order = order[:, order.shape[-1] - n_columns :]
+    order = _padding_first(is_real)
     return token_ids.gather(1, order), is_real.gather(1, order)
 
 
-def _only(cache: DecoderCache, kept: Bool[Tensor, " keys"]) -> DecoderCache:
-    """A cache of these tokens of every row; the others are padding in all of them."""
-    if kept.all():
+def pushed_right(cache: DecoderCache, is_kept: Bool[Tensor, "batch keys"]) -> DecoderCache:
+    """A cache of these tokens of each row, with all padding on the left, and no more of it than the longest needs."""
+    if is_kept.all():
         return cache
+    order = _padding_first(is_kept)
     shorter = DecoderCache(len(cache.layers))
-    shorter.extend(cache.is_real[:, kept])
+    shorter.extend(is_kept.gather(1, order))
     for old, new in zip(cache.layers, shorter.layers, strict=True):
-        key, value = old.self_attention.read()
-        new.self_attention.append(key[..., kept, :], value[..., kept, :])
+        key, value = (
+            kind.take_along_dim(rearrange(order, "batch keys -> batch 1 keys 1"), dim=2)
+            for kind in old.self_attention.read()
+        )
+        new.self_attention.append(key, value)
     return shorter
+
+
+def _padding_first(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch fewer"]:
+    """Each row's places, padding first and no more of it than needed; real tokens stay in their order."""
+    n_columns = int(is_real.sum(dim=-1).max()) if len(is_real) else 1
+    return is_real.int().argsort(dim=-1, stable=True)[:, is_real.shape[-1] - n_columns :]
