@@ -15,15 +15,12 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ttutor.encoder import Encoder
-from ttutor.masks import causal_mask
 from ttutor.variants.objectives import (
     IGNORE_ID,
-    document_rotation,
     factorisation_order,
     mask_tokens,
     next_sentence_pairs,
     permutation_masks,
-    prefix_mask,
     repeat_layer,
     replace_tokens,
     restore_spans,
@@ -31,8 +28,6 @@ from ttutor.variants.objectives import (
     sentence_permutation,
     span_corruption,
     text_infilling,
-    token_deletion,
-    token_masking,
 )
 
 CLS, SEP, MASK = 2, 3, 4
@@ -208,15 +203,6 @@ def test_texts_and_sentinels_that_cannot_do_are_refused(changes, message):
 # The noises of BART.
 
 
-def test_masking_and_deletion_meet_each_token_with_the_same_probability():
-    token_ids = list(range(10, 50_010))
-    masked = token_masking(token_ids, mask_id=MASK, rate=0.2, generator=seeded())
-    assert all(new in (old, MASK) for old, new in zip(token_ids, masked, strict=True))
-    assert_binomial(masked.count(MASK), 50_000, 0.2)
-    left = token_deletion(token_ids, rate=0.2, generator=seeded())
-    assert left == [token_id for token_id in masked if token_id != MASK]  # the same draws, told and untold
-
-
 def test_infilled_spans_have_poisson_lengths_and_some_are_empty():
     n = 40_000
     damaged = text_infilling(range(10, 10 + n), mask_id=MASK, generator=seeded())
@@ -238,25 +224,7 @@ def test_sentences_come_in_every_order_alike():
         assert_binomial(count, 3000, 1 / 6)
 
 
-def test_documents_begin_at_every_token_alike():
-    generator, token_ids = seeded(), [5, 6, 7, 8, 9]
-    seen = Counter(tuple(document_rotation(token_ids, generator=generator)) for _ in range(3000))
-    assert set(seen) == {(*token_ids[start:], *token_ids[:start]) for start in range(5)}
-    for count in seen.values():
-        assert_binomial(count, 3000, 1 / 5)
-
-
 # Orders of prediction.
-
-
-def test_a_prefix_is_seen_whole_and_the_rest_looks_back():
-    lengths = torch.tensor([0, 2, 5])
-    mask = prefix_mask(lengths, 5)
-    assert mask.shape == (3, 1, 5, 5)
-    for b, i, j in itertools.product(range(3), range(5), range(5)):
-        assert mask[b, 0, i, j].item() == (j < lengths[b] or j <= i)
-    assert torch.equal(mask[0, 0], causal_mask(5))
-    assert mask[2].all()
 
 
 @given(st.lists(st.permutations(range(5)), min_size=1, max_size=3))

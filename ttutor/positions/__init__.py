@@ -22,7 +22,6 @@ from ttutor.positions.rotary import (
     RotaryScaling,
     Rotation,
     half_to_interleaved,
-    interleaved_to_half,
     rotary_frequencies,
 )
 from ttutor.positions.scaling import YarnScaling, ntk_base, partial_frequencies
@@ -41,7 +40,6 @@ __all__ = [
     "YarnScaling",
     "alibi_slopes",
     "half_to_interleaved",
-    "interleaved_to_half",
     "ntk_base",
     "partial_frequencies",
     "relative_bucket",

@@ -174,24 +174,14 @@ class RotaryPositions(nn.Module):
         return Rotation(angle.cos(), angle.sin(), self.layout)
 
 
-def interleaved_to_half(weight: Float[Tensor, "out ..."], n_heads: int) -> Float[Tensor, "out ..."]:
-    """Rename the features of a query or key projection from the interleaved layout to the half-split one.
+def half_to_interleaved(weight: Float[Tensor, "out ..."], n_heads: int) -> Float[Tensor, "out ..."]:
+    """Rename the features of a query or key projection from the half-split layout to the interleaved one.
 
     Scores stay the same if queries and keys are both renamed.
 
     Args:
         weight: a projection's weight, ``(heads d_head) d_model``, or its bias.
         n_heads: how many heads its rows make.
-
-    Example:
-        >>> interleaved_to_half(torch.tensor([0.0, 0.5, 1.0, 1.5]), n_heads=1)
-        tensor([0.0000, 1.0000, 0.5000, 1.5000])
-    """
-    return rearrange(weight, "(heads pairs two) ... -> (heads two pairs) ...", heads=n_heads, two=2)
-
-
-def half_to_interleaved(weight: Float[Tensor, "out ..."], n_heads: int) -> Float[Tensor, "out ..."]:
-    """The inverse of `interleaved_to_half`.
 
     Example:
         >>> half_to_interleaved(torch.tensor([0.0, 1.0, 0.5, 1.5]), n_heads=1)

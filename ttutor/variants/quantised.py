@@ -1,26 +1,24 @@
-r"""Eight bits for a number: weights and caches that take a quarter of the memory of float32, half of that of bfloat16.
+r"""Eight bits for a number: caches that take a quarter of the memory of float32, half of that of bfloat16.
 
 $$\hat{x} = s \cdot \mathrm{round}(x / s), \qquad s = \max_i |x_i| \,/\, 127$$
 
-with one scale $s$ for each row of a weight, or each cached vector. No number moves by more than $s / 2$. It is the
-absmax quantisation of Dettmers et al. (2022), sections 2.1 and 3.1, by vectors.
+with one scale $s$ for each cached vector. No number moves by more than $s / 2$. It is the absmax quantisation of
+Dettmers et al. (2022), sections 2.1 and 3.1, by vectors.
 
 Here numbers are turned back before they are multiplied: that saves memory, and on a GPU the time to fetch it, but not
 arithmetic.
 """
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import torch
 from einops import reduce
 from jaxtyping import Float, Int, Int8, Shaped
-from torch import Tensor, nn
-from torch.nn import functional
+from torch import Tensor
 
 from ttutor.cache import KeyValueCache
 
-__all__ = ["Quantised", "QuantisedCache", "QuantisedLinear", "quantise", "quantise_weights", "weight_bytes"]
+__all__ = ["Quantised", "QuantisedCache", "quantise"]
 
 LARGEST = 127
 
@@ -52,71 +50,6 @@ def quantise(vectors: Float[Tensor, "... features"]) -> Quantised:
     largest = reduce(vectors.abs(), "... features -> ... 1", "max")
     scales = largest.masked_fill(largest == 0, 1.0) / LARGEST
     return Quantised((vectors / scales).round().to(torch.int8), scales)
-
-
-class QuantisedLinear(nn.Module):
-    """A linear map whose weight is kept in eight bits, with one scale for each output; for inference.
-
-    Args:
-        linear: the map whose weight is rounded.
-
-    Example:
-        >>> QuantisedLinear(nn.Linear(3, 5))(torch.randn(2, 3)).shape
-        torch.Size([2, 5])
-    """
-
-    codes: Tensor
-    scales: Tensor
-
-    def __init__(self, linear: nn.Linear) -> None:
-        super().__init__()
-        kept = quantise(linear.weight.detach())
-        self.register_buffer("codes", kept.codes)
-        self.register_buffer("scales", kept.scales)
-        self.bias = linear.bias
-        self.in_features, self.out_features = linear.in_features, linear.out_features
-
-    @property
-    def weight(self) -> Float[Tensor, "d_out d_in"]:
-        """The weight, turned back."""
-        return Quantised(self.codes, self.scales).restored()
-
-    def forward(self, hidden: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
-        """Map each vector."""
-        return functional.linear(hidden, self.weight, self.bias)
-
-
-def quantise_weights(model: nn.Module, *, but: Iterable[str] = ("to_logits",)) -> list[str]:
-    """Replace a model's linear maps by `QuantisedLinear`, in place; give their names.
-
-    Args:
-        model: the model.
-        but: the last part of the names of maps that stay; the one to the logits often shares the embedding's table.
-
-    Example:
-        >>> from ttutor.layers import FeedForward
-        >>> network = FeedForward(d_model=64, d_ff=256)
-        >>> before = weight_bytes(network)
-        >>> quantise_weights(network)
-        ['widen', 'narrow']
-        >>> weight_bytes(network) / before
-        0.26...
-    """
-    kept = set(but)
-    chosen = {
-        name: module
-        for name, module in model.named_modules()
-        if isinstance(module, nn.Linear) and name.rpartition(".")[2] not in kept
-    }
-    for name, linear in chosen.items():
-        parent, _, attribute = name.rpartition(".")
-        setattr(model.get_submodule(parent), attribute, QuantisedLinear(linear))
-    return list(chosen)
-
-
-def weight_bytes(model: nn.Module) -> int:
-    """How much memory a model's parameters and buffers take."""
-    return sum(tensor.numel() * tensor.itemsize for tensor in (*model.parameters(), *model.buffers()))
 
 
 class QuantisedCache(KeyValueCache):

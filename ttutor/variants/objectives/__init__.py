@@ -4,28 +4,17 @@ Each objective is a transformation of data or a mask; no model is needed to make
 batches, tensors of `batch tokens`; what changes the length works on one sequence, a list of token ids, to be padded
 afterwards. Chance always comes from a generator that is given, on the device of the tensors.
 
-- Other orders than one token after another: `prefix_mask` (T5, section 3.2.1), `permutation_masks` (XLNet).
+- Other orders than one token after another: `permutation_masks` (XLNet).
 - Tokens hidden in place: `mask_tokens` (BERT); `replace_tokens` (ELECTRA).
-- Text damaged, to be written anew: `span_corruption` (T5); `text_infilling` and its companions (BART).
+- Text damaged, to be written anew: `span_corruption` (T5); `text_infilling` and `sentence_permutation` (BART).
 - Two sentences: `next_sentence_pairs` (BERT), `sentence_order_pairs` (ALBERT).
 
 And one trick of ALBERT's that is no objective: `repeat_layer`, which shares the parameters of all layers.
 """
 
 from ttutor.variants.objectives.masked import IGNORE_ID, MaskedTokens, ReplacedTokens, mask_tokens, replace_tokens
-from ttutor.variants.objectives.noise import (
-    document_rotation,
-    sentence_permutation,
-    text_infilling,
-    token_deletion,
-    token_masking,
-)
-from ttutor.variants.objectives.orders import (
-    PermutationMasks,
-    factorisation_order,
-    permutation_masks,
-    prefix_mask,
-)
+from ttutor.variants.objectives.noise import sentence_permutation, text_infilling
+from ttutor.variants.objectives.orders import PermutationMasks, factorisation_order, permutation_masks
 from ttutor.variants.objectives.pairs import (
     SentencePair,
     join_sentences,
@@ -42,13 +31,11 @@ __all__ = [
     "PermutationMasks",
     "ReplacedTokens",
     "SentencePair",
-    "document_rotation",
     "factorisation_order",
     "join_sentences",
     "mask_tokens",
     "next_sentence_pairs",
     "permutation_masks",
-    "prefix_mask",
     "repeat_layer",
     "replace_tokens",
     "restore_spans",
@@ -56,6 +43,4 @@ __all__ = [
     "sentence_permutation",
     "span_corruption",
     "text_infilling",
-    "token_deletion",
-    "token_masking",
 ]

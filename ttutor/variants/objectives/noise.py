@@ -1,38 +1,14 @@
-"""Five ways to damage a text, which the model then writes as it was (BART).
+"""Two ways to damage a text, which the model then writes as it was (BART).
 
-Lewis et al. (2020), section 2.2. Their large model was trained with 30 % of the tokens infilled and all sentences
-permuted (section 5.1).
+Lewis et al. (2020), section 2.2, who try three more. Their large model was trained with these two: 30 % of the tokens
+infilled and all sentences permuted (section 5.1).
 """
 
 from collections.abc import Sequence
 
 import torch
 
-from ttutor.variants.objectives.chance import check_rate, coins, number_below
-
-
-def token_masking(token_ids: Sequence[int], *, mask_id: int, rate: float, generator: torch.Generator) -> list[int]:
-    """Replace each token by the mask with probability ``rate``: how many are missing, and where, can be seen.
-
-    Example:
-        >>> token_masking([7, 8, 9], mask_id=4, rate=1.0, generator=torch.Generator())
-        [4, 4, 4]
-    """
-    check_rate("rate", rate)
-    hidden = coins(len(token_ids), rate, generator)
-    return [mask_id if hide else token_id for token_id, hide in zip(token_ids, hidden, strict=True)]
-
-
-def token_deletion(token_ids: Sequence[int], *, rate: float, generator: torch.Generator) -> list[int]:
-    """Leave each token out with probability ``rate``: where something is missing must be found out.
-
-    Example:
-        >>> token_deletion([7, 8, 9], rate=0.0, generator=torch.Generator())
-        [7, 8, 9]
-    """
-    check_rate("rate", rate)
-    gone = coins(len(token_ids), rate, generator)
-    return [token_id for token_id, is_gone in zip(token_ids, gone, strict=True) if not is_gone]
+from ttutor.variants.objectives.chance import check_rate, number_below
 
 
 def text_infilling(
@@ -97,14 +73,3 @@ def sentence_permutation(sentences: Sequence[Sequence[int]], *, generator: torch
     """
     order = torch.randperm(len(sentences), generator=generator, device=generator.device)
     return [list(sentences[place]) for place in order.tolist()]
-
-
-def document_rotation(token_ids: Sequence[int], *, generator: torch.Generator) -> list[int]:
-    """Let the document begin at a random token, and put what came before at its end.
-
-    Example:
-        >>> document_rotation([7], generator=torch.Generator())
-        [7]
-    """
-    start = number_below(max(len(token_ids), 1), generator)
-    return [*token_ids[start:], *token_ids[:start]]

@@ -1,4 +1,4 @@
-"""Orders of prediction: after a prefix that is seen whole, or in any order at all."""
+"""Orders of prediction: tokens in any order at all."""
 
 from typing import NamedTuple
 
@@ -7,31 +7,7 @@ from einops import rearrange
 from jaxtyping import Bool, Int
 from torch import Tensor
 
-from ttutor.masks import causal_mask, lengths_mask
 from ttutor.shapes import check_shapes
-
-
-def prefix_mask(prefix_lengths: Int[Tensor, " batch"], n_tokens: int) -> Bool[Tensor, "batch 1 queries keys"]:
-    """Every position may look at the whole prefix, and at itself and what came before.
-
-    Between an encoder's mask (the prefix is everything) and a decoder's (it is nothing). Raffel et al. (2020), section
-    3.2.1 and figure 3 (right). The loss counts only what comes after the prefix.
-
-    Args:
-        prefix_lengths: how many tokens of each row belong to the prefix.
-        n_tokens: how many tokens there are.
-
-    Example:
-        >>> prefix_mask(torch.tensor([2]), 4).int()[0, 0]
-        tensor([[1, 1, 0, 0],
-                [1, 1, 0, 0],
-                [1, 1, 1, 0],
-                [1, 1, 1, 1]], dtype=torch.int32)
-    """
-    check_shapes(prefix_lengths=(prefix_lengths, "batch"))
-    if ((prefix_lengths < 0) | (prefix_lengths > n_tokens)).any():
-        raise ValueError(f"prefix_lengths must be between 0 and {n_tokens} tokens, but are {prefix_lengths.tolist()}")
-    return causal_mask(n_tokens, device=prefix_lengths.device) | lengths_mask(prefix_lengths, n_tokens)
 
 
 class PermutationMasks(NamedTuple):
