@@ -118,9 +118,12 @@ def odd_config(config: type[Config], sizes: dict) -> Config:
 # Parameters
 
 
+@pytest.mark.parametrize("n_layers", [5, pytest.param(None, marks=pytest.mark.soak, id="all")])
 @pytest.mark.parametrize(("config", "preset"), PRESETS, ids=name_of)
-def test_every_preset_counts_what_its_module_has(config, preset):
+def test_every_preset_counts_what_its_module_has(config, preset, n_layers):
+    """With five layers every kind of layer is there; models of thousands of experts take long to build whole."""
     config = getattr(config, preset)()
+    config = config if n_layers is None else config.replace(n_layers=n_layers)
     assert account(config).n_parameters == count(build(config))
 
 

@@ -214,8 +214,8 @@ SMALL_SIZES = (
 )
 
 
-def small_cases(maskings: tuple[str, ...] = MASKINGS, **changes: object) -> list[Case]:
+def small_cases(
+    maskings: tuple[str, ...] = MASKINGS, sizes: tuple[dict[str, int], ...] = SMALL_SIZES, **changes: object
+) -> list[Case]:
     """Calls of every kind at sizes that take no time, for `make test`."""
-    return [
-        Case(**{**sizes, "masking": masking, **changes}) for sizes, masking in itertools.product(SMALL_SIZES, maskings)
-    ]
+    return [Case(**{**size, "masking": masking, **changes}) for size, masking in itertools.product(sizes, maskings)]

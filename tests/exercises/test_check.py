@@ -110,16 +110,19 @@ def test_an_interrupt_shows_the_students_line_and_not_ours(monkeypatch) -> None:
     assert frames == ["test_an_interrupt_shows_the_students_line_and_not_ours", "check", "interrupts"]
 
 
-def test_a_script_that_does_nothing_with_the_verdict_has_it_printed(tmp_path) -> None:
+def test_a_script_has_a_verdict_that_it_drops_printed_and_loads_nothing_heavy(tmp_path) -> None:
     script = tmp_path / "my.py"
     script.write_text(
-        "from ttutor.exercises import check\n"
+        "from ttutor.exercises import check, exercises\n"
         'check("attention.softmax", abs)\n'
         'print(check("attention.softmax", sum).hint_id)\n'
         "def mine():\n    return check('attention.softmax')\nmine()\n"
+        "import sys\nexercises()\nprint(*{name.split('.')[0] for name in sys.modules})"
     )
     ran = subprocess.run([sys.executable, str(script)], capture_output=True, text=True, check=True)
     assert ran.stdout.count("(attention.softmax): 0 of") == 1
+    heavy = {"matplotlib", "ipywidgets", "anywidget", "IPython", "triton", "tokenizers", "typer", "transformers"}
+    assert set(ran.stdout.split()) & heavy == set()
 
 
 def test_a_mistake_of_our_own_is_shown_and_does_not_stop_the_notebook(monkeypatch) -> None:
@@ -182,19 +185,6 @@ def test_the_registry_is_in_the_order_of_the_book() -> None:
     chapters = [exercise.chapter for exercise in exercises()]
     assert chapters == sorted(chapters, key=CHAPTERS.index)
     assert exercises("attention") == tuple(one for one in exercises() if one.chapter == "attention")
-
-
-def test_checking_wakes_nothing_heavy() -> None:
-    import subprocess
-    import sys
-
-    script = (
-        "import sys\nfrom ttutor.exercises import exercises\nexercises()\n"
-        "print(*{name.split('.')[0] for name in sys.modules})"
-    )
-    done = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True)
-    heavy = {"matplotlib", "ipywidgets", "anywidget", "IPython", "triton", "tokenizers", "typer", "transformers"}
-    assert set(done.stdout.split()) & heavy == set()
 
 
 def test_a_model_is_judged_through_what_can_be_observed() -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import json
+from contextlib import nullcontext
 from dataclasses import replace
 
 import pytest
@@ -25,6 +26,7 @@ def ttutor(tmp_path, monkeypatch, as_readers_run_it):
     real = run.grade_class
     monkeypatch.setattr(run, "grade_class", lambda wish: real(replace(wish, make_grader=FakeGrader)))
     monkeypatch.setattr("ttutor.grading.judging.session.check_sandbox", lambda sandbox: None)
+    monkeypatch.setattr("ttutor.grading.sandbox.bytecode.bytecode", nullcontext)  # the fake one imports no PyTorch
     app = cli.build_app()
 
     def invoke(*arguments: str, code: int = 0):
