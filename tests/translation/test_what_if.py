@@ -25,12 +25,12 @@ def test_with_nothing_changed_it_is_the_greedy_search_and_its_attention() -> Non
     assert all(step.runners_up[0][0] == step.token_id for step in one.steps)
 
 
-@pytest.mark.parametrize("name", switch_names(translator().model))
-def test_every_switch_changes_something_and_leaves_no_trace(name: str) -> None:
+def test_every_switch_changes_something_and_leaves_no_trace() -> None:
     usual = what_if(translator(), SENTENCE, longest=4)
-    changed = what_if(translator(), SENTENCE, off=[name], longest=4)
-    # At the first token there is nothing to mask yet.
-    assert torch.equal(usual.logits, changed.logits) == (name == "causal" and len(usual.steps) == 1)
+    assert len(usual.steps) > 1, "at the first token there is nothing to mask yet"
+    for name in switch_names(translator().model):
+        changed = what_if(translator(), SENTENCE, off=[name], longest=4)
+        assert not torch.equal(usual.logits, changed.logits), name
     assert torch.equal(what_if(translator(), SENTENCE, longest=4).logits, usual.logits)
 
 

@@ -26,7 +26,7 @@ def reviews() -> tuple[list[list[str]], Tensor]:
     return [[word for word in words if word] for words, _ in texts], torch.tensor(is_praise).long()
 
 
-@pytest.mark.parametrize("seed", [0, 1, 2])
+@pytest.mark.parametrize("seed", [0, *(pytest.param(seed, marks=pytest.mark.soak) for seed in (1, 2))])
 def test_a_classifier_on_the_class_token_learns_what_no_single_word_says(seed: int) -> None:
     """Half of the reviews are labelled. The best single word is right in two of three: "good" is turned in as many."""
     texts, is_praise = reviews()
