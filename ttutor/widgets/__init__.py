@@ -16,6 +16,8 @@ _HOMES = {
     "SizesExplorer": "sizes",
     "SoftmaxScaleExplorer": "softmax_scale",
     "HeadsExplorer": "heads",
+    "LearningExplorer": "learning",
+    "LensExplorer": "lens",
     "LiveCell": "live_cell",
     "PatchesExplorer": "patches",
     "live": "live_cell",

@@ -295,9 +295,9 @@ export function select({ label, options, onChange }) {
 /**
  * Buttons to go back, play and go on over the steps 0 to `count() - 1`. The explorer keeps the step
  * (a trait): `onStep(step)` asks for another, `set(step)` shows the one that stands. `describe(step)`
- * names a step. Call `pause()` when the card is reset and `close()` when the view goes.
+ * names a step; `bare` leaves only the button to play, for use beside a slider. Call `pause()` when the card is reset and `close()` when the view goes.
  */
-export function player({ count, onStep, describe = (step) => `step ${step + 1} of ${count()}`, seconds = 1 }) {
+export function player({ count, onStep, describe = (step) => `step ${step + 1} of ${count()}`, seconds = 1, bare }) {
   let step = 0;
   let timer = 0;
   const go = (to) => onStep(Math.min(Math.max(to, 0), count() - 1));
@@ -333,7 +333,11 @@ export function player({ count, onStep, describe = (step) => `step ${step + 1} o
     output.textContent = describe(step);
   };
   return {
-    node: make("div", { class: "tt-player", role: "group", "aria-label": "steps" }, back, playing, next, output),
+    node: make(
+      "div",
+      { class: "tt-player", role: "group", "aria-label": "steps" },
+      ...(bare ? [playing] : [back, playing, next, output]),
+    ),
     set: (value) => {
       step = value;
       if (timer && step >= count() - 1) pause();

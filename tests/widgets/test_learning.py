@@ -1,0 +1,122 @@
+"""A translator learns: the recording is the run, and the page shows its numbers at every step."""
+
+from __future__ import annotations
+
+import json
+import re
+
+import numpy as np
+import pytest
+
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, numbers, slide
+from ttutor import assets
+from ttutor.widgets import LearningExplorer
+
+
+def specimen() -> LearningExplorer:
+    """The figure as the gallery shows it."""
+    return LearningExplorer.recorded()
+
+
+def explorer(n_source: int, n_target: int, n_steps: int = 3, word: str = "word") -> LearningExplorer:
+    random = np.random.default_rng(0)
+    shares = random.uniform(size=(3, n_steps))
+    return LearningExplorer(
+        [word] * n_source,
+        [word] * n_target,
+        list(range(n_steps)),
+        losses=8 * shares[0],
+        weights=random.dirichlet(np.ones(n_source), size=(n_steps, n_target)),
+        guesses=[[word] * n_target] * n_steps,
+        chances=random.uniform(size=(n_steps, n_target)),
+        written=[" ".join([word] * n_target)] * n_steps,
+        looked=shares[1],
+        said=shares[2],
+        note=word,
+    )
+
+
+def hostile() -> LearningExplorer:
+    return explorer(2, 2, word=HOSTILE[0])
+
+
+def extremes() -> list[LearningExplorer]:
+    return [explorer(9, 9, 40), explorer(1, 1, 2), explorer(9, 2, word="Donaudampfschifffahrt")]
+
+
+TAP = ("button:has-text('Play')", "of cases, and said in")
+
+
+@pytest.mark.parametrize("sentence", [0, 1, 2])
+def test_a_recording_is_one_run_from_nothing_to_a_translation(sentence: int) -> None:
+    made = LearningExplorer.recorded(sentence)
+    np.testing.assert_allclose(np.sum(made.weights, axis=-1), 1, atol=0.05)  # nine weights, each rounded to 0.01
+    assert made.losses[0] > np.log(1500)  # a uniform guess among its tokens costs less
+    assert made.losses[-1] < 0.3
+    right = " ".join(made.target[:-1])
+    assert right not in made.written[:10]
+    assert made.written[-1] == right
+
+
+def test_where_to_look_is_found_before_what_to_say() -> None:
+    made = specimen()
+    for share in (0.25, 0.5, 0.75):
+        looked, said = (np.argmax(np.array(values) > share) for values in (made.looked, made.said))
+        assert looked < said
+
+
+def test_a_guess_in_the_recording_is_right_where_its_chance_is_above_one_half() -> None:
+    for line in assets.load("training_recording")["sentences"]:
+        one = json.loads(line)
+        guesses, sure = np.array(one["guesses"]), np.array(one["chances"]) > 0.5
+        assert (guesses == np.array(one["target"]))[sure].all()
+        assert sure.sum() > 100
+
+
+def test_bad_recordings_are_refused_with_a_reason() -> None:
+    with pytest.raises(ValueError, match="sentence has to be from 0 to 2, not 3; it numbers the recorded"):
+        LearningExplorer.recorded(3)
+    with pytest.raises(ValueError, match="stop has to be from 0 to 36, not 37; it counts the recorded steps"):
+        LearningExplorer.recorded(stop=37)
+    with pytest.raises(ValueError, match="the number of tokens of the source has to be from 1 to 9, not 10"):
+        explorer(10, 2)
+    given = {"losses": [1, 2], "weights": np.ones((2, 1, 1)), "chances": np.ones((2, 1)), "looked": [0, 1]}
+    with pytest.raises(ValueError, match="guesses need 2 steps"):
+        LearningExplorer(["a"], ["b"], [0, 1], guesses=[["b"]], written=["", "b"], said=[0, 1], **given)
+    with pytest.raises(ValueError, match=r"said has shape \(3,\), expected \(2\) \(steps\)"):
+        LearningExplorer(["a"], ["b"], [0, 1], guesses=[["b"]] * 2, written=["", "b"], said=[0, 1, 1], **given)
+
+
+@in_browser
+@pytest.mark.parametrize("stop", [0, 13, 36])
+def test_the_page_shows_the_step_that_it_stands_at(show: Show, stop: int) -> None:
+    made = LearningExplorer.recorded(stop=stop)
+    page = show(made)
+    np.testing.assert_allclose(numbers(page, ".link"), np.ravel(made.weights[stop]), atol=1e-6)
+    np.testing.assert_allclose(numbers(page, ".chance"), made.chances[stop], atol=1e-6)
+    assert page.locator(".said-word").all_text_contents() == made.guesses[stop]
+    assert page.locator(".alone").inner_text() == f"On its own: {made.written[stop] or '–'}"
+
+
+@in_browser
+def test_the_finding_says_the_shares_of_its_step(show: Show) -> None:
+    page = show(LearningExplorer.recorded(stop=0))
+    slide(page, "Step", *["ArrowRight"] * 13)
+    found = re.search(r"After (\d+) steps: .* in (\d+)\s%.* in (\d+)\s%", page.locator(".tt-found").inner_text())
+    assert found is not None
+    made = specimen()
+    expected = [made.steps[13], 100 * made.looked[13], 100 * made.said[13]]
+    np.testing.assert_allclose([float(part) for part in found.groups()], expected, atol=0.51)
+    assert "before it finds what to say" in page.locator(".tt-found").inner_text()
+
+
+@in_browser
+def test_play_goes_on_from_the_start_and_a_drag_ends_it(show: Show) -> None:
+    page = show(LearningExplorer.recorded(stop=36))
+    page.get_by_role("button", name="Play").click()
+    page.wait_for_function(
+        "document.querySelector('.explorer > div').shadowRoot.querySelector('input').value > 1", timeout=5000
+    )
+    slide(page, "Step", "End")
+    assert page.get_by_role("button", name="Play").count() == 1

@@ -1,0 +1,97 @@
+"""The logit lens: its guesses are the model's, layer by layer, in Python and on the page."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import torch
+
+from tests.widgets.conftest import Show
+from tests.widgets.figure import HOSTILE, in_browser, numbers, slide
+from ttutor.widgets import LensExplorer
+from ttutor.widgets.lens import language_model
+
+
+def specimen() -> LensExplorer:
+    """The figure as the gallery shows it."""
+    return LensExplorer.recorded()
+
+
+def explorer(n_tokens: int, n_streams: int, words: list[str] | None = None, seed: int = 0) -> LensExplorer:
+    words = words or [f"word{number}" for number in range(12)]
+    logits = 3 * torch.randn(
+        n_streams, n_tokens, len(words), generator=torch.Generator().manual_seed(seed), dtype=torch.float64
+    )
+    return LensExplorer([words[i % len(words)] for i in range(n_tokens)], logits, words)
+
+
+def hostile() -> LensExplorer:
+    return explorer(3, 3, [*HOSTILE, "a", "b"])
+
+
+def extremes() -> list[LensExplorer]:
+    long = [f"Donaudampfschifffahrtsgesellschaft{number}" for number in range(6)]
+    return [explorer(10, 9), explorer(1, 2), explorer(3, 4, long)]
+
+
+TAP = ("label:has-text('cats')", "cats")
+
+
+def test_the_last_layer_of_the_lens_is_the_model_itself() -> None:
+    model, words = language_model()
+    made = LensExplorer.recorded("the kings near the cook")
+    with torch.no_grad():
+        logits = model(torch.tensor([[0, *(words.index(word) for word in made.tokens)]]))[0, 1:]
+    top = logits.softmax(dim=-1).topk(5)
+    assert [five[-1] for five in made.guesses] == [[words[i] for i in row] for row in top.indices.tolist()]
+    np.testing.assert_allclose([five[-1] for five in made.chances], top.values, atol=5e-4)
+
+
+def test_groups_are_sums_over_their_words() -> None:
+    words = ["a", "b", "c", "d", "e"]
+    probabilities = np.array([[[0.5, 0.2, 0.1, 0.15, 0.05]], [[0.1, 0.2, 0.3, 0.15, 0.25]]])
+    made = LensExplorer(["a"], np.log(probabilities), words, groups={"vowels": ["a", "e"], "b": ["b"]})
+    np.testing.assert_allclose(made.shares, [[[0.55, 0.2], [0.35, 0.2]]], atol=1e-9)
+    assert made.guesses == [[["a", "b", "d", "c", "e"], ["c", "e", "b", "d", "a"]]]
+    assert made.groups == [["vowels", "a", "e"], ["b", "b"]]
+
+
+def test_between_two_nouns_the_verb_comes_to_agree_with_the_first() -> None:
+    plural, singular = np.moveaxis(np.array(specimen().shares[-1]), -1, 0)
+    assert plural[1] - singular[1] < 0.2  # undecided after one layer
+    assert plural[2:].min() > 0.9
+
+
+def test_bad_input_is_refused_with_a_reason() -> None:
+    with pytest.raises(ValueError, match="each word has to be one of ., the, near, .*, not 'dog'"):
+        LensExplorer.recorded("the dog")
+    with pytest.raises(ValueError, match="token has to be from 0 to 5, not 6; it numbers the words"):
+        LensExplorer.recorded(token=6)
+    with pytest.raises(ValueError, match="depth has to be from 0 to 4, not 5; it counts layers"):
+        LensExplorer.recorded(depth=5)
+    with pytest.raises(ValueError, match=r"logits has shape \(2, 1, 5\), expected \(any, 2, 5\)"):
+        LensExplorer(["a", "b"], torch.zeros(2, 1, 5), ["a", "b", "c", "d", "e"])
+    with pytest.raises(ValueError, match="the number of tokens has to be from 1 to 10, not 11"):
+        explorer(11, 3)
+
+
+@in_browser
+def test_bars_and_strips_on_the_page_are_pythons_at_every_layer(show: Show) -> None:
+    page = show(specimen())
+    for depth in range(5):
+        made = LensExplorer.recorded(depth=depth)
+        words = page.locator("text[data-key^='word-']").all_text_contents()
+        assert sorted(words) == sorted(made.guesses[-1][depth])
+        assert sorted(numbers(page, ".guess")) == sorted(made.chances[-1][depth])
+        np.testing.assert_allclose(numbers(page, "[data-key^='part']"), np.ravel(made.shares[-1]), atol=1e-6)
+        slide(page, "Layers", "ArrowRight")
+
+
+@in_browser
+def test_another_word_has_other_guesses_and_the_finding_names_the_best(show: Show) -> None:
+    page = show(specimen())
+    page.get_by_role("radio", name="near").check()
+    slide(page, "Layers", "End")
+    made = LensExplorer.recorded(token=2, depth=4)
+    assert f"“{made.guesses[2][4][0]}”, 100" in page.locator(".tt-found").inner_text()
+    assert "From layer" in page.locator(".tt-found").inner_text()

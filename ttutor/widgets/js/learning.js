@@ -1,0 +1,256 @@
+// A translator learns: one training, step by step. The loss falls, lines of attention gather, and
+// guesses become words of a translation.
+import { player, slider } from "./controls.js";
+import { css, formatNumber, make, moveOnce, onTraits, openCard, setTraits } from "./core.js";
+import { stage } from "./drawing.js";
+
+const CSS = css`
+  .whole,
+  .far {
+    fill: none;
+    stroke-width: 2;
+  }
+  .whole {
+    stroke-opacity: 0.25;
+  }
+  .far {
+    stroke-width: 2.5;
+  }
+  .loss {
+    stroke: var(--tt-loss);
+  }
+  .looked {
+    stroke: var(--tt-weights-line);
+  }
+  .said {
+    stroke: currentColor;
+  }
+  .place {
+    stroke: var(--tt-page);
+  }
+  circle.loss {
+    fill: var(--tt-loss);
+  }
+  circle.looked {
+    fill: var(--tt-weights-line);
+  }
+  circle.said {
+    fill: currentColor;
+  }
+  .axis {
+    stroke: currentColor;
+    stroke-opacity: 0.3;
+  }
+  .link {
+    fill: none;
+    stroke: var(--tt-weights-line);
+    stroke-linecap: round;
+  }
+  .wanted {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.4;
+  }
+  .chance {
+    fill: color-mix(in srgb, currentColor 20%, transparent);
+  }
+  .faint {
+    fill-opacity: 0.75;
+  }
+  .alone {
+    margin: 0.5rem 0 0;
+    min-height: 1.45em;
+  }
+  @container (max-width: 27rem) {
+    .alone {
+      font-size: 0.8125rem;
+    }
+    .tt-slider {
+      flex-basis: 9rem;
+    }
+  }
+`;
+const ROW = 27;
+const NARROW = 560;
+const GIVEN = ["source", "target", "steps", "losses", "weights", "guesses", "chances", "written", "looked", "said"];
+const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
+
+/** What lies at a place between two stops of a series. */
+function at(series, place) {
+  const low = Math.min(Math.floor(place), series.length - 1);
+  const high = Math.min(low + 1, series.length - 1);
+  return series[low] + (place - low) * (series[high] - series[low]);
+}
+
+/** Three lines over the steps: the loss, and how many nouns are found and said. */
+function drawCurves(place, left, right, top, floor, { steps, losses, looked, said }) {
+  const most = Math.max(...losses);
+  const well = right - left < 340 ? ":" : " right:";
+  const x = (stop) => left + (stop / (steps.length - 1)) * (right - left);
+  const lines = [
+    ["loss", losses.map((loss) => loss / most), `loss: ${formatNumber(at(losses, place), 2)}`],
+    ["looked", looked, `looks${well} ${percent(at(looked, place))}`],
+    ["said", said, `says${well} ${percent(at(said, place))}`],
+  ];
+  const y = (share) => floor - share * (floor - top);
+  const path = (shares, end) => {
+    const inner = shares.slice(0, Math.floor(end) + 1).map((share, i) => [i, share]);
+    return `M${[...inner, [end, at(shares, end)]].map(([i, share]) => `${x(i).toFixed(1)} ${y(share).toFixed(1)}`).join("L")}`;
+  };
+  const columns = [0, 0.24, 0.65].map((share) => left + share * (right - left));
+  return [
+    ["floor", "path", { class: "axis", d: `M${left} ${floor}H${right}` }],
+    ["zero", "text", { x: left, y: floor + 16, text: `step ${steps[0]}` }],
+    ["end", "text", { x: right, y: floor + 16, "text-anchor": "end", text: steps.at(-1) }],
+    ...lines.flatMap(([name, shares, words], i) => [
+      [`key${name}`, "path", { class: `far ${name}`, d: `M${columns[i]} 9h12` }],
+      [`words${name}`, "text", { x: columns[i] + 16, y: 14, text: words }],
+      [`whole${name}`, "path", { class: `whole ${name}`, d: path(shares, steps.length - 1) }],
+      [`far${name}`, "path", { class: `far ${name}`, d: path(shares, place) }],
+      [`dot${name}`, "circle", { class: `place ${name}`, cx: x(place), cy: y(at(shares, place)), r: 5.5 }],
+    ]),
+  ];
+}
+
+/** The sentence: what is read, lines as thick as the attention, the guess at each place, and the right
+ * word in a box that its probability fills. */
+function drawSentence({ weights, chances }, stop, left, width, top, { source, target, guesses }) {
+  const span = width - left;
+  const [from, guess, right] = [left + Math.max(0.18 * span, 62), left + 0.47 * span, left + 0.72 * span];
+  const wide = width - right - 1;
+  const y = (i, all) => top + 24 + (i + 0.5) * ROW + (ROW * (Math.max(source.length, target.length) - all.length)) / 2;
+  const [start, end] = [guess - 8, from + 4];
+  const bend = (start - end) / 2.5;
+  const head = (key, x, text, anchor) => [key, "text", { class: "faint", x, y: top + 12, "text-anchor": anchor, text }];
+  return [
+    head("read", from - 4, "reads", "end"),
+    head("guessed", guess, "its guess"),
+    head("wanted", right + 7, "right word"),
+    ...weights.flatMap((row, i) =>
+      row.map((weight, j) => [
+        `link${i}-${j}`,
+        "path",
+        {
+          class: "link",
+          d: `M${start} ${y(i, target)}C${start - bend} ${y(i, target)} ${end + bend} ${y(j, source)} ${end} ${y(j, source)}`,
+          "stroke-width": 11 * weight,
+          "stroke-opacity": 0.15 + 0.85 * weight,
+          "data-value": weight.toFixed(9),
+        },
+      ]),
+    ),
+    ...source.map((token, j) => [
+      `source${j}`,
+      "text",
+      { x: from - 4, y: y(j, source) + 4, "text-anchor": "end", text: token },
+    ]),
+    ...target.flatMap((token, i) => {
+      const [said, middle] = [guesses[stop][i], y(i, target)];
+      const box = { x: right, y: middle - 11, height: 22, rx: 4 };
+      return [
+        [
+          `guess${i}`,
+          "text",
+          {
+            class: "said-word",
+            x: guess,
+            y: middle + 4,
+            "font-weight": said === token ? 700 : 400,
+            "font-style": said === token ? "normal" : "italic",
+            text: said.length > 11 ? `${said.slice(0, 10)}…` : said,
+          },
+        ],
+        [
+          `chance${i}`,
+          "rect",
+          { class: "chance", ...box, width: chances[i] * wide, "data-value": chances[i].toFixed(9) },
+        ],
+        [`wanted${i}`, "rect", { class: "wanted", ...box, width: wide }],
+        [`target${i}`, "text", { x: right + 7, y: middle + 4, text: token.slice(0, 12) }],
+      ];
+    }),
+  ];
+}
+
+function render({ model, el }) {
+  const get = (name) => model.get(name);
+  const set = (values) => setTraits(model, values);
+  const given = Object.fromEntries(GIVEN.map((name) => [name, get(name)]));
+  const { steps, source, target } = given;
+  const initial = { stop: get("stop") };
+  const rows = Math.max(source.length, target.length);
+  const card = openCard(el, {
+    label: "A translator learns",
+    question: "What does a translator learn first?",
+    invite: "Drag the step to where it looks at the right word, and still says a wrong one.",
+    onReset: () => {
+      playing.pause();
+      set(initial);
+    },
+    css: CSS,
+  });
+  const sentence = 24 + rows * ROW;
+  const picture = stage({
+    label: "Loss by step, and one sentence: attention as lines, a guess at each place",
+    height: (width) => sentence + (width < NARROW ? 122 : 0),
+    draw: (numbers, width, height) =>
+      width < NARROW
+        ? [
+            ...drawCurves(numbers.stop, 4, width - 6, 28, 92, given),
+            ...drawSentence(numbers, get("stop"), 0, width, 120, given),
+          ]
+        : [
+            ...drawCurves(numbers.stop, 4, 0.42 * width, 34, height - 24, given),
+            ...drawSentence(numbers, get("stop"), 0.46 * width, width, 0, given),
+          ],
+  });
+  const step = slider({
+    label: "Step",
+    min: 0,
+    max: steps.length - 1,
+    step: 1,
+    format: (stop) => String(steps[stop]),
+    onInput: (stop) => {
+      playing.pause();
+      set({ stop });
+    },
+  });
+  const playing = player({
+    count: () => steps.length,
+    seconds: 0.3,
+    bare: true,
+    onStep: (stop) => set({ stop }),
+  });
+  const alone = make("p", { class: "alone" });
+  card.stage.append(picture.node, alone);
+  card.controls.append(step.node, playing.node);
+  card.caption.textContent =
+    "Lines: attention, the mean of all heads. A box fills with the probability of its word, after the right beginning.";
+  card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
+  const draw = () => {
+    const stop = get("stop");
+    step.set(stop);
+    playing.set(stop);
+    picture.show({ stop, weights: given.weights[stop], chances: given.chances[stop] });
+    alone.textContent = `On its own: ${given.written[stop] || "–"}`;
+    card.find(findingOf(given, stop));
+  };
+  const stops = [
+    onTraits(model, ["stop"], draw),
+    moveOnce(card.root, 8, (share) => set({ stop: Math.round(share * (steps.length - 1)) })),
+    playing.close,
+    picture.close,
+    card.close,
+  ];
+  draw();
+  return () => stops.forEach((end) => end());
+}
+
+/** How many nouns are found and how many said, and what that means. */
+function findingOf({ steps, looked, said }, stop) {
+  const shares = `After ${steps[stop]} steps: the right noun is looked at in ${percent(looked[stop])} of cases, and said in ${percent(said[stop])}.`;
+  if (looked[stop] - said[stop] > 0.15) return `${shares} It finds where to look before it finds what to say.`;
+  return said[stop] > 0.9 ? `${shares} Now it finds both.` : shares;
+}
+
+export default { render };

@@ -1,0 +1,205 @@
+// The logit lens: a word climbs the layers of a language model, and the five best guesses at the next
+// word reorder on the way.
+import { choice, slider } from "./controls.js";
+import { css, distinct, make, moveOnce, onTraits, openCard, setTraits } from "./core.js";
+import { stage } from "./drawing.js";
+
+const CSS = css`
+  .rail,
+  .rung {
+    stroke: currentColor;
+    stroke-opacity: 0.35;
+  }
+  .rail {
+    stroke-width: 2;
+  }
+  .tt-stage > .tt-choice {
+    margin-bottom: 0.75rem;
+  }
+  .strip {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.5;
+  }
+  .group0 {
+    fill: var(--tt-memory);
+  }
+  .group1 {
+    fill: color-mix(in srgb, currentColor 35%, transparent);
+  }
+  .climber {
+    fill: var(--tt-ink);
+    stroke: var(--tt-page);
+    stroke-width: 2;
+  }
+  .guess {
+    stroke: currentColor;
+    stroke-opacity: 0.6;
+  }
+  .guess:not(.group0, .group1) {
+    fill: transparent;
+  }
+  .tt-picture .best {
+    font-weight: 700;
+  }
+`;
+const FIVE = 5;
+const NARROW = 520;
+const SURE = 0.8;
+const [RUNG, BAR] = [34, 27];
+const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
+
+/** Every word that is among the five best somewhere on the way: its place and its probability here. */
+function placed(guesses, chances, depth) {
+  const words = [...new Set(guesses.flat())];
+  return Object.fromEntries(
+    words.map((word) => {
+      const rank = guesses[depth].indexOf(word);
+      return [word, rank < 0 ? { rank: FIVE, chance: 0, seen: 0 } : { rank, chance: chances[depth][rank], seen: 1 }];
+    }),
+  );
+}
+
+/** The ladder, from the first layer below to the last above: at each rung the best guess, and what
+ * groups of words have together, as a strip. */
+function drawLadder({ depth }, left, right, top, { guesses, shares, groups }) {
+  const last = guesses.length - 1;
+  const y = (rung) => top + 22 + (last - rung + 0.5) * RUNG;
+  const [rail, name] = [left + 94, left + 112];
+  const [start, end] = [name + 66, right - 4];
+  return [
+    !groups.length && ["bestname", "text", { x: name, y: top + 12, text: "best guess" }],
+    ...groups.flatMap(([group], i) => [
+      [`swatch${i}`, "rect", { class: `group${i}`, x: right - 219 + 110 * i, y: top + 2, width: 12, height: 12 }],
+      [`group${i}`, "text", { x: right - 202 + 110 * i, y: top + 12, text: group }],
+    ]),
+    ["rail", "path", { class: "rail", d: `M${rail} ${y(0)}V${y(last)}` }],
+    ...guesses.flatMap((five, rung) => {
+      let sum = 0;
+      const strip = { y: y(rung) - 8, height: 16 };
+      const parts = (shares[rung] || []).map((share, group) => {
+        const x = start + sum * (end - start);
+        sum += share;
+        const part = { class: `group${group}`, x, width: share * (end - start), "data-value": share.toFixed(9) };
+        return [`part${rung}-${group}`, "rect", { ...strip, ...part }];
+      });
+      const words = rung ? `after layer ${rung}` : "at the start";
+      return [
+        [`layer${rung}`, "text", { x: rail - 12, y: y(rung) + 4, "text-anchor": "end", text: words }],
+        [`rung${rung}`, "path", { class: "rung", d: `M${rail - 6} ${y(rung)}h12` }],
+        [`best${rung}`, "text", { class: "best", x: name, y: y(rung) + 4, text: five[0].slice(0, 8) }],
+        ...parts,
+        parts.length > 0 && [`strip${rung}`, "rect", { ...strip, class: "strip", x: start, width: end - start }],
+      ];
+    }),
+    ["climber", "circle", { class: "climber", cx: rail, cy: y(depth), r: 9 }],
+  ];
+}
+
+/** The five best guesses where the climber stands; a word keeps its bar, and moves. */
+function drawGuesses({ words }, left, right, top, most, groups) {
+  const [start, end] = [left + 76, right - 44];
+  const bars = Object.entries(words).filter(([, { seen }]) => seen > 0);
+  return [
+    ["five", "text", { x: start, y: top + 12, text: "five best guesses at the next word" }],
+    ...bars.flatMap(([word, { rank, chance, seen }]) => {
+      const y = top + 22 + (rank + 0.5) * BAR;
+      const width = (chance / most) * (end - start);
+      const group = groups.findIndex((members) => members.indexOf(word) > 0);
+      const bar = { x: start, y: y - 9, width, height: 18, rx: 2, opacity: seen };
+      return [
+        [`bar-${word}`, "rect", { ...bar, class: `guess group${group}`, "data-value": chance.toFixed(9) }],
+        [
+          `word-${word}`,
+          "text",
+          { x: start - 8, y: y + 4, "text-anchor": "end", text: word.slice(0, 10), "fill-opacity": seen },
+        ],
+        [`chance-${word}`, "text", { x: start + width + 6, y: y + 4, text: percent(chance), "fill-opacity": seen }],
+      ];
+    }),
+  ];
+}
+
+function render({ model, el }) {
+  const get = (name) => model.get(name);
+  const set = (values) => setTraits(model, values);
+  const initial = { token: get("token"), depth: get("depth") };
+  const [tokens, groups] = [get("tokens"), get("groups")];
+  const layers = get("guesses")[0].length - 1;
+  const card = openCard(el, {
+    label: "The logit lens",
+    question: "When does a model know its next word?",
+    invite: "Let the word climb the layers: at which rung is the answer there?",
+    onReset: () => set(initial),
+    css: CSS,
+  });
+  const read = () => ({
+    guesses: get("guesses")[get("token")],
+    chances: get("chances")[get("token")],
+    shares: get("shares")[get("token")] || [],
+    groups,
+  });
+  const [ladder, bars] = [22 + (layers + 1) * RUNG, 22 + FIVE * BAR];
+  const picture = stage({
+    label: "A ladder of layers with the best guess at each, and the five best guesses at one of them",
+    height: (width) => (width < NARROW ? ladder + 8 + bars : Math.max(ladder, bars)),
+    draw: (numbers, width) => {
+      const most = Math.max(...read().chances.flat());
+      const isNarrow = width < NARROW;
+      return [
+        ...drawLadder(numbers, 0, isNarrow ? width : 0.54 * width, 0, read()),
+        ...drawGuesses(numbers, isNarrow ? 0 : 0.58 * width, width, isNarrow ? ladder + 8 : 0, most, groups),
+      ];
+    },
+  });
+  const names = distinct(tokens);
+  const words = choice({
+    name: "The last word that is read",
+    options: names.map((name, i) => [i, name]),
+    onChange: (token) => set({ token }),
+  });
+  const climb = slider({
+    label: "Layers",
+    min: 0,
+    max: layers,
+    step: 1,
+    format: (depth) => `${depth} of ${layers}`,
+    onInput: (depth) => set({ depth }),
+  });
+  card.stage.append(words.node, picture.node);
+  card.controls.append(climb.node);
+  card.caption.textContent =
+    "The lens takes the model’s last step after an earlier layer. It was trained for the last.";
+  card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
+  const draw = () => {
+    const [token, depth] = [get("token"), get("depth")];
+    words.set(token);
+    climb.set(depth);
+    const { guesses, chances } = read();
+    picture.show({ depth, words: placed(guesses, chances, depth) });
+    card.find(findingOf(read(), tokens[token], depth));
+  };
+  const stops = [
+    onTraits(model, ["token", "depth"], draw),
+    moveOnce(card.root, 5, (share) => set({ depth: Math.round(share * layers) })),
+    picture.close,
+    card.close,
+  ];
+  draw();
+  return () => stops.forEach((stop) => stop());
+}
+
+/** The best guess at this rung, and since when it is of the kind that the last layer gives. */
+function findingOf({ guesses, chances, shares, groups }, word, depth) {
+  const [best, chance] = [guesses[depth][0], chances[depth][0]];
+  if (!depth && best === word) return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
+  const here = `${depth ? `After layer ${depth}` : "Before the first layer"}: “${best}”, ${percent(chance)}.`;
+  const kind = groups.findIndex((_, group) => shares.at(-1)[group] > SURE);
+  const last = guesses.at(-1)[0];
+  const isSame = (rung) => (kind < 0 ? guesses[rung][0] === last : shares[rung][kind] > SURE);
+  const first = guesses.findIndex((_, from) => guesses.every((_, rung) => rung < from || isSame(rung)));
+  const what = kind < 0 ? `“${last}” leads` : `nearly all of it goes to ${groups[kind][0]}`;
+  return depth < first ? `${here} It will change its mind.` : `${here} From layer ${first} on ${what}.`;
+}
+
+export default { render };

@@ -1,0 +1,147 @@
+"""The logit lens: a word climbs the layers of a language model, and its best guesses reorder."""
+
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
+
+import numpy as np
+import torch
+import traitlets as t
+from torch import Tensor
+
+from ttutor import assets
+from ttutor.inside import logit_lens
+from ttutor.variants.gpt import GPT, GPTConfig
+from ttutor.widgets.base import Explorer, number_array, one_of, rounded_array, table_html, token_list, within
+
+N_GUESSES = 5
+MAX_TOKENS, MAX_DEPTHS = 10, 9
+STEMS = ("cook", "watch", "guard", "dance", "park", "point", "sleep", "sing", "wait", "fall")
+"""The verbs of chapter 12's language; one that ends in "s" belongs to one, without it to many."""
+
+
+class LensExplorer(Explorer):
+    """What a model would say next if it stopped after each layer: choose a word, and let it climb.
+
+    The final norm, the projection and the softmax are applied to the stream after each layer. Make it by `recorded`
+    (the language model of chapter 12), or from what `ttutor.inside.logit_lens` gives for a model of yours.
+
+    Args:
+        tokens: the text, at most 10 tokens.
+        logits: what the lens reads for this text, ``streams tokens vocab_size``, at most 9 streams.
+        vocabulary: the text of each token id.
+        groups: up to two groups of words whose probabilities are added up on the ladder.
+        token: which token is the last that the guess may use, counted from 0; the last of all when left out.
+        depth: after how many layers the lens reads.
+        note: where the model comes from.
+
+    >>> explorer = LensExplorer.recorded("the cats near the old king", depth=2)
+    >>> explorer
+    LensExplorer('king', after 2 of 4 layers)
+    >>> explorer.guesses[5][0][0], explorer.guesses[5][2][0]
+    ('king', 'sleep')
+    """
+
+    _module = "lens"
+    _title = "The logit lens"
+    _state_keys = ("tokens", "guesses", "chances", "groups", "shares", "token", "depth", "note")
+
+    tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
+    guesses = t.List(t.List(t.List(t.Unicode())), read_only=True).tag(sync=True)
+    chances = t.List(t.List(t.List(t.Float())), read_only=True).tag(sync=True)
+    groups = t.List(t.List(t.Unicode()), read_only=True).tag(sync=True)
+    shares = t.List(t.List(t.List(t.Float())), read_only=True).tag(sync=True)
+    token = t.Int(0).tag(sync=True)
+    depth = t.Int(0).tag(sync=True)
+    note = t.Unicode("", read_only=True).tag(sync=True)
+
+    def __init__(
+        self,
+        tokens: Any,
+        logits: Any,
+        vocabulary: Sequence[str],
+        *,
+        groups: Mapping[str, Sequence[str]] | None = None,
+        token: int | None = None,
+        depth: int = 0,
+        note: str = "",
+    ) -> None:
+        tokens, groups = token_list("tokens", tokens), groups or {}
+        within("the number of tokens", len(tokens), 1, MAX_TOKENS)
+        within("the number of groups", len(groups), 0, 2)
+        within("the size of the vocabulary", len(vocabulary), N_GUESSES, 10**7)
+        table = rounded_array("logits", logits, (None, len(tokens), len(vocabulary)), 6, axes="streams, tokens, words")
+        within("the number of streams", len(table), 2, MAX_DEPTHS)
+        chances = torch.tensor(number_array("logits", table)).softmax(dim=-1).transpose(0, 1)
+        top = chances.topk(N_GUESSES, dim=-1)
+        size = tuple(top.values.shape)
+        names = [[[vocabulary[place] for place in five] for five in row] for row in top.indices.tolist()]
+        members = [[place for place, word in enumerate(vocabulary) if word in set(group)] for group in groups.values()]
+        sums = np.stack([chances[..., group].sum(dim=-1).numpy() for group in members], axis=-1) if members else []
+        self.set_trait("tokens", tokens)
+        self.set_trait("guesses", names)
+        self.set_trait("chances", rounded_array("chances", top.values, size, 3, axes="tokens, streams, guesses"))
+        self.set_trait("groups", [[name, *group] for name, group in groups.items()])
+        shares = rounded_array("shares", sums, (*size[:2], len(groups)), 3, axes="tokens, streams, groups")
+        self.set_trait("shares", shares if members else [])
+        self.set_trait("note", note)
+        super().__init__(token=len(tokens) - 1 if token is None else token, depth=depth)
+
+    @classmethod
+    def recorded(cls, text: str = "the cats near the old king", **options: Any) -> "LensExplorer":
+        """The first language model of chapter 12, as ``experiments/inside_language.py`` trained it.
+
+        Args:
+            text: words of its language; the model reads them behind the start mark.
+            options: ``token`` and ``depth``, as for the class.
+        """
+        model, words = language_model()
+        for word in text.split():
+            one_of("each word", word, words[1:])
+        ids = [0, *(words.index(word) for word in text.split())]
+        with torch.no_grad():
+            logits = logit_lens(model, torch.tensor([ids]))[:, 0, 1:]
+        groups = {"plural verbs": STEMS, "singular verbs": [f"{stem}s" for stem in STEMS]}
+        note = "The language model of chapter 12, trained by python experiments/inside_language.py."
+        return cls(text.split(), logits, words, groups=groups, note=note, **options)
+
+    @property
+    def n_layers(self) -> int:
+        """How many layers the word can climb."""
+        return len(self.guesses[0]) - 1
+
+    def describe(self) -> str:
+        """The word, and how high it stands."""
+        return f"{self.tokens[self.token]!r}, after {self.depth} of {self.n_layers} layers"
+
+    def fallback_html(self) -> str:
+        """The best guesses behind the chosen word, layer by layer."""
+        rows = [
+            [depth, *(f"{word} {chance:.2f}" for word, chance in zip(*both, strict=True))]
+            for depth, both in enumerate(zip(self.guesses[self.token], self.chances[self.token], strict=True))
+        ]
+        text = " ".join(self.tokens[: self.token + 1])
+        caption = f"After “{text}”: the five best guesses at the next word, read after each layer. {self.note}"
+        return table_html(caption, ["layers", *(f"guess {number}" for number in range(1, N_GUESSES + 1))], rows)
+
+    @t.validate("token")
+    def _check_token(self, proposal: dict) -> int:
+        return within("token", proposal["value"], 0, len(self.tokens) - 1, "it numbers the words")
+
+    @t.validate("depth")
+    def _check_depth(self, proposal: dict) -> int:
+        return within("depth", proposal["value"], 0, self.n_layers, "it counts layers")
+
+
+@cache
+def language_model() -> tuple[GPT, list[str]]:
+    """The first of the models that ``experiments/inside_language.py`` trained, in float64, and its words."""
+    words = assets.load("inside_language")["vocabulary"]
+    sizes = {"d_model": 32, "n_heads": 4, "n_layers": 4, "d_ff": 64, "max_len": 32}
+    model = GPT(GPTConfig(vocab_size=len(words), dropout=0.0, **sizes)).double().eval()
+    flat: Tensor = assets.weights("inside_language")["0"].double()
+    with torch.no_grad():
+        parts = flat.split([parameter.numel() for parameter in model.parameters()])
+        for parameter, part in zip(model.parameters(), parts, strict=True):
+            parameter.copy_(part.view_as(parameter))
+    return model, words
