@@ -108,7 +108,21 @@ def test_old_rows_are_marked_by_a_sign_and_the_sums_are_told(show: Show) -> None
     press(page, "Generate", 2)
     assert row_labels(page, 0) == ["the =", "cat =", "sat"]
     assert row_labels(page, 1) == ["the ≠", "cat ≠", "sat"]
-    assert "1 + 2 + 3 = 6. If all are computed anew: 1 + 4 + 9 = 14." in page.locator(".tt-found").inner_text()
+    assert "6 if old rows are kept, 14 if all are computed anew" in page.locator(".tt-found").inner_text()
+
+
+@in_browser
+def test_nothing_is_told_before_the_reader_has_answered(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2))
+    told = [*page.locator(".verdict").all(), *page.locator(".count").all()]
+    assert len(told) == 4
+    for one in told:
+        expect(one).to_have_css("opacity", "0")
+    for name in page.locator("th.kept, th.changed").all():
+        expect(name).to_have_css("border-top-color", "rgba(0, 0, 0, 0)")
+    press(page, "Generate")
+    for one in page.locator(".verdict").all():
+        expect(one).to_have_css("opacity", "1")
 
 
 @in_browser

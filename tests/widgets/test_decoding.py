@@ -208,7 +208,7 @@ def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> 
     see(page, "Results")
     assert "α acts once a translation is finished" in whole_text(page)
     for step, candidates in enumerate(one["candidates"]):
-        see(page, "Hypotheses")
+        see(page, "Tree")
         assert sorted(numbers(page, f'.node[data-column="{step + 1}"]')) == pytest.approx(
             sorted(total for _, _, total, _ in candidates), abs=1e-6
         )
@@ -216,7 +216,7 @@ def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> 
         assert page.locator(f'.node[data-column="{step + 1}"]:not(.dead):not(.ended)').count() == kept
         see(page, "Attention")
         assert numbers(page, ".word") == pytest.approx(one["attention"][step][0], abs=1e-6)
-        see(page, "Next token")
+        see(page, "Next")
         shares = [f"{p:.3f}" for _, p in one["next"][step][0]]
         assert page.locator(".tt-bars .number").all_inner_texts()[:-1] == shares
         assert f"ln {shares[0]} =" in page.locator("p.tt-note", has_text="Best extension").inner_text()

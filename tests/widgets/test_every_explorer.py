@@ -25,6 +25,7 @@ from ttutor.widgets.base import _PAGE
 from ttutor.widgets.static import module_names, module_source, static_script
 
 LARGEST_OUTPUT = 30_000
+TALLEST = 700
 NONSENSE = re.compile(r"\bNaN\b|undefined|\[object |not a number|\bInfinity\b|\bnull\b")
 CONTROLS = "button, select, input[type=radio], input[type=checkbox], input[type=range]"
 RESET = re.compile(r"^(Reset|Reset all|Start over|Start again)$")
@@ -209,6 +210,13 @@ def uses(control: Locator) -> list:
     if text == "Play":  # and pause
         return [lambda: (control.press("Space"), control.press("Space"))]
     return [lambda: control.press("Space")]
+
+
+@in_browser
+@every_explorer
+def test_none_opens_taller_than_a_phone(name: str, show: Show) -> None:
+    page = show(specimen(name), width=390)
+    assert page.locator("section.tt").bounding_box()["height"] <= TALLEST
 
 
 @in_browser

@@ -199,14 +199,14 @@ def choose(page: Page, view: str) -> None:
 
 
 @in_browser
-@pytest.mark.parametrize("view", ["attention", "rollout", "position similarity"])
+@pytest.mark.parametrize("view", ["attention", "rollout", "positions"])
 def test_numbers_on_screen_are_pythons(show: Show, view: str) -> None:
     made = specimen()
     page = show(made)
     choose(page, view)
-    made.view = {"position similarity": "positions"}.get(view, view)
+    made.view = view
     for layer in (1, 2):
-        if view != "position similarity":
+        if view != "positions":
             page.get_by_label("Layer", exact=True).press("Home" if layer == 1 else "End")
             made.layer = layer
         for place in (0, 15, 36):

@@ -88,4 +88,15 @@ def test_one_token_a_step_against_all_tokens_at_once(show: Show) -> None:
 @in_browser
 def test_it_opens_in_motion(show: Show) -> None:
     page = show(SequentialExplorer(SENTENCE, n_layers=1), motion=True)
-    expect(page.locator("text", has_text="RNN: step 7 of 7")).to_be_visible()
+    expect(page.locator("text", has_text="RNN: step 7 of 7")).to_be_visible(timeout=30_000)
+
+
+@in_browser
+@pytest.mark.parametrize("generating", [False, True])
+def test_a_sentence_that_is_read_is_seen_whole_and_one_that_is_written_up_to_its_word(
+    show: Show, generating: bool
+) -> None:
+    page = show(SequentialExplorer(SENTENCE, n_layers=1, generating=generating, tick=9))
+    for token in range(7):
+        lines = page.locator(f'[data-key="needs1-0-{token}"]').get_attribute("d").count("M")
+        assert lines == (token + 1 + (token > 0) if generating else 7)  # and one from the word written before

@@ -2,12 +2,15 @@
 
 import gzip
 import re
+from pathlib import Path
 
 import pytest
+from playwright.sync_api import Browser, expect
 
-from ttutor.widgets import AttentionExplorer, static
+from tests.widgets.figure import in_browser
+from ttutor.widgets import AttentionExplorer, ShiftExplorer, TranslatorExplorer, static
 
-GZIP_BUDGET, RAW_BUDGET = 75_000, 235_000  # with the Transformer that translates
+GZIP_BUDGET, RAW_BUDGET = 60_000, 200_000
 
 
 def test_jupyter_and_the_static_page_run_the_same_module() -> None:
@@ -35,14 +38,31 @@ def test_building_twice_gives_the_same_bytes_and_says_the_size(tmp_path, capsys)
     for name in ("one/a.js", "two/b.js"):
         assert static.main([str(tmp_path / name)]) == 0
     first, second = (tmp_path / "one/a.js").read_bytes(), (tmp_path / "two/b.js").read_bytes()
-    assert first == second == static.static_script().encode()
+    assert first == second == static.static_script(apart=["translator"]).encode()
+    assert (tmp_path / "one/explorer-translator.js").read_text(encoding="utf-8") == static.part_script("translator")
     assert f"{len(first):,} bytes, {len(gzip.compress(first, mtime=0)):,} gzipped" in capsys.readouterr().out
 
 
 def test_the_page_weight_stays_within_its_budget() -> None:
-    script = static.static_script().encode()
+    script = static.static_script(apart=static._APART).encode()
     assert len(script) < RAW_BUDGET
     assert len(gzip.compress(script)) < GZIP_BUDGET
+
+
+@in_browser
+def test_a_large_explorer_comes_from_a_script_beside_the_page_only_where_it_stands(browser: Browser, tmp_path) -> None:
+    static.write_script(tmp_path / "explorers.js")
+    context = browser.new_context()
+    page = context.new_page()
+    loaded = []
+    page.on("request", lambda request: loaded.append(Path(request.url).name))
+    for made, wanted in ((ShiftExplorer(), 0), (TranslatorExplorer(), 1)):
+        body = f'{made.to_html()}<script src="explorers.js"></script>'
+        (tmp_path / "page.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{body}", encoding="utf-8")
+        page.goto((tmp_path / "page.html").as_uri())
+        expect(page.locator("[data-explorer][data-ready]")).to_have_count(1, timeout=30_000)
+        assert loaded.count("explorer-translator.js") == wanted
+    context.close()
 
 
 def test_the_script_may_stand_inside_a_page() -> None:

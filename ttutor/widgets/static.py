@@ -1,6 +1,7 @@
 """Turn the explorers' ES modules into text that a browser runs, in Jupyter and in a page without a kernel.
 
-``python -m ttutor.widgets.static book/_static/explorers.js`` writes the one script that the built book needs.
+``python -m ttutor.widgets.static book/_static/explorers.js`` writes the script that the built book
+needs, and beside it the one of the explorer that is large.
 """
 
 import base64
@@ -8,6 +9,7 @@ import gzip
 import json
 import re
 import sys
+from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -18,6 +20,8 @@ _SHARED = ("core", "controls", "drawing")
 """In the order in which they stand on one another."""
 _OWN = {"translator": ("translator_model",)}
 """Parts that one explorer has for itself."""
+_APART = ("translator",)
+"""Explorers so large that a book's pages load them only where they stand, from a script beside that of all others."""
 _PARTS = {*_SHARED, *(part for parts in _OWN.values() for part in parts)}
 _IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(sorted(_PARTS))})\.js";\n', re.MULTILINE)
 _UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
@@ -40,18 +44,28 @@ def module_source(name: str) -> str:
     return _shared() + _part(name)
 
 
-def static_script(names: list[str] | None = None) -> str:
-    """A classic script that mounts the explorers of a page; all of them unless some are named."""
-    parts = {name: _part(name) for name in (module_names() if names is None else names)}
+def static_script(names: list[str] | None = None, apart: Collection[str] = ()) -> str:
+    """A classic script that mounts the explorers of a page; all of them unless some are named.
+
+    Those that are ``apart`` it loads from scripts of their own beside it; see `part_script`.
+    """
+    parts = {name: None if name in apart else _part(name) for name in (module_names() if names is None else names)}
     script = _read("mount").replace('/*SHARED*/ ""', _literal(f"{_shared()}\n"))
     return script.replace("/*MODULES*/ {}", _literal(parts))
 
 
+def part_script(name: str) -> str:
+    """A classic script that carries one explorer's own part, for pages whose script has it apart."""
+    return f"(globalThis.ttutorModules ||= {{}})[{json.dumps(name)}] = {_literal(_part(name))};\n"
+
+
 def write_script(out: Path) -> None:
-    """Write the script of all explorers to a file, and say how large it is."""
-    script = static_script().encode()
+    """Write the script of all explorers to a file, what it has apart beside it, and say how large it is."""
+    script = static_script(apart=_APART).encode()
     out.parent.mkdir(parents=True, exist_ok=True)
     out.write_bytes(script)
+    for name in _APART:
+        (out.parent / f"explorer-{name}.js").write_text(part_script(name), encoding="utf-8")
     gzipped = len(gzip.compress(script, mtime=0))
     print(f"{out}: {', '.join(module_names())}; {len(script):,} bytes, {gzipped:,} gzipped")
 

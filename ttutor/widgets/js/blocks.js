@@ -1,5 +1,5 @@
 // The Transformer's one picture. Data flows up: y falls.
-import { css, formatCount, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import { css, formatCount, make, onTraits, openCard, reducedMotion, refill, setTraits, svg } from "./core.js";
 import { button, choice, player, rovingGrid, select, toggle } from "./controls.js";
 
 const CSS = css`
@@ -75,6 +75,13 @@ const CSS = css`
   }
   .tt-finding {
     min-height: 6em;
+  }
+  @container (max-width: 27rem) {
+    .picture {
+      max-height: 21.5rem; /* a window that follows the sentence upwards */
+      overflow-y: auto;
+      mask: linear-gradient(transparent, #000 1.5rem calc(100% - 1.5rem), transparent);
+    }
   }
   .tt-found span {
     display: block;
@@ -452,6 +459,16 @@ function mark(picture, { steps, step, selected }) {
   }
 }
 
+/** Where the picture is a window, show in its middle what is computed now; at first, the words below. */
+function follow(picture) {
+  const [box, lit] = [picture, picture.querySelector(".lit")].map((node) => node?.getBoundingClientRect());
+  const middle = lit && lit.top + lit.height / 2 - box.top - box.height / 2;
+  picture.scrollTo({
+    top: lit ? picture.scrollTop + middle : picture.scrollHeight,
+    behavior: lit && !reducedMotion() ? "smooth" : "auto",
+  });
+}
+
 function render({ model, el }) {
   const { steps, ...facts } = model.get("facts");
   const levels = table(facts.levels);
@@ -502,7 +519,7 @@ function render({ model, el }) {
     else if (id && !event.key && id !== model.get("selected")) set({ selected: id });
   };
   for (const kind of ["focusin", "click", "keydown"]) picture.addEventListener(kind, pick);
-  let drawn = "";
+  let [drawn, followed] = ["", ""];
   const update = () => {
     const scene = newScene(model, picture.clientWidth || 320);
     const now = `${scene.width},${TRAITS.slice(1, 7).map((name) => scene[name])}`;
@@ -515,6 +532,9 @@ function render({ model, el }) {
     }
     drawn = now;
     mark(picture, scene);
+    const place = `${now},${scene.step}`;
+    if (place !== followed) follow(picture);
+    followed = place;
     for (const [name, control] of Object.entries(controls)) control.set(scene[name]);
     const [title] = (scene.level === "full" && steps[scene.step - 1]) || [];
     const about = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];

@@ -28,6 +28,7 @@ const CSS = css`
     width: 0;
     min-width: 100%;
     margin: 0.2rem 0 0;
+    font-size: 0.8125rem;
     font-weight: 600;
   }
   .tt-matrix th.changed {
@@ -48,8 +49,12 @@ const CSS = css`
     padding: 0 0.3rem;
     font-weight: 500;
   }
-  .tt-card:not([data-acted]) .count {
-    opacity: 0; /* the reader says first which old rows will change */
+  /* The reader says first which old rows will change. */
+  .tt-card:not([data-acted]) :is(.count, .verdict) {
+    opacity: 0;
+  }
+  .tt-card:not([data-acted]) .tt-matrix th {
+    border-color: transparent;
   }
 `;
 
@@ -106,7 +111,7 @@ function drawTable(model, causal, length, isNew) {
     side: `${CELL}rem`,
     corner: ["keys →", "queries ↓"],
     columns: tokens.slice(0, length),
-    rows: tokens.slice(0, length).map((token, i) => (old(i) ? `${token} ${changed[i] ? "≠" : "="}` : token)),
+    rows: tokens.slice(0, length),
   });
   grid.fill((i, j) => {
     const hatch = causal && j > i;
@@ -122,7 +127,12 @@ function drawTable(model, causal, length, isNew) {
       label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : spoken}`,
     };
   });
-  for (let i = 0; i < length; i += 1) if (old(i)) grid.cellAt(i, -1).classList.add(changed[i] ? "changed" : "kept");
+  for (let i = 0; i < length; i += 1)
+    if (old(i)) {
+      const name = grid.cellAt(i, -1);
+      name.classList.add(changed[i] ? "changed" : "kept");
+      name.firstChild.append(make("span", { class: "verdict", text: changed[i] ? " ≠" : " =" }));
+    }
   const node = make(
     "div",
     {},
@@ -165,8 +175,7 @@ function render({ model, el }) {
   });
   card.stage.append(text, views);
   card.controls.append(generate, back, view.node);
-  card.caption.textContent =
-    "= as before; ≠ changed. Rows that never change need not be computed again: that is why a decoder can have a cache.";
+  card.caption.textContent = "=: as before; ≠: changed. A row that never changes can be kept in a cache.";
 
   const draw = () => {
     const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
@@ -186,12 +195,8 @@ function render({ model, el }) {
     );
     refill(views, drawTable(model, true, length, !ended), drawTable(model, false, length, !ended));
     const sum = (power) => Array.from({ length: length }, (_, i) => (i + 1) ** power);
-    const add = (numbers) =>
-      `${numbers.length > 1 ? `${numbers.join(" + ")} = ` : ""}${numbers.reduce((a, b) => a + b)}`;
-    card.find(
-      `Weights computed so far if old rows are kept, one new row a token: ${add(sum(1))}. If all ` +
-        `are computed anew: ${add(sum(2))}.`,
-    );
+    const add = (numbers) => numbers.reduce((a, b) => a + b);
+    card.find(`Weights computed so far: ${add(sum(1))} if old rows are kept, ${add(sum(2))} if all are computed anew.`);
   };
   const stop = onTraits(model, ["tokens", "scores", "shown", "view", "end_mark", "total"], draw);
   draw();

@@ -187,6 +187,12 @@ SHARED_CSS.push(css`
     .tt-button {
       padding-inline: 0.65rem;
     }
+    .tt-choice:has(select) {
+      flex-wrap: nowrap;
+    }
+    .tt-choice select {
+      min-width: 0;
+    }
     .tt-option {
       padding-inline: 0.5rem;
       font-size: 0.875rem;

@@ -302,9 +302,9 @@ const note = (text) => make("p", { class: "tt-note", text });
 const head = (text) => make("p", { class: "head", text });
 
 const PANELS = [
-  ["tree", "Hypotheses"],
+  ["tree", "Tree"],
   ["look", "Attention"],
-  ["next", "Next token"],
+  ["next", "Next"],
   ["results", "Results"],
 ];
 
@@ -361,11 +361,9 @@ function render({ model, el }) {
 
   const show = {
     tree: () => [
-      head("Partial hypotheses that the beam keeps, with their log-probabilities"),
+      head("Beginnings and their log-probability"),
       box,
-      note(
-        "✕: dropped; dashed: nothing of it is left; ■: finished; “·” in front: continues the word; G: greedy’s way.",
-      ),
+      note("✕: dropped; dashed: nothing of it is left; ■: finished; ·: goes on with a word; G: greedy."),
     ],
     look: (state) => [
       head(`Where ${state.named(state.chosen)} looks to choose its next token`),

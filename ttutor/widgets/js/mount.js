@@ -27,9 +27,24 @@
     };
   }
 
+  /** An explorer's own part: in this script, or, where it is large, in one of its own beside it. */
+  async function partOf(name) {
+    if (MODULES[name]) return MODULES[name];
+    await new Promise((done, fail) => {
+      const script = document.createElement("script");
+      Object.assign(script, {
+        src: new URL(`explorer-${name}.js`, base).href,
+        onload: done,
+        onerror: fail,
+      });
+      document.head.append(script);
+    });
+    return globalThis.ttutorModules[name];
+  }
+
   function load(name) {
-    return (loaded[name] ||= import(
-      `data:text/javascript;charset=utf-8,${encodeURIComponent(SHARED + MODULES[name])}`
+    return (loaded[name] ||= partOf(name).then(
+      (part) => import(`data:text/javascript;charset=utf-8,${encodeURIComponent(SHARED + part)}`),
     ));
   }
 

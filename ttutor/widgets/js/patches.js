@@ -88,13 +88,13 @@ const CSS = css`
   }
   @container (max-width: 27rem) {
     .picture {
-      flex-basis: min(14rem, 100%);
+      flex-basis: min(13rem, 100%);
     }
     .side {
       min-height: 0;
     }
-    .side li:nth-child(n + 4) {
-      display: none;
+    .side .tt-bars {
+      display: none; /* the picture and the sequence show the same */
     }
   }
 `;
@@ -104,7 +104,7 @@ const VIEWS = {
   image: "image",
   attention: "attention",
   rollout: "rollout",
-  positions: "position similarity",
+  positions: "positions",
 };
 const [MOST_TOKENS, MOST_NUMBERS] = [257, 64];
 
@@ -212,7 +212,7 @@ function panelOf(state, list) {
   if (!weights) return patchNumbers(state);
   const title = {
     attention: `attends to in layer ${layer}`,
-    rollout: `draws from through layers 1 to ${layer}`,
+    rollout: `draws from, layers 1 to ${layer}`,
     positions: "resembles in position",
   }[view];
   const order = weights
@@ -237,6 +237,8 @@ function costOf({ height, width, patch, rows, columns, nTokens, step, sizes, not
   const words = [
     notes.source,
     step > 1 ? `Each drawn pixel is the mean of ${step} × ${step}.` : "",
+    ...Object.keys(VIEWS).map((view) => (view === "image" ? "" : notes[view])),
+    notes.scale,
     `${height} × ${width} pixels: ${rows} × ${columns} = ${nTokens - 1} patches, ` +
       `with CLS ${nTokens} tokens. Pairs of query and key in every layer and head: ` +
       `${nTokens}² = ${formatCount(nTokens * nTokens)}.`,
@@ -414,8 +416,7 @@ function render({ model, el }) {
     if (!side.contains(list.node) || !panel.includes(list.node)) refill(side, ...panel);
     else side.firstChild.replaceWith(panel[0]); // the bars stay, and so can grow
     card.find(placeWords(state, state.selected));
-    const { notes, view } = state;
-    card.caption.textContent = state.weights ? `${notes[view]} ${notes.scale}` : "";
+    card.caption.textContent = state.weights ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".") : "";
   };
   const stop = onTraits(model, TRAITS, draw);
   draw();

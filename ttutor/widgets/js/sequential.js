@@ -62,7 +62,8 @@ function lane(rnn, top, state, tick, width) {
     for (let token = 0; token < tokens.length; token += 1) {
       const due = dueAt(rnn, layer, token, state);
       const below = layer ? y(layer - 1) - size / 2 : base;
-      const sources = rnn ? [token] : Array.from({ length: token + 1 }, (_, from) => from);
+      const known = generating ? token + 1 : tokens.length; // a sentence that is read is seen whole
+      const sources = rnn ? [token] : Array.from({ length: known }, (_, from) => from);
       const lines = sources.map((from) => `M${x(from)} ${below}L${x(token)} ${y(layer) + size / 2}`);
       if (rnn && token) lines.push(`M${x(token - 1) + size / 2} ${y(layer)}H${x(token) - size / 2}`);
       if (generating && token && !layer)
