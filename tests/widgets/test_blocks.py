@@ -284,3 +284,18 @@ def test_a_sentence_flows_through_of_the_lengths_that_were_asked_for(show: Show)
         drawn = part(page, name).locator("text").evaluate_all("all => all.map((e) => e.textContent.trim())")
         assert words in " ".join(drawn)
     assert BlocksExplorer(source_length=9).facts["sentences"]["source_ids"] == "the old cat sits on the mat <eos> …"
+
+
+@in_browser
+def test_on_a_phone_the_picture_is_a_window_that_follows_the_sentence(show: Show) -> None:
+    page = show(specimen(), width=390)
+    inside = """e => {
+      const [box, part] = [e.closest('.picture'), e].map((one) => one.getBoundingClientRect());
+      return part.top >= box.top && part.bottom <= box.bottom;
+    }"""
+    assert part(page, "source_embedding").evaluate(inside)
+    assert not part(page, "softmax").evaluate(inside)
+    for _ in range(8):
+        press(page, "Next")
+        assert page.locator(".part.on").evaluate(inside)
+    assert len(panel(page).splitlines()) == 3  # what happens, who does it, in which shape

@@ -228,3 +228,24 @@ def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> 
     expect(page.locator(".tt-player output")).to_contain_text("token 1 of")
     page.get_by_text("About the data").click()
     assert f"The model {explorer.sentences[2]['model']} of training" in whole_text(page)
+
+
+@in_browser
+def test_the_finding_tells_who_leads_and_when_greedy_is_overtaken(show: Show) -> None:
+    explorer = specimen()
+    page = show(explorer)
+    one = explorer.sentences[0]
+    greedy = [token for token, _ in one["greedy"]]
+    partials: list[list[int]] = [[]]
+    overtaken = []
+    for at, candidates in enumerate(one["candidates"][:-1]):
+        totals = {(*partials[row], token): total for row, token, total, _ in candidates}
+        partials = [[*partials[row], token] for row, token, _, fate in candidates if fate == KEPT]
+        gain = max(totals.values()) - totals[tuple(greedy[: at + 1])]
+        said = page.locator(".tt-found").inner_text()
+        assert (f"it is {math.exp(gain):.1f} times as probable" if gain else "Greedy’s beginning leads") in said
+        overtaken.append(gain > 0)
+        press(page, "Next")
+    assert any(overtaken)
+    assert not overtaken[0]
+    assert "They differ" in page.locator(".tt-found").inner_text()

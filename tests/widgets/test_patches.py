@@ -242,3 +242,23 @@ def test_of_a_model_that_reads_one_size_no_other_is_offered(show: Show) -> None:
     expect(page.get_by_label("Patch size")).to_have_count(0)
     expect(page.get_by_label("rollout", exact=True)).to_be_checked()
     assert "What CLS draws from" in side(page)
+
+
+@in_browser
+def test_the_finding_says_what_a_patch_draws_from_and_who_is_near(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    found = page.locator(".tt-found")
+    tile(page, 15).click()
+    made.selected = 15
+    order = [i for i in np.argsort(-made.weights, kind="stable") if i != 15]
+    assert f"({made.weights[15]:.2f}), patch 15 draws most from" in found.inner_text()
+    assert f" {order[0]} ({made.weights[order[0]]:.2f})" in found.inner_text()
+    choose(page, "positions")
+    made.view = "positions"
+    alike = [i for i in np.argsort(-made.weights, kind="stable") if i not in (0, 15)][:4]
+    row, column = divmod(14, 6)
+    near = sum(max(abs((i - 1) // 6 - row), abs((i - 1) % 6 - column)) == 1 for i in alike)
+    assert f"Of the four patches most like patch 15 in position, {near} touch it." in found.inner_text()
+    choose(page, "image")
+    assert found.inner_text() == "Patch 15 is 16 numbers, and one of 36 words of this sentence."

@@ -4,7 +4,6 @@ from collections.abc import Mapping, Sequence
 from functools import cache
 from typing import Any
 
-import numpy as np
 import torch
 import traitlets as t
 from torch import Tensor
@@ -77,13 +76,15 @@ class LensExplorer(Explorer):
         size = tuple(top.values.shape)
         names = [[[vocabulary[place] for place in five] for five in row] for row in top.indices.tolist()]
         members = [[place for place, word in enumerate(vocabulary) if word in set(group)] for group in groups.values()]
-        sums = np.stack([chances[..., group].sum(dim=-1).numpy() for group in members], axis=-1) if members else []
+        sums = [chances[..., group].sum(dim=-1) for group in members]
         self.set_trait("tokens", tokens)
         self.set_trait("guesses", names)
         self.set_trait("chances", rounded_array("chances", top.values, size, 3, axes="tokens, streams, guesses"))
         self.set_trait("groups", [[name, *group] for name, group in groups.items()])
-        shares = rounded_array("shares", sums, (*size[:2], len(groups)), 3, axes="tokens, streams, groups")
-        self.set_trait("shares", shares if members else [])
+        if sums:
+            both = torch.stack(sums, dim=-1)
+            shares = rounded_array("shares", both, tuple(both.shape), 3, axes="tokens, streams, groups")
+            self.set_trait("shares", shares)
         self.set_trait("note", note)
         super().__init__(token=len(tokens) - 1 if token is None else token, depth=depth)
 
@@ -137,8 +138,8 @@ class LensExplorer(Explorer):
 def language_model() -> tuple[GPT, list[str]]:
     """The first of the models that ``experiments/inside_language.py`` trained, in float64, and its words."""
     words = assets.load("inside_language")["vocabulary"]
-    sizes = {"d_model": 32, "n_heads": 4, "n_layers": 4, "d_ff": 64, "max_len": 32}
-    model = GPT(GPTConfig(vocab_size=len(words), dropout=0.0, **sizes)).double().eval()
+    config = GPTConfig(vocab_size=len(words), d_model=32, n_heads=4, n_layers=4, d_ff=64, max_len=32, dropout=0.0)
+    model = GPT(config).double().eval()
     flat: Tensor = assets.weights("inside_language")["0"].double()
     with torch.no_grad():
         parts = flat.split([parameter.numel() for parameter in model.parameters()])

@@ -461,7 +461,9 @@ function mark(picture, { steps, step, selected }) {
 
 /** Where the picture is a window, show in its middle what is computed now; at first, the words below. */
 function follow(picture) {
-  const [box, lit] = [picture, picture.querySelector(".lit")].map((node) => node?.getBoundingClientRect());
+  const [box, lit] = [picture, picture.querySelector(".on") || picture.querySelector(".lit")].map((node) =>
+    node?.getBoundingClientRect(),
+  );
   const middle = lit && lit.top + lit.height / 2 - box.top - box.height / 2;
   picture.scrollTo({
     top: lit ? picture.scrollTop + middle : picture.scrollHeight,
@@ -477,7 +479,7 @@ function render({ model, el }) {
   const go = (level) => set({ level, selected: "" });
   const card = openCard(el, {
     label: "The Transformer",
-    question: "What happens to a sentence on its way through?",
+    question: "Which way does a sentence take?",
     invite: "Press Play to follow the sentence, or tap a part.",
     onReset: () => {
       controls.step.pause();
@@ -536,10 +538,11 @@ function render({ model, el }) {
     if (place !== followed) follow(picture);
     followed = place;
     for (const [name, control] of Object.entries(controls)) control.set(scene[name]);
-    const [title] = (scene.level === "full" && steps[scene.step - 1]) || [];
-    const about = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];
+    const [title, made] = (scene.level === "full" && steps[scene.step - 1]) || [];
+    const words = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];
+    const about = scene.selected && made?.at(-1) === scene.selected ? [`${title}.`, ...words.slice(1, 3)] : words;
     card.find(
-      ...[title && scene.selected && `${title}.`, ...about].map((text) => text && make("span", { text })),
+      ...about.map((text) => text && make("span", { text })),
       levels[scene.selected] && scene.selected !== scene.level
         ? button({ label: "Look inside", onClick: () => go(scene.selected) })
         : null,

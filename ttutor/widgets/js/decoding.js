@@ -281,14 +281,30 @@ function drawResults({ wrote, greedy, found, text }) {
   ];
 }
 
-/** What there is to see at this step: where it looks, or, at the end, how both searches compare. */
-function findingOf({ seen, source_tokens: read, chosen, named, done, found, text, wrote, greedy, reference }) {
+const timesOf = (gain) => `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
+
+/** Whose beginning leads, of all that are in the search after this step. */
+function raceOf({ newest, text, wrote }) {
+  const best = newest.reduce((one, other) => (other.total > one.total ? other : one));
+  const own = newest.find((node) => node.greedy);
+  if (!own) return `Greedy search wrote “${wrote}”; the beam goes on with others.`;
+  if (own === best) return `Greedy’s beginning leads: “${text(own.ids)}”.`;
+  return (
+    `“${text(best.ids)}” has overtaken greedy’s “${text(own.ids)}”: it is ${timesOf(best.total - own.total)}, and ` +
+    "greedy cannot go back."
+  );
+}
+
+/** What there is to see at this step: who leads or where it looks, and, at the end, how both searches compare. */
+function findingOf(state, panel) {
+  const { seen, source_tokens: read, chosen, named, done, found, text, wrote, greedy, reference } = state;
+  if (!done && panel !== "look") return raceOf(state);
   if (!done) {
     const top = seen.indexOf(Math.max(...seen));
     return `After ${named(chosen)} it looks most at “${read[top].replace("▁", "")}”, ${short(seen[top])}.`;
   }
   const gain = found[0].total - sumOf(greedy);
-  const times = `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
+  const times = timesOf(gain);
   const verdict =
     text(found[0].ids) === wrote
       ? "Both write the same sentence."
@@ -315,7 +331,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Decoding",
     question: "Why keep more than one beginning?",
-    invite: "Press Next, and watch where greedy search (G) parts from the best.",
+    invite: "Press Next: where does greedy’s beginning (G) lose the lead?",
     onReset: () => {
       steps.pause();
       go(initial);
@@ -398,7 +414,7 @@ function render({ model, el }) {
     if (parts.length) refill(panel, ...parts);
     shown = model.get("panel");
     if (sliding) alpha.input.focus();
-    card.find(findingOf(state));
+    card.find(findingOf(state, model.get("panel")));
     about.textContent = `${state.model ? `The model ${state.model} of training. ` : ""}${model.get("note")}`;
     const node = cellAt(state.chosen.row, state.step);
     roving.makeStop(node);

@@ -161,6 +161,30 @@ function placeWords({ columns, weights }, place) {
   return nameOf(place) + where + (weights ? `: ${formatNumber(weights[place])}` : "");
 }
 
+/** What the picture shows of the chosen place: how long it is, what it draws from, or whom it resembles. */
+function findingOf({ weights, view, selected, columns, patch, channels, nTokens }) {
+  const name = selected ? `Patch ${selected}` : "CLS";
+  if (!weights)
+    return selected
+      ? `${name} is ${patch ** 2 * channels} numbers, and one of ${nTokens - 1} words of this sentence.`
+      : "CLS is no patch: it stands before them and gathers what the answer needs.";
+  const others = weights
+    .map((_, i) => i)
+    .filter((i) => i !== selected && (i || view !== "positions"))
+    .sort((a, b) => weights[b] - weights[a] || a - b);
+  const told = (i) => `${nameOf(i)} (${formatNumber(weights[i], 2)})`;
+  if (view !== "positions") {
+    const [verb, at] = view === "attention" ? ["attends", "to"] : ["draws", "from"];
+    return `Besides itself (${formatNumber(weights[selected], 2)}), ${nameOf(selected)} ${verb} most ${at} ${told(others[0])} and ${told(others[1])}.`;
+  }
+  const place = (i) => [Math.floor((i - 1) / columns), (i - 1) % columns];
+  const isNear = (i) => Math.hypot(...place(i).map((at, axis) => at - place(selected)[axis])) < 1.5;
+  const near = others.slice(0, 4).filter(isNear).length;
+  return selected
+    ? `Of the four patches most like ${nameOf(selected)} in position, ${near} touch it. Nobody told the model who is near whom.`
+    : `Most like CLS in position: ${told(others[0])}.`;
+}
+
 function pixelAt({ pixels, channels }, x, y, channel) {
   return parseInt(pixels[y].substr(2 * (x * channels + channel), 2), 16);
 }
@@ -415,7 +439,7 @@ function render({ model, el }) {
     const panel = panelOf(state, list);
     if (!side.contains(list.node) || !panel.includes(list.node)) refill(side, ...panel);
     else side.firstChild.replaceWith(panel[0]); // the bars stay, and so can grow
-    card.find(placeWords(state, state.selected));
+    card.find(findingOf(state));
     card.caption.textContent = state.weights ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".") : "";
   };
   const stop = onTraits(model, TRAITS, draw);
