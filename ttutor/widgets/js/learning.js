@@ -73,7 +73,9 @@ const CSS = css`
 const ROW = 27;
 const NARROW = 560;
 const GIVEN = ["source", "target", "steps", "losses", "weights", "guesses", "chances", "written", "looked", "said"];
-const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
+/** A share in percent; what is not whole is never called 100. */
+const percent = (share) =>
+  `${share > 0.99 && share < 1 ? formatNumber(100 * Math.min(share, 0.999), 1) : Math.round(100 * share)}\u00a0%`;
 
 /** What lies at a place between two stops of a series. */
 function at(series, place) {
@@ -85,7 +87,8 @@ function at(series, place) {
 /** Three lines over the steps: the loss, and how many nouns are found and said. */
 function drawCurves(place, left, right, top, floor, { steps, losses, looked, said }) {
   const most = Math.max(...losses);
-  const well = right - left < 340 ? ":" : " right:";
+  const isShort = right - left < 340;
+  const well = isShort ? ":" : " right:";
   const x = (stop) => left + (stop / (steps.length - 1)) * (right - left);
   const lines = [
     ["loss", losses.map((loss) => loss / most), `loss: ${formatNumber(at(losses, place), 2)}`],
@@ -97,7 +100,7 @@ function drawCurves(place, left, right, top, floor, { steps, losses, looked, sai
     const inner = shares.slice(0, Math.floor(end) + 1).map((share, i) => [i, share]);
     return `M${[...inner, [end, at(shares, end)]].map(([i, share]) => `${x(i).toFixed(1)} ${y(share).toFixed(1)}`).join("L")}`;
   };
-  const columns = [0, 0.24, 0.65].map((share) => left + share * (right - left));
+  const columns = (isShort ? [0, 0.31, 0.68] : [0, 0.24, 0.65]).map((share) => left + share * (right - left));
   return [
     ["floor", "path", { class: "axis", d: `M${left} ${floor}H${right}` }],
     ["zero", "text", { x: left, y: floor + 16, text: `step ${steps[0]}` }],

@@ -168,8 +168,7 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(pair.node, turn.node);
-  card.caption.textContent =
-    "Blue: the query’s two features; orange: the key’s. Each is turned by its position times the same angle.";
+  card.caption.textContent = "Blue: the query; orange: the key. Each is turned by its position times one angle.";
   const show = () => {
     const state = turned(get);
     pair.set(get("query_position"));
