@@ -39,18 +39,15 @@ def _built(html: Path) -> None:
     """All of this is about the built book."""
 
 
-def head(page: str) -> str:
-    return (HTML / f"{page}.html").read_text(encoding="utf-8").split("</head>")[0]
+def test_the_icons_of_every_page_are_there() -> None:
+    for page in BUILT:
+        head = (HTML / f"{page}.html").read_text(encoding="utf-8").split("</head>")[0]
+        links = re.findall(r'<link rel="(?:icon|apple-touch-icon)" href="([^"]+)"', head)
+        assert sorted(Path(link).name for link in links) == ["apple-touch-icon.png", "favicon.ico", "favicon.svg"]
+        assert [link for link in links if not (HTML / page).parent.joinpath(link).is_file()] == [], page
 
 
-@pytest.mark.parametrize("page", BUILT)
-def test_icons_of_a_page_are_there(page: str) -> None:
-    links = re.findall(r'<link rel="(?:icon|apple-touch-icon)" href="([^"]+)"', head(page))
-    assert sorted(Path(link).name for link in links) == ["apple-touch-icon.png", "favicon.ico", "favicon.svg"]
-    assert [link for link in links if not (HTML / page).parent.joinpath(link).is_file()] == []
-
-
-@pytest.fixture
+@pytest.fixture(scope="module")
 def tab(browser: Browser) -> Iterator[Page]:
     tab = browser.new_page()
     tab.goto((HTML / "book" / "setup.html").as_uri())

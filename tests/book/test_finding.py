@@ -28,28 +28,22 @@ def neighbour(text: str, side: str) -> str | None:
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("page", PAGES)
-def test_previous_and_next_are_the_neighbours_in_the_table_of_contents(page: str) -> None:
+def test_previous_and_next_are_the_neighbours_in_the_table_of_contents() -> None:
     """From a chapter's road the way goes to the next chapter, past the pages beside it."""
-    beside = page.endswith(("-deeper", "-exercises"))
-    pages, text = [p for p in PAGES if beside or not p.endswith(("-deeper", "-exercises"))], text_of(page)
-    at = pages.index(page)
-    assert neighbour(text, "left-prev") == (pages[at - 1] if at else None)
-    assert neighbour(text, "right-next") == (pages[at + 1] if at + 1 < len(pages) else None)
+    for page in PAGES:
+        beside = page.endswith(("-deeper", "-exercises"))
+        pages, text = [p for p in PAGES if beside or not p.endswith(("-deeper", "-exercises"))], text_of(page)
+        before, after = ([None, *pages, None][pages.index(page) + step] for step in (0, 2))
+        assert (neighbour(text, "left-prev"), neighbour(text, "right-next")) == (before, after), page
 
 
 @pytest.mark.browser
-@pytest.mark.parametrize("page", PAGES)
-def test_every_page_says_what_it_was_built_from_and_can_be_downloaded(page: str) -> None:
-    text = text_of(page)
-    (facts,) = re.findall(r'<div class="page-facts">.*?</div>', text, re.DOTALL)
-    assert "ttutor 0." in facts
-    (source,) = re.findall(r'<a href="([^"]+)" download>', facts)
-    assert (HTML / f"{page}.html").parent.joinpath(source).is_file()
-    assert ("Report an error on this page</a>" in facts) is (address() is not None)
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize("page", PAGES)
-def test_no_page_loads_a_search_index_but_the_search_itself(page: str) -> None:
-    assert re.findall(r'<script[^>]*src="[^"]*(?:searchindex|searchtools|records)\.js', text_of(page)) == []
+def test_every_page_says_what_it_was_built_from_and_loads_no_search_index() -> None:
+    for page in PAGES:
+        text = text_of(page)
+        (facts,) = re.findall(r'<div class="page-facts">.*?</div>', text, re.DOTALL)
+        assert "ttutor 0." in facts, page
+        (source,) = re.findall(r'<a href="([^"]+)" download>', facts)
+        assert (HTML / f"{page}.html").parent.joinpath(source).is_file(), page
+        assert ("Report an error on this page</a>" in facts) is (address() is not None), page
+        assert re.findall(r'<script[^>]*src="[^"]*(?:searchindex|searchtools|records)\.js', text) == [], page
