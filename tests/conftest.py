@@ -1,12 +1,13 @@
-"""What all tests share: seeds, the real data where it exists, and honest skips."""
+"""What all tests share: seeds, the command, one browser, the real data where it exists, and honest skips."""
 
 from __future__ import annotations
 
 import gc
 import os
 import random
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pytest
@@ -15,6 +16,9 @@ from hypothesis import settings
 from jaxtyping import config as jaxtyping_config
 
 from tests.require import missing
+
+if TYPE_CHECKING:
+    from playwright.sync_api import Browser
 
 settings.register_profile("no deadline", deadline=None)  # a busy machine is no failure
 settings.load_profile("no deadline")
@@ -35,6 +39,37 @@ def as_readers_run_it() -> Iterator[None]:
     jaxtyping_config.update("jaxtyping_disable", True)
     yield
     jaxtyping_config.update("jaxtyping_disable", False)
+
+
+@pytest.fixture
+def ttutor(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, as_readers_run_it: None) -> Callable:
+    """Run `ttutor` with these arguments in an empty folder; returns its result, which never is a traceback."""
+    from typer.testing import CliRunner
+
+    from ttutor import cli
+
+    monkeypatch.chdir(tmp_path)
+    app = cli.build_app()
+
+    def run(*arguments: object, code: int = 0, **options: object):
+        result = CliRunner().invoke(app, [str(argument) for argument in arguments], **options)
+        assert result.exit_code == code, result.output
+        assert "Traceback" not in result.output
+        assert result.exception is None or isinstance(result.exception, SystemExit)
+        return result
+
+    return run
+
+
+@pytest.fixture(scope="session")
+def browser() -> Iterator[Browser]:
+    """One Chromium for all tests that look at pages."""
+    from tests.book.browser import find_browser, open_browser
+
+    if find_browser() is None:
+        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
+    with open_browser() as opened:
+        yield opened
 
 
 @pytest.fixture(scope="session")

@@ -12,9 +12,7 @@ from pathlib import Path
 from random import Random
 
 import pytest
-from typer.testing import CliRunner
 
-from ttutor import cli
 from ttutor.corpora import datasets
 from ttutor.corpora.datasets import MULTI30K, DataFile, DataSet, data_root, find_dataset
 from ttutor.corpora.fetch import fetch_dataset
@@ -173,19 +171,10 @@ def test_a_file_of_the_user_is_named_and_replaced_only_with_leave(fetch, server,
 
 
 @pytest.fixture
-def ttutor(tmp_path, server, monkeypatch, as_readers_run_it):
-    """Run a command that knows the little data set, in an empty folder; returns its result."""
-    monkeypatch.chdir(tmp_path)
+def ttutor(server, monkeypatch, ttutor):
+    """Run a command that knows the little data set."""
     monkeypatch.setitem(datasets.DATASETS, "little", DataSet(**(vars(LITTLE) | {"base_url": server.url})))
-    app = cli.build_app()
-
-    def run(*arguments: str, code: int = 0):
-        result = CliRunner().invoke(app, list(arguments))
-        assert result.exit_code == code, result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return result
-
-    return run
+    return ttutor
 
 
 def test_the_command_tells_what_came_and_what_was_there(ttutor, folder):

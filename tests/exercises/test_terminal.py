@@ -8,9 +8,7 @@ import re
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
-from typer.testing import CliRunner
 
-from ttutor import cli
 from ttutor.exercises import exercises, find
 from ttutor.exercises.exercise import CHAPTERS
 from ttutor.exercises.loading import CannotRead, read_work
@@ -33,20 +31,10 @@ def padding_mask(token_ids, pad_id): ...
 
 
 @pytest.fixture
-def ttutor(tmp_path, monkeypatch, as_readers_run_it):
-    """Run a command in an empty folder, with progress kept there; returns its result."""
-    monkeypatch.chdir(tmp_path)
+def ttutor(tmp_path, monkeypatch, ttutor):
+    """Run a command with progress kept in its folder."""
     monkeypatch.setenv("TTUTOR_PROGRESS", str(tmp_path / "kept" / "progress.json"))
-    app = cli.build_app()
-
-    def run(*arguments: str, code: int = 0):
-        result = CliRunner().invoke(app, list(arguments))
-        assert result.exit_code == code, result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        assert "Traceback" not in result.output
-        return result
-
-    return run
+    return ttutor
 
 
 @pytest.fixture

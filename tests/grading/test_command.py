@@ -6,37 +6,26 @@ import base64
 import json
 from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.grading.fake import HIDDEN, FakeGrader
 from tests.grading.made import MASK, RIGHT, SOFTMAX, put
-from ttutor import cli
 from ttutor.grading import run
 
 HOMEWORK = f'seed = "nobody knows"\n[exercises]\n"{SOFTMAX}" = 4\n"{MASK}" = 2\n'
 
 
 @pytest.fixture
-def ttutor(tmp_path, monkeypatch, as_readers_run_it):
-    """Run `ttutor grade` with the fake grader in a folder that has an assignment; returns its result."""
-    monkeypatch.chdir(tmp_path)
+def grade(tmp_path, monkeypatch, ttutor):
+    """Run `ttutor grade` with the fake grader in a folder that has an assignment."""
     (tmp_path / "hw1.toml").write_text(HOMEWORK)
     real = run.grade_class
     monkeypatch.setattr(run, "grade_class", lambda wish: real(replace(wish, make_grader=FakeGrader)))
     monkeypatch.setattr("ttutor.grading.judging.session.check_sandbox", lambda sandbox: None)
     monkeypatch.setattr("ttutor.grading.sandbox.bytecode.bytecode", nullcontext)  # the fake one imports no PyTorch
-    app = cli.build_app()
-
-    def invoke(*arguments: str, code: int = 0):
-        result = CliRunner().invoke(app, ["grade", *arguments])
-        assert result.exit_code == code, result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        assert "Traceback" not in result.output
-        return result
-
-    return invoke
+    return partial(ttutor, "grade")
 
 
 @pytest.fixture
@@ -45,22 +34,22 @@ def work(tmp_path):
     return put(tmp_path / "in", {"ada.py": RIGHT, "bo.py": f"{SOFTMAX}=wrong"})
 
 
-def test_a_class_is_graded_with_one_command(ttutor, work, tmp_path) -> None:
-    said = ttutor("in", "--assignment", "hw1.toml", "--out", "out", "-j", "2").output
+def test_a_class_is_graded_with_one_command(grade, work, tmp_path) -> None:
+    said = grade("in", "--assignment", "hw1.toml", "--out", "out", "-j", "2").output
     assert "Sandbox: bubblewrap: it sees Python and PyTorch and nothing else" in said
     assert "on average" in said
     assert "2 submissions: 2 graded now, 0 stood already." in said
     assert (tmp_path / "out" / "gradebook.csv").exists()
-    again = ttutor("in", "--assignment", "hw1.toml", "--out", "out", "--diff", "out").output
+    again = grade("in", "--assignment", "hw1.toml", "--out", "out", "--diff", "out").output
     assert "0 graded now, 2 stood already" in again
     assert "No mark has changed." in again
 
 
-def test_exit_codes(ttutor, work) -> None:
+def test_exit_codes(grade, work) -> None:
     put(work, {"cy.py": "NOT_GRADABLE NOTE broken"})
-    assert "To look at: cy: broken" in ttutor("in", "--assignment", "hw1.toml", code=1).output
+    assert "To look at: cy: broken" in grade("in", "--assignment", "hw1.toml", code=1).output
     put(work, {"di.py": "GRADER_BUG"})
-    said = ttutor("in", "--assignment", "hw1.toml", code=3)
+    said = grade("in", "--assignment", "hw1.toml", code=3)
     assert "Grader error: di: ZeroDivisionError: a mistake in the grader (no mark was written)" in said.output
 
 
@@ -82,21 +71,21 @@ def test_exit_codes(ttutor, work) -> None:
     ],
     ids=lambda value: " ".join(value)[:40] if isinstance(value, list) else "",
 )
-def test_what_the_instructor_can_mend_is_said(ttutor, work, arguments, said) -> None:
-    result = ttutor(*arguments, code=2)
+def test_what_the_instructor_can_mend_is_said(grade, work, arguments, said) -> None:
+    result = grade(*arguments, code=2)
     assert said in result.stderr
     assert result.stderr
 
 
-def test_gradescope_gets_its_one_submission(ttutor, work, tmp_path) -> None:
-    ttutor("in", "--assignment", "hw1.toml", "--student", "ada", "--gradescope", "results/results.json")
+def test_gradescope_gets_its_one_submission(grade, work, tmp_path) -> None:
+    grade("in", "--assignment", "hw1.toml", "--student", "ada", "--gradescope", "results/results.json")
     table = json.loads((tmp_path / "results" / "results.json").read_text())
     assert table["score"] == 6.0
 
 
-def test_github_classroom_gets_parts_of_the_points(ttutor, tmp_path) -> None:
+def test_github_classroom_gets_parts_of_the_points(grade, tmp_path) -> None:
     put(tmp_path, {"hw1.py": f"{SOFTMAX}=wrong (Look.) {MASK}=ok", "output": "other=1\n"})
-    ttutor("hw1.py", "--student", "me", "--assignment", "hw1.toml", "--classroom", "output")
+    grade("hw1.py", "--student", "me", "--assignment", "hw1.toml", "--classroom", "output")
     other, line = (tmp_path / "output").read_text().splitlines()
     result = json.loads(base64.b64decode(line.removeprefix("result=")))
     assert other == "other=1"
@@ -109,8 +98,8 @@ def test_github_classroom_gets_parts_of_the_points(ttutor, tmp_path) -> None:
     assert HIDDEN not in str(result)
 
 
-def test_changes_are_told(ttutor, work) -> None:
-    ttutor("in", "--assignment", "hw1.toml", "--out", "out")
+def test_changes_are_told(grade, work) -> None:
+    grade("in", "--assignment", "hw1.toml", "--out", "out")
     put(work, {"bo.py": f"{SOFTMAX}=ok"})
-    said = ttutor("in", "--assignment", "hw1.toml", "--out", "out", "--diff", "out").output
+    said = grade("in", "--assignment", "hw1.toml", "--out", "out", "--diff", "out").output
     assert "Changed: bo: attention.softmax 1.3333 of 4 (wrong) -> 4 of 4 (ok)" in said

@@ -6,11 +6,10 @@ import json
 import os
 import sys
 import xml.etree.ElementTree as tree
+from functools import partial
 
 import pytest
-from typer.testing import CliRunner
 
-from ttutor import cli
 from ttutor.errors import CheckpointError, CurveError
 from ttutor.training.curve import draw, write_curve
 from ttutor.training.run_folder import RunFolder
@@ -45,18 +44,9 @@ def run_of(begin):
 
 
 @pytest.fixture
-def curve(tmp_path, monkeypatch, as_readers_run_it):
-    """Run `ttutor curve` in an empty folder."""
-    monkeypatch.chdir(tmp_path)
-    app = cli.build_app()
-
-    def run(*arguments: object, code: int = 0):
-        result = CliRunner().invoke(app, ["curve", *map(str, arguments)])
-        assert result.exit_code == code, result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return result
-
-    return run
+def curve(ttutor):
+    """Run `ttutor curve`."""
+    return partial(ttutor, "curve")
 
 
 def lines_of(axes) -> dict[str, list]:

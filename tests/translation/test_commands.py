@@ -11,7 +11,6 @@ import time
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.training.tiny import tiny_toml
 from ttutor import cli
@@ -21,22 +20,6 @@ from ttutor.translation import training_command
 pytestmark = pytest.mark.trainer
 ROOT = Path(__file__).resolve().parents[2]
 TINY = tiny_toml(steps=6, validate_every=3, checkpoint_every=2)
-
-
-@pytest.fixture
-def ttutor(tmp_path, monkeypatch, as_readers_run_it):
-    """Run a command in an empty folder; returns its result."""
-    monkeypatch.chdir(tmp_path)
-    app = cli.build_app()
-
-    def run(*arguments: str, code: int = 0, **options):
-        result = CliRunner().invoke(app, list(arguments), **options)
-        assert result.exit_code == code, result.output
-        assert "Traceback" not in result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return result
-
-    return run
 
 
 def write_text(folder: Path) -> tuple[str, ...]:

@@ -6,10 +6,8 @@ import shutil
 from pathlib import Path
 
 import pytest
-from typer.testing import CliRunner
 
 from tests.training.tiny import tiny_toml
-from ttutor import cli
 from ttutor.corpora.datasets import DATASETS, DataFile, DataSet
 from ttutor.errors import CorpusError, RecipeError
 from ttutor.training.recipe import TrainingRecipe
@@ -48,21 +46,12 @@ def data(tmp_path, monkeypatch):
 
 
 @pytest.fixture
-def train(tmp_path, monkeypatch, as_readers_run_it):
-    """Run `ttutor train` in an empty folder that holds tiny.toml, and a.en and a.fr of thirty lines."""
-    monkeypatch.chdir(tmp_path)
+def train(ttutor):
+    """What `ttutor train` says in a folder that holds tiny.toml, and a.en and a.fr of thirty lines."""
     Path("tiny.toml").write_text(TINY)
     for name in ("a.en", "a.fr"):
         Path(name).write_text("".join(f"Line {number}.\n" for number in range(30)))
-    app = cli.build_app()
-
-    def run(*arguments: object, code: int = 0) -> str:
-        result = CliRunner().invoke(app, ["train", *map(str, arguments)])
-        assert result.exit_code == code, result.output
-        assert result.exception is None or isinstance(result.exception, SystemExit)
-        return " ".join(result.output.split())
-
-    return run
+    return lambda *arguments, **options: " ".join(ttutor("train", *arguments, **options).output.split())
 
 
 def test_the_files_of_a_data_set_are_found_by_its_name(data):

@@ -1,4 +1,4 @@
-"""One browser for the tests of this folder, and explorers as a reader without a kernel meets them."""
+"""Explorers as a reader without a kernel meets them."""
 
 from __future__ import annotations
 
@@ -9,8 +9,7 @@ from pathlib import Path
 import pytest
 from playwright.sync_api import Browser, Page
 
-from tests.book.browser import Visit, find_browser, open_browser, settle, watch
-from tests.require import missing
+from tests.book.browser import Visit, settle, watch
 from ttutor.widgets import Explorer, base, static
 
 MOUNTS_A_PAGE = 30  # figures that were replaced go on listening to the page's colours
@@ -31,14 +30,6 @@ async (markup) => {
   return places.every((place) => place.dataset.ready);
 }
 """
-
-
-@pytest.fixture(scope="session")
-def browser() -> Iterator[Browser]:
-    if find_browser() is None:
-        missing("browser", "no Chromium on this machine: install one or set TTUTOR_CHROMIUM")
-    with open_browser() as opened:
-        yield opened
 
 
 @dataclass
