@@ -27,13 +27,9 @@ const CSS = css`
   }
 `;
 
-function write(value) {
-  if (value >= 0.001) return formatNumber(value, value >= 10 ? 1 : 3);
-  const [digits, exponent] = value.toExponential(1).split("e-");
-  return value ? `${digits} · ${power(-exponent)}` : "never";
-}
-
-const power = (exponent) => `10${String(exponent).replace(/./g, (sign) => "⁰¹²³⁴⁵⁶⁷⁸⁹"[sign] || "⁻")}`;
+/** How many times; above ten without decimals. */
+const write = (times) =>
+  times < 9.95 ? formatNumber(times, 1) : times < 1e4 ? formatNumber(times, 0) : "over 10\u202f000";
 
 /** Everything that follows from the traits: what is nudged or heard, and how far each other end moves. */
 function readState(model) {
@@ -53,10 +49,11 @@ function readState(model) {
 
 function describe({ tokens, sizes, fromInput, at }) {
   const moved = sizes.filter((size) => size);
-  const range = moved.length ? `, by ${write(Math.min(...moved))} to ${write(Math.max(...moved))}` : "";
+  const times = Math.max(...moved) / Math.min(...moved);
+  const range = moved.length > 1 ? `, the loudest ${write(times)} times the faintest` : "";
   return fromInput
-    ? `Nudge the input “${tokens[at]}” by 1: ${moved.length} of ${tokens.length} outputs move${range}.`
-    : `Nudge the inputs by 1: ${moved.length} of ${tokens.length} move the output “${tokens[at]}”${range}.`;
+    ? `Nudge “${tokens[at]}”: ${moved.length} of ${tokens.length} outputs hear it${range}.`
+    : `“${tokens[at]}” hears ${moved.length} of ${tokens.length} words${range}.`;
 }
 
 /** Inputs below, outputs above; lines and bars of the one that is chosen. */
