@@ -133,6 +133,8 @@ class Plain:
             return f"`{target}`"
         if name == "doc":
             return f"[{title or target}]({target}.ipynb)" if f"{target}.ipynb" in self.pages else title or target
+        if name == "download":  # the package lies beside a reader who runs the notebook
+            return title or f"`{target}`"
         if name in ("ref", "numref"):
             return title or f"exercise {self._exercise(target)}"
         raise ValueError(f"no plain form is known for the role {{{name}}}; give it one in {__name__}")
