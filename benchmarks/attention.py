@@ -1,6 +1,7 @@
 """How fast each attention backend is, how much memory it takes, and whether `auto` chooses well.
 
     python benchmarks/attention.py [--rounds 9] [--sections cells structure modules decoding memory growth] [--quick]
+    python benchmarks/attention.py --sections memory growth --only linear "state space"
 
 Everything is measured as process CPU time with one thread, so that a busy machine disturbs it little. All that is
 compared runs in turn, round by round, and only ratios within a round are compared: medians with 95 % intervals from a
@@ -27,13 +28,14 @@ from pathlib import Path
 os.environ.setdefault("OMP_NUM_THREADS", "1")  # read when torch loads
 
 import torch
+from einops import rearrange
 from torch import Tensor, nn
 
 from benchmarks._in_turn import ratio
 from experiments import _record
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
-from ttutor.efficient import choose_backend, efficient_attention
+from ttutor.efficient import Selection, choose_backend, efficient_attention, linear_attention, selective_scan
 from ttutor.efficient.attention_call import call_of
 from ttutor.efficient.choice import MOST_SCORES, why_not
 from ttutor.masks import CAUSAL, Mask, lengths_mask
@@ -44,6 +46,7 @@ SECTIONS = ("cells", "structure", "modules", "decoding", "memory", "growth")
 N_HEADS, D_HEAD, N_TOKENS = 8, 64, 4096
 DTYPES = {"fp32": torch.float32, "bf16": torch.bfloat16}
 TIMED = ("eager", "sdpa", "tiled", "window")
+D_STATE = 16
 
 
 # Measuring -----------------------------------------------------------------------------------------------------------
@@ -120,6 +123,18 @@ def masks_of(batch: int, length: int) -> dict[str, Mask]:
         "padding": Mask(key_lengths=padded(batch, length)),
         "window": Mask(causal=True, window=256),
     }
+
+
+def state_space(query: Tensor, key: Tensor, value: Tensor, mask: Mask | None = None, *, causal: bool = True) -> Tensor:
+    """A selective scan over as wide a text: a state of 16 numbers a feature, its selection made of the same tensors.
+
+    It is causal whatever the mask; the argument is there so that it can stand where an attention function stands.
+    """
+    together = "batch heads tokens d_head -> batch tokens (heads d_head)"
+    steps = nn.functional.softplus(rearrange(query, together) - 2)
+    rates = -torch.arange(1.0, 1 + D_STATE).expand(N_HEADS * D_HEAD, D_STATE)
+    selection = Selection(step=steps, rate=rates, write=key[:, 0, :, :D_STATE], read=key[:, 1, :, :D_STATE])
+    return selective_scan(rearrange(value, together), selection)[0]
 
 
 # Sections ------------------------------------------------------------------------------------------------------------
@@ -332,40 +347,46 @@ def decoding(rounds: int, quick: bool) -> list[dict]:
 MEMORY_SCRIPT = """
 import sys
 import torch
+from functools import partial
 from pathlib import Path
-from ttutor.efficient import efficient_attention
+from benchmarks.attention import state_space
+from ttutor.efficient import efficient_attention, linear_attention
 def resident(name):
     lines = Path("/proc/self/status").read_text().splitlines()
     return next(int(line.split()[1]) * 1024 for line in lines if line.startswith(name))
-backend, length, training = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "training"
-window = 256 if backend == "window" else None
+name, length, training = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "training"
+window = 256 if name == "window" else None
+others = {"linear": linear_attention, "state space": state_space}
+attend = others[name] if name in others else partial(efficient_attention, window=window, backend=name)
 make = lambda: torch.randn(1, 8, length, 64, requires_grad=training)
 query, key, value = make(), make(), make()
-warm = efficient_attention(*(t[:, :, :64] for t in (query, key, value)), causal=True, window=window, backend=backend)
+warm = attend(*(t[:, :, :64] for t in (query, key, value)), causal=True)
 if training:
     warm.sum().backward()
     query.grad = key.grad = value.grad = None
 Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
 before = resident("VmRSS:")
 with torch.set_grad_enabled(training):
-    output = efficient_attention(query, key, value, causal=True, window=window, backend=backend)
+    output = attend(query, key, value, causal=True)
     if training:
         output.sum().backward()
 print(resident("VmHWM:") - before)
 """
 
 
-def memory(rounds: int, quick: bool) -> list[dict]:
+def memory(rounds: int, quick: bool, only: list[str] | None = None) -> list[dict]:
     """What a causal call adds to the peak memory of a fresh process (8 heads of 64, float32)."""
     lengths = (1024, 2048) if quick else (1024, 2048, 4096, 8192, 16384, 32768, 65536)
     rows = []
-    for backend in TIMED:
+    for backend in only or (*TIMED, "linear", "state space"):
         for direction in ("forward", "training"):
             for length in lengths:
                 if N_HEADS * length**2 > MOST_SCORES and backend == "eager":
                     continue
                 if length > 16384 and (backend == "sdpa" or direction == "training"):
                     continue  # minutes of time for a figure that the shorter ones tell
+                if backend == "state space" and (length > 8192 or direction == "training"):
+                    continue  # gigabytes: each round writes the states of all tokens
                 command = [sys.executable, "-c", MEMORY_SCRIPT, backend, str(length), direction]
                 done = subprocess.run(command, capture_output=True, text=True, check=True)
                 rows.append({"backend": backend, "direction": direction, "length": length, "bytes": int(done.stdout)})
@@ -373,10 +394,8 @@ def memory(rounds: int, quick: bool) -> list[dict]:
     return rows
 
 
-def growth(rounds: int, quick: bool) -> list[dict]:
+def growth(rounds: int, quick: bool, only: list[str] | None = None) -> list[dict]:
     """The exponent by which the time of a causal forward pass grows with the length, fitted, with its interval."""
-    from ttutor.efficient.linear import linear_attention
-
     lengths = (512, 1024, 2048) if quick else (1024, 2048, 4096, 8192)
     far = (4096, 8192, 16384) if quick else (8192, 16384, 32768, 65536, 131072)
     attends: dict[str, tuple[Callable[..., Tensor], tuple[int, ...]]] = {
@@ -386,9 +405,12 @@ def growth(rounds: int, quick: bool) -> list[dict]:
         "tiled": (partial(efficient_attention, backend="tiled"), lengths),
         "window": (partial(efficient_attention, backend="window", window=256), far),
         "linear": (linear_attention, far),
+        "state space": (state_space, lengths),
     }
     rows = []
     for name, (attend, at) in attends.items():
+        if only and name not in only:
+            continue
         runs = {str(n): inference(attend, tokens_of(n, torch.float32, 1), mask=CAUSAL) for n in at}
         times = in_turn(runs, min(rounds, 5))
         slopes = [slope(at, [times[str(n)][i] for n in at]) for i in range(min(rounds, 5))]
@@ -415,10 +437,11 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=9)
     parser.add_argument("--sections", nargs="+", default=SECTIONS, choices=SECTIONS)
     parser.add_argument("--lengths", nargs="+", type=int, help="measure these cells again, and keep the others")
+    parser.add_argument("--only", nargs="+", help="measure the growth or memory of these again, and keep the others")
     parser.add_argument("--quick", action="store_true", help="few sizes, nothing written: to see whether it runs")
     options = parser.parse_args()
-    if options.quick and options.lengths:
-        parser.error("--lengths keeps what is stored of the other cells, and --quick stores nothing: give one of them")
+    if options.quick and (options.lengths or options.only):
+        parser.error("--lengths and --only keep what is stored of the others, and --quick stores nothing")
     torch.set_num_threads(1)
     torch.manual_seed(0)
     path = BENCHMARKS / "results" / "attention.json"
@@ -431,6 +454,10 @@ def main() -> None:
             command = f"{found[name]['command']}; then --lengths {' '.join(map(str, options.lengths))}"
             kept = [row for row in found[name]["figures"] if row["length"] not in options.lengths]
             figures = kept + cells(options.rounds, options.quick, options.lengths)
+        elif name in ("memory", "growth") and options.only:
+            command = f"{found[name]['command']}; then --only {' '.join(options.only)}"
+            kept = [row for row in found[name]["figures"] if row["backend"] not in options.only]
+            figures = kept + globals()[name](options.rounds, options.quick, options.only)
         else:
             figures = globals()[name](options.rounds, options.quick)
         found[name] = {

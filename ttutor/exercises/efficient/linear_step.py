@@ -60,7 +60,7 @@ exercise = Exercise(
     title="One token more",
     statement="""
 Write one step of causal linear attention for a single head, with the features $\\phi(x) = \\mathrm{elu}(x) + 1$. You
-are given the two sums over all earlier tokens, $S = \\sum_j \\phi(k_j)\\,v_j^\\top$ (`summed`) and $z = \\sum_j
+are given the two sums over all earlier tokens, $H = \\sum_j \\phi(k_j)\\,v_j^\\top$ (`summed`) and $z = \\sum_j
 \\phi(k_j)$ (`normaliser`), and query, key and value of the new token, without features yet. A token sees itself.
 Return what it receives, and both sums as the next step needs them.
 """.strip(),
