@@ -66,7 +66,7 @@ def extremes() -> list[DependencyExplorer]:
     ]
 
 
-TAP = ('[data-key="pickinput5"]', "Nudge the input “mat”")
+TAP = ('[data-key="pickinput5"]', "Nudge “mat”")
 
 
 @pytest.mark.parametrize("name", functions())

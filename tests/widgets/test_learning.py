@@ -42,7 +42,7 @@ def hostile() -> LearningExplorer:
 
 
 def extremes() -> list[LearningExplorer]:
-    return [explorer(9, 9, 40), explorer(1, 1, 2), explorer(9, 2, word="Donaudampfschifffahrt")]
+    return [explorer(8, 8, 40), explorer(1, 1, 2), explorer(8, 2, word="Donaudampfschifffahrt")]
 
 
 TAP = ("button:has-text('Play')", "of cases, and said in")
@@ -79,8 +79,8 @@ def test_bad_recordings_are_refused_with_a_reason() -> None:
         LearningExplorer.recorded(3)
     with pytest.raises(ValueError, match="stop has to be from 0 to 36, not 37; it counts the recorded steps"):
         LearningExplorer.recorded(stop=37)
-    with pytest.raises(ValueError, match="the number of tokens of the source has to be from 1 to 9, not 10"):
-        explorer(10, 2)
+    with pytest.raises(ValueError, match="the number of tokens of the source has to be from 1 to 8, not 9"):
+        explorer(9, 2)
     given = {"losses": [1, 2], "weights": np.ones((2, 1, 1)), "chances": np.ones((2, 1)), "looked": [0, 1]}
     with pytest.raises(ValueError, match="guesses need 2 steps"):
         LearningExplorer(["a"], ["b"], [0, 1], guesses=[["b"]], written=["", "b"], said=[0, 1], **given)

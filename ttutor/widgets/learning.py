@@ -10,7 +10,7 @@ import traitlets as t
 from ttutor import assets
 from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list, within
 
-MAX_TOKENS, MAX_STOPS = 9, 40
+MAX_TOKENS, MAX_STOPS = 8, 40
 
 
 class LearningExplorer(Explorer):
@@ -20,8 +20,8 @@ class LearningExplorer(Explorer):
     a box, filled by the probability of the right token; lines go from it to the source, as thick as the attention.
 
     Args:
-        source: the tokens that are read, at most 9.
-        target: the right translation, token by token, at most 9.
+        source: the tokens that are read, at most 8.
+        target: the right translation, token by token, at most 8.
         steps: at which steps of the training the model was looked at, at most 40.
         losses: the validation loss at each of them, in nats a token.
         weights: the attention, ``steps target source``.
