@@ -1,6 +1,7 @@
 """Training in several processes: the curve of one, everything seen once, one that writes, and an end for all."""
 
 import os
+import random
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ from tests.training.tiny import tiny_toml
 from ttutor import cli
 from ttutor.errors import CorpusError, ProcessLost, RecipeError, TrainingError
 from ttutor.training.checkpoint import load_checkpoint
-from ttutor.training.processes import Processes
+from ttutor.training.processes import LAUNCHED, Processes
 from ttutor.training.progress import Stopped
 from ttutor.training.run_folder import RunFolder
 
@@ -193,10 +194,12 @@ def test_without_a_launcher_there_is_one_process(monkeypatch):
 RECIPE = tiny_toml(steps=120, validate_every=60, checkpoint_every=10)
 
 
-def launch(folder: Path, *options: str) -> subprocess.Popen:
-    """`torchrun -m ttutor train` in two processes."""
-    command = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "ttutor"]
+def launch(folder: Path, *options: str, count: int = 2, max_restarts: int = 0) -> subprocess.Popen:
+    """`torchrun -m ttutor train` in several processes."""
+    torchrun = [sys.executable, "-m", "torch.distributed.run", "--standalone", "--nproc-per-node", str(count)]
+    command = [*torchrun, "--max-restarts", str(max_restarts), "-m", "ttutor"]
     environment = os.environ | {"PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", "JAXTYPING_DISABLE": "1"}
+    environment |= {"TORCH_DISABLE_SHARE_RDZV_TCP_STORE": "1"} if max_restarts else {}
     pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
     return subprocess.Popen([*command, "train", *options], cwd=folder, env=environment, **pipes)
 
@@ -210,12 +213,17 @@ def wait_for_a_checkpoint(launched: subprocess.Popen, checkpoints: Path, after: 
         time.sleep(0.01)
 
 
+def write_text(folder: Path) -> tuple[str, ...]:
+    """Sentences and a recipe in the folder; the options that train on them."""
+    (folder / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
+    (folder / "a.fr").write_text("".join(f"Phrase numero {number}.\n" for number in range(60)))
+    (folder / "tiny.toml").write_text(RECIPE)
+    return ("--source", "a.en", "--target", "a.fr", "--recipe", "tiny.toml")
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="finds the processes that torchrun started in /proc")
 def test_torchrun_interrupted_then_finished_by_one_process(tmp_path, monkeypatch, as_readers_run_it):
-    (tmp_path / "a.en").write_text("".join(f"Sentence number {number}.\n" for number in range(60)))
-    (tmp_path / "a.fr").write_text("".join(f"Phrase numero {number}.\n" for number in range(60)))
-    (tmp_path / "tiny.toml").write_text(RECIPE)
-    text = ("--source", "a.en", "--target", "a.fr", "--recipe", "tiny.toml")
+    text = write_text(tmp_path)
     checkpoints = tmp_path / "run" / "checkpoints"
     again = "Go on with: torchrun --nproc-per-node 2 -m ttutor train --resume --out run"
 
@@ -238,3 +246,46 @@ def test_torchrun_interrupted_then_finished_by_one_process(tmp_path, monkeypatch
     assert one.step == other.step == 120
     assert one.tensors.keys() == other.tensors.keys()
     assert all(torch.equal(one.tensors[name], other.tensors[name]) for name in one.tensors)
+
+
+def test_restarts_that_would_look_for_the_dead_are_refused(monkeypatch):
+    for name in LAUNCHED:
+        monkeypatch.setenv(name, "2")
+    monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
+    monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
+    with pytest.raises(TrainingError, match="TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
+        Processes.launched()
+
+
+def workers(launched: subprocess.Popen) -> list[int]:
+    """The processes that torchrun started."""
+    children = Path(f"/proc/{launched.pid}/task/{launched.pid}/children")
+    return [int(number) for number in children.read_text().split()] if children.exists() else []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="finds the processes that torchrun started in /proc")
+@pytest.mark.parametrize("n_kills", [1, pytest.param(10, marks=pytest.mark.soak)])
+def test_a_killed_process_is_replaced_and_the_training_ends_with_the_same_bits(tmp_path, n_kills):
+    """Three processes, one of them killed outright at random moments; torchrun starts all again, and they go on."""
+    text, chance = (*write_text(tmp_path), "--batches-per-step", "3"), random.Random(n_kills)
+    checkpoints = tmp_path / "run" / "checkpoints"
+    whole = launch(tmp_path, *text, "--out", "whole", count=3)
+    _, errors = whole.communicate(timeout=300)
+    assert whole.returncode == 0, errors
+
+    launched, killed = launch(tmp_path, *text, "--out", "run", count=3, max_restarts=n_kills), 0
+    step = 0
+    while killed < n_kills:
+        wait_for_a_checkpoint(launched, checkpoints, after=step)
+        step = max(int(path.name[5:]) for path in checkpoints.glob("step-*"))
+        if step >= 110:  # too near the end to be sure of another step
+            break
+        time.sleep(chance.random() * 0.2)
+        os.kill(chance.choice(workers(launched)), signal.SIGKILL)
+        killed += 1
+    _, errors = launched.communicate(timeout=300)
+    assert launched.returncode == 0, errors
+    assert killed == n_kills
+    one, other = (load_checkpoint(tmp_path / name / "checkpoints")[0] for name in ("run", "whole"))
+    assert one.step == other.step == 120
+    assert all(torch.equal(one.tensors[name], other.tensors[name]) for name in other.tensors)

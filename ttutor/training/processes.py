@@ -40,6 +40,26 @@ PATIENCE = timedelta(minutes=10)
 """So long a process waits for the others. One that dies is noticed at once; only a machine that falls silent is not."""
 
 
+def may_be_restarted() -> bool:
+    """Whether torchrun, told so by ``--max-restarts``, starts all processes again when one has died.
+
+    Which of them did, and how often, only the machine knows on which it happened: a start and a restart look alike.
+    """
+    return int(os.environ.get("TORCHELASTIC_MAX_RESTARTS", "0")) > 0
+
+
+def check_restarts() -> None:
+    """Refuse a torchrun whose restarted processes would look for those that died.
+
+    Since PyTorch 2.5 the agent keeps one store of addresses for all attempts (pytorch/pytorch, issue 135712).
+    """
+    if may_be_restarted() and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        raise TrainingError(
+            "torchrun --max-restarts keeps the addresses of processes that died: start it with the variable "
+            "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment, on every machine"
+        )
+
+
 class Processes:
     """The processes of a training, as one of them sees them; without arguments it is the only one.
 
@@ -67,6 +87,7 @@ class Processes:
         """Those that torchrun or the like started, joined; the only one where nothing started more."""
         if not all(name in os.environ for name in LAUNCHED) or os.environ["WORLD_SIZE"] == "1":
             return cls()
+        check_restarts()
         distributed.init_process_group("gloo", timeout=PATIENCE)
         rank, count, local_rank, local_count = (int(os.environ[name]) for name in LAUNCHED[:4])
         return cls(rank, count, local_rank, local_count)

@@ -14,7 +14,7 @@ from ttutor.console import MENDABLE, say, teller
 from ttutor.errors import CheckpointError, ProcessLost, RecipeError, TrainingError, TranslationError
 from ttutor.training.curve import write_curve
 from ttutor.training.precision import place, training_device
-from ttutor.training.processes import Processes
+from ttutor.training.processes import Processes, may_be_restarted
 from ttutor.training.progress import Stopped
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.run_folder import RunFacts, RunFolder
@@ -53,6 +53,8 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
     if not processes.is_first:
         request = replace(request, quiet=True, samples=0)
     folder = RunFolder(request.out or Path("ttutor-runs") / _default_name(request))
+    if may_be_restarted() and folder.exists:  # by the very command that began it
+        request = replace(request, resume=True, overwrite=False)
     with speaking_once(processes, folder):
         make = _resumed if request.resume else _begun
         trainer = processes.together(lambda: make(request, folder, processes))
