@@ -36,9 +36,10 @@ def _seeded() -> None:
 @pytest.fixture
 def as_readers_run_it() -> Iterator[None]:
     """Switch the annotation checks off, so that the package's own error messages are met, as they are by readers."""
+    before = jaxtyping_config.jaxtyping_disable
     jaxtyping_config.update("jaxtyping_disable", True)
     yield
-    jaxtyping_config.update("jaxtyping_disable", False)
+    jaxtyping_config.update("jaxtyping_disable", before)
 
 
 @pytest.fixture

@@ -35,3 +35,7 @@ class CurveError(TranslationError):
 
 class FetchError(TranslationError):
     """A file cannot be got from where it is published, or not be kept here."""
+
+
+class ExportError(TranslationError):
+    """A translator cannot be written for, or run by, another program."""

@@ -1,4 +1,4 @@
-"""Marian's translation models against Hugging Face's, with the same random weights, in float64."""
+"""Marian's translation models, and Pegasus, against Hugging Face's, with the same random weights, in float64."""
 
 from __future__ import annotations
 
@@ -17,9 +17,13 @@ from ttutor.transformer import Transformer, TransformerConfig
 
 VOCAB, END, PAD = 41, 0, 40  # Marian puts the end mark first, and last the padding, which also starts a target
 EXACT = {"rtol": 0, "atol": 1e-10}
+FAMILIES = {
+    "marian": (transformers.MarianConfig, transformers.MarianMTModel),
+    "pegasus": (transformers.PegasusConfig, transformers.PegasusForConditionalGeneration),
+}
 
 
-def marian(**changes):
+def published(family="marian", **changes):
     config = {
         "vocab_size": VOCAB,
         "d_model": 12,
@@ -38,13 +42,14 @@ def marian(**changes):
         "forced_eos_token_id": None,
         "attn_implementation": "eager",
     }
-    return transformers.MarianMTModel(transformers.MarianConfig(**{**config, **changes})).double().eval()
+    make_config, make_model = FAMILIES[family]
+    return make_model(make_config(**{**config, **changes})).double().eval()
 
 
-@pytest.fixture(scope="module")
-def theirs():
+@pytest.fixture(scope="module", params=FAMILIES)
+def theirs(request):
     torch.manual_seed(0)
-    model = marian()
+    model = published(request.param)
     for name, parameter in model.named_parameters():
         if "embed_positions" not in name:
             torch.nn.init.normal_(parameter, std=0.3)
@@ -84,7 +89,7 @@ def test_logits_and_every_hidden_state(ours, theirs, source_ids, target_ids):
         decoder_input_ids=target_ids,
         output_hidden_states=True,
     )
-    with capture(ours, "*_embeddings", "*coder.layers.*") as seen:
+    with capture(ours, "*_embeddings", "*coder.layers.*", "*coder.final_norm") as seen:
         logits = ours(source_ids, target_ids, is_real=everything(target_ids))
     torch.testing.assert_close(logits, expected.logits, **EXACT)
     real = source_ids != PAD
@@ -92,7 +97,8 @@ def test_logits_and_every_hidden_state(ours, theirs, source_ids, target_ids):
         ("encoder", "source_embeddings", expected.encoder_hidden_states),
         ("decoder", "target_embeddings", expected.decoder_hidden_states),
     ):
-        mine = [seen[embedded], *(seen[f"{side}.layers.{i}"] for i in range(2))]
+        last = "layers.1" if ours.config.norm == "post" else "final_norm"
+        mine = [seen[embedded], seen[f"{side}.layers.0"], seen[f"{side}.{last}"]]
         for state, other in zip(mine, states, strict=True):
             chosen = real if side == "encoder" else everything(target_ids)
             torch.testing.assert_close(state[chosen], in_our_order(other)[chosen], **EXACT)
@@ -158,12 +164,13 @@ def test_a_folder_of_theirs_translates(theirs, source_ids, tmp_path):
     assert found == again
 
 
-def test_a_folder_of_ours(source_ids, target_ids, tmp_path):
+@pytest.mark.parametrize(("norm", "family"), [("post", "marian"), ("pre", "pegasus")])
+def test_a_folder_of_ours(source_ids, target_ids, tmp_path, norm, family):
     torch.manual_seed(1)
     sizes = {"vocab_size": VOCAB, "d_model": 8, "n_heads": 2, "n_layers": 3, "d_ff": 10, "max_len": 16}
-    model = Transformer(TransformerConfig(**sizes, pad_id=PAD)).double().eval()
+    model = Transformer(TransformerConfig(**sizes, pad_id=PAD, norm=norm)).double().eval()
     save_huggingface(model, tmp_path)
-    theirs = transformers.MarianMTModel.from_pretrained(tmp_path, attn_implementation="eager").eval()
+    theirs = FAMILIES[family][1].from_pretrained(tmp_path, attn_implementation="eager").eval()
     mask = (source_ids != PAD).long()
     expected = theirs(source_ids, attention_mask=mask, decoder_input_ids=target_ids).logits
     torch.testing.assert_close(model(source_ids, target_ids, is_real=everything(target_ids)), expected, **EXACT)
@@ -179,10 +186,11 @@ def test_a_folder_of_ours(source_ids, target_ids, tmp_path):
 )
 def test_a_config_that_asks_for_more_is_refused(changes, named):
     with pytest.raises(ConfigError, match=named):
-        from_huggingface(marian(**changes))
+        from_huggingface(published(**changes))
 
 
 def test_a_model_that_they_do_not_have_is_refused():
-    model = Transformer(TransformerConfig(vocab_size=9, d_model=8, n_heads=2, n_layers=1, d_ff=8, norm="pre"))
-    with pytest.raises(ConfigError, match="norm='pre'"):
+    sizes = {"vocab_size": 9, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
+    model = Transformer(TransformerConfig(**sizes, positions="learned"))
+    with pytest.raises(ConfigError, match="positions='learned'"):
         to_huggingface(model)

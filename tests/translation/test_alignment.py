@@ -63,7 +63,7 @@ def test_it_is_what_the_decoder_does_while_it_decodes_token_by_token(translator)
     answer = translator(SENTENCES[0], beam_size=1)
     ids = [*translator.tokenizer.encode(SENTENCES[0]), EOS_ID]
     with capture(translator.model, "decoder.layers.*.cross_attention.weights") as seen:
-        translator._search([ids[:-1]], 1, 0.6)
+        translator._search(translator.engine, [ids[:-1]], 1, 0.6)
     steps = [torch.cat(seen.calls(name), dim=2)[0] for name in seen]
     torch.testing.assert_close(answer.attention.weights, torch.stack(steps), atol=1e-5, rtol=0)
 

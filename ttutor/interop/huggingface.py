@@ -16,7 +16,11 @@ from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
 FAMILIES = ("bert", "clip", "gpt2", "marian", "modernbert", "t5")  # a module each
-TABLES = dict.fromkeys(modern_decoder.TABLE, "modern_decoder") | dict.fromkeys(vit.TABLE, "vit")  # a row each
+TABLES = {
+    **dict.fromkeys(modern_decoder.TABLE, "modern_decoder"),  # a row each
+    **dict.fromkeys(vit.TABLE, "vit"),
+    "pegasus": "marian",  # with the norm before each sublayer
+}
 
 
 def from_huggingface(
@@ -24,7 +28,7 @@ def from_huggingface(
 ) -> nn.Module:
     """Our model with the weights of a published one, in evaluation mode and in the weights' dtype.
 
-    GPT-2, BERT, ModernBERT, T5, Marian, ViT, DeiT, DINOv2, CLIP, and the decoders from Llama to gpt-oss, as
+    GPT-2, BERT, ModernBERT, T5, Marian, Pegasus, ViT, DeiT, DINOv2, CLIP, and the decoders from Llama to gpt-oss, as
     `transformers` defines them.
 
     Args:

@@ -1,5 +1,7 @@
 """Marian's translation models (OPUS-MT) in Hugging Face's form: the Transformer of 2017, with three habits of its own.
 
+Pegasus is the same model with the norm before each sublayer and one after each stack, so it is read and written here.
+
 - Its sinusoidal encoding holds all sines, then all cosines, where the paper alternates them. No switch is needed for
   that: a model does not know in which order its features come, so reordering them everywhere gives the same model.
 - A target starts with the padding token. Say ``is_real`` when you decode, as `ttutor.generation` does.
@@ -41,6 +43,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Transform
             d_ff=config["encoder_ffn_dim"],
             dropout=config.get("dropout", 0.1),
             activation=choose(config, "activation_function", ACTIVATIONS, default="gelu"),
+            norm="pre" if config["model_type"] == "pegasus" else "post",
             max_len=config["max_position_embeddings"],
             pad_id=config["pad_token_id"],
             logits_bias=True,
@@ -51,13 +54,15 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Transform
 def describe(model: Transformer) -> dict[str, Any]:
     """Their config of our model."""
     config = model.config
-    ours = {"model_type": "marian", **config.to_dict()}
-    agree(ours, norm="post", positions="sinusoidal", tie_embeddings=True)
+    model_type = "pegasus" if config.norm == "pre" else "marian"
+    ours = {"model_type": model_type, **config.to_dict()}
+    agree(ours, positions="sinusoidal", tie_embeddings=True)
     words = {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}
     agree(ours, activation=config.activation if config.activation in words else "silu")
     sizes = {"layers": config.n_layers, "attention_heads": config.n_heads, "ffn_dim": config.d_ff}
     return {
-        "architectures": ["MarianMTModel"],
+        "model_type": model_type,
+        "architectures": ["PegasusForConditionalGeneration" if config.norm == "pre" else "MarianMTModel"],
         "vocab_size": config.vocab_size,
         "decoder_vocab_size": config.vocab_size,
         "d_model": config.d_model,
@@ -89,6 +94,8 @@ def rules(model: Transformer) -> Iterator[Rule]:
         yield fixed(f"model.{side}.embed_positions.weight", waves)
         for i in range(model.config.n_layers):
             yield from _layer(f"model.{side}.layers.{i}", f"{side}.layers.{i}", is_decoder=side == "decoder")
+        if model.config.norm == "pre":
+            yield from _norm(f"model.{side}.layer_norm", f"{side}.final_norm")
 
 
 def _layer(theirs: str, ours: str, *, is_decoder: bool) -> Iterator[Rule]:

@@ -167,6 +167,11 @@ def load_packed() -> PackedTranslator:
     return PackedTranslator.from_bytes((files("ttutor.assets") / f"{DEFAULT}.safetensors").read_bytes())
 
 
+def notice() -> bytes:
+    """On what terms the text was offered from which the translator that ships learned."""
+    return (files("ttutor.assets") / "NOTICE").read_bytes()
+
+
 def load_default() -> Translator:
     """The translator that ships with the package: captions of photographs, English to German."""
     return load_packed().translator

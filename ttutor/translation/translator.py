@@ -7,7 +7,7 @@
     answer.text, answer.score, answer.attention.links()
 """
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -15,12 +15,11 @@ from typing import Any
 import torch
 
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
+from ttutor.corpora.tokenizer import EOS_ID, SubwordTokenizer
 from ttutor.errors import CheckpointError, CorpusError, SearchError
-from ttutor.generation import Hypothesis, beam_search, greedy_search
-from ttutor.training.batching import pad
+from ttutor.generation import Hypothesis
 from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
-from ttutor.training.precision import PRECISIONS, products_in, resolve_precision
+from ttutor.training.precision import PRECISIONS, resolve_precision
 from ttutor.training.preparation import model_config
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.run_folder import RunFolder
@@ -28,8 +27,9 @@ from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer
 from ttutor.translation.alignment import CrossAttention, cross_attention
 from ttutor.translation.answer import Translation
+from ttutor.translation.engine import Engine, OwnEngine
 
-__all__ = ["Translation", "Translator"]
+__all__ = ["EngineTranslator", "Translation", "Translator"]
 
 ROWS = 640
 """Decoder rows at one time: sentences times beam width."""
@@ -42,7 +42,108 @@ SPARE_TOKENS = 50
 6.1, allows 50 more than the source)."""
 
 
-class Translator:
+class EngineTranslator:
+    """Translates sentences, whatever program does the search.
+
+    Args:
+        engine: what searches; `OwnEngine`, or that of an exported model (`ttutor.translation.export.load_exported`).
+        tokenizer: the vocabulary that the model was trained with.
+        style: how the training text wrote its sentences.
+    """
+
+    def __init__(self, engine: Engine, tokenizer: SubwordTokenizer, style: TextStyle | None = None):
+        self.engine = engine
+        self.tokenizer = tokenizer
+        self.style = style or TextStyle()
+
+    def __call__(self, sentence: str, **options: Any) -> Translation:
+        """Translate one sentence; options as for `translate`."""
+        if not isinstance(sentence, str):
+            raise TypeError(f"expected one sentence, but came {type(sentence).__name__}; translate(...) takes several")
+        return self.translate([sentence], **options)[0]
+
+    def translate(
+        self, sentences: Sequence[str], *, beam_size: int = 5, length_penalty: float = LENGTH_PENALTY
+    ) -> list[Translation]:
+        """Translate sentences, in batches of similar length; the answers come in the order of the questions.
+
+        Arguments and errors as for `Translator.translate`.
+        """
+        return self._translate(self.engine, sentences, beam_size, length_penalty)
+
+    def _translate(
+        self,
+        engine: Engine,
+        sentences: Sequence[str],
+        beam_size: int,
+        length_penalty: float,
+        look: Callable[[list[Hypothesis], list[list[int]]], list[CrossAttention]] | None = None,
+    ) -> list[Translation]:
+        """Translate with this engine; with ``look``, also record where the model looked."""
+        self._check_search(beam_size, length_penalty)
+        _check_sentences(sentences)
+        token_ids = self._token_ids(sentences)
+        answers: dict[int, Translation] = {}
+        for rows in _batches_by_length(token_ids, max(1, ROWS // beam_size)):
+            batch = [token_ids[row] for row in rows]
+            found = self._search(engine, batch, beam_size, length_penalty)
+            seen = look([ranked[0] for ranked in found], batch) if look else [None] * len(rows)
+            for row, ranked, where in zip(rows, found, seen, strict=True):
+                cut = self._cut(len(token_ids[row]), ranked[0])
+                answers[row] = replace(self._answer(sentences[row], ranked), cut=cut, attention=where)
+        return [answers.get(row, Translation(sentence, "", 0.0)) for row, sentence in enumerate(sentences)]
+
+    def _token_ids(self, sentences: Sequence[str]) -> list[list[int]]:
+        """The tokens of each sentence as the corpus would write it; none of an empty one."""
+        prepared = [self.style.prepare(sentence) for sentence in sentences]
+        return [ids if text else [] for ids, text in zip(self.tokenizer.encode_all(prepared), prepared, strict=True)]
+
+    def _ended(self, ids: list[int]) -> list[int]:
+        """What the model reads of a sentence: as much as it has positions for, and the end mark."""
+        return [*ids[: self._longest], EOS_ID]
+
+    def _check_search(self, beam_size: int, length_penalty: float) -> None:
+        widest = self.engine.config.vocab_size // 2
+        if beam_size < 1:
+            raise SearchError(f"beam_size must be at least 1, got {beam_size}")
+        if beam_size > widest:
+            raise SearchError(f"beam_size must be at most half the vocabulary, {widest}, got {beam_size}")
+        if not 0 <= length_penalty <= 10:
+            raise SearchError(
+                f"length_penalty must be a number from 0 to 10, got {length_penalty}; {LENGTH_PENALTY} is usual here"
+            )
+
+    @property
+    def _longest(self) -> int:
+        """How many tokens of a sentence the model can read, its end mark aside."""
+        return self.engine.config.max_len - 1
+
+    def _cut(self, n_source: int, best: Hypothesis) -> str:
+        """What was cut off, in words; nothing if both ends were reached."""
+        if n_source > self._longest:
+            return f"it has {n_source:,} tokens, of which the model read the first {self._longest:,}"
+        return "" if best.is_finished else f"no end of the translation came within {len(best.token_ids):,} tokens"
+
+    def _search(
+        self, engine: Engine, batch: list[list[int]], beam_size: int, length_penalty: float
+    ) -> list[list[Hypothesis]]:
+        sources = [self._ended(ids) for ids in batch]
+        limit = 2 * max(map(len, sources)) + SPARE_TOKENS
+        try:
+            return engine.search(sources, beam_size=beam_size, length_penalty=length_penalty, max_new_tokens=limit)
+        except FloatingPointError as error:
+            raise CheckpointError(
+                f"the model's weights give no probabilities ({error}); use an older checkpoint or train anew"
+            ) from None
+
+    def _answer(self, sentence: str, ranked: list[Hypothesis]) -> Translation:
+        """Hypotheses as text; a line break that a model may write becomes a blank, so that an answer is one line."""
+        lines = [" ".join(self.tokenizer.decode(one.token_ids).split()) for one in ranked]
+        texts = [(self.style.restore(line, sentence), one.score) for line, one in zip(lines, ranked, strict=True)]
+        return Translation(sentence, *texts[0], alternatives=tuple(texts[1:]))
+
+
+class Translator(EngineTranslator):
     """Translates with a trained model.
 
     Args:
@@ -52,9 +153,8 @@ class Translator:
     """
 
     def __init__(self, model: Transformer, tokenizer: SubwordTokenizer, style: TextStyle | None = None):
+        super().__init__(OwnEngine(model), tokenizer, style)
         self.model = model.eval()
-        self.tokenizer = tokenizer
-        self.style = style or TextStyle()
         self.messages: list[str] = []
         self.unfinished = ""
 
@@ -90,11 +190,9 @@ class Translator:
         """Where the model's weights are; a GPU after ``translator.model.to("cuda")``."""
         return next(self.model.parameters()).device
 
-    def __call__(self, sentence: str, *, attention: bool = True, **options) -> Translation:
+    def __call__(self, sentence: str, *, attention: bool = True, **options: Any) -> Translation:
         """Translate one sentence, and say where the decoder looked; options as for `translate`."""
-        if not isinstance(sentence, str):
-            raise TypeError(f"expected one sentence, but came {type(sentence).__name__}; translate(...) takes several")
-        return self.translate([sentence], attention=attention, **options)[0]
+        return super().__call__(sentence, attention=attention, **options)
 
     def translate(
         self,
@@ -125,20 +223,10 @@ class Translator:
                 penalty or number format.
             CheckpointError: the model's weights give no probabilities.
         """
-        self._check_search(beam_size, length_penalty, precision)
-        _check_sentences(sentences)
-        format_ = resolve_precision(precision, self.device)
-        token_ids = self._token_ids(sentences)
-        answers: dict[int, Translation] = {}
-        for rows in _batches_by_length(token_ids, max(1, ROWS // beam_size)):
-            batch = [token_ids[row] for row in rows]
-            with products_in(format_, self.device, keep=True):
-                found = self._search(batch, beam_size, length_penalty)
-            seen = self._looked([ranked[0] for ranked in found], batch) if attention else [None] * len(rows)
-            for row, ranked, where in zip(rows, found, seen, strict=True):
-                cut = self._cut(len(token_ids[row]), ranked[0])
-                answers[row] = replace(self._answer(sentences[row], ranked), cut=cut, attention=where)
-        return [answers.get(row, Translation(sentence, "", 0.0)) for row, sentence in enumerate(sentences)]
+        if precision not in ("auto", *PRECISIONS):
+            raise SearchError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
+        engine = OwnEngine(self.model, resolve_precision(precision, self.device))
+        return self._translate(engine, sentences, beam_size, length_penalty, self._looked if attention else None)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[CrossAttention]:
         """Where the decoder looks while it is made to write given translations, by people or by itself.
@@ -158,64 +246,9 @@ class Translator:
             found.update(zip(rows, cross_attention(self.model, self.tokenizer, *batch), strict=True))
         return [found[row] for row in range(len(pairs))]
 
-    def _token_ids(self, sentences: Sequence[str]) -> list[list[int]]:
-        """The tokens of each sentence as the corpus would write it; none of an empty one."""
-        prepared = [self.style.prepare(sentence) for sentence in sentences]
-        return [ids if text else [] for ids, text in zip(self.tokenizer.encode_all(prepared), prepared, strict=True)]
-
-    def _ended(self, ids: list[int]) -> list[int]:
-        """What the model reads of a sentence: as much as it has positions for, and the end mark."""
-        return [*ids[: self._longest], EOS_ID]
-
     def _looked(self, best: list[Hypothesis], batch: list[list[int]]) -> list[CrossAttention]:
         targets = [[*one.token_ids, EOS_ID] if one.is_finished else list(one.token_ids) for one in best]
         return cross_attention(self.model, self.tokenizer, [self._ended(ids) for ids in batch], targets)
-
-    def _check_search(self, beam_size: int, length_penalty: float, precision: str) -> None:
-        widest = self.model.config.vocab_size // 2
-        if beam_size < 1:
-            raise SearchError(f"beam_size must be at least 1, got {beam_size}")
-        if beam_size > widest:
-            raise SearchError(f"beam_size must be at most half the vocabulary, {widest}, got {beam_size}")
-        if not 0 <= length_penalty <= 10:
-            raise SearchError(
-                f"length_penalty must be a number from 0 to 10, got {length_penalty}; {LENGTH_PENALTY} is usual here"
-            )
-        if precision not in ("auto", *PRECISIONS):
-            raise SearchError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
-
-    @property
-    def _longest(self) -> int:
-        """How many tokens of a sentence the model can read, its end mark aside."""
-        return self.model.config.max_len - 1
-
-    def _cut(self, n_source: int, best: Hypothesis) -> str:
-        """What was cut off, in words; nothing if both ends were reached."""
-        if n_source > self._longest:
-            return f"it has {n_source:,} tokens, of which the model read the first {self._longest:,}"
-        return "" if best.is_finished else f"no end of the translation came within {len(best.token_ids):,} tokens"
-
-    def _search(self, batch: list[list[int]], beam_size: int, length_penalty: float) -> list[list[Hypothesis]]:
-        source = pad([self._ended(ids) for ids in batch]).to(self.device)
-        limits: dict[str, Any] = {
-            "bos_id": BOS_ID,
-            "eos_id": EOS_ID,
-            "max_new_tokens": 2 * source.shape[1] + SPARE_TOKENS,
-        }
-        try:
-            if beam_size == 1:
-                return [[hypothesis] for hypothesis in greedy_search(self.model, source, **limits)]
-            return beam_search(self.model, source, beam_size=beam_size, alpha=length_penalty, **limits)
-        except FloatingPointError as error:
-            raise CheckpointError(
-                f"the model's weights give no probabilities ({error}); use an older checkpoint or train anew"
-            ) from None
-
-    def _answer(self, sentence: str, ranked: list[Hypothesis]) -> Translation:
-        """Hypotheses as text; a line break that a model may write becomes a blank, so that an answer is one line."""
-        lines = [" ".join(self.tokenizer.decode(one.token_ids).split()) for one in ranked]
-        texts = [(self.style.restore(line, sentence), one.score) for line, one in zip(lines, ranked, strict=True)]
-        return Translation(sentence, *texts[0], alternatives=tuple(texts[1:]))
 
 
 def _check_sentences(sentences: Sequence[str]) -> None:

@@ -1,5 +1,6 @@
 """What several commands share: how they fail, and how they find and load the model of a run."""
 
+import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,7 +11,7 @@ import typer
 from ttutor.console import fail, plain_output, say
 
 if TYPE_CHECKING:
-    from ttutor.translation.translator import Translator
+    from ttutor.translation.translator import EngineTranslator, Translator
 
 DEFAULT_RUNS = Path("ttutor-runs")
 Folder = Annotated[
@@ -48,12 +49,35 @@ def latest_or_shipped() -> "Translator":
 
     if runs_by_age():
         return load_translator(latest_run())
+    say_which_ships()
+    return load_default()
+
+
+def say_which_ships() -> None:
+    """Tell on the error stream that the model that ships is used."""
     say(
         f"Note: there is no training under {DEFAULT_RUNS}; this is the translator that ships with ttutor, English to "
         "German, which knows captions of photographs.",
         error=True,
     )
-    return load_default()
+
+
+def with_engine(run: Path | None, name: str | None) -> "EngineTranslator":
+    """The translator of a run or of an exported folder; with the name of another program, as that program runs it."""
+    from ttutor.errors import ExportError
+    from ttutor.translation.export import EXPORT, export_translator, is_exported, load_exported
+
+    if run is not None and is_exported(run):
+        if name is not None:
+            raise ExportError(
+                f"{run} is an exported model already ({EXPORT} says for which program): leave out --engine"
+            )
+        return load_exported(run)
+    translator = load_translator(run) if run else latest_or_shipped()
+    if name is None:
+        return translator
+    with tempfile.TemporaryDirectory(prefix="ttutor-export-") as folder:
+        return load_exported(export_translator(translator, Path(folder, "model"), name))
 
 
 def runs_by_age() -> list[Path]:

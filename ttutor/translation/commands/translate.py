@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from ttutor.console import say
-from ttutor.translation.commands.shared import Folder, latest_or_shipped, load_translator, plain_errors
+from ttutor.translation.commands.shared import Folder, plain_errors, with_engine
 
 if TYPE_CHECKING:
-    from ttutor.translation.translator import Translation
+    from ttutor.translation.answer import Translation
+    from ttutor.translation.translator import EngineTranslator
 
 INDENT = "    "
 Sentences = Annotated[list[str] | None, typer.Argument(help="Sentences; none: one a line from the input.")]
@@ -33,6 +34,12 @@ def translate(
     precision: Annotated[
         str, typer.Option(help="Format of the products: fp32, bf16, or auto (bf16 where the processor has it).")
     ] = "fp32",
+    engine: Annotated[
+        str | None,
+        typer.Option(
+            help="Another program that runs the model: ctranslate2, huggingface or onnx.", show_default="ttutor"
+        ),
+    ] = None,
     alternatives: Annotated[
         int | None, typer.Option(help="Up to this many further translations below each.", min=0, show_default="0")
     ] = None,
@@ -52,20 +59,37 @@ def translate(
         if output is not None:
             check_output(output)
         groups = sentence_groups(sentences, input_file)
-        translator = load_translator(run) if run else latest_or_shipped()
+        translator = with_engine(run, engine)
+        options = search_options(translator, beam, length_penalty, precision, alignment)
         show = partial(json_lines if as_json else text_lines, n_alternatives=alternatives)
         lines: list[str] = []
         hand_out = print_at_once if output is None else lines.extend
         n_before = 0
         for group in groups:
-            options: dict[str, Any] = {"beam_size": beam, "length_penalty": length_penalty, "precision": precision}
-            answers = translator.translate(group, attention=alignment, **options)
+            answers = translator.translate(group, **options)
             for number, answer in enumerate(answers, start=n_before + 1):
                 warn_if_cut(number, answer)
             hand_out([line for answer in answers for line in show(answer)])
             n_before += len(group)
         if output is not None:
             write_text(output, lines)
+
+
+def search_options(
+    translator: "EngineTranslator", beam: int, length_penalty: float, precision: str, alignment: bool
+) -> dict[str, Any]:
+    """What `translate` of this translator is told; refuses what only the package's own search can do."""
+    from ttutor.errors import SearchError
+    from ttutor.translation.translator import Translator
+
+    options: dict[str, Any] = {"beam_size": beam, "length_penalty": length_penalty}
+    if isinstance(translator, Translator):
+        return options | {"precision": precision, "attention": alignment}
+    if alignment:
+        raise SearchError("--alignment needs the package's own search: leave out --engine, and give the run's folder")
+    if precision != "fp32":
+        raise SearchError("an exported model has its number format already: leave out --precision")
+    return options
 
 
 def print_at_once(lines: list[str]) -> None:

@@ -1,0 +1,168 @@
+"""What travels with the weights in every form: the tokenizer with the text's preparation, what the model is, a card."""
+
+import importlib
+import json
+import os
+import shutil
+import tempfile
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from tokenizers import Regex, Tokenizer, decoders, normalizers, processors
+
+from ttutor.corpora.text_style import ENDS, TextStyle
+from ttutor.corpora.tokenizer import EOS_ID, SPECIAL_TOKENS, SubwordTokenizer
+from ttutor.errors import CheckpointError, ExportError
+from ttutor.files import PARTIAL, cannot_write
+from ttutor.transformer import TransformerConfig
+
+EXPORT, TOKENIZER, CARD = "ttutor.json", "tokenizer.json", "README.md"
+FORMAT = "ttutor-export-1"
+
+
+@dataclass(frozen=True)
+class Exported:
+    """What ``ttutor.json`` says of an exported model.
+
+    Attributes:
+        form: the program that runs it.
+        quantization: ``"int8"``, or None for float32.
+        style: how the training text wrote its sentences.
+        config: the sizes of the model.
+    """
+
+    form: str
+    quantization: str | None
+    style: TextStyle
+    config: TransformerConfig
+
+    def to_json(self) -> str:
+        """The text of ``ttutor.json``."""
+        body = {
+            "format": FORMAT,
+            "form": self.form,
+            "quantization": self.quantization,
+            "style": asdict(self.style),
+            "config": self.config.to_dict(),
+        }
+        return json.dumps(body, indent=1) + "\n"
+
+    @classmethod
+    def read(cls, folder: Path) -> "Exported":
+        """What the folder's ``ttutor.json`` says.
+
+        Raises:
+            ExportError: it is not there, damaged, or of another format.
+        """
+        path = folder / EXPORT
+        try:
+            body = json.loads(path.read_text(encoding="utf-8"))
+            if body["format"] != FORMAT:
+                raise ExportError(f"{path} has the format {body['format']!r}, expected {FORMAT!r}; export it again")
+            style, config = TextStyle(**body["style"]), TransformerConfig(**body["config"])
+            return cls(body["form"], body["quantization"], style, config)
+        except OSError as error:
+            raise ExportError(
+                f"{folder} holds no exported model ({error.strerror or error}); make one with `ttutor export`"
+            ) from None
+        except (KeyError, TypeError, ValueError) as error:
+            raise ExportError(f"{path} is damaged ({error}); export the model again") from None
+
+
+def is_exported(folder: str | Path) -> bool:
+    """Whether the folder is one that `export_translator` wrote."""
+    return (Path(folder) / EXPORT).is_file()
+
+
+def needed(package: str) -> ModuleType:
+    """Import a package of the extra ``serve``, or say how to get it."""
+    try:
+        return importlib.import_module(package)
+    except ImportError as error:
+        raise ExportError(f'{package} does not load ({error}); get it with: pip install "ttutor[serve]"') from None
+
+
+def portable_tokenizer(tokenizer: SubwordTokenizer, style: TextStyle) -> Tokenizer:
+    """The tokenizer as other programs use it: it prepares the text, adds the end mark, and reads back plain text."""
+    portable = Tokenizer.from_str(tokenizer.to_json())
+    steps: list[Any] = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    if not style.final_mark:
+        steps.append(normalizers.Replace(Regex(f"[{''.join(ENDS)} ]+$"), ""))
+    if style.lower_case:  # but for the pronoun I
+        steps += [normalizers.Lowercase(), normalizers.Replace(Regex("(?<![^ ])i(?![^ ])"), "I")]
+    portable.normalizer = normalizers.Sequence([*steps, normalizers.Prepend(" ")])
+    end = SPECIAL_TOKENS[EOS_ID]
+    portable.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, EOS_ID)])
+    portable.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
+    return portable
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write into that takes its place when all is written, or not at all.
+
+    Raises:
+        ExportError: there is something in that place already.
+        CheckpointError: it cannot be written.
+    """
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise ExportError(f"{folder} is there already: choose another folder by --out, or remove it")
+    try:
+        folder.parent.mkdir(parents=True, exist_ok=True)
+        unfinished = Path(tempfile.mkdtemp(prefix=f"{PARTIAL}export-", dir=folder.parent))
+    except OSError as error:
+        raise CheckpointError(cannot_write(folder, error)) from None
+    try:
+        yield unfinished
+        unfinished.chmod(0o755)
+        os.replace(unfinished, folder)
+    except OSError as error:
+        raise CheckpointError(cannot_write(folder, error)) from None
+    finally:
+        shutil.rmtree(unfinished, ignore_errors=True)
+
+
+def write_companions(folder: Path, exported: Exported, tokenizer: Tokenizer, card: str) -> None:
+    """Write ``ttutor.json``, the tokenizer and the card beside the weights."""
+    (folder / EXPORT).write_text(exported.to_json(), encoding="utf-8")
+    (folder / TOKENIZER).write_text(tokenizer.to_str(), encoding="utf-8")
+    (folder / CARD).write_text(card, encoding="utf-8")
+
+
+def card(exported: Exported, about: Mapping[str, str], use: str, name: str) -> str:
+    """What the model is, where it comes from and how to use it, as Markdown."""
+    config, style = exported.config, exported.style
+    facts = {
+        **about,
+        "architecture": f"encoder-decoder Transformer, norm {config.norm}, {config.n_layers} layers each side, "
+        f"width {config.d_model}, {config.n_heads} heads, feed-forward {config.d_ff}",
+        "vocabulary": f"{config.vocab_size:,} byte-pair tokens, shared by both languages",
+        "longest sentence": f"{config.max_len - 1:,} tokens",
+        "numbers": exported.quantization or "float32",
+        "text": "; ".join(
+            [
+                "lower case throughout" if style.lower_case else "as it stands",
+                "with final marks" if style.final_mark else "final marks removed",
+            ]
+        ),
+    }
+    rows = "\n".join(f"| {name} | {value} |" for name, value in facts.items())
+    return f"""# A translator made with ttutor
+
+| | |
+|---|---|
+{rows}
+
+`tokenizer.json` prepares the text in this way and adds the end mark, so any program that reads it prepares sentences
+as in training. A capital or a final mark that the training text did not have is put back by ttutor alone.
+
+## Use
+
+{use.strip()}
+
+With ttutor itself: `ttutor translate --run {name} "A sentence."`
+"""
