@@ -9,8 +9,8 @@ rule (as in Yang et al. 2025, without forgetting), which writes the difference t
 positions. The number of pairs is drawn anew for each batch.
 
 Each mixer has its rate chosen in the same way, by the worse of two runs with seeds used for nothing else: the best of
-three, and where that is the smallest or the largest, further ones until it is neither. Then three seeds, measured on 200
-new texts of each length, and for a recurrence one more run of four times the steps, to see whether it was short of
+three, and where that is the smallest or the largest, further ones until it is neither. Then three seeds, measured on
+200 new texts of each length, and for a recurrence one more run of four times the steps, to see whether it was short of
 training. Adam, rate rising for a tenth of the steps and falling linearly to zero, gradients clipped to norm 1.
 """
 
