@@ -11,7 +11,7 @@ from ttutor.errors import CheckpointError, RecipeError
 from ttutor.multihead import AttentionHead, MultiHeadAttention
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
-from ttutor.translation.translator import Translator
+from ttutor.translation.translator import EngineTranslator, Translator
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.vit import ViT, ViTConfig
 
@@ -69,4 +69,4 @@ def test_a_translator_is_loaded_from_a_folder(tmp_path) -> None:
 
 def test_a_translator_called_takes_one_sentence() -> None:
     with pytest.raises(TypeError, match=r"expected one sentence, but came list; translate\(\.\.\.\) takes several"):
-        Translator.__call__(None, ["a"])
+        EngineTranslator.__call__(None, ["a"])
