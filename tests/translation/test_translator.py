@@ -8,7 +8,7 @@ from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.errors import CheckpointError, CorpusError, SearchError
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
-from ttutor.translation import translator as translator_module
+from ttutor.translation import engine
 from ttutor.translation.translator import Translator
 
 pytestmark = pytest.mark.trainer
@@ -114,7 +114,7 @@ def test_a_sentence_longer_than_the_model_reads_is_told(translator):
 @pytest.mark.parametrize("beam_size", [1, 2])
 def test_a_translation_without_an_end_is_told(begin, beam_size, monkeypatch):
     untrained = Translator.of(begin())
-    monkeypatch.setattr(translator_module, "EOS_ID", 299)  # the search looks for an end that never comes
+    monkeypatch.setattr(engine, "EOS_ID", 299)  # the search looks for an end that never comes
     answer = untrained("the dog sleeps", beam_size=beam_size)
     assert answer.cut.startswith("no end of the translation came within ")
 
