@@ -56,8 +56,8 @@ def is_at(found: str, place: str) -> bool:
     return found == place or ("#" not in place and found.split("#")[0] == place)
 
 
-def test_of_fifty_questions_of_learners_47_are_answered_among_the_first_three_results(tab: Page) -> None:
-    assert len(LEARNERS) == 50
+def test_all_but_three_questions_of_learners_are_answered_among_the_first_three_results(tab: Page) -> None:
+    assert len(LEARNERS) >= 50
     answers = {query: tab.evaluate(PLACES, query) for query, *_ in LEARNERS}
     missed = [
         (query, answers[query])
