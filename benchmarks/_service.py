@@ -9,6 +9,7 @@ translator = load_exported(folder)
 
 class Handler(BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"  # a client may keep its connection
+    wbufsize = -1  # head and body leave together
 
     def do_POST(self):
         sentence = self.rfile.read(int(self.headers["Content-Length"])).decode()
