@@ -6,6 +6,7 @@ from typing import Any
 
 import torch
 import traitlets as t
+from einops import rearrange
 from torch import Tensor
 
 from ttutor import assets
@@ -71,7 +72,8 @@ class LensExplorer(Explorer):
         within("the size of the vocabulary", len(vocabulary), N_GUESSES, 10**7)
         table = rounded_array("logits", logits, (None, len(tokens), len(vocabulary)), 6, axes="streams, tokens, words")
         within("the number of streams", len(table), 2, MAX_DEPTHS)
-        chances = torch.tensor(number_array("logits", table)).softmax(dim=-1).transpose(0, 1)
+        chances = torch.tensor(number_array("logits", table)).softmax(dim=-1)
+        chances = rearrange(chances, "streams tokens words -> tokens streams words")
         top = chances.topk(N_GUESSES, dim=-1)
         size = tuple(top.values.shape)
         names = [[[vocabulary[place] for place in five] for five in row] for row in top.indices.tolist()]
