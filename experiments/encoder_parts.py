@@ -7,9 +7,10 @@ noun. Pairs of a noun and a place that are held out for the test never occur in 
 
 Five stacks of width 32: attention alone; with skips; with skips and norms (pre-norm); with a feed-forward network as
 well; and whole layers without attention, all of three layers. Each has two starts: this package's, and every map as in
-a fresh encoder layer of PyTorch's. Four learning rates, three seeds, 300 steps of Adam with batches of 32, no warm-up;
+a fresh encoder layer of PyTorch's. Five learning rates, three seeds, 300 steps of Adam with batches of 32, no warm-up;
 all rates and seeds of one stack are trained side by side. The best rate is the one with the lowest mean loss on unseen
-sentences with pairs of the training; the test has the pairs held out. All losses are means per word, in nats.
+sentences with pairs of the training; the test has the pairs held out. All losses are means per word, in nats;
+null stands where a training broke off.
 """
 
 import math
@@ -27,7 +28,7 @@ from ttutor.positions import sinusoidal_encoding
 import _record
 
 SEEDS = [0, 1, 2]
-RATES = [1e-3, 3e-3, 1e-2, 3e-2]
+RATES = [1e-3, 3e-3, 1e-2, 3e-2, 1e-1]
 STARTS = ["full", "torch"]
 STEPS, BATCH, D_MODEL, N_HEADS = 300, 32, 32, 2
 ARMS = {
@@ -202,6 +203,11 @@ def losses_of(model: Translator, english: Tensor, german: Tensor) -> tuple[float
     return loss, (logits.argmax(dim=-1) == german).all(dim=-1).float().mean().item()
 
 
+def rounded(losses: list[float]) -> list[float | None]:
+    """Four digits; None where the training broke off and left no number."""
+    return [round(loss, 4) if math.isfinite(loss) else None for loss in losses]
+
+
 def main() -> None:
     torch.set_num_threads(1)
     started = _record.start()
@@ -217,14 +223,15 @@ def main() -> None:
             by_rate = [
                 {
                     "rate": rate,
-                    "train": [round(value, 4) for value in losses[-20:, number].mean(dim=0).tolist()],
-                    "validation": [round(value, 4) for value in validation[len(SEEDS) * number :][: len(SEEDS)]],
-                    "test": [round(loss, 4) for loss, _ in test[len(SEEDS) * number :][: len(SEEDS)]],
+                    "train": rounded(losses[-20:, number].mean(dim=0).tolist()),
+                    "validation": rounded(validation[len(SEEDS) * number :][: len(SEEDS)]),
+                    "test": rounded([loss for loss, _ in test[len(SEEDS) * number :][: len(SEEDS)]]),
                     "whole": [round(share, 3) for _, share in test[len(SEEDS) * number :][: len(SEEDS)]],
                 }
                 for number, rate in enumerate(RATES)
             ]
-            best = min(by_rate, key=lambda result: sum(result["validation"]))["rate"]
+            tried = [result for result in by_rate if None not in result["validation"]]
+            best = min(tried, key=lambda result: sum(result["validation"]))["rate"]
             n_parameters = sum(parameter.numel() for parameter in models[0].layers.parameters())
             found.append({"start": start, "arm": name, "n_parameters": n_parameters, "best": best, "rates": by_rate})
             print(start, name, n_parameters, best, by_rate, flush=True)
