@@ -44,7 +44,7 @@ def test_a_classifier_on_the_class_token_learns_what_no_single_word_says(seed: i
 
     steps = 300
     batches = [labelled[torch.randint(len(labelled), (32,))] for _ in range(steps)]
-    fit(model, batches, loss, steps=steps, learning_rate=lambda step: 3e-3 * min(1, step / 30))
+    fit(model, batches, loss, steps=steps, learning_rate=lambda step: 1e-3 * min(1, step / 30))
     with torch.no_grad():
         said = model(token_ids[new], token_ids[new] != index[PAD]).argmax(dim=-1)
     assert (said == is_praise[new]).double().mean() >= 0.95
