@@ -1,11 +1,12 @@
-"""Who reads one head's mixture? One attention layer and a feed-forward reader name the last four symbols, five seeds.
+"""Who reads one head's mixture? One attention layer and a reader name the last four symbols, five seeds.
 
 The task and the layer of `multihead_lookups` (four of 32 symbols, causal attention without residual connection, as many
-parameters for any number of heads); but behind the layer stands a feed-forward network, as in a Transformer: a norm,
-four times the width, a ReLU. The models start in two ways: as our package does (Xavier's rule, embeddings of deviation
-.3), and as torch does (its rule for linear layers, embeddings of deviation 1). Of each setting the learning rate is
-chosen on a seed of its own by the loss on unseen sequences; the others are run at that rate. Kept are the share of
-right answers (guessing gives 1/32) and where each head looks. Some five minutes on one core.
+parameters for any number of heads). Behind the layer stands one of three readers: a linear map; a norm and a linear
+map; or a norm and a feed-forward network, four times the width and a ReLU. The models start in two ways: as our package
+does (Xavier's rule, embeddings of deviation .3), and as torch does (its rule for linear layers, embeddings of deviation
+1). Of each setting the learning rate is chosen on a seed of its own by the loss on unseen sequences; the others are run
+at that rate. Kept are the share of right answers (guessing gives 1/32) and where each head looks. Some five minutes on
+one core.
 """
 
 import torch
@@ -22,15 +23,20 @@ import _record
 
 SEEDS, CHOOSING = [0, 1, 2, 3, 4], 100
 N_SYMBOLS, N_PLACES, N_TOKENS, D_MODEL, BATCH, WARMUP = 32, 4, 16, 32, 32, 50
-HEADS = {"ours": [1, 2, 4], "torch": [1, 4]}
+SETTINGS = [
+    ("feed-forward", "ours", [1, 2, 4]),
+    ("feed-forward", "torch", [1, 4]),
+    ("linear", "ours", [1, 2, 4]),
+    ("norm, linear", "ours", [1]),
+]
 STEPS = 1000
-RATES = [0.004, 0.01, 0.025]
+RATES = [0.004, 0.01, 0.025, 0.06, 0.15]
 
 
 class OneLayer(nn.Module):
     """Embed, attend once, name several earlier symbols at every position."""
 
-    def __init__(self, n_heads: int, start: str) -> None:
+    def __init__(self, reader: str, start: str, n_heads: int) -> None:
         super().__init__()
         self.embedding = nn.Embedding(N_SYMBOLS, D_MODEL)
         self.positions = nn.Parameter(torch.randn(N_TOKENS, D_MODEL))
@@ -41,12 +47,12 @@ class OneLayer(nn.Module):
         else:
             for part in ("query", "key", "value", "output"):
                 getattr(self.attention, f"to_{part}").reset_parameters()
-        self.reader = nn.Sequential(
-            nn.LayerNorm(D_MODEL),
-            nn.Linear(D_MODEL, 4 * D_MODEL),
-            nn.ReLU(),
-            nn.Linear(4 * D_MODEL, N_PLACES * N_SYMBOLS),
-        )
+        norm, width = [nn.LayerNorm(D_MODEL)] if reader != "linear" else [], D_MODEL
+        hidden = []
+        if reader == "feed-forward":
+            width = 4 * D_MODEL
+            hidden = [nn.Linear(D_MODEL, width), nn.ReLU()]
+        self.reader = nn.Sequential(*norm, *hidden, nn.Linear(width, N_PLACES * N_SYMBOLS))
 
     def forward(self, token_ids: Tensor) -> Tensor:
         found = self.attention(self.embedding(token_ids) + self.positions, mask=causal_mask(N_TOKENS))
@@ -66,10 +72,10 @@ def places_loss(model: nn.Module, token_ids: Tensor) -> Tensor:
     return functional.cross_entropy(logits.flatten(0, 2), answers(token_ids).flatten())
 
 
-def run(n_heads: int, start: str, peak: float, seed: int) -> dict:
+def run(reader: str, start: str, n_heads: int, peak: float, seed: int) -> dict:
     """Train one layer; the share of right answers, the loss, and where its heads look."""
     torch.manual_seed(seed)
-    model = OneLayer(n_heads, start)
+    model = OneLayer(reader, start, n_heads)
     batches = (torch.randint(N_SYMBOLS, (BATCH, N_TOKENS)) for _ in range(STEPS))
 
     def rate(step: int) -> float:
@@ -90,20 +96,20 @@ def run(n_heads: int, start: str, peak: float, seed: int) -> dict:
     }
 
 
-def setting(start: str, n_heads: int) -> dict:
+def setting(reader: str, start: str, n_heads: int) -> dict:
     """One setting: what each rate gave on the seed that chooses, the rate that was chosen, and the runs."""
-    tried = {peak: run(n_heads, start, peak, CHOOSING)["loss"] for peak in RATES}
+    tried = {peak: run(reader, start, n_heads, peak, CHOOSING)["loss"] for peak in RATES}
     chosen = min(tried, key=tried.get)
-    runs = [run(n_heads, start, chosen, seed) for seed in SEEDS]
-    print(start, n_heads, tried, [one["right"] for one in runs], flush=True)
+    runs = [run(reader, start, n_heads, chosen, seed) for seed in SEEDS]
+    print(reader, start, n_heads, tried, [one["right"] for one in runs], flush=True)
     losses = {str(peak): loss for peak, loss in tried.items()}
-    return {"start": start, "n_heads": n_heads, "rate": chosen, "tried": losses, "runs": runs}
+    return {"reader": reader, "start": start, "n_heads": n_heads, "rate": chosen, "tried": losses, "runs": runs}
 
 
 def main() -> None:
     torch.set_num_threads(1)
     started = _record.start()
-    rows = [setting(start, n_heads) for start, heads in HEADS.items() for n_heads in heads]
+    rows = [setting(reader, start, n_heads) for reader, start, heads in SETTINGS for n_heads in heads]
     _record.write("multihead_readers", {"steps": STEPS, "rows": rows}, seeds=SEEDS, started=started)
 
 
