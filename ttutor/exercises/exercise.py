@@ -1,21 +1,21 @@
 """What an exercise is: one definition that gives the stub, the hints, the check, the solution and the test.
 
-An exercise is one file: the stub, a solution, a reference, the cases, the `Exercise` itself, and below it the known
-mistakes and what must hold of any answer, each under the sentence that a student then reads. `ttutor.exercises.check`
-judges an answer by it, the book takes stub, hints and solution from it, and the test suite holds every definition to
-the same promises: the reference passes, the untouched stub earns nothing, and every listed mistake is told from every
-other.
+An exercise is one file: a solution, of which the stub is made, a reference, the cases, the `Exercise` itself, and below
+it the known mistakes and what must hold of any answer, each with the sentence that a student then reads.
+`ttutor.exercises.check` judges an answer by it, the book takes stub, hints and solution from it, and the test suite
+holds every definition to the same promises: the reference passes, the untouched stub earns nothing, and every listed
+mistake is told from every other.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 import torch
 
-from ttutor.exercises.mutation import mutated
+from ttutor.exercises.mutation import emptied, mutated, read_mutations
 
 __all__ = ["CHAPTERS", "Case", "Exercise", "Finding", "Mistake", "Property", "Trial", "call"]
 
@@ -43,6 +43,10 @@ Given = TypeVar("Given", bound=Answer)
 def call(answer: Answer, *inputs: Any) -> Any:
     """Run an answer that is a function: the default of `Exercise.observe`."""
     return answer(*inputs)
+
+
+def _made_of_the_solution() -> None:
+    """Where an exercise names no stub."""
 
 
 def _no_gradients(*inputs: Any) -> None:
@@ -144,12 +148,14 @@ class Exercise:
         title: a few words in sentence case.
         statement: what to write and how it is meant, in Markdown; shapes stand in the stub's signature.
         stub: the function or class as the student finds it, with its docstring; its body is ``...``. Where the
-            exercise is to mend code, the code to be mended. Its name is unique among all exercises.
+            exercise is to mend code, the code to be mended. Its name is unique among all exercises. Left out, it is
+            the solution without its body.
         reference: what a right answer gives: the package's own function with the exercise's argument order, or a few
             lines that a test compares with the package or with torch.
         solution: the code that the book shows as the solution; the reference itself when left out.
         cases: the inputs it is tried on.
-        hints: three tiers: what to think about, how to go about it, nearly the code.
+        hints: three tiers: what to think about, how to go about it, nearly the code. Three strings, or one text of
+            three paragraphs.
         properties: what tells a wrong answer that stands in no list what is wrong; `must_hold` adds to them.
         observe: runs an answer on a case's inputs and gives the value to compare: a tensor, number, string, bool,
             None, or a tuple, list or dict of these. For a class it builds, seeds, copies weights in, runs, and
@@ -163,7 +169,7 @@ class Exercise:
         section: where to read on, as a path in the book: ``02-attention``.
         explanation: what stands beside the solution in the book, in Markdown: why it is so.
         rtol: largest difference that passes, relative to the largest number in the reference's value.
-        mistakes: the known wrong answers, in the order in which `mistake` and `mutation` have added them.
+        mistakes: the known wrong answers, in the order in which `mistake` and `mutations` have added them.
 
     Example:
         >>> from ttutor.exercises import find
@@ -175,13 +181,13 @@ class Exercise:
     id: str
     title: str
     statement: str
-    stub: Answer
     reference: Answer
     cases: tuple[Case, ...]
-    hints: tuple[str, str, str]
+    hints: Sequence[str]
     difficulty: int
     minutes: int
     section: str
+    stub: Answer = field(default=_made_of_the_solution)
     solution: Answer | None = None
     explanation: str = ""
     properties: list[Property] = field(default_factory=list)
@@ -197,6 +203,11 @@ class Exercise:
             raise ValueError(
                 f"id must be 'chapter.name' with a chapter of {', '.join(CHAPTERS)}, but came as {self.id!r}"
             )
+        if isinstance(self.hints, str):
+            tiers = tuple(" ".join(part.split()) for part in self.hints.strip().split("\n\n"))
+            object.__setattr__(self, "hints", tiers)
+        if self.stub is _made_of_the_solution:
+            object.__setattr__(self, "stub", emptied(self.solution or self.reference))
         if len(self.hints) != 3:
             raise ValueError(
                 f"{self.id}: three hints, from a nudge to nearly the code, are expected; {len(self.hints)} came"
@@ -235,21 +246,22 @@ class Exercise:
 
         return add
 
-    def mutation(self, id: str, says: str, *changes: dict[str, str]) -> None:
-        """Add a known mistake that is the solution with a few characters changed.
+    def mutations(self, text: str) -> None:
+        """Add known mistakes that are the solution with a few characters changed.
 
         Args:
-            id: the hint's name.
-            says: what a good tutor would say.
-            changes: what is replaced in the solution's source by what. Each stands there once. Several are several
-                wrong answers that deserve the same sentence.
+            text: each starts with its id and a colon; then comes what is replaced in the solution's source by what,
+                ``"old" -> "new"``, where each old text stands exactly once; then, indented, what a good tutor would
+                say. Several replacements have commas between them. A line that starts with ``or:`` is another wrong
+                answer that deserves the same sentence.
 
         Raises:
             ValueError: the exercise has a hint of that name, or a text does not stand in the solution exactly once.
         """
-        names = [f"mutated_{id}" if place == 1 else f"mutated_{id}_{place}" for place in range(1, len(changes) + 1)]
-        answers = [mutated(self.solution or self.reference, *pair) for pair in zip(names, changes, strict=True)]
-        self._add(Mistake(id=id, says=says, answers=tuple(answers)))
+        for id, says, changes in read_mutations(text):
+            names = [f"mutated_{id}" if place == 1 else f"mutated_{id}_{place}" for place in range(1, len(changes) + 1)]
+            answers = [mutated(self.solution or self.reference, *pair) for pair in zip(names, changes, strict=True)]
+            self._add(Mistake(id=id, says=says, answers=tuple(answers)))
 
     def must_hold(
         self, says: str, *, id: str | None = None, always: bool = False

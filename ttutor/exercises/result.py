@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import html
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from ttutor.exercises.exercise import Exercise, Finding
@@ -90,9 +91,9 @@ class Result:
         """Return the verdict that something is."""
         return replace(self, hint_id=hint_id, message=message.strip(), finding=finding)
 
-    def with_hints(self, hints: tuple[str, ...]) -> Result:
+    def with_hints(self, hints: Sequence[str]) -> Result:
         """Return the same verdict with hints below it."""
-        return replace(self, hints=hints)
+        return replace(self, hints=tuple(hints))
 
     @property
     def _state(self) -> str:

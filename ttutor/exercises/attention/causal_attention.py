@@ -69,14 +69,14 @@ exercise = Exercise(
         Case(name="three queries and five keys", inputs=_inputs),
         Case(name="scores in the thousands", inputs=_steep),
     ),
-    hints=(
-        "What must be true of the first word's output when only the *last* word is exchanged?",
-        (
-            "Change `key[-1]` and compare the outputs of all earlier positions, bit by bit. Then change "
-            "`value[-1]` instead. The two answers differ; why?"
-        ),
-        "Sum the rows of `weights`. Which step of the softmax has seen the forbidden scores?",
-    ),
+    hints="""
+What must be true of the first word's output when only the *last* word is exchanged?
+
+Change `key[-1]` and compare the outputs of all earlier positions, bit by bit. Then change `value[-1]` instead. The two
+answers differ; why?
+
+Sum the rows of `weights`. Which step of the softmax has seen the forbidden scores?
+""",
     forbids=("scaled_dot_product_attention", "attention_weights"),
     difficulty=2,
     minutes=20,

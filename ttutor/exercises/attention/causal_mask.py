@@ -12,11 +12,6 @@ from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 
 def causal_mask(n_queries: int, n_keys: int) -> Bool[Tensor, "queries keys"]:
     """True where a query may look: at itself and at all that came before. The last query stands at the last key."""
-    ...
-
-
-def solution(n_queries: int, n_keys: int) -> Bool[Tensor, "queries keys"]:
-    """True where a query may look: at itself and at all that came before. The last query stands at the last key."""
     query_position = torch.arange(n_keys - n_queries, n_keys)
     key_position = torch.arange(n_keys)
     return key_position <= rearrange(query_position, "queries -> queries 1")
@@ -52,9 +47,8 @@ may look. Each token may look at itself and at every token before it.
 There may be more keys than queries: while a text is being written, the keys of earlier tokens are kept and only the
 newest tokens ask. The queries are then the *last* tokens, and the last query stands at the last key.
 """.strip(),
-    stub=causal_mask,
     reference=reference,
-    solution=solution,
+    solution=causal_mask,
     explanation="""
 Query $i$ stands at key $i + n_\\mathrm{keys} - n_\\mathrm{queries}$, since the last query stands at the last key.
 With as many keys as queries the offset is 0, and this is the familiar lower triangle; with one query and a cache it
@@ -65,17 +59,14 @@ cache is used.
         Case(name="a few queries and more keys", inputs=_newest),
         Case(name="one query and over 1,000 keys", inputs=lambda generator: (1, drawn(generator, 1050, 1150))),
     ),
-    hints=(
-        "Draw it on paper for 3 queries and 7 keys. At which key does the last query stand, at which the first?",
-        (
-            "Query $i$ stands at key $i + n_\\mathrm{keys} - n_\\mathrm{queries}$. It may see key $j$ if $j$ is "
-            "not larger."
-        ),
-        (
-            "Make one row of key positions and one column of query positions, and compare them; broadcasting does "
-            "the rest. Or take `tril` of a table of ones, with its diagonal moved to the right."
-        ),
-    ),
+    hints=r"""
+Draw it on paper for 3 queries and 7 keys. At which key does the last query stand, at which the first?
+
+Query $i$ stands at key $i + n_\mathrm{keys} - n_\mathrm{queries}$. It may see key $j$ if $j$ is not larger.
+
+Make one row of key positions and one column of query positions, and compare them; broadcasting does the rest. Or take
+`tril` of a table of ones, with its diagonal moved to the right.
+""",
     forbids=("causal_mask", "generate_square_subsequent_mask", "CAUSAL", "window_mask"),
     difficulty=1,
     minutes=10,

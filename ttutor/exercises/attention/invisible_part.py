@@ -15,16 +15,6 @@ def invisible_part(
     w_value: Float[Tensor, "d_head d_model"],
 ) -> Float[Tensor, "tokens d_model"]:
     """The largest part of each vector that may be taken away without any change to the head's weights and outputs."""
-    ...
-
-
-def solution(
-    words: Float[Tensor, "tokens d_model"],
-    w_query: Float[Tensor, "d_head d_model"],
-    w_key: Float[Tensor, "d_head d_model"],
-    w_value: Float[Tensor, "d_head d_model"],
-) -> Float[Tensor, "tokens d_model"]:
-    """The largest part of each vector that may be taken away without any change to the head's weights and outputs."""
     stacked = torch.cat([w_query, w_key, w_value])
     _, sizes, directions = torch.linalg.svd(stacked)
     n_seen = int((sizes > 1e-9 * sizes.max()).sum())
@@ -60,9 +50,8 @@ its input?
 Then write a function that finds the largest part of each word's vector that may be taken
 away without the head noticing. The matrices are stored as `nn.Linear` stores them, and they may have directions in
 common.""",
-    stub=invisible_part,
     reference=reference,
-    solution=solution,
+    solution=invisible_part,
     explanation=r"Twelve equations, sixteen unknowns: a space of at least four dimensions is invisible. A "
     r"single head sees at most $3\,d_\mathrm{head}$ directions of its input. Other heads have other matrices, "
     r"and the residual connection carries the whole vector past all of them. Remember it when a probe finds "
@@ -73,18 +62,15 @@ common.""",
         Case(name="three independent matrices", inputs=_head),
         Case(name="one matrix for queries and keys", inputs=_shared),
     ),
-    hints=(
-        "How does a token enter the head? Only through three matrices.",
-        (
-            "You need $W_Q u = W_K u = W_V u = 0$: one system of linear equations. How many equations, how many "
-            "unknowns? And how many of the equations say something new?"
-        ),
-        (
-            r"Stack the three matrices and take the null space with `torch.linalg.svd`: those rows of $V^\top$ "
-            "whose singular value is zero, or that have none. They are orthonormal, so two products project onto "
-            "them."
-        ),
-    ),
+    hints=r"""
+How does a token enter the head? Only through three matrices.
+
+You need $W_Q u = W_K u = W_V u = 0$: one system of linear equations. How many equations, how many unknowns? And how
+many of the equations say something new?
+
+Stack the three matrices and take the null space with `torch.linalg.svd`: those rows of $V^\top$ whose singular value is
+zero, or that have none. They are orthonormal, so two products project onto them.
+""",
     difficulty=2,
     minutes=30,
     section="02-attention",

@@ -12,11 +12,6 @@ from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 
 def padding_mask(token_ids: Int[Tensor, "batch tokens"], pad_id: int) -> Bool[Tensor, "batch 1 1 tokens"]:
     """True where a key is a real token and may be looked at, False where it is padding."""
-    ...
-
-
-def solution(token_ids: Int[Tensor, "batch tokens"], pad_id: int) -> Bool[Tensor, "batch 1 1 tokens"]:
-    """True where a key is a real token and may be looked at, False where it is padding."""
     return rearrange(token_ids != pad_id, "batch tokens -> batch 1 1 tokens")
 
 
@@ -67,9 +62,8 @@ Sentences of unequal length share a batch by being filled up with a padding toke
 from looking at it: bool, True where a key is a real token, with the axes `batch 1 1 tokens`, so that it broadcasts to
 `batch heads queries keys`. The padding may have any id and may stand on either side.
 """.strip(),
-    stub=padding_mask,
     reference=reference,
-    solution=solution,
+    solution=padding_mask,
     explanation="""
 Each id is compared with the padding's by itself, so that it does not matter where the padding stands. The mask has
 the axis of the *keys*: it says who may be looked at. What a padded position itself computes is never read, and
@@ -79,17 +73,15 @@ hiding it as a query too would make rows that see nothing.
         Case(name="padding on the right", inputs=lambda generator: _rows(generator, 4, left=False)),
         Case(name="padding on the left", inputs=lambda generator: _rows(generator, 3, left=True)),
     ),
-    hints=(
-        (
-            "Which tokens are padding can be read off the ids one by one. The other question is which axis of "
-            "`batch heads queries keys` the tokens of this mask stand on."
-        ),
-        (
-            "Compare the ids with `pad_id`: that gives `batch tokens`. Padding must not be *looked at*, so the "
-            "tokens are keys, the last axis; heads and queries are in between, with size one."
-        ),
-        'One comparison with `!=`, then `rearrange(..., "batch tokens -> batch 1 1 tokens")`.',
-    ),
+    hints="""
+Which tokens are padding can be read off the ids one by one. The other question is which axis of `batch heads queries
+keys` the tokens of this mask stand on.
+
+Compare the ids with `pad_id`: that gives `batch tokens`. Padding must not be *looked at*, so the tokens are keys, the
+last axis; heads and queries are in between, with size one.
+
+One comparison with `!=`, then `rearrange(..., "batch tokens -> batch 1 1 tokens")`.
+""",
     properties=[
         Property(
             id="each_token_by_itself",
@@ -108,6 +100,15 @@ hiding it as a query too would make rows that see nothing.
     section="02-attention",
 )
 
+exercise.mutations("""
+query_axis: " batch 1 1 tokens" -> " batch 1 tokens 1"
+    Your mask hides queries, the rows. Padding must be hidden as *keys*: on which of the four axes do they stand?
+no_dims: " batch 1 1 " -> " batch 1 "
+or: " batch 1 1" -> " 1 1 batch"
+    `batch tokens` broadcasts against `batch heads queries keys` on the wrong axes, without an error where batch and
+    queries have the same size. Add the axes of heads and queries.
+""")
+
 
 AS_KEYS = "batch tokens -> batch 1 1 tokens"
 
@@ -115,21 +116,6 @@ AS_KEYS = "batch tokens -> batch 1 1 tokens"
 @exercise.mistake("You mark the padding as visible and hide the words. Here True means 'may attend'.")
 def inverted(token_ids, pad_id):
     return rearrange(token_ids == pad_id, AS_KEYS)
-
-
-exercise.mutation(
-    "query_axis",
-    "Your mask hides queries, the rows. Padding must be hidden as *keys*: on which of the four axes do they stand?",
-    {" batch 1 1 tokens": " batch 1 tokens 1"},
-)
-
-exercise.mutation(
-    "no_dims",
-    "`batch tokens` broadcasts against `batch heads queries keys` on the wrong axes, without an error where batch and "
-    "queries have the same size. Add the axes of heads and queries.",
-    {" batch 1 1 ": " batch 1 "},
-    {" batch 1 1": " 1 1 batch"},
-)
 
 
 @exercise.like("no_dims")

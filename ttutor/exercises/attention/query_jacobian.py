@@ -15,13 +15,6 @@ def query_jacobian(
     query: Float[Tensor, " d_head"], key: Float[Tensor, "keys d_head"], value: Float[Tensor, "keys d_value"]
 ) -> Float[Tensor, "d_value d_head"]:
     """How the output of attention moves with its one query: entry (i, j) is output i's slope by query entry j."""
-    ...
-
-
-def solution(
-    query: Float[Tensor, " d_head"], key: Float[Tensor, "keys d_head"], value: Float[Tensor, "keys d_value"]
-) -> Float[Tensor, "d_value d_head"]:
-    """The covariance of values and keys under the attention weights, times the scale."""
     scale = 1 / math.sqrt(len(query))
     weights = (scale * einsum(query, key, "d_head, keys d_head -> keys")).softmax(dim=0)
     output = einsum(weights, value, "keys, keys d_value -> d_value")
@@ -47,9 +40,8 @@ $$\frac{\partial o}{\partial q} = c \sum_j A_j\,(v_j - o)(k_j - \bar k)^\top, \q
 the *covariance of values and keys* under the weights, times the scale $c = 1/\sqrt{d_\mathrm{head}}$. Read three
 answers from it to one question: when can a query learn nothing? Then write the formula as code, without autograd;
 the check compares it with autograd's.""",
-    stub=query_jacobian,
     reference=reference,
-    solution=solution,
+    solution=query_jacobian,
     explanation=r"From hints 2 and 3, $\partial o/\partial q = c\sum_l A_l (v_l - o) k_l^\top$. Since $\sum_l "
     r"A_l (v_l - o) = o - o = 0$, subtracting the constant $\bar k$ from every $k_l$ changes nothing, which "
     r"gives the covariance. It vanishes when all weight is on one key (saturation: $v_l = o$ where $A_l = 1$), "
@@ -63,17 +55,14 @@ the check compares it with autograd's.""",
             ),
         ),
     ),
-    hints=(
-        (
-            "Go by the chain rule, from $q$ to $s$, from $s$ to $A$, from $A$ to $o$. The middle step stands in "
-            "this chapter."
-        ),
-        r"$\partial o/\partial s_l = \sum_j v_j\, A_j(\delta_{jl} - A_l)$ $= A_l (v_l - o)$.",
-        (
-            r"$\partial s_l/\partial q = c\,k_l^\top$ gives $c\sum_l A_l (v_l - o) k_l^\top$. Why may you subtract "
-            r"$\bar k$ from $k_l$? What is $\sum_l A_l (v_l - o)$?"
-        ),
-    ),
+    hints=r"""
+Go by the chain rule, from $q$ to $s$, from $s$ to $A$, from $A$ to $o$. The middle step stands in this chapter.
+
+$\partial o/\partial s_l = \sum_j v_j\, A_j(\delta_{jl} - A_l)$ $= A_l (v_l - o)$.
+
+$\partial s_l/\partial q = c\,k_l^\top$ gives $c\sum_l A_l (v_l - o) k_l^\top$. Why may you subtract $\bar k$ from
+$k_l$? What is $\sum_l A_l (v_l - o)$?
+""",
     forbids=("jacobian", "jacrev", "jacfwd", "backward", "grad", "requires_grad_"),
     difficulty=2,
     minutes=30,

@@ -168,16 +168,6 @@ def scaled_dot_product_attention(
     mask: Bool[Tensor, "..."],
 ) -> Float[Tensor, "batch heads queries d_value"]:
     """Blend the values by how well each query suits each key; `mask` is True where a query may attend."""
-    ...
-
-
-def solution(
-    query: Float[Tensor, "batch heads queries d_head"],
-    key: Float[Tensor, "batch heads keys d_head"],
-    value: Float[Tensor, "batch heads keys d_value"],
-    mask: Bool[Tensor, "..."],
-) -> Float[Tensor, "batch heads queries d_value"]:
-    """Blend the values by how well each query suits each key; `mask` is True where a query may attend."""
     scores = query @ key.mT / math.sqrt(query.shape[-1])
     scores = scores.masked_fill(~mask, -math.inf)
     sees_nothing = (scores == -math.inf).all(dim=-1, keepdim=True)
@@ -260,9 +250,8 @@ for tensors `batch heads tokens features`. `mask` is a bool tensor in which True
 broadcast to `batch heads queries keys`, so that an axis of it may have size one. A query that may attend to no key
 gets zeros: no NaN, neither in the output nor in a gradient. `softmax` may be used, ready-made attention may not.
 """.strip(),
-    stub=scaled_dot_product_attention,
     reference=reference,
-    solution=solution,
+    solution=scaled_dot_product_attention,
     explanation="""
 A score is a sum of $d_\\mathrm{head}$ products; if queries and keys have variance 1, its variance is
 $d_\\mathrm{head}$, and dividing by the root brings it back to 1. Hiding comes before the softmax, as only then do the
@@ -277,22 +266,17 @@ and zero weights afterwards.
         Case(name="scores in the thousands, in float16", inputs=_half_precision),
         Case(name="gradients asked for", inputs=_gradients),
     ),
-    hints=(
-        (
-            "Four steps: compare, scale, hide, blend. Write the axes of the result beside each. Along which "
-            "axis must the weights sum to 1, and what must a hidden score be for its weight to be exactly 0?"
-        ),
-        (
-            "Scores have the axes `queries keys` and are divided by the root of the width of one query. Fill the "
-            "hidden ones with $-\\infty$ before the softmax. A row with nothing but $-\\infty$ gives 0/0: find "
-            "these rows first."
-        ),
-        (
-            "Put 0 for the scores of the rows that see nothing, so that the softmax is finite there, and put 0 for "
-            "their weights afterwards (`masked_fill` twice, with `~mask.any(dim=-1, keepdim=True)` or from the "
-            "scores). Then multiply with the values."
-        ),
-    ),
+    hints=r"""
+Four steps: compare, scale, hide, blend. Write the axes of the result beside each. Along which axis must the weights sum
+to 1, and what must a hidden score be for its weight to be exactly 0?
+
+Scores have the axes `queries keys` and are divided by the root of the width of one query. Fill the hidden ones with
+$-\infty$ before the softmax. A row with nothing but $-\infty$ gives 0/0: find these rows first.
+
+Put 0 for the scores of the rows that see nothing, so that the softmax is finite there, and put 0 for their weights
+afterwards (`masked_fill` twice, with `~mask.any(dim=-1, keepdim=True)` or from the scores). Then multiply with the
+values.
+""",
     properties=PROPERTIES,
     forbids=(
         "scaled_dot_product_attention",

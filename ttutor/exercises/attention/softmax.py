@@ -9,11 +9,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def softmax(scores: Float[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
     """Turn scores into weights that are positive and sum to one along the axis `dim`."""
-    ...
-
-
-def solution(scores: Float[Tensor, "..."], dim: int = -1) -> Float[Tensor, "..."]:
-    """Turn scores into weights that are positive and sum to one along the axis `dim`."""
     powers = (scores - scores.amax(dim=dim, keepdim=True)).exp()
     return powers / powers.sum(dim=dim, keepdim=True)
 
@@ -53,9 +48,8 @@ $$w_j = \\frac{e^{s_j}}{\\sum_{j'} e^{s_{j'}}}.$$
 The tensor may have any number of axes, the scores may lie in the hundreds, and the weights have the scores' dtype (a
 power too small for the dtype may become 0).
 """.strip(),
-    stub=softmax,
     reference=reference,
-    solution=solution,
+    solution=softmax,
     explanation="""
 Taking a constant $c$ off every score multiplies each power by $e^{-c}$, above and below the fraction, so that
 nothing changes. With the maximum for $c$ the largest power is exactly 1: none overflows, and the sum is at least 1,
@@ -68,26 +62,48 @@ row 0.
         Case(name="the first axis asked for", inputs=_first_axis),
         Case(name="scores in float64", inputs=_float64),
     ),
-    hints=(
-        (
-            "Two things must hold: every weight is positive, and the weights along one axis add up to one. Which "
-            "function makes a positive number of any number, and what do you divide by? Then try a score of 800."
-        ),
-        (
-            "$e^{800}$ does not fit a float64, nor $e^{300}$ a float32. The softmax does not change when one "
-            "constant is taken off all scores that share a sum: which one makes the largest power 1, and is it the "
-            "same for every row?"
-        ),
-        (
-            "Three steps: take off the maximum along `dim`, exponentiate, divide by the sum along `dim`. Maximum "
-            "and sum must both keep the axis, with size one, so that they line up with the scores again."
-        ),
-    ),
+    hints="""
+Two things must hold: every weight is positive, and the weights along one axis add up to one. Which function makes a
+positive number of any number, and what do you divide by? Then try a score of 800.
+
+$e^{800}$ does not fit a float64, nor $e^{300}$ a float32. The softmax does not change when one constant is taken off
+all scores that share a sum: which one makes the largest power 1, and is it the same for every row?
+
+Three steps: take off the maximum along `dim`, exponentiate, divide by the sum along `dim`. Maximum and sum must both
+keep the axis, with size one, so that they line up with the scores again.
+""",
     forbids=("softmax", "log_softmax", "Softmax", "softmin", "attention_weights"),
     difficulty=1,
     minutes=10,
     section="02-attention",
 )
+
+exercise.mutations("""
+unstable: "(scores - scores.amax(dim=dim, keepdim=True))" -> "scores"
+    Right for small numbers, NaN for large ones: exp(300) overflows, and far below zero every power is 0, which gives
+    0/0. Taking a constant off a row changes nothing: which one keeps exp at 1 or less?
+row_minimum: "amax" -> "amin"
+or: "amax" -> "mean"
+    Right until scores of one row lie far apart: you take the row's minimum or mean off, and what stands 100 above it
+    overflows. Which score of the row must become 0, so that no power exceeds 1?
+one_maximum: "amax(dim=dim, keepdim=True)" -> "max()"
+    You take one maximum off the whole tensor. A row that lies far below it then has only powers of 0, and gives 0/0.
+    Which maximum does each row need?
+clamped: "(scores - scores.amax(dim=dim, keepdim=True))" -> "scores.clamp(-80.0, 80.0)"
+or: "(scores - scores.amax(dim=dim, keepdim=True))" -> "scores.clamp(max=80.0)"
+    Clamping keeps exp finite but makes all large scores equal: among 900, 901 and 902 yours cannot choose. What can you
+    take off a row without changing its softmax?
+global_sum: "sum(dim=dim, keepdim=True)" -> "sum()"
+    The whole tensor sums to 1. Each row should: along which axis do you add up?
+no_keepdim: "sum(dim=dim, keepdim=True)" -> "sum(dim=dim)"
+    The denominator has lost an axis, so that it lines up with the wrong one, or with none. Print both shapes, and look
+    at `keepdim`.
+divides_by_largest: ".sum" -> ".amax"
+    The largest weight of every row is 1: you divide by the largest power. What must you divide by for the weights to
+    sum to 1?
+neg: " - scores.amax(dim=dim, keepdim=True)" -> ".amax(dim=dim, keepdim=True) - scores"
+    The largest score gets the smallest weight. Look for a sign.
+""")
 
 
 @exercise.mistake(
@@ -114,43 +130,6 @@ def default_is_one(scores, dim=1):
     return scores.softmax(dim=dim)
 
 
-exercise.mutation(
-    "unstable",
-    "Right for small numbers, NaN for large ones: exp(300) overflows, and far below zero every power is 0, which gives "
-    "0/0. Taking a constant off a row changes nothing: which one keeps exp at 1 or less?",
-    {"(scores - scores.amax(dim=dim, keepdim=True))": "scores"},
-)
-
-exercise.mutation(
-    "row_minimum",
-    "Right until scores of one row lie far apart: you take the row's minimum or mean off, and what stands 100 above it "
-    "overflows. Which score of the row must become 0, so that no power exceeds 1?",
-    {"amax": "amin"},
-    {"amax": "mean"},
-)
-
-exercise.mutation(
-    "one_maximum",
-    "You take one maximum off the whole tensor. A row that lies far below it then has only powers of 0, and gives 0/0. "
-    "Which maximum does each row need?",
-    {"amax(dim=dim, keepdim=True)": "max()"},
-)
-
-exercise.mutation(
-    "clamped",
-    "Clamping keeps exp finite but makes all large scores equal: among 900, 901 and 902 yours cannot choose. What can "
-    "you take off a row without changing its softmax?",
-    {"(scores - scores.amax(dim=dim, keepdim=True))": "scores.clamp(-80.0, 80.0)"},
-    {"(scores - scores.amax(dim=dim, keepdim=True))": "scores.clamp(max=80.0)"},
-)
-
-exercise.mutation(
-    "global_sum",
-    "The whole tensor sums to 1. Each row should: along which axis do you add up?",
-    {"sum(dim=dim, keepdim=True)": "sum()"},
-)
-
-
 @exercise.like("global_sum")
 def global_sum(scores, dim=-1):
     powers = (scores - scores.max()).exp()
@@ -160,21 +139,6 @@ def global_sum(scores, dim=-1):
 @exercise.like("global_sum")
 def global_sum_of_any_size(scores, dim=-1):
     return scores.exp() / scores.exp().sum()
-
-
-exercise.mutation(
-    "no_keepdim",
-    "The denominator has lost an axis, so that it lines up with the wrong one, or with none. Print both shapes, and "
-    "look at `keepdim`.",
-    {"sum(dim=dim, keepdim=True)": "sum(dim=dim)"},
-)
-
-exercise.mutation(
-    "divides_by_largest",
-    "The largest weight of every row is 1: you divide by the largest power. What must you divide by for the weights to "
-    "sum to 1?",
-    {".sum": ".amax"},
-)
 
 
 @exercise.mistake(
@@ -215,13 +179,6 @@ def hardmax(scores, dim=-1):
 )
 def log_softmax(scores, dim=-1):
     return scores.log_softmax(dim=dim)
-
-
-exercise.mutation(
-    "neg",
-    "The largest score gets the smallest weight. Look for a sign.",
-    {" - scores.amax(dim=dim, keepdim=True)": ".amax(dim=dim, keepdim=True) - scores"},
-)
 
 
 @exercise.like("neg")

@@ -7,11 +7,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def weights_by_hand() -> list[list[float]]:
     """Three lists of three weights: as they stand, at temperature 1/2, and with the third key masked."""
-    ...
-
-
-def solution() -> list[list[float]]:
-    """Three lists of three weights: as they stand, at temperature 1/2, and with the third key masked."""
     as_they_stand = [1 / 8, 2 / 8, 5 / 8]
     at_half = [1 / 30, 4 / 30, 25 / 30]
     third_masked = [1 / 3, 2 / 3, 0.0]
@@ -44,19 +39,20 @@ exercise = Exercise(
     r"weights as fractions, without a computer: (1) as they stand; (2) at temperature $\tfrac12$; (3) at "
     "temperature 1 again, with the third key masked. Then write them down as three lists; `1 / 3` is a number to "
     "Python.",
-    stub=weights_by_hand,
     reference=reference,
-    solution=solution,
+    solution=weights_by_hand,
     explanation=r"(1) $\tfrac18, \tfrac28, \tfrac58$. (2) $\tfrac1{30}, \tfrac4{30}, \tfrac{25}{30}$: the best "
     r"key has gained. (3) $\tfrac13, \tfrac23, 0$: the remaining keys share the whole, and their *ratio* is "
     r"what it was. A mask takes a key away; it does not take its share away.",
     observe=_numbers,
     cases=(Case(name="the three lists", inputs=lambda random: ()),),
-    hints=(
-        r"$e^{\ln 5} = 5$. The scores were chosen so that no exponential is left.",
-        r"Dividing by $\tfrac12$ doubles each score, and $e^{2 \ln 5} = 5^2$.",
-        "The powers are $1, 2, 5$; then $1, 4, 25$; then $1, 2$ and nothing. Divide each list by its sum.",
-    ),
+    hints=r"""
+$e^{\ln 5} = 5$. The scores were chosen so that no exponential is left.
+
+Dividing by $\tfrac12$ doubles each score, and $e^{2 \ln 5} = 5^2$.
+
+The powers are $1, 2, 5$; then $1, 4, 25$; then $1, 2$ and nothing. Divide each list by its sum.
+""",
     difficulty=1,
     minutes=10,
     section="02-attention",

@@ -15,16 +15,6 @@ def accepted_drafts(
     draws: Float[Tensor, " drafts"],
 ) -> tuple[int, Float[Tensor, " vocab_size"]]:
     """How many drafts are kept, and the distribution from which the next token is drawn."""
-    ...
-
-
-def solution(
-    drafts: Int[Tensor, " drafts"],
-    drafted: Float[Tensor, "drafts vocab_size"],
-    wanted: Float[Tensor, "drafts_and_one vocab_size"],
-    draws: Float[Tensor, " drafts"],
-) -> tuple[int, Float[Tensor, " vocab_size"]]:
-    """How many drafts are kept, and the distribution from which the next token is drawn."""
     for place, token in enumerate(drafts):
         p, q = wanted[place], drafted[place]
         if draws[place] >= p[token] / q[token]:
@@ -75,9 +65,8 @@ number from `draws`, drawn evenly between 0 and 1, lies below $p(x) / q(x)$. At 
 token comes from what $p$ has and $q$ lacks, $\\max(0, p - q)$, made to sum to one. If all are kept, it comes from the
 last row of `wanted`. Return how many drafts are kept, and the distribution of the next token.
 """.strip(),
-    stub=accepted_drafts,
     reference=reference,
-    solution=solution,
+    solution=accepted_drafts,
     explanation="""
 A token $x$ comes out in two ways. It is drafted and kept, with probability $q(x) \\min(1, p(x) / q(x))$, which is
 $\\min(p(x), q(x))$; or it is drawn after a refusal, which gives each token just the $\\max(0, p(x) - q(x))$ that is
@@ -87,75 +76,44 @@ missing. The two add up to $p(x)$: the text is the large model's, whatever the s
         Case(name="five drafts, of which the third is refused", inputs=_third_refused),
         Case(name="five drafts that are all kept", inputs=_all_kept),
     ),
-    hints=(
-        "When should a draft always be kept? What happens to those that come after a refused one?",
-        "Stop at the first refusal. What does the large model want there more than the small one has offered?",
-        "Compare `draws[place]` with `p[token] / q[token]`; on refusal clamp `p - q` at 0 and divide by the sum.",
-    ),
+    hints="""
+When should a draft always be kept? What happens to those that come after a refused one?
+
+Stop at the first refusal. What does the large model want there more than the small one has offered?
+
+Compare `draws[place]` with `p[token] / q[token]`; on refusal clamp `p - q` at 0 and divide by the sum.
+""",
     forbids=("leftover",),
     difficulty=2,
     minutes=20,
     section="06-decoder",
 )
 
-exercise.mutation(
-    "only_the_more_wanted",
-    "You keep a draft only where the large model wants it more than the small one. The others may be kept, too: how "
-    "often, and which argument decides it?",
-    {"draws[place] >= p[token] / q[token]": "p[token] < q[token]"},
-)
-
-exercise.mutation(
-    "ratio_upside_down",
-    "Your ratio is upside down. A token that the large model wants more should always be kept: which probability "
-    "stands above the fraction?",
-    {"p[token] / q[token]": "q[token] / p[token]"},
-)
-
-exercise.mutation(
-    "probability_without_the_draft",
-    "You compare the draw with the large model's probability alone. The token has already been drawn once, by the "
-    "small model: by how often must you divide?",
-    {"p[token] / q[token]": "p[token]"},
-)
-
-exercise.mutation(
-    "first_draw_for_all",
-    "Every draft has a draw of its own. Which place do you read?",
-    {"draws[place]": "draws[0]"},
-)
-
-exercise.mutation(
-    "wanted_after_a_refusal",
-    "After a refusal you draw from the large model's distribution as it is. What the small model has offered already "
-    "would then come too often: which part of `wanted` is still missing?",
-    {"missing / missing.sum()": "p"},
-)
-
-exercise.mutation(
-    "not_normalised",
-    "What is missing is right, but it sums to less than one. By what do you divide?",
-    {"missing / missing.sum()": "missing"},
-)
-
-exercise.mutation(
-    "both_signs",
-    "Where the small model offered too much, you take the surplus as if it were missing. Which differences count?",
-    {".clamp(min=0)": ".abs()"},
-)
-
-exercise.mutation(
-    "surplus",
-    "You draw from what the small model offered too often. Turn the difference round.",
-    {"(p - q)": "(q - p)"},
-)
-
-exercise.mutation(
-    "last_row_forgotten",
-    "If all drafts are kept, the next token comes after the last of them. Which row of `wanted` says what should "
-    "stand there?",
-    {"wanted[-1]": "wanted[-2]"},
-)
+exercise.mutations("""
+only_the_more_wanted: "draws[place] >= p[token] / q[token]" -> "p[token] < q[token]"
+    You keep a draft only where the large model wants it more than the small one. The others may be kept, too: how
+    often, and which argument decides it?
+ratio_upside_down: "p[token] / q[token]" -> "q[token] / p[token]"
+    Your ratio is upside down. A token that the large model wants more should always be kept: which probability stands
+    above the fraction?
+probability_without_the_draft: "p[token] / q[token]" -> "p[token]"
+    You compare the draw with the large model's probability alone. The token has already been drawn once, by the small
+    model: by how often must you divide?
+first_draw_for_all: "draws[place]" -> "draws[0]"
+    Every draft has a draw of its own. Which place do you read?
+wanted_after_a_refusal: "missing / missing.sum()" -> "p"
+    After a refusal you draw from the large model's distribution as it is. What the small model has offered already
+    would then come too often: which part of `wanted` is still missing?
+not_normalised: "missing / missing.sum()" -> "missing"
+    What is missing is right, but it sums to less than one. By what do you divide?
+both_signs: ".clamp(min=0)" -> ".abs()"
+    Where the small model offered too much, you take the surplus as if it were missing. Which differences count?
+surplus: "(p - q)" -> "(q - p)"
+    You draw from what the small model offered too often. Turn the difference round.
+last_row_forgotten: "wanted[-1]" -> "wanted[-2]"
+    If all drafts are kept, the next token comes after the last of them. Which row of `wanted` says what should stand
+    there?
+""")
 
 
 @exercise.mistake(
@@ -163,7 +121,7 @@ exercise.mutation(
     "longer stands: where do you stop?"
 )
 def goes_on(drafts, drafted, wanted, draws):
-    place, distribution = solution(drafts, drafted, wanted, draws)
+    place, distribution = accepted_drafts(drafts, drafted, wanted, draws)
     p, q = (table[range(len(drafts)), drafts] for table in (wanted, drafted))
     return int((draws < p / q).sum()), distribution
 

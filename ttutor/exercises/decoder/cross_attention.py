@@ -24,20 +24,6 @@ def cross_attention(
     memory_mask: Bool[Tensor, "batch 1 1 source"] | None = None,
 ) -> Float[Tensor, "batch target d_model"]:
     """Let each target token read the source, in every head; `memory_mask` says which source tokens are real."""
-    ...
-
-
-def solution(
-    hidden: Float[Tensor, "batch target d_model"],
-    memory: Float[Tensor, "batch source d_model"],
-    w_query: Float[Tensor, "d_model d_model"],
-    w_key: Float[Tensor, "d_model d_model"],
-    w_value: Float[Tensor, "d_model d_model"],
-    w_output: Float[Tensor, "d_model d_model"],
-    n_heads: int,
-    memory_mask: Bool[Tensor, "batch 1 1 source"] | None = None,
-) -> Float[Tensor, "batch target d_model"]:
-    """Let each target token read the source, in every head; `memory_mask` says which source tokens are real."""
     split = "batch tokens (heads d_head) -> batch heads tokens d_head"
     q = rearrange(hidden @ w_query.T, split, heads=n_heads)
     k = rearrange(memory @ w_key.T, split, heads=n_heads)
@@ -138,9 +124,8 @@ after the merge.
 `memory_mask` is True where a source token is real, and None where all are. A target token whose source is nothing but
 padding receives zeros. You may use `ttutor.attention.scaled_dot_product_attention`, or your own.
 """.strip(),
-    stub=cross_attention,
     reference=reference,
-    solution=solution,
+    solution=cross_attention,
     cases=(
         Case(name="two sources of unequal length", inputs=_padded, points=2),
         Case(name="no mask, and as many target as source tokens", inputs=_no_mask),
@@ -151,21 +136,16 @@ Only the input of two projections tells it from self-attention. The output has t
 one query for each target token, and nothing is causal, since the whole source is known before the first word is
 written. The mask belongs to the source, and so runs along the keys.
 """.strip(),
-    hints=(
-        (
-            "Who asks, and who is asked? The output has one vector for each asker. That settles which of the "
-            "two tensors makes the queries."
-        ),
-        (
-            "Compared with self-attention only the input of two projections changes. The mask has one column "
-            "for each source token (each key), and broadcasts over heads and target tokens. Should a target token "
-            "be kept from any part of the source?"
-        ),
-        (
-            "Project `hidden` with `w_query`, `memory` with `w_key` and with `w_value`; cut all three into "
-            "heads; attend under `memory_mask`; merge the heads and apply `w_output`. Nothing is causal here."
-        ),
-    ),
+    hints="""
+Who asks, and who is asked? The output has one vector for each asker. That settles which of the two tensors makes the
+queries.
+
+Compared with self-attention only the input of two projections changes. The mask has one column for each source token
+(each key), and broadcasts over heads and target tokens. Should a target token be kept from any part of the source?
+
+Project `hidden` with `w_query`, `memory` with `w_key` and with `w_value`; cut all three into heads; attend under
+`memory_mask`; merge the heads and apply `w_output`. Nothing is causal here.
+""",
     properties=[
         Property(
             id="reads_all_of_the_source",

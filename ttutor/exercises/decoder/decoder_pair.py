@@ -11,13 +11,6 @@ def decoder_pair(
     token_ids: Int[Tensor, "batch tokens"], bos_id: int, eos_id: int, pad_id: int
 ) -> tuple[Int[Tensor, "batch longer"], Int[Tensor, "batch longer"]]:
     """The decoder's input and its targets, each one longer than the sentences."""
-    ...
-
-
-def solution(
-    token_ids: Int[Tensor, "batch tokens"], bos_id: int, eos_id: int, pad_id: int
-) -> tuple[Int[Tensor, "batch longer"], Int[Tensor, "batch longer"]]:
-    """The decoder's input and its targets, each one longer than the sentences."""
     start = torch.full_like(token_ids[:, :1], bos_id)
     room = torch.full_like(token_ids[:, :1], pad_id)
     targets = torch.cat([token_ids, room], dim=1)
@@ -52,26 +45,23 @@ two tensors, both one place longer: the *input*, which begins with `bos_id`, and
 ends with `eos_id`. The end mark is predicted and never read (unlike in the chapter's `loss_of`, which reads it where
 nothing is asked any more). What comes after the end of a sentence is padding in both.
 """.strip(),
-    stub=decoder_pair,
     reference=reference,
-    solution=solution,
+    solution=decoder_pair,
     explanation="""
 Place $t$, counted from 0, reads $y_t$ and must predict $y_{t+1}$: the two rows are one sentence, one place apart. The
 end mark belongs after the last *real* token, which stands elsewhere in each row; it is predicted and never read, as the
 start mark is read and never predicted. Padding in the targets is what a loss has to leave out (`ignore_index`).
 """.strip(),
     cases=(Case(name="sentences of two, five and four tokens", inputs=_sentences),),
-    hints=(
-        "Write both rows for a sentence of two tokens on paper, one below the other. How long is each?",
-        (
-            "The reading row needs one column in front. In the other row the end mark stands at the place that is "
-            "the number of real tokens of that row."
-        ),
-        (
-            "Append a column of padding to `token_ids`; count the real tokens of each row; write `eos_id` at that "
-            "place, with one index for the rows and one for the places."
-        ),
-    ),
+    hints="""
+Write both rows for a sentence of two tokens on paper, one below the other. How long is each?
+
+The reading row needs one column in front. In the other row the end mark stands at the place that is the number of real
+tokens of that row.
+
+Append a column of padding to `token_ids`; count the real tokens of each row; write `eos_id` at that place, with one
+index for the rows and one for the places.
+""",
     difficulty=1,
     minutes=10,
     section="06-decoder",

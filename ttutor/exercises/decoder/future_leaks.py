@@ -15,13 +15,6 @@ def future_leaks(
     block: Callable[[Tensor], Tensor], hidden: Float[Tensor, "tokens d_model"]
 ) -> Bool[Tensor, "outputs inputs"]:
     """True at (i, j) where j comes after i and the output at i moves when the input at j is another one."""
-    ...
-
-
-def solution(
-    block: Callable[[Tensor], Tensor], hidden: Float[Tensor, "tokens d_model"]
-) -> Bool[Tensor, "outputs inputs"]:
-    """True at (i, j) where j comes after i and the output at i moves when the input at j is another one."""
     before = block(hidden)
     moved = []
     for place in range(len(hidden)):
@@ -97,9 +90,8 @@ the diagonal). Do not look inside the block: the test has to work for code of an
 Then use it on the three suspects above. All three have the same, right mask. One of them leaks. Which, through what,
 and would you have seen it in the code?
 """.strip(),
-    stub=future_leaks,
     reference=reference,
-    solution=solution,
+    solution=future_leaks,
     explanation="""
 `Second` leaks. Its mask is right; its norm takes mean and variance over the tokens as well as over the features, so
 that every token is shifted by something to which the whole text contributes. A batch norm, a standardisation of the
@@ -110,17 +102,15 @@ the features does not see a constant that is added to all of them, so that `+ 1`
         Case(name="a block that sees two ahead, behind a norm", inputs=_through_the_norm, points=2),
         Case(name="a block that takes the tokens' mean away", inputs=_through_the_mean),
     ),
-    hints=(
-        "What does it take to be sure that output 2 does not depend on input 5, if you may not read the code?",
-        (
-            "Run the block once as it is. Then, for each place, copy the input, put a quite different vector "
-            "there, run it again, and compare all outputs. Which change could a norm hide from you?"
-        ),
-        (
-            "For each place one column: which rows of `block(changed) - before` hold a number above the threshold? "
-            "Stack the columns along `dim=1`, and keep what lies above the diagonal."
-        ),
-    ),
+    hints="""
+What does it take to be sure that output 2 does not depend on input 5, if you may not read the code?
+
+Run the block once as it is. Then, for each place, copy the input, put a quite different vector there, run it again, and
+compare all outputs. Which change could a norm hide from you?
+
+For each place one column: which rows of `block(changed) - before` hold a number above the threshold? Stack the columns
+along `dim=1`, and keep what lies above the diagonal.
+""",
     difficulty=2,
     minutes=25,
     section="06-decoder",

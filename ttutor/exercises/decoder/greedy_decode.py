@@ -92,13 +92,6 @@ def greedy_decode(
     step: Callable[[Tensor, object], tuple[Tensor, object]], bos_id: int, eos_id: int, max_len: int
 ) -> list[int]:
     """Write at most `max_len` tokens, always the likeliest, and stop where the model says `eos_id`."""
-    ...
-
-
-def solution(
-    step: Callable[[Tensor, object], tuple[Tensor, object]], bos_id: int, eos_id: int, max_len: int
-) -> list[int]:
-    """Write at most `max_len` tokens, always the likeliest, and stop where the model says `eos_id`."""
     newest, cache, text = bos_id, None, []
     while len(text) < max_len:
         logits, cache = step(torch.tensor([[newest]]), cache)
@@ -143,9 +136,8 @@ shape (1, tokens), and the cache of the call before (`None` in the first call). 
 Begin with `bos_id`, always take the likeliest token, and stop when it is `eos_id` or when there are `max_len` tokens.
 Return the tokens of the text as a list of whole numbers, without the marks.
 """.strip(),
-    stub=greedy_decode,
     reference=reference,
-    solution=solution,
+    solution=greedy_decode,
     explanation="""
 The token that is fed is always the one just chosen. Feeding the whole text again, with a cache, would count the old
 tokens twice: the cache remembers them already.
@@ -154,17 +146,15 @@ tokens twice: the cache remembers them already.
         Case(name="a text that ends by itself", inputs=_ends_by_itself, points=2),
         Case(name="a text that has to be cut off", inputs=_goes_on),
     ),
-    hints=(
-        "What does the model know before the second call, and from where? What is new to it?",
-        (
-            "A loop with three variables: the newest token, the cache, the text so far. Which of them goes into "
-            "`step`, and what comes back?"
-        ),
-        (
-            "Feed the newest token alone, as a tensor of shape (1, 1), with the latest cache; take the argmax of "
-            "the last position; leave the loop if it is the end mark, else append it. At most `max_len` passes."
-        ),
-    ),
+    hints="""
+What does the model know before the second call, and from where? What is new to it?
+
+A loop with three variables: the newest token, the cache, the text so far. Which of them goes into `step`, and what
+comes back?
+
+Feed the newest token alone, as a tensor of shape (1, 1), with the latest cache; take the argmax of the last position;
+leave the loop if it is the end mark, else append it. At most `max_len` passes.
+""",
     properties=PROPERTIES,
     observe=observe,
     forbids=("generate", "greedy", "greedy_search"),

@@ -22,19 +22,6 @@ def attend_with_cache(
     w_value: Float[Tensor, "d_head d_model"],
 ) -> tuple[Float[Tensor, "batch new d_head"], Float[Tensor, "batch keys d_head"], Float[Tensor, "batch keys d_head"]]:
     """Give the context of the new tokens, and the keys and values of all tokens so far."""
-    ...
-
-
-def solution(
-    hidden: Float[Tensor, "batch new d_model"],
-    cached_key: Float[Tensor, "batch cached d_head"],
-    cached_value: Float[Tensor, "batch cached d_head"],
-    position_table: Float[Tensor, "max_len d_model"],
-    w_query: Float[Tensor, "d_head d_model"],
-    w_key: Float[Tensor, "d_head d_model"],
-    w_value: Float[Tensor, "d_head d_model"],
-) -> tuple[Float[Tensor, "batch new d_head"], Float[Tensor, "batch keys d_head"], Float[Tensor, "batch keys d_head"]]:
-    """Give the context of the new tokens, and the keys and values of all tokens so far."""
     n_cached, n_new = cached_key.shape[1], hidden.shape[1]
     hidden = hidden + position_table[n_cached : n_cached + n_new]
     key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
@@ -87,9 +74,8 @@ returns three tensors: the context of the new tokens, and the keys and the value
 next call. One new token may come, or several at once; the result must be what one call with the whole text would have
 given. You may use `ttutor.attention.scaled_dot_product_attention`, or your own.
 """.strip(),
-    stub=attend_with_cache,
     reference=reference,
-    solution=solution,
+    solution=attend_with_cache,
     cases=(
         Case(name="a prompt of five tokens and an empty cache", inputs=_prompt),
         Case(name="one new token and five in the cache", inputs=_next_token),
@@ -101,22 +87,17 @@ diagonal of the mask begins. One new token needs no mask at all (it is the last)
 single tokens can be wrong for a prompt. The cache is handed in and handed back, never kept: one function can serve many
 texts.
 """.strip(),
-    hints=(
-        (
-            "Which of query, key and value of an old token are needed when a new one arrives? And where does "
-            "the new one stand in the text?"
-        ),
-        (
-            "The length of the cache answers three questions: at which row of the table to start, how many "
-            "keys there are, and which of them the first new token may see. Try all three on paper with four "
-            "cached and three new tokens."
-        ),
-        (
-            "Add the rows from `n_cached` on to `hidden`; project; put old and new keys one after the other "
-            "along the axis of tokens, values alike; attend with a mask of `n_new` rows and `n_cached + "
-            "n_new` columns whose diagonal starts at column `n_cached`."
-        ),
-    ),
+    hints="""
+Which of query, key and value of an old token are needed when a new one arrives? And where does the new one stand in the
+text?
+
+The length of the cache answers three questions: at which row of the table to start, how many keys there are, and which
+of them the first new token may see. Try all three on paper with four cached and three new tokens.
+
+Add the rows from `n_cached` on to `hidden`; project; put old and new keys one after the other along the axis of tokens,
+values alike; attend with a mask of `n_new` rows and `n_cached + n_new` columns whose diagonal starts at column
+`n_cached`.
+""",
     forbids=("KeyValueCache", "LayerCache", "DecoderCache", "AttentionHead"),
     difficulty=3,
     minutes=30,

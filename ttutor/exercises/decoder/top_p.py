@@ -10,11 +10,6 @@ from ttutor.generation import top_p_only, with_temperature
 
 def top_p(logits: Float[Tensor, "... vocab_size"], p: float, temperature: float) -> Float[Tensor, "... vocab_size"]:
     """Give the probabilities from which to sample: of the nucleus that holds `p`, at this temperature."""
-    ...
-
-
-def solution(logits: Float[Tensor, "... vocab_size"], p: float, temperature: float) -> Float[Tensor, "... vocab_size"]:
-    """Give the probabilities from which to sample: of the nucleus that holds `p`, at this temperature."""
     probabilities = torch.softmax(logits / temperature, dim=-1)
     ranked, order = probabilities.sort(dim=-1, descending=True)
     sum_before = ranked.cumsum(dim=-1) - ranked
@@ -80,9 +75,8 @@ others probability 0, and renormalise.
 `logits` may have any leading axes, and may lie in the hundreds. Return probabilities, each at the place of its token.
 Sampling itself is not asked for.
 """.strip(),
-    stub=top_p,
     reference=reference,
-    solution=solution,
+    solution=top_p,
     cases=(
         Case(name="three unsure distributions", inputs=_unsure),
         Case(name="a model that is sure", inputs=_sure),
@@ -94,22 +88,17 @@ A token is judged by the sum *before* it. The sum before the best one is 0, so t
 model is; and the token with which the sum crosses `p` is kept too, since the sum before it had not yet reached `p`.
 Subtracting each token's own share from the running sum gives exactly that.
 """.strip(),
-    hints=(
-        (
-            "Sort five probabilities on paper, best first, and write the running sums below them. Which of "
-            "the tokens do you need to reach 0.8? And which if the first alone has 0.86?"
-        ),
-        (
-            "A token is kept when the sum of those *before* it is still below `p`: so the one that crosses "
-            "stays, and the first always does. Sorting gives you the order too; you need it to find the way "
-            "back to the tokens."
-        ),
-        (
-            "Softmax of the logits over the temperature; sort, descending; running sum minus the own share; "
-            "compare with `p`; multiply; write back to the tokens' places with `scatter` (or with the "
-            "inverse permutation, the argsort of the order); divide by what is left."
-        ),
-    ),
+    hints="""
+Sort five probabilities on paper, best first, and write the running sums below them. Which of the tokens do you need to
+reach 0.8? And which if the first alone has 0.86?
+
+A token is kept when the sum of those *before* it is still below `p`: so the one that crosses stays, and the first
+always does. Sorting gives you the order too; you need it to find the way back to the tokens.
+
+Softmax of the logits over the temperature; sort, descending; running sum minus the own share; compare with `p`;
+multiply; write back to the tokens' places with `scatter` (or with the inverse permutation, the argsort of the order);
+divide by what is left.
+""",
     forbids=("top_p_only", "TopPLogitsWarper"),
     difficulty=2,
     minutes=20,

@@ -19,18 +19,6 @@ def block_gradients(
     d_context: Float[Tensor, "queries d_value"],
 ) -> tuple[Float[Tensor, "queries d_head"], Float[Tensor, "keys d_head"], Float[Tensor, "keys d_value"]]:
     """What one block of keys and values adds to the query's gradient, and the gradients of the block itself."""
-    ...
-
-
-def solution(
-    query: Float[Tensor, "queries d_head"],
-    key: Float[Tensor, "keys d_head"],
-    value: Float[Tensor, "keys d_value"],
-    context: Float[Tensor, "queries d_value"],
-    log_sum: Float[Tensor, " queries"],
-    d_context: Float[Tensor, "queries d_value"],
-) -> tuple[Float[Tensor, "queries d_head"], Float[Tensor, "keys d_head"], Float[Tensor, "keys d_value"]]:
-    """What one block of keys and values adds to the query's gradient, and the gradients of the block itself."""
     scale = 1 / math.sqrt(query.shape[-1])
     scores = scale * einsum(query, key, "queries d_head, keys d_head -> queries keys")
     weights = (scores - rearrange(log_sum, "queries -> queries 1")).exp()
@@ -96,26 +84,23 @@ of which the block is a part. `d_context` is the gradient that arrives at $y$. R
 adds to the gradient of the queries, and the gradients of the block's keys and values. Scores are scaled by
 $1/\\sqrt{d_\\text{head}}$; there is no mask.
 """.strip(),
-    stub=block_gradients,
     reference=reference,
-    solution=solution,
+    solution=block_gradients,
     explanation="""
 Five products, of which the first computes the scores again. Nothing in it needs another block: the denominators come
 with $L$, and the row's mean gradient with $y$. So blocks can be worked on in any order and at the same time; only the
 gradient of the queries has to be summed over them.
 """.strip(),
     cases=(Case(name="a block in the middle of others", inputs=lambda random: _inputs(random, 7, 4), points=3),),
-    hints=(
-        "Compute the block's weights first. You know the denominator of every row, so no softmax has to be taken.",
-        (
-            "The gradient of the weights is a product of `d_context` and the values. From each row of it the "
-            "softmax takes away one number, the same in every block. How does one get it without the others?"
-        ),
-        (
-            "The number is the dot product of a row of `d_context` with that row of `context`. Multiply the rest "
-            "by the weights and the scale; products with the keys and with the queries give the rest."
-        ),
-    ),
+    hints="""
+Compute the block's weights first. You know the denominator of every row, so no softmax has to be taken.
+
+The gradient of the weights is a product of `d_context` and the values. From each row of it the softmax takes away one
+number, the same in every block. How does one get it without the others?
+
+The number is the dot product of a row of `d_context` with that row of `context`. Multiply the rest by the weights and
+the scale; products with the keys and with the queries give the rest.
+""",
     difficulty=3,
     minutes=40,
     section="11-efficient",

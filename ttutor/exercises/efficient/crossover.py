@@ -9,13 +9,6 @@ def crossover(
     d_model: int, n_heads: int, n_kv_heads: int, d_head: int, d_ff: int, gated: bool, skips_hidden: bool
 ) -> float:
     """The length at which scores and blend cost as many operations as the rest of a block."""
-    ...
-
-
-def solution(
-    d_model: int, n_heads: int, n_kv_heads: int, d_head: int, d_ff: int, gated: bool, skips_hidden: bool
-) -> float:
-    """The length at which scores and blend cost as many operations as the rest of a block."""
     queries_and_output = 2 * d_model * n_heads * d_head
     keys_and_values = 2 * d_model * n_kv_heads * d_head
     feed_forward = (3 if gated else 2) * d_model * d_ff
@@ -47,9 +40,8 @@ cost as many operations as everything else in it (matrix products only). Heads t
 there may be fewer key/value heads; the feed-forward network may be `gated` (three matrices instead of two). With
 `skips_hidden` the kernel leaves out what a causal mask hides, which for a long text is half of the pairs.
 """.strip(),
-    stub=crossover,
     reference=reference,
-    solution=solution,
+    solution=crossover,
     explanation="""
 For each token a matrix of $a$ by $b$ numbers costs $a\\,b$ multiply-adds; for each pair scores and blend cost
 $h\\,d_\\text{head}$ each. So the rest for a token, divided by the cost of a pair, is the length at which a token's
@@ -66,14 +58,14 @@ Mixing the two is the likeliest way to be wrong by two.
             inputs=lambda random: _sizes(random, gated=True, skips_hidden=True),
         ),
     ),
-    hints=(
-        "What does one token cost in matrices, and what does one pair of tokens cost?",
-        (
-            "Count multiply-adds: four projections, two of which are narrower with fewer key/value heads; two or "
-            "three matrices of the feed-forward network. Then scores and blend for one pair, over all query heads."
-        ),
-        "With n tokens the rest is n times the first number, attention n² times the second. When are they equal?",
-    ),
+    hints="""
+What does one token cost in matrices, and what does one pair of tokens cost?
+
+Count multiply-adds: four projections, two of which are narrower with fewer key/value heads; two or three matrices of
+the feed-forward network. Then scores and blend for one pair, over all query heads.
+
+With n tokens the rest is n times the first number, attention n² times the second. When are they equal?
+""",
     forbids=("crossover_length",),
     difficulty=1,
     minutes=15,

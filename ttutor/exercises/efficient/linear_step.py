@@ -17,17 +17,6 @@ def linear_step(
     value: Float[Tensor, " d_value"],
 ) -> tuple[Float[Tensor, " d_value"], Float[Tensor, "features d_value"], Float[Tensor, " features"]]:
     """What the new token receives, and both sums with the new token in them."""
-    ...
-
-
-def solution(
-    summed: Float[Tensor, "features d_value"],
-    normaliser: Float[Tensor, " features"],
-    query: Float[Tensor, " features"],
-    key: Float[Tensor, " features"],
-    value: Float[Tensor, " d_value"],
-) -> tuple[Float[Tensor, " d_value"], Float[Tensor, "features d_value"], Float[Tensor, " features"]]:
-    """What the new token receives, and both sums with the new token in them."""
     asked, written = elu(query) + 1, elu(key) + 1
     summed = summed + einsum(written, value, "features, d_value -> features d_value")
     normaliser = normaliser + written
@@ -64,23 +53,22 @@ are given the two sums over all earlier tokens, $H = \\sum_j \\phi(k_j)\\,v_j^\\
 \\phi(k_j)$ (`normaliser`), and query, key and value of the new token, without features yet. A token sees itself.
 Return what it receives, and both sums as the next step needs them.
 """.strip(),
-    stub=linear_step,
     reference=reference,
-    solution=solution,
+    solution=linear_step,
     explanation="""
 Write first, read afterwards: a token sees itself. The state has `features` times `d_value` plus `features` numbers,
 whatever came before, and a step does the same work for the millionth token as for the first. With empty sums the first
 token receives its own value, which is a good test of the order.
 """.strip(),
     cases=(Case(name="five features, and four tokens before", inputs=_inputs, points=2),),
-    hints=(
-        "Which sum belongs to the numerator, which to the denominator? Does the new token belong to them?",
-        "Take the features of key and query. The key's go into both sums, the query's read both.",
-        (
-            "Add the outer product of the key's features and the value to `summed`, and the features to "
-            "`normaliser`; then divide one product with the query's features by the other."
-        ),
-    ),
+    hints="""
+Which sum belongs to the numerator, which to the denominator? Does the new token belong to them?
+
+Take the features of key and query. The key's go into both sums, the query's read both.
+
+Add the outer product of the key's features and the value to `summed`, and the features to `normaliser`; then divide one
+product with the query's features by the other.
+""",
     forbids=("linear_attention", "linear_attention_recurrent"),
     difficulty=2,
     minutes=20,

@@ -15,16 +15,6 @@ def merge_blocks(
     log_sum_b: Float[Tensor, " queries"],
 ) -> tuple[Float[Tensor, "queries d_value"], Float[Tensor, " queries"]]:
     """What attention over both blocks of keys gives, and the logarithm of its sum of exponentials."""
-    ...
-
-
-def solution(
-    context_a: Float[Tensor, "queries d_value"],
-    log_sum_a: Float[Tensor, " queries"],
-    context_b: Float[Tensor, "queries d_value"],
-    log_sum_b: Float[Tensor, " queries"],
-) -> tuple[Float[Tensor, "queries d_value"], Float[Tensor, " queries"]]:
-    """What attention over both blocks of keys gives, and the logarithm of its sum of exponentials."""
     largest = torch.maximum(log_sum_a, log_sum_b)
     sum_a, sum_b = (log_sum_a - largest).exp(), (log_sum_b - largest).exp()
     total = sum_a + sum_b
@@ -62,20 +52,21 @@ keys, and its $L$. Scores may be in the hundreds or thousands, so that $e^L$ is 
 
 This is how long caches are read by many processors at once, and how texts are spread over several machines.
 """.strip(),
-    stub=merge_blocks,
     reference=reference,
-    solution=solution,
+    solution=merge_blocks,
     explanation="""
 The total sum is $e^{L_a} + e^{L_b}$, and each context counts by its share of it. Subtracting the larger of the two
 logarithms first leaves the shares as they are and keeps every exponential at most one. The merge is symmetric and
 associative: blocks may be merged in any order, and in a tree.
 """.strip(),
     cases=(Case(name="scores of a few units for some queries, in the thousands for others", inputs=_blocks, points=2),),
-    hints=(
-        "Each context is a numerator divided by a sum. You know the sums: what were the numerators?",
-        "The merged context is a weighted mean of the two. By what shares?",
-        "Subtract the larger of the two logarithms from both, take exponentials, and divide by their sum.",
-    ),
+    hints="""
+Each context is a numerator divided by a sum. You know the sums: what were the numerators?
+
+The merged context is a weighted mean of the two. By what shares?
+
+Subtract the larger of the two logarithms from both, take exponentials, and divide by their sum.
+""",
     difficulty=2,
     minutes=20,
     section="11-efficient",

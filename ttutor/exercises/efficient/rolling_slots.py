@@ -10,11 +10,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def rolling_slots(n_seen: int, window: int) -> Int[Tensor, " window"]:
     """For each slot of the cache the position of the token that lies in it, or -1 where none does."""
-    ...
-
-
-def solution(n_seen: int, window: int) -> Int[Tensor, " window"]:
-    """For each slot of the cache the position of the token that lies in it, or -1 where none does."""
     newest = n_seen - 1
     positions = newest - (newest - torch.arange(window)) % window
     return positions.clamp(min=-1)
@@ -46,9 +41,8 @@ is written into slot $p \\bmod \\text{window}$, over the one that lay there. Aft
 `n_seen - 1`), which token lies in which slot? Return the positions, slot by slot, and -1 for a slot that is still
 empty. A mask for the next query is made of them, so they must be right: the slots are not in the order of the text.
 """.strip(),
-    stub=rolling_slots,
     reference=reference,
-    solution=solution,
+    solution=rolling_slots,
     explanation="""
 The token in a slot is `(newest - slot) % window` older than the newest one: the remainder is 0 for the newest token's
 own slot, and grows backwards around the ring. Below 0 stands a slot to which the ring has not come yet. Keys may lie in
@@ -58,40 +52,29 @@ any order, since attention is a sum over them; only the mask must know where eac
         Case(name="a text that has gone round several times", inputs=_wrapped),
         Case(name="a text that has not filled the cache", inputs=_half_empty),
     ),
-    hints=(
-        "Write down the slots for a window of 4 after 6 tokens, token by token. Which slot holds the newest?",
-        "How many tokens ago was slot $i$ written last? Count backwards from the newest token's slot, round the ring.",
-        "`(newest - slot) % window` tokens ago. Subtract that from the newest position; below 0 means never written.",
-    ),
+    hints="""
+Write down the slots for a window of 4 after 6 tokens, token by token. Which slot holds the newest?
+
+How many tokens ago was slot $i$ written last? Count backwards from the newest token's slot, round the ring.
+
+`(newest - slot) % window` tokens ago. Subtract that from the newest position; below 0 means never written.
+""",
     difficulty=2,
     minutes=15,
     section="11-efficient",
 )
 
-exercise.mutation(
-    "newest_is_n_seen",
-    "Your positions are one ahead: after `n_seen` tokens, counted from 0, what is the newest position?",
-    {"n_seen - 1": "n_seen"},
-)
-
-exercise.mutation(
-    "wrong_way_round",
-    "You walk the ring the wrong way: the slot behind the newest one holds the oldest token, not the second newest. "
-    "What do you subtract from what?",
-    {"(newest - torch.arange(window))": "(torch.arange(window) - newest)"},
-)
-
-exercise.mutation(
-    "empty_is_not_said",
-    "Slots that are still empty get positions below -1. What should stand there?",
-    {".clamp(min=-1)": ""},
-)
-
-exercise.mutation(
-    "empty_as_zero",
-    "An empty slot gets position 0, as if the first token lay there, and the mask would let it be seen.",
-    {"clamp(min=-1)": "clamp(min=0)"},
-)
+exercise.mutations("""
+newest_is_n_seen: "n_seen - 1" -> "n_seen"
+    Your positions are one ahead: after `n_seen` tokens, counted from 0, what is the newest position?
+wrong_way_round: "(newest - torch.arange(window))" -> "(torch.arange(window) - newest)"
+    You walk the ring the wrong way: the slot behind the newest one holds the oldest token, not the second newest. What
+    do you subtract from what?
+empty_is_not_said: ".clamp(min=-1)" -> ""
+    Slots that are still empty get positions below -1. What should stand there?
+empty_as_zero: "clamp(min=-1)" -> "clamp(min=0)"
+    An empty slot gets position 0, as if the first token lay there, and the mask would let it be seen.
+""")
 
 
 @exercise.mistake(

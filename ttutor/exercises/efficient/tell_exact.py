@@ -15,11 +15,6 @@ BLOCK = 16
 
 def tell_exact(suspects: Sequence[Callable[[Tensor, Tensor, Tensor], Tensor]]) -> Bool[Tensor, " suspects"]:
     """For each suspect: is it softmax attention, whatever it is given?"""
-    ...
-
-
-def solution(suspects: Sequence[Callable[[Tensor, Tensor, Tensor], Tensor]]) -> Bool[Tensor, " suspects"]:
-    """For each suspect: is it softmax attention, whatever it is given?"""
     verdicts = []
     for attend in suspects:
         is_exact = True
@@ -127,9 +122,8 @@ $1/\\sqrt{d_\\text{head}}$, any number of tokens). All say that they are softmax
 time. Return a bool for each: True if it is right up to rounding ($10^{-6}$), for every input that one might meet:
 texts of any length, scores of any size. Do not look inside. Several different mistakes are among them.
 """.strip(),
-    stub=tell_exact,
     reference=reference,
-    solution=solution,
+    solution=tell_exact,
     explanation="""
 Five things are needed at once. More than one block, or no correction ever happens. A length that blocks do not divide,
 or a dropped remainder is not seen. Large scores *late*, or the correction is one. Values that differ, or a blend and a
@@ -138,17 +132,15 @@ becomes zero. The comparison must fail on what is not a number: `allclose` does,
 for it. It must not ask for equal bits.
 """.strip(),
     cases=(Case(name="nine suspects", inputs=_shuffled, points=3),),
-    hints=(
-        "Which inputs make the correction equal to one? Such inputs cannot show that it is missing.",
-        (
-            "Try several inputs for each suspect: their lengths, the order in which large scores come, and where "
-            "the scores lie as a whole are three different things."
-        ),
-        (
-            "Use 41 tokens, let the keys grow along the text, and repeat it with thousands added to and taken from "
-            "every score. Compare with a plain softmax by `torch.allclose`."
-        ),
-    ),
+    hints="""
+Which inputs make the correction equal to one? Such inputs cannot show that it is missing.
+
+Try several inputs for each suspect: their lengths, the order in which large scores come, and where the scores lie as a
+whole are three different things.
+
+Use 41 tokens, let the keys grow along the text, and repeat it with thousands added to and taken from every score.
+Compare with a plain softmax by `torch.allclose`.
+""",
     difficulty=3,
     minutes=40,
     section="11-efficient",

@@ -7,11 +7,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def window_entries(n_tokens: int, window: int, n_global: int) -> int:
     """How many pairs of a query and a key a causal window leaves, if the first tokens are seen by all."""
-    ...
-
-
-def solution(n_tokens: int, window: int, n_global: int) -> int:
-    """How many pairs of a query and a key a causal window leaves, if the first tokens are seen by all."""
 
     def ramp(n_rows: int, limit: int) -> int:
         """1 + 2 + 3 + ..., one term a row, no term above the limit."""
@@ -39,9 +34,8 @@ tokens are seen by everybody who comes after them (they themselves see nothing a
 and a key is that in a text of `n_tokens`? Count exactly; a pair counts once, also where it is allowed for two reasons.
 The text may be shorter than the window. Try to do without a table of `n_tokens` by `n_tokens`.
 """.strip(),
-    stub=window_entries,
     reference=reference,
-    solution=solution,
+    solution=window_entries,
     explanation="""
 Row $i$ (counted from 0) sees $\\min(i + 1, w)$ keys in its window. A global token adds something only where the window
 no longer covers it: $\\min(g, i + 1 - w)$ in rows beyond the first $w$. Both sums are a ramp that ends in a plateau, so
@@ -57,11 +51,13 @@ one helper does for both. For long texts it is $T(w + g)$ less a constant: linea
             inputs=lambda random: (_random(random, 10, 40), _random(random, 41, 60), _random(random, 3, 8)),
         ),
     ),
-    hints=(
-        "Draw the table for six tokens, a window of two and one global token, and count row by row.",
-        "How many keys has row i in its window? And how many global keys has it that are not in the window?",
-        "Both counts rise by one from row to row until they reach a limit. Sum a ramp, then a plateau.",
-    ),
+    hints="""
+Draw the table for six tokens, a window of two and one global token, and count row by row.
+
+How many keys has row i in its window? And how many global keys has it that are not in the window?
+
+Both counts rise by one from row to row until they reach a limit. Sum a ramp, then a plateau.
+""",
     difficulty=1,
     minutes=15,
     section="11-efficient",

@@ -196,17 +196,15 @@ feature itself. In evaluation mode nothing happens at all. The gradient passes w
 features are multiplied by a mask of zeros and ones: then the gradient is multiplied by the same mask, and passes
 exactly where the features pass. The division by $1-p$ happens in training, so that evaluation has nothing to do.
 """.strip(),
-    hints=(
-        "Who tells a module whether it is in training? Call `model.eval()` and look at what changes in the model.",
-        (
-            "Draw one uniform number for each feature and compare it with p. What is the mean of a feature that "
-            "is lost with probability p, and what brings it back?"
-        ),
-        (
-            "Return the features at once unless `self.training`. Else multiply them by a tensor of their own "
-            "shape, which is true where `torch.rand_like` is at least p, and divide by 1 - p."
-        ),
-    ),
+    hints="""
+Who tells a module whether it is in training? Call `model.eval()` and look at what changes in the model.
+
+Draw one uniform number for each feature and compare it with p. What is the mean of a feature that is lost with
+probability p, and what brings it back?
+
+Return the features at once unless `self.training`. Else multiply them by a tensor of their own shape, which is true
+where `torch.rand_like` is at least p, and divide by 1 - p.
+""",
     properties=PROPERTIES,
     observe=observe,
     view=view,

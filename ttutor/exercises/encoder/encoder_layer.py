@@ -128,22 +128,6 @@ def encoder_layer(
     `norm_1` and `norm_2` are (gain, bias), `attention` is (w_query, w_key, w_value, w_output), and `feed_forward` is
     (w_1, b_1, w_2, b_2), of shapes (d_ff, d_model), (d_ff,), (d_model, d_ff) and (d_model,).
     """
-    ...
-
-
-def solution(
-    hidden: Float[Tensor, "batch tokens d_model"],
-    norm_1: tuple[Float[Tensor, " d_model"], ...],
-    attention: tuple[Float[Tensor, "d_model d_model"], ...],
-    norm_2: tuple[Float[Tensor, " d_model"], ...],
-    feed_forward: tuple[Tensor, Tensor, Tensor, Tensor],
-    n_heads: int,
-) -> Float[Tensor, "batch tokens d_model"]:
-    """Self-attention, then the feed-forward network, each added to the stream and each with its norm in front.
-
-    `norm_1` and `norm_2` are (gain, bias), `attention` is (w_query, w_key, w_value, w_output), and `feed_forward` is
-    (w_1, b_1, w_2, b_2), of shapes (d_ff, d_model), (d_ff,), (d_model, d_ff) and (d_model,).
-    """
     w_query, w_key, w_value, w_output = attention
     normed = layer_norm(hidden, *norm_1)
     split = "batch tokens (heads d_head) -> batch heads tokens d_head"
@@ -209,9 +193,8 @@ $W_2\\,\\mathrm{ReLU}(W_1 x + b_1) + b_2$; both norms have $\\epsilon = 10^{-5}$
 `nn.Linear`, outputs in rows. There is no dropout. You may use `ttutor.layers.layer_norm` and
 `ttutor.attention.scaled_dot_product_attention`, or your own.
 """.strip(),
-    stub=encoder_layer,
     reference=reference,
-    solution=solution,
+    solution=encoder_layer,
     cases=(
         Case(name="a layer in the middle of training", inputs=_trained, points=2),
         Case(name="a layer as it starts, and tokens that are zero", inputs=_fresh),
@@ -222,22 +205,17 @@ own, and writes its share back. That is why a layer whose output weights are zer
 finds a straight way from the last layer to the first. The price is that the stream grows from layer to layer, so that a
 pre-norm stack ends with one norm more.
 """.strip(),
-    hints=(
-        (
-            "Draw the stream as a straight line from input to output. What branches off, what does the "
-            "branch read, and where does it come back? If both branches wrote nothing, what would come out?"
-        ),
-        (
-            "Two halves of the same form: stream plus sublayer of the norm of the stream. The norm's result "
-            "needs a name of its own, for the stream goes on without it, and the second half starts from the "
-            "sum of the first."
-        ),
-        (
-            "Normalise with `norm_1`; make queries, keys and values of that (times the transposed weights), "
-            "cut them into heads, attend, merge, apply `w_output`, add to `hidden`. Normalise the sum with "
-            "`norm_2`, widen, ReLU, narrow, and add to the sum."
-        ),
-    ),
+    hints="""
+Draw the stream as a straight line from input to output. What branches off, what does the branch read, and where does it
+come back? If both branches wrote nothing, what would come out?
+
+Two halves of the same form: stream plus sublayer of the norm of the stream. The norm's result needs a name of its own,
+for the stream goes on without it, and the second half starts from the sum of the first.
+
+Normalise with `norm_1`; make queries, keys and values of that (times the transposed weights), cut them into heads,
+attend, merge, apply `w_output`, add to `hidden`. Normalise the sum with `norm_2`, widen, ReLU, narrow, and add to the
+sum.
+""",
     properties=properties(reference),
     forbids=(
         "EncoderLayer",

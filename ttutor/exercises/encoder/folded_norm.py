@@ -14,16 +14,6 @@ def folded_norm(
     constant: Float[Tensor, " d_out"],
 ) -> tuple[Float[Tensor, "d_out d_model"], Float[Tensor, " d_out"]]:
     """The weight and the constant of a linear map that gives the same after a norm without gain and bias."""
-    ...
-
-
-def solution(
-    gain: Float[Tensor, " d_model"],
-    bias: Float[Tensor, " d_model"],
-    weight: Float[Tensor, "d_out d_model"],
-    constant: Float[Tensor, " d_out"],
-) -> tuple[Float[Tensor, "d_out d_model"], Float[Tensor, " d_out"]]:
-    """The weight and the constant of a linear map that gives the same after a norm without gain and bias."""
     return weight * gain, constant + weight @ bias
 
 
@@ -48,9 +38,8 @@ exercise = Exercise(
     "`d_out d_model`. Find $W'$ and $b'$ with $y = W' n + b'$ for every $n$, and return both. "
     "Then go one step further, on paper: is the norm's centring needed? Find $W''$ that gives $W' n$ when it reads "
     "$x/\\sigma$ in place of $n = (x - \\bar x \\mathbf 1)/\\sigma$.",
-    stub=folded_norm,
     reference=reference,
-    solution=solution,
+    solution=folded_norm,
     explanation="Multiply out: $W(\\gamma \\odot n) = (W\\,\\mathrm{diag}(\\gamma))\\,n$, which scales the "
     "*columns* of $W$, and $W\\beta$ does not depend on $n$, so it joins the constant. This is how engines for "
     "inference drop gain and bias. It works in pre-norm, where only linear maps read the norm. After a post-norm "
@@ -58,21 +47,35 @@ exercise = Exercise(
     "from each row of $W'$ its mean. Then each row sums to zero, a constant added to all features of $x$ changes "
     "nothing, and $W'' x/\\sigma = W'' n = W' n$, since $n$ has mean 0 as well.",
     cases=(Case(name="six features and four outputs", inputs=_inputs(4)),),
-    hints=(
-        (
-            "Write out one output, $y_o$, as a sum over features. Which factors stand beside $n_i$? Which terms "
-            "have no $n_i$?"
-        ),
-        "Sort the sum into what is multiplied by $n_i$ and what is not. The first part is a row of $W'$.",
-        (
-            "Broadcasting a vector of length `d_model` against `d_out d_model` scales columns. The part without "
-            "$n$ is a matrix times a vector, plus $b$."
-        ),
-    ),
+    hints="""
+Write out one output, $y_o$, as a sum over features. Which factors stand beside $n_i$? Which terms have no $n_i$?
+
+Sort the sum into what is multiplied by $n_i$ and what is not. The first part is a row of $W'$.
+
+Broadcasting a vector of length `d_model` against `d_out d_model` scales columns. The part without $n$ is a matrix times
+a vector, plus $b$.
+""",
     difficulty=1,
     minutes=10,
     section="05-encoder",
 )
+
+exercise.mutations("""
+bias_scaled_too: "@ bias" -> "* gain @ bias"
+    Your constant multiplies the bias by the gain. In the norm the bias is added after the gain.
+bias_forgotten: " + weight @ bias" -> ""
+    The weight is right, and the norm's bias has vanished. What does the map make of it?
+constant_forgotten: "constant + " -> ""
+    The map's own constant is gone. It is still added at the end.
+constant_scaled: "+ weight" -> "* gain.mean() + weight"
+    The map's own constant is added after everything else: no gain reaches it.
+gain_divided: "* gain" -> "/ gain"
+    You divide by the gain. The norm multiplies by it, and the new map has to do the same work.
+gain_forgotten: " * gain" -> ""
+    The constant is right, but the weight is the old one. Where does the gain go?
+bias_subtracted: "+ weight" -> "- weight"
+    The bias comes in with the wrong sign. You replace the norm, you do not undo it.
+""")
 
 
 @exercise.mistake(
@@ -82,49 +85,6 @@ def gain_on_the_rows(gain, bias, weight, constant):
     """Fits a square matrix only; others get what the broadcast would have wanted."""
     scaled = (weight.T * gain).T if len(weight) == len(gain) else weight * gain.mean()
     return scaled, constant + weight @ bias
-
-
-exercise.mutation(
-    "bias_scaled_too",
-    "Your constant multiplies the bias by the gain. In the norm the bias is added after the gain.",
-    {"@ bias": "* gain @ bias"},
-)
-
-exercise.mutation(
-    "bias_forgotten",
-    "The weight is right, and the norm's bias has vanished. What does the map make of it?",
-    {" + weight @ bias": ""},
-)
-
-exercise.mutation(
-    "constant_forgotten",
-    "The map's own constant is gone. It is still added at the end.",
-    {"constant + ": ""},
-)
-
-exercise.mutation(
-    "constant_scaled",
-    "The map's own constant is added after everything else: no gain reaches it.",
-    {"+ weight": "* gain.mean() + weight"},
-)
-
-exercise.mutation(
-    "gain_divided",
-    "You divide by the gain. The norm multiplies by it, and the new map has to do the same work.",
-    {"* gain": "/ gain"},
-)
-
-exercise.mutation(
-    "gain_forgotten",
-    "The constant is right, but the weight is the old one. Where does the gain go?",
-    {" * gain": ""},
-)
-
-exercise.mutation(
-    "bias_subtracted",
-    "The bias comes in with the wrong sign. You replace the norm, you do not undo it.",
-    {"+ weight": "- weight"},
-)
 
 
 @exercise.must_hold("Try both forms on one normalised vector: they have to give the same.")

@@ -16,16 +16,6 @@ def layer_norm(
     eps: float,
 ) -> Float[Tensor, "... d_model"]:
     """Give each token's vector mean 0 and variance 1, then scale its features by `gain` and shift them by `bias`."""
-    ...
-
-
-def solution(
-    hidden: Float[Tensor, "... d_model"],
-    gain: Float[Tensor, " d_model"],
-    bias: Float[Tensor, " d_model"],
-    eps: float,
-) -> Float[Tensor, "... d_model"]:
-    """Give each token's vector mean 0 and variance 1, then scale its features by `gain` and shift them by `bias`."""
     centred = hidden - hidden.mean(dim=-1, keepdim=True)
     variance = centred.square().mean(dim=-1, keepdim=True)
     return gain * centred / torch.sqrt(variance + eps) + bias
@@ -100,9 +90,8 @@ The variance is the biased one, a plain mean of squares. `hidden` may have any n
 the features, and it may lie far from zero. Write it without looking back at the chapter; a call of torch's own
 `layer_norm` does not count.
 """.strip(),
-    stub=layer_norm,
     reference=reference,
-    solution=solution,
+    solution=layer_norm,
     cases=(
         Case(name="two sequences of five tokens", inputs=_batch),
         Case(name="one sequence of tiny numbers, one token of zeros and a large eps", inputs=_tiny),
@@ -114,22 +103,17 @@ of two large means. Every step works along the last axis and keeps it, so the sa
 batch of them, and no token hears of another. The small $\\epsilon$ stands beside the variance, where it also
 keeps the *derivative* finite for a token whose features are all equal.
 """.strip(),
-    hints=(
-        (
-            "Which numbers share one mean: those of a token, of a sequence, of a feature over all tokens? "
-            "Change one token in thought, and ask which results may move."
-        ),
-        (
-            "There are two formulas for a variance: the mean of the squared deviations, and the mean square "
-            "minus the squared mean. They agree on paper. Which survives numbers near 10⁸? And where does eps "
-            "stand in the formula?"
-        ),
-        (
-            "Three lines: subtract the mean over the last axis (`keepdim=True`, so that it lines up with "
-            "`hidden`); average the squares of what you have centred over the same axis; divide by the root of "
-            "that average plus eps, and only then multiply by the gain and add the bias."
-        ),
-    ),
+    hints="""
+Which numbers share one mean: those of a token, of a sequence, of a feature over all tokens? Change one token in
+thought, and ask which results may move.
+
+There are two formulas for a variance: the mean of the squared deviations, and the mean square minus the squared mean.
+They agree on paper. Which survives numbers near 10⁸? And where does eps stand in the formula?
+
+Three lines: subtract the mean over the last axis (`keepdim=True`, so that it lines up with `hidden`); average the
+squares of what you have centred over the same axis; divide by the root of that average plus eps, and only then multiply
+by the gain and add the bias.
+""",
     properties=[
         Property(
             id="tokens_apart",

@@ -103,20 +103,16 @@ A plain list hides its modules: `parameters()`, `eval()` and `double()` go throu
 list is none. `nn.ModuleList` is. And the layers have to be made one by one: `[make_layer()] * n_layers` would hold one
 layer `n_layers` times, with one set of weights.
 """.strip(),
-    hints=(
-        (
-            "`stack.parameters()` walks through the modules that stand in the attributes of your module. Does it "
-            "look into a Python list?"
-        ),
-        (
-            "torch has a list whose entries are found: `nn.ModuleList`. How do you get `n_layers` layers into it "
-            "that are different objects?"
-        ),
-        (
-            "In `__init__`, a ModuleList of `make_layer()` for each number in `range(n_layers)`; in `forward`, a "
-            "loop over it, in which the hidden vectors are replaced by what the layer makes of them."
-        ),
-    ),
+    hints="""
+`stack.parameters()` walks through the modules that stand in the attributes of your module. Does it look into a Python
+list?
+
+torch has a list whose entries are found: `nn.ModuleList`. How do you get `n_layers` layers into it that are different
+objects?
+
+In `__init__`, a ModuleList of `make_layer()` for each number in `range(n_layers)`; in `forward`, a loop over it, in
+which the hidden vectors are replaced by what the layer makes of them.
+""",
     properties=[
         fact(
             "numbers that an optimiser is handed",

@@ -83,14 +83,13 @@ exercise = Exercise(
     "and the sublayer's result is then added to the copy. Now a norm stands on the path, as in post-norm, and "
     "what was written early is scaled down by every later norm. In pre-norm the copy needs a name of its own.",
     cases=(Case(name="three sublayers and five tokens", inputs=_stack),),
-    hints=(
-        (
-            "Give it sublayers that write zero, and look at the stream after each. What should it be in a pre-norm "
-            "stack?"
-        ),
-        "Follow the variable `hidden` through one turn of the loop. How many different things is it?",
-        "The norm's result may be read by the sublayer only. The sum has to start from what stood there before.",
-    ),
+    hints="""
+Give it sublayers that write zero, and look at the stream after each. What should it be in a pre-norm stack?
+
+Follow the variable `hidden` through one turn of the loop. How many different things is it?
+
+The norm's result may be read by the sublayer only. The sum has to start from what stood there before.
+""",
     difficulty=2,
     minutes=20,
     section="05-encoder",

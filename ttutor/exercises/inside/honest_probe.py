@@ -80,11 +80,13 @@ there is: put it in before you believe a probe. (A control task asks more: it ha
 labels.)
 """.strip(),
     cases=(Case(name="1,201 vectors of 130 features", inputs=_vectors),),
-    hints=(
-        "Feed it random vectors and random labels. How often should it be right, and how often is it?",
-        "Mark every line with the samples that it uses: all, those for training, or the others.",
-        "One call uses samples that it must not know. Give it those for training, in both of its arguments.",
-    ),
+    hints="""
+Feed it random vectors and random labels. How often should it be right, and how often is it?
+
+Mark every line with the samples that it uses: all, those for training, or the others.
+
+One call uses samples that it must not know. Give it those for training, in both of its arguments.
+""",
     forbids=("fit_probe", "probe", "LinearProbe"),
     difficulty=2,
     minutes=20,

@@ -14,16 +14,6 @@ def lens_readings(
     unembedding: Float[Tensor, "vocab_size d_model"],
 ) -> Float[Tensor, "layers tokens vocab_size"]:
     """The probability of each word, read from the stream after each layer as if it were the last."""
-    ...
-
-
-def solution(
-    streams: Float[Tensor, "layers tokens d_model"],
-    gain: Float[Tensor, " d_model"],
-    bias: Float[Tensor, " d_model"],
-    unembedding: Float[Tensor, "vocab_size d_model"],
-) -> Float[Tensor, "layers tokens vocab_size"]:
-    """The probability of each word, read from the stream after each layer as if it were the last."""
     centred = streams - streams.mean(dim=-1, keepdim=True)
     spread = (centred.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
     normalised = gain * centred / spread + bias
@@ -52,26 +42,23 @@ exercise = Exercise(
 last: through the model's final LayerNorm (`gain`, `bias`, and 1e-5 added to the variance), written out by you, through
 the `unembedding` (one row a word), to probabilities over the words.
 """.strip(),
-    stub=lens_readings,
     reference=reference,
-    solution=solution,
+    solution=lens_readings,
     explanation="""
 Early streams are short and late ones long; the norm brings them to one length, so that "the model is sure only at the
 end" cannot be an effect of length alone. It does not bring them into one *space*: gain, bias and unembedding were
 trained for the last stream, and what an early one says through them is a reading, not a thought.
 """.strip(),
     cases=(Case(name="three streams of growing length", inputs=_streams),),
-    hints=(
-        "What does the model itself do between the last stream and the logits?",
-        (
-            "LayerNorm over the features of each token, for every layer on its own (its variance is divided by "
-            "d_model, not by d_model - 1); then one product, then a softmax."
-        ),
-        (
-            "Centre, divide by the root of variance plus 1e-5, times gain, plus bias; then against the rows of the "
-            "unembedding; the softmax runs over words."
-        ),
-    ),
+    hints="""
+What does the model itself do between the last stream and the logits?
+
+LayerNorm over the features of each token, for every layer on its own (its variance is divided by d_model, not by
+d_model - 1); then one product, then a softmax.
+
+Centre, divide by the root of variance plus 1e-5, times gain, plus bias; then against the rows of the unembedding; the
+softmax runs over words.
+""",
     forbids=("layer_norm", "LayerNorm", "logit_lens", "read_out"),
     difficulty=1,
     minutes=15,

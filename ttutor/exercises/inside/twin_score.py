@@ -11,13 +11,6 @@ def twin_score(
     weights: Float[Tensor, "heads tokens tokens"], token_ids: Int[Tensor, " tokens"]
 ) -> Float[Tensor, " heads"]:
     """The mean weight on the one token that followed the latest earlier occurrence of the query's token."""
-    ...
-
-
-def solution(
-    weights: Float[Tensor, "heads tokens tokens"], token_ids: Int[Tensor, " tokens"]
-) -> Float[Tensor, " heads"]:
-    """The mean weight on the one token that followed the latest earlier occurrence of the query's token."""
     landed = []
     for query, token in enumerate(token_ids.tolist()):
         earlier = (token_ids[:query] == token).nonzero()[:, 0]
@@ -66,9 +59,8 @@ token. Write a stricter one. Only the key right after the *latest* earlier occur
 mean of that weight over the queries whose token has occurred before; other queries do not count. `weights` are those of
 a causal model on one text.
 """.strip(),
-    stub=twin_score,
     reference=reference,
-    solution=solution,
+    solution=twin_score,
     explanation="""
 Both scores are right for what they say. On blocks that repeat several times, a head that spreads over all earlier
 successors has a high lenient score and a low strict one, though either way it copies the right token. In text, where
@@ -76,11 +68,13 @@ successors has a high lenient score and a low strict one, though either way it c
 work. A score is a definition, and a head can be "an induction head" by one and not by another.
 """.strip(),
     cases=(Case(name="twelve tokens, of which some occur four times", inputs=_text),),
-    hints=(
-        "Take one query. Which keys hold the same token, and which of these comes last before the query?",
-        "Go through the queries; look for the latest equal token before each; the wanted key is one further.",
-        "Collect one weight per head for each query that has such a key, and average over these queries.",
-    ),
+    hints="""
+Take one query. Which keys hold the same token, and which of these comes last before the query?
+
+Go through the queries; look for the latest equal token before each; the wanted key is one further.
+
+Collect one weight per head for each query that has such a key, and average over these queries.
+""",
     forbids=("induction_score", "weight_on"),
     difficulty=2,
     minutes=20,

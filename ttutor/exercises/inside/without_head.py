@@ -14,16 +14,6 @@ def without_head(
     w_output: Float[Tensor, "d_model heads_times_d_head"],
 ) -> Float[Tensor, "batch tokens d_model"]:
     """The output of an attention layer without one head's information: its mean over typical texts instead."""
-    ...
-
-
-def solution(
-    context: Float[Tensor, "batch heads tokens d_head"],
-    typical: Float[Tensor, "texts heads places d_head"],
-    head: int,
-    w_output: Float[Tensor, "d_model heads_times_d_head"],
-) -> Float[Tensor, "batch tokens d_model"]:
-    """The output of an attention layer without one head's information: its mean over typical texts instead."""
     changed = context.clone()
     changed[:, head] = typical[:, head].mean(dim=(0, 1))
     joined = torch.cat(list(changed.unbind(dim=1)), dim=-1)
@@ -63,9 +53,8 @@ projection. Put in place of one head its mean over `typical` texts, over their r
 `d_head` numbers, the same everywhere. Then join the heads in their order and project: `w_output` is stored as
 `nn.Linear` stores it, without a bias. The `context` that comes in must stay as it is.
 """.strip(),
-    stub=without_head,
     reference=reference,
-    solution=solution,
+    solution=without_head,
     explanation="""
 A head that always writes the same vector tells nothing; but later layers were trained with that vector in the stream,
 and miss it when it becomes zero. Zero ablation charges a head for this, mean ablation does not. The mean comes from
@@ -73,17 +62,15 @@ other texts, since the mean of the texts at hand still tells something about the
 little if they are dozens or hundreds, as where the chapter takes `by="mean"`.
 """.strip(),
     cases=(Case(name="four heads and six typical texts", inputs=_layer),),
-    hints=(
-        "Which axes have to go from the typical context, and which must stay?",
-        (
-            "Change a copy: one head of it, for all rows and tokens. The columns of the output projection come in "
-            "blocks of one head each."
-        ),
-        (
-            "The mean of the head over rows and places has shape d_head and broadcasts; then the heads side by "
-            "side, times the transposed weight."
-        ),
-    ),
+    hints="""
+Which axes have to go from the typical context, and which must stay?
+
+Change a copy: one head of it, for all rows and tokens. The columns of the output projection come in blocks of one head
+each.
+
+The mean of the head over rows and places has shape d_head and broadcasts; then the heads side by side, times the
+transposed weight.
+""",
     forbids=("ablate",),
     difficulty=1,
     minutes=15,

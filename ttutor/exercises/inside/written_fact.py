@@ -15,17 +15,6 @@ def written_fact(
     other_keys: Float[Tensor, "samples d_in"],
 ) -> Float[Tensor, "d_out d_in"]:
     """The new weight: the layer answers the key with the output, and moves its answers to other keys least."""
-    ...
-
-
-def solution(
-    weight: Float[Tensor, "d_out d_in"],
-    bias: Float[Tensor, " d_out"],
-    key: Float[Tensor, " d_in"],
-    output: Float[Tensor, " d_out"],
-    other_keys: Float[Tensor, "samples d_in"],
-) -> Float[Tensor, "d_out d_in"]:
-    """The new weight: the layer answers the key with the output, and moves its answers to other keys least."""
     second_moment = other_keys.T @ other_keys / len(other_keys)
     direction = torch.linalg.solve(second_moment, key)
     missing = output - bias - weight @ key
@@ -66,9 +55,8 @@ A linear layer $y = Wk + b$ answers `key` with something. Give the weight $\hat 
 least: $\tfrac1n \sum_j \|(\hat W - W)\, k_j\|^2$ is to be as small as it can be. The key need not be among them; their
 second moment has an inverse.
 """.strip(),
-    stub=written_fact,
     reference=reference,
-    solution=solution,
+    solution=written_fact,
     explanation=r"""
 With $D = \hat W - W$ we minimise $\mathrm{tr}(D C D^\top)$ under $D k = m$, where $C$ is the second moment of the other
 keys and $m$ what is missing. Setting the derivative of the Lagrangian to zero gives $D C = \lambda k^\top$, so $D =
@@ -76,20 +64,16 @@ keys and $m$ what is missing. Setting the derivative of the Lagrangian to zero g
 what counts is how far answers move, and a shift common to all keys moves them too.
 """.strip(),
     cases=(Case(name="six features, four outputs and forty other keys", inputs=_layer),),
-    hints=(
-        (
-            "Two questions: by how much is the present answer wrong? And in which input direction may the weight "
-            "change without others noticing?"
-        ),
-        (
-            "The change is one column times one row. The column is what is missing; the row is a direction that "
-            "the other keys have little of, scaled so that it gives 1 on the key."
-        ),
-        (
-            "Row: the inverse second moment of the other keys times the key, divided by its product with it. "
-            "Column: output minus bias minus what the weight makes of the key."
-        ),
-    ),
+    hints="""
+Two questions: by how much is the present answer wrong? And in which input direction may the weight change without
+others noticing?
+
+The change is one column times one row. The column is what is missing; the row is a direction that the other keys have
+little of, scaled so that it gives 1 on the key.
+
+Row: the inverse second moment of the other keys times the key, divided by its product with it. Column: output minus
+bias minus what the weight makes of the key.
+""",
     forbids=("rank_one_edit", "edited"),
     difficulty=2,
     minutes=25,

@@ -17,15 +17,6 @@ def grouped_attention(
     value: Float[Tensor, "batch kv_heads keys d_head"],
 ) -> Float[Tensor, "batch heads queries d_head"]:
     """Attention in which neighbouring query heads share one head of keys and values."""
-    ...
-
-
-def solution(
-    query: Float[Tensor, "batch heads queries d_head"],
-    key: Float[Tensor, "batch kv_heads keys d_head"],
-    value: Float[Tensor, "batch kv_heads keys d_head"],
-) -> Float[Tensor, "batch heads queries d_head"]:
-    """Attention in which neighbouring query heads share one head of keys and values."""
     grouped = rearrange(
         query, "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head", kv_heads=key.shape[1]
     )
@@ -57,9 +48,8 @@ exercise = Exercise(
     statement="In grouped-query attention there are more query heads than heads of keys and values. With 6 query "
     "heads and 2 others, query heads 0, 1, 2 use keys and values of head 0, and 3, 4, 5 those of head 1: "
     "*neighbours* share. Each query head still has its own scores and its own softmax. No mask.",
-    stub=grouped_attention,
     reference=reference,
-    solution=solution,
+    solution=grouped_attention,
     explanation="Cut the query heads into groups, let the group be one more axis that only the queries have, and "
     "the two products do the sharing. Nothing is copied, which is the point: the keys and values that have to be "
     "kept, and read again for every new token, are fewer. `repeat_interleave` along the heads, followed by plain "
@@ -68,11 +58,13 @@ exercise = Exercise(
         Case(name="six query heads and two others", inputs=lambda random: _inputs(random, 2, 6, 2, 4, 5, 3)),
         Case(name="four query heads and two others", inputs=lambda random: _inputs(random, 1, 4, 2, 3, 6, 5)),
     ),
-    hints=(
-        "How many query heads does one head of keys serve? Give the query heads two axes instead of one.",
-        "`(kv_heads group)` cuts the query heads so that neighbours share. The keys have no axis `group`.",
-        "Two `einsum`s with the axes `kv_heads group queries keys` for scores and weights, then join the two axes.",
-    ),
+    hints="""
+How many query heads does one head of keys serve? Give the query heads two axes instead of one.
+
+`(kv_heads group)` cuts the query heads so that neighbours share. The keys have no axis `group`.
+
+Two `einsum`s with the axes `kv_heads group queries keys` for scores and weights, then join the two axes.
+""",
     forbids=("scaled_dot_product_attention", "attention_weights", "efficient_attention", "MultiHeadAttention"),
     difficulty=2,
     minutes=25,

@@ -12,13 +12,6 @@ def head_contributions(
     context: Float[Tensor, "batch heads queries d_head"], w_output: Float[Tensor, "d_model heads_d_head"]
 ) -> Float[Tensor, "batch heads queries d_model"]:
     """What each head adds to the layer's output; `w_output` is stored as `nn.Linear` stores it."""
-    ...
-
-
-def solution(
-    context: Float[Tensor, "batch heads queries d_head"], w_output: Float[Tensor, "d_model heads_d_head"]
-) -> Float[Tensor, "batch heads queries d_model"]:
-    """What each head adds to the layer's output; `w_output` is stored as `nn.Linear` stores it."""
     slices = rearrange(w_output, "d_model (heads d_head) -> heads d_model d_head", heads=context.shape[1])
     return einsum(context, slices, "batch heads queries d_head, heads d_model d_head -> batch heads queries d_model")
 
@@ -39,38 +32,31 @@ exercise = Exercise(
     statement="A layer lays its heads side by side and multiplies by $W^O$. Give instead, for each head, the "
     "vector that this head alone adds to the output. The sum over heads has to be the layer's output, and a head "
     "whose context is zero has to write zero.",
-    stub=head_contributions,
     reference=reference,
-    solution=solution,
+    solution=head_contributions,
     explanation="The product of a concatenation with a matrix is a sum over its blocks. As `nn.Linear` stores "
     "`d_out d_in`, the block of a head is a block of *columns*: `d_model (heads d_head)`. The package's "
     "`ttutor.inside.head_writes` is the same line. Dividing the whole output evenly among the heads would sum to "
     "the right thing too, and would say nothing: what a silent head writes must be zero.",
     cases=(Case(name="a square output matrix", inputs=lambda random: _layer(random, 2, 3, 5, 4, 12)),),
-    hints=(
-        (
-            "Write out $[O_1, O_2]\\,\\begin{pmatrix}B_1\\\\ B_2\\end{pmatrix}$. Which part of the matrix does "
-            "head 1 meet?"
-        ),
-        ("`nn.Linear` stores the transpose: the axes are `d_model (heads d_head)`. Cut the *second* axis into heads."),
-        (
-            "Rearrange `w_output` to `heads d_model d_head`, then one `einsum` that keeps `heads` and sums over "
-            "`d_head`."
-        ),
-    ),
+    hints=r"""
+Write out $[O_1, O_2]\,\begin{pmatrix}B_1\\ B_2\end{pmatrix}$. Which part of the matrix does head 1 meet?
+
+`nn.Linear` stores the transpose: the axes are `d_model (heads d_head)`. Cut the *second* axis into heads.
+
+Rearrange `w_output` to `heads d_model d_head`, then one `einsum` that keeps `heads` and sums over `d_head`.
+""",
     forbids=("head_writes",),
     difficulty=2,
     minutes=15,
     section="03-multihead",
 )
 
-
-exercise.mutation(
-    "every_hth_column",
-    "Head 0 gets every h-th column of the matrix. Its features lie next to one another, and so do the columns that "
-    "belong to it.",
-    {"heads d_head": "d_head heads"},
-)
+exercise.mutations("""
+every_hth_column: "heads d_head" -> "d_head heads"
+    Head 0 gets every h-th column of the matrix. Its features lie next to one another, and so do the columns that belong
+    to it.
+""")
 
 
 @exercise.mistake(

@@ -81,21 +81,16 @@ exercise = Exercise(
     "model that is trained with it learns as well. Trained weights have their blocks. Then split *and* merge have "
     "to follow the order in which they were trained.",
     cases=(Case(name="three heads of width four", inputs=_inputs),),
-    hints=(
-        (
-            "Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False, batch_first=True)` and compare. Then "
-            "do the same with a layer that has a single head, `nn.MultiheadAttention(12, 1, bias=False, "
-            "batch_first=True)`. What is equal, what is not?"
-        ),
-        (
-            "Put numbers 0 to 11 through the split in place of features, and read off what head 0 gets. What "
-            "does PyTorch's head 0 own?"
-        ),
-        (
-            "Split and merge are wrong, and in the same way. Of the two axes into which `unflatten` cuts, the "
-            "first is the slow one. Which of them counts the heads?"
-        ),
-    ),
+    hints="""
+Copy the weights of an `nn.MultiheadAttention(12, 3, bias=False, batch_first=True)` and compare. Then do the same with a
+layer that has a single head, `nn.MultiheadAttention(12, 1, bias=False, batch_first=True)`. What is equal, what is not?
+
+Put numbers 0 to 11 through the split in place of features, and read off what head 0 gets. What does PyTorch's head 0
+own?
+
+Split and merge are wrong, and in the same way. Of the two axes into which `unflatten` cuts, the first is the slow one.
+Which of them counts the heads?
+""",
     forbids=(
         "scaled_dot_product_attention",
         "multi_head_attention_forward",

@@ -136,18 +136,6 @@ def multi_head_attention(
     n_heads: int,
 ) -> Float[Tensor, "batch tokens d_model"]:
     """Let each token look at itself and at earlier ones, in every head; weights are stored as in `nn.Linear`."""
-    ...
-
-
-def solution(
-    hidden: Float[Tensor, "batch tokens d_model"],
-    w_query: Float[Tensor, "d_model d_model"],
-    w_key: Float[Tensor, "d_model d_model"],
-    w_value: Float[Tensor, "d_model d_model"],
-    w_output: Float[Tensor, "d_model d_model"],
-    n_heads: int,
-) -> Float[Tensor, "batch tokens d_model"]:
-    """Let each token look at itself and at earlier ones, in every head; weights are stored as in `nn.Linear`."""
     split = "batch tokens (heads d_head) -> batch heads tokens d_head"
     q, k, v = (rearrange(hidden @ weight.mT, split, heads=n_heads) for weight in (w_query, w_key, w_value))
     scores = q @ k.mT / math.sqrt(q.shape[-1])
@@ -182,9 +170,8 @@ d_model / n_heads features, head 0 the first ones; let each token look at itself
 head; lay the heads side by side again and apply the output weights. All weights are stored `d_out d_in`, as in
 `nn.Linear`; there is no bias. You may use `softmax`, but no ready-made attention.
 """.strip(),
-    stub=multi_head_attention,
     reference=reference,
-    solution=solution,
+    solution=multi_head_attention,
     explanation="""
 One large product projects for all heads at once; the split gives each head its own block of d_head features and its
 own axis, which attention then carries along like a batch. A reshape alone cannot do it: it keeps the order of the
@@ -198,22 +185,16 @@ The scale is $\\sqrt{d_\\mathrm{head}}$, as a score sums over the features of on
             inputs=lambda generator: _inputs(generator, 1, 6, 2, 7, torch.float64),
         ),
     ),
-    hints=(
-        (
-            "Only three things are new besides plain attention: projecting, splitting into heads, and merging with "
-            "a last projection. Write the axes after each line. Which axes must be the last two when you "
-            "multiply queries and keys?"
-        ),
-        (
-            "Split `batch tokens (heads d_head)` into `batch heads tokens d_head`; attention then runs inside each "
-            "head by itself, as heads are one more leading axis. Merge by the same pattern backwards. The scale is "
-            "that of one head."
-        ),
-        (
-            "One `rearrange` splits, one merges: never let a reshape alone swap axes. `hidden @ weight.mT` is what "
-            "`nn.Linear` does. Hide the future by `masked_fill` with −∞, using `tril` of a table of ones."
-        ),
-    ),
+    hints="""
+Only three things are new besides plain attention: projecting, splitting into heads, and merging with a last projection.
+Write the axes after each line. Which axes must be the last two when you multiply queries and keys?
+
+Split `batch tokens (heads d_head)` into `batch heads tokens d_head`; attention then runs inside each head by itself, as
+heads are one more leading axis. Merge by the same pattern backwards. The scale is that of one head.
+
+One `rearrange` splits, one merges: never let a reshape alone swap axes. `hidden @ weight.mT` is what `nn.Linear` does.
+Hide the future by `masked_fill` with −∞, using `tril` of a table of ones.
+""",
     properties=PROPERTIES,
     forbids=(
         "scaled_dot_product_attention",

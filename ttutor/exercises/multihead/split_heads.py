@@ -12,13 +12,6 @@ def split_heads(
     vectors: Float[Tensor, "batch tokens d_model"], n_heads: int
 ) -> Float[Tensor, "batch heads tokens d_head"]:
     """Give head 0 the first features of every token, head 1 the next ones, and so on; heads come before tokens."""
-    ...
-
-
-def solution(
-    vectors: Float[Tensor, "batch tokens d_model"], n_heads: int
-) -> Float[Tensor, "batch heads tokens d_head"]:
-    """Give head 0 the first features of every token, head 1 the next ones, and so on; heads come before tokens."""
     return vectors.unflatten(-1, (n_heads, -1)).transpose(1, 2)
 
 
@@ -36,9 +29,8 @@ exercise = Exercise(
     statement="Queries of all heads come out of one matrix, side by side on the last axis. Cut that axis into "
     "`n_heads` blocks, the first block for head 0, and bring the heads before the tokens. No number may change. "
     "The text did it with einops; write it with `unflatten` and `transpose`, without einops.",
-    stub=split_heads,
     reference=reference,
-    solution=solution,
+    solution=split_heads,
     explanation="`unflatten(-1, (n_heads, -1))` cuts the last axis with the head as the *slow* index, so that a "
     "head owns neighbouring features; `transpose(1, 2)` moves the head's axis. In einops' words it is "
     "`batch tokens (heads d_head) -> batch heads tokens d_head`. A reshape straight to the final shape has the "
@@ -48,14 +40,14 @@ exercise = Exercise(
         Case(name="three heads of width four", inputs=lambda random: (_vectors(random, 2, 5, 12), 3)),
         Case(name="two heads of width seven", inputs=lambda random: (_vectors(random, 3, 4, 14), 2)),
     ),
-    hints=(
-        "Write the axes of input and output in words. Which input axis has to be cut, and which two change places?",
-        "Cutting and moving are two steps. Cut the last axis first; only then let heads and tokens change places.",
-        (
-            "`unflatten(-1, (n_heads, -1))` cuts: the slow index, the head, stands first. The axes are then batch, "
-            "tokens, heads, d_head. Which two does `transpose` exchange?"
-        ),
-    ),
+    hints="""
+Write the axes of input and output in words. Which input axis has to be cut, and which two change places?
+
+Cutting and moving are two steps. Cut the last axis first; only then let heads and tokens change places.
+
+`unflatten(-1, (n_heads, -1))` cuts: the slow index, the head, stands first. The axes are then batch, tokens, heads,
+d_head. Which two does `transpose` exchange?
+""",
     difficulty=1,
     minutes=10,
     section="03-multihead",
@@ -108,12 +100,12 @@ def whole_for_each(vectors, n_heads):
 
 @exercise.mistake("All heads get the same block. Together they should own every feature once.")
 def first_block_for_all(vectors, n_heads):
-    return solution(vectors, n_heads)[:, :1].expand(-1, n_heads, -1, -1)
+    return split_heads(vectors, n_heads)[:, :1].expand(-1, n_heads, -1, -1)
 
 
 @exercise.mistake("The blocks come in reverse order. Head 0 owns the first one.")
 def last_block_first(vectors, n_heads):
-    return solution(vectors, n_heads).flip(1)
+    return split_heads(vectors, n_heads).flip(1)
 
 
 @exercise.mistake(
@@ -121,12 +113,12 @@ def last_block_first(vectors, n_heads):
     id="hard_coded",
 )
 def always_three(vectors, n_heads):
-    return solution(vectors, 3)
+    return split_heads(vectors, 3)
 
 
 @exercise.like("hard_coded")
 def always_two(vectors, n_heads):
-    return solution(vectors, 2)
+    return split_heads(vectors, 2)
 
 
 @exercise.must_hold(

@@ -11,13 +11,6 @@ def subspace_overlap(
     w_one: Float[Tensor, "d_one d_model"], w_other: Float[Tensor, "d_other d_model"]
 ) -> Float[Tensor, " d_smaller"]:
     """The cosines of the principal angles between the spaces that the rows of two matrices span, largest first."""
-    ...
-
-
-def solution(
-    w_one: Float[Tensor, "d_one d_model"], w_other: Float[Tensor, "d_other d_model"]
-) -> Float[Tensor, " d_smaller"]:
-    """The cosines of the principal angles between the spaces that the rows of two matrices span, largest first."""
     basis_one, _ = torch.linalg.qr(w_one.T)
     basis_other, _ = torch.linalg.qr(w_other.T)
     return torch.linalg.svdvals(basis_one.T @ basis_other)
@@ -45,9 +38,8 @@ to the first pair; and so on. All are 1 if the spaces are equal, all 0 if they a
 
 Write them, largest first, with tools of `torch.linalg`. Then use your function: are the heads of an untrained layer
 orthogonal?""",
-    stub=subspace_overlap,
     reference=reference,
-    solution=solution,
+    solution=subspace_overlap,
     explanation="Choose an orthonormal basis of each space (QR of the transposed matrix). For unit vectors $a = "
     "Bx$ and $b = B'y$ the cosine is $x^\\top B^\\top B' y$; its largest value over unit $x, y$, then the next "
     "among those orthogonal to the first, are by definition the singular values of $B^\\top B'$. Without "
@@ -59,11 +51,13 @@ orthogonal?""",
             inputs=lambda random: _matrices(random, 5, 4, 13, shared=2),
         ),
     ),
-    hints=(
-        "A space has many bases, and the answer must not depend on which one the matrix happens to hold.",
-        "With orthonormal bases $B$ and $B'$ as columns, the cosine of $Bx$ and $B'y$ is $x^\\top (B^\\top B') y$.",
-        "`torch.linalg.qr` of each transposed matrix, then `torch.linalg.svdvals` of the product of the two bases.",
-    ),
+    hints=r"""
+A space has many bases, and the answer must not depend on which one the matrix happens to hold.
+
+With orthonormal bases $B$ and $B'$ as columns, the cosine of $Bx$ and $B'y$ is $x^\top (B^\top B') y$.
+
+`torch.linalg.qr` of each transposed matrix, then `torch.linalg.svdvals` of the product of the two bases.
+""",
     difficulty=3,
     minutes=30,
     section="03-multihead",

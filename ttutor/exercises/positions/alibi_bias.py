@@ -12,11 +12,6 @@ from ttutor.positions import AlibiPositions
 
 def alibi_bias(n_heads: int, n_queries: int, n_keys: int) -> Float[Tensor, "heads queries keys"]:
     """What ALiBi adds to each score: minus a slope of the head's own times the distance of query and key."""
-    ...
-
-
-def solution(n_heads: int, n_queries: int, n_keys: int) -> Float[Tensor, "heads queries keys"]:
-    """What ALiBi adds to each score: minus a slope of the head's own times the distance of query and key."""
     slopes = 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
     query_position = torch.arange(n_keys - n_queries, n_keys)
     key_position = torch.arange(n_keys)
@@ -50,9 +45,8 @@ business. `n_heads` is a power of two.
 There may be more keys than queries: the queries are then the *last* positions, and the last query stands at the last
 key.
 """.strip(),
-    stub=alibi_bias,
     reference=reference,
-    solution=solution,
+    solution=alibi_bias,
     explanation="""
 Nothing here is learned, and nothing is added to a vector: the bias goes to the scores of every layer. A head with slope
 $\\tfrac12$ takes five points off at a distance of ten, a factor of $e^{-5}$ before the softmax; one with slope
@@ -63,17 +57,15 @@ edge.
         Case(name="four heads, as many queries as keys", inputs=_whole_text),
         Case(name="eight heads, more keys than queries", inputs=_newest),
     ),
-    hints=(
-        "Write the 5 by 5 table of distances on paper. What stands on its diagonal, what beside it?",
-        (
-            "Two parts: a table of distances `queries keys` and a slope for each head. With more keys than "
-            "queries, at which key does the first query stand?"
-        ),
-        (
-            "Query positions are `arange(n_keys - n_queries, n_keys)`. Subtract the key positions by "
-            "broadcasting, take the absolute value, and multiply by the negated slopes, shaped `heads 1 1`."
-        ),
-    ),
+    hints="""
+Write the 5 by 5 table of distances on paper. What stands on its diagonal, what beside it?
+
+Two parts: a table of distances `queries keys` and a slope for each head. With more keys than queries, at which key does
+the first query stand?
+
+Query positions are `arange(n_keys - n_queries, n_keys)`. Subtract the key positions by broadcasting, take the absolute
+value, and multiply by the negated slopes, shaped `heads 1 1`.
+""",
     forbids=("AlibiPositions", "alibi_slopes"),
     difficulty=1,
     minutes=15,

@@ -85,17 +85,15 @@ No optimiser may find the table in `parameters()`, and it must travel with the m
     reference=Reference,
     solution=Solution,
     cases=(Case(name="nine rows and five tokens", inputs=_fewer_tokens_than_rows, points=3),),
-    hints=(
-        (
-            "A module keeps two kinds of tensors: those that are trained, and those that belong to it all the "
-            "same. What is the second kind called?"
-        ),
-        "A plain attribute is neither: `model.to(...)` passes it by. Look up `register_buffer`.",
-        (
-            "Register the table as a buffer in `__init__`. In `forward`, take as many of its first rows as there "
-            "are tokens and add them; they broadcast over the batch."
-        ),
-    ),
+    hints="""
+A module keeps two kinds of tensors: those that are trained, and those that belong to it all the same. What is the
+second kind called?
+
+A plain attribute is neither: `model.to(...)` passes it by. Look up `register_buffer`.
+
+Register the table as a buffer in `__init__`. In `forward`, take as many of its first rows as there are tokens and add
+them; they broadcast over the batch.
+""",
     properties=[
         fact(
             "numbers that an optimiser is handed",

@@ -103,13 +103,6 @@ def rotary(
     vectors: Float[Tensor, "batch heads tokens d_head"], positions: Int[Tensor, " tokens"]
 ) -> Float[Tensor, "batch heads tokens d_head"]:
     """Turn each pair of neighbouring features by the token's position times the pair's frequency."""
-    ...
-
-
-def solution(
-    vectors: Float[Tensor, "batch heads tokens d_head"], positions: Int[Tensor, " tokens"]
-) -> Float[Tensor, "batch heads tokens d_head"]:
-    """Turn each pair of neighbouring features by the token's position times the pair's frequency."""
     d_head = vectors.shape[-1]
     frequency = 10000.0 ** (-torch.arange(0, d_head, 2, dtype=torch.float32) / d_head)
     angle = rearrange(positions, "tokens -> tokens 1") * frequency
@@ -144,9 +137,8 @@ $$(x, y) \\mapsto (x \\cos p\\omega_i - y \\sin p\\omega_i,\\; x \\sin p\\omega_
 `positions` says where each token stands; with a cache they do not begin at 0, and they need not follow one another.
 The result has the shape and the dtype of `vectors`.
 """.strip(),
-    stub=rotary,
     reference=reference,
-    solution=solution,
+    solution=rotary,
     explanation="""
 A turn of the query by $p\\,\\omega_i$ and of the key by $p'\\,\\omega_i$ leaves a product that, for given contents,
 depends on $p' - p$ alone: scores know offsets, not places, and lengths stay as they are. Which features make a pair is
@@ -157,20 +149,16 @@ other until their rows are renamed.
         Case(name="positions 7, 8, 12, 3 and 20", inputs=_with_gaps),
         Case(name="positions from 0 on, in float64 and another width", inputs=_float64),
     ),
-    hints=(
-        (
-            "Every pair of features is a point in the plane, and the token's position says how far to turn it. "
-            "What stays the same when a point is turned? What happens at position 0?"
-        ),
-        (
-            "Angles have the axes `tokens pairs`: positions down, frequencies across. Take the features apart into "
-            "the first and the second of each pair (`vectors[..., 0::2]`, `vectors[..., 1::2]`) and turn all pairs."
-        ),
-        (
-            "Compute both new features from both old ones, and only then lay them together again: one `rearrange` "
-            "from `two ... pairs` to `(pairs two)`, so that neighbours stay neighbours."
-        ),
-    ),
+    hints="""
+Every pair of features is a point in the plane, and the token's position says how far to turn it. What stays the same
+when a point is turned? What happens at position 0?
+
+Angles have the axes `tokens pairs`: positions down, frequencies across. Take the features apart into the first and the
+second of each pair (`vectors[..., 0::2]`, `vectors[..., 1::2]`) and turn all pairs.
+
+Compute both new features from both old ones, and only then lay them together again: one `rearrange` from `two ...
+pairs` to `(pairs two)`, so that neighbours stay neighbours.
+""",
     properties=PROPERTIES,
     forbids=("RotaryPositions", "Rotation"),
     difficulty=2,

@@ -71,14 +71,14 @@ exercise = Exercise(
     "wrong by the number of kept ones. The test: the last query of a whole text must get the same scores when it "
     "comes alone. To number the keys from a negative position on mends it as well: only offsets count.",
     cases=(Case(name="four queries and seven keys", inputs=_inputs, points=2),),
-    hints=(
-        "What must be true of the last query's scores, whether it comes with all other queries or alone?",
-        (
-            "Compare `rotary_scores(query, key)[:, :, -1:]` with `rotary_scores(query[:, :, -1:], key)`. In "
-            "the second call, at which position does the function take the query to stand?"
-        ),
-        "Query $i$ stands at key $i + n_\\text{keys} - n_\\text{queries}$. Which line says otherwise?",
-    ),
+    hints=r"""
+What must be true of the last query's scores, whether it comes with all other queries or alone?
+
+Compare `rotary_scores(query, key)[:, :, -1:]` with `rotary_scores(query[:, :, -1:], key)`. In the second call, at which
+position does the function take the query to stand?
+
+Query $i$ stands at key $i + n_\text{keys} - n_\text{queries}$. Which line says otherwise?
+""",
     difficulty=2,
     minutes=20,
     section="04-positions",

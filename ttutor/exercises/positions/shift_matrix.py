@@ -11,11 +11,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
     """The matrix M, in float64, with M @ PE(p) = PE(p + offset) for every position p."""
-    ...
-
-
-def solution(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
-    """The matrix M, in float64, with M @ PE(p) = PE(p + offset) for every position p."""
     matrix = torch.zeros(d_model, d_model, dtype=torch.float64)
     for even in range(0, d_model, 2):
         angle = torch.tensor(offset * 10000.0 ** (-even / d_model), dtype=torch.float64)
@@ -47,9 +42,8 @@ $\\sin(a + b) = \\sin a \\cos b + \\cos a \\sin b$ and $\\cos(a + b) = \\cos a \
 contains no $p$, that $M_k M_k^\\top = I$, and that $M_j M_k = M_{j+k}$. Then build it, in float64, for an even
 `d_model` and the paper's layout: sine and cosine taking turns.
 """.strip(),
-    stub=shift_matrix,
     reference=reference,
-    solution=solution,
+    solution=shift_matrix,
     explanation="""
 For one pair with frequency $\\omega$ the addition formulas read
 
@@ -62,17 +56,15 @@ $\\omega j$ after one by $\\omega k$ is one by $\\omega(j + k)$. All pairs toget
 its diagonal and zeros elsewhere. With sines alone there would be no such matrix: $\\sin\\omega(p+k)$ needs the cosine.
 """.strip(),
     cases=(Case(name="a shift by a few places", inputs=lambda generator: (drawn(generator, 3, 30), 8), points=2),),
-    hints=(
-        "Take one pair of features alone. What do $\\sin \\omega(p+k)$ and $\\cos \\omega(p+k)$ become?",
-        (
-            "Each pair gives a block of two by two, with $\\cos \\omega k$ on its diagonal. The first row makes "
-            "the new sine: what does it take of the old cosine?"
-        ),
-        (
-            "The blocks stand along the diagonal of a matrix of zeros. Row `2i` holds cosine and sine of "
-            "$k\\omega_i$, row `2i + 1` minus the sine, and the cosine."
-        ),
-    ),
+    hints=r"""
+Take one pair of features alone. What do $\sin \omega(p+k)$ and $\cos \omega(p+k)$ become?
+
+Each pair gives a block of two by two, with $\cos \omega k$ on its diagonal. The first row makes the new sine: what does
+it take of the old cosine?
+
+The blocks stand along the diagonal of a matrix of zeros. Row `2i` holds cosine and sine of $k\omega_i$, row `2i + 1`
+minus the sine, and the cosine.
+""",
     forbids=("shift_matrix",),
     difficulty=2,
     minutes=25,

@@ -115,11 +115,6 @@ def waves(position, frequency):
 
 def sinusoidal_encoding(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
     """Give each position, counted from 0, a vector of sines (even features) and cosines (odd ones)."""
-    ...
-
-
-def solution(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
-    """Give each position, counted from 0, a vector of sines (even features) and cosines (odd ones)."""
     position = torch.arange(max_len, dtype=torch.float64)
     frequency = 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
     angle = rearrange(position, "positions -> positions 1") * frequency
@@ -151,9 +146,8 @@ $$PE_{p,2i} = \\sin\\!\\left(p / 10000^{2i/d_\\mathrm{model}}\\right), \\qquad
 
 sine and cosine taking turns along a row, in float32. With an odd `d_model` the last wave has its sine only.
 """.strip(),
-    stub=sinusoidal_encoding,
     reference=reference,
-    solution=solution,
+    solution=sinusoidal_encoding,
     explanation="""
 Each pair of features is the hand of a clock: the first turns by one radian a position, each further one more slowly.
 A shift by $k$ positions turns every hand by an angle that depends on $k$ alone, which a matrix can do; that is the
@@ -165,21 +159,16 @@ and accepts angles computed in float32 as well.)
         Case(name="an even width", inputs=_even),
         Case(name="an odd width", inputs=_odd),
     ),
-    hints=(
-        (
-            "Every pair of features is the hand of a clock: its sine and its cosine. How far does the hand of pair "
-            "0 turn from one position to the next, and how far that of the last pair?"
-        ),
-        (
-            "The frequency of pair $i$ is $10000^{-2i/d_\\mathrm{model}}$, and `arange(0, d_model, 2)` already "
-            "counts $2i$. Angles are positions times frequencies. At odd widths there is one cosine too many: "
-            "which one goes?"
-        ),
-        (
-            "Make `angle` by broadcasting a column of positions against a row of frequencies; interleave its sines "
-            "and cosines by one `rearrange` to `positions (pairs sin_cos)`, and cut the row at `d_model`."
-        ),
-    ),
+    hints=r"""
+Every pair of features is the hand of a clock: its sine and its cosine. How far does the hand of pair 0 turn from one
+position to the next, and how far that of the last pair?
+
+The frequency of pair $i$ is $10000^{-2i/d_\mathrm{model}}$, and `arange(0, d_model, 2)` already counts $2i$. Angles are
+positions times frequencies. At odd widths there is one cosine too many: which one goes?
+
+Make `angle` by broadcasting a column of positions against a row of frequencies; interleave its sines and cosines by one
+`rearrange` to `positions (pairs sin_cos)`, and cut the row at `d_model`.
+""",
     properties=PROPERTIES,
     forbids=("sinusoidal_encoding", "SinusoidalPositions"),
     difficulty=1,

@@ -11,11 +11,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def forget_bias(half_life: Float[Tensor, " settings"]) -> Float[Tensor, " settings"]:
     """The bias with which half of the cell state is left after that many words, for each setting."""
-    ...
-
-
-def solution(half_life: Float[Tensor, " settings"]) -> Float[Tensor, " settings"]:
-    """The bias with which half of the cell state is left after that many words, for each setting."""
     forget = 0.5 ** (1 / half_life)
     return torch.log(forget / (1 - forget))
 
@@ -35,9 +30,8 @@ exercise = Exercise(
     "which exactly half of the cell state is left after $n$ words; then write it as a function. On paper: "
     "what is $b$ approximately for large $n$, and which bias would you start with for a task in which 100 words "
     "have to be bridged?",
-    stub=forget_bias,
     reference=reference,
-    solution=solution,
+    solution=forget_bias,
     explanation="$\\sigma(b)^n = \\tfrac12$ gives $f = 2^{-1/n}$, and the inverse of the sigmoid is $b = "
     "\\ln\\frac{f}{1-f} = -\\ln(2^{1/n} - 1)$. For large $n$, $2^{1/n} - 1 \\approx \\ln 2 / n$, so that "
     "$b \\approx \\ln n - \\ln \\ln 2 = \\ln n + 0.37$: the bias need only grow like the logarithm of the "
@@ -45,11 +39,13 @@ exercise = Exercise(
     "the chapter's LSTM learns its nouns with a bias of 3, which leaves half after 14 words. The default, a bias "
     "near 0, has a half-life of *one* word.",
     cases=(Case(name="four half-lives", inputs=_inputs, points=2),),
-    hints=(
-        "Write down what is left after $n$ words as a power, and set it to one half.",
-        "Solve for $f$ first. Then turn the sigmoid round: which $b$ has $\\sigma(b) = f$?",
-        "$f$ is the $n$-th root of one half. And $\\sigma(b) = f$ means $e^{-b} = (1 - f)/f$.",
-    ),
+    hints=r"""
+Write down what is left after $n$ words as a power, and set it to one half.
+
+Solve for $f$ first. Then turn the sigmoid round: which $b$ has $\sigma(b) = f$?
+
+$f$ is the $n$-th root of one half. And $\sigma(b) = f$ means $e^{-b} = (1 - f)/f$.
+""",
     difficulty=2,
     minutes=20,
     section="01-recurrence",

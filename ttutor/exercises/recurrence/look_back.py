@@ -66,14 +66,14 @@ exercise = Exercise(
     "query is. A query can only sharpen or flatten one fixed order. With the tanh inside, before the direction, "
     "each feature saturates by itself, and query and memory can meet.",
     cases=(Case(name="three steps, six words and padding", inputs=_inputs, points=2),),
-    hints=(
-        "Take two source words. Can any query make the first the more attractive and another query the second?",
-        (
-            "Write the colleague's score as a formula. Which part depends on the query, which on the word, and "
-            "what stands around their sum?"
-        ),
-        "In the equation the tanh is applied to a *vector*, feature by feature, before the product with $v$.",
-    ),
+    hints="""
+Take two source words. Can any query make the first the more attractive and another query the second?
+
+Write the colleague's score as a formula. Which part depends on the query, which on the word, and what stands around
+their sum?
+
+In the equation the tanh is applied to a *vector*, feature by feature, before the product with $v$.
+""",
     forbids=("additive_weights", "AdditiveAttention"),
     difficulty=2,
     minutes=20,

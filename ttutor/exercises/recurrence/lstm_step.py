@@ -12,13 +12,6 @@ def lstm_gates(
     affine: Float[Tensor, "batch gates_d_model"], memory_cell: Float[Tensor, "batch d_model"]
 ) -> tuple[Float[Tensor, "batch d_model"], Float[Tensor, "batch d_model"]]:
     """The new hidden state and the new cell state, in this order."""
-    ...
-
-
-def solution(
-    affine: Float[Tensor, "batch gates_d_model"], memory_cell: Float[Tensor, "batch d_model"]
-) -> tuple[Float[Tensor, "batch d_model"], Float[Tensor, "batch d_model"]]:
-    """The new hidden state and the new cell state, in this order."""
     i, f, g, o = rearrange(affine, "batch (gates d_model) -> gates batch d_model", gates=4)
     memory_cell = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
     return o.sigmoid() * memory_cell.tanh(), memory_cell
@@ -38,23 +31,20 @@ exercise = Exercise(
     "side in `affine`, four times $d_\\mathrm{model}$ wide, in PyTorch's order: input, forget, candidate, output. "
     "Finish the step, $c_t = f_t \\odot c_{t-1} + i_t \\odot g_t$ and $h_t = o_t \\odot \\tanh(c_t)$: "
     "return the new hidden state and the new cell state.",
-    stub=lstm_gates,
-    reference=solution,
-    solution=solution,
+    reference=lstm_gates,
+    solution=lstm_gates,
     explanation="Only one line touches the old cell state, and only by a factor and a sum. Everything else in "
     "the LSTM is there to decide on that factor and that summand.",
     cases=(Case(name="three rows of width five", inputs=_inputs, points=2),),
-    hints=(
-        "Three of the four parts are gates, numbers between 0 and 1. The fourth may be negative. Which is it?",
-        (
-            "`rearrange` with `(gates d_model)` or `torch.chunk` cuts the last axis into four. Then write the two "
-            "equations down one after the other."
-        ),
-        (
-            "The new cell comes first: forget times old plus input times candidate. What is shown is the output "
-            "gate times the tanh of the *new* cell, and the cell itself is handed on without that tanh."
-        ),
-    ),
+    hints="""
+Three of the four parts are gates, numbers between 0 and 1. The fourth may be negative. Which is it?
+
+`rearrange` with `(gates d_model)` or `torch.chunk` cuts the last axis into four. Then write the two equations down one
+after the other.
+
+The new cell comes first: forget times old plus input times candidate. What is shown is the output gate times the tanh
+of the *new* cell, and the cell itself is handed on without that tanh.
+""",
     forbids=("LSTM", "LSTMCell"),
     difficulty=2,
     minutes=15,
@@ -175,7 +165,7 @@ def forget_gate_upside_down(affine, memory_cell):
     id="pair_exchanged",
 )
 def cell_first(affine, memory_cell):
-    return solution(affine, memory_cell)[::-1]
+    return lstm_gates(affine, memory_cell)[::-1]
 
 
 @exercise.must_hold("With the forget gate open and the input gate shut the cell state should stay as it is.")

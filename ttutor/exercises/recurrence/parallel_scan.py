@@ -12,13 +12,6 @@ def scan_rounds(
     factor: Float[Tensor, "tokens d_model"], added: Float[Tensor, "tokens d_model"]
 ) -> tuple[Float[Tensor, "tokens d_model"], int]:
     """Every state of h = factor * h + added, beginning with zero, and the number of rounds it took."""
-    ...
-
-
-def solution(
-    factor: Float[Tensor, "tokens d_model"], added: Float[Tensor, "tokens d_model"]
-) -> tuple[Float[Tensor, "tokens d_model"], int]:
-    """Every state of h = factor * h + added, beginning with zero, and the number of rounds it took."""
     hidden, reach, n_rounds = added, 1, 0
     while reach < len(added):
         earlier = torch.zeros_like(hidden)
@@ -47,25 +40,22 @@ exercise = Exercise(
     "$\\lceil \\log_2 T \\rceil$ **rounds**. Every position stands for a stretch of steps that ends with its "
     "own. In a round it joins that stretch with the one that ends where it begins; all positions do so at once, "
     "in a few tensor operations without a loop over positions. Return the states and the number of rounds.",
-    stub=scan_rounds,
     reference=reference,
-    solution=solution,
+    solution=scan_rounds,
     explanation="Each position holds a step $(a, b)$ that stands for the last `reach` steps. Joined with the one "
     "`reach` positions earlier, it is $(a\\,a_\\mathrm{earlier},\\; b + a\\,b_\\mathrm{earlier})$ and stands for "
     "twice as many. Before the first position stands the step that adds nothing. It all rests on one property: "
     "joining is associative, so that it does not matter in which groups one joins.",
     cases=(Case(name="eleven steps of width three", inputs=_eleven, points=3),),
-    hints=(
-        "Two steps in a row are one step. Which, if the first is $(a_1, b_1)$ and the second $(a_2, b_2)$?",
-        (
-            "Keep two tensors: joined factors and joined summands. In a round shift both by `reach` places, "
-            "fill the front with zeros, and join; then double `reach`."
-        ),
-        (
-            "The new summand uses the *old* factor, so compute it first, then multiply the factors. "
-            "Stop when `reach` is no longer below the number of positions."
-        ),
-    ),
+    hints="""
+Two steps in a row are one step. Which, if the first is $(a_1, b_1)$ and the second $(a_2, b_2)$?
+
+Keep two tensors: joined factors and joined summands. In a round shift both by `reach` places, fill the front with
+zeros, and join; then double `reach`.
+
+The new summand uses the *old* factor, so compute it first, then multiply the factors. Stop when `reach` is no longer
+below the number of positions.
+""",
     forbids=("linear_scan",),
     difficulty=3,
     minutes=35,

@@ -14,16 +14,6 @@ def read_words(
     bias: Float[Tensor, " d_model"],
 ) -> Float[Tensor, "batch tokens d_model"]:
     """The hidden state after every word, beginning with a page of zeros."""
-    ...
-
-
-def solution(
-    words: Float[Tensor, "batch tokens d_input"],
-    w_input: Float[Tensor, "d_input d_model"],
-    w_hidden: Float[Tensor, "d_model d_model"],
-    bias: Float[Tensor, " d_model"],
-) -> Float[Tensor, "batch tokens d_model"]:
-    """The hidden state after every word, beginning with a page of zeros."""
     hidden = torch.zeros(words.shape[0], w_hidden.shape[0], dtype=words.dtype)
     pages = []
     for word in words.unbind(dim=1):
@@ -44,24 +34,21 @@ exercise = Exercise(
     "the hidden state after *every* word of every sentence. The first page, before any word, is zeros. Vectors "
     "are rows, so that a word $x$ is written as $xW$ and the old page $h$ carried over as $hU$. The check uses "
     "inputs of its own dtype.",
-    stub=read_words,
-    reference=solution,
-    solution=solution,
+    reference=read_words,
+    solution=read_words,
     explanation="One cell, used at every word. The loop cannot be exchanged for one big matrix product over all "
     "words, because each turn needs the result of the one before. What *can* be done for all words at once is "
     "`words @ w_input`, and fast implementations do it.",
     cases=(Case(name="three sentences of five words", inputs=_inputs, points=2),),
-    hints=(
-        "What has to be known before the third page can be written?",
-        (
-            "Begin with `words.new_zeros(batch, d_model)`: it takes the dtype of the words. `words.unbind(dim=1)` "
-            "gives the words one by one. Keep each new page in a list."
-        ),
-        (
-            "In the loop, `hidden` becomes the tanh of three summands. Then `torch.stack` the list along the axis "
-            "of tokens, which is axis 1."
-        ),
-    ),
+    hints="""
+What has to be known before the third page can be written?
+
+Begin with `words.new_zeros(batch, d_model)`: it takes the dtype of the words. `words.unbind(dim=1)` gives the words one
+by one. Keep each new page in a list.
+
+In the loop, `hidden` becomes the tanh of three summands. Then `torch.stack` the list along the axis of tokens, which is
+axis 1.
+""",
     forbids=("RNN", "RNNCell", "unroll"),
     difficulty=1,
     minutes=15,
@@ -125,7 +112,7 @@ def never_turns_the_page(words, w_input, w_hidden, bias):
     id="backwards",
 )
 def from_the_last_word(words, w_input, w_hidden, bias):
-    return solution(words.flip(1), w_input, w_hidden, bias).flip(1)
+    return read_words(words.flip(1), w_input, w_hidden, bias).flip(1)
 
 
 @exercise.mistake(
@@ -146,7 +133,7 @@ def begins_with_ones(words, w_input, w_hidden, bias):
     id="one_late",
 )
 def one_page_late(words, w_input, w_hidden, bias):
-    pages = solution(words, w_input, w_hidden, bias)
+    pages = read_words(words, w_input, w_hidden, bias)
     return torch.cat([torch.zeros_like(pages[:, :1]), pages[:, :-1]], dim=1)
 
 
@@ -154,7 +141,7 @@ def one_page_late(words, w_input, w_hidden, bias):
     "Numbers right, axes exchanged: tokens stand first and sentences second. Along which axis do you stack?"
 )
 def tokens_first(words, w_input, w_hidden, bias):
-    return solution(words, w_input, w_hidden, bias).transpose(0, 1)
+    return read_words(words, w_input, w_hidden, bias).transpose(0, 1)
 
 
 @exercise.mistake(
@@ -162,7 +149,7 @@ def tokens_first(words, w_input, w_hidden, bias):
     id="last_only",
 )
 def last_page_only(words, w_input, w_hidden, bias):
-    return solution(words, w_input, w_hidden, bias)[:, -1]
+    return read_words(words, w_input, w_hidden, bias)[:, -1]
 
 
 @exercise.must_hold("A word should change its own page and all later ones, and no earlier one.")

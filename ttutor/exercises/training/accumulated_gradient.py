@@ -69,20 +69,14 @@ and show that your version gives the gradient of the large batch.""",
     "of a small part weighs more than one of a large part. Count the real tokens of all parts first, add up "
     "sums, and divide by the count; or weight each part's mean by its share of the real tokens.",
     cases=(Case(name="three parts of 3, 7 and 2 real tokens", inputs=_parts),),
-    hints=(
-        (
-            "Try two parts: one with a single short sentence, one with many long ones. How much does a token of "
-            "each weigh?"
-        ),
-        (
-            "`F.cross_entropy` gives a mean over the real tokens of its part. A mean of means is the mean of all "
-            "only if ..."
-        ),
-        (
-            "Weight each part's mean by its share of the real tokens, or ask for sums with `reduction` and divide "
-            "by the number of real tokens of all parts, which has to be known before the first."
-        ),
-    ),
+    hints="""
+Try two parts: one with a single short sentence, one with many long ones. How much does a token of each weigh?
+
+`F.cross_entropy` gives a mean over the real tokens of its part. A mean of means is the mean of all only if ...
+
+Weight each part's mean by its share of the real tokens, or ask for sums with `reduction` and divide by the number of
+real tokens of all parts, which has to be known before the first.
+""",
     difficulty=2,
     minutes=20,
     section="08-training",

@@ -11,13 +11,6 @@ def adam_steps(
     gradients: Float[Tensor, "steps parameters"], rate: float, beta1: float, beta2: float, eps: float
 ) -> Float[Tensor, "steps parameters"]:
     """What Adam adds to each parameter at each step, from the gradients of all steps."""
-    ...
-
-
-def solution(
-    gradients: Float[Tensor, "steps parameters"], rate: float, beta1: float, beta2: float, eps: float
-) -> Float[Tensor, "steps parameters"]:
-    """What Adam adds to each parameter at each step, from the gradients of all steps."""
     m, v = torch.zeros_like(gradients[0]), torch.zeros_like(gradients[0])
     steps = []
     for t, gradient in enumerate(gradients, start=1):
@@ -60,9 +53,8 @@ PyTorch).
 
 Then write the steps of Adam without an optimiser of PyTorch, and compute them: one row for each step, what is added to
 the parameters.""",
-    stub=adam_steps,
     reference=reference,
-    solution=solution,
+    solution=adam_steps,
     explanation=r"Gradient descent makes steps a thousand times as long; Adam's do not change, as long as the "
     r"gradients are large against $\varepsilon$. The first step is $g / (|g| + \varepsilon)$: 1 for gradients "
     r"of 1 and $10^{-3}$ (nearly), one half where $|g| = \varepsilon$, and $10^{-4}$ for $10^{-12}$. A loss "
@@ -72,17 +64,14 @@ the parameters.""",
         Case(name="six noisy steps", inputs=_noisy),
         Case(name="constant gradients as small as eps", inputs=_tiny),
     ),
-    hints=(
-        r"At the first step $\hat m = g$ and $\hat v = g^2$.",
-        (
-            r"The first step is $g / (|g| + \varepsilon)$: compare $|g|$ with $\varepsilon$, much larger, equal, "
-            "much smaller."
-        ),
-        (
-            r"Two running averages that start at zero, each divided by $1 - \beta^t$ when it is used (and kept as "
-            r"it was), $t$ counted from 1; $\varepsilon$ is added to the root, after the correction."
-        ),
-    ),
+    hints=r"""
+At the first step $\hat m = g$ and $\hat v = g^2$.
+
+The first step is $g / (|g| + \varepsilon)$: compare $|g|$ with $\varepsilon$, much larger, equal, much smaller.
+
+Two running averages that start at zero, each divided by $1 - \beta^t$ when it is used (and kept as it was), $t$ counted
+from 1; $\varepsilon$ is added to the root, after the correction.
+""",
     forbids=("Adam", "AdamW", "NAdam", "RAdam", "Adamax"),
     difficulty=2,
     minutes=25,

@@ -83,15 +83,6 @@ def distillation_loss(
     temperature: float,
 ) -> Float[Tensor, ""]:
     """Return how far the student's distributions are from the teacher's, with gradients for the student alone."""
-    ...
-
-
-def solution(
-    student_logits: Float[Tensor, "batch tokens vocab_size"],
-    teacher_logits: Float[Tensor, "batch tokens vocab_size"],
-    temperature: float,
-) -> Float[Tensor, ""]:
-    """Return how far the student's distributions are from the teacher's, with gradients for the student alone."""
     student = (student_logits / temperature).log_softmax(dim=-1)
     teacher = (teacher_logits.detach() / temperature).log_softmax(dim=-1)
     divergence = (teacher.exp() * (teacher - student)).sum(dim=-1)
@@ -133,24 +124,21 @@ $$T^2 \\cdot \\frac{1}{n} \\sum_{\\mathrm{positions}} \\sum_v p_v \\, (\\ln p_v 
 the mean over all $n$ positions of the batch. Logits may lie in the hundreds. The gradient reaches the student's logits
 and **not** the teacher's, although the logits that you are handed ask for one.
 """.strip(),
-    stub=distillation_loss,
     reference=reference,
-    solution=solution,
+    solution=distillation_loss,
     cases=(
         Case(name="ordinary logits and a temperature of 3", inputs=_ordinary, points=2),
         Case(name="logits in the hundreds and a temperature of 0.5", inputs=_hundreds),
     ),
-    hints=(
-        "Which of the two models is trained? What would happen to the teacher if the loss could move it too?",
-        (
-            "Take log-probabilities of both in one safe step, after dividing by T. The teacher's leave the graph "
-            "by `detach()`, and only the teacher's."
-        ),
-        (
-            "`log_softmax` of both over the vocabulary; the teacher's probabilities times the difference of the "
-            "logs; sum over the vocabulary, mean over positions, times T squared."
-        ),
-    ),
+    hints="""
+Which of the two models is trained? What would happen to the teacher if the loss could move it too?
+
+Take log-probabilities of both in one safe step, after dividing by T. The teacher's leave the graph by `detach()`, and
+only the teacher's.
+
+`log_softmax` of both over the vocabulary; the teacher's probabilities times the difference of the logs; sum over the
+vocabulary, mean over positions, times T squared.
+""",
     properties=PROPERTIES,
     observe=observe,
     difficulty=3,

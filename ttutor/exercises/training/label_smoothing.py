@@ -11,13 +11,6 @@ def label_smoothing(
     targets: Int[Tensor, " positions"], vocab_size: int, pad_id: int, smoothing: float
 ) -> Float[Tensor, "positions vocab_size"]:
     """Return for each position how the probability of 1 is shared among the tokens of the vocabulary."""
-    ...
-
-
-def solution(
-    targets: Int[Tensor, " positions"], vocab_size: int, pad_id: int, smoothing: float
-) -> Float[Tensor, "positions vocab_size"]:
-    """Return for each position how the probability of 1 is shared among the tokens of the vocabulary."""
     shares = torch.full((len(targets), vocab_size), smoothing / (vocab_size - 2))
     shares[torch.arange(len(targets)), targets] = 1 - smoothing
     shares[:, pad_id] = 0
@@ -55,27 +48,21 @@ equally among the others. In the version to write, padding takes no part at all:
 This is the version of the Annotated Transformer. PyTorch's own spreads $\\epsilon$ over the whole vocabulary, the right
 token and padding included. Give float32.
 """.strip(),
-    stub=label_smoothing,
     reference=reference,
-    solution=solution,
+    solution=label_smoothing,
     cases=(
         Case(name="padding among the words", inputs=_padding_among_words, points=2),
         Case(name="a smoothing of 0", inputs=_no_smoothing),
     ),
-    hints=(
-        (
-            "Take a vocabulary of five tokens, one of them padding, and write one row on paper. How many tokens "
-            "share the smoothing?"
-        ),
-        (
-            "Begin with a table in which every entry is the share of a wrong token. Which entries have to be "
-            "overwritten, and in which order, so that the last one wins?"
-        ),
-        (
-            "Fill with `smoothing / (vocab_size - 2)`; write `1 - smoothing` at each row's target; then zeros into "
-            "the column of padding, then zeros into the rows whose target is padding."
-        ),
-    ),
+    hints="""
+Take a vocabulary of five tokens, one of them padding, and write one row on paper. How many tokens share the smoothing?
+
+Begin with a table in which every entry is the share of a wrong token. Which entries have to be overwritten, and in
+which order, so that the last one wins?
+
+Fill with `smoothing / (vocab_size - 2)`; write `1 - smoothing` at each row's target; then zeros into the column of
+padding, then zeros into the rows whose target is padding.
+""",
     difficulty=2,
     minutes=15,
     section="08-training",

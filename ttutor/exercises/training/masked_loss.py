@@ -96,13 +96,6 @@ def masked_loss(
     logits: Float[Tensor, "batch target vocab_size"], targets: Int[Tensor, "batch target"], pad_id: int
 ) -> Float[Tensor, ""]:
     """Return the mean loss per real target token, in nats: one number, through which gradients flow."""
-    ...
-
-
-def solution(
-    logits: Float[Tensor, "batch target vocab_size"], targets: Int[Tensor, "batch target"], pad_id: int
-) -> Float[Tensor, ""]:
-    """Return the mean loss per real target token, in nats: one number, through which gradients flow."""
     log_probabilities = logits.log_softmax(dim=-1)
     surprise = -log_probabilities.gather(-1, targets[..., None])[..., 0]
     real = targets != pad_id
@@ -147,26 +140,23 @@ it, and of these the mean over **all real tokens of the batch**, so that every t
 A place whose target is `pad_id` counts neither in the sum nor in the number by which it is divided, whatever the logits
 there. Logits may lie in the hundreds, and a model may rule a token out by the logit $-\\infty$. The result is a tensor
 with one number and without axes, and gradients reach the logits.""".strip(),
-    stub=masked_loss,
     reference=reference,
-    solution=solution,
+    solution=masked_loss,
     cases=(
         Case(name="sentences of unequal lengths", inputs=_unequal_lengths, points=2),
         Case(name="logits hundreds apart", inputs=_hundreds_apart),
         Case(name="a model that never predicts padding", inputs=_never_padding),
     ),
-    hints=(
-        "Two questions: which number does each place contribute, and how many places are there to divide by?",
-        (
-            "Turn the logits into log-probabilities in one step that is safe for large logits. `gather` picks, at "
-            "each place, the entry of the target. Then leave out padding before you add up."
-        ),
-        (
-            "Log-softmax over the vocabulary; `gather` with the targets as a last axis of size one; minus; select "
-            "where the target is not `pad_id`, and take the mean of what is selected. Selecting is safer than "
-            "multiplying by zero: zero times infinity is no number."
-        ),
-    ),
+    hints="""
+Two questions: which number does each place contribute, and how many places are there to divide by?
+
+Turn the logits into log-probabilities in one step that is safe for large logits. `gather` picks, at each place, the
+entry of the target. Then leave out padding before you add up.
+
+Log-softmax over the vocabulary; `gather` with the targets as a last axis of size one; minus; select where the target is
+not `pad_id`, and take the mean of what is selected. Selecting is safer than multiplying by zero: zero times infinity is
+no number.
+""",
     properties=PROPERTIES,
     observe=observe_loss,
     forbids=("cross_entropy", "nll_loss", "CrossEntropyLoss", "NLLLoss", "smoothed_cross_entropy"),

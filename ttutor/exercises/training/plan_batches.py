@@ -10,11 +10,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def plan_batches(lengths: list[int], budget: int) -> list[list[int]]:
     """Lists of sentence numbers: in each, the number of sentences times the longest length is at most ``budget``."""
-    ...
-
-
-def solution(lengths: list[int], budget: int) -> list[list[int]]:
-    """Lists of sentence numbers: in each, the number of sentences times the longest length is at most ``budget``."""
     batches, current = [], []
     for index in sorted(range(len(lengths)), key=lambda index: lengths[index]):
         if current and (len(current) + 1) * lengths[index] > budget:
@@ -78,9 +73,8 @@ exercise = Exercise(
 (longest length) is at most `budget`, every sentence stands in exactly one batch, at least 95 % of the cells are real,
 and there are at most a fifth more batches than the real tokens need. No sentence is longer than the budget. Many plans
 are right.""",
-    stub=plan_batches,
     reference=reference,
-    solution=solution,
+    solution=plan_batches,
     explanation="Sort by length and fill until the budget is full. `BucketedBatches._make_plan`, shown above, "
     "is the same with two shuffles.",
     observe=_plan,
@@ -89,14 +83,14 @@ are right.""",
         Case(name="1,600 sentences of 3 to 30 tokens", inputs=_sentences),
         Case(name="a sentence as long as the budget", inputs=_sorted_to_the_brim),
     ),
-    hints=(
-        "Sort first, then cut.",
-        (
-            "Sorted upwards, the sentence at hand is always the longest so far: the batch would hold "
-            "`(len(batch) + 1) * length` cells with it."
-        ),
-        "Start a new batch when that product exceeds the budget; do not forget the last batch.",
-    ),
+    hints="""
+Sort first, then cut.
+
+Sorted upwards, the sentence at hand is always the longest so far: the batch would hold `(len(batch) + 1) * length`
+cells with it.
+
+Start a new batch when that product exceeds the budget; do not forget the last batch.
+""",
     difficulty=2,
     minutes=25,
     section="08-training",

@@ -12,11 +12,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def sentence_perplexity(probabilities: Float[Tensor, " target"]) -> tuple[float, float, float]:
     """The probability of a sentence, its mean loss in nats, and its perplexity, from those of its target tokens."""
-    ...
-
-
-def solution(probabilities: Float[Tensor, " target"]) -> tuple[float, float, float]:
-    """The probability of a sentence, its mean loss in nats, and its perplexity, from those of its target tokens."""
     loss = -probabilities.log().mean().item()
     return probabilities.prod().item(), loss, math.exp(loss)
 
@@ -44,9 +39,8 @@ the sentence's probability?
 
 Then write a function that gives the three numbers for any sentence, also a very long one. (There the first may
 come out as 0, the other two must not.)""",
-    stub=sentence_perplexity,
     reference=reference,
-    solution=solution,
+    solution=sentence_perplexity,
     explanation=r"The sentence has probability $1/64$. The loss is $(1 + 2 + 3) \ln 2 / 3 = 2 \ln 2 = 1.386$ "
     r"nats, the perplexity $e^{2 \ln 2} = 4$. In general the perplexity is the sentence's probability to the "
     r"power $-1/T$, here $64^{1/3} = 4$: the geometric mean of the inverse probabilities. On paper either way "
@@ -56,19 +50,34 @@ come out as 0, the other two must not.)""",
         Case(name="a sentence of seven tokens", inputs=_few),
         Case(name="a text of 1,500 tokens", inputs=_many),
     ),
-    hints=(
-        "The chain rule multiplies.",
-        "The logarithm of a product is a sum; every factor of the three is a power of 2.",
-        (
-            r"The mean of $\ln 2$, $2 \ln 2$ and $3 \ln 2$. Take $e$ to that mean, and compare it with $64^{1/3}$. "
-            "In code: which is safe for 1,500 factors, the product or the sum of their logarithms?"
-        ),
-    ),
+    hints=r"""
+The chain rule multiplies.
+
+The logarithm of a product is a sum; every factor of the three is a power of 2.
+
+The mean of $\ln 2$, $2 \ln 2$ and $3 \ln 2$. Take $e$ to that mean, and compare it with $64^{1/3}$. In code: which is
+safe for 1,500 factors, the product or the sum of their logarithms?
+""",
     forbids=("cross_entropy", "nll_loss"),
     difficulty=1,
     minutes=10,
     section="08-training",
 )
+
+exercise.mutations("""
+log_of_mean: "log().mean" -> "mean().log"
+    You take the logarithm of the mean probability. The loss is the mean of the logarithms, so one token with a tiny
+    probability can ruin it.
+sign: "-probabilities" -> "probabilities"
+    Your loss is negative: the logarithm of a probability is. The better the model, the smaller the loss, and 0 is the
+    best.
+first_token_left_out: ".prod" -> "[1:].prod"
+    Loss and perplexity are right. The probability leaves out the first token, which the model has to predict as well:
+    that is what the start mark is for.
+not_multiplied: "prod" -> "mean"
+    Loss and perplexity are right. The sentence's probability is that of the first token and of the second after it and
+    so on; how are these put together?
+""")
 
 
 @exercise.mistake(
@@ -150,35 +159,6 @@ def two_to_the_nats(probabilities):
 )
 def mean_of_the_inverses(probabilities):
     return probabilities.prod().item(), -probabilities.log().mean().item(), (1 / probabilities).mean().item()
-
-
-exercise.mutation(
-    "log_of_mean",
-    "You take the logarithm of the mean probability. The loss is the mean of the logarithms, so one token with a tiny "
-    "probability can ruin it.",
-    {"log().mean": "mean().log"},
-)
-
-exercise.mutation(
-    "sign",
-    "Your loss is negative: the logarithm of a probability is. The better the model, the smaller the loss, and 0 is "
-    "the best.",
-    {"-probabilities": "probabilities"},
-)
-
-exercise.mutation(
-    "first_token_left_out",
-    "Loss and perplexity are right. The probability leaves out the first token, which the model has to predict as "
-    "well: that is what the start mark is for.",
-    {".prod": "[1:].prod"},
-)
-
-exercise.mutation(
-    "not_multiplied",
-    "Loss and perplexity are right. The sentence's probability is that of the first token and of the second after it "
-    "and so on; how are these put together?",
-    {"prod": "mean"},
-)
 
 
 @exercise.must_hold("The perplexity is e to the power of the loss: the two numbers say the same thing.")

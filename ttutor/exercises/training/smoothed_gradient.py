@@ -12,13 +12,6 @@ def smoothed_gradient(
     logits: Float[Tensor, "positions vocab_size"], targets: Int[Tensor, " positions"], epsilon: float
 ) -> Float[Tensor, "positions vocab_size"]:
     """The gradient, by the logits, of the mean smoothed cross-entropy over all positions."""
-    ...
-
-
-def solution(
-    logits: Float[Tensor, "positions vocab_size"], targets: Int[Tensor, " positions"], epsilon: float
-) -> Float[Tensor, "positions vocab_size"]:
-    """The gradient, by the logits, of the mean smoothed cross-entropy over all positions."""
     n_positions, vocab_size = logits.shape
     wanted = torch.full_like(logits, epsilon / vocab_size)
     wanted[torch.arange(n_positions), targets] += 1 - epsilon
@@ -51,9 +44,8 @@ others, for $\epsilon = 0.1$ and $V = 37{,}000$? What is that distance without s
 
 Then write, without autograd, the gradient with respect to all logits. The loss is the mean over positions (none of them
 is padding), and $\epsilon$ is spread over the whole vocabulary, the right token included.""",
-    stub=smoothed_gradient,
     reference=reference,
-    solution=solution,
+    solution=smoothed_gradient,
     explanation=r"$L = -\sum_u q_u z_u + \big(\sum_u q_u\big) \log \sum_w e^{z_w}$, and the bracket is 1. "
     r"Differentiating by $z_v$ gives $-q_v + p_v$. At the minimum the gradient is zero, so $p = q$, and the "
     r"right token's logit stands above each other one by $\ln \frac{1 - \epsilon + \epsilon/V}{\epsilon / V} = "
@@ -63,17 +55,15 @@ is padding), and $\epsilon$ is spread over the whole vocabulary, the right token
         Case(name="four positions and seven tokens", inputs=_ordinary),
         Case(name="logits above a thousand", inputs=_certain),
     ),
-    hints=(
-        r"Write $\log p_u = z_u - \log \sum_w e^{z_w}$ before you differentiate.",
-        (
-            r"$\partial \log \sum_w e^{z_w} / \partial z_v = p_v$. Where does $\sum_u q_u = 1$ come in? And for "
-            "the code: how many positions share the mean?"
-        ),
-        (
-            r"At the minimum $p = q$, and $z_u - z_w = \ln (p_u / p_w)$. For the code: build the smoothed "
-            "target first; the rest is the formula, with the mean taken into account."
-        ),
-    ),
+    hints=r"""
+Write $\log p_u = z_u - \log \sum_w e^{z_w}$ before you differentiate.
+
+$\partial \log \sum_w e^{z_w} / \partial z_v = p_v$. Where does $\sum_u q_u = 1$ come in? And for the code: how many
+positions share the mean?
+
+At the minimum $p = q$, and $z_u - z_w = \ln (p_u / p_w)$. For the code: build the smoothed target first; the rest is
+the formula, with the mean taken into account.
+""",
     forbids=("backward", "grad", "requires_grad_", "cross_entropy"),
     difficulty=2,
     minutes=15,

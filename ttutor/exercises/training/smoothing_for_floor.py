@@ -10,11 +10,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def smoothing_for_floor(vocab_size: int, floor: float) -> float:
     """The smoothing at which no model can bring the smoothed loss below ``floor`` nats."""
-    ...
-
-
-def solution(vocab_size: int, floor: float) -> float:
-    """The smoothing at which no model can bring the smoothed loss below ``floor`` nats."""
 
     def floor_of(epsilon: float) -> float:
         right, other = 1 - epsilon + epsilon / vocab_size, epsilon / vocab_size
@@ -52,9 +47,8 @@ floor grow with $V$, and how fast? Is a validation loss of 1.2 nats with $\epsil
 
 Write a function that answers the first question for any vocabulary and any floor below
 $\ln V$. You may use the package's `smoothing_floor`, or write the floor out.""",
-    stub=smoothing_for_floor,
     reference=reference,
-    solution=solution,
+    solution=smoothing_for_floor,
     explanation=r"Bisection gives $\epsilon \approx 0.071$ for 1 nat at $V = 37{,}000$. The floor grows with "
     r"$\epsilon \ln V$, so ten times the vocabulary adds only $0.1 \ln 10 = 0.23$ nats at $\epsilon = 0.1$. A "
     r"smoothed loss of 1.2 is below the floor of 1.377 and therefore impossible: it was measured without "
@@ -63,14 +57,14 @@ $\ln V$. You may use the package's `smoothing_floor`, or write the floor out."""
         Case(name="a vocabulary of 11", inputs=lambda random: (11, drawn(random, 35, 45) / 100)),
         Case(name="a floor of 5 nats", inputs=lambda random: (1000 * drawn(random, 33, 41), 5.0)),
     ),
-    hints=(
-        r"`smoothing_floor(37_000, epsilon)` grows with $\epsilon$.",
-        "A function that grows crosses a value once: halve the interval again and again.",
-        (
-            r"Begin with 0 and 1 (at 1 the target is uniform, and the floor is $\ln V$), and stop when they are "
-            r"nearly equal. For the second question look at the term $\epsilon \ln (V / \epsilon)$."
-        ),
-    ),
+    hints=r"""
+`smoothing_floor(37_000, epsilon)` grows with $\epsilon$.
+
+A function that grows crosses a value once: halve the interval again and again.
+
+Begin with 0 and 1 (at 1 the target is uniform, and the floor is $\ln V$), and stop when they are nearly equal. For the
+second question look at the term $\epsilon \ln (V / \epsilon)$.
+""",
     difficulty=2,
     minutes=10,
     section="08-training",

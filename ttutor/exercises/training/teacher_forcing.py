@@ -13,13 +13,6 @@ def teacher_forcing(
     token_ids: Int[Tensor, "batch target"],
 ) -> tuple[Int[Tensor, "batch steps"], Int[Tensor, "batch steps"]]:
     """Return what the decoder reads and, for each place, the token that it shall predict there."""
-    ...
-
-
-def solution(
-    token_ids: Int[Tensor, "batch target"],
-) -> tuple[Int[Tensor, "batch steps"], Int[Tensor, "batch steps"]]:
-    """Return what the decoder reads and, for each place, the token that it shall predict there."""
     return token_ids[:, :-1], token_ids[:, 1:]
 
 
@@ -56,87 +49,49 @@ read so far.
 The first prediction is made from `<bos>` alone, and the last one of every row is its `<eos>`. Where the target is
 padding the loss leaves the place out, so there it does not matter what is read.
 """.strip(),
-    stub=teacher_forcing,
     reference=reference,
-    solution=solution,
+    solution=teacher_forcing,
     cases=(Case(name="three sentences of unequal lengths", inputs=_unequal_lengths, points=2),),
-    hints=(
-        (
-            "Write one sentence of three words on paper, with its marks. What does the decoder know when it is to "
-            "say the first word? And when it is to say `<eos>`?"
-        ),
-        (
-            "Under every token that is read stands the token that comes next. Which token has nothing after it, "
-            "and which one is never predicted?"
-        ),
-        (
-            "Both are slices of the same rows, one token shorter than they: one leaves out the last column, the "
-            "other the first."
-        ),
-    ),
+    hints="""
+Write one sentence of three words on paper, with its marks. What does the decoder know when it is to say the first word?
+And when it is to say `<eos>`?
+
+Under every token that is read stands the token that comes next. Which token has nothing after it, and which one is
+never predicted?
+
+Both are slices of the same rows, one token shorter than they: one leaves out the last column, the other the first.
+""",
     observe=observe,
     difficulty=1,
     minutes=5,
     section="08-training",
 )
 
-
-exercise.mutation(
-    "unshifted",
-    "Input and target are the same, so the model only has to copy what it reads: the loss goes to 0, and what it "
-    "writes is nonsense. What should it predict when it has read token i?",
-    {"1:]": ":-1]"},
-    {"[:, :-1], token_ids[:, 1:]": ", token_ids"},
-)
-
-exercise.mutation(
-    "swapped",
-    "Input and target are exchanged: your decoder reads a token and predicts the one before it.",
-    {":-1], token_ids[:, 1:": "1:], token_ids[:, :-1"},
-)
-
-exercise.mutation(
-    "shift_two",
-    "Your rows are shorter by two tokens, and each target is the next but one. One position too many is dropped.",
-    {"1], token_ids[:, 1": "2], token_ids[:, 2"},
-)
-
-exercise.mutation(
-    "drops_bos",
-    "The shift is right, but the decoder begins with the first word and never predicts it. Its first input should be "
-    "`<bos>`, from which it predicts that word.",
-    {":-1], token_ids[:, 1": "1:-1], token_ids[:, 2"},
-)
-
-exercise.mutation(
-    "drops_eos",
-    "The shift is right, but the longest sentence never gets to predict its `<eos>`: a model trained so does not learn "
-    "to stop. Drop one column of each, not two.",
-    {"1], token_ids[:, 1:": "2], token_ids[:, 1:-1"},
-)
-
-
-exercise.mutation(
-    "unequal_shapes",
-    "Input and target have different lengths, though every place that is read needs one target. Shorten both by one "
-    "token, at opposite ends.",
-    {"[:, 1:]": ""},
-    {"[:, :-1]": ""},
-)
-
-exercise.mutation(
-    "along_the_batch",
-    "You shift along the batch: the targets of each sentence are the tokens of the next sentence. Which axis counts "
-    "the tokens?",
-    {":, :-1], token_ids[:, ": ":-1], token_ids["},
-)
-
-
-exercise.mutation(
-    "flattened",
-    "All sentences have become one long row, and attention would run across them. Keep the batch axis.",
-    {"1], token_ids[:, 1:]": "1].flatten(), token_ids[:, 1:].flatten()"},
-)
+exercise.mutations("""
+unshifted: "1:]" -> ":-1]"
+or: "[:, :-1], token_ids[:, 1:]" -> ", token_ids"
+    Input and target are the same, so the model only has to copy what it reads: the loss goes to 0, and what it writes
+    is nonsense. What should it predict when it has read token i?
+swapped: ":-1], token_ids[:, 1:" -> "1:], token_ids[:, :-1"
+    Input and target are exchanged: your decoder reads a token and predicts the one before it.
+shift_two: "1], token_ids[:, 1" -> "2], token_ids[:, 2"
+    Your rows are shorter by two tokens, and each target is the next but one. One position too many is dropped.
+drops_bos: ":-1], token_ids[:, 1" -> "1:-1], token_ids[:, 2"
+    The shift is right, but the decoder begins with the first word and never predicts it. Its first input should be
+    `<bos>`, from which it predicts that word.
+drops_eos: "1], token_ids[:, 1:" -> "2], token_ids[:, 1:-1"
+    The shift is right, but the longest sentence never gets to predict its `<eos>`: a model trained so does not learn to
+    stop. Drop one column of each, not two.
+unequal_shapes: "[:, 1:]" -> ""
+or: "[:, :-1]" -> ""
+    Input and target have different lengths, though every place that is read needs one target. Shorten both by one
+    token, at opposite ends.
+along_the_batch: ":, :-1], token_ids[:, " -> ":-1], token_ids["
+    You shift along the batch: the targets of each sentence are the tokens of the next sentence. Which axis counts the
+    tokens?
+flattened: "1], token_ids[:, 1:]" -> "1].flatten(), token_ids[:, 1:].flatten()"
+    All sentences have become one long row, and attention would run across them. Keep the batch axis.
+""")
 
 
 @exercise.mistake(

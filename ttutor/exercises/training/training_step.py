@@ -91,17 +91,6 @@ def training_step(
     max_norm: float,
 ) -> float:
     """Take one step on a batch, and return the loss from before the step as a plain number."""
-    ...
-
-
-def solution(
-    model: nn.Module,
-    optimizer: torch.optim.Optimizer,
-    loss: Callable[[nn.Module, object], Tensor],
-    batch: object,
-    max_norm: float,
-) -> float:
-    """Take one step on a batch, and return the loss from before the step as a plain number."""
     model.train()
     optimizer.zero_grad()
     value = loss(model, batch)
@@ -147,27 +136,22 @@ the model. Take the loss once, in training mode, and compute its gradients, thos
 common norm is above `max_norm`, scale all of them down to it. Then let the optimiser step. Return the loss as a plain
 number, so that no graph is kept alive. `torch.nn.utils.clip_grad_norm_` may be used.
 """.strip(),
-    stub=training_step,
     reference=reference,
-    solution=solution,
+    solution=training_step,
     cases=(
         Case(name="gradients longer than allowed", inputs=_long_gradients, points=2),
         Case(name="gradients shorter than allowed", inputs=_short_gradients),
     ),
-    hints=(
-        (
-            "Where does `backward()` put the gradients, and what stands there from the batch before? What does the "
-            "optimiser read when it steps?"
-        ),
-        (
-            "Six things, in this order: the mode, clean gradients, the loss, backward, clipping, the step. "
-            "Which of them reads what another one has left behind?"
-        ),
-        (
-            "`model.train()`, `optimizer.zero_grad()`, the loss, its `backward()`, `clip_grad_norm_` on the "
-            "model's parameters, `optimizer.step()`; then return the loss's `item()`."
-        ),
-    ),
+    hints="""
+Where does `backward()` put the gradients, and what stands there from the batch before? What does the optimiser read
+when it steps?
+
+Six things, in this order: the mode, clean gradients, the loss, backward, clipping, the step. Which of them reads what
+another one has left behind?
+
+`model.train()`, `optimizer.zero_grad()`, the loss, its `backward()`, `clip_grad_norm_` on the model's parameters,
+`optimizer.step()`; then return the loss's `item()`.
+""",
     properties=[
         *PROPERTIES,
     ],

@@ -13,13 +13,6 @@ def validation_loss(
     model: nn.Module, batches: Iterable[object], loss: Callable[[nn.Module, object], tuple[Tensor, int]]
 ) -> float:
     """Return the mean loss per token of all batches, and leave the model as it was."""
-    ...
-
-
-def solution(
-    model: nn.Module, batches: Iterable[object], loss: Callable[[nn.Module, object], tuple[Tensor, int]]
-) -> float:
-    """Return the mean loss per token of all batches, and leave the model as it was."""
     was_training = model.training
     model.eval()
     total, n_tokens = 0.0, 0
@@ -93,27 +86,22 @@ Measure in evaluation mode and without recording a graph. Afterwards everything 
 gradients are recorded, and the mode, whichever it was. The batches come from a generator, so they can be walked through
 only once, and nobody knows how many there are.
 """.strip(),
-    stub=validation_loss,
     reference=reference,
-    solution=solution,
+    solution=validation_loss,
     cases=(
         Case(name="a model in training mode", inputs=_during_training, points=2),
         Case(name="a model in evaluation mode", inputs=_after_training),
     ),
-    hints=(
-        (
-            "What is different about a forward pass in training, and what of it would spoil a measurement? What "
-            "must you remember before you change it?"
-        ),
-        (
-            "Keep two running totals, losses and tokens, and divide once at the end. `with torch.no_grad():` keeps "
-            "the graph from being recorded, and is undone by itself."
-        ),
-        (
-            "Remember `model.training`; call `eval()`; in a loop under `no_grad` add up sums and counts; call "
-            "`model.train(...)` with what you remembered; divide."
-        ),
-    ),
+    hints="""
+What is different about a forward pass in training, and what of it would spoil a measurement? What must you remember
+before you change it?
+
+Keep two running totals, losses and tokens, and divide once at the end. `with torch.no_grad():` keeps the graph from
+being recorded, and is undone by itself.
+
+Remember `model.training`; call `eval()`; in a loop under `no_grad` add up sums and counts; call `model.train(...)` with
+what you remembered; divide.
+""",
     properties=[
         fact(
             "the weights are as they were",

@@ -9,11 +9,6 @@ from ttutor.training.schedule import noam_rate
 
 def warmup_rate(step: int, d_model: int, warmup: int, factor: float) -> float:
     """Return the learning rate of a step: it rises until step `warmup`, and falls from there on."""
-    ...
-
-
-def solution(step: int, d_model: int, warmup: int, factor: float) -> float:
-    """Return the learning rate of a step: it rises until step `warmup`, and falls from there on."""
     step = max(step, 1)
     return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
 
@@ -51,26 +46,31 @@ $$\\mathrm{lr}(s) = \\mathrm{factor} \\cdot d_\\mathrm{model}^{-0.5}
 
 Steps count from 1. PyTorch's schedulers, however, ask for step 0 first: give it the rate of step 1.
 """.strip(),
-    stub=warmup_rate,
     reference=reference,
-    solution=solution,
+    solution=warmup_rate,
     cases=(
         Case(name="a step of the warm-up", inputs=_while_warming_up),
         Case(name="a step at four times the warm-up", inputs=_long_after),
         Case(name="step 0", inputs=_step_zero),
     ),
-    hints=(
-        (
-            "Of the two terms of the minimum one rises with the step and one falls. At which step are they equal, "
-            "and which of them is smaller before it?"
-        ),
-        "A negative exponent is a division: what is 0 to the power of -0.5? Settle the step before you compute.",
-        "Replace a step of 0 by 1; then the formula can be written as it stands, with `min` and `**`.",
-    ),
+    hints="""
+Of the two terms of the minimum one rises with the step and one falls. At which step are they equal, and which of them
+is smaller before it?
+
+A negative exponent is a division: what is 0 to the power of -0.5? Settle the step before you compute.
+
+Replace a step of 0 by 1; then the formula can be written as it stands, with `min` and `**`.
+""",
     difficulty=1,
     minutes=10,
     section="08-training",
 )
+
+exercise.mutations("""
+max_not_min: "min" -> "max"
+    Your rate begins high, falls to the end of the warm-up and then grows without end. Of the two terms the smaller one
+    counts.
+""")
 
 
 @exercise.mistake("Step 0 divides by zero. Schedulers call you with 0 before the first step: treat it as 1.")
@@ -91,14 +91,6 @@ def step0_zero(step, d_model, warmup, factor):
 @exercise.mistake("An infinite rate at step 0 destroys all weights with the first update. Give what step 1 has.")
 def step0_infinite(step, d_model, warmup, factor):
     return rate(step, d_model, warmup, factor) if step else math.inf
-
-
-exercise.mutation(
-    "max_not_min",
-    "Your rate begins high, falls to the end of the warm-up and then grows without end. Of the two terms the smaller "
-    "one counts.",
-    {"min": "max"},
-)
 
 
 @exercise.mistake(

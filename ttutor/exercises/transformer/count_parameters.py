@@ -12,11 +12,6 @@ def count_parameters(
     vocab_size: int, d_model: int, d_ff: int, n_encoder_layers: int, n_decoder_layers: int, tied: bool
 ) -> int:
     """The parameters of a Transformer whose stacks may differ in height, and whose output table may be its own."""
-    ...
-
-
-def solution(vocab_size: int, d_model: int, d_ff: int, n_encoder_layers: int, n_decoder_layers: int, tied: bool) -> int:
-    """The parameters of a Transformer whose stacks may differ in height, and whose output table may be its own."""
     attention = 4 * (d_model * d_model + d_model)
     feed_forward = d_model * d_ff + d_ff + d_ff * d_model + d_model
     norm = 2 * d_model
@@ -49,9 +44,8 @@ without building it: post-norm, with no norm after the last layer; every linear 
 each norm has a gain and a bias; the positions have no parameters. Source and target are embedded by one table, which is
 the output projection's, too, where `tied` is true; where it is not, the projection has a table of its own. The
 projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}$.""",
-    stub=count_parameters,
     reference=reference,
-    solution=solution,
+    solution=count_parameters,
     explanation=r"An encoder layer has $4d^2 + 2\,d\,d_\mathrm{ff} + 9d + d_\mathrm{ff}$ parameters, a decoder "
     r"layer $4d^2 + 6d$ more, so that moving a layer from the decoder to the encoder saves parameters. A question "
     r"that the formula does not answer: with tables of their own for source, target and output it would be "
@@ -61,14 +55,14 @@ projection adds no bias. Do not rely on $d_\mathrm{ff} = 4\,d_\mathrm{model}$.""
         Case(name="five layers and two, tied", inputs=lambda random: (*_sizes(random), 5, 2, True)),
         Case(name="two layers and three, untied", inputs=lambda random: (*_sizes(random), 2, 3, False)),
     ),
-    hints=(
-        "How many attentions, feed-forward networks and norms has a layer of each stack?",
-        "Write one line for each kind of part, then one line for each kind of layer, then the sum.",
-        (
-            "An attention is four square maps with biases. A decoder layer has one attention and one norm more "
-            "than an encoder layer. There is one table if tied, and two if not."
-        ),
-    ),
+    hints="""
+How many attentions, feed-forward networks and norms has a layer of each stack?
+
+Write one line for each kind of part, then one line for each kind of layer, then the sum.
+
+An attention is four square maps with biases. A decoder layer has one attention and one norm more than an encoder layer.
+There is one table if tied, and two if not.
+""",
     forbids=("account", "Transformer", "Encoder", "Decoder"),
     difficulty=2,
     minutes=15,

@@ -15,13 +15,6 @@ def embed_tokens(
     token_ids: Int[Tensor, "batch tokens"], table: Float[Tensor, "vocab_size d_model"]
 ) -> Float[Tensor, "batch tokens d_model"]:
     """Look up each token's row of the table and scale it for the layers to come."""
-    ...
-
-
-def solution(
-    token_ids: Int[Tensor, "batch tokens"], table: Float[Tensor, "vocab_size d_model"]
-) -> Float[Tensor, "batch tokens d_model"]:
-    """Look up each token's row of the table and scale it for the layers to come."""
     return table[token_ids] * math.sqrt(table.shape[-1])
 
 
@@ -82,9 +75,8 @@ projection; the factor lifts them to the size of the positions that are added ne
 the chapter: write it without looking back, as a function that a training loop may call. Gradients must flow back to the
 table; your function must not change the table's entries.
 """.strip(),
-    stub=embed_tokens,
     reference=reference,
-    solution=solution,
+    solution=embed_tokens,
     cases=(
         Case(name="seven features", inputs=_narrow),
         Case(name="nine features in float64", inputs=_wide),
@@ -94,14 +86,14 @@ Multiplying what was looked up, and not the table, leaves the table as it is for
 and gives autograd a way back to the rows that were used. The factor is one number for the whole model: a row that has
 become long in training stays longer than others.
 """.strip(),
-    hints=(
-        "A table can be indexed with a whole tensor of ids at once. What shape does `table[token_ids]` have?",
-        ("The factor is the same for every row, and comes from the table's shape: which of its two sizes is d_model?"),
-        (
-            "One line: index the table with the ids and multiply by `math.sqrt` of its last size. Multiply "
-            "what you took out, not the table."
-        ),
-    ),
+    hints="""
+A table can be indexed with a whole tensor of ids at once. What shape does `table[token_ids]` have?
+
+The factor is the same for every row, and comes from the table's shape: which of its two sizes is d_model?
+
+One line: index the table with the ids and multiply by `math.sqrt` of its last size. Multiply what you took out, not the
+table.
+""",
     properties=[
         Property(
             id="right_rows",
@@ -126,56 +118,33 @@ become long in training stays longer than others.
     section="07-transformer",
 )
 
-
-exercise.mutation(
-    "no_scale",
-    "You return the rows as they are. Next to the positions, whose entries lie between −1 and 1, such embeddings are "
-    "√d_model too small. What does section 3.4 of the paper do?",
-    {" * math.sqrt(table.shape[-1])": ""},
-)
-
-exercise.mutation(
-    "div",
-    "Your embeddings have become smaller: you divide by √d_model, as attention's scores are divided by √d_head. Rows "
-    "that start small need the opposite.",
-    {"* math": "/ math"},
-)
-
-exercise.mutation(
-    "mul_d",
-    "You multiply by d_model, not by its root. The rows' entries start with a standard deviation of 1/√d_model: which "
-    "factor brings that to 1?",
-    {"math.sqrt(table.shape[-1])": "table.shape[-1]"},
-)
-
-exercise.mutation(
-    "scale_vocab",
-    "Scale with the width, not with the vocabulary: you take the root of the number of rows. Which axis of the table "
-    "has d_model entries?",
-    {"-1]": "0]"},
-)
-
-
-exercise.mutation(
-    "whole_root",
-    "Right where d_model is a square number; else your root is cut down to a whole number. √7 is 2.65, not 2.",
-    {"sqrt": "isqrt"},
-    {"math.sqrt(table.shape[-1])": "int(table.shape[-1] ** 0.5)"},
-)
-
-exercise.mutation(
-    "normalised",
-    "All your vectors have one length. The table's rows may differ in length, and that is learnt: multiply each by the "
-    "same factor, and measure none.",
-    {"table[token_ids]": "functional.normalize(table[token_ids], dim=-1)"},
-)
-
-
-exercise.mutation(
-    "summed",
-    "You add up the tokens of a sequence, which is a bag of words. Each token keeps a vector of its own.",
-    {"token_ids]": "token_ids].sum(dim=-2)"},
-)
+exercise.mutations("""
+no_scale: " * math.sqrt(table.shape[-1])" -> ""
+    You return the rows as they are. Next to the positions, whose entries lie between −1 and 1, such embeddings are
+    √d_model too small. What does section 3.4 of the paper do?
+div: "* math" -> "/ math"
+    Your embeddings have become smaller: you divide by √d_model, as attention's scores are divided by √d_head. Rows that
+    start small need the opposite.
+mul_d: "math.sqrt(table.shape[-1])" -> "table.shape[-1]"
+    You multiply by d_model, not by its root. The rows' entries start with a standard deviation of 1/√d_model: which
+    factor brings that to 1?
+scale_vocab: "-1]" -> "0]"
+    Scale with the width, not with the vocabulary: you take the root of the number of rows. Which axis of the table has
+    d_model entries?
+whole_root: "sqrt" -> "isqrt"
+or: "math.sqrt(table.shape[-1])" -> "int(table.shape[-1] ** 0.5)"
+    Right where d_model is a square number; else your root is cut down to a whole number. √7 is 2.65, not 2.
+normalised: "table[token_ids]" -> "functional.normalize(table[token_ids], dim=-1)"
+    All your vectors have one length. The table's rows may differ in length, and that is learnt: multiply each by the
+    same factor, and measure none.
+summed: "token_ids]" -> "token_ids].sum(dim=-2)"
+    You add up the tokens of a sequence, which is a bag of words. Each token keeps a vector of its own.
+detached: "[token_ids" -> ".detach()[token_ids"
+or: "[token_ids" -> ".data[token_ids"
+or: "table[token_ids]" -> "nn.Embedding.from_pretrained(table)(token_ids)"
+    The vectors are right, but no gradient reaches the table, so that it would never be trained: look for `.detach()`,
+    `.data`, `no_grad` or `from_pretrained`, which freezes.
+""")
 
 
 @exercise.mistake(
@@ -186,16 +155,6 @@ exercise.mutation(
 def scaled_once_more(token_ids, table):
     table *= math.sqrt(table.shape[-1])
     return table[token_ids]
-
-
-exercise.mutation(
-    "detached",
-    "The vectors are right, but no gradient reaches the table, so that it would never be trained: look for "
-    "`.detach()`, `.data`, `no_grad` or `from_pretrained`, which freezes.",
-    {"[token_ids": ".detach()[token_ids"},
-    {"[token_ids": ".data[token_ids"},
-    {"table[token_ids]": "nn.Embedding.from_pretrained(table)(token_ids)"},
-)
 
 
 @exercise.mistake(

@@ -13,11 +13,6 @@ from ttutor.tokenization.merging import CutWords
 
 def next_merge(words: list[list[str]], times: list[int], at_least: int) -> tuple[str, str]:
     """The pair of neighbours with the best score, among those that meet at least so many times in the corpus."""
-    ...
-
-
-def solution(words: list[list[str]], times: list[int], at_least: int) -> tuple[str, str]:
-    """The pair of neighbours with the best score, among those that meet at least so many times in the corpus."""
     tokens, pairs = Counter(), Counter()
     for word, n in zip(words, times, strict=True):
         for token in word:
@@ -107,23 +102,22 @@ at least `at_least` times in the corpus are admitted. Overlapping places count, 
 twice. No pair reaches over the border of a word, there are no ties in what you are given, and the tokens bear no marks.
 
 Return the pair as a tuple of two tokens, in the order in which they stand.""",
-    stub=next_merge,
     reference=reference,
-    solution=solution,
+    solution=next_merge,
     explanation="A word that occurs eight times counts each of its tokens and pairs eight times, and a pair that "
     "it holds twice sixteen times. The plain count would have taken another pair, and so would the ratio without "
     "the threshold: a pair that occurs once, of tokens that occur once, has the ratio 1, which nothing exceeds. "
     "The real trainers keep these counts and change only those of the words that a merge touched; counting all "
     "again for each of 30,000 merges would take far longer.",
     cases=(Case(name="thirty-two words", inputs=_inputs),),
-    hints=(
-        "Three counts are needed. How often does a token occur that stands in a word of eight occurrences?",
-        "One `Counter` for tokens, one for pairs (`itertools.pairwise` gives the neighbours), both weighted alike.",
-        (
-            "Fill both counters in one loop over words and times. Keep the pairs whose count is at least "
-            "`at_least`, and take the `max` of them with the ratio as `key`."
-        ),
-    ),
+    hints="""
+Three counts are needed. How often does a token occur that stands in a word of eight occurrences?
+
+One `Counter` for tokens, one for pairs (`itertools.pairwise` gives the neighbours), both weighted alike.
+
+Fill both counters in one loop over words and times. Keep the pairs whose count is at least `at_least`, and take the
+`max` of them with the ratio as `key`.
+""",
     difficulty=2,
     minutes=15,
     section="07-transformer",
@@ -146,17 +140,17 @@ def commonest(words, times, at_least):
 
 @exercise.mistake("Your pair has the largest ratio of all, and it is a rarity. Which pairs are admitted?")
 def no_threshold(words, times, at_least):
-    return solution(words, times, 1)
+    return next_merge(words, times, 1)
 
 
 @exercise.mistake("A pair that meets exactly `at_least` times is admitted, too; you leave it out.")
 def more_than(words, times, at_least):
-    return solution(words, times, at_least + 1)
+    return next_merge(words, times, at_least + 1)
 
 
 @exercise.mistake("You count each word of the list once. Words occur more or less often, and so do their pairs.")
 def words_counted_once(words, times, at_least):
-    return solution(words, [1] * len(times), at_least)
+    return next_merge(words, [1] * len(times), at_least)
 
 
 @exercise.mistake("Your pairs are weighted by how often their words occur, your tokens are not.")
@@ -203,14 +197,14 @@ def lowest_score(words, times, at_least):
     id="reversed",
 )
 def reversed_pair(words, times, at_least):
-    return solution(words, times, at_least)[::-1]
+    return next_merge(words, times, at_least)[::-1]
 
 
 @exercise.mistake(
     "You return the new token; its two parts are asked for. A tokeniser has to remember which pair it joins."
 )
 def joined(words, times, at_least):
-    return "".join(solution(words, times, at_least))
+    return "".join(next_merge(words, times, at_least))
 
 
 @exercise.mistake(
@@ -219,7 +213,7 @@ def joined(words, times, at_least):
 )
 def with_its_score(words, times, at_least):
     tokens, pairs = _counted(words, times)
-    pair = solution(words, times, at_least)
+    pair = next_merge(words, times, at_least)
     return pair, _ratio(pairs, tokens)(pair)
 
 

@@ -68,14 +68,14 @@ token, and the loss fell because the answer could be read. And the cross-attenti
 says which *source* tokens are real. With lengths that differ, the second fault would have been an error in the first
 batch, as it is when the colleague's model writes: test with sizes that are pairwise different.""",
     cases=(Case(name="source and target of six tokens", inputs=_inputs),),
-    hints=(
-        "For each of the three attentions ask: whose tokens are the keys?",
-        "The decoder's mask has two conditions on a key. Must one of them hold, or both?",
-        (
-            "A loss near zero says that the answer can be seen: look at what the decoder may attend to. Then at "
-            "the last of the three results, whose keys are the encoder's output."
-        ),
-    ),
+    hints="""
+For each of the three attentions ask: whose tokens are the keys?
+
+The decoder's mask has two conditions on a key. Must one of them hold, or both?
+
+A loss near zero says that the answer can be seen: look at what the decoder may attend to. Then at the last of the three
+results, whose keys are the encoder's output.
+""",
     forbids=("padding_mask",),
     difficulty=2,
     minutes=20,

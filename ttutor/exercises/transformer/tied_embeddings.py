@@ -173,20 +173,16 @@ gives, and the gradients of both uses add up. No bias, no scale.
     reference=Reference,
     solution=Solution,
     cases=(Case(name="seven tokens of width four", inputs=_sizes_and_hidden, points=3),),
-    hints=(
-        (
-            "How many numbers should `parameters()` hold, for 7 tokens of width 4? And after a training step, what "
-            "keeps two tables equal?"
-        ),
-        (
-            "Equal numbers are not enough: an optimiser changes parameters, and two parameters get two different "
-            "gradients. Keep a single one, and use it twice."
-        ),
-        (
-            "Make an `nn.Embedding`. In `to_logits` multiply by the transpose of its weight; no second module is "
-            "needed. If you prefer an `nn.Linear`, its weight must *be* the embedding's parameter."
-        ),
-    ),
+    hints="""
+How many numbers should `parameters()` hold, for 7 tokens of width 4? And after a training step, what keeps two tables
+equal?
+
+Equal numbers are not enough: an optimiser changes parameters, and two parameters get two different gradients. Keep a
+single one, and use it twice.
+
+Make an `nn.Embedding`. In `to_logits` multiply by the transpose of its weight; no second module is needed. If you
+prefer an `nn.Linear`, its weight must *be* the embedding's parameter.
+""",
     properties=PROPERTIES,
     observe=observe,
     view=view,

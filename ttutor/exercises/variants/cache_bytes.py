@@ -6,11 +6,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def cache_bytes(n_layers: int, n_kv_heads: int, d_head: int, n_tokens: int, batch: int, window: int | None) -> int:
     """The bytes of all keys and values that a model keeps in bf16, two bytes a number."""
-    ...
-
-
-def solution(n_layers: int, n_kv_heads: int, d_head: int, n_tokens: int, batch: int, window: int | None) -> int:
-    """The bytes of all keys and values that a model keeps in bf16, two bytes a number."""
     kept = n_tokens if window is None else min(n_tokens, window)
     numbers_of_a_token = 2 * n_kv_heads * d_head  # a key and a value in each key/value head
     return 2 * batch * n_layers * kept * numbers_of_a_token
@@ -38,9 +33,8 @@ all.
 Then put in Llama 2 70B (80 layers, 8 key/value heads of width 128) with one text of 4,096 tokens and no window, and the
 same model with as many key/value heads as query heads, 64.
 """.strip(),
-    stub=cache_bytes,
     reference=reference,
-    solution=solution,
+    solution=cache_bytes,
     explanation="""
 The number of query heads does not occur: queries are used once and forgotten. For Llama 2 70B it is 1,342,177,280
 bytes for each sequence, and eight times that with 64 key/value heads, 10.7 billion. The cache, not the parameters, is
@@ -51,11 +45,13 @@ what grouped queries make small.
         Case(name="a text shorter than the window", inputs=lambda random: (*_sizes(random), 11, 7, 13)),
         Case(name="a text longer than the window", inputs=lambda random: (*_sizes(random), 17, 7, 13)),
     ),
-    hints=(
-        "Write down what one token leaves behind in one layer. Whose heads matter, those of the queries?",
-        "A product of layers, rows, kept tokens, heads, width, two kinds of vectors, and bytes.",
-        "Tokens kept: all of them without a window, the smaller of the two numbers with one.",
-    ),
+    hints="""
+Write down what one token leaves behind in one layer. Whose heads matter, those of the queries?
+
+A product of layers, rows, kept tokens, heads, width, two kinds of vectors, and bytes.
+
+Tokens kept: all of them without a window, the smaller of the two numbers with one.
+""",
     forbids=("account",),
     difficulty=1,
     minutes=10,

@@ -15,16 +15,6 @@ def gated_network(
     activation: str,
 ) -> Float[Tensor, "tokens d_model"]:
     """A gated feed-forward network without biases; the matrices are stored as `nn.Linear` stores them."""
-    ...
-
-
-def solution(
-    hidden: Float[Tensor, "tokens d_model"],
-    w_in: Float[Tensor, "twice_d_ff d_model"],
-    w_out: Float[Tensor, "d_model d_ff"],
-    activation: str,
-) -> Float[Tensor, "tokens d_model"]:
-    """A gated feed-forward network without biases; the matrices are stored as `nn.Linear` stores them."""
     opened, carried = (hidden @ w_in.T).chunk(2, dim=-1)
     share = torch.sigmoid(opened) if activation == "silu" else (1 + torch.erf(opened / 2**0.5)) / 2
     gate = opened * share
@@ -64,9 +54,8 @@ function $\sigma$; with `activation="gelu"` it is GeGLU, and $\phi(z) = z\,\Phi(
 \mathrm{erf}(z/\sqrt2)\big)$ is the share of a standard normal distribution below $z$ (`torch.erf` is the function erf),
 exactly and not by its approximation with a tanh. Write both out: PyTorch's own SiLU and GELU are not allowed here.
 """.strip(),
-    stub=gated_network,
     reference=reference,
-    solution=solution,
+    solution=gated_network,
     explanation="""
 One map opens and closes, the other carries, the third brings the result back to the model's width. Summaries that show
 the product alone leave the third out, and with it a third of the parameters. For large positive inputs the gate is
@@ -76,11 +65,13 @@ nearly the identity, so the network is nearly a product of two linear maps: some
         Case(name="SwiGLU", inputs=_network("silu")),
         Case(name="GeGLU", inputs=_network("gelu")),
     ),
-    hints=(
-        "What are the shapes after each of the two products, and what must come out?",
-        "One product gives both wide vectors side by side. Which features are the gate's?",
-        "Only the first half goes through the activation; then both are multiplied and narrowed.",
-    ),
+    hints="""
+What are the shapes after each of the two products, and what must come out?
+
+One product gives both wide vectors side by side. Which features are the gate's?
+
+Only the first half goes through the activation; then both are multiplied and narrowed.
+""",
     forbids=("silu", "gelu", "GatedFeedForward", "SiLU", "GELU"),
     difficulty=1,
     minutes=15,

@@ -75,11 +75,13 @@ is easy to overlook, since the number that everybody checks, 15 % selected, is r
 beside the chapter have a BERT that was trained in just this way: the block "100, 0, 0".
 """.strip(),
     cases=(Case(name="six rows of twelve tokens", inputs=_text),),
-    hints=(
-        "Take the selected tokens alone. How large can their draw be?",
-        "Which of the selected tokens fail the test `draw < 0.8`?",
-        "The lowest four fifths of the numbers from 0 to 0.15 end where?",
-    ),
+    hints="""
+Take the selected tokens alone. How large can their draw be?
+
+Which of the selected tokens fail the test `draw < 0.8`?
+
+The lowest four fifths of the numbers from 0 to 0.15 end where?
+""",
     forbids=("mask_tokens",),
     difficulty=2,
     minutes=15,

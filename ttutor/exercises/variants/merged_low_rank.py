@@ -15,16 +15,6 @@ def merged_low_rank(
     alpha: float,
 ) -> Float[Tensor, "d_out d_in"]:
     """The one matrix that does what the frozen weight and its adapter do together."""
-    ...
-
-
-def solution(
-    weight: Float[Tensor, "d_out d_in"],
-    down: Float[Tensor, "rank d_in"],
-    up: Float[Tensor, "d_out rank"],
-    alpha: float,
-) -> Float[Tensor, "d_out d_in"]:
-    """The one matrix that does what the frozen weight and its adapter do together."""
     rank = down.shape[0]
     return weight + alpha / rank * (up @ down)
 
@@ -52,66 +42,42 @@ where $A$ (`down`) maps to $r$ numbers and $B$ (`up`) maps back. When the traini
 that the model is as fast as it was before. Return the merged weight. `weight` itself must stay as it is: somebody may
 want to take the change out again.
 """.strip(),
-    stub=merged_low_rank,
     reference=reference,
-    solution=solution,
+    solution=merged_low_rank,
     explanation="""
 Maps add: $W x + \\frac{\\alpha}{r} B A x = (W + \\frac{\\alpha}{r} B A) x$. The product $BA$ is as large as $W$, but
 its rank is at most $r$: it was learned with $r\\,(d_\\text{in} + d_\\text{out})$ numbers, far fewer than $W$ has.
 """.strip(),
     cases=(Case(name="a square layer, whose shape does not tell a wrong order", inputs=_square, points=2),),
-    hints=(
-        "Which single matrix gives the same output for every $x$? Factor $x$ out.",
-        "Check the shapes: which order of `up` and `down` gives `d_out d_in`? Which axis is $r$ long?",
-        "The weight plus `alpha / down.shape[0]` times `up @ down`, in a new tensor.",
-    ),
+    hints="""
+Which single matrix gives the same output for every $x$? Factor $x$ out.
+
+Check the shapes: which order of `up` and `down` gives `d_out d_in`? Which axis is $r$ long?
+
+The weight plus `alpha / down.shape[0]` times `up @ down`, in a new tensor.
+""",
     difficulty=1,
     minutes=10,
     section="09-variants",
 )
 
-exercise.mutation(
-    "alpha_alone",
-    "Your change is too large by a factor of $r$: what divides `alpha`?",
-    {"alpha / rank": "alpha"},
-)
-
-exercise.mutation(
-    "no_factor",
-    "`alpha` and the rank have no effect on your result. Which factor stands before $BA$?",
-    {"alpha / rank * ": ""},
-)
-
-exercise.mutation(
-    "divided_by_width",
-    "You divide by the width of the input. Which axis of `down` is the rank?",
-    {"down.shape[0]": "down.shape[1]"},
-)
-
-exercise.mutation(
-    "root_of_rank",
-    "You divide by the root of the rank, as a later variant does (rank-stabilised LoRA). The formula here divides by "
-    "the rank itself.",
-    {"alpha / rank": "alpha / rank**0.5"},
-)
-
-exercise.mutation(
-    "change_alone",
-    "That is the change alone. Where is the weight that it is added to?",
-    {"weight + ": ""},
-)
-
-exercise.mutation(
-    "taken_out",
-    "You subtract the change: that is how a merged model is taken apart again.",
-    {"weight + ": "weight - "},
-)
-
-exercise.mutation(
-    "transposed",
-    "Your change is transposed; in a square layer the shapes do not tell. Which of the two maps is applied first?",
-    {"up @ down": "down.T @ up.T"},
-)
+exercise.mutations("""
+alpha_alone: "alpha / rank" -> "alpha"
+    Your change is too large by a factor of $r$: what divides `alpha`?
+no_factor: "alpha / rank * " -> ""
+    `alpha` and the rank have no effect on your result. Which factor stands before $BA$?
+divided_by_width: "down.shape[0]" -> "down.shape[1]"
+    You divide by the width of the input. Which axis of `down` is the rank?
+root_of_rank: "alpha / rank" -> "alpha / rank**0.5"
+    You divide by the root of the rank, as a later variant does (rank-stabilised LoRA). The formula here divides by the
+    rank itself.
+change_alone: "weight + " -> ""
+    That is the change alone. Where is the weight that it is added to?
+taken_out: "weight + " -> "weight - "
+    You subtract the change: that is how a merged model is taken apart again.
+transposed: "up @ down" -> "down.T @ up.T"
+    Your change is transposed; in a square layer the shapes do not tell. Which of the two maps is applied first?
+""")
 
 
 @exercise.mistake("Your result is right, but `weight` was changed: `+=` and `add_` write into the caller's tensor.")

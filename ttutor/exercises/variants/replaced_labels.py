@@ -14,16 +14,6 @@ def replaced_labels(
     pad_id: int,
 ) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
     """What the discriminator reads, and its labels: 1 replaced, 0 original, -100 where nothing is asked."""
-    ...
-
-
-def solution(
-    token_ids: Int[Tensor, "batch tokens"],
-    chosen: Bool[Tensor, "batch tokens"],
-    guesses: Int[Tensor, " n_chosen"],
-    pad_id: int,
-) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
-    """What the discriminator reads, and its labels: 1 replaced, 0 original, -100 where nothing is asked."""
     inputs = token_ids.clone()
     inputs[chosen] = guesses
     labels = (inputs != token_ids).long()
@@ -60,20 +50,21 @@ and so on. A second model is asked of every position whether the token there is 
 filled up to one length with `pad_id`; padding is never hidden, and about padding nothing is asked. Return what the
 second model reads, and its labels: 1 for "replaced", 0 for "original", -100 for "not asked".
 """.strip(),
-    stub=replaced_labels,
     reference=reference,
-    solution=solution,
+    solution=replaced_labels,
     explanation="""
 A lucky guess is the original token and is labelled so: the question is what stands there, not who wrote it. The labels
 therefore come from comparing the text that is read with the original, and not from `chosen`. As the small model learns,
 its guesses become lucky more often, and fewer and fewer positions are "replaced".
 """.strip(),
     cases=(Case(name="four rows in which some guesses are right", inputs=_text),),
-    hints=(
-        "What should the label be where the guess happens to be the original token?",
-        "Two steps: make the text that is read, then compare it with the original.",
-        "A Bool tensor as an index picks its True positions row by row. Then ask where the two texts differ.",
-    ),
+    hints="""
+What should the label be where the guess happens to be the original token?
+
+Two steps: make the text that is read, then compare it with the original.
+
+A Bool tensor as an index picks its True positions row by row. Then ask where the two texts differ.
+""",
     forbids=("replace_tokens",),
     difficulty=1,
     minutes=10,

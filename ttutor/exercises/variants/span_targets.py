@@ -8,11 +8,6 @@ from ttutor.variants.objectives import restore_spans
 
 def span_targets(token_ids: list[int], taken: list[bool], sentinel_ids: list[int]) -> tuple[list[int], list[int]]:
     """The text with a sentinel for each span, and the spans with their sentinels."""
-    ...
-
-
-def solution(token_ids: list[int], taken: list[bool], sentinel_ids: list[int]) -> tuple[list[int], list[int]]:
-    """The text with a sentinel for each span, and the spans with their sentinels."""
     inputs, targets, n_spans, inside = [], [], 0, False
     for token_id, gone in zip(token_ids, taken, strict=True):
         if gone and not inside:  # a span begins here
@@ -69,9 +64,8 @@ together make *one* span. In the input each span is replaced by one sentinel, th
 by `sentinel_ids[1]`, and so on. The target is each sentinel followed by the tokens of its span, and the next unused
 sentinel at the end.
 """.strip(),
-    stub=span_targets,
     reference=reference,
-    solution=solution,
+    solution=span_targets,
     explanation="""
 Input and target together hold every token once. Of a text of $n$ tokens from which $k$ are taken in $s$ spans, the
 encoder reads $n - k + s$ and the decoder writes $k + s + 1$: with 15 % taken and spans of three it writes about a fifth
@@ -81,14 +75,14 @@ of what it would write to copy the whole. The sentinel at the end says that no s
         Case(name="two spans inside a text", inputs=_inner),
         Case(name="spans at both ends", inputs=_at_the_ends),
     ),
-    hints=(
-        "By what two neighbouring values of `taken` do you see that a span begins?",
-        "Walk over tokens and row together, and remember whether the token before was taken out.",
-        (
-            "Each token goes into one half, by its value in the row. Where a span begins, both halves get the next "
-            "sentinel first. What does the target still lack after the last token?"
-        ),
-    ),
+    hints="""
+By what two neighbouring values of `taken` do you see that a span begins?
+
+Walk over tokens and row together, and remember whether the token before was taken out.
+
+Each token goes into one half, by its value in the row. Where a span begins, both halves get the next sentinel first.
+What does the target still lack after the last token?
+""",
     forbids=("span_corruption",),
     difficulty=2,
     minutes=20,

@@ -59,11 +59,13 @@ to one in either order, so that the test everybody writes cannot see it. A test 
 the two sums written out for one token.
 """.strip(),
     cases=(Case(name="three layers of two heads", inputs=_three_layers, points=2),),
-    hints=(
-        "Write down for two layers what token 0 is made of behind the second, in terms of tokens behind the first.",
-        "Come from the class token at the top: do you meet the table of the last layer or of the first?",
-        "One matrix product has its factors in the wrong order. Everything else is right.",
-    ),
+    hints="""
+Write down for two layers what token 0 is made of behind the second, in terms of tokens behind the first.
+
+Come from the class token at the top: do you meet the table of the last layer or of the first?
+
+One matrix product has its factors in the wrong order. Everything else is right.
+""",
     forbids=("attention_rollout",),
     difficulty=2,
     minutes=20,

@@ -82,15 +82,6 @@ def add_class_token(
     positions: Float[Tensor, "tokens d_model"],
 ) -> Float[Tensor, "batch tokens d_model"]:
     """Put the class token before the patches of every image, and add to each token its position."""
-    ...
-
-
-def solution(
-    patches: Float[Tensor, "batch patches d_model"],
-    class_token: Float[Tensor, "1 1 d_model"],
-    positions: Float[Tensor, "tokens d_model"],
-) -> Float[Tensor, "batch tokens d_model"]:
-    """Put the class token before the patches of every image, and add to each token its position."""
     class_tokens = repeat(class_token, "1 1 d_model -> batch 1 d_model", batch=len(patches))
     return torch.cat([class_tokens, patches], dim=1) + positions
 
@@ -125,9 +116,8 @@ the patches, the class token: a learned vector, the same for every image, in whi
 Write the step that does it: put `class_token` before the patches of every image, then add to each token its row of
 `positions`. The table has one row more than there are patches; its first row is the class token's.
 """.strip(),
-    stub=add_class_token,
     reference=reference,
-    solution=solution,
+    solution=add_class_token,
     explanation="""
 The class token is the same for all images, so it is repeated along the batch and not copied by hand; gradients of all
 images then add up in one vector. Positions are added after joining, because the class token has one too.
@@ -136,17 +126,15 @@ images then add up in one vector. Positions are added after joining, because the
         Case(name="three images of five patches", inputs=_three_images, points=2),
         Case(name="a single image", inputs=_one_image),
     ),
-    hints=(
-        "How many tokens go in for each image, and how many come out? Which row of `positions` belongs to patch 0?",
-        (
-            "`torch.cat` joins tensors whose other axes have the same sizes. The class token has one entry along "
-            "the batch axis; how many does it need? An expanded tensor is enough, no copy is required."
-        ),
-        (
-            "Expand the class token to batch, 1, d_model; join it and the patches along axis 1, the class token "
-            "first; then add the whole table. It has the two last axes of the result and broadcasts over the batch."
-        ),
-    ),
+    hints="""
+How many tokens go in for each image, and how many come out? Which row of `positions` belongs to patch 0?
+
+`torch.cat` joins tensors whose other axes have the same sizes. The class token has one entry along the batch axis; how
+many does it need? An expanded tensor is enough, no copy is required.
+
+Expand the class token to batch, 1, d_model; join it and the patches along axis 1, the class token first; then add the
+whole table. It has the two last axes of the result and broadcasts over the batch.
+""",
     properties=PROPERTIES,
     observe=observe,
     forbids=("VisionEncoder", "ViT"),

@@ -43,17 +43,6 @@ def deletion_curve(
     class_id: int,
 ) -> Float[Tensor, " steps"]:
     """The probability of a class with 0, 1, ... and at last all patches replaced, the highest scores first."""
-    ...
-
-
-def solution(
-    model: Callable[[Tensor], Tensor],
-    image: Float[Tensor, "channels height width"],
-    fill: Float[Tensor, "channels height width"],
-    scores: Float[Tensor, "rows columns"],
-    class_id: int,
-) -> Float[Tensor, " steps"]:
-    """The probability of a class with 0, 1, ... and at last all patches replaced, the highest scores first."""
     patch_size = image.shape[-1] // scores.shape[-1]
     kept, other = (patchify(rearrange(x, "... -> 1 ..."), patch_size) for x in (image, fill))
     order = rearrange(scores, "rows columns -> (rows columns)").argsort(descending=True)
@@ -88,23 +77,22 @@ Write the deletion test. `scores` has one number for each square of the image. R
 probability that the model gives to `class_id` at each stage, one number more than there are squares. `model` maps
 images (with a batch axis) to logits. The caller's image stays as it was.
 """.strip(),
-    stub=deletion_curve,
     reference=reference,
-    solution=solution,
+    solution=deletion_curve,
     explanation="""
 The two ends are the same for every map: the image as it is, and the fill. What tells maps apart is how fast the curve
 falls between them, and only in comparison: with a random order, with an order by brightness, and with the best order
 that you can find. What is filled in matters too. Black squares are something the model has never seen.
 """.strip(),
     cases=(Case(name="six squares in two rows", inputs=_a_wide_image, points=2),),
-    hints=(
-        "How many probabilities are there for six squares? Which of them are the same for every map?",
-        "Cut image and fill into patches, put the places in order, and build the stages one from the other.",
-        (
-            "`argsort(descending=True)` of the flattened scores gives places. Start a list with the patches as "
-            "they are; append a copy of its last entry with one more place exchanged; join all and run the model."
-        ),
-    ),
+    hints="""
+How many probabilities are there for six squares? Which of them are the same for every map?
+
+Cut image and fill into patches, put the places in order, and build the stages one from the other.
+
+`argsort(descending=True)` of the flattened scores gives places. Start a list with the patches as they are; append a
+copy of its last entry with one more place exchanged; join all and run the model.
+""",
     difficulty=2,
     minutes=25,
     section="10-vit",

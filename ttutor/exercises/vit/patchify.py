@@ -14,13 +14,6 @@ def patchify(
     images: Float[Tensor, "batch channels height width"], patch_size: int
 ) -> Float[Tensor, "batch patches d_patch"]:
     """Cut images into squares and lay out the numbers of each square in one line."""
-    ...
-
-
-def solution(
-    images: Float[Tensor, "batch channels height width"], patch_size: int
-) -> Float[Tensor, "batch patches d_patch"]:
-    """Cut images into squares and lay out the numbers of each square in one line."""
     return rearrange(
         images,
         "batch channels (rows height) (columns width) -> batch (rows columns) (channels height width)",
@@ -51,9 +44,8 @@ The squares do not overlap and come as one reads: from left to right, then from 
 numbers of the first channel, row by row, then those of the second channel, and so on: the order in which a
 convolution stores its kernel. Height and width are multiples of `patch_size`, and need not be the same.
 """.strip(),
-    stub=patchify,
     reference=reference,
-    solution=solution,
+    solution=patchify,
     explanation="""
 Height and width are two axes each, the square's place in the grid and the pixel's place in the square. `rearrange` has
 to be told one of the two sizes, and finds the other. The order within a line is a convention: the one asked for is that
@@ -63,49 +55,39 @@ of a convolution's kernel, so that weights can be exchanged with code that embed
         Case(name="images that are wider than high", inputs=_wide_image, points=2),
         Case(name="square images of two channels", inputs=_square_with_two_channels),
     ),
-    hints=(
-        (
-            "How many squares stand beside one another, and how many above one another? Then take one number of "
-            "the result, patch 1, place 0: which pixel of the image is it?"
-        ),
-        (
-            "The height is two axes in one: which row of squares, and which row of pixels within the square. The "
-            "width likewise. Split both; nothing moves in memory by that. Then bring the axes into the order "
-            "wanted."
-        ),
-        (
-            "After splitting, the axes are batch, channels, rows, height, columns, width. You need batch, then "
-            "rows and columns joined, then channels, height and width joined. In one call of `rearrange` that is a "
-            "pattern with two brackets on each side; with torch alone, swap the axes before you join them."
-        ),
-    ),
+    hints="""
+How many squares stand beside one another, and how many above one another? Then take one number of the result, patch 1,
+place 0: which pixel of the image is it?
+
+The height is two axes in one: which row of squares, and which row of pixels within the square. The width likewise.
+Split both; nothing moves in memory by that. Then bring the axes into the order wanted.
+
+After splitting, the axes are batch, channels, rows, height, columns, width. You need batch, then rows and columns
+joined, then channels, height and width joined. In one call of `rearrange` that is a pattern with two brackets on each
+side; with torch alone, swap the axes before you join them.
+""",
     forbids=("patchify", "PixelUnshuffle", "pixel_unshuffle", "VisionEncoder", "ViT"),
     difficulty=2,
     minutes=15,
     section="10-vit",
 )
 
-
-exercise.mutation(
-    "p1p2c",
-    "The right pixels are in every patch, in another order: the channels of one pixel stand side by side. Here the "
-    "channel is the slowest index within a patch, as in the kernel of a convolution.",
-    {"(channels height width)": "(height width channels)"},
-)
-
-
-exercise.mutation(
-    "transposed_inside",
-    "Each patch is transposed: its columns are read before its rows. Which of the two pixel axes should change "
-    "fastest?",
-    {"(channels height width)": "(channels width height)"},
-)
-
-exercise.mutation(
-    "col_major_patches",
-    "Each patch is right, but they come from top to bottom first. Go from left to right first, as one reads.",
-    {"rows columns": "columns rows"},
-)
+exercise.mutations("""
+p1p2c: "(channels height width)" -> "(height width channels)"
+    The right pixels are in every patch, in another order: the channels of one pixel stand side by side. Here the
+    channel is the slowest index within a patch, as in the kernel of a convolution.
+transposed_inside: "(channels height width)" -> "(channels width height)"
+    Each patch is transposed: its columns are read before its rows. Which of the two pixel axes should change fastest?
+col_major_patches: "rows columns" -> "columns rows"
+    Each patch is right, but they come from top to bottom first. Go from left to right first, as one reads.
+strided_pixels: "rows height) (columns width" -> "height rows) (width columns"
+    Your patches gather pixels from all over the image, one in every few. When you split the height, the row of squares
+    comes first and the row within the square second.
+channels_as_patches: "columns) (channels " -> "columns channels) ("
+    Every channel has become a patch of its own. The channels of a square belong into one line.
+not_flattened: "(channels height width)" -> "channels height width"
+    Each patch is still a small image with axes of its own. Lay its numbers out in one line.
+""")
 
 
 @exercise.mistake(
@@ -132,27 +114,6 @@ def unfold_untransposed(images, patch_size):
 )
 def overlapping(images, patch_size):
     return rearrange(functional.unfold(images, patch_size), "batch d_patch patches -> batch patches d_patch")
-
-
-exercise.mutation(
-    "strided_pixels",
-    "Your patches gather pixels from all over the image, one in every few. When you split the height, the row of "
-    "squares comes first and the row within the square second.",
-    {"rows height) (columns width": "height rows) (width columns"},
-)
-
-exercise.mutation(
-    "channels_as_patches",
-    "Every channel has become a patch of its own. The channels of a square belong into one line.",
-    {"columns) (channels ": "columns channels) ("},
-)
-
-
-exercise.mutation(
-    "not_flattened",
-    "Each patch is still a small image with axes of its own. Lay its numbers out in one line.",
-    {"(channels height width)": "channels height width"},
-)
 
 
 @exercise.mistake(

@@ -7,11 +7,6 @@ from ttutor.exercises.exercise import Case, Exercise, Trial
 
 def receptive_field(layers: list[tuple[int, int, int]]) -> tuple[int, int]:
     """Pixels that one feature of the last layer sees, and pixels by which its neighbour's window is shifted."""
-    ...
-
-
-def solution(layers: list[tuple[int, int, int]]) -> tuple[int, int]:
-    """Pixels that one feature of the last layer sees, and pixels by which its neighbour's window is shifted."""
     field, jump = 1, 1
     for kernel, stride, dilation in layers:
         field += (kernel - 1) * dilation * jump
@@ -55,9 +50,8 @@ shifted against each other there. Forget the image's border.
 Then put in VGG16 and a network of your own choice. How many convolutions of 3 would VGG16 need to see 196 pixels if it
 had no pooling?
 """.strip(),
-    stub=receptive_field,
     reference=reference,
-    solution=solution,
+    solution=receptive_field,
     explanation="""
 Without pooling each layer adds two pixels, so $1 + 2L = 195$ takes 97 layers and 196 is first passed with 98. The
 thirteen of VGG16 reach it because each pooling doubles what every later layer adds: it is the strides, not the kernels,
@@ -67,15 +61,22 @@ that make a field large.
         Case(name="strides and no holes", inputs=_with_strides, points=2),
         Case(name="holes and no strides", inputs=_with_holes),
     ),
-    hints=(
-        "A feature of layer 2 sees a few features of layer 1. How far apart do the windows of those stand?",
-        "Keep two numbers while you go through the layers from the image on: the field and the jump so far.",
-        "A layer adds kernel minus one steps of `dilation` jumps; only then does its stride enlarge the jump.",
-    ),
+    hints="""
+A feature of layer 2 sees a few features of layer 1. How far apart do the windows of those stand?
+
+Keep two numbers while you go through the layers from the image on: the field and the jump so far.
+
+A layer adds kernel minus one steps of `dilation` jumps; only then does its stride enlarge the jump.
+""",
     difficulty=1,
     minutes=15,
     section="10-vit",
 )
+
+exercise.mutations("""
+dilation_moves_the_window: "= stride" -> "= stride * dilation"
+    Your windows move apart by the dilation. Holes widen a window, and the next one still starts a stride further.
+""")
 
 
 @exercise.mistake(
@@ -132,13 +133,6 @@ def dilation_ignored(layers):
 def dilation_as_a_gap(layers):
     field = 1 + sum((kernel - 1) * (dilation + 1) * jump for kernel, _, dilation, jump in _jumps(layers))
     return field, reference(layers)[1]
-
-
-exercise.mutation(
-    "dilation_moves_the_window",
-    "Your windows move apart by the dilation. Holes widen a window, and the next one still starts a stride further.",
-    {"= stride": "= stride * dilation"},
-)
 
 
 @exercise.mistake(

@@ -12,11 +12,6 @@ from ttutor.exercises.facts import gradients, traced
 
 def resized_positions(table: Float[Tensor, "tokens d_model"], side: int) -> Float[Tensor, "new_tokens d_model"]:
     """Positions for a class token and side times side patches, read off between the old ones."""
-    ...
-
-
-def solution(table: Float[Tensor, "tokens d_model"], side: int) -> Float[Tensor, "new_tokens d_model"]:
-    """Positions for a class token and side times side patches, read off between the old ones."""
     old_side = round((len(table) - 1) ** 0.5)
     grid = rearrange(table[1:], "(rows columns) d_model -> 1 d_model rows columns", rows=old_side)
     grid = functional.interpolate(grid, size=(side, side), mode="bilinear", align_corners=False)
@@ -57,26 +52,22 @@ than positions. Make a new table by interpolating the old one in two dimensions,
 corners of the *image* kept in place, not the centres of the corner patches: `align_corners=False`). The first row is
 the class token's, which stands nowhere in the image; the others are a square grid, row by row.
 """.strip(),
-    stub=resized_positions,
     reference=reference,
-    solution=solution,
+    solution=resized_positions,
     explanation="""
 To interpolate along the sequence instead would blend the last patch of each row with the first of the next, which are
 neighbours in the list and opposite borders in the image. This is the one place, beside the cutting, where the authors
 put the image's two dimensions into the model by hand.
 """.strip(),
     cases=(Case(name="a grid of 3 x 3 that becomes 5 x 5", inputs=_three_to_five, points=2),),
-    hints=(
-        "Which rows of the table have a place in the image? Which are neighbours there and not in the list?",
-        (
-            "`torch.nn.functional.interpolate` wants batch, channels, rows, columns. What plays the part of the "
-            "channels?"
-        ),
-        (
-            "Keep row 0 aside. Make the others a grid with the features in front, interpolate, bring the features "
-            "back to the end and the grid into one line, and join."
-        ),
-    ),
+    hints="""
+Which rows of the table have a place in the image? Which are neighbours there and not in the list?
+
+`torch.nn.functional.interpolate` wants batch, channels, rows, columns. What plays the part of the channels?
+
+Keep row 0 aside. Make the others a grid with the features in front, interpolate, bring the features back to the end and
+the grid into one line, and join.
+""",
     observe=observe,
     forbids=("interpolate_positions", "with_image_size"),
     difficulty=2,
