@@ -20,10 +20,6 @@ from ttutor.exercises.exercise import Case, Exercise
 
 def twice(values):
     """Two times each value."""
-    ...
-
-
-def solution(values):
     return 2 * values
 
 
@@ -31,8 +27,7 @@ exercise = Exercise(
     id="attention.twice",
     title="Twice",
     statement="Double them.",
-    stub=twice,
-    reference=solution,
+    reference=twice,
     cases=(Case(name="five numbers", inputs=lambda random: (torch.randn(5, generator=random),)),),
     hints=("Two.", "Times.", "2 * values"),
     difficulty=1,
@@ -51,7 +46,10 @@ def thrice_by_sums(values):
     return values + values + values
 
 
-exercise.mutation("half", "That is half of it.", {"2 * values": "values / 2"})
+exercise.mutations("""
+half: "2 * values" -> "values / 2"
+    That is half of it.
+""")
 '''
 
 
@@ -78,7 +76,7 @@ def test_an_exercise_of_ones_own_is_found_and_checked(folder) -> None:
         ("", "", "attention.twice: as it should be"),
         ("return 3 * values", "return values + values", "the mistake thrice (thrice) earns all points"),
         ("torch.randn(5, generator=random)", "torch.ones(5)", "what is right for one seed is right for 5 of 5 others"),
-        ("reference=solution", "reference=lambda values: 3 * values, solution=solution", "the solution does not pass"),
+        ("reference=twice", "reference=lambda values: 3 * values, solution=twice", "the solution does not pass"),
     ],
 )
 def test_verifying_says_what_is_wrong(folder, old, new, says) -> None:
@@ -92,8 +90,9 @@ def test_verifying_says_what_is_wrong(folder, old, new, says) -> None:
     ("text", "says"),
     [
         ("x = 1", "makes an Exercise"),
-        (MINE.replace('2 * values": ', '3 * values": '), "should stand once in the source"),
-        (MINE.replace('"half"', '"thrice"'), "each hint id must be given once"),
+        (MINE.replace('"2 * values" ->', '"3 * values" ->'), "should stand once in the source"),
+        (MINE.replace("->", "to"), "changes are written as"),
+        (MINE.replace("half: ", "thrice: "), "each hint id must be given once"),
         ("1 / 0", "cannot be loaded: ZeroDivisionError"),
         (MINE.replace("attention.twice", "attention.softmax"), "its own id"),
     ],

@@ -174,8 +174,8 @@ class Exercise:
     Example:
         >>> from ttutor.exercises import find
         >>> exercise = find("attention.softmax")
-        >>> exercise.mistakes[0].answers[0].__name__
-        'wrong_dim'
+        >>> exercise.mistakes[0].id
+        'unstable'
     """
 
     id: str

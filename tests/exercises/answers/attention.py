@@ -8,8 +8,6 @@ import torch
 from einops import einsum, rearrange
 from torch.nn import functional
 
-from ttutor.exercises.attention import causal_attention, query_jacobian
-
 # softmax
 
 
@@ -171,7 +169,7 @@ def causal_by_a_bias(query, key, value):
 
 
 def late_mask_without_scale(query, key, value):
-    allowed = causal_attention._allowed(query, key)
+    allowed = torch.ones(len(query), len(key)).tril(len(key) - len(query)).bool()
     return torch.where(allowed, (query @ key.T).softmax(dim=1), 0) @ value
 
 
@@ -179,8 +177,9 @@ def late_mask_without_scale(query, key, value):
 
 
 def only_the_values_centred(query, key, value):
-    scale, weights, output, _ = query_jacobian._parts(query, key, value)
-    return scale * (rearrange(weights, "keys -> keys 1") * (value - output)).T @ key
+    scale = len(query) ** -0.5
+    weights = (key @ query * scale).softmax(dim=0)
+    return scale * (rearrange(weights, "keys -> keys 1") * (value - weights @ value)).T @ key
 
 
 def through_the_softmax_matrix(query, key, value):

@@ -8,8 +8,6 @@ from einops import einsum
 from torch.nn import functional
 from torch.nn.utils import clip_grad_norm_
 
-from ttutor.exercises.training import accumulated_gradient, adam_steps
-
 
 def narrowed(token_ids):
     """Slices by another name."""
@@ -185,8 +183,21 @@ def wanted_sums_to_less(logits, targets, epsilon):
 # Gradients added up
 
 
+def n_real_in(parts):
+    return sum(int((targets != 0).sum()) for _, targets in parts)
+
+
+def accumulated(output_weight, parts, share, **options):
+    """The sum of the parts' gradients, each times what ``share`` gives for its targets."""
+    weight = output_weight.detach().requires_grad_()
+    for hidden, targets in parts:
+        loss = functional.cross_entropy(hidden @ weight.T, targets, **({"ignore_index": 0} | options))
+        (loss * share(targets)).backward()
+    return weight.grad
+
+
 def accumulated_by_hand(output_weight, parts):
-    n_real = accumulated_gradient._n_real(parts)
+    n_real = n_real_in(parts)
     total = torch.zeros_like(output_weight)
     for hidden, targets in parts:
         hidden, targets = hidden[targets != 0], targets[targets != 0]
@@ -196,12 +207,12 @@ def accumulated_by_hand(output_weight, parts):
 
 
 def accumulated_by_shares(output_weight, parts):
-    n_real = accumulated_gradient._n_real(parts)
-    return accumulated_gradient._gradient(output_weight, parts, lambda targets: (targets != 0).sum() / n_real)
+    n_real = n_real_in(parts)
+    return accumulated(output_weight, parts, lambda targets: (targets != 0).sum() / n_real)
 
 
 def padding_in_a_mean_of_means(output_weight, parts):
-    return accumulated_gradient._gradient(output_weight, parts, lambda targets: 1 / len(parts), ignore_index=-1)
+    return accumulated(output_weight, parts, lambda targets: 1 / len(parts), ignore_index=-1)
 
 
 # How much smoothing
@@ -266,7 +277,11 @@ def plain_descent(gradients, rate, beta1, beta2, eps):
 
 
 def uncorrected_and_uphill(gradients, rate, beta1, beta2, eps):
-    return -adam_steps.no_correction(gradients, rate, beta1, beta2, eps)
+    m, v, steps = torch.zeros_like(gradients[0]), torch.zeros_like(gradients[0]), []
+    for gradient in gradients:
+        m, v = m.lerp(gradient, 1 - beta1), v.lerp(gradient**2, 1 - beta2)
+        steps.append(rate * m / (v.sqrt() + eps))
+    return torch.stack(steps)
 
 
 # Batches

@@ -83,115 +83,41 @@ Sum the rows of `weights`. Which step of the softmax has seen the forbidden scor
     section="02-attention",
 )
 
-
-def _scores(query, key):
-    return query @ key.T / math.sqrt(query.shape[1])
-
-
-def _allowed(query, key):
-    return causal_mask(len(query), len(key))
-
-
-@exercise.mistake(
-    "Still the colleague's mistake: the forbidden weights are 0, but the rows sum to less than 1, and how far they "
-    "fall short tells about the future. Which step has seen the forbidden scores?"
-)
-def mask_after_softmax(query, key, value):
-    return torch.where(_allowed(query, key), _scores(query, key).softmax(dim=1), 0) @ value
-
-
-@exercise.mistake(
-    "Right on paper, and for scores in the thousands a row is lost: its allowed powers were so small beside the "
-    "forbidden ones that all became 0. Remove the forbidden scores before any power is taken.",
-    id="renormalised",
-)
-def divided_by_what_is_left(query, key, value):
-    weights = _scores(query, key).softmax(dim=1) * _allowed(query, key)
-    return weights / weights.sum(dim=1, keepdim=True) @ value
-
-
-@exercise.like("renormalised")
-def divided_by_a_little_more(query, key, value):
-    weights = _scores(query, key).softmax(dim=1) * _allowed(query, key)
-    return weights / (weights.sum(dim=1, keepdim=True) + 1e-12) @ value
-
-
-@exercise.mistake("The leak is mended, and the scale got lost: your scores are too large by √d_head.")
-def no_scale(query, key, value):
-    return (query @ key.T).masked_fill(~_allowed(query, key), -torch.inf).softmax(dim=1) @ value
-
-
-@exercise.mistake(
-    "A little weight still goes to the future. A score of −10 is low, and other scores can be lower still. Which score "
-    "has the power 0?",
-    id="small_fill",
-)
-def fills_with_minus_ten(query, key, value):
-    return _scores(query, key).masked_fill(~_allowed(query, key), -10).softmax(dim=1) @ value
-
-
-@exercise.mistake(
-    "The forbidden scores are 0 now, and the power of 0 is 1: the future keeps its weight. Which score has the power "
-    "0?",
-    id="masked_score_zero",
-)
-def fills_with_zero(query, key, value):
-    return (_scores(query, key) * _allowed(query, key)).softmax(dim=1) @ value
-
-
-@exercise.mistake(
-    "You added True and False, which are 1 and 0, so the past gains one point and the future keeps its scores. A mask "
-    "takes scores away.",
-    id="mask_added",
-)
-def adds_the_mask(query, key, value):
-    return (_scores(query, key) + _allowed(query, key)).softmax(dim=1) @ value
-
-
-@exercise.mistake(
-    "All is NaN: 0 times −infinity is not a number, and so stands at every key that is allowed. Fill in the forbidden "
-    "places alone."
-)
-def zero_times_infinity(query, key, value):
-    return (_scores(query, key) + ~_allowed(query, key) * -torch.inf).softmax(dim=1) @ value
-
-
-@exercise.mistake(
-    "Your last query does not see the last key. With three queries and five keys the queries are the last three "
-    "positions: the diagonal starts further right.",
-    id="top_left",
-)
-def from_the_top_left(query, key, value):
-    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril()
-    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
-
-
-@exercise.mistake(
-    "No query sees its own key in your mask. The future begins one position later.",
-    id="not_itself",
-)
-def never_oneself(query, key, value):
-    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril(len(key) - len(query) - 1)
-    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
-
-
-@exercise.mistake("Each query sees one key of the future. Your mask's diagonal stands one too far to the right.")
-def one_too_far(query, key, value):
-    allowed = torch.ones(len(query), len(key), dtype=torch.bool).tril(len(key) - len(query) + 1)
-    return _scores(query, key).masked_fill(~allowed, -torch.inf).softmax(dim=1) @ value
-
-
-@exercise.mistake("There is no mask left: every query sees every key.")
-def no_mask(query, key, value):
-    return _scores(query, key).softmax(dim=1) @ value
-
-
-@exercise.mistake(
-    "You kept the future and removed the past. In `causal_mask`, True means may attend.",
-    id="inverted",
-)
-def only_the_future(query, key, value):
-    return _scores(query, key).masked_fill(_allowed(query, key), -torch.inf).softmax(dim=1) @ value
+exercise.mutations("""
+mask_after_softmax: "masked_fill(~allowed, -torch.inf).softmax(dim=-1)" -> "softmax(dim=-1) * allowed"
+    Still the colleague's mistake: the forbidden weights are 0, but the rows sum to less than 1, and how far they fall
+    short tells about the future. Which step has seen the forbidden scores?
+renormalised: "masked_fill(~allowed, -torch.inf).softmax(dim=-1)" -> "softmax(dim=-1) * allowed",
+"einsum(weights," -> "einsum(weights / weights.sum(dim=-1, keepdim=True),"
+    Right on paper, and for scores in the thousands a row is lost: its allowed powers were so small beside the forbidden
+    ones that all became 0. Remove the forbidden scores before any power is taken.
+no_scale: " / math.sqrt(query.shape[-1])" -> ""
+    The leak is mended, and the scale got lost: your scores are too large by √d_head.
+small_fill: "-torch.inf" -> "-10"
+    A little weight still goes to the future. A score of −10 is low, and other scores can be lower still. Which score
+    has the power 0?
+masked_score_zero: "-torch.inf" -> "0"
+    The forbidden scores are 0 now, and the power of 0 is 1: the future keeps its weight. Which score has the power 0?
+mask_added: "scores.masked_fill(~allowed, -torch.inf)" -> "(scores + allowed)"
+    You added True and False, which are 1 and 0, so the past gains one point and the future keeps its scores. A mask
+    takes scores away.
+zero_times_infinity: "scores.masked_fill(~allowed, -torch.inf)" -> "(scores + ~allowed * -torch.inf)"
+    All is NaN: 0 times −infinity is not a number, and so stands at every key that is allowed. Fill in the forbidden
+    places alone.
+top_left: "causal_mask(query.shape[0], key.shape[0])" -> "torch.ones_like(scores).tril().bool()"
+    Your last query does not see the last key. With three queries and five keys the queries are the last three
+    positions: the diagonal starts further right.
+not_itself: "causal_mask(query.shape[0], key.shape[0])" ->
+"torch.ones_like(scores).tril(len(key) - len(query) - 1).bool()"
+    No query sees its own key in your mask. The future begins one position later.
+one_too_far: "causal_mask(query.shape[0], key.shape[0])" ->
+"torch.ones_like(scores).tril(len(key) - len(query) + 1).bool()"
+    Each query sees one key of the future. Your mask's diagonal stands one too far to the right.
+no_mask: ".masked_fill(~allowed, -torch.inf)" -> ""
+    There is no mask left: every query sees every key.
+inverted: "~allowed" -> "allowed"
+    You kept the future and removed the past. In `causal_mask`, True means may attend.
+""")
 
 
 @exercise.must_hold("When something in the future changes, no earlier output may move, not by a bit.")

@@ -73,47 +73,48 @@ Make one row of key positions and one column of query positions, and compare the
     section="02-attention",
 )
 
-
-@exercise.mistake(
-    "A token may not look at itself in your mask; the first token of a text would see nothing at all, and its softmax "
-    "give NaN. Is the diagonal yours or the future's?"
-)
-def off_by_one_strict(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries - 1)
-
-
-@exercise.mistake(
-    "A token sees the one after it: the model can read its own answer. The training loss would be suspiciously low. "
-    "Where does your diagonal begin?"
-)
-def off_by_one_loose(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries + 1)
-
-
-@exercise.mistake("You kept the future and removed the past. Which triangle of the table lies before a query?")
-def triu(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).triu(n_keys - n_queries)
-
-
-@exercise.mistake("The right triangle with the opposite meaning: here True means 'may attend'.")
-def inverted(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).triu(n_keys - n_queries + 1)
-
-
-@exercise.mistake(
-    "With a single query, the newest token should see all keys; yours sees the first alone. The last query stands at "
-    "the last key: by how much must the diagonal move?"
-)
-def no_cache_offset(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril()
-
-
-@exercise.mistake(
-    "Two things: True means 'may attend' here, so the mask is upside down; and with more keys than queries the "
-    "diagonal does not begin in the corner. Where does the last query stand?"
-)
-def no_cache_offset_inverted(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).triu(1)
+exercise.mutations("""
+off_by_one_strict: "<=" -> "<"
+    A token may not look at itself in your mask; the first token of a text would see nothing at all, and its softmax
+    give NaN. Is the diagonal yours or the future's?
+off_by_one_loose: "key_position <=" -> "key_position - 1 <="
+    A token sees the one after it: the model can read its own answer. The training loss would be suspiciously low. Where
+    does your diagonal begin?
+triu: "<=" -> ">="
+    You kept the future and removed the past. Which triangle of the table lies before a query?
+inverted: "<=" -> ">"
+    The right triangle with the opposite meaning: here True means 'may attend'.
+no_cache_offset: "n_keys - n_queries, n_keys" -> "n_queries"
+    With a single query, the newest token should see all keys; yours sees the first alone. The last query stands at the
+    last key: by how much must the diagonal move?
+no_cache_offset_inverted: "n_keys - n_queries, n_keys" -> "n_queries", "<=" -> ">"
+    Two things: True means 'may attend' here, so the mask is upside down; and with more keys than queries the diagonal
+    does not begin in the corner. Where does the last query stand?
+offset_by_keys: "n_keys - n_queries, n_keys" -> "n_keys, n_keys + n_queries"
+    Your diagonal moves so far that every query sees every key. It should move by the number of tokens that came before
+    the first query.
+sign_of_offset: "n_keys - n_queries, n_keys" -> "n_queries - n_keys, 2 * n_queries - n_keys"
+    Your diagonal moves the wrong way, down instead of right, and queries see nothing. Look at the sign of the offset.
+mirrored: "torch.arange(n_keys)" -> "torch.arange(n_keys).flip(0)"
+    Your triangle stands on the wrong side: columns are keys from first to last, so the oldest is on the left.
+ones_and_zeros: "return key" -> "return 1.0 * (key", '1")' -> '1"))'
+or: "return key" -> "return 1 * (key", '1")' -> '1"))'
+    The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers give errors or
+    nonsense.
+swapped_shape: "return key" -> "return (key", '1")' -> '1")).mT'
+or: "n_queries, n_keys)" -> "n_queries, 2 * n_keys - n_queries)", "arange(n_keys)" -> "arange(n_queries)"
+    The shape should be `queries keys`: one row for each query. Yours has a row for each key.
+square: "n_keys - n_queries, " -> ""
+or: "n_keys - n_queries, n_keys" -> "n_queries", "arange(n_keys)" -> "arange(n_queries)"
+    Your mask is square. With kept keys there are fewer queries than keys, and the shape should be `queries keys`.
+extra_batch: "queries -> queries 1" -> "queries -> 1 queries 1"
+or: "queries -> queries 1" -> "queries -> 1 1 queries 1"
+    There are extra axes in front: broadcasting will add them where they are needed. Please return `queries keys`.
+squeezed: "return key" -> "return (key", '1")' -> '1")).squeeze(0)'
+    With a single query the axis of the queries is gone. A mask of one row still has two axes.
+as_a_list: "return key" -> "return (key", '1")' -> '1")).tolist()'
+    The right entries, as Python lists. Attention needs a tensor of bool.
+""")
 
 
 @exercise.mistake(
@@ -123,29 +124,6 @@ def no_cache_offset_inverted(n_queries, n_keys):
 def one_query_only(n_queries, n_keys):
     mask = torch.ones(n_queries, n_keys, dtype=torch.bool)
     return mask if n_queries == 1 else mask.tril()
-
-
-@exercise.mistake(
-    "Your diagonal moves so far that every query sees every key. It should move by the number of tokens that came "
-    "before the first query."
-)
-def offset_by_keys(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys)
-
-
-@exercise.like("offset_by_keys")
-def new_tokens_see_each_other(n_queries, n_keys):
-    mask = torch.ones(n_queries, n_keys, dtype=torch.bool)
-    if n_queries == n_keys:
-        mask = mask.tril()
-    return mask
-
-
-@exercise.mistake(
-    "Your diagonal moves the wrong way, down instead of right, and queries see nothing. Look at the sign of the offset."
-)
-def sign_of_offset(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_queries - n_keys)
 
 
 @exercise.mistake(
@@ -159,81 +137,11 @@ def only_new_keys(n_queries, n_keys):
 
 
 @exercise.mistake(
-    "Your triangle stands on the wrong side: columns are keys from first to last, so the oldest is on the left."
-)
-def mirrored(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries).fliplr()
-
-
-@exercise.mistake(
     "This is an additive mask, numbers to be added to scores. The function promises a bool one, True where a query may "
     "look."
 )
 def additive(n_queries, n_keys):
     return torch.full((n_queries, n_keys), -torch.inf).triu(n_keys - n_queries + 1)
-
-
-@exercise.like("additive")
-def additive_of_finite_numbers(n_queries, n_keys):
-    return torch.full((n_queries, n_keys), -1e9).triu(n_keys - n_queries + 1)
-
-
-@exercise.mistake(
-    "The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers give errors or "
-    "nonsense."
-)
-def ones_and_zeros(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys).tril(n_keys - n_queries)
-
-
-@exercise.like("ones_and_zeros")
-def whole_ones_and_zeros(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.int64).tril(n_keys - n_queries)
-
-
-@exercise.mistake("The shape should be `queries keys`: one row for each query. Yours has a row for each key.")
-def swapped_shape(n_queries, n_keys):
-    return torch.ones(n_keys, n_queries, dtype=torch.bool).tril(n_keys - n_queries)
-
-
-@exercise.like("swapped_shape")
-def swapped_and_turned(n_queries, n_keys):
-    return torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries).mT
-
-
-@exercise.mistake(
-    "Your mask is square. With kept keys there are fewer queries than keys, and the shape should be `queries keys`.",
-    id="square",
-)
-def square_of_keys(n_queries, n_keys):
-    return torch.ones(n_keys, n_keys, dtype=torch.bool).tril()
-
-
-@exercise.like("square")
-def square_of_queries(n_queries, n_keys):
-    return torch.ones(n_queries, n_queries, dtype=torch.bool).tril()
-
-
-@exercise.mistake(
-    "There are extra axes in front: broadcasting will add them where they are needed. Please return `queries keys`."
-)
-def extra_batch(n_queries, n_keys):
-    return rearrange(
-        torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries), "queries keys -> 1 queries keys"
-    )
-
-
-@exercise.like("extra_batch")
-def extra_batch_and_heads(n_queries, n_keys):
-    return rearrange(
-        torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries), "queries keys -> 1 1 queries keys"
-    )
-
-
-@exercise.mistake("With a single query the axis of the queries is gone. A mask of one row still has two axes.")
-def squeezed(n_queries, n_keys):
-    mask = torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries)
-    return mask[0] if n_queries == 1 else mask
 
 
 @exercise.mistake(
@@ -243,11 +151,6 @@ def squeezed(n_queries, n_keys):
 def table_of_1024(n_queries, n_keys):
     table = torch.ones(1024, 1024, dtype=torch.bool).tril()
     return table[n_keys - n_queries : n_keys, :n_keys]
-
-
-@exercise.mistake("The right entries, as Python lists. Attention needs a tensor of bool.")
-def as_a_list(n_queries, n_keys):
-    return [[key <= query + n_keys - n_queries for key in range(n_keys)] for query in range(n_queries)]
 
 
 @exercise.must_hold("No query should see a key that comes after it. At which key does each query stand?")

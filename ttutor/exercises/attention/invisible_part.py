@@ -76,80 +76,32 @@ zero, or that have none. They are orthonormal, so two products project onto them
     section="02-attention",
 )
 
-
-def _unseen(matrix, n_seen=None):
-    """Orthonormal directions that the matrix takes to zero."""
-    _, sizes, directions = torch.linalg.svd(matrix)
-    n_seen = int((sizes > 1e-9 * sizes.max()).sum()) if n_seen is None else n_seen
-    return directions[n_seen:]
-
-
-def _onto(words, directions):
-    return words @ directions.T @ directions
-
-
-@exercise.mistake(
-    "Your part is seen by the keys: adding it to a word changes how the others look at it. A token enters the head in "
-    "three ways."
-)
-def keys_forgotten(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(torch.cat([w_query, w_value])))
-
-
-@exercise.mistake("Your part changes no weight, and yet it changes the output: it comes through the values.")
-def values_forgotten(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(torch.cat([w_query, w_key])))
-
-
-@exercise.mistake(
-    "Your part is invisible to the queries alone. The keys and the values see it; all three equations have to hold at "
-    "once."
-)
-def query_alone(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(w_query))
-
-
-@exercise.mistake(
-    "When queries and keys share a matrix, more is invisible than you find: you count the equations, and three of them "
-    "say nothing new. Let the singular values do the counting."
-)
-def equations_counted(words, w_query, w_key, w_value):
-    stacked = torch.cat([w_query, w_key, w_value])
-    return _onto(words, _unseen(stacked, len(stacked)))
-
-
-@exercise.mistake(
-    "This is the part that the head sees. What it does not see is the rest of the vector.",
-    id="complement",
-)
-def visible_part(words, w_query, w_key, w_value):
-    return words - reference(words, w_query, w_key, w_value)
-
-
-@exercise.mistake(
-    "You return how much of each invisible direction a word has. The exercise asks for the part itself, a vector of "
-    "width $d_\\mathrm{model}$ again."
-)
-def coordinates(words, w_query, w_key, w_value):
-    return words @ _unseen(torch.cat([w_query, w_key, w_value])).T
-
-
-@exercise.mistake(
-    "You return the invisible directions. How much of each does a word have?",
-    id="directions_only",
-)
-def directions_alone(words, w_query, w_key, w_value):
-    return _unseen(torch.cat([w_query, w_key, w_value]))
-
-
-@exercise.mistake(
-    "You subtract $W^\\top W$ times the vector. That is a projection only if the rows of $W$ are orthonormal, and "
-    "yours have lengths and angles of their own.",
-    id="not_orthonormal",
-)
-def transpose_for_inverse(words, w_query, w_key, w_value):
-    stacked = torch.cat([w_query, w_key, w_value])
-    return words - words @ stacked.T @ stacked
+exercise.mutations(r"""
+keys_forgotten: "w_query, w_key, w_value]" -> "w_query, w_value]"
+    Your part is seen by the keys: adding it to a word changes how the others look at it. A token enters the head in
+    three ways.
+values_forgotten: "w_query, w_key, w_value]" -> "w_query, w_key]"
+    Your part changes no weight, and yet it changes the output: it comes through the values.
+query_alone: "w_query, w_key, w_value]" -> "w_query]"
+    Your part is invisible to the queries alone. The keys and the values see it; all three equations have to hold at
+    once.
+product_only: "w_query, w_key, w_value]" -> "w_query.T @ w_key, w_value]"
+    You ask what the product of queries and keys does to a word on one of the two sides. A word plays both parts: it
+    asks, and it is found.
+equations_counted: "int((sizes > 1e-9 * sizes.max()).sum())" -> "len(stacked)"
+    When queries and keys share a matrix, more is invisible than you find: you count the equations, and three of them
+    say nothing new. Let the singular values do the counting.
+complement: "return einsum(" -> "return words - einsum("
+    This is the part that the head sees. What it does not see is the rest of the vector.
+coordinates: 'einsum(amounts, unseen, "tokens unseen, unseen d_model -> tokens d_model")' -> "amounts"
+    You return how much of each invisible direction a word has. The exercise asks for the part itself, a vector of width
+    $d_\mathrm{model}$ again.
+directions_only: 'einsum(amounts, unseen, "tokens unseen, unseen d_model -> tokens d_model")' -> "unseen"
+    You return the invisible directions. How much of each does a word have?
+not_orthonormal: "directions[n_seen:]" -> "stacked", "return einsum(" -> "return words - einsum("
+    You subtract $W^\top W$ times the vector. That is a projection only if the rows of $W$ are orthonormal, and yours
+    have lengths and angles of their own.
+""")
 
 
 @exercise.mistake(
@@ -158,7 +110,7 @@ def transpose_for_inverse(words, w_query, w_key, w_value):
 )
 def one_after_the_other(words, w_query, w_key, w_value):
     for matrix in (w_query, w_key, w_value):
-        words = _onto(words, _unseen(matrix))
+        words = invisible_part(words, matrix, matrix, matrix)
     return words
 
 
@@ -167,16 +119,7 @@ def one_after_the_other(words, w_query, w_key, w_value):
     id="averaged",
 )
 def each_by_itself(words, w_query, w_key, w_value):
-    return sum(_onto(words, _unseen(matrix)) for matrix in (w_query, w_key, w_value)) / 3
-
-
-@exercise.mistake(
-    "You ask what the product of queries and keys does to a word on one of the two sides. A word plays both parts: it "
-    "asks, and it is found.",
-    id="product_only",
-)
-def product_of_query_and_key(words, w_query, w_key, w_value):
-    return _onto(words, _unseen(torch.cat([w_query.T @ w_key, w_value])))
+    return sum(invisible_part(words, matrix, matrix, matrix) for matrix in (w_query, w_key, w_value)) / 3
 
 
 @exercise.must_hold("None of the three matrices may see anything of your part: each takes it to zero.")

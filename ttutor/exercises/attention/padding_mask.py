@@ -1,7 +1,7 @@
 """Exercise: the padding mask, which hides what only fills up a batch."""
 
 import torch
-from einops import rearrange, reduce
+from einops import rearrange
 from jaxtyping import Bool, Int
 from torch import Tensor
 
@@ -105,141 +105,46 @@ query_axis: " batch 1 1 tokens" -> " batch 1 tokens 1"
     Your mask hides queries, the rows. Padding must be hidden as *keys*: on which of the four axes do they stand?
 no_dims: " batch 1 1 " -> " batch 1 "
 or: " batch 1 1" -> " 1 1 batch"
+or: 'rearrange(token_ids != pad_id, "batch tokens -> batch 1 1 tokens")' -> "token_ids != pad_id"
     `batch tokens` broadcasts against `batch heads queries keys` on the wrong axes, without an error where batch and
     queries have the same size. Add the axes of heads and queries.
+inverted: "!=" -> "=="
+    You mark the padding as visible and hide the words. Here True means 'may attend'.
+full_size: 'tokens")' -> 'tokens").expand(-1, -1, token_ids.shape[1], -1)'
+    Right, but drawn in full for every query. A mask that is the same for all of them can keep that axis at size one and
+    broadcast; `batch heads queries keys` numbers fill memory fast.
+both_axes: "return " -> 'return rearrange(token_ids != pad_id, "batch tokens -> batch 1 tokens 1") & '
+    You hide padding as keys and as queries. A padded query then sees nothing, which needs a guard everywhere; what it
+    computes is never read, so hide keys alone.
+hard_coded_0: "token_ids != pad_id" -> "token_ids != 0"
+or: "token_ids != pad_id" -> "token_ids > 0"
+    You take the padding to have id 0, which is a word like others here. Use the argument.
+larger_than_pad: "!=" -> ">"
+or: "!=" -> "<"
+    You take every id on one side of `pad_id` for padding. Only equality counts: other tokens may have smaller ids, and
+    larger ones.
+counts_from_left: "token_ids != pad_id" ->
+"torch.arange(token_ids.shape[1]) < (token_ids != pad_id).sum(dim=1, keepdim=True)"
+or: "token_ids != pad_id" -> "~((token_ids == pad_id).cumsum(dim=1) > 0)"
+    You count the real tokens of a row and call the first so many visible. That is right for padding on the right; these
+    rows are padded on the left, as for generation. Ask each token by itself.
+counts_from_right: "token_ids != pad_id" ->
+"torch.arange(token_ids.shape[1]) >= (token_ids == pad_id).sum(dim=1, keepdim=True)"
+    You count the real tokens of a row and call the last so many visible. These rows are padded on the right. Ask each
+    token by itself.
+longest_row: "token_ids != pad_id" -> "(token_ids != pad_id).any(dim=0).expand_as(token_ids)"
+or: "token_ids != pad_id" -> "(token_ids != pad_id).all(dim=0).expand_as(token_ids)"
+    One pattern for all rows: a column counts as visible when any row, or every row, has a word there. Each sentence has
+    its own padding.
+additive: "token_ids != pad_id" -> "torch.zeros(token_ids.shape).masked_fill(token_ids == pad_id, -torch.inf)"
+or: "token_ids != pad_id" -> "(token_ids == pad_id) * -1e9"
+    These are numbers to be added to scores. The function promises a bool mask, True where a key may be seen.
+ones_and_zeros: "token_ids != pad_id" -> "(token_ids != pad_id).float()"
+or: "token_ids != pad_id" -> "(token_ids != pad_id).long()"
+    The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers give errors or
+    nonsense.
+masked_ids: "token_ids != pad_id" -> "token_ids.masked_fill(token_ids == pad_id, 0)"
+    You return token ids with the padding replaced. A mask says yes or no for each token.
+inplace: "token_ids != pad_id" -> "token_ids.sub_(pad_id) != 0"
+    The mask is right, but the token ids you were given have changed: the model would embed the changed ones.
 """)
-
-
-AS_KEYS = "batch tokens -> batch 1 1 tokens"
-
-
-@exercise.mistake("You mark the padding as visible and hide the words. Here True means 'may attend'.")
-def inverted(token_ids, pad_id):
-    return rearrange(token_ids == pad_id, AS_KEYS)
-
-
-@exercise.like("no_dims")
-def no_dims(token_ids, pad_id):
-    return token_ids != pad_id
-
-
-@exercise.mistake(
-    "Right, but drawn in full for every query. A mask that is the same for all of them can keep that axis at size one "
-    "and broadcast; `batch heads queries keys` numbers fill memory fast."
-)
-def full_size(token_ids, pad_id):
-    n_tokens = token_ids.shape[1]
-    return rearrange(token_ids != pad_id, AS_KEYS).expand(-1, -1, n_tokens, -1)
-
-
-@exercise.mistake(
-    "You hide padding as keys and as queries. A padded query then sees nothing, which needs a guard everywhere; what "
-    "it computes is never read, so hide keys alone."
-)
-def both_axes(token_ids, pad_id):
-    is_real = token_ids != pad_id
-    return rearrange(is_real, AS_KEYS) & rearrange(is_real, "batch tokens -> batch 1 tokens 1")
-
-
-@exercise.mistake("You take the padding to have id 0, which is a word like others here. Use the argument.")
-def hard_coded_0(token_ids, pad_id):
-    return rearrange(token_ids != 0, AS_KEYS)
-
-
-@exercise.like("hard_coded_0")
-def larger_than_zero(token_ids, pad_id):
-    return rearrange(token_ids > 0, AS_KEYS)
-
-
-@exercise.mistake(
-    "You take every id on one side of `pad_id` for padding. Only equality counts: other tokens may have smaller ids, "
-    "and larger ones."
-)
-def larger_than_pad(token_ids, pad_id):
-    return rearrange(token_ids > pad_id, AS_KEYS)
-
-
-@exercise.like("larger_than_pad")
-def smaller_than_pad(token_ids, pad_id):
-    return rearrange(token_ids < pad_id, AS_KEYS)
-
-
-@exercise.mistake(
-    "You count the real tokens of a row and call the first so many visible. That is right for padding on the right; "
-    "these rows are padded on the left, as for generation. Ask each token by itself."
-)
-def counts_from_left(token_ids, pad_id):
-    n_real = (token_ids != pad_id).sum(dim=1)
-    position = torch.arange(token_ids.shape[1])
-    return position < rearrange(n_real, "batch -> batch 1 1 1")
-
-
-@exercise.like("counts_from_left")
-def up_to_first_pad(token_ids, pad_id):
-    seen_pad = (token_ids == pad_id).cumsum(dim=1) > 0
-    return rearrange(~seen_pad, AS_KEYS)
-
-
-@exercise.mistake(
-    "You count the real tokens of a row and call the last so many visible. These rows are padded on the right. Ask "
-    "each token by itself."
-)
-def counts_from_right(token_ids, pad_id):
-    n_pads = (token_ids == pad_id).sum(dim=1)
-    position = torch.arange(token_ids.shape[1])
-    return position >= rearrange(n_pads, "batch -> batch 1 1 1")
-
-
-@exercise.mistake(
-    "One pattern for all rows: a column counts as visible when any row, or every row, has a word there. Each sentence "
-    "has its own padding.",
-    id="longest_row",
-)
-def any_row(token_ids, pad_id):
-    used = reduce((token_ids != pad_id).int(), "batch tokens -> tokens", "max").bool()
-    return used.expand(len(token_ids), 1, 1, -1)
-
-
-@exercise.like("longest_row")
-def every_row(token_ids, pad_id):
-    used = reduce((token_ids != pad_id).int(), "batch tokens -> tokens", "min").bool()
-    return used.expand(len(token_ids), 1, 1, -1)
-
-
-@exercise.mistake(
-    "These are numbers to be added to scores. The function promises a bool mask, True where a key may be seen."
-)
-def additive(token_ids, pad_id):
-    scores = torch.zeros(token_ids.shape).masked_fill(token_ids == pad_id, -torch.inf)
-    return rearrange(scores, AS_KEYS)
-
-
-@exercise.like("additive")
-def additive_of_finite_numbers(token_ids, pad_id):
-    return rearrange((token_ids == pad_id) * -1e9, AS_KEYS)
-
-
-@exercise.mistake(
-    "The right pattern, in numbers. The function promises bool; with `~` or `masked_fill` numbers give errors or "
-    "nonsense."
-)
-def ones_and_zeros(token_ids, pad_id):
-    return rearrange((token_ids != pad_id).float(), AS_KEYS)
-
-
-@exercise.like("ones_and_zeros")
-def whole_ones_and_zeros(token_ids, pad_id):
-    return rearrange((token_ids != pad_id).long(), AS_KEYS)
-
-
-@exercise.mistake("You return token ids with the padding replaced. A mask says yes or no for each token.")
-def masked_ids(token_ids, pad_id):
-    return rearrange(token_ids.masked_fill(token_ids == pad_id, 0), AS_KEYS)
-
-
-@exercise.mistake(
-    "The mask is right, but the token ids you were given have changed: the model would embed the changed ones."
-)
-def inplace(token_ids, pad_id):
-    token_ids -= pad_id
-    return rearrange(token_ids != 0, AS_KEYS)

@@ -69,127 +69,35 @@ $k_l$? What is $\sum_l A_l (v_l - o)$?
     section="02-attention",
 )
 
-
-def _parts(query, key, value):
-    """Scale, weights, and the means of values and keys under them."""
-    scale = 1 / math.sqrt(len(query))
-    weights = (key @ query * scale).softmax(dim=0)
-    return scale, weights, weights @ value, weights @ key
-
-
-def _product(weights, value, key):
-    return torch.einsum("n,nv,nd->vd", weights, value, key)
-
-
-@exercise.mistake(
-    "Your Jacobian is too large by √d_head. The scores are $c\\,q \\cdot k_j$: what does the chain rule make of the "
-    "$c$?"
-)
-def no_scale(query, key, value):
-    _, weights, output, mean_key = _parts(query, key, value)
-    return _product(weights, value - output, key - mean_key)
-
-
-@exercise.mistake(
-    "Your Jacobian is too small by √d_head: the scale stands in it twice. It enters once through the weights, where it "
-    "belongs, and once as a factor.",
-    id="scale_squared",
-)
-def divided_by_width(query, key, value):
-    scale, weights, output, mean_key = _parts(query, key, value)
-    return scale**2 * _product(weights, value - output, key - mean_key)
-
-
-@exercise.mistake(
-    "The factor in front is right, the weights are not: the scores in their softmax are scaled, too.",
-    id="weights_without_scale",
-)
-def no_scale_in_the_weights(query, key, value):
-    weights = (key @ query).softmax(dim=0)
-    return _product(weights, value - weights @ value, key - weights @ key) / math.sqrt(len(query))
-
-
-@exercise.mistake(
-    "You have the mean of the products, not the covariance. A softmax pays for every gain with a loss elsewhere; which "
-    "two means does that subtract?",
-    id="not_centred",
-)
-def nothing_subtracted(query, key, value):
-    scale, weights, _, _ = _parts(query, key, value)
-    return scale * _product(weights, value, key)
-
-
-@exercise.mistake(
-    "You subtract the plain means of values and keys. Both means are taken under the attention weights: $o$ and $\\bar "
-    "k$.",
-    id="plain_mean",
-)
-def plain_means(query, key, value):
-    scale, weights, _, _ = _parts(query, key, value)
-    return scale * _product(weights, value - value.mean(dim=0), key - key.mean(dim=0))
-
-
-@exercise.mistake(
-    "Every key counts the same in your sum. A key that gets no weight teaches the query nothing.",
-    id="weights_missing",
-)
-def all_keys_alike(query, key, value):
-    scale, _, output, mean_key = _parts(query, key, value)
-    return scale * _product(torch.full((len(key),), 1 / len(key), dtype=key.dtype), value - output, key - mean_key)
-
-
-@exercise.like("weights_missing")
-def summed(query, key, value):
-    scale, _, output, mean_key = _parts(query, key, value)
-    return scale * (value - output).T @ (key - mean_key)
-
-
-@exercise.mistake(
-    "Your rows belong to the query and your columns to the output. In a Jacobian it is the other way round: one row "
-    "for each output.",
-    id="transposed",
-)
-def turned(query, key, value):
-    scale, weights, output, mean_key = _parts(query, key, value)
-    return scale * _product(weights, value - output, key - mean_key).T
-
-
-@exercise.mistake(
-    "Every entry has the opposite sign. Is it $v_j - o$, or $o - v_j$?",
-    id="sign",
-)
-def wrong_sign(query, key, value):
-    scale, weights, output, mean_key = _parts(query, key, value)
-    return scale * _product(weights, output - value, key - mean_key)
-
-
-@exercise.mistake(
-    "The weights enter twice. Take the derivative of the softmax again: with $v_l - o$ written out, one $A_l$ is left.",
-    id="weights_squared",
-)
-def squared_weights(query, key, value):
-    scale, weights, output, mean_key = _parts(query, key, value)
-    return scale * _product(weights.square(), value - output, key - mean_key)
-
-
-@exercise.mistake(
-    "You differentiate each weight by its own score only, as for a sigmoid. In a softmax each score moves every "
-    "weight: $A_j(\\delta_{jl} - A_l)$.",
-    id="softmax_diagonal",
-)
-def diagonal_of_the_softmax(query, key, value):
-    scale, weights, _, _ = _parts(query, key, value)
-    return scale * _product(weights * (1 - weights), value, key)
-
-
-@exercise.mistake(
-    "The derivative of a score by the query is the key, times the scale; you have put the query in its place.",
-    id="query_for_key",
-)
-def by_the_keys_query(query, key, value):
-    """The derivative by the scores, times the query where the key belongs."""
-    scale, weights, output, _ = _parts(query, key, value)
-    return scale * _product(weights, value - output, query.expand_as(key))
+exercise.mutations(r"""
+no_scale: "return scale * " -> "return "
+    Your Jacobian is too large by √d_head. The scores are $c\,q \cdot k_j$: what does the chain rule make of the $c$?
+scale_squared: "return scale" -> "return scale**2"
+    Your Jacobian is too small by √d_head: the scale stands in it twice. It enters once through the weights, where it
+    belongs, and once as a factor.
+weights_without_scale: "(scale * einsum(" -> "(einsum("
+    The factor in front is right, the weights are not: the scores in their softmax are scaled, too.
+not_centred: "value - output, key - mean_key" -> "value, key"
+    You have the mean of the products, not the covariance. A softmax pays for every gain with a loss elsewhere; which
+    two means does that subtract?
+plain_mean: "value - output, key - mean_key" -> "value - value.mean(dim=0), key - key.mean(dim=0)"
+    You subtract the plain means of values and keys. Both means are taken under the attention weights: $o$ and $\bar k$.
+weights_missing: "einsum(weights, value - output" -> "einsum(torch.ones_like(weights) / len(weights), value - output"
+or: "einsum(weights, value - output" -> "einsum(torch.ones_like(weights), value - output"
+    Every key counts the same in your sum. A key that gets no weight teaches the query nothing.
+transposed: "-> d_value d_head" -> "-> d_head d_value"
+    Your rows belong to the query and your columns to the output. In a Jacobian it is the other way round: one row for
+    each output.
+sign: "value - output" -> "output - value"
+    Every entry has the opposite sign. Is it $v_j - o$, or $o - v_j$?
+weights_squared: "einsum(weights, value - output" -> "einsum(weights**2, value - output"
+    The weights enter twice. Take the derivative of the softmax again: with $v_l - o$ written out, one $A_l$ is left.
+softmax_diagonal: "einsum(weights, value - output, key - mean_key" -> "einsum(weights * (1 - weights), value, key"
+    You differentiate each weight by its own score only, as for a sigmoid. In a softmax each score moves every weight:
+    $A_j(\delta_{jl} - A_l)$.
+query_for_key: "key - mean_key" -> "query.expand_as(key)"
+    The derivative of a score by the query is the key, times the scale; you have put the query in its place.
+""")
 
 
 @exercise.must_hold(

@@ -3,7 +3,6 @@
 import math
 
 import torch
-from einops import einsum, rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
@@ -290,429 +289,134 @@ values.
     section="02-attention",
 )
 
-
-SCORES = "batch heads queries d_head, batch heads keys d_head -> batch heads queries keys"
-
-
-def distribute(scores, mask, dim=-1):
-    """The weights as they should be, given the scores."""
-    return scores.masked_fill(~mask, -math.inf).softmax(dim=dim).nan_to_num(0.0)
-
-
-BLEND = "batch heads queries keys, batch heads keys d_value -> batch heads queries d_value"
-
-
-def blend(weights, value):
-    """The context as it should be, given the weights."""
-    return einsum(weights, value, BLEND)
-
-
-@exercise.mistake(
-    "Your weights are too sharp, exactly as if the scores were √d_head times too large. What does the paper divide by, "
-    "and why?"
-)
-def no_scale(query, key, value, mask):
-    return blend(distribute(einsum(query, key, SCORES), mask), value)
-
-
-@exercise.like("no_scale")
-def no_scale_nor_guard(query, key, value, mask):
-    return blend(einsum(query, key, SCORES).masked_fill(~mask, -math.inf).softmax(dim=-1), value)
-
-
-@exercise.like("no_scale")
-def no_scale_big_neg(query, key, value, mask):
-    return blend(einsum(query, key, SCORES).masked_fill(~mask, -1e9).softmax(dim=-1), value)
-
-
-@exercise.mistake(
-    "Your weights are too flat: the scores are divided by d_head, not by its root. The variance of q·k is d_head: what "
-    "is its standard deviation? (A root on the query and one on the key make two.)"
-)
-def div_dk(query, key, value, mask):
-    return blend(distribute(einsum(query, key, SCORES) / query.shape[-1], mask), value)
-
-
-@exercise.like("div_dk")
-def both_scaled(query, key, value, mask):
-    root = math.sqrt(query.shape[-1])
-    return no_scale(query / root, key / root, value, mask)
-
-
-@exercise.mistake("You multiply by √d_head, and the weights are far too sharp. The scale should shrink the scores.")
-def mul_sqrt(query, key, value, mask):
-    return blend(distribute(einsum(query, key, SCORES) * math.sqrt(query.shape[-1]), mask), value)
-
-
-@exercise.mistake(
-    "Your scores are half of what they should be. Is your scale computed from the width of one head, or from that of "
-    "all four heads together?"
-)
-def scale_of_d_model(query, key, value, mask):
-    _, n_heads, _, d_head = query.shape
-    return blend(distribute(einsum(query, key, SCORES) / math.sqrt(n_heads * d_head), mask), value)
-
-
-def compare(query, key):
-    """The scores as they should be."""
-    return einsum(query, key, SCORES) / math.sqrt(query.shape[-1])
-
-
-@exercise.like("scale_of_d_model")
-def halved(query, key, value, mask):
-    return blend(distribute(compare(query, key) / 2, mask), value)
-
-
-@exercise.mistake(
-    "You divide by the root of the number of keys. A score is a sum over features: whose number is its variance?"
-)
-def scale_of_keys(query, key, value, mask):
-    return blend(distribute(einsum(query, key, SCORES) / math.sqrt(key.shape[-2]), mask), value)
-
-
-@exercise.mistake(
-    "You take the scale from the width of the values. They have no part in the scores: which two vectors are "
-    "multiplied there, and how wide are they?"
-)
-def scale_of_value(query, key, value, mask):
-    return blend(distribute(einsum(query, key, SCORES) / math.sqrt(value.shape[-1]), mask), value)
-
-
-@exercise.mistake(
-    "You divide the weights by √d_head, not the scores: each row sums to 0.35. The scale belongs before the softmax, "
-    "whose output should already sum to 1."
-)
-def scale_after_softmax(query, key, value, mask):
-    return blend(distribute(einsum(query, key, SCORES), mask) / math.sqrt(query.shape[-1]), value)
-
-
-@exercise.mistake(
-    "Hidden keys get no weight, but the rest of their row no longer sums to 1. Take the hidden scores out before you "
-    "normalise."
-)
-def mask_after_softmax(query, key, value, mask):
-    return blend(compare(query, key).softmax(dim=-1) * mask, value)
-
-
-@exercise.like("mask_after_softmax")
-def weights_times_float_mask(query, key, value, mask):
-    return blend(compare(query, key).softmax(dim=-1) * mask.float(), value)
-
-
-@exercise.mistake(
-    "Masking after the softmax and dividing again works until one hidden score is much the largest: then the visible "
-    "weights underflow to 0 first. Hide before the softmax."
-)
-def masked_and_renormalised(query, key, value, mask):
-    weights = compare(query, key).softmax(dim=-1) * mask
-    return blend(weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-12), value)
-
-
-@exercise.mistake("You attend exactly to the keys that the mask hides. Here True means 'may attend'.")
-def polarity(query, key, value, mask):
-    return blend(distribute(compare(query, key), ~mask), value)
-
-
-@exercise.mistake(
-    "Hidden keys still get weight: their score is about 0, and exp(0) = 1. That is what a fill of 0 or −1e-9 does, and "
-    "multiplying scores by the mask. What score makes exp exactly 0?"
-)
-def tiny_fill(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -1e-9).softmax(dim=-1), value)
-
-
-@exercise.like("tiny_fill")
-def zero_fill(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, 0.0).softmax(dim=-1), value)
-
-
-@exercise.like("tiny_fill")
-def mul_by_mask(query, key, value, mask):
-    return blend((compare(query, key) * mask).softmax(dim=-1), value)
-
-
-@exercise.like("tiny_fill")
-def mul_by_float_mask(query, key, value, mask):
-    return blend((compare(query, key) * mask.float()).softmax(dim=-1), value)
-
-
-@exercise.mistake(
-    "A little attention leaks to hidden keys, and the more the larger the scores are. −10 is not small beside your "
-    "scores: what is smaller than every number?"
-)
-def small_fill(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -10.0).softmax(dim=-1), value)
-
-
-@exercise.like("small_fill")
-def small_fill_guarded(query, key, value, mask):
-    weights = compare(query, key).masked_fill(~mask, -10.0).softmax(dim=-1)
-    return blend(weights * mask.any(dim=-1, keepdim=True), value)
-
-
-@exercise.mistake(
-    "Hidden keys win where all that a query may see scores below −10,000, which float16 can hold. What is smaller than "
-    "every number?"
-)
-def fill_of_ten_thousand(query, key, value, mask):
-    weights = compare(query, key).masked_fill(~mask, -1e4).softmax(dim=-1)
-    return blend(weights * mask.any(dim=-1, keepdim=True), value)
-
-
-@exercise.mistake(
-    "You added the bool mask, which shifts scores by 1. It should take the hidden ones out of the softmax altogether: "
-    "what must be added for that?"
-)
-def add_bool(query, key, value, mask):
-    return blend((compare(query, key) + mask).softmax(dim=-1), value)
-
-
-@exercise.like("add_bool")
-def subtract_bool(query, key, value, mask):
-    return blend((compare(query, key) - (~mask).to(query.dtype)).softmax(dim=-1), value)
-
-
-@exercise.mistake(
-    "Everything is NaN: 0 · ∞ is NaN, and your mask is multiplied by −∞. Choose between numbers (`masked_fill`, "
-    "`torch.where`) instead of multiplying."
-)
-def zero_times_inf(query, key, value, mask):
-    return blend((compare(query, key) + ~mask * -math.inf).softmax(dim=-1), value)
-
-
-@exercise.like("zero_times_inf")
-def zero_times_inf_in_dtype(query, key, value, mask):
-    return blend((compare(query, key) + (~mask).to(query.dtype) * -math.inf).softmax(dim=-1), value)
-
-
-@exercise.mistake("Your output is the same with and without the mask. Which step should use it?")
-def ignore_mask(query, key, value, mask):
-    return blend(compare(query, key).softmax(dim=-1), value)
-
-
-@exercise.mistake(
-    "You hide the future although nobody asked for it. Whether attention is causal is for the mask to say."
-)
-def causal_uninvited(query, key, value, mask):
-    n_queries, n_keys = query.shape[-2], key.shape[-2]
-    past = torch.ones(n_queries, n_keys, dtype=torch.bool).tril(n_keys - n_queries)
-    return blend(distribute(compare(query, key), mask & past), value)
-
-
-@exercise.mistake(
-    "Every head gets the mask of the first one. Often the heads share a mask, whose second axis then has size one; "
-    "here each may have its own. Which axes of the mask do you touch?"
-)
-def mask_of_first_head(query, key, value, mask):
-    return blend(distribute(compare(query, key), mask[:, :1]), value)
-
-
-@exercise.mistake(
-    "Your mask works only in full size. A padding mask has the axes `batch 1 1 keys` and cannot be used as an index; "
-    "choose a way of hiding that broadcasts."
-)
-def mask_by_index(query, key, value, mask):
-    scores = compare(query, key)
-    scores[~mask] = -math.inf
-    return blend(scores.softmax(dim=-1).nan_to_num(0.0), value)
-
-
-@exercise.mistake(
-    "Your answer is right but the mask you were given now says the opposite. Methods that end in an underscore edit "
-    "the caller's tensor."
-)
-def inplace_mask(query, key, value, mask):
-    mask.logical_not_()
-    return blend(compare(query, key).masked_fill(mask, -math.inf).softmax(dim=-1).nan_to_num(0.0), value)
-
-
-@exercise.mistake(
-    "Query 1 of the first sentence may attend to nothing: its softmax sees only −∞ and gives 0/0, NaN. We define its "
-    "output as 0. Where could you catch such rows?"
-)
-def nan_dead(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -math.inf).softmax(dim=-1), value)
-
-
-@exercise.like("nan_dead")
-def nan_dead_added(query, key, value, mask):
-    added = torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -math.inf)
-    return blend((compare(query, key) + added).softmax(dim=-1), value)
-
-
-@exercise.mistake(
-    "A query that may see nothing gets the average of all values from you: with one large negative number everywhere "
-    "its scores are equal. It should get 0. (−1e9 does not fit a float16 either.)"
-)
-def big_neg_uniform(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -1e9).softmax(dim=-1), value)
-
-
-@exercise.like("big_neg_uniform")
-def lowest_number_uniform(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, torch.finfo(query.dtype).min).softmax(dim=-1), value)
-
-
-@exercise.mistake(
-    "Right in float32, an error in float16: −1e9 does not fit there. −∞ fits every dtype, as does "
-    "`torch.finfo(dtype).min`."
-)
-def big_neg_guarded(query, key, value, mask):
-    weights = compare(query, key).masked_fill(~mask, -1e9).softmax(dim=-1)
-    return blend(weights * mask.any(dim=-1, keepdim=True), value)
-
-
-@exercise.mistake(
-    "Forward is right and backward is NaN: for rows without a key the NaN is hidden after the softmax, not avoided. "
-    "Make their scores finite before it."
-)
-def nan_gradient(query, key, value, mask):
-    added = torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask, -math.inf)
-    weights = (compare(query, key) + added).softmax(dim=-1)
-    return blend(torch.where(mask.any(dim=-1, keepdim=True), weights, 0.0), value)
-
-
-@exercise.mistake("You normalise over the queries. Each *query* distributes its weight over keys: which axis are they?")
-def softmax_q(query, key, value, mask):
-    return blend(distribute(compare(query, key), mask, dim=-2), value)
-
-
-@exercise.like("softmax_q")
-def softmax_q_of_large(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -1e9).softmax(dim=-2), value)
-
-
-@exercise.like("softmax_q")
-def softmax_q_of_infinite(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -math.inf).softmax(dim=-2), value)
-
-
-@exercise.mistake(
-    "You normalise over the heads, so that they compete for a key. Inside each head, each query distributes its weight "
-    "over the keys."
-)
-def softmax_heads(query, key, value, mask):
-    return blend(distribute(compare(query, key), mask, dim=1), value)
-
-
-@exercise.like("softmax_heads")
-def softmax_heads_of_large(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -1e9).softmax(dim=1), value)
-
-
-@exercise.like("softmax_heads")
-def softmax_heads_of_infinite(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -math.inf).softmax(dim=1), value)
-
-
-@exercise.mistake(
-    "You take the softmax of weights that have been through one already: it makes them almost equal, since none is far "
-    "from another any more. Once is enough."
-)
-def softmax_twice(query, key, value, mask):
-    return blend(distribute(compare(query, key), mask).softmax(dim=-1), value)
-
-
-@exercise.like("softmax_twice")
-def masked_between_two(query, key, value, mask):
-    return blend(distribute(compare(query, key).softmax(dim=-1), mask), value)
-
-
-@exercise.mistake(
-    "Your weights are the raw scores: they are negative here and there, and their sum is anything. What makes shares "
-    "of them?"
-)
-def no_softmax(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, 0.0), value)
-
-
-@exercise.mistake(
-    "You judge every key by itself with a sigmoid. Keys should compete for a query's attention, which sums to 1."
-)
-def sigmoid(query, key, value, mask):
-    return blend(compare(query, key).masked_fill(~mask, -math.inf).sigmoid(), value)
-
-
-@exercise.mistake(
-    "Each query gets the value of its best key alone. Attention blends: the others keep a share, and with it a "
-    "gradient."
-)
-def hardmax(query, key, value, mask):
-    scores = compare(query, key).masked_fill(~mask, -math.inf)
-    return blend((scores == scores.amax(dim=-1, keepdim=True)) * mask.to(query.dtype), value)
-
-
-@exercise.mistake(
-    "Right for small scores, NaN for large ones: you exponentiate them as they are. Take the row's maximum off first, "
-    "or use a softmax that does."
-)
-def unstable_softmax(query, key, value, mask):
-    powers = compare(query, key).exp() * mask
-    return blend(powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-12), value)
-
-
-@exercise.mistake(
-    "This has the shape of the weights: its last axis is the keys. One step is missing: apply them to the values."
-)
-def returns_weights(query, key, value, mask):
-    return distribute(compare(query, key), mask)
-
-
-@exercise.mistake(
-    "The result is as wide as a key: you blend the keys. They are there to be found; what is handed over are the "
-    "values."
-)
-def blends_keys(query, key, value, mask):
-    return blend(distribute(compare(query, key), mask), key)
-
-
-@exercise.mistake(
-    "Rows of the score matrix should be queries and columns keys; yours are the other way round, which looks right "
-    "only where there are as many of both."
-)
-def qk_swapped(query, key, value, mask):
-    return blend(distribute(compare(key, query), mask), value)
-
-
-@exercise.like("qk_swapped")
-def qk_swapped_by_where(query, key, value, mask):
-    return blend(torch.where(mask, compare(key, query), -math.inf).softmax(dim=-1), value)
-
-
-@exercise.mistake(
-    "The numbers are right but the heads are already merged. Here each head keeps its own axis, the second one."
-)
-def merged_heads(query, key, value, mask):
-    context = blend(distribute(compare(query, key), mask), value)
-    return rearrange(context, "batch heads queries d_value -> batch queries (heads d_value)")
-
-
-@exercise.mistake(
-    "Inputs in float64 come back in float32. Keep the dtype that you are given: where do you name one, or make a "
-    "tensor without asking for the input's?"
-)
-def casts_to_float32(query, key, value, mask):
-    return blend(distribute(compare(query.float(), key.float()), mask), value.float())
-
-
-@exercise.mistake(
-    "The output is right, but no gradient reaches the query: with `.detach()`, `.numpy()`, `.item()` or `.data` "
-    "something leaves autograd, and the projections before it can never learn."
-)
-def detached(query, key, value, mask):
-    return blend(distribute(compare(query.detach(), key.detach()), mask), value)
-
-
-@exercise.like("detached")
-def through_numpy(query, key, value, mask):
-    weights = distribute(compare(query, key), mask)
-    return torch.from_numpy(blend(weights, value).detach().numpy())
-
-
-@exercise.mistake(
-    "Your answer is right but the query you were given has changed: the next call with it would be wrong. An operator "
-    "such as `/=` edits the caller's tensor."
-)
-def inplace_q(query, key, value, mask):
-    query /= math.sqrt(query.shape[-1])
-    return no_scale(query, key, value, mask)
+exercise.mutations(r"""
+no_scale: " / math.sqrt(query.shape[-1])" -> ""
+or: " / math.sqrt(query.shape[-1])" -> "", "return weights" -> "return scores.softmax(dim=-1)"
+or: " / math.sqrt(query.shape[-1])" -> "", "~mask, -math.inf" -> "~mask, -1e9"
+    Your weights are too sharp, exactly as if the scores were √d_head times too large. What does the paper divide by,
+    and why?
+div_dk: "math.sqrt(query.shape[-1])" -> "query.shape[-1]"
+    Your weights are too flat: the scores are divided by d_head, not by its root. The variance of q·k is d_head: what is
+    its standard deviation? (A root on the query and one on the key make two.)
+mul_sqrt: "/ math.sqrt" -> "* math.sqrt"
+    You multiply by √d_head, and the weights are far too sharp. The scale should shrink the scores.
+scale_of_d_model: "math.sqrt(query.shape[-1])" -> "math.sqrt(query.shape[1] * query.shape[-1])"
+    Your scores are half of what they should be. Is your scale computed from the width of one head, or from that of all
+    four heads together?
+scale_of_keys: "math.sqrt(query.shape[-1])" -> "math.sqrt(key.shape[-2])"
+    You divide by the root of the number of keys. A score is a sum over features: whose number is its variance?
+scale_of_value: "math.sqrt(query.shape[-1])" -> "math.sqrt(value.shape[-1])"
+    You take the scale from the width of the values. They have no part in the scores: which two vectors are multiplied
+    there, and how wide are they?
+scale_after_softmax: " / math.sqrt(query.shape[-1])" -> "",
+"return weights" -> "return weights / math.sqrt(query.shape[-1])"
+    You divide the weights by √d_head, not the scores: each row sums to 0.35. The scale belongs before the softmax,
+    whose output should already sum to 1.
+mask_after_softmax: "scores.masked_fill(~mask, -math.inf)" -> "scores",
+"return weights" -> "return (scores.softmax(dim=-1) * mask)"
+or: "scores.masked_fill(~mask, -math.inf)" -> "scores",
+"return weights" -> "return (scores.softmax(dim=-1) * mask.float())"
+    Hidden keys get no weight, but the rest of their row no longer sums to 1. Take the hidden scores out before you
+    normalise.
+masked_and_renormalised: "scores.masked_fill(~mask, -math.inf)" ->
+"scores",
+"return weights" ->
+"weights = scores.softmax(dim=-1) * mask\n    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)"
+    Masking after the softmax and dividing again works until one hidden score is much the largest: then the visible
+    weights underflow to 0 first. Hide before the softmax.
+polarity: "~mask" -> "mask"
+    You attend exactly to the keys that the mask hides. Here True means 'may attend'.
+tiny_fill: "~mask, -math.inf" -> "~mask, -1e-9"
+or: "scores.masked_fill(~mask, -math.inf)" -> "scores * mask"
+or: "scores.masked_fill(~mask, -math.inf)" -> "scores * mask.float()"
+    Hidden keys still get weight: their score is about 0, and exp(0) = 1. That is what a fill of 0 or −1e-9 does, and
+    multiplying scores by the mask. What score makes exp exactly 0?
+small_fill: "~mask, -math.inf" -> "~mask, -10.0"
+or: "~mask, -math.inf" -> "~mask, -10.0", "return weights" -> "return (weights * mask.any(dim=-1, keepdim=True))"
+    A little attention leaks to hidden keys, and the more the larger the scores are. −10 is not small beside your
+    scores: what is smaller than every number?
+fill_of_ten_thousand: "~mask, -math.inf" -> "~mask, -1e4",
+"return weights" -> "return (weights * mask.any(dim=-1, keepdim=True))"
+    Hidden keys win where all that a query may see scores below −10,000, which float16 can hold. What is smaller than
+    every number?
+add_bool: "scores.masked_fill(~mask, -math.inf)" -> "scores + mask"
+    You added the bool mask, which shifts scores by 1. It should take the hidden ones out of the softmax altogether:
+    what must be added for that?
+zero_times_inf: "scores.masked_fill(~mask, -math.inf)" -> "scores + ~mask * -math.inf"
+or: "scores.masked_fill(~mask, -math.inf)" -> "scores + (~mask).to(scores.dtype) * -math.inf"
+    Everything is NaN: 0 · ∞ is NaN, and your mask is multiplied by −∞. Choose between numbers (`masked_fill`,
+    `torch.where`) instead of multiplying.
+ignore_mask: "scores.masked_fill(~mask, -math.inf)" -> "scores"
+    Your output is the same with and without the mask. Which step should use it?
+causal_uninvited: "scores = query" ->
+"mask = mask & torch.ones(query.shape[2], key.shape[2]).tril(key.shape[2] - query.shape[2]).bool()\n    scores = query"
+    You hide the future although nobody asked for it. Whether attention is causal is for the mask to say.
+mask_of_first_head: "~mask" -> "~mask[:, :1]"
+    Every head gets the mask of the first one. Often the heads share a mask, whose second axis then has size one; here
+    each may have its own. Which axes of the mask do you touch?
+mask_by_index: "scores = scores.masked_fill(~mask, -math.inf)" -> "scores[~mask] = -math.inf"
+    Your mask works only in full size. A padding mask has the axes `batch 1 1 keys` and cannot be used as an index;
+    choose a way of hiding that broadcasts.
+inplace_mask: "~mask" -> "mask.logical_not_()"
+    Your answer is right but the mask you were given now says the opposite. Methods that end in an underscore edit the
+    caller's tensor.
+nan_dead: "return weights" -> "return scores.softmax(dim=-1)"
+    Query 1 of the first sentence may attend to nothing: its softmax sees only −∞ and gives 0/0, NaN. We define its
+    output as 0. Where could you catch such rows?
+big_neg_uniform: "~mask, -math.inf" -> "~mask, -1e9"
+or: "~mask, -math.inf" -> "~mask, torch.finfo(query.dtype).min"
+    A query that may see nothing gets the average of all values from you: with one large negative number everywhere its
+    scores are equal. It should get 0. (−1e9 does not fit a float16 either.)
+big_neg_guarded: "~mask, -math.inf" -> "~mask, -1e9",
+"return weights" -> "return (weights * mask.any(dim=-1, keepdim=True))"
+    Right in float32, an error in float16: −1e9 does not fit there. −∞ fits every dtype, as does
+    `torch.finfo(dtype).min`.
+nan_gradient: "scores.masked_fill(~mask" -> "scores + torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask",
+"return weights" -> "return torch.where(mask.any(dim=-1, keepdim=True), scores.softmax(dim=-1), 0.0)"
+    Forward is right and backward is NaN: for rows without a key the NaN is hidden after the softmax, not avoided. Make
+    their scores finite before it.
+softmax_q: "dim=-1).masked" -> "dim=-2).masked"
+or: "~mask, -math.inf" -> "~mask, -1e9", "return weights" -> "return scores.softmax(dim=-2)"
+or: "return weights" -> "return scores.softmax(dim=-2)"
+    You normalise over the queries. Each *query* distributes its weight over keys: which axis are they?
+softmax_heads: "dim=-1).masked" -> "dim=1).masked"
+or: "~mask, -math.inf" -> "~mask, -1e9", "return weights" -> "return scores.softmax(dim=1)"
+or: "return weights" -> "return scores.softmax(dim=1)"
+    You normalise over the heads, so that they compete for a key. Inside each head, each query distributes its weight
+    over the keys.
+softmax_twice: "return weights" -> "return weights.softmax(dim=-1)"
+or: "scores.masked_fill(~mask" -> "scores.softmax(dim=-1).masked_fill(~mask"
+    You take the softmax of weights that have been through one already: it makes them almost equal, since none is far
+    from another any more. Once is enough.
+no_softmax: "return weights" -> "return scores.masked_fill(~mask, 0.0)"
+    Your weights are the raw scores: they are negative here and there, and their sum is anything. What makes shares of
+    them?
+sigmoid: "return weights" -> "return scores.sigmoid()"
+    You judge every key by itself with a sigmoid. Keys should compete for a query's attention, which sums to 1.
+hardmax: "return weights" -> "return ((scores == scores.amax(dim=-1, keepdim=True)) * mask.to(query.dtype))"
+    Each query gets the value of its best key alone. Attention blends: the others keep a share, and with it a gradient.
+unstable_softmax: "return weights" ->
+"powers = scores.exp()\n    return (powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-12))"
+    Right for small scores, NaN for large ones: you exponentiate them as they are. Take the row's maximum off first, or
+    use a softmax that does.
+returns_weights: "weights @ value" -> "weights"
+    This has the shape of the weights: its last axis is the keys. One step is missing: apply them to the values.
+blends_keys: "weights @ value" -> "weights @ key"
+    The result is as wide as a key: you blend the keys. They are there to be found; what is handed over are the values.
+qk_swapped: "query @ key.mT" -> "key @ query.mT"
+    Rows of the score matrix should be queries and columns keys; yours are the other way round, which looks right only
+    where there are as many of both.
+merged_heads: "weights @ value" -> "(weights @ value).transpose(1, 2).flatten(-2)"
+    The numbers are right but the heads are already merged. Here each head keeps its own axis, the second one.
+casts_to_float32: "scores = query" ->
+"query, key, value = query.float(), key.float(), value.float()\n    scores = query"
+    Inputs in float64 come back in float32. Keep the dtype that you are given: where do you name one, or make a tensor
+    without asking for the input's?
+detached: "query @ key.mT" -> "query.detach() @ key.detach().mT"
+or: "weights @ value" -> "torch.from_numpy((weights @ value).detach().numpy())"
+    The output is right, but no gradient reaches the query: with `.detach()`, `.numpy()`, `.item()` or `.data` something
+    leaves autograd, and the projections before it can never learn.
+inplace_q: "query @ key.mT / math.sqrt(query.shape[-1])" -> "query.div_(math.sqrt(query.shape[-1])) @ key.mT"
+    Your answer is right but the query you were given has changed: the next call with it would be wrong. An operator
+    such as `/=` edits the caller's tensor.
+""")

@@ -78,7 +78,7 @@ keep the axis, with size one, so that they line up with the scores again.
     section="02-attention",
 )
 
-exercise.mutations("""
+exercise.mutations(r"""
 unstable: "(scores - scores.amax(dim=dim, keepdim=True))" -> "scores"
     Right for small numbers, NaN for large ones: exp(300) overflows, and far below zero every power is 0, which gives
     0/0. Taking a constant off a row changes nothing: which one keeps exp at 1 or less?
@@ -94,6 +94,8 @@ or: "(scores - scores.amax(dim=dim, keepdim=True))" -> "scores.clamp(max=80.0)"
     Clamping keeps exp finite but makes all large scores equal: among 900, 901 and 902 yours cannot choose. What can you
     take off a row without changing its softmax?
 global_sum: "sum(dim=dim, keepdim=True)" -> "sum()"
+or: "amax(dim=dim, keepdim=True)" -> "max()", "sum(dim=dim, keepdim=True)" -> "sum()"
+or: "(scores - scores.amax(dim=dim, keepdim=True))" -> "scores", "sum(dim=dim, keepdim=True)" -> "sum()"
     The whole tensor sums to 1. Each row should: along which axis do you add up?
 no_keepdim: "sum(dim=dim, keepdim=True)" -> "sum(dim=dim)"
     The denominator has lost an axis, so that it lines up with the wrong one, or with none. Print both shapes, and look
@@ -101,107 +103,39 @@ no_keepdim: "sum(dim=dim, keepdim=True)" -> "sum(dim=dim)"
 divides_by_largest: ".sum" -> ".amax"
     The largest weight of every row is 1: you divide by the largest power. What must you divide by for the weights to
     sum to 1?
-neg: " - scores.amax(dim=dim, keepdim=True)" -> ".amax(dim=dim, keepdim=True) - scores"
+neg: "scores - scores.amax(dim=dim, keepdim=True)" -> "scores.amin(dim=dim, keepdim=True) - scores"
+or: "scores - scores.amax(dim=dim, keepdim=True)" -> "scores.amax(dim=dim, keepdim=True) - scores"
     The largest score gets the smallest weight. Look for a sign.
+wrong_dim: "powers = " -> "dim = 0\n    powers = "
+    You always normalise over axis 0, so that columns sum to 1 and rows do not. One distribution runs along the axis
+    `dim`: where does your code use it?
+ignores_dim: "powers = " -> "dim = -1\n    powers = "
+    Right along the last axis, and unchanged when another one is asked for: `dim` has no effect on your result. Which of
+    your steps need to know the axis?
+default_is_one: "dim: int = -1" -> "dim: int = 1"
+    Right for two axes; with three, and no `dim` given, you normalise over the middle one. The default should be the
+    last axis however many there are: how does Python count from the end?
+no_exponential: "(scores - scores.amax(dim=dim, keepdim=True)).exp()" -> "scores"
+    You divide scores by their sum, and a negative score gives a negative weight. What has to be done to the scores
+    first?
+base_two: "exp()" -> "exp2()"
+    The weights are positive and sum to 1, but are flatter than they should be, as if you had taken powers of 2. Which
+    base does the formula have?
+sigmoid: "powers / powers.sum(dim=dim, keepdim=True)" -> "scores.sigmoid()"
+    You judge each score by itself, as a sigmoid does. In a softmax the weights compete: raise one and the others of its
+    row must fall.
+hardmax: "powers / powers.sum(dim=dim, keepdim=True)" -> "(powers == 1).to(scores.dtype)"
+    All of the weight is on the largest score. A softmax leaves a share to the others, by which they can be learnt:
+    where does exp come in?
+log_softmax: "powers / powers.sum(dim=dim, keepdim=True)" -> "scores.log_softmax(dim=dim)"
+    None of your outputs is above 0: these are log-probabilities. The exercise asks for the probabilities themselves.
+casts_to_float32: "powers = " -> "scores = scores.float()\n    powers = "
+    The numbers are right, but scores in float64 come back in float32. A function that computes should keep the dtype it
+    is given: where do you name one?
+inplace: "(scores - scores.amax(dim=dim, keepdim=True))" -> "scores.sub_(scores.amax(dim=dim, keepdim=True))"
+    Your result is right, but the tensor you were given has changed. An underscore at the end of a method (`sub_`) or an
+    operator such as `-=` edits the caller's data.
 """)
-
-
-@exercise.mistake(
-    "You always normalise over axis 0, so that columns sum to 1 and rows do not. One distribution runs along the axis "
-    "`dim`: where does your code use it?"
-)
-def wrong_dim(scores, dim=-1):
-    return scores.softmax(dim=0)
-
-
-@exercise.mistake(
-    "Right along the last axis, and unchanged when another one is asked for: `dim` has no effect on your result. Which "
-    "of your steps need to know the axis?"
-)
-def ignores_dim(scores, dim=-1):
-    return scores.softmax(dim=-1)
-
-
-@exercise.mistake(
-    "Right for two axes; with three, and no `dim` given, you normalise over the middle one. The default should be the "
-    "last axis however many there are: how does Python count from the end?"
-)
-def default_is_one(scores, dim=1):
-    return scores.softmax(dim=dim)
-
-
-@exercise.like("global_sum")
-def global_sum(scores, dim=-1):
-    powers = (scores - scores.max()).exp()
-    return powers / powers.sum()
-
-
-@exercise.like("global_sum")
-def global_sum_of_any_size(scores, dim=-1):
-    return scores.exp() / scores.exp().sum()
-
-
-@exercise.mistake(
-    "You divide scores by their sum, and a negative score gives a negative weight. What has to be done to the scores "
-    "first?"
-)
-def no_exponential(scores, dim=-1):
-    return scores / scores.sum(dim=dim, keepdim=True)
-
-
-@exercise.mistake(
-    "The weights are positive and sum to 1, but are flatter than they should be, as if you had taken powers of 2. "
-    "Which base does the formula have?"
-)
-def base_two(scores, dim=-1):
-    powers = 2 ** (scores - scores.amax(dim=dim, keepdim=True))
-    return powers / powers.sum(dim=dim, keepdim=True)
-
-
-@exercise.mistake(
-    "You judge each score by itself, as a sigmoid does. In a softmax the weights compete: raise one and the others of "
-    "its row must fall."
-)
-def sigmoid(scores, dim=-1):
-    return scores.sigmoid()
-
-
-@exercise.mistake(
-    "All of the weight is on the largest score. A softmax leaves a share to the others, by which they can be learnt: "
-    "where does exp come in?"
-)
-def hardmax(scores, dim=-1):
-    return (scores == scores.amax(dim=dim, keepdim=True)).to(scores.dtype)
-
-
-@exercise.mistake(
-    "None of your outputs is above 0: these are log-probabilities. The exercise asks for the probabilities themselves."
-)
-def log_softmax(scores, dim=-1):
-    return scores.log_softmax(dim=dim)
-
-
-@exercise.like("neg")
-def neg(scores, dim=-1):
-    return (-scores).softmax(dim=dim)
-
-
-@exercise.mistake(
-    "The numbers are right, but scores in float64 come back in float32. A function that computes should keep the dtype "
-    "it is given: where do you name one?"
-)
-def casts_to_float32(scores, dim=-1):
-    return scores.float().softmax(dim=dim)
-
-
-@exercise.mistake(
-    "Your result is right, but the tensor you were given has changed. An underscore at the end of a method (`sub_`) or "
-    "an operator such as `-=` edits the caller's data."
-)
-def inplace(scores, dim=-1):
-    scores -= scores.amax(dim=dim, keepdim=True)
-    powers = scores.exp()
-    return powers / powers.sum(dim=dim, keepdim=True)
 
 
 @exercise.must_hold("Along the axis that is asked for, the weights should sum to 1: what do you divide by?")

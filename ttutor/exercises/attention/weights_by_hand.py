@@ -59,59 +59,25 @@ The powers are $1, 2, 5$; then $1, 4, 25$; then $1, 2$ and nothing. Divide each 
     rtol=1e-3,
 )
 
-
-@exercise.mistake(
-    "With the third key masked, your weights sum to 3/8. A masked key leaves the row before the denominator is formed: "
-    "what has to be the sum of the two that remain?",
-    id="masked_key_in_denominator",
-)
-def denominator_keeps_the_masked_key():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 30, 4 / 30, 25 / 30], [1 / 8, 2 / 8, 0.0]]
-
-
-@exercise.mistake(
-    "Your masked key still has a weight of 1/4. A score of 0 is not nothing: its power is 1. Which score has the power "
-    "0?",
-    id="masked_score_zero",
-)
-def masked_score_is_zero():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 30, 4 / 30, 25 / 30], [1 / 4, 2 / 4, 1 / 4]]
-
-
-@exercise.mistake(
-    "At temperature 1/2 your weights are flatter than before; they should be more pointed. The scores are divided by "
-    "the temperature: does a half make them larger or smaller?",
-    id="temperature_multiplied",
-)
-def temperature_multiplies():
-    return [[1 / 8, 2 / 8, 5 / 8], _softmax((0.0, math.log(2) / 2, math.log(5) / 2)), [1 / 3, 2 / 3, 0.0]]
-
-
-@exercise.mistake(
-    "Your second list sums to 2: it is the first, divided by 1/2. The temperature divides the scores, before anything "
-    "is exponentiated.",
-    id="temperature_after_softmax",
-)
-def temperature_divides_the_weights():
-    return [[1 / 8, 2 / 8, 5 / 8], [2 / 8, 4 / 8, 10 / 8], [1 / 3, 2 / 3, 0.0]]
-
-
-@exercise.mistake(
-    "Your second list equals the first. A temperature changes the weights unless all scores are the same: what becomes "
-    "of the three scores when each is divided by 1/2?",
-    id="temperature_ignored",
-)
-def temperature_has_no_effect():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 8, 2 / 8, 5 / 8], [1 / 3, 2 / 3, 0.0]]
-
-
-@exercise.mistake(
-    "You took $e^{2 \\ln 5}$ for twice $e^{\\ln 5}$. (For 2 the two happen to be the same number.) How is a power with "
-    "a doubled exponent written?",
-    id="power_of_a_multiple",
-)
-def twice_the_power():
-    return [[1 / 8, 2 / 8, 5 / 8], [1 / 15, 4 / 15, 10 / 15], [1 / 3, 2 / 3, 0.0]]
+exercise.mutations(r"""
+masked_key_in_denominator: "[1 / 3, 2 / 3, 0.0]" -> "[1 / 8, 2 / 8, 0.0]"
+    With the third key masked, your weights sum to 3/8. A masked key leaves the row before the denominator is formed:
+    what has to be the sum of the two that remain?
+masked_score_zero: "[1 / 3, 2 / 3, 0.0]" -> "[1 / 4, 2 / 4, 1 / 4]"
+    Your masked key still has a weight of 1/4. A score of 0 is not nothing: its power is 1. Which score has the power 0?
+temperature_multiplied: "[1 / 30, 4 / 30, 25 / 30]" -> "_softmax((0.0, math.log(2) / 2, math.log(5) / 2))"
+    At temperature 1/2 your weights are flatter than before; they should be more pointed. The scores are divided by the
+    temperature: does a half make them larger or smaller?
+temperature_after_softmax: "[1 / 30, 4 / 30, 25 / 30]" -> "[2 / 8, 4 / 8, 10 / 8]"
+    Your second list sums to 2: it is the first, divided by 1/2. The temperature divides the scores, before anything is
+    exponentiated.
+temperature_ignored: "[1 / 30, 4 / 30, 25 / 30]" -> "[1 / 8, 2 / 8, 5 / 8]"
+    Your second list equals the first. A temperature changes the weights unless all scores are the same: what becomes of
+    the three scores when each is divided by 1/2?
+power_of_a_multiple: "[1 / 30, 4 / 30, 25 / 30]" -> "[1 / 15, 4 / 15, 10 / 15]"
+    You took $e^{2 \ln 5}$ for twice $e^{\ln 5}$. (For 2 the two happen to be the same number.) How is a power with a
+    doubled exponent written?
+""")
 
 
 exercise.mistake(

@@ -189,162 +189,61 @@ Project `hidden` with `w_query`, `memory` with `w_key` and with `w_value`; cut a
     section="06-decoder",
 )
 
-
-SPLIT = "batch tokens (heads d_head) -> batch heads tokens d_head"
-
-
-MERGE = "batch heads tokens d_head -> batch tokens (heads d_head)"
-
-
-def _softmax(scores, mask):
-    """The weights of the keys that may be seen; zeros for a query that may see none."""
-    if mask is None:
-        return scores.softmax(dim=-1)
-    powers = (scores - scores.amax(dim=-1, keepdim=True)).exp() * mask
-    return powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-30)
-
-
-def _attend(sources, maps, n_heads, mask, scale=None, normalise=_softmax, output=True):
-    """Attention whose queries, keys and values come from three tensors, with one part or another changed."""
-    *maps, w_output = maps
-    q, k, v = (rearrange(x @ w.T, SPLIT, heads=n_heads) for x, w in zip(sources, maps, strict=True))
-    scores = torch.einsum("bhqd,bhkd->bhqk", q, k) * (q.shape[-1] ** -0.5 if scale is None else scale)
-    context = rearrange(normalise(scores, mask) @ v, MERGE)
-    return context @ w_output.T if output else context
-
-
-@exercise.mistake(
-    "Changing the encoder's memory does not change your output: your keys and values come from the decoder, which "
-    "makes this self-attention. Whose words is the decoder meant to read here?"
-)
-def kv_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((hidden, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, None)
-
-
-@exercise.mistake(
-    "Your output has the length of the source: the encoder asks and the decoder answers. The queries come from the "
-    "decoder, the keys and values from the memory."
-)
-def q_from_encoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((memory, hidden, hidden), (w_query, w_key, w_value, w_output), n_heads, None)
-
-
-@exercise.mistake(
-    "Your keys come from the memory, your values from the decoder. It fits only where both happen to have one length: "
-    "what is found by a key should come from the same place as the key."
-)
-def v_from_decoder(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((hidden, memory, hidden), (w_query, w_key, w_value, w_output), n_heads, memory_mask)
-
-
-@exercise.mistake(
-    "Early target tokens cannot see the end of the source. The causal mask is for self-attention; the source is known "
-    "as a whole, so every target token may read all of it."
-)
-def causal_on_cross(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    causal = torch.ones(hidden.shape[1], memory.shape[1]).tril().bool()
-    mask = causal if memory_mask is None else causal & memory_mask
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
+exercise.mutations(r"""
+kv_from_decoder: "memory @ w_key" -> "hidden @ w_key", "memory @ w_value" -> "hidden @ w_value", "v, memory_mask" -> "v"
+    Changing the encoder's memory does not change your output: your keys and values come from the decoder, which makes
+    this self-attention. Whose words is the decoder meant to read here?
+q_from_encoder: "hidden @ w_query" -> "memory @ w_query",
+"memory @ w_key" -> "hidden @ w_key",
+"memory @ w_value" -> "hidden @ w_value",
+"v, memory_mask" -> "v"
+    Your output has the length of the source: the encoder asks and the decoder answers. The queries come from the
+    decoder, the keys and values from the memory.
+v_from_decoder: "memory @ w_value" -> "hidden @ w_value"
+    Your keys come from the memory, your values from the decoder. It fits only where both happen to have one length:
+    what is found by a key should come from the same place as the key.
+causal_on_cross: "context = " -> "causal = torch.ones(q.shape[2], k.shape[2]).tril().bool()\n    context = ",
+"v, memory_mask" -> "v, causal if memory_mask is None else causal & memory_mask"
+    Early target tokens cannot see the end of the source. The causal mask is for self-attention; the source is known as
+    a whole, so every target token may read all of it.
+no_memory_mask: "v, memory_mask" -> "v"
+    Changing what stands in the source's padding changes your output: `memory_mask` has no effect. Where do masks act in
+    attention?
+polarity: "v, memory_mask" -> "v, None if memory_mask is None else ~memory_mask"
+    You read the padding and skip the words. In this course `True` means *may attend*; `nn.MultiheadAttention` has it
+    the other way round.
+tiny_fill: "scaled_dot_product_attention(q, k, v, memory_mask)" -> "_blend(q, k, v, memory_mask, fill=-1e-9)"
+    Padded keys still get weight: you fill their scores with a number near 0, and exp(0) = 1. Which score has a power of
+    exactly 0? (1e-9 is small, -1e9 is low.)
+mask_after_softmax: "scaled_dot_product_attention(q, k, v, memory_mask)" -> "_blend(q, k, v, memory_mask)"
+    Padded keys get no weight, but the rest of the row no longer sums to 1: you mask after the softmax. Take the padded
+    keys out before the weights are shared.
+nan_dead: "scaled_dot_product_attention(q, k, v, memory_mask)" -> "_blend(q, k, v, memory_mask, fill=-torch.inf)"
+    Where the whole source is padding, your result is NaN: a softmax over nothing but −inf divides 0 by 0. By this
+    course's convention a query that may see nothing gets zeros.
+needs_a_mask: "v, memory_mask" -> "v, memory_mask.bool()"
+    Right with a mask, an exception without one: `memory_mask` may be None, and then the whole source is real.
+softmax_over_queries: "scaled_dot_product_attention(q, k, v, memory_mask)" -> "_blend(q, k, v, memory_mask, dim=-2)"
+    Each source word shares its weight among the target tokens. It is the target token that shares its attention among
+    the source words: which axis must sum to 1?
+no_scale: "v, memory_mask" -> "v, memory_mask, scale=1.0"
+    Your weights are sharper than they should be, as if each score were √d_head too large. What does the paper divide
+    by?
+scale_d_model: "v, memory_mask" -> "v, memory_mask, scale=hidden.shape[-1] ** -0.5"
+    Your weights are flatter than they should be: you scale by √d_model, but a head's queries and keys have only d_model
+    / n_heads features.
+one_head: "split = " -> "n_heads = 1\n    split = "
+    Your result does not depend on `n_heads`: one wide head does all the looking. Cut queries, keys and values into
+    heads before comparing them.
+residual_inside: "return rearrange" -> "return hidden + rearrange"
+    Your output is mine plus `hidden`. The residual connection belongs to the layer around this function.
+""")
 
 
-@exercise.mistake(
-    "Changing what stands in the source's padding changes your output: `memory_mask` has no effect. Where do masks act "
-    "in attention?"
-)
-def no_memory_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, None)
-
-
-@exercise.mistake(
-    "You read the padding and skip the words. In this course `True` means *may attend*; `nn.MultiheadAttention` has it "
-    "the other way round."
-)
-def polarity(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    mask = None if memory_mask is None else ~memory_mask
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
-
-
-@exercise.mistake(
-    "Padded keys still get weight: you fill their scores with a number near 0, and exp(0) = 1. Which score has a power "
-    "of exactly 0? (1e-9 is small, -1e9 is low.)"
-)
-def tiny_fill(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        return _softmax(scores if mask is None else scores.masked_fill(~mask, -1e-9), None)
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.mistake(
-    "Padded keys get no weight, but the rest of the row no longer sums to 1: you mask after the softmax. Take the "
-    "padded keys out before the weights are shared."
-)
-def mask_after_softmax(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        return scores.softmax(dim=-1) if mask is None else scores.softmax(dim=-1) * mask
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.mistake(
-    "Where the whole source is padding, your result is NaN: a softmax over nothing but −inf divides 0 by 0. By this "
-    "course's convention a query that may see nothing gets zeros."
-)
-def nan_dead(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        return (scores if mask is None else scores.masked_fill(~mask, -math.inf)).softmax(dim=-1)
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.mistake(
-    "Right with a mask, an exception without one: `memory_mask` may be None, and then the whole source is real."
-)
-def needs_a_mask(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    mask = memory_mask.bool()
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, mask)
-
-
-@exercise.mistake(
-    "Each source word shares its weight among the target tokens. It is the target token that shares its attention "
-    "among the source words: which axis must sum to 1?"
-)
-def softmax_over_queries(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    def normalise(scores, mask):
-        weights = scores.softmax(dim=-2)
-        return weights if mask is None else weights * mask
-
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, None, normalise)
-
-
-@exercise.mistake(
-    "Your weights are sharper than they should be, as if each score were √d_head too large. What does the paper divide "
-    "by?"
-)
-def no_scale(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, 1.0)
-
-
-@exercise.mistake(
-    "Your weights are flatter than they should be: you scale by √d_model, but a head's queries and keys have only "
-    "d_model / n_heads features."
-)
-def scale_d_model(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    scale = hidden.shape[-1] ** -0.5
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), n_heads, memory_mask, scale)
-
-
-@exercise.mistake(
-    "Your result does not depend on `n_heads`: one wide head does all the looking. Cut queries, keys and values into "
-    "heads before comparing them."
-)
-def one_head(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    return _attend((hidden, memory, memory), (w_query, w_key, w_value, w_output), 1, memory_mask)
-
-
-@exercise.mistake(
-    "Your output is mine plus `hidden`. The residual connection belongs to the layer around this function."
-)
-def residual_inside(hidden, memory, w_query, w_key, w_value, w_output, n_heads, memory_mask):
-    maps = (w_query, w_key, w_value, w_output)
-    return hidden + _attend((hidden, memory, memory), maps, n_heads, memory_mask)
+def _blend(q, k, v, mask, *, fill=None, dim=-1):
+    """Attention that fills hidden scores with a number, or, without one, takes hidden weights out afterwards."""
+    mask = torch.tensor(True) if mask is None else mask
+    scores = q @ k.mT / math.sqrt(q.shape[-1])
+    if fill is None:
+        return (scores.softmax(dim=dim) * mask) @ v
+    return scores.masked_fill(~mask, fill).softmax(dim=dim) @ v

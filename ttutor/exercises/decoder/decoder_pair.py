@@ -67,81 +67,31 @@ index for the rows and one for the places.
     section="06-decoder",
 )
 
-
-@exercise.mistake(
-    "Both rows are the same: every place is asked for the token that it reads. The loss will fall to zero and nothing "
-    "is learned. Who should be ahead of whom?"
-)
-def not_shifted(token_ids, bos_id, eos_id, pad_id):
-    _, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return said, said.clone()
-
-
-@exercise.like("not_shifted")
-def not_shifted_from_the_start(token_ids, bos_id, eos_id, pad_id):
-    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, read.clone()
-
-
-@exercise.mistake("The rows are exchanged: yours reads the next token and is asked for the one before.")
-def wrong_way_round(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return said, read
-
-
-@exercise.mistake(
-    "The end mark stands in the last column of every row, behind the padding of short sentences. Where is a short "
-    "sentence over?"
-)
-def end_at_the_edge(token_ids, bos_id, eos_id, pad_id):
-    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], eos_id)], dim=1)
-
-
-@exercise.mistake("Nothing is ever asked to end. A model trained on this does not know when to stop.")
-def no_end(token_ids, bos_id, eos_id, pad_id):
-    read, _ = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.cat([token_ids, torch.full_like(token_ids[:, :1], pad_id)], dim=1)
-
-
-@exercise.mistake("The end mark overwrites the last token of the sentence. It needs a place of its own.")
-def end_instead_of_the_last(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    n_real = (token_ids != pad_id).sum(dim=1)
-    rows = torch.arange(len(said))
-    said[rows, n_real - 1], said[rows, n_real] = eos_id, pad_id
-    return read, said
-
-
-@exercise.mistake(
-    "All padding became an end mark: the model would be trained to end again and again, and most on the shortest "
-    "sentences."
-)
-def all_padding_ends(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.where(said == pad_id, eos_id, said)
-
-
-@exercise.mistake("Each place is asked for the token after the next one.")
-def two_ahead(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    return read, torch.cat([said[:, 1:], torch.full_like(said[:, :1], pad_id)], dim=1)
-
-
-@exercise.mistake(
-    "The end mark is read as well, and so the rows are one place too long: after it nothing is left to be said."
-)
-def end_is_read(token_ids, bos_id, eos_id, pad_id):
-    read, said = reference(token_ids, bos_id, eos_id, pad_id)
-    room = torch.full_like(read[:, :1], pad_id)
-    whole = torch.cat([read, room], dim=1)
-    whole[torch.arange(len(read)), (token_ids != pad_id).sum(dim=1) + 1] = eos_id
-    return whole, torch.cat([said, room], dim=1)
-
-
-@exercise.mistake("Start and end mark are exchanged: look at the order of the arguments.")
-def marks_exchanged(token_ids, bos_id, eos_id, pad_id):
-    return reference(token_ids, eos_id, bos_id, pad_id)
+exercise.mutations("""
+not_shifted: "torch.cat([start, token_ids], dim=1), targets" -> "targets, targets.clone()"
+or: "dim=1), targets" -> "dim=1), torch.cat([start, token_ids], dim=1)"
+    Both rows are the same: every place is asked for the token that it reads. The loss will fall to zero and nothing is
+    learned. Who should be ahead of whom?
+wrong_way_round: "torch.cat([start, token_ids], dim=1), targets" -> "targets, torch.cat([start, token_ids], dim=1)"
+    The rows are exchanged: yours reads the next token and is asked for the one before.
+end_at_the_edge: "targets[torch.arange(len(targets)), n_real]" -> "targets[:, -1]"
+    The end mark stands in the last column of every row, behind the padding of short sentences. Where is a short
+    sentence over?
+no_end: "= eos_id" -> "= pad_id"
+    Nothing is ever asked to end. A model trained on this does not know when to stop.
+end_instead_of_the_last: "n_real]" -> "n_real - 1]"
+    The end mark overwrites the last token of the sentence. It needs a place of its own.
+all_padding_ends: "targets[torch.arange(len(targets)), n_real]" -> "targets[targets == pad_id]"
+    All padding became an end mark: the model would be trained to end again and again, and most on the shortest
+    sentences.
+two_ahead: "dim=1), targets" -> "dim=1), torch.cat([targets[:, 1:], room], dim=1)"
+    Each place is asked for the token after the next one.
+end_is_read: "torch.cat([start, token_ids], dim=1), targets" ->
+"torch.cat([start, targets], dim=1), torch.cat([targets, room], dim=1)"
+    The end mark is read as well, and so the rows are one place too long: after it nothing is left to be said.
+marks_exchanged: "bos_id)" -> "eos_id)", "= eos_id" -> "= bos_id"
+    Start and end mark are exchanged: look at the order of the arguments.
+""")
 
 
 @exercise.must_hold("What a place must predict, the next place reads, and both rows have room for one mark more.")

@@ -116,95 +116,31 @@ along `dim=1`, and keep what lies above the diagonal.
     section="06-decoder",
 )
 
-
-@exercise.mistake(
-    "There is a leak that you do not see. A norm takes the mean away and divides by the spread, so some changes never "
-    "get through it. Put something quite different there.",
-    id="invisible_change",
-)
-def adds_a_constant(block, hidden):
-    return _map(block, hidden, lambda row: row + 1).triu(1)
-
-
-@exercise.mistake(
-    "You report everything that moves. An output may depend on itself and on the past: which half of the table is a "
-    "leak?",
-    id="not_only_later",
-)
-def everything_that_moves(block, hidden):
-    return _map(block, hidden, lambda row: row.flip(0) + 1)
-
-
-@exercise.like("not_only_later")
-def counts_itself(block, hidden):
-    return everything_that_moves(block, hidden).triu()
-
-
-@exercise.mistake("Your table lies on its side: outputs are rows, inputs are columns.")
-def transposed(block, hidden):
-    return reference(block, hidden).T.contiguous()
-
-
-@exercise.mistake("You report the past, which may be seen.")
-def the_past(block, hidden):
-    return everything_that_moves(block, hidden).tril(-1)
-
-
-@exercise.mistake(
-    "Some leaks are missing: try every input, and look at every output before it.",
-    id="one_distance_alone",
-)
-def last_input_alone(block, hidden):
-    found = reference(block, hidden)
-    found[:, :-1] = False
-    return found
-
-
-@exercise.like("one_distance_alone")
-def near_inputs_alone(block, hidden):
-    return reference(block, hidden).tril(2)
-
-
-@exercise.mistake(
-    "You report every later input, whether it leaks or not. Does the next column begin with the input as it was, or "
-    "with what you changed before?"
-)
-def changes_for_good(block, hidden):
-    hidden, before, columns = hidden.clone(), block(hidden.clone()), []
-    for place in range(len(hidden)):
-        hidden[place] = hidden[place].flip(0) + 1
-        columns.append((block(hidden) - before).abs().amax(dim=-1) > 1e-9)
-    return torch.stack(columns, dim=1).triu(1)
-
-
-@exercise.like("changes_for_good")
-def finds_all(block, hidden):
-    return torch.ones(len(hidden), len(hidden), dtype=torch.bool).triu(1)
-
-
-@exercise.mistake("Your threshold swallows a leak that is faint. A model needs no loud one.")
-def blunt(block, hidden):
-    before, columns = block(hidden.clone()), []
-    for place in range(len(hidden)):
-        changed = hidden.clone()
-        changed[place] = 3 * torch.arange(1.0, hidden.shape[1] + 1, dtype=hidden.dtype).sin()
-        columns.append((block(changed) - before).abs().amax(dim=-1) > 0.5)
-    return torch.stack(columns, dim=1).triu(1)
-
-
-@exercise.mistake("You watch a part of the output's features, and the leak is in others.")
-def first_feature_alone(block, hidden):
-    before, columns = block(hidden.clone()), []
-    for place in range(len(hidden)):
-        changed = hidden.clone()
-        changed[place] = changed[place].flip(0) + 1
-        columns.append((block(changed) - before)[:, 0].abs() > 1e-9)
-    return torch.stack(columns, dim=1).triu(1)
-
-
-@exercise.mistake("You find no leak in any block. Does the change arrive at the block, and not at a copy of it?")
-def finds_nothing(block, hidden):
-    return torch.zeros(len(hidden), len(hidden), dtype=torch.bool)
+exercise.mutations(r"""
+invisible_change: "torch.randn_like(changed[place])" -> "changed[place] + 1"
+    There is a leak that you do not see. A norm takes the mean away and divides by the spread, so some changes never get
+    through it. Put something quite different there.
+not_only_later: ".triu(1)" -> ""
+or: "triu(1)" -> "triu()"
+    You report everything that moves. An output may depend on itself and on the past: which half of the table is a leak?
+transposed: "triu(1)" -> "triu(1).T"
+    Your table lies on its side: outputs are rows, inputs are columns.
+the_past: "triu(1)" -> "tril(-1)"
+    You report the past, which may be seen.
+one_distance_alone: "triu(1)" -> "triu(1) & (torch.arange(len(hidden)) == len(hidden) - 1)"
+or: "triu(1)" -> "triu(1).tril(2)"
+    Some leaks are missing: try every input, and look at every output before it.
+changes_for_good: "        changed = hidden.clone()\n" -> "", "moved = []" -> "moved, changed = [], hidden.clone()"
+or: "torch.stack(moved, dim=1)" -> "torch.ones(len(hidden), len(hidden), dtype=torch.bool)"
+    You report every later input, whether it leaks or not. Does the next column begin with the input as it was, or with
+    what you changed before?
+blunt: "1e-9" -> "0.5"
+    Your threshold swallows a leak that is faint. A model needs no loud one.
+first_feature_alone: ".any(dim=-1)" -> "[:, 0]"
+    You watch a part of the output's features, and the leak is in others.
+finds_nothing: "torch.stack(moved, dim=1)" -> "torch.zeros(len(hidden), len(hidden), dtype=torch.bool)"
+    You find no leak in any block. Does the change arrive at the block, and not at a copy of it?
+""")
 
 
 @exercise.must_hold("A leak is an output that moves with a later input: nothing else belongs in the table.")

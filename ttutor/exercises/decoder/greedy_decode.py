@@ -163,86 +163,29 @@ leave the loop if it is the end mark, else append it. At most `max_len` passes.
     section="06-decoder",
 )
 
-
-def written(step, bos_id, eos_id, max_len, *, feed="newest", keep="newest", choose=None):
-    """Write as one should, or with other tokens fed, or with another cache handed on."""
-    tokens, cache = [bos_id], None
-    for _ in range(max_len):
-        fed = {"newest": tokens[-1:], "all": tokens, "first": tokens[:1]}[feed]
-        logits, came = step(torch.tensor([fed]), cache)
-        if keep == "newest" or (keep == "first" and cache is None):
-            cache = came
-        token = int(logits[0, -1].argmax()) if choose is None else choose(logits)
-        if token == eos_id:
-            break
-        tokens.append(token)
-    return tokens[1:]
-
-
-@exercise.mistake(
-    "You use the cache and feed all tokens again: the model sees each of them many times, at wrong positions. With a "
-    "cache feed only what is new."
-)
-def feeds_all_with_cache(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, max_len, feed="all")
-
-
-@exercise.mistake(
-    "The text is right, but every call starts from nothing and reads all tokens again: the work grows with the square "
-    "of the length. What is the cache for?"
-)
-def feeds_all_without_cache(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, max_len, feed="all", keep="none")
-
-
-@exercise.mistake(
-    "Your text repeats itself: you take the logits of the first position, which predict the first token. Which "
-    "position predicts the next one?"
-)
-def first_position(step, bos_id, eos_id, max_len):
-    def choose(logits):
-        return int(logits[0, 0].argmax())
-
-    return written(step, bos_id, eos_id, max_len, feed="all", keep="none", choose=choose)
-
-
-@exercise.mistake("You feed the newest token alone, but no cache: the model remembers nothing of what it wrote.")
-def forgets_the_cache(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, max_len, keep="none")
-
-
-@exercise.mistake("You feed the start mark in every call. What the model has just said is what it must read next.")
-def feeds_the_start_mark(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, max_len, feed="first")
-
-
-@exercise.mistake(
-    "The model says that the text is over, and you go on to the limit. Where do you compare with the end mark you are "
-    "given?"
-)
-def no_stop(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, None, max_len)
-
-
-@exercise.mistake("The end mark stands at the end of your text. It says that the text is over; it is no part of it.")
-def keeps_the_end_mark(step, bos_id, eos_id, max_len):
-    tokens = written(step, bos_id, eos_id, max_len)
-    return tokens if len(tokens) == max_len else [*tokens, eos_id]
-
-
-@exercise.mistake("A text that does not end by itself gets one token too many. Count before you call the model.")
-def one_too_many(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, max_len + 1)
-
-
-@exercise.mistake("A text that does not end by itself is one token too short. Does the start mark count?")
-def one_too_few(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, max_len - 1)
-
-
-@exercise.mistake(
-    "A text that does not end by itself grows far beyond `max_len`, which has no effect.",
-    id="no_limit",
-)
-def until_the_end(step, bos_id, eos_id, max_len):
-    return written(step, bos_id, eos_id, 1000)
+exercise.mutations(r"""
+feeds_all_with_cache: "[[newest]]" -> "[[bos_id, *text]]"
+    You use the cache and feed all tokens again: the model sees each of them many times, at wrong positions. With a
+    cache feed only what is new.
+feeds_all_without_cache: "[[newest]]), cache" -> "[[bos_id, *text]]), None"
+    The text is right, but every call starts from nothing and reads all tokens again: the work grows with the square of
+    the length. What is the cache for?
+first_position: "[[newest]]), cache" -> "[[bos_id, *text]]), None", "[0, -1]" -> "[0, 0]"
+    Your text repeats itself: you take the logits of the first position, which predict the first token. Which position
+    predicts the next one?
+forgets_the_cache: "), cache)" -> "), None)"
+    You feed the newest token alone, but no cache: the model remembers nothing of what it wrote.
+feeds_the_start_mark: "[[newest]]" -> "[[bos_id]]"
+    You feed the start mark in every call. What the model has just said is what it must read next.
+no_stop: "newest == eos_id" -> "newest is None"
+    The model says that the text is over, and you go on to the limit. Where do you compare with the end mark you are
+    given?
+keeps_the_end_mark: "            break" -> "            text.append(newest)\n            break"
+    The end mark stands at the end of your text. It says that the text is over; it is no part of it.
+one_too_many: "< max_len" -> "<= max_len"
+    A text that does not end by itself gets one token too many. Count before you call the model.
+one_too_few: "< max_len" -> "< max_len - 1"
+    A text that does not end by itself is one token too short. Does the start mark count?
+no_limit: "< max_len" -> "< 1000"
+    A text that does not end by itself grows far beyond `max_len`, which has no effect.
+""")

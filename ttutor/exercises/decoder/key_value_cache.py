@@ -1,7 +1,5 @@
 """Exercise: one step of decoding with a key/value cache."""
 
-import math
-
 import torch
 from jaxtyping import Float
 from torch import Tensor
@@ -9,7 +7,6 @@ from torch import Tensor
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.exercises.exercise import Case, Exercise, Finding, Trial
 from ttutor.exercises.probes import causal
-from ttutor.masks import causal_mask
 
 
 def attend_with_cache(
@@ -104,195 +101,54 @@ values alike; attend with a mask of `n_new` rows and `n_cached + n_new` columns 
     section="06-decoder",
 )
 
-
-def _attend(q, k, v):
-    return scaled_dot_product_attention(q, k, v, causal=True)
-
-
-@exercise.mistake(
-    "Right for the prompt, wrong from then on: each new call counts positions from 0 again. How long is the cache "
-    "already?"
-)
-def pos0(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = hidden + position_table[: hidden.shape[1]]
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-def _with_positions(hidden, cached_key, position_table, offset=0):
-    start = cached_key.shape[1] + offset
-    return hidden + position_table[start : start + hidden.shape[1]]
-
-
-@exercise.mistake("Your positions are one too high: with nothing in the cache, the first token stands at position 0.")
-def pos_plus_1(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table, offset=1)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "Right for one new token; of several, all get the position of the first. New tokens stand side by side: how many "
-    "rows of the table does the call need?"
-)
-def same_position(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = hidden + position_table[cached_key.shape[1]]
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "New tokens see only one another: the cache is replaced, never extended. How many keys should there be when four "
-    "are cached and two come in?"
-)
-def overwrite(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key, value = hidden @ w_key.T, hidden @ w_value.T
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "Your context is right, but you hand back the new keys and values alone; in the next call all earlier tokens will "
-    "be forgotten."
-)
-def returns_new_only(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), hidden @ w_key.T, hidden @ w_value.T
-
-
-@exercise.mistake(
-    "New keys come first and new values last, so that key and value of a token no longer stand at the same place. At "
-    "which end does a text grow?"
-)
-def prepend(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([hidden @ w_key.T, cached_key], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "Right while the cache is empty; then there are fewer values than keys, which raises an error or leaves the new "
-    "tokens without a say. Print both shapes: which of the two does not grow?"
-)
-def v_stale(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = cached_value if cached_value.shape[1] else hidden @ w_value.T
-    weights = (hidden @ w_query.T @ key.mT / math.sqrt(key.shape[-1])).masked_fill(
-        ~causal_mask(hidden.shape[1], key.shape[1]), -math.inf
-    )
-    return weights.softmax(dim=-1) @ value, key, value
-
-
-@exercise.like("v_stale")
-def v_stale_cut(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = cached_value if cached_value.shape[1] else hidden @ w_value.T
-    return _attend(hidden @ w_query.T, key[:, : value.shape[1]], value), key, value
-
-
-@exercise.like("v_stale")
-def v_stale_zeros(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    new = hidden @ w_value.T
-    value = torch.cat([cached_value, torch.zeros_like(new) if cached_value.shape[1] else new], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.like("v_stale")
-def v_stale_repeated(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    new = hidden @ w_value.T
-    value = torch.cat([cached_value, cached_value[:, -1:].expand_as(new) if cached_value.shape[1] else new], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "With five tokens cached, your new token sees only key 0: the mask's diagonal starts in the upper left corner. The "
-    "last query belongs to the last key, so where must it start?"
-)
-def tril_no_offset(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    mask = torch.ones(hidden.shape[1], key.shape[1]).tril().bool()
-    return scaled_dot_product_attention(hidden @ w_query.T, key, value, mask), key, value
-
-
-@exercise.mistake(
-    "Right for a first call and for single tokens, an error for two tokens after a cache: your mask has columns for "
-    "the new keys only. How many keys are there?"
-)
-def mask_of_new_only(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    scores = hidden @ w_query.T @ key.mT / math.sqrt(key.shape[-1])
-    mask = torch.ones(hidden.shape[1], hidden.shape[1]).tril().bool()
-    return scores.masked_fill(~mask, -math.inf).softmax(dim=-1) @ value, key, value
-
-
-@exercise.mistake(
-    "Tokens that come in together see one another in both directions. One new token needs no mask, several do: each "
-    "may look back, none ahead."
-)
-def no_mask(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return scaled_dot_product_attention(hidden @ w_query.T, key, value), key, value
-
-
-@exercise.mistake(
-    "With an empty cache your tokens see the future: the prompt is read without a mask. Being the first call is no "
-    "reason to look ahead."
-)
-def no_mask_for_the_prompt(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    has_past = cached_key.shape[1] > 0
-    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=has_past), key, value
-
-
-@exercise.mistake(
-    "With one new token your context loses an axis. A single token is still a sequence, of length one: look for "
-    "`squeeze` or an index where a slice should be."
-)
-def squeezed(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value).squeeze(), key, value
-
-
-@exercise.mistake("The cache is right, the weights are too sharp: the scores are not divided by √d_head.")
-def no_scale(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    hidden = _with_positions(hidden, cached_key, position_table)
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return scaled_dot_product_attention(hidden @ w_query.T, key, value, causal=True, scale=1.0), key, value
-
-
-@exercise.mistake(
-    "Your result is right, but adding the positions has changed `hidden` for whoever called you: `+=` edits the tensor "
-    "itself."
-)
-def inplace(hidden, cached_key, cached_value, position_table, w_query, w_key, w_value):
-    start = cached_key.shape[1]
-    hidden += position_table[start : start + hidden.shape[1]]
-    key = torch.cat([cached_key, hidden @ w_key.T], dim=1)
-    value = torch.cat([cached_value, hidden @ w_value.T], dim=1)
-    return _attend(hidden @ w_query.T, key, value), key, value
+exercise.mutations("""
+pos0: "[n_cached : n_cached + n_new]" -> "[:n_new]"
+    Right for the prompt, wrong from then on: each new call counts positions from 0 again. How long is the cache
+    already?
+pos_plus_1: "[n_cached : n_cached + n_new]" -> "[n_cached + 1 : n_cached + n_new + 1]"
+    Your positions are one too high: with nothing in the cache, the first token stands at position 0.
+same_position: "[n_cached : n_cached + n_new]" -> "[n_cached]"
+    Right for one new token; of several, all get the position of the first. New tokens stand side by side: how many rows
+    of the table does the call need?
+overwrite: "[cached_key, hidden @ w_key.T]" -> "[hidden @ w_key.T]",
+"[cached_value, hidden @ w_value.T]" -> "[hidden @ w_value.T]",
+"n_new, n_cached + n_new, dtype" -> "n_new, n_new, dtype",
+"diagonal=n_cached" -> ""
+    New tokens see only one another: the cache is replaced, never extended. How many keys should there be when four are
+    cached and two come in?
+returns_new_only: "mask), key, value" -> "mask), hidden @ w_key.T, hidden @ w_value.T"
+    Your context is right, but you hand back the new keys and values alone; in the next call all earlier tokens will be
+    forgotten.
+prepend: "[cached_key, hidden @ w_key.T]" -> "[hidden @ w_key.T, cached_key]"
+    New keys come first and new values last, so that key and value of a token no longer stand at the same place. At
+    which end does a text grow?
+v_stale: "torch.cat([cached_value, hidden @ w_value.T], dim=1)" -> "cached_value if n_cached else hidden @ w_value.T"
+or: "torch.cat([cached_value, hidden @ w_value.T], dim=1)" -> "cached_value if n_cached else hidden @ w_value.T",
+"key, value, mask)" -> "key[:, : value.shape[1]], value, mask[:, : value.shape[1]])"
+or: "hidden @ w_value.T]" -> "hidden @ w_value.T * (n_cached == 0)]"
+    Right while the cache is empty; then there are fewer values than keys, which raises an error or leaves the new
+    tokens without a say. Print both shapes: which of the two does not grow?
+tril_no_offset: "diagonal=n_cached" -> ""
+    With five tokens cached, your new token sees only key 0: the mask's diagonal starts in the upper left corner. The
+    last query belongs to the last key, so where must it start?
+mask_of_new_only: "n_new, n_cached + n_new, dtype" -> "n_new, n_new, dtype", "diagonal=n_cached" -> ""
+    Right for a first call and for single tokens, an error for two tokens after a cache: your mask has columns for the
+    new keys only. How many keys are there?
+no_mask: "value, mask)" -> "value)"
+    Tokens that come in together see one another in both directions. One new token needs no mask, several do: each may
+    look back, none ahead.
+no_mask_for_the_prompt: "value, mask)" -> "value, mask if n_cached else None)"
+    With an empty cache your tokens see the future: the prompt is read without a mask. Being the first call is no reason
+    to look ahead.
+squeezed: "value, mask)" -> "value, mask).squeeze()"
+    With one new token your context loses an axis. A single token is still a sequence, of length one: look for `squeeze`
+    or an index where a slice should be.
+no_scale: "value, mask)" -> "value, mask, scale=1.0)"
+    The cache is right, the weights are too sharp: the scores are not divided by √d_head.
+inplace: "hidden = hidden + position" -> "hidden += position"
+    Your result is right, but adding the positions has changed `hidden` for whoever called you: `+=` edits the tensor
+    itself.
+""")
 
 
 @exercise.must_hold(

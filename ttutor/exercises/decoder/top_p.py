@@ -105,173 +105,55 @@ divide by what is left.
     section="06-decoder",
 )
 
-
-def _ranked(logits, temperature):
-    """Probabilities by falling size, and the tokens that they belong to."""
-    return (logits / temperature).softmax(dim=-1).sort(dim=-1, descending=True)
-
-
-def _sampled_from(logits, temperature, is_kept, order):
-    """Probabilities of the kept ones, brought back to the order of tokens and renormalised."""
-    probabilities = (logits / temperature).softmax(dim=-1) * is_kept.gather(-1, order.argsort(dim=-1))
-    return probabilities / probabilities.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake(
-    "What you keep holds less than `p`: the token with which the sum crosses `p` must stay. Where the best token alone "
-    "has more than `p`, its own sum is too large already, and nothing at all would be kept."
-)
-def drops_crossing_token(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    return _sampled_from(logits, temperature, ranked.cumsum(dim=-1) < p, order)
-
-
-@exercise.mistake(
-    "You keep one token too many: without your least probable one the sum would reach `p` as well. Which sum decides "
-    "about a token, with or without its own share?"
-)
-def keeps_one_too_many(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    before = ranked.cumsum(dim=-1) - ranked
-    is_kept = torch.roll(before, 1, dims=-1) < p
-    is_kept[..., 0] = True
-    return _sampled_from(logits, temperature, is_kept, order)
-
-
-@exercise.mistake(
-    "Right unless the model is sure: where the best token alone has more than `p`, it is the whole nucleus, and you "
-    "keep a second one."
-)
-def always_keeps_two(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    is_kept = ranked.cumsum(dim=-1) - ranked < p
-    is_kept[..., :2] = True
-    return _sampled_from(logits, temperature, is_kept, order)
-
-
-@exercise.mistake(
-    "Your probabilities come out in sorted order, so that entry 0 is always the largest. Entry i must belong to token "
-    "i: how do you get back?"
-)
-def not_unsorted(logits, p, temperature):
-    ranked, _ = _ranked(logits, temperature)
-    kept = ranked * (ranked.cumsum(dim=-1) - ranked < p)
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake(
-    "You add up the probabilities in the order of the vocabulary, so that a token's fate depends on its id. In which "
-    "order must they be added for the set to be the smallest?"
-)
-def not_sorted(logits, p, temperature):
-    probabilities = (logits / temperature).softmax(dim=-1)
-    kept = probabilities * (probabilities.cumsum(dim=-1) - probabilities < p)
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake(
-    "You keep the least probable tokens and drop the best: the sum starts from the wrong end. Which way does `sort` "
-    "sort?"
-)
-def sorted_upwards(logits, p, temperature):
-    ranked, order = (logits / temperature).softmax(dim=-1).sort(dim=-1)
-    return _sampled_from(logits, temperature, ranked.cumsum(dim=-1) - ranked < p, order)
-
-
-@exercise.mistake("A higher temperature should flatten the distribution; yours sharpens it. Do you multiply or divide?")
-def temp_multiplied(logits, p, temperature):
-    ranked, order = _ranked(logits * temperature, 1.0)
-    return _sampled_from(logits * temperature, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
-
-
-@exercise.mistake(
-    "`temperature` has no effect. Either it is not used, or the probabilities are divided by it and then renormalised, "
-    "which cancels. It must act before the exponential."
-)
-def temp_ignored(logits, p, temperature):
-    ranked, order = _ranked(logits, 1.0)
-    return _sampled_from(logits, 1.0, ranked.cumsum(dim=-1) - ranked < p, order)
-
-
-@exercise.mistake(
-    "You choose the tokens at temperature 1 and apply the temperature afterwards. Here the temperature comes first: "
-    "the nucleus is cut from the distribution that it has made."
-)
-def temp_after_cut(logits, p, temperature):
-    ranked, order = _ranked(logits, 1.0)
-    return _sampled_from(logits, temperature, ranked.cumsum(dim=-1) - ranked < p, order)
-
-
-@exercise.mistake(
-    "The right tokens are kept, but their probabilities do not sum to 1: what the dropped ones had is missing. Who "
-    "gets it?"
-)
-def not_renormalised(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
-    return (logits / temperature).softmax(dim=-1) * is_kept
-
-
-@exercise.mistake(
-    "Dropped tokens still have probability: you set their logits to 0, and exp(0) = 1. Which logit has a probability "
-    "of exactly 0?"
-)
-def zeroed_logits(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
-    return (logits / temperature * is_kept).softmax(dim=-1)
-
-
-@exercise.mistake(
-    "You return logits, −inf for the dropped tokens. The exercise asks for probabilities: one step is missing."
-)
-def returns_logits(logits, p, temperature):
-    ranked, order = _ranked(logits, temperature)
-    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
-    return (logits / temperature).masked_fill(~is_kept, -torch.inf)
-
-
-@exercise.mistake(
-    "Right for a single distribution. In a batch you divide by the sum over all rows; each row should sum to 1 by "
-    "itself."
-)
-def renormalised_over_batch(logits, p, temperature):
-    kept = not_renormalised(logits, p, temperature)
-    return kept / kept.sum() * kept[..., 0].numel()
-
-
-@exercise.mistake(
-    "You keep the tokens whose own probability is at least `p`, often none at all. `p` is the share that the kept ones "
-    "must have together."
-)
-def above_p(logits, p, temperature):
-    probabilities = (logits / temperature).softmax(dim=-1)
-    kept = probabilities * (probabilities >= p)
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake(
-    "Right for small logits, NaN for logits in the hundreds: the exponential overflows. Taking a constant off all "
-    "logits of a row changes nothing; which constant helps?"
-)
-def unstable(logits, p, temperature):
-    powers = (logits / temperature).exp()
-    probabilities = powers / powers.sum(dim=-1, keepdim=True)
-    ranked, order = probabilities.sort(dim=-1, descending=True)
-    kept = probabilities * (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
-    return kept / kept.sum(dim=-1, keepdim=True)
-
-
-@exercise.mistake(
-    "Your result is right, but the logits were edited on the way, by `/=` or by an assignment to part of them. The "
-    "next filter would get what you have left of them."
-)
-def inplace(logits, p, temperature):
-    logits /= temperature
-    ranked, order = _ranked(logits, 1.0)
-    is_kept = (ranked.cumsum(dim=-1) - ranked < p).gather(-1, order.argsort(dim=-1))
-    logits[~is_kept] = -torch.inf
-    return logits.softmax(dim=-1)
+exercise.mutations(r"""
+drops_crossing_token: "ranked.cumsum(dim=-1) - ranked" -> "ranked.cumsum(dim=-1)"
+    What you keep holds less than `p`: the token with which the sum crosses `p` must stay. Where the best token alone
+    has more than `p`, its own sum is too large already, and nothing at all would be kept.
+keeps_one_too_many: "(sum_before < p)" -> "(sum_before - ranked.roll(1, dims=-1) < p)"
+    You keep one token too many: without your least probable one the sum would reach `p` as well. Which sum decides
+    about a token, with or without its own share?
+always_keeps_two: "(sum_before < p)" -> "((sum_before < p) | (torch.arange(logits.shape[-1]) < 2))"
+    Right unless the model is sure: where the best token alone has more than `p`, it is the whole nucleus, and you keep
+    a second one.
+not_unsorted: "torch.zeros_like(probabilities).scatter(-1, order, ranked * (sum_before < p))" ->
+"ranked * (sum_before < p)"
+    Your probabilities come out in sorted order, so that entry 0 is always the largest. Entry i must belong to token i:
+    how do you get back?
+not_sorted: "probabilities.sort(dim=-1, descending=True)" ->
+"probabilities, torch.arange(logits.shape[-1]).expand_as(logits)"
+    You add up the probabilities in the order of the vocabulary, so that a token's fate depends on its id. In which
+    order must they be added for the set to be the smallest?
+sorted_upwards: ", descending=True" -> ""
+    You keep the least probable tokens and drop the best: the sum starts from the wrong end. Which way does `sort` sort?
+temp_multiplied: "/ temperature" -> "* temperature"
+    A higher temperature should flatten the distribution; yours sharpens it. Do you multiply or divide?
+temp_ignored: " / temperature" -> ""
+    `temperature` has no effect. Either it is not used, or the probabilities are divided by it and then renormalised,
+    which cancels. It must act before the exponential.
+temp_after_cut: " / temperature" -> "", "return kept" -> "kept = kept ** (1 / temperature)\n    return kept"
+    You choose the tokens at temperature 1 and apply the temperature afterwards. Here the temperature comes first: the
+    nucleus is cut from the distribution that it has made.
+not_renormalised: "kept / kept.sum(dim=-1, keepdim=True)" -> "kept"
+    The right tokens are kept, but their probabilities do not sum to 1: what the dropped ones had is missing. Who gets
+    it?
+zeroed_logits: "kept / kept.sum(dim=-1, keepdim=True)" -> "torch.softmax(logits / temperature * (kept > 0), dim=-1)"
+    Dropped tokens still have probability: you set their logits to 0, and exp(0) = 1. Which logit has a probability of
+    exactly 0?
+returns_logits: "kept / kept.sum(dim=-1, keepdim=True)" -> "(logits / temperature).masked_fill(kept == 0, -torch.inf)"
+    You return logits, −inf for the dropped tokens. The exercise asks for probabilities: one step is missing.
+renormalised_over_batch: "kept.sum(dim=-1, keepdim=True)" -> "kept.sum() * kept[..., 0].numel()"
+    Right for a single distribution. In a batch you divide by the sum over all rows; each row should sum to 1 by itself.
+above_p: "sum_before < p" -> "ranked >= p"
+    You keep the tokens whose own probability is at least `p`, often none at all. `p` is the share that the kept ones
+    must have together.
+unstable: "torch.softmax(logits / temperature, dim=-1)" ->
+"torch.exp(logits / temperature) / torch.exp(logits / temperature).sum(dim=-1, keepdim=True)"
+    Right for small logits, NaN for logits in the hundreds: the exponential overflows. Taking a constant off all logits
+    of a row changes nothing; which constant helps?
+inplace: "torch.softmax(logits / temperature" -> "torch.softmax(logits.div_(temperature)"
+    Your result is right, but the logits were edited on the way, by `/=` or by an assignment to part of them. The next
+    filter would get what you have left of them.
+""")
 
 
 @exercise.must_hold(

@@ -31,35 +31,11 @@ def block_gradients(
     return d_query, d_key, d_value
 
 
-def _variant(
-    query,
-    key,
-    value,
-    context,
-    log_sum,
-    d_context,
-    *,
-    scores_scaled=True,
-    scaled_back=True,
-    own_softmax=False,
-    mean="row",
-):
-    scale = 1 / math.sqrt(query.shape[-1])
-    scores = query @ key.T * (scale if scores_scaled else 1.0)
-    weights = scores.softmax(dim=-1) if own_softmax else (scores - log_sum[:, None]).exp()
-    d_weights = d_context @ value.T
-    row = {
-        "row": (d_context * context).sum(dim=-1, keepdim=True),
-        "block": (weights * d_weights).sum(dim=-1, keepdim=True),
-        "none": 0.0,
-        "plain": d_weights.mean(dim=-1, keepdim=True),
-    }[mean]
-    d_scores = weights * (d_weights - row) * (scale if scaled_back else 1.0)
+def reference(query, key, value, context, log_sum, d_context):
+    weights = (query @ key.T / math.sqrt(query.shape[-1]) - log_sum[:, None]).exp()
+    mean = (d_context * context).sum(dim=-1, keepdim=True)
+    d_scores = weights * (d_context @ value.T - mean) / math.sqrt(query.shape[-1])
     return d_scores @ key, d_scores.T @ query, weights.T @ d_context
-
-
-def reference(*inputs):
-    return _variant(*inputs)
 
 
 def _inputs(random, n_before, n_after):
@@ -106,75 +82,33 @@ the scale; products with the keys and with the queries give the rest.
     section="11-efficient",
 )
 
-
-@exercise.mistake("Your weights are too sharp: the scores were scaled when the logarithms were taken.")
-def scores_not_scaled(*inputs):
-    return _variant(*inputs, scores_scaled=False)
-
-
-@exercise.mistake(
-    "The gradient of the values is right, the other two are too large by one factor. What lies between score and "
-    "product?"
-)
-def not_scaled_back(*inputs):
-    return _variant(*inputs, scaled_back=False)
-
-
-@exercise.mistake("Right where the block is everything. You normalise over the block, and the softmax was over all.")
-def softmax_of_the_block(*inputs):
-    return _variant(*inputs, own_softmax=True)
-
-
-@exercise.mistake(
-    "Right where the block is everything. The mean that the softmax subtracts is the whole row's, and this block knows "
-    "a part of it only."
-)
-def mean_of_the_block(*inputs):
-    return _variant(*inputs, mean="block")
-
-
-@exercise.mistake("The gradient of the values is right. In the others the softmax's own derivative is incomplete.")
-def no_mean(*inputs):
-    return _variant(*inputs, mean="none")
-
-
-@exercise.mistake("You subtract a plain mean. The softmax subtracts the mean under its weights.")
-def plain_mean(*inputs):
-    return _variant(*inputs, mean="plain")
-
-
-@exercise.mistake("Keys with hardly any weight get as much gradient as the others. A factor is missing.")
-def weights_left_out(query, key, value, context, log_sum, d_context):
-    scale = 1 / math.sqrt(query.shape[-1])
-    d_scores = scale * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
-    return d_scores @ key, d_scores.T @ query, reference(query, key, value, context, log_sum, d_context)[2]
-
-
-@exercise.mistake("Your exponentials are not divided by anything. What is the logarithm for?")
-def not_shifted(query, key, value, context, log_sum, d_context):
-    return _variant(query, key, value, context, torch.zeros_like(log_sum), d_context)
-
-
-@exercise.mistake("Queries and keys are right. The values were blended by the weights, not by their gradients.")
-def value_gets_scores(query, key, value, context, log_sum, d_context):
-    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
-    scale = 1 / math.sqrt(query.shape[-1])
-    weights = (scale * query @ key.T - log_sum[:, None]).exp()
-    d_scores = weights * (d_context @ value.T - (d_context * context).sum(dim=-1, keepdim=True))
-    return d_query, d_key, d_scores.T @ d_context
-
-
-@exercise.mistake("Queries and keys are right. The values receive what arrives at the output, not the output.")
-def value_gets_context(query, key, value, context, log_sum, d_context):
-    d_query, d_key, _ = reference(query, key, value, context, log_sum, d_context)
-    scale = 1 / math.sqrt(query.shape[-1])
-    return d_query, d_key, (scale * query @ key.T - log_sum[:, None]).exp().T @ context
-
-
-@exercise.mistake("The gradients of queries and keys point the other way: which of the two is subtracted?")
-def wrong_sign(*inputs):
-    d_query, d_key, d_value = reference(*inputs)
-    return -d_query, -d_key, d_value
+exercise.mutations(r"""
+scores_not_scaled: "scores = scale * einsum" -> "scores = einsum"
+    Your weights are too sharp: the scores were scaled when the logarithms were taken.
+not_scaled_back: "d_scores = scale * " -> "d_scores = "
+    The gradient of the values is right, the other two are too large by one factor. What lies between score and product?
+softmax_of_the_block: '(scores - rearrange(log_sum, "queries -> queries 1")).exp()' -> "scores.softmax(dim=-1)"
+    Right where the block is everything. You normalise over the block, and the softmax was over all.
+mean_of_the_block: 'reduce(d_context * context, "queries d_value -> queries 1", "sum")' ->
+"(weights * d_weights).sum(dim=-1, keepdim=True)"
+    Right where the block is everything. The mean that the softmax subtracts is the whole row's, and this block knows a
+    part of it only.
+no_mean: "(d_weights - mean)" -> "d_weights"
+    The gradient of the values is right. In the others the softmax's own derivative is incomplete.
+plain_mean: 'reduce(d_context * context, "queries d_value -> queries 1", "sum")' ->
+"d_weights.mean(dim=-1, keepdim=True)"
+    You subtract a plain mean. The softmax subtracts the mean under its weights.
+weights_left_out: "scale * weights * (" -> "scale * ("
+    Keys with hardly any weight get as much gradient as the others. A factor is missing.
+not_shifted: ' - rearrange(log_sum, "queries -> queries 1")' -> ""
+    Your exponentials are not divided by anything. What is the logarithm for?
+value_gets_scores: "return d_query" -> "d_value = (d_scores / scale).T @ d_context\n    return d_query"
+    Queries and keys are right. The values were blended by the weights, not by their gradients.
+value_gets_context: "einsum(weights, d_context, " -> "einsum(weights, context, "
+    Queries and keys are right. The values receive what arrives at the output, not the output.
+wrong_sign: "(d_weights - mean)" -> "(mean - d_weights)"
+    The gradients of queries and keys point the other way: which of the two is subtracted?
+""")
 
 
 @exercise.must_hold("No gradient in, no gradient out.")

@@ -72,68 +72,33 @@ With n tokens the rest is n times the first number, attention n² times the seco
     section="11-efficient",
 )
 
-
-@exercise.mistake("That holds for the usual sizes; this block has others.")
-def six_widths(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return (12.0 if skips_hidden else 6.0) * d_model
-
-
-@exercise.mistake("Right for plain networks. A gated one has a third matrix.")
-def never_gated(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, False, skips_hidden)
-
-
-@exercise.mistake("Right for gated networks. A plain one has two matrices.")
-def always_gated(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, True, skips_hidden)
-
-
-@exercise.mistake("You give keys and values as many heads as the queries have. Their projections are narrower here.")
-def all_heads(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_heads, d_head, d_ff, gated, skips_hidden)
-
-
-@exercise.mistake("Your cost of a pair uses `d_model`. What a pair multiplies is as wide as all heads together.")
-def width_for_heads(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    rest = reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden) * n_heads * d_head
-    return rest / d_model
-
-
-@exercise.mistake("One projection is missing: after the heads there is one more matrix.")
-def no_output(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    full = reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden)
-    return full - (d_model if skips_hidden else d_model / 2)
-
-
-@exercise.mistake("You count attention's own matrices. The block has a feed-forward network as well.")
-def no_feed_forward(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, 0, gated, skips_hidden)
-
-
-@exercise.mistake("You count the feed-forward network alone. The four projections belong to the rest too.")
-def feed_forward_alone(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    inputs = (d_model, n_heads, n_kv_heads, d_head)
-    return reference(*inputs, d_ff, gated, skips_hidden) - reference(*inputs, 0, gated, skips_hidden)
-
-
-@exercise.mistake("Twice too long: a pair costs its score and its part in the blend.")
-def scores_alone(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return 2 * reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden)
-
-
-@exercise.mistake("Half of it. Do you count operations on one side and multiply-adds on the other?")
-def half_everything(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden) / 2
-
-
-@exercise.mistake("Right where every pair is computed. A kernel that skips half of them needs a longer text.")
-def never_skips(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return reference(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, False)
-
-
-@exercise.mistake("Cheaper pairs move the crossover out, not in.")
-def skips_the_wrong_way(d_model, n_heads, n_kv_heads, d_head, d_ff, gated, skips_hidden):
-    return _length(d_model, n_heads, n_kv_heads, d_head, d_ff, gated) / (2 if skips_hidden else 1)
+exercise.mutations("""
+six_widths: "(queries_and_output + keys_and_values + feed_forward) / for_each_pair" ->
+"(12.0 if skips_hidden else 6.0) * d_model"
+    That holds for the usual sizes; this block has others.
+never_gated: "(3 if gated else 2)" -> "2"
+    Right for plain networks. A gated one has a third matrix.
+always_gated: "(3 if gated else 2)" -> "3"
+    Right for gated networks. A plain one has two matrices.
+all_heads: "n_kv_heads * d_head" -> "n_heads * d_head"
+    You give keys and values as many heads as the queries have. Their projections are narrower here.
+width_for_heads: "for_each_pair = 2 * n_heads * d_head" -> "for_each_pair = 2 * d_model"
+    Your cost of a pair uses `d_model`. What a pair multiplies is as wide as all heads together.
+no_output: "output = 2 * d_model" -> "output = d_model"
+    One projection is missing: after the heads there is one more matrix.
+no_feed_forward: " + feed_forward)" -> ")"
+    You count attention's own matrices. The block has a feed-forward network as well.
+feed_forward_alone: "queries_and_output + keys_and_values + " -> ""
+    You count the feed-forward network alone. The four projections belong to the rest too.
+scores_alone: "pair = 2 * n_heads" -> "pair = n_heads"
+    Twice too long: a pair costs its score and its part in the blend.
+half_everything: "/ for_each_pair" -> "/ for_each_pair / 2"
+    Half of it. Do you count operations on one side and multiply-adds on the other?
+never_skips: " * (0.5 if skips_hidden else 1.0)" -> ""
+    Right where every pair is computed. A kernel that skips half of them needs a longer text.
+skips_the_wrong_way: "(0.5 if" -> "(2.0 if"
+    Cheaper pairs move the crossover out, not in.
+""")
 
 
 @exercise.must_hold("The usual block should cross at six times its width.")

@@ -4,7 +4,7 @@ import torch
 from einops import einsum
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn.functional import elu, relu
+from torch.nn.functional import elu
 
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
@@ -23,16 +23,10 @@ def linear_step(
     return asked @ summed / (asked @ normaliser), summed, normaliser
 
 
-def _step(summed, normaliser, query, key, value, *, asks=None, writes=None):
-    asked = (elu(query) + 1) if asks is None else asks(query)
-    written = (elu(key) + 1) if writes is None else writes(key)
-    summed = summed + written[:, None] * value
-    normaliser = normaliser + written
-    return (asked[:, None] * summed).sum(dim=0) / (asked * normaliser).sum(), summed, normaliser
-
-
 def reference(summed, normaliser, query, key, value):
-    return _step(summed, normaliser, query, key, value)
+    asked, written = elu(query) + 1, elu(key) + 1
+    summed, normaliser = summed + torch.outer(written, value), normaliser + written
+    return (asked[:, None] * summed).sum(dim=0) / (asked * normaliser).sum(), summed, normaliser
 
 
 def _inputs(random):
@@ -75,85 +69,37 @@ product with the query's features by the other.
     section="11-efficient",
 )
 
-
-@exercise.mistake("You use query and key as they are. Without features a weight can be negative.")
-def no_features(*inputs):
-    return _step(*inputs, asks=lambda x: x, writes=lambda x: x)
-
-
-@exercise.mistake("The state is right. The query needs its features too.")
-def raw_query(*inputs):
-    return _step(*inputs, asks=lambda x: x)
-
-
-@exercise.mistake("You read with features and write without. Both sides of the product go through the same map.")
-def raw_key(*inputs):
-    return _step(*inputs, writes=lambda x: x)
-
-
-@exercise.mistake("Your features can be negative: what is added to elu so that they are not?")
-def without_one(*inputs):
-    return _step(*inputs, asks=elu, writes=elu)
-
-
-@exercise.mistake("Your features are exponentials. elu + 1 is that only below zero.")
-def exponentials(*inputs):
-    return _step(*inputs, asks=torch.exp, writes=torch.exp)
-
-
-@exercise.mistake("Right for positive numbers. Below zero elu + 1 still falls, and yours is constant.")
-def relu_plus_one(*inputs):
-    return _step(*inputs, asks=lambda x: relu(x) + 1, writes=lambda x: relu(x) + 1)
-
-
-@exercise.mistake("The state is right, and you read it before the new token was in. A token sees itself.")
-def reads_before_writing(summed, normaliser, query, key, value):
-    asked = elu(query) + 1
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return asked @ summed / (asked @ normaliser), new_summed, new_normaliser
-
-
-@exercise.mistake("Your numerator has the new token in it and your denominator has not.")
-def old_normaliser(summed, normaliser, query, key, value):
-    asked = elu(query) + 1
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return asked @ new_summed / (asked @ normaliser), new_summed, new_normaliser
-
-
-@exercise.mistake("The state is right. What you hand out is a sum of values, not yet a mean.")
-def not_divided(summed, normaliser, query, key, value):
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return (elu(query) + 1) @ new_summed, new_summed, new_normaliser
-
-
-@exercise.mistake("Your state holds the new token alone. What of the earlier ones?")
-def forgets(summed, normaliser, query, key, value):
-    return reference(torch.zeros_like(summed), torch.zeros_like(normaliser), query, key, value)
-
-
-@exercise.mistake(
-    "The context is right. The state that you return is the old one: the next step misses this token.",
-    id="not_handed_on",
-)
-def state_not_handed_on(summed, normaliser, query, key, value):
-    return reference(summed, normaliser, query, key, value)[0], summed, normaliser
-
-
-@exercise.mistake("Context and `summed` are right. The `normaliser` that you return lacks the new token.")
-def normaliser_not_handed_on(summed, normaliser, query, key, value):
-    context, new_summed, _ = reference(summed, normaliser, query, key, value)
-    return context, new_summed, normaliser
-
-
-@exercise.mistake("Query and key have changed places: the key is what is written.")
-def writes_the_query(summed, normaliser, query, key, value):
-    return _step(summed, normaliser, key, query, value)
-
-
-@exercise.mistake("You divide by the sum of the normaliser's entries. Each of them counts by the query's feature.")
-def divided_by_all(summed, normaliser, query, key, value):
-    _, new_summed, new_normaliser = reference(summed, normaliser, query, key, value)
-    return (elu(query) + 1) @ new_summed / new_normaliser.sum(), new_summed, new_normaliser
+exercise.mutations(r"""
+no_features: "elu(query) + 1, elu(key) + 1" -> "query, key"
+    You use query and key as they are. Without features a weight can be negative.
+raw_query: "elu(query) + 1" -> "query"
+    The state is right. The query needs its features too.
+raw_key: "elu(key) + 1" -> "key"
+    You read with features and write without. Both sides of the product go through the same map.
+without_one: "elu(query) + 1, elu(key) + 1" -> "elu(query), elu(key)"
+    Your features can be negative: what is added to elu so that they are not?
+exponentials: "elu(query) + 1, elu(key) + 1" -> "query.exp(), key.exp()"
+    Your features are exponentials. elu + 1 is that only below zero.
+relu_plus_one: "elu(query) + 1, elu(key) + 1" -> "query.relu() + 1, key.relu() + 1"
+    Right for positive numbers. Below zero elu + 1 still falls, and yours is constant.
+reads_before_writing: "summed = summed" -> "context = asked @ summed / (asked @ normaliser)\n    summed = summed",
+"return asked @ summed / (asked @ normaliser)" -> "return context"
+    The state is right, and you read it before the new token was in. A token sees itself.
+old_normaliser: "(asked @ normaliser)" -> "(asked @ (normaliser - written))"
+    Your numerator has the new token in it and your denominator has not.
+not_divided: " / (asked @ normaliser)" -> ""
+    The state is right. What you hand out is a sum of values, not yet a mean.
+forgets: "summed + einsum" -> "einsum", "normaliser + written" -> "written"
+    Your state holds the new token alone. What of the earlier ones?
+not_handed_on: "), summed, normaliser" -> "), summed - written[:, None] * value, normaliser - written"
+    The context is right. The state that you return is the old one: the next step misses this token.
+normaliser_not_handed_on: "), summed, normaliser" -> "), summed, normaliser - written"
+    Context and `summed` are right. The `normaliser` that you return lacks the new token.
+writes_the_query: "elu(query) + 1, elu(key) + 1" -> "elu(key) + 1, elu(query) + 1"
+    Query and key have changed places: the key is what is written.
+divided_by_all: "(asked @ normaliser)" -> "normaliser.sum()"
+    You divide by the sum of the normaliser's entries. Each of them counts by the query's feature.
+""")
 
 
 @exercise.must_hold("The first token of a text sees only itself and receives its own value.")

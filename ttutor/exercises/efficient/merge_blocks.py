@@ -72,69 +72,31 @@ Subtract the larger of the two logarithms from both, take exponentials, and divi
     section="11-efficient",
 )
 
-
-@exercise.mistake("You take the mean of both contexts. A block whose scores were higher has to count more.")
-def plain_mean(context_a, log_sum_a, context_b, log_sum_b):
-    return (context_a + context_b) / 2, torch.logaddexp(log_sum_a, log_sum_b)
-
-
-@exercise.mistake("You add two finished contexts. Each is a mean already; what is the mean of both?")
-def plain_sum(context_a, log_sum_a, context_b, log_sum_b):
-    return context_a + context_b, torch.logaddexp(log_sum_a, log_sum_b)
-
-
-@exercise.mistake(
-    "Your shares are in proportion to the logarithms. The sums themselves are what counts.",
-    id="by_logarithm",
-)
-def weights_by_logarithm(context_a, log_sum_a, context_b, log_sum_b):
-    a, b = _column(log_sum_a), _column(log_sum_b)
-    return (a * context_a + b * context_b) / (a + b), torch.logaddexp(log_sum_a, log_sum_b)
-
-
-@exercise.mistake("Each context got the share of the other block.")
-def swapped(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_b, log_sum_a, context_a, log_sum_b)
-
-
-@exercise.mistake("Your two factors do not sum to one: the exponentials still have to be divided by their sum.")
-def not_divided(context_a, log_sum_a, context_b, log_sum_b):
-    largest = torch.maximum(log_sum_a, log_sum_b)
-    a, b = _column((log_sum_a - largest).exp()), _column((log_sum_b - largest).exp())
-    return a * context_a + b * context_b, torch.logaddexp(log_sum_a, log_sum_b)
-
-
-@exercise.mistake("Right for small scores. With scores in the thousands the exponential of a logarithm is infinite.")
-def overflows(context_a, log_sum_a, context_b, log_sum_b):
-    a, b = log_sum_a.exp(), log_sum_b.exp()
-    return _column(a / (a + b)) * context_a + _column(b / (a + b)) * context_b, (a + b).log()
-
-
-@exercise.mistake("The context is right. Adding logarithms multiplies the sums, and they should be added.")
-def logarithms_added(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], log_sum_a + log_sum_b
-
-
-@exercise.mistake("The context is right. Your logarithm is that of the larger block; the other adds something.")
-def larger_logarithm(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], torch.maximum(log_sum_a, log_sum_b)
-
-
-@exercise.mistake("The context is right. You subtracted the larger logarithm and did not give it back at the end.")
-def without_the_largest(context_a, log_sum_a, context_b, log_sum_b):
-    both = torch.logaddexp(log_sum_a, log_sum_b) - torch.maximum(log_sum_a, log_sum_b)
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], both
-
-
-@exercise.mistake("The context is right. The second result should be the logarithm of the sum, not the sum.")
-def sum_itself(context_a, log_sum_a, context_b, log_sum_b):
-    return reference(context_a, log_sum_a, context_b, log_sum_b)[0], torch.logaddexp(log_sum_a, log_sum_b).exp()
-
-
-@exercise.mistake("You keep one block and drop the other. The smaller sum still has its share.")
-def larger_block_alone(context_a, log_sum_a, context_b, log_sum_b):
-    is_a = _column(log_sum_a > log_sum_b)
-    return torch.where(is_a, context_a, context_b), torch.logaddexp(log_sum_a, log_sum_b)
+exercise.mutations("""
+plain_mean: "share_a * context_a + (1 - share_a) * context_b" -> "(context_a + context_b) / 2"
+    You take the mean of both contexts. A block whose scores were higher has to count more.
+plain_sum: "share_a * context_a + (1 - share_a) * context_b" -> "context_a + context_b"
+    You add two finished contexts. Each is a mean already; what is the mean of both?
+by_logarithm: "sum_a / total" -> "log_sum_a / (log_sum_a + log_sum_b)"
+    Your shares are in proportion to the logarithms. The sums themselves are what counts.
+swapped: "share_a * context_a + (1 - share_a) * context_b" -> "share_a * context_b + (1 - share_a) * context_a"
+    Each context got the share of the other block.
+not_divided: "share_a * context_a + (1 - share_a) * context_b" ->
+"sum_a[:, None] * context_a + sum_b[:, None] * context_b"
+    Your two factors do not sum to one: the exponentials still have to be divided by their sum.
+overflows: "torch.maximum(log_sum_a, log_sum_b)" -> "torch.zeros_like(log_sum_a)"
+    Right for small scores. With scores in the thousands the exponential of a logarithm is infinite.
+logarithms_added: "largest + total.log()" -> "log_sum_a + log_sum_b"
+    The context is right. Adding logarithms multiplies the sums, and they should be added.
+larger_logarithm: "largest + total.log()" -> "largest"
+    The context is right. Your logarithm is that of the larger block; the other adds something.
+without_the_largest: "largest + total.log()" -> "total.log()"
+    The context is right. You subtracted the larger logarithm and did not give it back at the end.
+sum_itself: "largest + total.log()" -> "(largest + total.log()).exp()"
+    The context is right. The second result should be the logarithm of the sum, not the sum.
+larger_block_alone: "sum_a / total" -> "(log_sum_a > log_sum_b).double()"
+    You keep one block and drop the other. The smaller sum still has its share.
+""")
 
 
 @exercise.must_hold("It should not matter which block comes first.")

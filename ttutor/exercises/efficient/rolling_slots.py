@@ -74,6 +74,10 @@ empty_is_not_said: ".clamp(min=-1)" -> ""
     Slots that are still empty get positions below -1. What should stand there?
 empty_as_zero: "clamp(min=-1)" -> "clamp(min=0)"
     An empty slot gets position 0, as if the first token lay there, and the mask would let it be seen.
+first_round: "positions.clamp(min=-1)" -> "torch.where(torch.arange(window) < n_seen, torch.arange(window), -1)"
+    These are the tokens of the first round: later ones are written over them.
+newest_in_the_last: "positions.clamp(min=-1)" -> "torch.arange(n_seen - window, n_seen).clamp(min=-1)"
+    The newest token should lie in slot `(n_seen - 1) % window`; yours always lies in the last one.
 """)
 
 
@@ -86,12 +90,6 @@ def in_order(n_seen, window):
     return torch.cat([positions[positions >= 0], positions[positions < 0].clamp(min=-1, max=-1)])
 
 
-@exercise.mistake("These are the tokens of the first round: later ones are written over them.")
-def first_round(n_seen, window):
-    slots = torch.arange(window)
-    return torch.where(slots < n_seen, slots, -1)
-
-
 @exercise.mistake(
     "You give every slot a token of the current round. Slots that this round has not reached still hold the round "
     "before."
@@ -100,11 +98,6 @@ def current_round(n_seen, window):
     slots = torch.arange(window)
     positions = (n_seen - 1) // window * window + slots
     return torch.where(positions < n_seen, positions, -1)
-
-
-@exercise.mistake("The newest token should lie in slot `(n_seen - 1) % window`; yours always lies in the last one.")
-def newest_in_the_last(n_seen, window):
-    return torch.arange(n_seen - window, n_seen).clamp(min=-1)
 
 
 @exercise.must_hold("The token at position p lies in slot p modulo the window.")

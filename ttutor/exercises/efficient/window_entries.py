@@ -63,30 +63,32 @@ Both counts rise by one from row to row until they reach a limit. Sum a ramp, th
     section="11-efficient",
 )
 
-
-@exercise.mistake("The window is counted right. Where are the global tokens?")
-def no_globals(n_tokens, window, n_global):
-    return reference(n_tokens, window, 0)
-
-
-@exercise.mistake("That is an upper bound, as if every row were full and no pair were allowed twice.")
-def upper_bound(n_tokens, window, n_global):
-    return n_tokens * (window + n_global)
-
-
-@exercise.mistake("The first rows cannot see a whole window: there is nothing before the text.")
-def full_rows(n_tokens, window, n_global):
-    return n_tokens * min(window, n_tokens) + sum(max(0, min(n_global, i + 1 - window)) for i in range(n_tokens))
-
-
-@exercise.mistake("A global token that lies in the window is one pair, and you count it twice.")
-def counted_twice(n_tokens, window, n_global):
-    return sum(min(i + 1, window) + min(n_global, i + 1) for i in range(n_tokens))
-
-
-@exercise.mistake("You add all global tokens to each row, also where they are in the window or still to come.")
-def globals_in_every_row(n_tokens, window, n_global):
-    return reference(n_tokens, window, 0) + n_global * n_tokens
+exercise.mutations("""
+no_globals: " + ramp(beyond, n_global)" -> ""
+    The window is counted right. Where are the global tokens?
+upper_bound: "ramp(n_tokens, window) + ramp(beyond, n_global)" -> "n_tokens * (window + n_global)"
+    That is an upper bound, as if every row were full and no pair were allowed twice.
+full_rows: "ramp(n_tokens, window)" -> "n_tokens * min(window, n_tokens)"
+    The first rows cannot see a whole window: there is nothing before the text.
+counted_twice: "ramp(beyond, n_global)" -> "ramp(n_tokens, n_global)"
+    A global token that lies in the window is one pair, and you count it twice.
+globals_in_every_row: "ramp(beyond, n_global)" -> "n_global * n_tokens"
+    You add all global tokens to each row, also where they are in the window or still to come.
+globals_look_ahead: "ramp(beyond, n_global)" -> "ramp(beyond, n_global) + sum(range(n_tokens)[::-1][:n_global])"
+    Your global tokens see the whole text. In this task they are seen, and look at the past alone.
+one_more: "ramp(n_tokens, window)" -> "ramp(n_tokens, window + 1)", "n_tokens - window" -> "n_tokens - window - 1"
+    Your window is one too wide: the token itself is one of the keys in it.
+without_itself: "ramp(n_tokens, window)" -> "ramp(n_tokens, window) - n_tokens"
+    You are short by one for each token. Does a token see itself?
+whole_triangle: "ramp(n_tokens, window) + ramp(beyond, n_global)" -> "ramp(n_tokens, n_tokens)"
+    That is the whole causal triangle; right only where the window covers everything.
+whole_square: "ramp(n_tokens, window) + ramp(beyond, n_global)" -> "n_tokens**2"
+    That is the whole table, past and future.
+steady_globals: "ramp(beyond, n_global)" -> "n_global * beyond"
+    Right in the window. Just beyond it only some of the global tokens have left it; you add all.
+formula_of_long_texts: "min(n_rows, limit)" -> "limit", "max(0, n_tokens - window)" -> "n_tokens - window"
+    Right for long texts. Your formula goes on below the lengths at which its ramps are complete.
+""")
 
 
 @exercise.mistake("Your window looks ahead as well. A causal window has one side.")
@@ -95,43 +97,6 @@ def both_sides(n_tokens, window, n_global):
         len({j for j in range(n_tokens) if abs(i - j) < window} | set(range(min(n_global, i + 1))))
         for i in range(n_tokens)
     )
-
-
-@exercise.mistake("Your global tokens see the whole text. In this task they are seen, and look at the past alone.")
-def globals_look_ahead(n_tokens, window, n_global):
-    ahead = sum(n_tokens - i - 1 for i in range(min(n_global, n_tokens)))
-    return reference(n_tokens, window, n_global) + ahead
-
-
-@exercise.mistake("Your window is one too wide: the token itself is one of the keys in it.")
-def one_more(n_tokens, window, n_global):
-    return reference(n_tokens, window + 1, n_global)
-
-
-@exercise.mistake("You are short by one for each token. Does a token see itself?")
-def without_itself(n_tokens, window, n_global):
-    return reference(n_tokens, window, n_global) - n_tokens
-
-
-@exercise.mistake("That is the whole causal triangle; right only where the window covers everything.")
-def whole_triangle(n_tokens, window, n_global):
-    return n_tokens * (n_tokens + 1) // 2
-
-
-@exercise.mistake("That is the whole table, past and future.")
-def whole_square(n_tokens, window, n_global):
-    return n_tokens**2
-
-
-@exercise.mistake("Right in the window. Just beyond it only some of the global tokens have left it; you add all.")
-def steady_globals(n_tokens, window, n_global):
-    return reference(n_tokens, window, 0) + n_global * max(0, n_tokens - window)
-
-
-@exercise.mistake("Right for long texts. Your formula goes on below the lengths at which its ramps are complete.")
-def formula_of_long_texts(n_tokens, window, n_global):
-    beyond = n_tokens - window
-    return n_tokens * window - window * (window - 1) // 2 + n_global * beyond - n_global * (n_global - 1) // 2
 
 
 @exercise.must_hold("A window longer than the text leaves the whole causal triangle.")

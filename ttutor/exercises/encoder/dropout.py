@@ -214,112 +214,30 @@ where `torch.rand_like` is at least p, and divide by 1 - p.
     section="05-encoder",
 )
 
-
-class WithProbability(nn.Module):
-    """What all of them share."""
-
-    def __init__(self, p):
-        super().__init__()
-        self.p = p
-
-    def stays(self, features):
-        return torch.rand_like(features) >= self.p
-
-
-@exercise.mistake(
-    "In evaluation mode two runs of yours differ, as it drops there too. The mode stands in `self.training`; a "
-    "function such as `F.dropout` does not know it unless told.",
-    id="active_in_eval",
-)
-class ActiveInEval(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features) / (1 - self.p)
-
-
-@exercise.mistake(
-    "The modes are exchanged: yours drops in evaluation and not in training. Look at your condition.",
-    id="drops_in_eval",
-)
-class DropsInEval(WithProbability):
-    def forward(self, features):
-        return features if self.training else features * self.stays(features) / (1 - self.p)
-
-
-@exercise.mistake(
-    "What stays is not scaled, so that sums are smaller in training by the factor 1 - p. By what must the survivors "
-    "grow?",
-    id="no_scale",
-)
-class NoScale(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features) if self.training else features
-
-
-@exercise.mistake(
-    "You scale in evaluation instead of in training. Dropout was first written so (2014); here evaluation shall do "
-    "nothing, so the factor belongs into training.",
-    id="scales_in_eval",
-)
-class ScalesInEval(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features) if self.training else features * (1 - self.p)
-
-
-@exercise.mistake(
-    "A share of p stays, and it should be lost: with p = 0.3 you lose 70 % of the features. Look at your comparison.",
-    id="keeps_p",
-)
-class KeepsP(WithProbability):
-    def forward(self, features):
-        return features * ~self.stays(features) / self.p if self.training else features
-
-
-@exercise.mistake(
-    "Every call loses the same features: you keep the draw, or you seed it anew. The network would learn to do without "
-    "these and rely on the others.",
-    id="drawn_once",
-)
-class DrawnOnce(WithProbability):
-    def forward(self, features):
-        if not self.training:
-            return features
-        if not hasattr(self, "kept"):
-            self.kept = self.stays(features)
-        return features * self.kept / (1 - self.p)
-
-
-@exercise.mistake(
-    "Whole tokens vanish: there is one draw for each vector. Each feature needs a draw of its own.",
-    id="whole_tokens",
-)
-class WholeTokens(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features[..., :1]) / (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
-    "All sentences of the batch lose the same features: your draw has no batch axis.",
-    id="same_for_batch",
-)
-class SameForTheBatch(WithProbability):
-    def forward(self, features):
-        return features * self.stays(features[0]) / (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
-    "The values are right, but no gradient comes back through your module in training. What leaves the graph?",
-    id="detached",
-)
-class Detached(WithProbability):
-    def forward(self, features):
-        return features.detach() * self.stays(features) / (1 - self.p) if self.training else features
-
-
-@exercise.mistake(
-    "The features you were given have changed: whoever adds them again in a residual connection adds zeros. Multiply "
-    "into a new tensor.",
-    id="inplace",
-)
-class InPlace(WithProbability):
-    def forward(self, features):
-        return features.mul_(self.stays(features) / (1 - self.p)) if self.training else features
+exercise.mutations(r"""
+active_in_eval: "not self.training" -> "False"
+    In evaluation mode two runs of yours differ, as it drops there too. The mode stands in `self.training`; a function
+    such as `F.dropout` does not know it unless told.
+drops_in_eval: "not self.training" -> "self.training"
+    The modes are exchanged: yours drops in evaluation and not in training. Look at your condition.
+no_scale: " / (1 - self.p)" -> ""
+    What stays is not scaled, so that sums are smaller in training by the factor 1 - p. By what must the survivors grow?
+scales_in_eval: " / (1 - self.p)" -> "", "return features\n" -> "return features * (1 - self.p)\n"
+    You scale in evaluation instead of in training. Dropout was first written so (2014); here evaluation shall do
+    nothing, so the factor belongs into training.
+keeps_p: "stays / (1 - self.p)" -> "~stays / self.p"
+    A share of p stays, and it should be lost: with p = 0.3 you lose 70 % of the features. Look at your comparison.
+drawn_once: "stays = torch.rand_like(features) >= self.p" ->
+"self.stays = stays = getattr(self, 'stays', torch.rand_like(features) >= self.p)"
+    Every call loses the same features: you keep the draw, or you seed it anew. The network would learn to do without
+    these and rely on the others.
+whole_tokens: "rand_like(features)" -> "rand_like(features[..., :1])"
+    Whole tokens vanish: there is one draw for each vector. Each feature needs a draw of its own.
+same_for_batch: "rand_like(features)" -> "rand_like(features[0])"
+    All sentences of the batch lose the same features: your draw has no batch axis.
+detached: "features * stays" -> "features.detach() * stays"
+    The values are right, but no gradient comes back through your module in training. What leaves the graph?
+inplace: "features * stays / (1 - self.p)" -> "features.mul_(stays / (1 - self.p))"
+    The features you were given have changed: whoever adds them again in a residual connection adds zeros. Multiply into
+    a new tensor.
+""")

@@ -6,7 +6,6 @@ import torch
 from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
-from torch.nn import functional
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.encoder import EncoderLayer
@@ -230,141 +229,67 @@ sum.
     section="05-encoder",
 )
 
-
-def _norm(hidden, norm, eps=1e-5):
-    return layer_norm(hidden, *norm, eps)
-
-
-SPLIT = "batch tokens (heads d_head) -> batch heads tokens d_head"
-
-
-def _attend(hidden, attention, n_heads, **options):
-    """Multi-head self-attention; the options go to the attention function."""
-    w_query, w_key, w_value, w_output = attention
-    q, k, v = (rearrange(hidden @ weight.T, SPLIT, heads=n_heads) for weight in (w_query, w_key, w_value))
-    context = scaled_dot_product_attention(q, k, v, **options)
-    return rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
-
-
-def _transform(hidden, feed_forward, activation=torch.relu):
-    w_1, b_1, w_2, b_2 = feed_forward
-    return activation(hidden @ w_1.T + b_1) @ w_2.T + b_2
-
-
-@exercise.mistake(
-    "Your stream is normalised after each sum: this is post-norm, the order of the 2017 paper. Here each norm stands "
-    "before its sublayer, inside the branch, and nothing normalises the stream itself."
-)
-def post_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = _norm(hidden + _attend(hidden, attention, n_heads), norm_1)
-    return _norm(hidden + _transform(hidden, feed_forward), norm_2)
-
-
-@exercise.mistake(
-    "You normalise what a sublayer writes instead of what it reads. The norm belongs between the stream and the "
-    "sublayer: which of the two comes first in your code?"
-)
-def norm_after_sublayer(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = hidden + _norm(_attend(hidden, attention, n_heads), norm_1)
-    return hidden + _norm(_transform(hidden, feed_forward), norm_2)
-
-
-@exercise.mistake(
-    "With its output weights at 0, attention should leave the stream alone; yours erases it. The skip around attention "
-    "is missing."
-)
-def no_residual_attn(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = _attend(_norm(hidden, norm_1), attention, n_heads)
-    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
-
-
-@exercise.mistake(
-    "With $W_2$ and $b_2$ at 0, the feed-forward network should leave the stream alone; yours erases it. The skip "
-    "around it is missing."
-)
-def no_residual_ff(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
-    return _transform(_norm(hidden, norm_2), feed_forward)
-
-
-@exercise.mistake(
-    "You add what the sublayers write to the normalised stream. The skip carries the raw one; the norm is for the "
-    "sublayer alone. Do both have a name of their own in your code?"
-)
-def residual_from_normed(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = _norm(hidden, norm_1)
-    hidden = hidden + _attend(hidden, attention, n_heads)
-    hidden = _norm(hidden, norm_2)
-    return hidden + _transform(hidden, feed_forward)
-
-
-@exercise.mistake(
-    "Your second skip starts at the layer's input, so that what attention wrote is read by the network and then "
-    "forgotten. Where should the second skip start?"
-)
-def residual_from_input(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    middle = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
-    return hidden + _transform(_norm(middle, norm_2), feed_forward)
-
-
-def _layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads, norm=_norm, attend=_attend, transform=_transform):
-    """The right layer, of which one part may be another."""
-    hidden = hidden + attend(norm(hidden, norm_1), attention, n_heads)
-    return hidden + transform(norm(hidden, norm_2), feed_forward)
-
-
-@exercise.mistake(
-    "Doubling the input changes what attention sees, so its norm is missing. The first norm stands before attention."
-)
-def no_first_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = hidden + _attend(hidden, attention, n_heads)
-    return hidden + _transform(_norm(hidden, norm_2), feed_forward)
-
-
-@exercise.mistake("Attention reads a normalised stream, the feed-forward network a raw one: its norm is missing.")
-def no_second_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
-    return hidden + _transform(hidden, feed_forward)
-
-
-@exercise.mistake(
-    "Right for a layer as it starts, wrong for a trained one: the norms' gain and bias have no effect. What are "
-    "`norm_1` and `norm_2` made of?"
-)
-def no_affine(*inputs):
-    def norm(hidden, norm):
-        return functional.layer_norm(hidden, hidden.shape[-1:])
-
-    return _layer(*inputs, norm=norm)
-
-
-@exercise.mistake(
-    "A token of zeros gives NaN: its norm divides 0 by 0. What stands under the root beside the variance?"
-)
-def no_eps(*inputs):
-    def norm(hidden, norm):
-        return _norm(hidden, norm, eps=0.0)
-
-    return _layer(*inputs, norm=norm)
-
-
-@exercise.mistake(
-    "Your feed-forward network is linear, so that its two maps could be one: f(a) + f(b) = f(a + b) up to the biases. "
-    "What stands between the maps?"
-)
-def ff_no_activation(*inputs):
-    def transform(hidden, feed_forward):
-        return _transform(hidden, feed_forward, activation=lambda inner: inner)
-
-    return _layer(*inputs, transform=transform)
-
-
-@exercise.mistake("Your network uses GELU, as BERT and GPT-2 do. The exercise asks for ReLU, as in the 2017 paper.")
-def gelu_not_relu(*inputs):
-    def transform(hidden, feed_forward):
-        return _transform(hidden, feed_forward, activation=functional.gelu)
-
-    return _layer(*inputs, transform=transform)
+exercise.mutations(r"""
+post_norm: "normed = layer_norm(hidden, *norm_1)" -> "normed = hidden",
+"hidden + rearrange" -> "layer_norm(hidden + rearrange",
+"w_output.T" -> "w_output.T, *norm_1)",
+"layer_norm(hidden, *norm_2) @" -> "hidden @",
+"hidden + inner @ w_2.T + b_2" -> "layer_norm(hidden + inner @ w_2.T + b_2, *norm_2)"
+    Your stream is normalised after each sum: this is post-norm, the order of the 2017 paper. Here each norm stands
+    before its sublayer, inside the branch, and nothing normalises the stream itself.
+norm_after_sublayer: "normed = layer_norm(hidden, *norm_1)" -> "normed = hidden",
+"+ rearrange" -> "+ layer_norm(rearrange",
+"w_output.T" -> "w_output.T, *norm_1)",
+"layer_norm(hidden, *norm_2) @" -> "hidden @",
+"inner @ w_2.T + b_2" -> "layer_norm(inner @ w_2.T + b_2, *norm_2)"
+    You normalise what a sublayer writes instead of what it reads. The norm belongs between the stream and the sublayer:
+    which of the two comes first in your code?
+no_residual_attn: "hidden + rearrange" -> "rearrange"
+    With its output weights at 0, attention should leave the stream alone; yours erases it. The skip around attention is
+    missing.
+no_residual_ff: "hidden + inner" -> "inner"
+    With $W_2$ and $b_2$ at 0, the feed-forward network should leave the stream alone; yours erases it. The skip around
+    it is missing.
+residual_from_normed: "normed = layer_norm" ->
+"normed = hidden = layer_norm",
+"inner = torch.relu(layer_norm(hidden, *norm_2)" ->
+"hidden = layer_norm(hidden, *norm_2)\n    inner = torch.relu(hidden"
+    You add what the sublayers write to the normalised stream. The skip carries the raw one; the norm is for the
+    sublayer alone. Do both have a name of their own in your code?
+residual_from_input: "normed = layer" -> "start = hidden\n    normed = layer", "return hidden" -> "return start"
+    Your second skip starts at the layer's input, so that what attention wrote is read by the network and then
+    forgotten. Where should the second skip start?
+no_first_norm: "layer_norm(hidden, *norm_1)" -> "hidden"
+    Doubling the input changes what attention sees, so its norm is missing. The first norm stands before attention.
+no_second_norm: "layer_norm(hidden, *norm_2)" -> "hidden"
+    Attention reads a normalised stream, the feed-forward network a raw one: its norm is missing.
+no_affine: "layer_norm(hidden, *norm_1)" -> "torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])",
+"layer_norm(hidden, *norm_2)" -> "torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])"
+    Right for a layer as it starts, wrong for a trained one: the norms' gain and bias have no effect. What are `norm_1`
+    and `norm_2` made of?
+no_eps: "*norm_1)" -> "*norm_1, 0.0)", "*norm_2)" -> "*norm_2, 0.0)"
+    A token of zeros gives NaN: its norm divides 0 by 0. What stands under the root beside the variance?
+ff_no_activation: "torch.relu" -> ""
+    Your feed-forward network is linear, so that its two maps could be one: f(a) + f(b) = f(a + b) up to the biases.
+    What stands between the maps?
+gelu_not_relu: "torch.relu" -> "torch.nn.functional.gelu"
+    Your network uses GELU, as BERT and GPT-2 do. The exercise asks for ReLU, as in the 2017 paper.
+causal_encoder: "(q, k, v)" -> "(q, k, v, causal=True)"
+    Changing a late token leaves your earlier outputs as they were: your attention is causal. An encoder has the whole
+    sentence and may look both ways.
+no_scale: "(q, k, v)" -> "(q, k, v, scale=1.0)"
+    Your attention is sharper than it should be, as if the scores were too large by √d_head. What does the paper divide
+    them by?
+one_head: "heads=n_heads" -> "heads=1"
+    Your result does not depend on `n_heads`: there is one head as wide as the model. Where do the queries, keys and
+    values get cut?
+inplace: "hidden = hidden + rearrange" -> "hidden += rearrange"
+    The result is right, but `hidden` was overwritten: `+=` edits the tensor that you were given. Whoever called the
+    layer still needs it.
+extra_final_norm: "hidden + inner @ w_2.T + b_2" -> "layer_norm(hidden + inner @ w_2.T + b_2, *norm_2)"
+    You normalise once more after the last addition. In a pre-norm model that norm belongs to the stack, once, after the
+    last layer.
+""")
 
 
 @exercise.mistake(
@@ -372,56 +297,6 @@ def gelu_not_relu(*inputs):
     "each is worked on by itself."
 )
 def ff_before_attn(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden = hidden + _transform(_norm(hidden, norm_2), feed_forward)
-    return hidden + _attend(_norm(hidden, norm_1), attention, n_heads)
-
-
-@exercise.mistake(
-    "Changing a late token leaves your earlier outputs as they were: your attention is causal. An encoder has the "
-    "whole sentence and may look both ways."
-)
-def causal_encoder(*inputs):
-    def attend(hidden, attention, n_heads):
-        return _attend(hidden, attention, n_heads, causal=True)
-
-    return _layer(*inputs, attend=attend)
-
-
-@exercise.mistake(
-    "Your attention is sharper than it should be, as if the scores were too large by √d_head. What does the paper "
-    "divide them by?"
-)
-def no_scale(*inputs):
-    def attend(hidden, attention, n_heads):
-        return _attend(hidden, attention, n_heads, scale=1.0)
-
-    return _layer(*inputs, attend=attend)
-
-
-@exercise.mistake(
-    "Your result does not depend on `n_heads`: there is one head as wide as the model. Where do the queries, keys and "
-    "values get cut?"
-)
-def one_head(*inputs):
-    def attend(hidden, attention, n_heads):
-        return _attend(hidden, attention, 1)
-
-    return _layer(*inputs, attend=attend)
-
-
-@exercise.mistake(
-    "The result is right, but `hidden` was overwritten: `+=` edits the tensor that you were given. Whoever called the "
-    "layer still needs it."
-)
-def inplace(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    hidden += _attend(_norm(hidden, norm_1), attention, n_heads)
-    hidden += _transform(_norm(hidden, norm_2), feed_forward)
-    return hidden
-
-
-@exercise.mistake(
-    "You normalise once more after the last addition. In a pre-norm model that norm belongs to the stack, once, after "
-    "the last layer."
-)
-def extra_final_norm(hidden, norm_1, attention, norm_2, feed_forward, n_heads):
-    return _norm(_layer(hidden, norm_1, attention, norm_2, feed_forward, n_heads), norm_2)
+    inputs = hidden, norm_1, attention, norm_2, feed_forward, n_heads
+    middle = encoder_layer(*_silenced(inputs, attention=True, network=False))
+    return encoder_layer(middle, *_silenced(inputs, attention=False, network=True)[1:])

@@ -152,169 +152,62 @@ by the gain and add the bias.
     section="05-encoder",
 )
 
-
-def _statistics(hidden, axes=-1):
-    """Mean and biased variance, their axes kept."""
-    return hidden.mean(axes, keepdim=True), hidden.var(axes, unbiased=False, keepdim=True)
-
-
-@exercise.mistake(
-    "You average over tokens, so that each token's result depends on its neighbours. LayerNorm looks at one token at a "
-    "time: which axis holds a token's features?"
-)
-def wrong_dim(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden, -2)
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
-
-
-@exercise.mistake(
-    "Each feature is normalised over all tokens of the batch: that is BatchNorm. In LayerNorm the features of one "
-    "token share a mean, and tokens share nothing."
-)
-def whole_batch(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden, tuple(range(hidden.ndim - 1)))
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
-
-
-@exercise.mistake(
-    "Right for a single sequence; in a batch you average over its tokens, since axis 1 is another axis then. How do "
-    "you name the last axis, whatever comes before it?"
-)
-def second_axis(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden, 1)
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
-
-
-@exercise.mistake(
-    "The mean has lost the axis it was taken over, so that it lines up with the wrong one, or with none. Print its "
-    "shape beside that of `hidden`, and look at `keepdim`."
-)
-def no_keepdim(hidden, gain, bias, eps):
-    mean, variance = hidden.mean(-1), hidden.var(-1, unbiased=False)
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
-
-
-@exercise.mistake(
-    "Your results are too small by the factor √((d−1)/d), with d features: `torch.var` and `torch.std` divide by d−1 "
-    "unless told otherwise. The exercise asks for the plain mean of squares."
-)
-def unbiased(hidden, gain, bias, eps):
-    mean, variance = hidden.mean(-1, keepdim=True), hidden.var(-1, keepdim=True)
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
-
-
-@exercise.mistake(
-    "Right at ordinary sizes, too small for tiny numbers: you add eps to the standard deviation. In the formula it is "
-    "added to the variance. On which side of the root is that?"
-)
-def eps_outside(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden)
-    return gain * (hidden - mean) / (torch.sqrt(variance) + eps) + bias
-
-
-@exercise.mistake(
-    "A token whose features are all equal gives 0/0, which is NaN, and tiny numbers come out too large. What is eps "
-    "there for?"
-)
-def no_eps(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden)
-    return gain * (hidden - mean) / torch.sqrt(variance) + bias
-
-
-@exercise.mistake(
-    "Your result does not depend on eps: it is right for one value of it only. Is there a number in your code where "
-    "the argument should stand?"
-)
-def eps_ignored(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden)
-    return gain * (hidden - mean) / torch.sqrt(variance + 1e-5) + bias
-
-
-@exercise.mistake(
-    "You divide by the variance. Double the input: the result should stay, yours is halved. What has the unit of the "
-    "features, the variance or its root?"
-)
-def no_sqrt(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden)
-    return gain * (hidden - mean) / (variance + eps) + bias
-
-
-@exercise.mistake(
-    "`gain` and `bias` have no effect: you return the normalised vector itself. What does the formula do with it next?"
-)
-def no_affine(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden)
-    return (hidden - mean) / torch.sqrt(variance + eps)
-
-
-@exercise.mistake(
-    "Your bias is multiplied by the gain. Scale first, then shift: check where a pair of brackets closes."
-)
-def affine_order(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden)
-    return gain * ((hidden - mean) / torch.sqrt(variance + eps) + bias)
-
-
-@exercise.mistake(
-    "That is RMSNorm: the mean is never removed, neither above the fraction nor in the root. What does LayerNorm "
-    "subtract first?"
-)
-def rmsnorm(hidden, gain, bias, eps):
-    return gain * hidden / torch.sqrt(hidden.square().mean(-1, keepdim=True) + eps) + bias
-
-
-@exercise.mistake(
-    "You centre the vector above the fraction and not below it: the root holds the mean of the raw squares. The "
-    "variance is the mean square of what is left after centring."
-)
-def mean_square(hidden, gain, bias, eps):
-    mean = hidden.mean(-1, keepdim=True)
-    return gain * (hidden - mean) / torch.sqrt(hidden.square().mean(-1, keepdim=True) + eps) + bias
-
-
-@exercise.mistake(
-    "Right near zero, wrong far from it: the mean of squares minus the square of the mean is a small difference of "
-    "huge numbers, and rounding eats it. Of what can you take the squares instead?"
-)
-def difference_of_squares(hidden, gain, bias, eps):
-    mean = hidden.mean(-1, keepdim=True)
-    variance = hidden.square().mean(-1, keepdim=True) - mean.square()
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
-
-
-@exercise.mistake(
-    "Your numbers are right, but a float64 input comes back as float32. A layer should answer in the dtype that it is "
-    "asked in: where do you name one?"
-)
-def casts_to_float32(hidden, gain, bias, eps):
-    centred = (hidden - hidden.mean(-1, keepdim=True)).float()
-    return gain.float() * centred / torch.sqrt(centred.square().mean(-1, keepdim=True) + eps) + bias.float()
-
-
-@exercise.mistake(
-    "Your result is right, but `hidden` was changed. An operator such as `-=` edits the caller's data; in a residual "
-    "layer the stream would be lost."
-)
-def inplace(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden)
-    hidden -= mean
-    hidden /= torch.sqrt(variance + eps)
-    return gain * hidden + bias
-
-
-@exercise.mistake(
-    "The values are right, the gradients are not: mean and variance are treated as constants, though they depend on "
-    "the input. Look for `.detach()`, `.item()` or `no_grad`."
-)
-def detached(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden.detach())
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
-
-
-@exercise.mistake(
-    "You take one mean for each whole sequence. There should be one for each token: how many axes may the average run "
-    "over?"
-)
-def all_dims(hidden, gain, bias, eps):
-    mean, variance = _statistics(hidden, (-2, -1))
-    return gain * (hidden - mean) / torch.sqrt(variance + eps) + bias
+exercise.mutations(r"""
+wrong_dim: "hidden.mean(dim=-1" -> "hidden.mean(dim=-2", "square().mean(dim=-1" -> "square().mean(dim=-2"
+    You average over tokens, so that each token's result depends on its neighbours. LayerNorm looks at one token at a
+    time: which axis holds a token's features?
+whole_batch: "hidden.mean(dim=-1" -> "hidden.mean(dim=tuple(range(hidden.ndim - 1))",
+"square().mean(dim=-1" -> "square().mean(dim=tuple(range(hidden.ndim - 1))"
+    Each feature is normalised over all tokens of the batch: that is BatchNorm. In LayerNorm the features of one token
+    share a mean, and tokens share nothing.
+second_axis: "hidden.mean(dim=-1" -> "hidden.mean(dim=1", "square().mean(dim=-1" -> "square().mean(dim=1"
+    Right for a single sequence; in a batch you average over its tokens, since axis 1 is another axis then. How do you
+    name the last axis, whatever comes before it?
+all_dims: "hidden.mean(dim=-1" -> "hidden.mean(dim=(-2, -1)", "square().mean(dim=-1" -> "square().mean(dim=(-2, -1)"
+    You take one mean for each whole sequence. There should be one for each token: how many axes may the average run
+    over?
+no_keepdim: "hidden.mean(dim=-1, keepdim=True)" -> "hidden.mean(dim=-1)",
+"centred.square().mean(dim=-1, keepdim=True)" -> "hidden.var(dim=-1, unbiased=False)"
+    The mean has lost the axis it was taken over, so that it lines up with the wrong one, or with none. Print its shape
+    beside that of `hidden`, and look at `keepdim`.
+unbiased: "centred.square().mean(dim=-1, keepdim=True)" -> "centred.var(dim=-1, keepdim=True)"
+    Your results are too small by the factor √((d−1)/d), with d features: `torch.var` and `torch.std` divide by d−1
+    unless told otherwise. The exercise asks for the plain mean of squares.
+eps_outside: "torch.sqrt(variance + eps)" -> "(torch.sqrt(variance) + eps)"
+    Right at ordinary sizes, too small for tiny numbers: you add eps to the standard deviation. In the formula it is
+    added to the variance. On which side of the root is that?
+no_eps: "variance + eps" -> "variance"
+    A token whose features are all equal gives 0/0, which is NaN, and tiny numbers come out too large. What is eps there
+    for?
+eps_ignored: "variance + eps" -> "variance + 1e-5"
+    Your result does not depend on eps: it is right for one value of it only. Is there a number in your code where the
+    argument should stand?
+no_sqrt: "torch.sqrt(variance + eps)" -> "(variance + eps)"
+    You divide by the variance. Double the input: the result should stay, yours is halved. What has the unit of the
+    features, the variance or its root?
+no_affine: "gain * centred" -> "centred", ") + bias" -> ")"
+    `gain` and `bias` have no effect: you return the normalised vector itself. What does the formula do with it next?
+affine_order: "gain * centred / torch.sqrt(variance + eps) + bias" ->
+"gain * (centred / torch.sqrt(variance + eps) + bias)"
+    Your bias is multiplied by the gain. Scale first, then shift: check where a pair of brackets closes.
+rmsnorm: "hidden - hidden.mean(dim=-1, keepdim=True)" -> "hidden"
+    That is RMSNorm: the mean is never removed, neither above the fraction nor in the root. What does LayerNorm subtract
+    first?
+mean_square: "variance = centred" -> "variance = hidden"
+    You centre the vector above the fraction and not below it: the root holds the mean of the raw squares. The variance
+    is the mean square of what is left after centring.
+difference_of_squares: "centred.square().mean(dim=-1, keepdim=True)" ->
+"hidden.square().mean(dim=-1, keepdim=True) - hidden.mean(dim=-1, keepdim=True).square()"
+    Right near zero, wrong far from it: the mean of squares minus the square of the mean is a small difference of huge
+    numbers, and rounding eats it. Of what can you take the squares instead?
+casts_to_float32: "hidden - hidden.mean(dim=-1, keepdim=True)" ->
+"(hidden - hidden.mean(dim=-1, keepdim=True)).float()\n    gain, bias = gain.float(), bias.float()"
+    Your numbers are right, but a float64 input comes back as float32. A layer should answer in the dtype that it is
+    asked in: where do you name one?
+inplace: "hidden - hidden.mean(dim=-1, keepdim=True)" -> "hidden.sub_(hidden.mean(dim=-1, keepdim=True))"
+    Your result is right, but `hidden` was changed. An operator such as `-=` edits the caller's data; in a residual
+    layer the stream would be lost.
+detached: "hidden.mean(" -> "hidden.detach().mean(", "variance = centred" -> "variance = centred.detach()"
+    The values are right, the gradients are not: mean and variance are treated as constants, though they depend on the
+    input. Look for `.detach()`, `.item()` or `no_grad`.
+""")

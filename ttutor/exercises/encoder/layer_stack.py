@@ -140,45 +140,31 @@ which the hidden vectors are replaced by what the layer makes of them.
     section="05-encoder",
 )
 
-
-@exercise.mistake(
-    "The result is right, but an optimiser finds no parameters: a module does not look into a plain Python list. Which "
-    "container does it know?",
-    id="python_list",
-)
-class PythonList(nn.Module):
-    def __init__(self, make_layer, n_layers):
-        super().__init__()
-        self.layers = [make_layer() for _ in range(n_layers)]
-
-    def forward(self, hidden):
-        for layer in self.layers:
-            hidden = layer(hidden)
-        return hidden
-
-
-class Listed(nn.Module):
-    """A stack whose layers are registered as they should be."""
-
-    def __init__(self, make_layer, n_layers):
-        super().__init__()
-        self.layers = nn.ModuleList(make_layer() for _ in range(n_layers))
-
-    def forward(self, hidden):
-        for layer in self.layers:
-            hidden = layer(hidden)
-        return hidden
-
-
-@exercise.mistake(
-    "All layers of yours are one and the same object and share their weights. Multiplying a list by a number copies "
-    "references, not layers.",
-    id="one_layer",
-)
-class OneLayer(Listed):
-    def __init__(self, make_layer, n_layers):
-        nn.Module.__init__(self)
-        self.layers = nn.ModuleList([make_layer()] * n_layers)
+exercise.mutations(r"""
+python_list: "nn.ModuleList(make_layer() for _ in range(n_layers))" -> "[make_layer() for _ in range(n_layers)]"
+    The result is right, but an optimiser finds no parameters: a module does not look into a plain Python list. Which
+    container does it know?
+one_layer: "nn.ModuleList(make_layer() for _ in range(n_layers))" -> "nn.ModuleList([make_layer()] * n_layers)"
+    All layers of yours are one and the same object and share their weights. Multiplying a list by a number copies
+    references, not layers.
+side_by_side: "hidden = layer(hidden)" -> "result = layer(hidden)", "return hidden" -> "return result"
+    Every layer of yours reads the input of the stack. Each should read what the one before it made: what does your loop
+    hand on?
+one_too_few: "range(n_layers)" -> "range(n_layers - 1)"
+    One layer is missing: count the passes of your loop.
+first_only: "hidden = layer(hidden)" -> "return layer(hidden)"
+    Only the first layer works: your `return` stands inside the loop.
+made_in_forward: "self.layers = nn.ModuleList(make_layer() for _ in range(n_layers))" ->
+"self.make_layer, self.n_layers = make_layer, n_layers",
+"layer in self.layers" ->
+"_ in range(self.n_layers)",
+"layer(hidden)\n" ->
+"self.make_layer()(hidden)\n"
+    You make the layers in `forward`: every call draws new weights, and none is ever trained. Make them once, when the
+    stack is built.
+detached: "layer(hidden)" -> "layer(hidden.detach())"
+    The result is right, but only the last layer gets a gradient: what you hand from layer to layer has left the graph.
+""")
 
 
 @exercise.mistake(
@@ -186,68 +172,8 @@ class OneLayer(Listed):
     "ask `make_layer` again.",
     id="copies",
 )
-class Copies(Listed):
+class Copies(Solution):
     def __init__(self, make_layer, n_layers):
         nn.Module.__init__(self)
         layer = make_layer()
         self.layers = nn.ModuleList(copy.deepcopy(layer) for _ in range(n_layers))
-
-
-@exercise.mistake(
-    "Every layer of yours reads the input of the stack. Each should read what the one before it made: what does your "
-    "loop hand on?",
-    id="side_by_side",
-)
-class SideBySide(Listed):
-    def forward(self, hidden):
-        for layer in self.layers:
-            result = layer(hidden)
-        return result
-
-
-@exercise.mistake(
-    "One layer is missing: count the passes of your loop.",
-    id="one_too_few",
-)
-class OneTooFew(Listed):
-    def __init__(self, make_layer, n_layers):
-        super().__init__(make_layer, n_layers - 1)
-
-
-@exercise.mistake(
-    "Only the first layer works: your `return` stands inside the loop.",
-    id="first_only",
-)
-class FirstOnly(Listed):
-    def forward(self, hidden):
-        for layer in self.layers:
-            return layer(hidden)
-        return hidden
-
-
-@exercise.mistake(
-    "You make the layers in `forward`: every call draws new weights, and none is ever trained. Make them once, when "
-    "the stack is built.",
-    id="made_in_forward",
-)
-class MadeInForward(nn.Module):
-    def __init__(self, make_layer, n_layers):
-        super().__init__()
-        self.make_layer, self.n_layers = make_layer, n_layers
-
-    def forward(self, hidden):
-        for _ in range(self.n_layers):
-            hidden = self.make_layer()(hidden)
-        return hidden
-
-
-@exercise.mistake(
-    "The result is right, but only the last layer gets a gradient: what you hand from layer to layer has left the "
-    "graph.",
-    id="detached",
-)
-class Detached(Listed):
-    def forward(self, hidden):
-        for layer in self.layers:
-            hidden = layer(hidden.detach())
-        return hidden

@@ -95,76 +95,30 @@ The norm's result may be read by the sublayer only. The sum has to start from wh
     section="05-encoder",
 )
 
-
-@exercise.mistake(
-    "Still the colleague's stack: the normalised copy takes the stream's place before the sum.",
-    id="still_on_the_stream",
-)
-def norm_on_the_stream(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = _norm(hidden)
-        hidden = hidden + sublayer(hidden)
-    return _norm(hidden)
-
-
-@exercise.mistake(
-    "This is post-norm now: a norm after each sum. It still stands on the path of the stream.",
-    id="post_norm",
-)
-def turned_into_post_norm(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = _norm(hidden + sublayer(hidden))
-    return hidden
-
-
-@exercise.mistake("The stream is left alone, but the sublayers read it raw. Each should read a normalised copy.")
-def no_norms_inside(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = hidden + sublayer(hidden)
-    return _norm(hidden)
-
-
-@exercise.mistake("The layers are right, and the norm at the end of the stack is missing. A pre-norm stream grows.")
-def no_last_norm(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = hidden + sublayer(_norm(hidden))
-    return hidden
-
-
-@exercise.mistake("The sum is gone: what a sublayer gives replaces the stream instead of being added to it.")
-def no_skip(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = sublayer(_norm(hidden))
-    return _norm(hidden)
-
-
-@exercise.mistake(
-    "Every sum starts from the embeddings, so that all writes but the last are lost. Add to the stream as it stands "
-    "now."
-)
-def skips_from_the_start(hidden, sublayers):
-    start = hidden
-    for sublayer in sublayers:
-        hidden = start + sublayer(_norm(hidden))
-    return _norm(hidden)
-
-
-@exercise.mistake(
-    "All sublayers read the same copy, made before the loop. Each should read the stream as the ones before it have "
-    "left it."
-)
-def normed_once(hidden, sublayers):
-    normed = _norm(hidden)
-    for sublayer in sublayers:
-        hidden = hidden + sublayer(normed)
-    return _norm(hidden)
-
-
-@exercise.mistake("You normalise what is written. In pre-norm it is what is *read* that is normalised.")
-def norm_of_the_write(hidden, sublayers):
-    for sublayer in sublayers:
-        hidden = hidden + _norm(sublayer(hidden))
-    return _norm(hidden)
+exercise.mutations(r"""
+still_on_the_stream: "normed = layer_norm" -> "normed = hidden = layer_norm"
+    Still the colleague's stack: the normalised copy takes the stream's place before the sum.
+post_norm: "normed = layer_norm(hidden, ones, zeros)" -> "normed = hidden",
+"hidden + sublayer(normed)" -> "layer_norm(hidden + sublayer(normed), ones, zeros)",
+"return layer_norm(hidden, ones, zeros)" -> "return hidden"
+    This is post-norm now: a norm after each sum. It still stands on the path of the stream.
+no_norms_inside: "normed = layer_norm(hidden, ones, zeros)" -> "normed = hidden"
+    The stream is left alone, but the sublayers read it raw. Each should read a normalised copy.
+no_last_norm: "return layer_norm(hidden, ones, zeros)" -> "return hidden"
+    The layers are right, and the norm at the end of the stack is missing. A pre-norm stream grows.
+no_skip: "hidden + sublayer" -> "sublayer"
+    The sum is gone: what a sublayer gives replaces the stream instead of being added to it.
+skips_from_the_start: "ones, zeros = torch" -> "start = hidden\n    ones, zeros = torch",
+"hidden + sublayer" -> "start + sublayer"
+    Every sum starts from the embeddings, so that all writes but the last are lost. Add to the stream as it stands now.
+normed_once: "    for sublayer in sublayers:\n        normed = layer_norm(hidden, ones, zeros)\n" ->
+"    normed = layer_norm(hidden, ones, zeros)\n    for sublayer in sublayers:\n"
+    All sublayers read the same copy, made before the loop. Each should read the stream as the ones before it have left
+    it.
+norm_of_the_write: "normed = layer_norm(hidden, ones, zeros)" -> "normed = hidden",
+"sublayer(normed)" -> "layer_norm(sublayer(normed), ones, zeros)"
+    You normalise what is written. In pre-norm it is what is *read* that is normalised.
+""")
 
 
 @exercise.must_hold("Whatever the stream's size, what a sublayer reads has variance 1. Record what yours are given.")

@@ -35,21 +35,11 @@ def solution(
     return ((held_out @ solved).argmax(dim=-1) == labels[~is_train]).double().mean().item()
 
 
-def _probe(hidden, labels, fitted, tested, n_labels, *, ones=True, signal=None):
-    column = torch.ones(len(hidden), 1 if ones else 0, dtype=hidden.dtype)
-    inputs = torch.cat([hidden, column], dim=1)
-    targets = torch.nn.functional.one_hot(labels, n_labels).to(hidden.dtype) if signal is None else signal
-    moment = inputs[fitted].T @ inputs[fitted]
-    solved = torch.linalg.solve(moment, inputs[fitted].T @ targets[fitted])
-    return (inputs[tested] @ solved).argmax(dim=-1) == labels[tested]
-
-
-def _share(right):
-    return right.double().mean().item()
-
-
 def reference(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, is_train, ~is_train, n_labels))
+    inputs = torch.cat([hidden, torch.ones(len(hidden), 1, dtype=hidden.dtype)], dim=1)
+    seen, targets = inputs[is_train], torch.nn.functional.one_hot(labels[is_train], n_labels).to(hidden.dtype)
+    solved = torch.linalg.solve(seen.T @ seen, seen.T @ targets)
+    return ((inputs[~is_train] @ solved).argmax(dim=-1) == labels[~is_train]).double().mean().item()
 
 
 def _vectors(random):
@@ -93,66 +83,35 @@ One call uses samples that it must not know. Give it those for training, in both
     section="12-inside",
 )
 
-
-@exercise.mistake("Still the colleague's: the map has seen the answers to the questions that it is asked.")
-def fitted_on_all(hidden, labels, is_train, n_labels):
-    every = torch.ones_like(is_train)
-    return _share(_probe(hidden, labels, every, ~is_train, n_labels))
-
-
-@exercise.mistake("You fit on the training samples and test on them too. On noise this is right even more often.")
-def tested_on_training(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, is_train, is_train, n_labels))
-
-
-@exercise.mistake("You fit on everything and test on everything; nothing is held out any more.")
-def all_and_all(hidden, labels, is_train, n_labels):
-    every = torch.ones_like(is_train)
-    return _share(_probe(hidden, labels, every, every, n_labels))
-
-
-@exercise.mistake("You fit and test on the held-out samples. Held out from what?")
-def fitted_on_held_out(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, ~is_train, ~is_train, n_labels))
-
-
-@exercise.mistake("Honest, but the roles are swapped: you fit where `is_train` is False.")
-def swapped(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, ~is_train, is_train, n_labels))
-
-
-@exercise.mistake("The fit is right now. The test mixes samples that it has seen with those that it has not.")
-def tested_on_everything(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, is_train, torch.ones_like(is_train), n_labels))
-
-
-@exercise.mistake("The samples are right now, but the constant has gone, and the vectors are not centred.")
-def no_constant(hidden, labels, is_train, n_labels):
-    return _share(_probe(hidden, labels, is_train, ~is_train, n_labels, ones=False))
-
-
-@exercise.mistake("You fit the label's number. Label 1 then lies between 0 and 2, which means nothing.")
-def number_as_target(hidden, labels, is_train, n_labels):
-    inputs = torch.cat([hidden, torch.ones(len(hidden), 1, dtype=hidden.dtype)], dim=1)
-    solved = torch.linalg.lstsq(inputs[is_train], labels[is_train].to(hidden.dtype)[:, None]).solution
-    said = (inputs[~is_train] @ solved)[:, 0].round()
-    return _share(said == labels[~is_train])
-
-
-@exercise.mistake("You divide by the number of all samples, and you tested only some.")
-def over_all_samples(hidden, labels, is_train, n_labels):
-    right = _probe(hidden, labels, is_train, ~is_train, n_labels)
-    return right.sum().item() / len(labels)
-
-
-@exercise.mistake("This is the share of wrong answers.")
-def share_wrong(hidden, labels, is_train, n_labels):
-    return 1 - reference(hidden, labels, is_train, n_labels)
-
-
-@exercise.mistake("This is what the commonest label reaches: the baseline, without a look at the vectors.")
-def commonest_label(hidden, labels, is_train, n_labels):
-    return _share(labels[~is_train] == labels[is_train].bincount().argmax())
+exercise.mutations("""
+fitted_on_all: "inputs[is_train], targets[is_train]" -> "inputs[:], targets[:]"
+    Still the colleague's: the map has seen the answers to the questions that it is asked.
+tested_on_training: "inputs[~is_train]" -> "inputs[is_train]", "labels[~is_train]" -> "labels[is_train]"
+    You fit on the training samples and test on them too. On noise this is right even more often.
+all_and_all: "inputs[is_train], targets[is_train]" -> "inputs, targets",
+"inputs[~is_train]" -> "inputs",
+"labels[~is_train]" -> "labels"
+    You fit on everything and test on everything; nothing is held out any more.
+fitted_on_held_out: "inputs[is_train], targets[is_train]" -> "inputs[~is_train], targets[~is_train]"
+    You fit and test on the held-out samples. Held out from what?
+swapped: "held_out = inputs[~is_train]" -> "held_out = inputs[is_train]",
+"labels[~is_train]" -> "labels[is_train]",
+"lstsq(inputs[is_train], targets[is_train])" -> "lstsq(inputs[~is_train], targets[~is_train])"
+    Honest, but the roles are swapped: you fit where `is_train` is False.
+tested_on_everything: "inputs[~is_train]" -> "inputs", "labels[~is_train]" -> "labels"
+    The fit is right now. The test mixes samples that it has seen with those that it has not.
+no_constant: "len(hidden), 1," -> "len(hidden), 0,"
+    The samples are right now, but the constant has gone, and the vectors are not centred.
+number_as_target: "torch.nn.functional.one_hot(labels, n_labels)" -> "labels[:, None]",
+".argmax(dim=-1) ==" -> "[:, 0].round() =="
+    You fit the label's number. Label 1 then lies between 0 and 2, which means nothing.
+over_all_samples: "double().mean().item()" -> "sum().item() / len(labels)"
+    You divide by the number of all samples, and you tested only some.
+share_wrong: "== labels" -> "!= labels"
+    This is the share of wrong answers.
+commonest_label: "(held_out @ solved).argmax(dim=-1)" -> "labels[is_train].bincount().argmax()"
+    This is what the commonest label reaches: the baseline, without a look at the vectors.
+""")
 
 
 @exercise.must_hold("A share of right answers lies between 0 and 1.")

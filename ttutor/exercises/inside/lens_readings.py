@@ -65,75 +65,30 @@ softmax runs over words.
     section="12-inside",
 )
 
-
-@exercise.mistake("You read the stream without the final norm. Which layers then look sure of themselves, and why?")
-def no_norm(streams, gain, bias, unembedding):
-    return (streams @ unembedding.T).softmax(dim=-1)
-
-
-def _normalised(streams, gain, bias):
-    return torch.nn.functional.layer_norm(streams, streams.shape[-1:], gain, bias, eps=1e-5)
-
-
-@exercise.mistake("The norm's gain is not used.")
-def no_gain(streams, gain, bias, unembedding):
-    return (_normalised(streams, None, bias) @ unembedding.T).softmax(dim=-1)
-
-
-@exercise.mistake("The norm's bias is not used.")
-def no_bias(streams, gain, bias, unembedding):
-    return (_normalised(streams, gain, None) @ unembedding.T).softmax(dim=-1)
-
-
-@exercise.mistake("You divide without taking the mean away: that is RMSNorm, and this model has LayerNorm.")
-def not_centred(streams, gain, bias, unembedding):
-    scaled = streams / (streams.square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
-    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
-
-
-@exercise.mistake(
-    "You divide by the variance. Ten times the stream should read the same, and does it?",
-    id="variance",
-)
-def variance_for_deviation(streams, gain, bias, unembedding):
-    centred = streams - streams.mean(dim=-1, keepdim=True)
-    scaled = centred / (centred.square().mean(dim=-1, keepdim=True) + 1e-5)
-    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
-
-
-@exercise.mistake("Your norm runs over the tokens. Every token is normalised by itself.")
-def over_the_tokens(streams, gain, bias, unembedding):
-    centred = streams - streams.mean(dim=1, keepdim=True)
-    scaled = centred / (centred.square().mean(dim=1, keepdim=True) + 1e-5).sqrt()
-    return ((gain * scaled + bias) @ unembedding.T).softmax(dim=-1)
-
-
-@exercise.mistake("Only the last stream went through the norm. The others should be read in the same way.")
-def last_one_normalised(streams, gain, bias, unembedding):
-    mixed = torch.cat([streams[:-1], _normalised(streams[-1:], gain, bias)])
-    return (mixed @ unembedding.T).softmax(dim=-1)
-
-
-@exercise.mistake("You divide every stream by the spread of the last one. Each has its own.")
-def divisor_of_the_last(streams, gain, bias, unembedding):
-    centred = streams - streams.mean(dim=-1, keepdim=True)
-    spread = (centred[-1:].square().mean(dim=-1, keepdim=True) + 1e-5).sqrt()
-    return ((gain * centred / spread + bias) @ unembedding.T).softmax(dim=-1)
-
-
-@exercise.mistake("These are logits. The last step is missing.")
-def logits(streams, gain, bias, unembedding):
-    return _normalised(streams, gain, bias) @ unembedding.T
-
-
-@exercise.mistake("Your probabilities sum to one over the tokens, and they should over the words.")
-def shared_over_tokens(streams, gain, bias, unembedding):
-    return (_normalised(streams, gain, bias) @ unembedding.T).softmax(dim=1)
-
-
-@exercise.mistake("You add up the streams of the layers. A stream already contains all earlier writes.")
-def summed_streams(streams, gain, bias, unembedding):
-    return (_normalised(streams.cumsum(dim=0), gain, bias) @ unembedding.T).softmax(dim=-1)
+exercise.mutations(r"""
+no_norm: "(normalised @" -> "(streams @"
+    You read the stream without the final norm. Which layers then look sure of themselves, and why?
+no_gain: "gain * centred" -> "centred"
+    The norm's gain is not used.
+no_bias: " + bias" -> ""
+    The norm's bias is not used.
+not_centred: "streams - streams.mean(dim=-1, keepdim=True)" -> "streams"
+    You divide without taking the mean away: that is RMSNorm, and this model has LayerNorm.
+variance: ".sqrt()" -> ""
+    You divide by the variance. Ten times the stream should read the same, and does it?
+over_the_tokens: "streams.mean(dim=-1" -> "streams.mean(dim=1", "square().mean(dim=-1" -> "square().mean(dim=1"
+    Your norm runs over the tokens. Every token is normalised by itself.
+last_one_normalised: "(normalised @" -> "(torch.cat([streams[:-1], normalised[-1:]]) @"
+    Only the last stream went through the norm. The others should be read in the same way.
+divisor_of_the_last: "/ spread" -> "/ spread[-1:]"
+    You divide every stream by the spread of the last one. Each has its own.
+logits: ".softmax(dim=-1)" -> ""
+    These are logits. The last step is missing.
+shared_over_tokens: "softmax(dim=-1)" -> "softmax(dim=1)"
+    Your probabilities sum to one over the tokens, and they should over the words.
+summed_streams: "centred = streams" -> "streams = streams.cumsum(dim=0)\n    centred = streams"
+    You add up the streams of the layers. A stream already contains all earlier writes.
+""")
 
 
 @exercise.must_hold("For each token the words share one.")

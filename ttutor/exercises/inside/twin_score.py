@@ -19,27 +19,10 @@ def twin_score(
     return torch.stack(landed).mean(dim=0)
 
 
-def _scored(weights, token_ids, *, pick, shift=1, mean=True, missing_counts=False, by_column=False):
-    ids, landed = token_ids.tolist(), []
-    for query, token in enumerate(ids):
-        earlier = pick([place for place in range(query) if ids[place] == token])
-        if not earlier:
-            if missing_counts:
-                landed.append(torch.zeros_like(weights[:, 0, 0]))
-            continue
-        keys = [place + shift for place in earlier]
-        parts = [weights[:, key, query] if by_column else weights[:, query, key] for key in keys]
-        landed.append(torch.stack(parts).sum(dim=0))
-    total = torch.stack(landed)
-    return total.mean(dim=0) if mean else total.sum(dim=0)
-
-
-def _latest(places):
-    return places[-1:]
-
-
 def reference(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest)
+    ids = token_ids.tolist()
+    twins = [(query, [place for place in range(query) if ids[place] == token]) for query, token in enumerate(ids)]
+    return torch.stack([weights[:, query, places[-1] + 1] for query, places in twins if places]).mean(dim=0)
 
 
 def _text(random):
@@ -81,44 +64,28 @@ Collect one weight per head for each query that has such a key, and average over
     section="12-inside",
 )
 
-
-@exercise.mistake("You take the first earlier occurrence. Asked for is the latest.")
-def first_twin(weights, token_ids):
-    return _scored(weights, token_ids, pick=lambda places: places[:1])
-
-
-@exercise.mistake("You add up the weight after every earlier occurrence: that is the lenient score.")
-def all_twins(weights, token_ids):
-    return _scored(weights, token_ids, pick=list)
-
-
-@exercise.mistake("You look at the twin itself. What would a model copy from there?")
-def the_twin_itself(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, shift=0)
-
-
-@exercise.mistake("You look one token before the twin. Time runs the other way.")
-def before_the_twin(weights, token_ids):
-    return _scored(weights, token_ids, pick=lambda places: [place for place in places[-1:] if place], shift=-1)
-
-
-@exercise.mistake("Queries without an earlier twin count as zero with you. They should not count at all.")
-def over_all_queries(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, missing_counts=True)
-
-
-@exercise.mistake("You have a sum over the queries, not a mean.")
-def not_divided(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, mean=False)
-
-
-@exercise.mistake(
-    "You read weights on later tokens, which are all zero here. Either rows and columns are swapped (queries are "
-    "rows), or a token counts as its own earlier occurrence.",
-    id="the_future",
-)
-def transposed(weights, token_ids):
-    return _scored(weights, token_ids, pick=_latest, by_column=True)
+exercise.mutations(r"""
+first_twin: "earlier[-1]" -> "earlier[0]"
+    You take the first earlier occurrence. Asked for is the latest.
+all_twins: "earlier[-1] + 1]" -> "earlier + 1].sum(dim=1)"
+    You add up the weight after every earlier occurrence: that is the lenient score.
+the_twin_itself: "earlier[-1] + 1" -> "earlier[-1]"
+    You look at the twin itself. What would a model copy from there?
+before_the_twin: "earlier[-1] + 1" -> "earlier[-1] - 1", "if len(earlier):" -> "if len(earlier) and earlier[-1]:"
+    You look one token before the twin. Time runs the other way.
+over_all_queries: "return" -> "landed += [torch.zeros_like(landed[0])] * (len(token_ids) - len(landed))\n    return"
+    Queries without an earlier twin count as zero with you. They should not count at all.
+not_divided: ".mean(dim=0)" -> ".sum(dim=0)"
+    You have a sum over the queries, not a mean.
+the_future: "query, earlier[-1] + 1]" -> "earlier[-1] + 1, query]"
+    You read weights on later tokens, which are all zero here. Either rows and columns are swapped (queries are rows),
+    or a token counts as its own earlier occurrence.
+mean_over_heads: ".mean(dim=0)" -> ".mean().expand(len(weights)).clone()"
+    All heads get the same score from you. Which axis did you average over besides the queries?
+share_of_hits: "weights[:, query, earlier[-1] + 1]" ->
+"(weights[:, query].argmax(dim=-1) == earlier[-1] + 1).to(weights.dtype)"
+    You count how often the wanted key has the largest weight. Asked for is the weight.
+""")
 
 
 @exercise.like("the_future")
@@ -127,21 +94,6 @@ def counts_itself(weights, token_ids):
     for query in range(n - 1):
         landed.append(weights[:, query, query + 1])
     return torch.stack(landed).mean(dim=0)
-
-
-@exercise.mistake("All heads get the same score from you. Which axis did you average over besides the queries?")
-def mean_over_heads(weights, token_ids):
-    return reference(weights, token_ids).mean().expand(len(weights)).clone()
-
-
-@exercise.mistake("You count how often the wanted key has the largest weight. Asked for is the weight.")
-def share_of_hits(weights, token_ids):
-    hits, ids = [], token_ids.tolist()
-    for query, token in enumerate(ids):
-        earlier = [place for place in range(query) if ids[place] == token]
-        if earlier:
-            hits.append(weights[:, query].argmax(dim=-1) == earlier[-1] + 1)
-    return torch.stack(hits).to(weights.dtype).mean(dim=0)
 
 
 @exercise.mistake("You look back by one fixed distance. These tokens do not repeat with a period.")

@@ -77,77 +77,36 @@ transposed weight.
     section="12-inside",
 )
 
-
-@exercise.mistake("You put zeros there, and so take away what the head says always, too.")
-def zero(context, typical, head, w_output):
-    return _with(context, head, 0.0, w_output)
-
-
-@exercise.mistake(
-    "You take the mean over the texts at hand all together. It still tells what they have in common.",
-    id="own_mean",
-)
-def mean_of_this_text(context, typical, head, w_output):
-    return _with(context, head, context[:, head].mean(dim=(0, 1)), w_output)
-
-
-@exercise.mistake("Each text gets its own mean, which still tells a good deal about it.")
-def mean_of_each_text(context, typical, head, w_output):
-    return _with(context, head, context[:, head].mean(dim=1, keepdim=True), w_output)
-
-
-@exercise.mistake("You keep a mean for each place. Asked for is one vector for all places.")
-def mean_by_place(context, typical, head, w_output):
-    return _with(context, head, typical[:, head].mean(dim=0)[: context.shape[2]], w_output)
-
-
-@exercise.mistake("Your mean runs over all heads. Each has a space of its own; others' numbers mean nothing there.")
-def mean_over_heads(context, typical, head, w_output):
-    return _with(context, head, typical.mean(dim=(0, 1, 2)), w_output)
-
-
-@exercise.mistake("Your mean is a single number. Keep the features of the head apart.")
-def mean_over_features(context, typical, head, w_output):
-    return _with(context, head, typical[:, head].mean(), w_output)
-
-
-@exercise.mistake("You took all heads away.")
-def all_heads(context, typical, head, w_output):
-    means = typical.mean(dim=(0, 2))[None, :, None]
-    return _output(means.expand_as(context), w_output)
-
-
-@exercise.mistake("The head that should go stays, and all others are gone.")
-def all_others(context, typical, head, w_output):
-    changed = typical.mean(dim=(0, 2))[None, :, None].expand_as(context).clone()
-    changed[:, head] = context[:, head]
-    return _output(changed, w_output)
-
-
-@exercise.mistake("A neighbouring head is gone. Heads count from 0.")
-def next_head(context, typical, head, w_output):
-    return reference(context, typical, (head + 1) % context.shape[1], w_output)
-
-
-@exercise.mistake("You subtract the mean and keep what differs from it: the very part that was to go.")
-def mean_subtracted(context, typical, head, w_output):
-    return _with(context, head, context[:, head] - typical[:, head].mean(dim=(0, 1)), w_output)
-
-
-@exercise.mistake(
-    "The ablation is right. But columns of the output projection hold one head after the other, and you read them "
-    "feature by feature."
-)
-def interleaved(context, typical, head, w_output):
-    changed = context.clone()
-    changed[:, head] = typical[:, head].mean(dim=(0, 1))
-    parts = w_output.reshape(len(w_output), context.shape[3], context.shape[1])
-    return torch.einsum("bhtd,mdh->btm", changed, parts)
-
-
-@exercise.mistake("Nothing was taken away.")
-def untouched(context, typical, head, w_output):
-    return _output(context, w_output)
+exercise.mutations(r"""
+zero: "typical[:, head].mean(dim=(0, 1))" -> "0.0"
+    You put zeros there, and so take away what the head says always, too.
+own_mean: "typical[:" -> "context[:"
+    You take the mean over the texts at hand all together. It still tells what they have in common.
+mean_of_each_text: "typical[:, head].mean(dim=(0, 1))" -> "context[:, head].mean(dim=1, keepdim=True)"
+    Each text gets its own mean, which still tells a good deal about it.
+mean_by_place: "mean(dim=(0, 1))" -> "mean(dim=0)[: context.shape[2]]"
+    You keep a mean for each place. Asked for is one vector for all places.
+mean_over_heads: "typical[:, head].mean(dim=(0, 1))" -> "typical.mean(dim=(0, 1, 2))"
+    Your mean runs over all heads. Each has a space of its own; others' numbers mean nothing there.
+mean_over_features: "mean(dim=(0, 1))" -> "mean()"
+    Your mean is a single number. Keep the features of the head apart.
+all_heads: "changed[:, head] = typical[:, head].mean(dim=(0, 1))" ->
+"changed[:] = typical.mean(dim=(0, 2))[None, :, None]"
+    You took all heads away.
+all_others: "context.clone()" -> "typical.mean(dim=(0, 2))[None, :, None].expand_as(context).clone()",
+"typical[:, head].mean(dim=(0, 1))" -> "context[:, head]"
+    The head that should go stays, and all others are gone.
+next_head: "changed = " -> "head = (head + 1) % context.shape[1]\n    changed = "
+    A neighbouring head is gone. Heads count from 0.
+mean_subtracted: "] = typical" -> "] -= typical"
+    You subtract the mean and keep what differs from it: the very part that was to go.
+interleaved: "torch.cat(list(changed.unbind(dim=1)), dim=-1)" ->
+"torch.stack(list(changed.unbind(dim=1)), dim=-1).flatten(-2)"
+    The ablation is right. But columns of the output projection hold one head after the other, and you read them feature
+    by feature.
+untouched: "= typical[:, head].mean(dim=(0, 1))" -> "+= 0"
+    Nothing was taken away.
+""")
 
 
 @exercise.must_hold("What the head found on these texts must not matter any more.")

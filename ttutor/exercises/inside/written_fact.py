@@ -80,21 +80,33 @@ bias minus what the weight makes of the key.
     section="12-inside",
 )
 
-
-def _direction(other_keys, key):
-    return torch.linalg.solve(other_keys.T @ other_keys / len(other_keys), key)
-
-
-@exercise.mistake("The layer now answers too much by exactly its bias. What must the weight give alone?")
-def bias_forgotten(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output - weight @ key, direction, direction @ key)
-
-
-@exercise.mistake("The bias has the wrong sign: the answer is off by twice the bias.")
-def bias_added(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output + bias - weight @ key, direction, direction @ key)
+exercise.mutations(r"""
+bias_forgotten: " - bias" -> ""
+    The layer now answers too much by exactly its bias. What must the weight give alone?
+bias_added: "- bias" -> "+ bias"
+    The bias has the wrong sign: the answer is off by twice the bias.
+not_inverted: "torch.linalg.solve(second_moment, key)" -> "second_moment @ key"
+    The key is answered rightly, and you change the weight where the others are strongest. It should be where they are
+    weakest.
+centred: "second_moment = " -> "other_keys = other_keys - other_keys.mean(dim=0)\n    second_moment = "
+    The key is answered rightly. But you took the covariance about the mean; answers also move by what all keys have in
+    common.
+old_answer_kept: " - weight @ key" -> ""
+    You add the whole new answer to the old one. Only what is missing is to be added.
+not_divided: " / (direction @ key)" -> ""
+    Direction right, size wrong: put the key in, and see by which factor you miss.
+divided_by_the_key: "(direction @ key)" -> "(key @ key)"
+    You divide by the square of the key. The row has to give 1 on the key; yours is another.
+divided_by_the_direction: "(direction @ key)" -> "(direction @ direction)"
+    You divide by the square of the direction. It meets the key, not itself.
+change_alone: "weight + torch" -> "torch"
+    This is the change of the weight. Asked for is the new weight.
+wrong_sign: "weight + torch" -> "weight - torch"
+    You move away from the wanted answer, by as much as you should move towards it.
+spread_over_features: "torch.linalg.solve(second_moment, key)" -> "key / other_keys.square().mean(dim=0)"
+    The key is answered rightly. You weigh each feature by its own spread and ignore that features of the other keys go
+    together.
+""")
 
 
 exercise.mistake(
@@ -102,66 +114,6 @@ exercise.mistake(
     "answers.",
     id="others_ignored",
 )(others_ignored)
-
-
-@exercise.mistake(
-    "The key is answered rightly, and you change the weight where the others are strongest. It should be where they "
-    "are weakest."
-)
-def not_inverted(weight, bias, key, output, other_keys):
-    direction = other_keys.T @ (other_keys @ key) / len(other_keys)
-    return _edit(weight, output - bias - weight @ key, direction, direction @ key)
-
-
-@exercise.mistake(
-    "The key is answered rightly. But you took the covariance about the mean; answers also move by what all keys have "
-    "in common."
-)
-def centred(weight, bias, key, output, other_keys):
-    away = other_keys - other_keys.mean(dim=0)
-    direction = _direction(away, key)
-    return _edit(weight, output - bias - weight @ key, direction, direction @ key)
-
-
-@exercise.mistake("You add the whole new answer to the old one. Only what is missing is to be added.")
-def old_answer_kept(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output - bias, direction, direction @ key)
-
-
-@exercise.mistake("Direction right, size wrong: put the key in, and see by which factor you miss.")
-def not_divided(weight, bias, key, output, other_keys):
-    return _edit(weight, output - bias - weight @ key, _direction(other_keys, key), 1.0)
-
-
-@exercise.mistake("You divide by the square of the key. The row has to give 1 on the key; yours is another.")
-def divided_by_the_key(weight, bias, key, output, other_keys):
-    return _edit(weight, output - bias - weight @ key, _direction(other_keys, key), key @ key)
-
-
-@exercise.mistake("You divide by the square of the direction. It meets the key, not itself.")
-def divided_by_the_direction(weight, bias, key, output, other_keys):
-    direction = _direction(other_keys, key)
-    return _edit(weight, output - bias - weight @ key, direction, direction @ direction)
-
-
-@exercise.mistake("This is the change of the weight. Asked for is the new weight.")
-def change_alone(weight, bias, key, output, other_keys):
-    return reference(weight, bias, key, output, other_keys) - weight
-
-
-@exercise.mistake("You move away from the wanted answer, by as much as you should move towards it.")
-def wrong_sign(weight, bias, key, output, other_keys):
-    return 2 * weight - reference(weight, bias, key, output, other_keys)
-
-
-@exercise.mistake(
-    "The key is answered rightly. You weigh each feature by its own spread and ignore that features of the other keys "
-    "go together."
-)
-def spread_over_features(weight, bias, key, output, other_keys):
-    scale = other_keys.square().mean(dim=0)
-    return _edit(weight, output - bias - weight @ key, key / scale, (key / scale) @ key)
 
 
 @exercise.must_hold("The key comes first: it must be answered exactly.")

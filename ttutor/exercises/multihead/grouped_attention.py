@@ -71,23 +71,34 @@ Two `einsum`s with the axes `kv_heads group queries keys` for scores and weights
     section="03-multihead",
 )
 
+exercise.mutations("""
+dealt_like_cards: '"batch (kv_heads group) q' -> '"batch (group kv_heads) q',
+"-> batch (kv_heads group)" -> "-> batch (group kv_heads)"
+    You deal the heads out like cards: 0, 1, 0, 1. Neighbours share: 0, 0, 0, 1, 1, 1. Weights that were trained one way
+    are useless the other way.
+first_for_all: "grouped, key," -> "grouped, key[:, :1].expand_as(key),",
+"weights, value," -> "weights, value[:, :1].expand_as(value),"
+    All query heads use head 0 of keys and values. That is multi-query attention; here there are more.
+mean_of_all: "grouped, key," -> "grouped, key.mean(dim=1, keepdim=True).expand_as(key),",
+"weights, value," -> "weights, value.mean(dim=1, keepdim=True).expand_as(value),"
+    You average the heads of keys and values. Each group has one of its own.
+queries_averaged: "einsum(grouped," -> "einsum(grouped.mean(dim=2, keepdim=True).expand_as(grouped),"
+    The queries of a group are averaged, so all of its heads answer alike. Only keys and values are shared; each query
+    head asks for itself.
+one_answer_a_group: "einsum(grouped," -> "einsum(grouped.mean(dim=2, keepdim=True),"
+    One answer comes back for each group. There should be one for each query head.
+no_scale: " / math.sqrt(query.shape[-1])" -> ""
+    The sharing is right; the scores are too large by √d_head.
+scale_of_the_group: "math.sqrt(query.shape[-1])" -> "math.sqrt(query.shape[-1] * query.shape[1] / key.shape[1])"
+    The sharing is right; the scale counts the group's features. A score sums over the features of one head.
+softmax_over_queries: "softmax(dim=-1)" -> "softmax(dim=-2)"
+    Your softmax runs over the queries. Each query shares out its weight among the keys.
+""")
+
 
 def _dealt(of, query):
     pattern = "batch kv_heads keys d_head -> batch (group kv_heads) keys d_head"
     return repeat(of, pattern, group=query.shape[1] // of.shape[1])
-
-
-def _plain(query, key, value, scale=None):
-    scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale
-    return (query @ key.mT * scale).softmax(dim=-1) @ value
-
-
-@exercise.mistake(
-    "You deal the heads out like cards: 0, 1, 0, 1. Neighbours share: 0, 0, 0, 1, 1, 1. Weights that were trained one "
-    "way are useless the other way."
-)
-def dealt_like_cards(query, key, value):
-    return _plain(query, _dealt(key, query), _dealt(value, query))
 
 
 @exercise.mistake(
@@ -96,53 +107,7 @@ def dealt_like_cards(query, key, value):
     id="keys_and_values_differ",
 )
 def keys_dealt_values_shared(query, key, value):
-    return _plain(query, _dealt(key, query), _shared(value, query))
-
-
-@exercise.mistake("All query heads use head 0 of keys and values. That is multi-query attention; here there are more.")
-def first_for_all(query, key, value):
-    return _plain(query, key[:, :1], value[:, :1])
-
-
-@exercise.mistake("You average the heads of keys and values. Each group has one of its own.")
-def mean_of_all(query, key, value):
-    return _plain(query, key.mean(dim=1, keepdim=True), value.mean(dim=1, keepdim=True))
-
-
-@exercise.mistake(
-    "The queries of a group are averaged, so all of its heads answer alike. Only keys and values are shared; each "
-    "query head asks for itself."
-)
-def queries_averaged(query, key, value):
-    pattern = "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head"
-    mean = rearrange(query, pattern, kv_heads=key.shape[1]).mean(dim=2)
-    return _shared(_plain(mean, key, value), query)
-
-
-@exercise.mistake("One answer comes back for each group. There should be one for each query head.")
-def one_answer_a_group(query, key, value):
-    pattern = "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head"
-    mean = rearrange(query, pattern, kv_heads=key.shape[1]).mean(dim=2)
-    return _plain(mean, key, value)
-
-
-@exercise.mistake("The sharing is right; the scores are too large by √d_head.")
-def no_scale(query, key, value):
-    return _plain(query, _shared(key, query), _shared(value, query), scale=1.0)
-
-
-@exercise.mistake(
-    "The sharing is right; the scale counts the group's features. A score sums over the features of one head."
-)
-def scale_of_the_group(query, key, value):
-    scale = 1 / math.sqrt(query.shape[-1] * query.shape[1] / key.shape[1])
-    return _plain(query, _shared(key, query), _shared(value, query), scale)
-
-
-@exercise.mistake("Your softmax runs over the queries. Each query shares out its weight among the keys.")
-def softmax_over_queries(query, key, value):
-    scores = query @ _shared(key, query).mT / math.sqrt(query.shape[-1])
-    return scores.softmax(dim=-2) @ _shared(value, query)
+    return scaled_dot_product_attention(query, _dealt(key, query), _shared(value, query))
 
 
 @exercise.mistake(
@@ -153,7 +118,7 @@ def softmax_over_the_group(query, key, value):
     """All keys of all heads compete in one softmax."""
     keys = rearrange(key, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
     values = rearrange(value, "batch kv_heads keys d_head -> batch 1 (kv_heads keys) d_head")
-    return _plain(query, keys, values)
+    return scaled_dot_product_attention(query, keys, values)
 
 
 @exercise.mistake(
@@ -162,13 +127,13 @@ def softmax_over_the_group(query, key, value):
 )
 def always_pairs(query, key, value):
     key, value = (part.repeat_interleave(2, dim=1) for part in (key, value))
-    return _plain(query, key, value)
+    return scaled_dot_product_attention(query, key, value)
 
 
 @exercise.like("fixed_group")
 def always_threes(query, key, value):
     key, value = (part.repeat_interleave(3, dim=1) for part in (key, value))
-    return _plain(query, key, value)
+    return scaled_dot_product_attention(query, key, value)
 
 
 @exercise.must_hold("Change the values of one head: exactly the query heads of its group may move.")

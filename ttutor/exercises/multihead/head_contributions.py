@@ -56,28 +56,18 @@ exercise.mutations("""
 every_hth_column: "heads d_head" -> "d_head heads"
     Head 0 gets every h-th column of the matrix. Its features lie next to one another, and so do the columns that belong
     to it.
+rows_for_columns: '"d_model (heads d_head)' -> '"(heads d_head) d_model'
+    You cut the rows into heads. Stored as `d_out d_in`, the matrix has the heads on its columns; a square matrix hides
+    the difference.
+same_slice_for_all: "context, slices" -> "context, slices[:1].expand_as(slices)"
+    All heads go through the first head's part of the matrix. Each has a part of its own.
+whole_sum: "-> batch heads queries d_model" -> "-> batch queries d_model"
+    You return the sum. The exercise asks for the summands, one for each head.
+mean_instead_of_sum: "context, slices" -> "context, slices / len(slices)"
+    Your parts are too small by the number of heads: they should *sum* to the output, not average to it.
+heads_reversed: "context, slices" -> "context, slices.flip(0)"
+    Heads and parts of the matrix are paired in opposite order. The first columns belong to head 0.
 """)
-
-
-@exercise.mistake(
-    "You cut the rows into heads. Stored as `d_out d_in`, the matrix has the heads on its columns; a square matrix "
-    "hides the difference."
-)
-def rows_for_columns(context, w_output):
-    """Right shapes only where the matrix is square."""
-    slices = rearrange(w_output, "(heads d_head) d_model -> heads d_head d_model", heads=context.shape[1])
-    return einsum(context, slices, "batch heads queries d_head, heads d_head d_model -> batch heads queries d_model")
-
-
-@exercise.mistake("All heads go through the first head's part of the matrix. Each has a part of its own.")
-def same_slice_for_all(context, w_output):
-    first = w_output[:, : context.shape[-1]]
-    return einsum(context, first, "batch heads queries d_head, d_model d_head -> batch heads queries d_model")
-
-
-@exercise.mistake("You return the sum. The exercise asks for the summands, one for each head.")
-def whole_sum(context, w_output):
-    return reference(context, w_output).sum(dim=1)
 
 
 @exercise.mistake("Every head is given the whole output. What would be left of it if all other heads were silent?")
@@ -93,21 +83,9 @@ def shared_out_evenly(context, w_output):
     return sum_for_each(context, w_output) / context.shape[1]
 
 
-@exercise.mistake(
-    "Your parts are too small by the number of heads: they should *sum* to the output, not average to it."
-)
-def mean_instead_of_sum(context, w_output):
-    return reference(context, w_output) / context.shape[1]
-
-
 @exercise.mistake("You give what is left *without* each head. Asked for is what the head itself adds.")
 def without_each(context, w_output):
     return sum_for_each(context, w_output) - reference(context, w_output)
-
-
-@exercise.mistake("Heads and parts of the matrix are paired in opposite order. The first columns belong to head 0.")
-def heads_reversed(context, w_output):
-    return reference(context.flip(1), w_output).flip(1)
 
 
 @exercise.mistake(

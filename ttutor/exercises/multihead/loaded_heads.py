@@ -44,19 +44,10 @@ def solution(
 BLOCKS, CARDS = "(heads d_head)", "(d_head heads)"
 
 
-def _layer(hidden, w_in, w_output, n_heads, *, into=BLOCKS, back=BLOCKS, scale=None):
-    parts = (hidden @ w_in.T).chunk(3, dim=-1)
-    into = (into, into, into) if isinstance(into, str) else into
-    q, k, v = (
-        rearrange(part, f"batch tokens {how} -> batch heads tokens d_head", heads=n_heads)
-        for part, how in zip(parts, into, strict=True)
-    )
-    context = scaled_dot_product_attention(q, k, v, scale=scale)
-    return rearrange(context, f"batch heads tokens d_head -> batch tokens {back}") @ w_output.T
-
-
 def reference(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads)
+    split = "batch tokens (three heads d_head) -> three batch heads tokens d_head"
+    context = scaled_dot_product_attention(*rearrange(hidden @ w_in.T, split, three=3, heads=n_heads))
+    return rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
 
 
 def _inputs(random):
@@ -102,70 +93,28 @@ Which of them counts the heads?
     section="03-multihead",
 )
 
-
-@exercise.mistake(
-    "Still the colleague's layer: features are dealt out like cards and collected like cards. Put 0, 1, 2, ... through "
-    "the split and look at head 0.",
-    id="still_cards",
-)
-def cards_both_ways(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, into=CARDS, back=CARDS)
-
-
-@exercise.mistake(
-    "The split is mended, and the merge still interleaves. The output weights expect the heads as they were cut.",
-    id="split_mended_alone",
-)
-def only_the_split_mended(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, back=CARDS)
-
-
-@exercise.mistake(
-    "The merge is mended, and the split still deals like cards, so that no head sees its own features.",
-    id="merge_mended_alone",
-)
-def only_the_merge_mended(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, into=CARDS)
-
-
-@exercise.mistake(
-    "Keys and values are cut into blocks, the queries not: each score pairs features that do not belong together.",
-    id="queries_forgotten",
-)
-def only_the_keys_mended(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, into=(CARDS, BLOCKS, BLOCKS))
-
-
-@exercise.mistake(
-    "You cut the fused weights into heads first, then each into three. Some libraries store them so. Here queries, "
-    "keys and values of all heads lie in three thirds."
-)
-def heads_outside_three(hidden, w_in, w_output, n_heads):
-    """As if the fused weights were cut into heads first, as some checkpoints are."""
-    split = "batch tokens (heads three d_head) -> three batch heads tokens d_head"
-    q, k, v = rearrange(hidden @ w_in.T, split, three=3, heads=n_heads)
-    context = scaled_dot_product_attention(q, k, v)
-    return rearrange(context, "batch heads tokens d_head -> batch tokens (heads d_head)") @ w_output.T
-
-
-@exercise.mistake("A reshape straight to the heads' shape mixes tokens. Only the last axis is to be cut.")
-def reshaped(hidden, w_in, w_output, n_heads):
-    batch, tokens, d_model = hidden.shape
-    q, k, v = (part.reshape(batch, n_heads, tokens, -1) for part in (hidden @ w_in.T).chunk(3, dim=-1))
-    context = scaled_dot_product_attention(q, k, v)
-    return context.reshape(batch, tokens, d_model) @ w_output.T
-
-
-@exercise.mistake("The heads are right, and the output weights act the other way round: they are stored `d_out d_in`.")
-def output_not_transposed(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output.T, n_heads)
-
-
-@exercise.mistake(
-    "The order is mended, but the scale is that of the whole model. A score sums over the features of one head."
-)
-def scale_of_the_model(hidden, w_in, w_output, n_heads):
-    return _layer(hidden, w_in, w_output, n_heads, scale=hidden.shape[-1] ** -0.5)
+exercise.mutations(r"""
+still_cards: "unflatten(-1, (n_heads, -1)).transpose(1, 2)" -> "unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2)",
+"context.transpose(1, 2)" -> "context.movedim(1, -1)"
+    Still the colleague's layer: features are dealt out like cards and collected like cards. Put 0, 1, 2, ... through
+    the split and look at head 0.
+split_mended_alone: "context.transpose(1, 2)" -> "context.movedim(1, -1)"
+    The split is mended, and the merge still interleaves. The output weights expect the heads as they were cut.
+merge_mended_alone: "unflatten(-1, (n_heads, -1)).transpose(1, 2)" -> "unflatten(-1, (-1, n_heads)).movedim(-1, 1)"
+    The merge is mended, and the split still deals like cards, so that no head sees its own features.
+queries_forgotten: "scores = " -> "q = query.unflatten(-1, (-1, n_heads)).movedim(-1, 1)\n    scores = "
+    Keys and values are cut into blocks, the queries not: each score pairs features that do not belong together.
+heads_outside_three: "chunk(3, dim=-1)" -> "unflatten(-1, (n_heads, 3, -1)).movedim(-2, 0).flatten(-2)"
+    You cut the fused weights into heads first, then each into three. Some libraries store them so. Here queries, keys
+    and values of all heads lie in three thirds.
+reshaped: "unflatten(-1, (n_heads, -1)).transpose(1, 2)" -> "reshape(len(hidden), n_heads, hidden.shape[1], -1)",
+"context.transpose(1, 2).flatten(-2)" -> "context.reshape(hidden.shape)"
+    A reshape straight to the heads' shape mixes tokens. Only the last axis is to be cut.
+output_not_transposed: "w_output.T" -> "w_output"
+    The heads are right, and the output weights act the other way round: they are stored `d_out d_in`.
+scale_of_the_model: "q.shape[-1]" -> "hidden.shape[-1]"
+    The order is mended, but the scale is that of the whole model. A score sums over the features of one head.
+""")
 
 
 @exercise.must_hold(

@@ -3,9 +3,9 @@
 import math
 
 import torch
-from einops import einsum, rearrange, reduce, repeat
+from einops import rearrange
 from jaxtyping import Float
-from torch import Tensor, nn
+from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
@@ -210,524 +210,135 @@ Hide the future by `masked_fill` with −∞, using `tril` of a table of ones.
     section="03-multihead",
 )
 
-
-def linear(hidden, weight):
-    """Apply a weight as `nn.Linear` does."""
-    return einsum(hidden, weight, "... d_in, d_out d_in -> ... d_out")
-
-
-def project(hidden, w_query, w_key, w_value):
-    """Queries, keys and values of all heads together."""
-    return linear(hidden, w_query), linear(hidden, w_key), linear(hidden, w_value)
-
-
-BLEND = "batch heads queries keys, batch heads keys d_head -> batch heads queries d_head"
-
-
-SCORES = "batch heads queries d_head, batch heads keys d_head -> batch heads queries keys"
-
-
-def compare(q, k):
-    """The scores, scaled."""
-    return einsum(q, k, SCORES) / math.sqrt(q.shape[-1])
-
-
-def past(n_tokens):
-    """True where a token may look."""
-    return torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
-
-
-def hide_future(scores):
-    """The scores, without those of later keys."""
-    return scores.masked_fill(~past(scores.shape[-1]), -math.inf)
-
-
-def attend(q, k, v):
-    """Causal attention inside each head."""
-    return einsum(hide_future(compare(q, k)).softmax(dim=-1), v, BLEND)
-
-
-MERGE = "batch heads tokens d_head -> batch tokens (heads d_head)"
-
-
-def merge(context):
-    """Lay the heads side by side."""
-    return rearrange(context, MERGE)
-
-
-@exercise.mistake(
-    "Your heads take every h-th feature. Head 0 should own the first d_head features, next to one another: `(heads "
-    "d_head)`, not `(d_head heads)`, for queries, keys and values alike."
-)
-def head_order_dh(hidden, w_query, w_key, w_value, w_output, n_heads):
-    pattern = "batch tokens (d_head heads) -> batch heads tokens d_head"
-    q, k, v = (rearrange(part, pattern, heads=n_heads) for part in project(hidden, w_query, w_key, w_value))
-    return linear(merge(attend(q, k, v)), w_output)
-
-
-@exercise.like("head_order_dh")
-def head_order_dh_both_ways(hidden, w_query, w_key, w_value, w_output, n_heads):
-    pattern = "batch tokens (d_head heads) -> batch heads tokens d_head"
-    q, k, v = (rearrange(part, pattern, heads=n_heads) for part in project(hidden, w_query, w_key, w_value))
-    back = "batch heads tokens d_head -> batch tokens (d_head heads)"
-    return linear(rearrange(attend(q, k, v), back), w_output)
-
-
-@exercise.like("head_order_dh")
-def keys_split_otherwise(hidden, w_query, w_key, w_value, w_output, n_heads):
-    query, key, value = project(hidden, w_query, w_key, w_value)
-    k = rearrange(key, "batch tokens (d_head heads) -> batch heads tokens d_head", heads=n_heads)
-    return linear(merge(attend(split(query, n_heads), k, split(value, n_heads))), w_output)
-
-
-def heads_of(hidden, w_query, w_key, w_value, n_heads):
-    """Queries, keys and values, split into heads."""
-    return tuple(split(vectors, n_heads) for vectors in project(hidden, w_query, w_key, w_value))
-
-
-@exercise.mistake(
-    "Each head is right, but they are merged in another order than they were split: their features come out "
-    "interleaved. Head 0 owns the first d_head features of the result too."
-)
-def merged_dh(hidden, w_query, w_key, w_value, w_output, n_heads):
-    context = attend(*heads_of(hidden, w_query, w_key, w_value, n_heads))
-    return linear(rearrange(context, "batch heads tokens d_head -> batch tokens (d_head heads)"), w_output)
-
-
-FLAT = "(batch heads tokens d_head) -> batch heads tokens d_head"
-
-
-def reshaped(vectors, n_heads):
-    """What `vectors.reshape(batch, heads, tokens, d_head)` gives."""
-    batch, tokens, _ = vectors.shape
-    return rearrange(
-        rearrange(vectors, "batch tokens d_model -> (batch tokens d_model)"),
-        FLAT,
-        batch=batch,
-        heads=n_heads,
-        tokens=tokens,
-    )
-
-
-@exercise.mistake(
-    "A reshape straight to `batch heads tokens d_head` mixes tokens, and the future leaks although you mask. Split the "
-    "last axis first, then swap axes."
-)
-def split_no_transpose(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = (reshaped(part, n_heads) for part in project(hidden, w_query, w_key, w_value))
-    return linear(merge(attend(q, k, v)), w_output)
-
-
-def reshaped_back(context):
-    """What `context.reshape(batch, tokens, d_model)` gives."""
-    batch, _, tokens, _ = context.shape
-    flat = rearrange(context, "batch heads tokens d_head -> (batch heads tokens d_head)")
-    return rearrange(flat, "(batch tokens d_model) -> batch tokens d_model", batch=batch, tokens=tokens)
-
-
-@exercise.mistake(
-    "The heads are right but merged in the wrong order: a reshape straight back mixes tokens. Swap the axes of heads "
-    "and tokens back first."
-)
-def merge_no_transpose(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return linear(reshaped_back(attend(*heads_of(hidden, w_query, w_key, w_value, n_heads))), w_output)
-
-
-@exercise.mistake(
-    "Splitting and merging cancel in shape but not in meaning: your last token cannot see token 0. Split the last "
-    "axis, then swap axes; undo both in reverse order."
-)
-def both_raw(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = (reshaped(part, n_heads) for part in project(hidden, w_query, w_key, w_value))
-    return linear(reshaped_back(attend(q, k, v)), w_output)
-
-
-@exercise.mistake(
-    "Your result does not depend on the number of heads: it is that of one wide head. Where is the split?"
-)
-def one_head(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return linear(merge(attend(*heads_of(hidden, w_query, w_key, w_value, 1))), w_output)
-
-
-@exercise.mistake(
-    "Right for three heads of width 4, and for no others. Take the number of heads from the argument and the width "
-    "from the vectors.",
-    id="hard_coded_heads",
-)
-def always_three(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return linear(merge(attend(*heads_of(hidden, w_query, w_key, w_value, 3))), w_output)
-
-
-@exercise.like("hard_coded_heads")
-def always_four_wide(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return linear(merge(attend(*heads_of(hidden, w_query, w_key, w_value, hidden.shape[-1] // 4))), w_output)
-
-
-@exercise.mistake(
-    "You use the number of heads as the width of one. There should be `n_heads` heads, each d_model / n_heads wide."
-)
-def heads_as_width(hidden, w_query, w_key, w_value, w_output, n_heads):
-    heads = heads_of(hidden, w_query, w_key, w_value, hidden.shape[-1] // n_heads)
-    return linear(merge(attend(*heads)), w_output)
-
-
-@exercise.mistake(
-    "You add or average the heads, and what each of them found is lost. Lay them side by side; the output weights do "
-    "the mixing.",
-    id="heads_added",
-)
-def mean_of_heads(hidden, w_query, w_key, w_value, w_output, n_heads):
-    context = attend(*heads_of(hidden, w_query, w_key, w_value, n_heads))
-    mean = reduce(context, "batch heads tokens d_head -> batch tokens d_head", "mean")
-    return linear(repeat(mean, "batch tokens d_head -> batch tokens (heads d_head)", heads=n_heads), w_output)
-
-
-@exercise.like("heads_added")
-def sum_of_heads(hidden, w_query, w_key, w_value, w_output, n_heads):
-    context = attend(*heads_of(hidden, w_query, w_key, w_value, n_heads))
-    total = reduce(context, "batch heads tokens d_head -> batch tokens d_head", "sum")
-    return linear(repeat(total, "batch tokens d_head -> batch tokens (heads d_head)", heads=n_heads), w_output)
-
-
-@exercise.mistake(
-    "All heads look where the first one looks. Each has queries and keys of its own: which index do you take?"
-)
-def first_head_for_all(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return linear(merge(attend(q[:, :1].expand_as(q), k[:, :1].expand_as(k), v)), w_output)
-
-
-@exercise.like("first_head_for_all")
-def first_head_repeated(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = (part[:, :1] for part in heads_of(hidden, w_query, w_key, w_value, n_heads))
-    context = repeat(attend(q, k, v), "batch 1 tokens d_head -> batch heads tokens d_head", heads=n_heads)
-    return linear(merge(context), w_output)
-
-
-@exercise.mistake("The heads stand side by side in reverse order. Head 0 comes first.")
-def last_head_first(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return linear(merge(attend(*heads_of(hidden, w_query, w_key, w_value, n_heads)).flip(1)), w_output)
-
-
-@exercise.mistake(
-    "Heads and sentences come out exchanged: you laid them on one axis in one order and took them apart in the other. "
-    "Sentences must not influence each other."
-)
-def batch_and_heads_exchanged(hidden, w_query, w_key, w_value, w_output, n_heads):
-    """All heads are laid into the batch, and taken out of it the other way round."""
-    pattern = "batch heads tokens d_head -> (batch heads) 1 tokens d_head"
-    q, k, v = (rearrange(part, pattern) for part in heads_of(hidden, w_query, w_key, w_value, n_heads))
-    back = "(heads batch) 1 tokens d_head -> batch tokens (heads d_head)"
-    return linear(rearrange(attend(q, k, v), back, heads=n_heads), w_output)
-
-
-def finish(weights, v, w_output):
-    """Blend, merge and project, as it should be."""
-    return linear(merge(einsum(weights, v, BLEND)), w_output)
-
-
-@exercise.mistake("Your weights are too sharp: the scores are not scaled. By what are they divided in each head?")
-def no_scale(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(hide_future(einsum(q, k, SCORES)).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake("Your weights are too flat: you scale by √d_model. A head's vectors have d_model / n_heads entries.")
-def scale_dmodel(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = einsum(q, k, SCORES) / math.sqrt(hidden.shape[-1])
-    return finish(hide_future(scores).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake("Your scores are divided by d_head, not by its root, and the weights are too flat.")
-def div_d_head(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(hide_future(einsum(q, k, SCORES) / q.shape[-1]).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake(
-    "You scale by the root of the number of heads. A score is a sum over the features of one head: how many are they?"
-)
-def scale_of_heads(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(hide_future(einsum(q, k, SCORES) / math.sqrt(n_heads)).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake(
-    "Changing the last token changes your output for the first: nothing hides the future. Here attention is causal."
-)
-def no_mask(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(compare(q, k).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake(
-    "The future leaks: `tril` puts 0 where later scores were, and exp(0) = 1 is a weight like others. What score makes "
-    "exp exactly 0?",
-    id="zero_score",
-)
-def tril_of_scores(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(compare(q, k).tril().softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake(
-    "The future gets no weight, but the rest of each row no longer sums to 1, and early tokens shrink. Hide before you "
-    "normalise."
-)
-def mask_after_softmax(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(compare(q, k).softmax(dim=-1).tril(), v, w_output)
-
-
-@exercise.mistake("You kept the future and hid the past. Which triangle of `queries keys` lies before a query?")
-def only_the_future(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = compare(q, k)
-    return finish(scores.masked_fill(past(scores.shape[-1]).mT.logical_not(), -math.inf).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake("Each token sees one token of the future: the diagonal of your mask stands one too far to the right.")
-def one_ahead(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = compare(q, k)
-    allowed = torch.ones_like(scores, dtype=torch.bool).tril(1)
-    return finish(scores.masked_fill(~allowed, -math.inf).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake("No token sees itself, and the first one nothing at all. The diagonal belongs to the past.")
-def not_itself(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = compare(q, k)
-    allowed = torch.ones_like(scores, dtype=torch.bool).tril(-1)
-    return finish(scores.masked_fill(~allowed, -math.inf).softmax(dim=-1), v, w_output)
-
-
-@exercise.like("not_itself")
-def not_itself_zeros(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = compare(q, k)
-    allowed = torch.ones_like(scores, dtype=torch.bool).tril(-1)
-    weights = scores.masked_fill(~allowed, -math.inf).softmax(dim=-1).nan_to_num(0.0)
-    return finish(weights, v, w_output)
-
-
-@exercise.mistake("You normalise over the queries. Each *query* distributes its weight over keys: which axis are they?")
-def softmax_q(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(hide_future(compare(q, k)).softmax(dim=-2), v, w_output)
-
-
-@exercise.mistake(
-    "You normalise over the heads, so that they compete for a key. Inside each head, each query distributes its weight "
-    "over keys."
-)
-def softmax_heads(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(hide_future(compare(q, k)).softmax(dim=1).nan_to_num(0.0), v, w_output)
-
-
-@exercise.like("softmax_heads")
-def softmax_heads_of_large(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = compare(q, k)
-    return finish(scores.masked_fill(~past(scores.shape[-1]), -1e9).softmax(dim=1), v, w_output)
-
-
-@exercise.mistake(
-    "You take the softmax twice: the second one makes the weights almost equal, and gives the future some, since "
-    "exp(0) = 1. Once is enough."
-)
-def softmax_twice(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(hide_future(compare(q, k)).softmax(dim=-1).softmax(dim=-1), v, w_output)
-
-
-@exercise.mistake("Your weights are raw scores, negative here and there. What makes shares of them?")
-def no_softmax(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return finish(compare(q, k).tril(), v, w_output)
-
-
-SWAP = "batch first second d_head -> batch second first d_head"
-
-
-@exercise.mistake(
-    "Your score matrix is `heads heads`, one for each token: tokens never see each other. Which two axes should be "
-    "last before you multiply?"
-)
-def attends_over_heads(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = (rearrange(part, SWAP) for part in heads_of(hidden, w_query, w_key, w_value, n_heads))
-    scores = compare(q, k)  # batch tokens heads heads
-    return linear(merge(rearrange(einsum(scores.softmax(dim=-1), v, BLEND), SWAP)), w_output)
-
-
-@exercise.like("attends_over_heads")
-def attends_over_heads_masked(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = (rearrange(part, SWAP) for part in heads_of(hidden, w_query, w_key, w_value, n_heads))
-    weights = hide_future(compare(q, k)).softmax(dim=-1)
-    return linear(merge(rearrange(einsum(weights, v, BLEND), SWAP)), w_output)
-
-
-@exercise.mistake(
-    "This is exactly the heads laid side by side. One linear map is missing, the one that lets what the heads found be "
-    "mixed."
-)
-def no_wo(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return merge(attend(*heads_of(hidden, w_query, w_key, w_value, n_heads)))
-
-
-TURNED = "... d_in, d_in d_out -> ... d_out"
-
-
-@exercise.mistake(
-    "Weights are stored `d_out d_in`, as in nn.Linear, and yours act the other way round, all or some. Square matrices "
-    "hide it: write the axes beside each product."
-)
-def weight_transposed(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = (split(einsum(hidden, weight, TURNED), n_heads) for weight in (w_query, w_key, w_value))
-    return einsum(merge(attend(q, k, v)), w_output, TURNED)
-
-
-@exercise.like("weight_transposed")
-def inner_weights_transposed(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = (split(einsum(hidden, weight, TURNED), n_heads) for weight in (w_query, w_key, w_value))
-    return linear(merge(attend(q, k, v)), w_output)
-
-
-@exercise.like("weight_transposed")
-def output_weight_transposed(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return einsum(no_wo(hidden, w_query, w_key, w_value, w_output, n_heads), w_output, TURNED)
-
-
-@exercise.mistake("You apply the output weights before attention. They come last: they mix what the heads have found.")
-def output_first(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return no_wo(linear(hidden, w_output), w_query, w_key, w_value, w_output, n_heads)
-
-
-def right(hidden, w_query, w_key, w_value, w_output, n_heads):
-    """As it should be."""
-    return linear(merge(attend(*heads_of(hidden, w_query, w_key, w_value, n_heads))), w_output)
-
-
-@exercise.mistake(
-    "Queries and keys are exchanged: who is looked at asks, and who asks is looked at. Compare the order of the "
-    "arguments with your projections."
-)
-def query_and_key_exchanged(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return right(hidden, w_key, w_query, w_value, w_output, n_heads)
-
-
-@exercise.mistake(
-    "One of your three projections uses another one's weight. Queries, keys and values have a matrix each: read the "
-    "three lines side by side.",
-    id="shared_weight",
-)
-def value_from_key(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return right(hidden, w_query, w_key, w_key, w_output, n_heads)
-
-
-@exercise.like("shared_weight")
-def key_from_query(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return right(hidden, w_query, w_query, w_value, w_output, n_heads)
-
-
-@exercise.mistake(
-    "The heads cut their values straight out of the input. What is handed over is projected too, with a matrix of its "
-    "own.",
-    id="not_projected",
-)
-def value_not_projected(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, _ = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return linear(merge(attend(q, k, split(hidden, n_heads))), w_output)
-
-
-@exercise.like("not_projected")
-def nothing_projected(hidden, w_query, w_key, w_value, w_output, n_heads):
-    parts = split(hidden, n_heads)
-    return linear(merge(attend(parts, parts, parts)), w_output)
-
-
-@exercise.mistake(
-    "Your output is too large by exactly the input. The residual connection belongs to the block around attention."
-)
-def residual_inside(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return hidden + right(hidden, w_query, w_key, w_value, w_output, n_heads)
-
-
-@exercise.mistake(
-    "Your output has mean 0 and variance 1 for each token: a norm belongs to the block, not into attention."
-)
-def normalised_inside(hidden, w_query, w_key, w_value, w_output, n_heads):
-    out = right(hidden, w_query, w_key, w_value, w_output, n_heads)
-    return nn.functional.layer_norm(out, out.shape[-1:])
-
-
-@exercise.mistake(
-    "You return the heads, each with its own axis. Two steps are missing: lay them side by side, and apply the output "
-    "weights."
-)
-def returns_heads(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return attend(*heads_of(hidden, w_query, w_key, w_value, n_heads))
-
-
-@exercise.mistake(
-    "With one sentence in the batch your output loses an axis: `squeeze()` without an axis takes away every axis of "
-    "size one."
-)
-def squeezed(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return right(hidden, w_query, w_key, w_value, w_output, n_heads).squeeze()
-
-
-@exercise.mistake(
-    "Inputs in float64 come back in float32. Keep the dtype that you are given: where do you name one, or make a "
-    "tensor without asking for the input's?"
-)
-def mask_of_float32(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = einsum(q, k, SCORES).float() / math.sqrt(q.shape[-1])
-    n_tokens = scores.shape[-1]
-    future = torch.full((n_tokens, n_tokens), -math.inf, dtype=torch.float32).triu(1)
-    return linear(merge(einsum((scores + future).softmax(dim=-1), v.float(), BLEND)), w_output.float())
-
-
-@exercise.mistake(
-    "The output is right, but nothing can be learnt: weights copied into a new layer, `.detach()`, `.data`, `.item()` "
-    "and `.numpy()` all cut the way back. Use the tensors that you were given.",
-    id="no_gradient",
-)
-def copied_weights(hidden, w_query, w_key, w_value, w_output, n_heads):
-    copies = []
-    for weight in (w_query, w_key, w_value, w_output):
-        layer = nn.Linear(weight.shape[1], weight.shape[0], bias=False, dtype=weight.dtype)
-        layer.weight.data.copy_(weight)
-        copies.append(layer)
-    to_query, to_key, to_value, to_output = copies
-    q, k, v = (split(layer(hidden), n_heads) for layer in (to_query, to_key, to_value))
-    return to_output(merge(attend(q, k, v)))
-
-
-@exercise.like("no_gradient")
-def detached_weights(hidden, w_query, w_key, w_value, w_output, n_heads):
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    scores = compare(q, k).detach()
-    n_tokens = scores.shape[-1]
-    allowed = torch.ones(n_tokens, n_tokens, dtype=torch.bool).tril()
-    weights = scores.masked_fill(~allowed, -math.inf).softmax(dim=-1)
-    return linear(merge(einsum(weights, v, BLEND)), w_output)
-
-
-@exercise.like("no_gradient")
-def through_numpy(hidden, w_query, w_key, w_value, w_output, n_heads):
-    return torch.from_numpy(right(hidden, w_query, w_key, w_value, w_output, n_heads).detach().numpy())
-
-
-@exercise.mistake(
-    "Your answer is right but a weight you were given has changed: the second call with it would be wrong. `/=` edits "
-    "the caller's tensor."
-)
-def inplace(hidden, w_query, w_key, w_value, w_output, n_heads):
-    d_head = w_query.shape[0] // n_heads
-    w_query /= math.sqrt(d_head)
-    q, k, v = heads_of(hidden, w_query, w_key, w_value, n_heads)
-    return linear(merge(attend(q * math.sqrt(d_head), k, v)), w_output)
+exercise.mutations(r"""
+head_order_dh: '"batch tokens (heads d_head)' -> '"batch tokens (d_head heads)'
+or: '"batch tokens (heads d_head)' -> '"batch tokens (d_head heads)',
+"-> batch tokens (heads d_head)" -> "-> batch tokens (d_head heads)"
+or: "scores = " -> "k = (hidden @ w_key.mT).unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2)\n    scores = "
+    Your heads take every h-th feature. Head 0 should own the first d_head features, next to one another: `(heads
+    d_head)`, not `(d_head heads)`, for queries, keys and values alike.
+merged_dh: "-> batch tokens (heads d_head)" -> "-> batch tokens (d_head heads)"
+    Each head is right, but they are merged in another order than they were split: their features come out interleaved.
+    Head 0 owns the first d_head features of the result too.
+split_no_transpose: "rearrange(hidden @ weight.mT, split, heads=n_heads)" ->
+"(hidden @ weight.mT).reshape(len(hidden), n_heads, hidden.shape[1], -1)"
+    A reshape straight to `batch heads tokens d_head` mixes tokens, and the future leaks although you mask. Split the
+    last axis first, then swap axes.
+merge_no_transpose: 'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
+"(weights @ v).reshape(hidden.shape)"
+    The heads are right but merged in the wrong order: a reshape straight back mixes tokens. Swap the axes of heads and
+    tokens back first.
+both_raw: "rearrange(hidden @ weight.mT, split, heads=n_heads)" ->
+"(hidden @ weight.mT).reshape(len(hidden), n_heads, hidden.shape[1], -1)",
+'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
+"(weights @ v).reshape(hidden.shape)"
+    Splitting and merging cancel in shape but not in meaning: your last token cannot see token 0. Split the last axis,
+    then swap axes; undo both in reverse order.
+one_head: "heads=n_heads" -> "heads=1"
+    Your result does not depend on the number of heads: it is that of one wide head. Where is the split?
+hard_coded_heads: "heads=n_heads" -> "heads=3"
+or: "heads=n_heads" -> "heads=hidden.shape[-1] // 4"
+    Right for three heads of width 4, and for no others. Take the number of heads from the argument and the width from
+    the vectors.
+heads_as_width: "heads=n_heads" -> "d_head=n_heads"
+    You use the number of heads as the width of one. There should be `n_heads` heads, each d_model / n_heads wide.
+heads_added: 'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
+"(weights @ v).mean(dim=1).repeat(1, 1, n_heads)"
+or: 'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
+"(weights @ v).sum(dim=1).repeat(1, 1, n_heads)"
+    You add or average the heads, and what each of them found is lost. Lay them side by side; the output weights do the
+    mixing.
+first_head_for_all: "q @ k.mT" -> "q[:, :1] @ k[:, :1].mT"
+or: "weights @ v" -> "weights[:, :1] @ v[:, :1].expand_as(v)"
+    All heads look where the first one looks. Each has queries and keys of its own: which index do you take?
+last_head_first: "weights @ v" -> "(weights @ v).flip(1)"
+    The heads stand side by side in reverse order. Head 0 comes first.
+batch_and_heads_exchanged: "weights @ v" -> "(weights @ v).flatten(0, 1).unflatten(0, (n_heads, -1)).transpose(0, 1)"
+    Heads and sentences come out exchanged: you laid them on one axis in one order and took them apart in the other.
+    Sentences must not influence each other.
+no_scale: " / math.sqrt(q.shape[-1])" -> ""
+    Your weights are too sharp: the scores are not scaled. By what are they divided in each head?
+scale_dmodel: "q.shape[-1]" -> "hidden.shape[-1]"
+    Your weights are too flat: you scale by √d_model. A head's vectors have d_model / n_heads entries.
+div_d_head: "math.sqrt(q.shape[-1])" -> "q.shape[-1]"
+    Your scores are divided by d_head, not by its root, and the weights are too flat.
+scale_of_heads: "q.shape[-1]" -> "n_heads"
+    You scale by the root of the number of heads. A score is a sum over the features of one head: how many are they?
+no_mask: ".masked_fill(~allowed, -math.inf)" -> ""
+    Changing the last token changes your output for the first: nothing hides the future. Here attention is causal.
+zero_score: "masked_fill(~allowed, -math.inf)" -> "tril()"
+    The future leaks: `tril` puts 0 where later scores were, and exp(0) = 1 is a weight like others. What score makes
+    exp exactly 0?
+mask_after_softmax: "masked_fill(~allowed, -math.inf).softmax(dim=-1)" -> "softmax(dim=-1).tril()"
+    The future gets no weight, but the rest of each row no longer sums to 1, and early tokens shrink. Hide before you
+    normalise.
+only_the_future: "tril()" -> "triu()"
+    You kept the future and hid the past. Which triangle of `queries keys` lies before a query?
+one_ahead: "tril()" -> "tril(1)"
+    Each token sees one token of the future: the diagonal of your mask stands one too far to the right.
+not_itself: "tril()" -> "tril(-1)"
+or: "tril()" -> "tril(-1)", "softmax(dim=-1)" -> "softmax(dim=-1).nan_to_num(0.0)"
+    No token sees itself, and the first one nothing at all. The diagonal belongs to the past.
+softmax_q: "dim=-1" -> "dim=-2"
+    You normalise over the queries. Each *query* distributes its weight over keys: which axis are they?
+softmax_heads: "softmax(dim=-1)" -> "softmax(dim=1).nan_to_num(0.0)"
+or: "-math.inf" -> "-1e9", "dim=-1" -> "dim=1"
+    You normalise over the heads, so that they compete for a key. Inside each head, each query distributes its weight
+    over keys.
+softmax_twice: "softmax(dim=-1)" -> "softmax(dim=-1).softmax(dim=-1)"
+    You take the softmax twice: the second one makes the weights almost equal, and gives the future some, since exp(0) =
+    1. Once is enough.
+no_softmax: "masked_fill(~allowed, -math.inf).softmax(dim=-1)" -> "tril()"
+    Your weights are raw scores, negative here and there. What makes shares of them?
+attends_over_heads: "-> batch heads tokens d_head" -> "-> batch tokens heads d_head",
+".masked_fill(~allowed, -math.inf)" -> "",
+'"batch heads tokens d_head' -> '"batch tokens heads d_head'
+or: "-> batch heads tokens d_head" -> "-> batch tokens heads d_head",
+"n_tokens = hidden.shape[1]" -> "n_tokens = n_heads",
+'"batch heads tokens d_head' -> '"batch tokens heads d_head'
+    Your score matrix is `heads heads`, one for each token: tokens never see each other. Which two axes should be last
+    before you multiply?
+no_wo: "context @ w_output.mT" -> "context"
+    This is exactly the heads laid side by side. One linear map is missing, the one that lets what the heads found be
+    mixed.
+weight_transposed: "weight.mT" -> "weight", "w_output.mT" -> "w_output"
+or: "weight.mT" -> "weight"
+or: "w_output.mT" -> "w_output"
+    Weights are stored `d_out d_in`, as in nn.Linear, and yours act the other way round, all or some. Square matrices
+    hide it: write the axes beside each product.
+output_first: "context @ w_output.mT" -> "context", "split = " -> "hidden = hidden @ w_output.mT\n    split = "
+    You apply the output weights before attention. They come last: they mix what the heads have found.
+query_and_key_exchanged: "(w_query, w_key," -> "(w_key, w_query,"
+    Queries and keys are exchanged: who is looked at asks, and who asks is looked at. Compare the order of the arguments
+    with your projections.
+shared_weight: "w_key, w_value)" -> "w_key, w_key)"
+or: "(w_query, w_key," -> "(w_query, w_query,"
+    One of your three projections uses another one's weight. Queries, keys and values have a matrix each: read the three
+    lines side by side.
+not_projected: "scores = " -> "v = rearrange(hidden, split, heads=n_heads)\n    scores = "
+or: "hidden @ weight.mT" -> "hidden"
+    The heads cut their values straight out of the input. What is handed over is projected too, with a matrix of its
+    own.
+residual_inside: "return context" -> "return hidden + context"
+    Your output is too large by exactly the input. The residual connection belongs to the block around attention.
+normalised_inside: "context @ w_output.mT" -> "torch.nn.functional.layer_norm(context @ w_output.mT, hidden.shape[-1:])"
+    Your output has mean 0 and variance 1 for each token: a norm belongs to the block, not into attention.
+returns_heads: "context @ w_output.mT" -> "weights @ v"
+    You return the heads, each with its own axis. Two steps are missing: lay them side by side, and apply the output
+    weights.
+squeezed: "context @ w_output.mT" -> "(context @ w_output.mT).squeeze()"
+    With one sentence in the batch your output loses an axis: `squeeze()` without an axis takes away every axis of size
+    one.
+mask_of_float32: "context @ w_output.mT" -> "(context @ w_output.mT).float()"
+    Inputs in float64 come back in float32. Keep the dtype that you are given: where do you name one, or make a tensor
+    without asking for the input's?
+no_gradient: "weight.mT" -> "weight.detach().mT", "w_output.mT" -> "w_output.detach().mT"
+or: "q @ k.mT" -> "(q @ k.mT).detach()"
+or: "context @ w_output.mT" -> "torch.from_numpy((context @ w_output.mT).detach().numpy())"
+    The output is right, but nothing can be learnt: weights copied into a new layer, `.detach()`, `.data`, `.item()` and
+    `.numpy()` all cut the way back. Use the tensors that you were given.
+inplace: " / math.sqrt(q.shape[-1])" -> "",
+"split = " -> "w_query /= math.sqrt(hidden.shape[-1] // n_heads)\n    split = "
+    Your answer is right but a weight you were given has changed: the second call with it would be wrong. `/=` edits the
+    caller's tensor.
+""")

@@ -1,7 +1,6 @@
 """Exercise: cut the last axis into heads."""
 
 import torch
-from einops import rearrange
 from jaxtyping import Float
 from torch import Tensor
 
@@ -53,72 +52,31 @@ d_head. Which two does `transpose` exchange?
     section="03-multihead",
 )
 
-
-@exercise.mistake(
-    "Each head gets every h-th feature. Head 0 should own the first block: where an axis is cut in two, the slow index "
-    "stands first.",
-    id="every_hth",
-)
-def every_hth_feature(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (d_head heads) -> batch heads tokens d_head", heads=n_heads)
-
-
-@exercise.mistake(
-    "The shape is right and the contents are not: a reshape keeps the order of the numbers in memory, so one head gets "
-    "pieces of several tokens. Cut the last axis alone, then let axes change places."
-)
-def reshaped_at_once(vectors, n_heads):
-    batch, tokens, d_model = vectors.shape
-    return vectors.reshape(batch, n_heads, tokens, d_model // n_heads)
-
-
-@exercise.mistake(
-    "The blocks are right, but the heads still stand behind the tokens. Attention wants the last two axes to be tokens "
-    "and features."
-)
-def heads_after_tokens(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (heads d_head) -> batch tokens heads d_head", heads=n_heads)
-
-
-@exercise.mistake("Tokens and features have changed places in each head. The last axis should be the features.")
-def features_before_tokens(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (heads d_head) -> batch heads d_head tokens", heads=n_heads)
-
-
-@exercise.mistake("You use the number of heads as the width of one. Which of the two were you given?")
-def as_wide_as_many(vectors, n_heads):
-    return rearrange(vectors, "batch tokens (heads d_head) -> batch heads tokens d_head", d_head=n_heads)
-
-
-@exercise.mistake(
-    "Every head gets all features. Heads share the width: each has d_model / n_heads of it.",
-    id="nothing_cut",
-)
-def whole_for_each(vectors, n_heads):
-    return torch.stack([vectors] * n_heads, dim=1)
-
-
-@exercise.mistake("All heads get the same block. Together they should own every feature once.")
-def first_block_for_all(vectors, n_heads):
-    return split_heads(vectors, n_heads)[:, :1].expand(-1, n_heads, -1, -1)
-
-
-@exercise.mistake("The blocks come in reverse order. Head 0 owns the first one.")
-def last_block_first(vectors, n_heads):
-    return split_heads(vectors, n_heads).flip(1)
-
-
-@exercise.mistake(
-    "Right for one number of heads only. Take it from the argument.",
-    id="hard_coded",
-)
-def always_three(vectors, n_heads):
-    return split_heads(vectors, 3)
-
-
-@exercise.like("hard_coded")
-def always_two(vectors, n_heads):
-    return split_heads(vectors, 2)
+exercise.mutations("""
+every_hth: "(n_heads, -1)).transpose(1, 2)" -> "(-1, n_heads)).movedim(-1, 1)"
+    Each head gets every h-th feature. Head 0 should own the first block: where an axis is cut in two, the slow index
+    stands first.
+reshaped_at_once: "unflatten(-1, (n_heads, -1)).transpose(1, 2)" ->
+"reshape(len(vectors), n_heads, vectors.shape[1], -1)"
+    The shape is right and the contents are not: a reshape keeps the order of the numbers in memory, so one head gets
+    pieces of several tokens. Cut the last axis alone, then let axes change places.
+heads_after_tokens: ".transpose(1, 2)" -> ""
+    The blocks are right, but the heads still stand behind the tokens. Attention wants the last two axes to be tokens
+    and features.
+features_before_tokens: ".transpose(1, 2)" -> ".permute(0, 2, 3, 1)"
+    Tokens and features have changed places in each head. The last axis should be the features.
+as_wide_as_many: "(n_heads, -1)" -> "(-1, n_heads)"
+    You use the number of heads as the width of one. Which of the two were you given?
+nothing_cut: "vectors.unflatten(-1, (n_heads, -1)).transpose(1, 2)" -> "torch.stack([vectors] * n_heads, dim=1)"
+    Every head gets all features. Heads share the width: each has d_model / n_heads of it.
+first_block_for_all: ".transpose(1, 2)" -> ".transpose(1, 2)[:, :1].expand(-1, n_heads, -1, -1)"
+    All heads get the same block. Together they should own every feature once.
+last_block_first: ".transpose(1, 2)" -> ".transpose(1, 2).flip(1)"
+    The blocks come in reverse order. Head 0 owns the first one.
+hard_coded: "(n_heads, -1)" -> "(3, -1)"
+or: "(n_heads, -1)" -> "(2, -1)"
+    Right for one number of heads only. Take it from the argument.
+""")
 
 
 @exercise.must_hold(

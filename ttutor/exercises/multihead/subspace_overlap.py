@@ -63,65 +63,31 @@ With orthonormal bases $B$ and $B'$ as columns, the cosine of $Bx$ and $B'y$ is 
     section="03-multihead",
 )
 
-
-@exercise.mistake(
-    "You take the matrices as they are: their lengths come in, and your numbers exceed 1. Go over to orthonormal bases "
-    "first."
-)
-def not_orthonormal(w_one, w_other):
-    return torch.linalg.svdvals(w_one @ w_other.T)
-
-
-@exercise.mistake("Rows of length 1 are not enough: they are not at right angles to one another either.")
-def rows_of_length_one(w_one, w_other):
-    one, other = (torch.nn.functional.normalize(w, dim=-1) for w in (w_one, w_other))
-    return torch.linalg.svdvals(one @ other.T)
-
-
-@exercise.mistake(
-    "Dividing by the sizes keeps the numbers below 1 and the lengths in. Choose another basis instead.",
-    id="divided_by_sizes",
-)
-def divided_by_both_sizes(w_one, w_other):
-    return torch.linalg.svdvals(w_one @ w_other.T) / (
-        torch.linalg.matrix_norm(w_one, 2) * torch.linalg.matrix_norm(w_other, 2)
-    )
-
-
-@exercise.mistake("These are the squares of the cosines. Their mean is a useful number, too, but was not asked for.")
-def squared(w_one, w_other):
-    return reference(w_one, w_other).square()
-
-
-@exercise.mistake("These are the angles in radians; asked for are their cosines.")
-def angles(w_one, w_other):
-    return reference(w_one, w_other).clamp(max=1).acos()
-
-
-@exercise.mistake("These are the sines, which are large when the spaces are far apart. Asked for are the cosines.")
-def sines(w_one, w_other):
-    return (1 - reference(w_one, w_other).square()).clamp(min=0).sqrt()
-
-
-@exercise.mistake("The order is reversed: the largest comes first.")
-def smallest_first(w_one, w_other):
-    return reference(w_one, w_other).flip(0)
-
-
-@exercise.mistake("There are as many angles as the smaller space has dimensions; you give the first alone.")
-def largest_alone(w_one, w_other):
-    return reference(w_one, w_other)[:1]
-
-
-@exercise.mistake(
-    "You compare the first basis vector with the first, the second with the second. Other bases would give other "
-    "numbers. Which numbers of a matrix do not change when both bases are turned?"
-)
-def entry_by_entry(w_one, w_other):
-    """The entries of the product of the bases depend on the bases, their singular values do not."""
-    one, other = torch.linalg.qr(w_one.T)[0], torch.linalg.qr(w_other.T)[0]
-    n = min(one.shape[1], other.shape[1])
-    return (one.T @ other).abs().diagonal()[:n].sort(descending=True).values
+exercise.mutations("""
+not_orthonormal: "basis_one.T @ basis_other" -> "w_one @ w_other.T"
+    You take the matrices as they are: their lengths come in, and your numbers exceed 1. Go over to orthonormal bases
+    first.
+rows_of_length_one: "basis_one.T @ basis_other" ->
+"w_one / w_one.norm(dim=1, keepdim=True) @ (w_other / w_other.norm(dim=1, keepdim=True)).T"
+    Rows of length 1 are not enough: they are not at right angles to one another either.
+divided_by_sizes: "svdvals(basis_one.T @ basis_other)" ->
+"svdvals(w_one @ w_other.T) / (torch.linalg.norm(w_one, 2) * torch.linalg.norm(w_other, 2))"
+    Dividing by the sizes keeps the numbers below 1 and the lengths in. Choose another basis instead.
+squared: "@ basis_other)" -> "@ basis_other).square()"
+    These are the squares of the cosines. Their mean is a useful number, too, but was not asked for.
+angles: "@ basis_other)" -> "@ basis_other).clamp(max=1).acos()"
+    These are the angles in radians; asked for are their cosines.
+sines: "@ basis_other)" -> "@ basis_other).square().neg().add(1).clamp(min=0).sqrt()"
+    These are the sines, which are large when the spaces are far apart. Asked for are the cosines.
+smallest_first: "@ basis_other)" -> "@ basis_other).flip(0)"
+    The order is reversed: the largest comes first.
+largest_alone: "@ basis_other)" -> "@ basis_other)[:1]"
+    There are as many angles as the smaller space has dimensions; you give the first alone.
+entry_by_entry: "torch.linalg.svdvals(basis_one.T @ basis_other)" ->
+"(basis_one.T @ basis_other).diagonal().abs().sort(descending=True).values"
+    You compare the first basis vector with the first, the second with the second. Other bases would give other numbers.
+    Which numbers of a matrix do not change when both bases are turned?
+""")
 
 
 @exercise.must_hold("Cosines of such angles lie between 0 and 1.")

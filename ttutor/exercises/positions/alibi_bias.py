@@ -72,117 +72,43 @@ value, and multiply by the negated slopes, shaped `heads 1 1`.
     section="04-positions",
 )
 
-
-def _offset(n_queries, n_keys):
-    """Query position minus key position."""
-    return torch.arange(n_keys - n_queries, n_keys)[:, None] - torch.arange(n_keys)
-
-
-def _bias(slopes, distance):
-    return -slopes[:, None, None] * distance
-
-
-@exercise.mistake(
-    "Right for eight heads. With four, the slopes should still run down to 1/256: the exponent is a share of 8, not "
-    "the head's number."
-)
-def slopes_of_eight(n_heads, n_queries, n_keys):
-    return _bias(0.5 ** torch.arange(1, n_heads + 1), _offset(n_queries, n_keys).abs())
-
-
-def _slopes(n_heads):
-    return 2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)
-
-
-@exercise.mistake(
-    "Right where there are as many queries as keys. With kept keys the queries are the last positions: at which key "
-    "does your first query stand?"
-)
-def no_cache_offset(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads), (torch.arange(n_queries)[:, None] - torch.arange(n_keys)).abs())
-
-
-@exercise.mistake("Your bias grows with distance, so that a far key gains. Distance should cost something.")
-def reward(n_heads, n_queries, n_keys):
-    return -_bias(_slopes(n_heads), _offset(n_queries, n_keys).abs())
-
-
-@exercise.mistake("Keys after the query gain what keys before it lose. A distance has no sign.")
-def signed_distance(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads), _offset(n_queries, n_keys))
-
-
-@exercise.like("signed_distance")
-def signed_the_other_way(n_heads, n_queries, n_keys):
-    return -_bias(_slopes(n_heads), _offset(n_queries, n_keys))
-
-
-@exercise.mistake(
-    "Your first head has slope 1. Heads are counted from 1 here, so that the first has $2^{-8/n}$ and the last 1/256."
-)
-def first_slope_one(n_heads, n_queries, n_keys):
-    return _bias(2.0 ** (-8 * torch.arange(n_heads) / n_heads), _offset(n_queries, n_keys).abs())
-
-
-@exercise.mistake("Your slopes fall by equal steps. They should fall by equal factors.")
-def even_slopes(n_heads, n_queries, n_keys):
-    return _bias(torch.linspace(2 ** (-8 / n_heads), 2**-8, n_heads), _offset(n_queries, n_keys).abs())
-
-
-@exercise.mistake("The right slopes, from the flattest to the steepest. The first head is the steepest.")
-def reversed_slopes(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads).flip(0), _offset(n_queries, n_keys).abs())
-
-
-@exercise.mistake("All heads have the same slope, so that none can look far while another looks near.")
-def one_slope(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads)[:1].expand(n_heads), _offset(n_queries, n_keys).abs())
-
-
-@exercise.like("one_slope")
-def no_slope(n_heads, n_queries, n_keys):
-    return _bias(torch.ones(n_heads), _offset(n_queries, n_keys).abs())
-
-
-@exercise.mistake("Your slopes are powers of e. The base is 2.")
-def natural_base(n_heads, n_queries, n_keys):
-    return _bias((-8 * torch.arange(1, n_heads + 1) / n_heads).exp(), _offset(n_queries, n_keys).abs())
-
-
-@exercise.mistake("The cost grows with the square of the distance. The L of ALiBi stands for linear.")
-def squared_distance(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads), _offset(n_queries, n_keys) ** 2)
-
-
-@exercise.mistake(
-    "You return factors between 0 and 1. They are what the bias does to a power, $e^{s-md} = e^s e^{-md}$; asked for "
-    "is what is added to a score."
-)
-def as_factor(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).abs()).exp()
-
-
-@exercise.mistake(
-    "You hide the future as well. That is the mask's business: an encoder uses this bias in both directions."
-)
-def future_hidden(n_heads, n_queries, n_keys):
-    offset = _offset(n_queries, n_keys)
-    return _bias(_slopes(n_heads), offset.abs()).masked_fill(offset < 0, -torch.inf)
-
-
-@exercise.like("future_hidden")
-def future_free(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).clamp(min=0))
-
-
-@exercise.mistake("The numbers are right; the axes should be `heads queries keys`.")
-def heads_last(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).abs()).permute(1, 2, 0)
-
-
-@exercise.mistake("You return one row for each head, without an axis of queries. Each query has distances of its own.")
-def one_row(n_heads, n_queries, n_keys):
-    return _bias(_slopes(n_heads), _offset(n_queries, n_keys).abs())[:, -1]
+exercise.mutations("""
+slopes_of_eight: "-8 * torch.arange(1, n_heads + 1) / n_heads" -> "-1.0 * torch.arange(1, n_heads + 1)"
+    Right for eight heads. With four, the slopes should still run down to 1/256: the exponent is a share of 8, not the
+    head's number.
+no_cache_offset: "n_keys - n_queries, n_keys" -> "n_queries"
+    Right where there are as many queries as keys. With kept keys the queries are the last positions: at which key does
+    your first query stand?
+reward: "-distance" -> "distance"
+    Your bias grows with distance, so that a far key gains. Distance should cost something.
+signed_distance: ".abs()" -> ""
+or: ".abs()" -> "", "-distance" -> "distance"
+    Keys after the query gain what keys before it lose. A distance has no sign.
+first_slope_one: "torch.arange(1, n_heads + 1)" -> "torch.arange(n_heads)"
+    Your first head has slope 1. Heads are counted from 1 here, so that the first has $2^{-8/n}$ and the last 1/256.
+even_slopes: "2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)" ->
+"torch.linspace(2 ** (-8 / n_heads), 2**-8, n_heads)"
+    Your slopes fall by equal steps. They should fall by equal factors.
+reversed_slopes: "torch.arange(1, n_heads + 1)" -> "torch.arange(n_heads, 0, -1)"
+    The right slopes, from the flattest to the steepest. The first head is the steepest.
+one_slope: "rearrange(slopes," -> "rearrange(slopes[:1].expand(n_heads),"
+or: "rearrange(slopes," -> "rearrange(torch.ones(n_heads),"
+    All heads have the same slope, so that none can look far while another looks near.
+natural_base: "2.0 ** (" -> "torch.exp("
+    Your slopes are powers of e. The base is 2.
+squared_distance: "abs()" -> "square()"
+    The cost grows with the square of the distance. The L of ALiBi stands for linear.
+as_factor: "return rearrange(" -> "return torch.exp(rearrange(", "-distance" -> "-distance)"
+    You return factors between 0 and 1. They are what the bias does to a power, $e^{s-md} = e^s e^{-md}$; asked for is
+    what is added to a score.
+future_hidden: "-distance" -> "-distance + torch.full(distance.shape, -torch.inf).triu(n_keys - n_queries + 1)"
+or: "abs()" -> "clamp(min=0)"
+    You hide the future as well. That is the mask's business: an encoder uses this bias in both directions.
+heads_last: "heads -> heads 1 1" -> "heads -> 1 1 heads", "-distance" -> "-distance[:, :, None]"
+    The numbers are right; the axes should be `heads queries keys`.
+one_row: "heads -> heads 1 1" -> "heads -> heads 1", "-distance" -> "-distance[-1]"
+    You return one row for each head, without an axis of queries. Each query has distances of its own.
+""")
 
 
 @exercise.must_hold("A key that stands where the query stands is at distance 0, and costs nothing.")

@@ -121,177 +121,43 @@ them; they broadcast over the batch.
     section="04-positions",
 )
 
-
-class Buffered(nn.Module):
-    """A table that is kept as it should be."""
-
-    def __init__(self, table):
-        super().__init__()
-        self.register_buffer("table", table)
-
-    def rows(self, hidden):
-        return self.table[: hidden.shape[1]]
-
-    def forward(self, hidden):
-        return hidden + self.rows(hidden)
-
-
-@exercise.mistake(
-    "The values are right, but the table is a parameter, so it would be trained, and soon be no table of sines any "
-    "more. What else can a module keep?",
-    id="parameter",
-)
-class AsParameter(Buffered):
-    def __init__(self, table):
-        nn.Module.__init__(self)
-        self.table = nn.Parameter(table)
-
-
-@exercise.like("parameter")
-class AsTrainedEmbedding(AsParameter):
-    def __init__(self, table):
-        nn.Module.__init__(self)
-        self.positions = nn.Embedding.from_pretrained(table, freeze=False)
-
-    def rows(self, hidden):
-        return self.positions(torch.arange(hidden.shape[1], device=hidden.device))
-
-
-@exercise.mistake(
-    "The table is frozen but still listed among the parameters: it is counted as learnt, and whoever unfreezes the "
-    "model trains it. A buffer is made for this.",
-    id="frozen_parameter",
-)
-class AsFrozenParameter(Buffered):
-    def __init__(self, table):
-        nn.Module.__init__(self)
-        self.table = nn.Parameter(table, requires_grad=False)
-
-
-@exercise.like("frozen_parameter")
-class AsFrozenEmbedding(AsTrainedEmbedding):
-    def __init__(self, table):
-        nn.Module.__init__(self)
-        self.positions = nn.Embedding.from_pretrained(table)
-
-
-@exercise.mistake(
-    "Your table stays behind when the model moves to another device: a plain attribute is not the module's. Register "
-    "it.",
-    id="plain_tensor",
-)
-class AsPlainTensor(Buffered):
-    def __init__(self, table):
-        nn.Module.__init__(self)
-        self.table = table
-
-
-@exercise.mistake(
-    "You add the whole table, but there are fewer tokens than rows. Take as many rows as you need.",
-    id="whole_table",
-)
-class WholeTable(Buffered):
-    def rows(self, hidden):
-        return self.table
-
-
-@exercise.mistake(
-    "Positions start at 0: your first token gets row 1.",
-    id="from_one",
-)
-class FromOne(Buffered):
-    def rows(self, hidden):
-        return self.table[1 : hidden.shape[1] + 1]
-
-
-@exercise.mistake(
-    "You take the last rows of the table. The first token has the first row.",
-    id="last_rows",
-)
-class LastRows(Buffered):
-    def rows(self, hidden):
-        return self.table[-hidden.shape[1] :]
-
-
-@exercise.mistake(
-    "All tokens of a sentence get the same row: your rows run along the batch. Which axis holds the tokens?",
-    id="along_the_batch",
-)
-class AlongTheBatch(Buffered):
-    def rows(self, hidden):
-        return self.table[: hidden.shape[0], None]
-
-
-@exercise.mistake(
-    "Every token gets row 0, so the model still cannot tell their order.",
-    id="first_row_for_all",
-)
-class FirstRowForAll(Buffered):
-    def rows(self, hidden):
-        return self.table[0]
-
-
-@exercise.mistake(
-    "You multiply by the positions. They are added.",
-    id="multiplied",
-)
-class Multiplied(Buffered):
-    def forward(self, hidden):
-        return hidden * self.rows(hidden)
-
-
-@exercise.mistake(
-    "You return the positions alone: what the tokens mean is lost.",
-    id="only_positions",
-)
-class OnlyPositions(Buffered):
-    def forward(self, hidden):
-        return self.rows(hidden).expand_as(hidden)
-
-
-@exercise.mistake(
-    "The table that was handed over has no effect: your module adds one of its own.",
-    id="table_ignored",
-)
-class TableIgnored(Buffered):
-    def __init__(self, table):
-        super().__init__(torch.rand_like(table))
-
-
-@exercise.mistake(
-    "You scale the hidden vectors by the root of their width. That belongs to the embedding; here positions are added "
-    "and nothing else.",
-    id="scaled_hidden",
-)
-class ScaledHidden(Buffered):
-    def forward(self, hidden):
-        return hidden * hidden.shape[-1] ** 0.5 + self.rows(hidden)
-
-
-@exercise.mistake(
-    "The result is float32 whatever comes in. Take the dtype from the input, and name none.",
-    id="converts_hidden",
-)
-class ConvertsHidden(Buffered):
-    def forward(self, hidden):
-        return (hidden + self.rows(hidden)).float()
-
-
-@exercise.mistake(
-    "The values are right, but no gradient comes back to the hidden vectors, so that the embeddings before them would "
-    "learn nothing.",
-    id="detached",
-)
-class Detached(Buffered):
-    def forward(self, hidden):
-        return hidden.detach() + self.rows(hidden)
-
-
-@exercise.mistake(
-    "Your result is right, but the hidden vectors you were given have changed. `+=` edits the caller's tensor.",
-    id="inplace",
-)
-class InPlace(Buffered):
-    def forward(self, hidden):
-        hidden += self.rows(hidden)
-        return hidden
+exercise.mutations("""
+parameter: 'self.register_buffer("table", table)' -> "self.table = nn.Parameter(table)"
+or: 'self.register_buffer("table", table)' -> "self.positions = nn.Embedding.from_pretrained(table, freeze=False)",
+"self.table[: hidden.shape[1]]" -> "self.positions(torch.arange(hidden.shape[1]))"
+    The values are right, but the table is a parameter, so it would be trained, and soon be no table of sines any more.
+    What else can a module keep?
+frozen_parameter: 'self.register_buffer("table", table)' -> "self.table = nn.Parameter(table, requires_grad=False)"
+or: 'self.register_buffer("table", table)' -> "self.positions = nn.Embedding.from_pretrained(table)",
+"self.table[: hidden.shape[1]]" -> "self.positions(torch.arange(hidden.shape[1]))"
+    The table is frozen but still listed among the parameters: it is counted as learnt, and whoever unfreezes the model
+    trains it. A buffer is made for this.
+plain_tensor: 'self.register_buffer("table", table)' -> "self.table = table"
+    Your table stays behind when the model moves to another device: a plain attribute is not the module's. Register it.
+whole_table: "self.table[: hidden.shape[1]]" -> "self.table"
+    You add the whole table, but there are fewer tokens than rows. Take as many rows as you need.
+from_one: "[: hidden.shape[1]]" -> "[1 : hidden.shape[1] + 1]"
+    Positions start at 0: your first token gets row 1.
+last_rows: "[: hidden.shape[1]]" -> "[-hidden.shape[1] :]"
+    You take the last rows of the table. The first token has the first row.
+along_the_batch: "[: hidden.shape[1]]" -> "[: hidden.shape[0], None]"
+    All tokens of a sentence get the same row: your rows run along the batch. Which axis holds the tokens?
+first_row_for_all: "[: hidden.shape[1]]" -> "[0]"
+    Every token gets row 0, so the model still cannot tell their order.
+multiplied: "hidden + " -> "hidden * "
+    You multiply by the positions. They are added.
+only_positions: "hidden + self.table[: hidden.shape[1]]" -> "self.table[: hidden.shape[1]].expand_as(hidden)"
+    You return the positions alone: what the tokens mean is lost.
+table_ignored: '"table", table' -> '"table", torch.rand_like(table)'
+    The table that was handed over has no effect: your module adds one of its own.
+scaled_hidden: "hidden + " -> "hidden * hidden.shape[-1] ** 0.5 + "
+    You scale the hidden vectors by the root of their width. That belongs to the embedding; here positions are added and
+    nothing else.
+converts_hidden: "hidden + self.table[: hidden.shape[1]]" -> "(hidden + self.table[: hidden.shape[1]]).float()"
+    The result is float32 whatever comes in. Take the dtype from the input, and name none.
+detached: "hidden + " -> "hidden.detach() + "
+    The values are right, but no gradient comes back to the hidden vectors, so that the embeddings before them would
+    learn nothing.
+inplace: "hidden + self.table[: hidden.shape[1]]" -> "hidden.add_(self.table[: hidden.shape[1]])"
+    Your result is right, but the hidden vectors you were given have changed. `+=` edits the caller's tensor.
+""")

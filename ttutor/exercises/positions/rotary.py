@@ -1,7 +1,5 @@
 """Exercise: rotary positions in the paper's layout, for tokens that may stand anywhere."""
 
-import math
-
 import torch
 from einops import einsum, rearrange, reduce
 from jaxtyping import Float, Int
@@ -166,176 +164,94 @@ pairs` to `(pairs two)`, so that neighbours stay neighbours.
     section="04-positions",
 )
 
-
-HALVES = "... tokens (two pairs) -> two ... tokens pairs"
-
-
-HALVES_TOGETHER = "two ... tokens pairs -> ... tokens (two pairs)"
-
-
-APART = "... tokens (pairs two) -> two ... tokens pairs"
-
-
-TOGETHER = "two ... tokens pairs -> ... tokens (pairs two)"
-
-
-def turn(vectors, angle, apart=APART, together=TOGETHER):
-    """As it should be, given the angles."""
-    first, second = rearrange(vectors, apart, two=2)
-    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
-    return rearrange([first * cos - second * sin, first * sin + second * cos], together)
-
-
-def frequencies(d_head, *, base=10_000.0):
-    """One for each pair of features."""
-    return base ** (-torch.arange(0, d_head, 2) / d_head)
-
-
-def waves(positions, frequency):
-    """The angles: one row for each token, one column for each pair."""
-    return rearrange(positions.float(), "tokens -> tokens 1") * frequency
-
-
-def angles_of(vectors, positions):
-    """As they should be."""
-    return waves(positions, frequencies(vectors.shape[-1]))
-
-
-@exercise.mistake(
-    "This is the layout that pairs feature i with i + d_head/2 (GPT-NeoX, Llama in Hugging Face's form). It is the "
-    "same up to the order of features, but here neighbours make a pair."
-)
-def half_split(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions), HALVES, HALVES_TOGETHER)
-
-
-@exercise.mistake(
-    "You turn the right pairs and write them back in another order: first all x, then all y. Put the two halves of "
-    "each pair side by side again."
-)
-def cat_not_interleave(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions), APART, HALVES_TOGETHER)
-
-
-@exercise.mistake(
-    "You pair feature i with i + d_head/2 and write the pairs back as neighbours. Take apart and put together by the "
-    "same pattern."
-)
-def interleaved_too_late(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions), HALVES, TOGETHER)
-
-
-@exercise.mistake("The numbers are right but the pairs still have an axis of their own. Join the last two axes.")
-def pairs_left_apart(vectors, positions):
-    turned = turn(vectors, angles_of(vectors, positions))
-    return rearrange(turned, "... tokens (pairs two) -> ... tokens pairs two", two=2)
-
-
-@exercise.mistake(
-    "You pair neighbours but lay out the frequencies for halves (θ₀, θ₁, ..., θ₀, θ₁, ...), so that the two of a pair "
-    "turn by different angles. Neighbours need the same one."
-)
-def frequencies_of_halves(vectors, positions):
-    """Pairs of neighbours, but feature i has the frequency of pair i modulo the number of pairs."""
-    angle = angles_of(vectors, positions)
-    cos, sin = (torch.cat([wave, wave], dim=-1).to(vectors.dtype) for wave in (angle.cos(), angle.sin()))
-    first, second = rearrange(vectors, APART, two=2)
-    return vectors * cos + rearrange([-second, first], TOGETHER) * sin
+exercise.mutations(r"""
+half_split: "vectors[..., 0::2], vectors[..., 1::2]" -> "vectors.chunk(2, dim=-1)", "(pairs two)" -> "(two pairs)"
+    This is the layout that pairs feature i with i + d_head/2 (GPT-NeoX, Llama in Hugging Face's form). It is the same
+    up to the order of features, but here neighbours make a pair.
+cat_not_interleave: "(pairs two)" -> "(two pairs)"
+    You turn the right pairs and write them back in another order: first all x, then all y. Put the two halves of each
+    pair side by side again.
+interleaved_too_late: "vectors[..., 0::2], vectors[..., 1::2]" -> "vectors.chunk(2, dim=-1)"
+    You pair feature i with i + d_head/2 and write the pairs back as neighbours. Take apart and put together by the same
+    pattern.
+pairs_left_apart: "(pairs two)" -> "pairs two"
+    The numbers are right but the pairs still have an axis of their own. Join the last two axes.
+frequencies_of_halves: "first * cos - second * sin" ->
+"first * cos.repeat(1, 2)[..., 0::2] - second * sin.repeat(1, 2)[..., 0::2]",
+"first * sin + second * cos" ->
+"first * sin.repeat(1, 2)[..., 1::2] + second * cos.repeat(1, 2)[..., 1::2]"
+    You pair neighbours but lay out the frequencies for halves (θ₀, θ₁, ..., θ₀, θ₁, ...), so that the two of a pair
+    turn by different angles. Neighbours need the same one.
+negative_angle: "angle.sin()" -> "-angle.sin()"
+    You turn the other way. Check the minus: a positive angle carries (1, 0) towards (0, 1).
+no_minus: "first * cos - " -> "first * cos + "
+    Lengths change: a rotation has one minus among its four products, and yours has none.
+sin_cos_swapped: "cos, sin = " -> "sin, cos = "
+    Sine and cosine are exchanged, so that a vector turns even at position 0, where the angle is 0.
+half_a_rotation: "first * cos - second * sin, first * sin + second * cos" -> "first * cos, second * cos"
+or: "first * sin + second * cos" -> "second"
+    Part of the rotation is missing: both new features are made of both old ones, by four products.
+overwritten: "first * sin + second * cos" -> "(first * cos - second * sin) * sin + second * cos"
+    Each second feature is computed from a first one that has been turned already. Both need the old values: compute
+    before you write.
+additive: "first * cos - second * sin, first * sin + second * cos" -> "first + sin, second + cos"
+    You add an encoding, and lengths change; rotary positions turn the vectors.
+multiplied: "first * cos - second * sin, first * sin + second * cos" -> "first * sin, second * cos"
+    You multiply every feature by a wave of its own, and information is lost where it is 0. A turn mixes the two
+    features of a pair.
+turned_twice: "* frequency" -> "* frequency * 2"
+    Every vector turns twice as far as it should: the rotation is applied twice, or its angle is doubled.
+casts_to_float32: "d_head = vectors" -> "vectors = vectors.float()\n    d_head = vectors"
+    Vectors in float64 come back in float32. The angles may be computed in any dtype; the result should have that of the
+    vectors.
+detached: "d_head = vectors" -> "vectors = vectors.detach()\n    d_head = vectors"
+    The values are right but no gradient comes back: `.detach()`, `.data` or `.numpy()` cuts the vectors off, and the
+    projection before them can never learn.
+ignores_positions: "rearrange(positions," -> "rearrange(torch.arange(len(positions)),"
+    You count the tokens from 0 and do not use `positions`. While a text is being written with a cache, the newest token
+    comes alone and stands far from 0.
+from_the_first: "rearrange(positions," -> "rearrange(positions[0] + torch.arange(len(positions)),"
+or: "rearrange(positions," -> "rearrange(positions - positions[0],"
+    You take the first position and count on from there, or subtract it. Every token has its own entry in `positions`:
+    use them all as they are.
+pos_plus_1: "rearrange(positions," -> "rearrange(positions + 1,"
+    Off by one: at position 0 nothing should turn. (Products of queries and keys would not notice, a cache made by
+    another program would.)
+share_of_length: "rearrange(positions," -> "rearrange(positions / len(positions),"
+    You divide positions by the number of tokens: the same two words are then nearer in a longer text. Use the position
+    itself.
+by_heads: 'positions, "tokens -> tokens 1"' -> 'torch.arange(vectors.shape[1]), "heads -> heads 1 1"'
+    Your angle goes with the head instead of the token. Which axis of `batch heads tokens d_head` do positions belong
+    to?
+exponent: "torch.arange(0, d_head, 2, dtype=torch.float32)" -> "torch.arange(d_head // 2)"
+or: "-torch.arange" -> "-2 * torch.arange"
+    The frequencies fall too slowly or too fast: pair i has the exponent 2i/d_head, and `arange(0, d_head, 2)` is
+    already 2i. Is the index doubled twice, or not at all?
+base: "10000.0" -> "1000.0"
+or: "10000.0" -> "500000.0"
+    Pair 0 turns rightly and the last ones do not. Check the base: it is 10000 here.
+sign: "-torch.arange" -> "torch.arange"
+    Later pairs turn faster and faster; they should turn slower. Look at the sign of the exponent.
+slowest_first: "* frequency" -> "* frequency.flip(0)"
+    The right frequencies in reverse order: pair 0 turns fastest, by one radian a position.
+same_frequency: "** (-torch" -> "** (-0 * torch"
+    All pairs turn equally fast, so that positions 6 apart can hardly be told from one another. Each pair has a
+    frequency of its own.
+endpoints: "torch.arange(0, d_head, 2, dtype=torch.float32) / d_head" -> "torch.arange(d_head // 2) / (d_head // 2 - 1)"
+    Your slowest pair turns by 1/10000 exactly: you divide by the number of pairs less one. The paper divides 2i by
+    d_head.
+unit_of_angle: "* frequency" -> "* frequency * torch.pi / 180"
+or: "* frequency" -> "* frequency * 2 * torch.pi"
+    Pair 0 should turn by one radian a position. Your angles carry another factor, 2π or π/180.
+always_eight_wide: "/ d_head)" -> "/ 8)"
+    Right for vectors of width 8, and for no others. Take d_head from the vectors.
+""")
 
 
 @exercise.mistake("Only the first half of the features turns. Some models do so; the paper turns every pair.")
 def half_of_the_features(vectors, positions):
     half = vectors.shape[-1] // 2
-    return torch.cat(
-        [turn(vectors[..., :half], angles_of(vectors[..., :half], positions)), vectors[..., half:]], dim=-1
-    )
-
-
-@exercise.mistake("You turn the other way. Check the minus: a positive angle carries (1, 0) towards (0, 1).")
-def negative_angle(vectors, positions):
-    return turn(vectors, -angles_of(vectors, positions))
-
-
-@exercise.mistake("Lengths change: a rotation has one minus among its four products, and yours has none.")
-def no_minus(vectors, positions):
-    first, second = rearrange(vectors, APART, two=2)
-    angle = angles_of(vectors, positions)
-    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
-    return rearrange([first * cos + second * sin, first * sin + second * cos], TOGETHER)
-
-
-@exercise.mistake("Sine and cosine are exchanged, so that a vector turns even at position 0, where the angle is 0.")
-def sin_cos_swapped(vectors, positions):
-    return turn(vectors, math.pi / 2 - angles_of(vectors, positions))
-
-
-@exercise.mistake(
-    "Part of the rotation is missing: both new features are made of both old ones, by four products.",
-    id="half_a_rotation",
-)
-def cosine_alone(vectors, positions):
-    first, second = rearrange(vectors, APART, two=2)
-    cos = angles_of(vectors, positions).cos().to(vectors.dtype)
-    return rearrange([first * cos, second * cos], TOGETHER)
-
-
-@exercise.like("half_a_rotation")
-def first_of_pair_alone(vectors, positions):
-    first, second = rearrange(vectors, APART, two=2)
-    angle = angles_of(vectors, positions)
-    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
-    return rearrange([first * cos - second * sin, second], TOGETHER)
-
-
-@exercise.mistake(
-    "Each second feature is computed from a first one that has been turned already. Both need the old values: compute "
-    "before you write."
-)
-def overwritten(vectors, positions):
-    turned = vectors.clone()
-    angle = angles_of(vectors, positions)
-    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
-    turned[..., 0::2] = turned[..., 0::2] * cos - turned[..., 1::2] * sin
-    turned[..., 1::2] = turned[..., 0::2] * sin + turned[..., 1::2] * cos
-    return turned
-
-
-@exercise.mistake("You add an encoding, and lengths change; rotary positions turn the vectors.")
-def additive(vectors, positions):
-    angle = angles_of(vectors, positions)
-    return vectors + rearrange([angle.sin(), angle.cos()], TOGETHER).to(vectors.dtype)
-
-
-@exercise.mistake(
-    "You multiply every feature by a wave of its own, and information is lost where it is 0. A turn mixes the two "
-    "features of a pair."
-)
-def multiplied(vectors, positions):
-    angle = angles_of(vectors, positions)
-    return vectors * rearrange([angle.sin(), angle.cos()], TOGETHER).to(vectors.dtype)
-
-
-@exercise.mistake(
-    "Every vector turns twice as far as it should: the rotation is applied twice, or its angle is doubled."
-)
-def turned_twice(vectors, positions):
-    return turn(turn(vectors, angles_of(vectors, positions)), angles_of(vectors, positions))
-
-
-@exercise.mistake(
-    "Vectors in float64 come back in float32. The angles may be computed in any dtype; the result should have that of "
-    "the vectors."
-)
-def casts_to_float32(vectors, positions):
-    return turn(vectors.float(), angles_of(vectors, positions))
-
-
-@exercise.mistake(
-    "The values are right but no gradient comes back: `.detach()`, `.data` or `.numpy()` cuts the vectors off, and the "
-    "projection before them can never learn."
-)
-def detached(vectors, positions):
-    return turn(vectors.detach(), angles_of(vectors, positions))
+    return torch.cat([rotary(vectors[..., :half], positions), vectors[..., half:]], dim=-1)
 
 
 @exercise.mistake(
@@ -343,131 +259,7 @@ def detached(vectors, positions):
     "a new tensor."
 )
 def inplace(vectors, positions):
-    turned = turn(vectors, angles_of(vectors, positions))
+    turned = rotary(vectors, positions)
     with torch.no_grad():
         vectors.copy_(turned)
     return turned
-
-
-@exercise.mistake(
-    "You count the tokens from 0 and do not use `positions`. While a text is being written with a cache, the newest "
-    "token comes alone and stands far from 0."
-)
-def ignores_positions(vectors, positions):
-    return turn(vectors, angles_of(vectors, torch.arange(vectors.shape[-2])))
-
-
-@exercise.mistake(
-    "You take the first position and count on from there, or subtract it. Every token has its own entry in "
-    "`positions`: use them all as they are."
-)
-def from_the_first(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions[0] + torch.arange(vectors.shape[-2])))
-
-
-@exercise.like("from_the_first")
-def relative_to_the_first(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions - positions[0]))
-
-
-@exercise.mistake(
-    "Off by one: at position 0 nothing should turn. (Products of queries and keys would not notice, a cache made by "
-    "another program would.)"
-)
-def pos_plus_1(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions + 1))
-
-
-@exercise.mistake(
-    "You divide positions by the number of tokens: the same two words are then nearer in a longer text. Use the "
-    "position itself."
-)
-def share_of_length(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions.float() / vectors.shape[-2]))
-
-
-@exercise.mistake(
-    "Your angle goes with the head instead of the token. Which axis of `batch heads tokens d_head` do positions belong "
-    "to?"
-)
-def by_heads(vectors, positions):
-    """The turn goes with the head instead of the token."""
-    n_heads = vectors.shape[1]
-    angle = rearrange(waves(torch.arange(n_heads), frequencies(vectors.shape[-1])), "heads pairs -> heads 1 pairs")
-    first, second = rearrange(vectors, APART, two=2)
-    cos, sin = angle.cos().to(vectors.dtype), angle.sin().to(vectors.dtype)
-    return rearrange([first * cos - second * sin, first * sin + second * cos], TOGETHER)
-
-
-@exercise.mistake(
-    "The frequencies fall too slowly or too fast: pair i has the exponent 2i/d_head, and `arange(0, d_head, 2)` is "
-    "already 2i. Is the index doubled twice, or not at all?",
-    id="exponent",
-)
-def exponent_i(vectors, positions):
-    d_head = vectors.shape[-1]
-    return turn(vectors, waves(positions, 10_000.0 ** (-torch.arange(d_head // 2) / d_head)))
-
-
-@exercise.like("exponent")
-def exponent_2x(vectors, positions):
-    d_head = vectors.shape[-1]
-    return turn(vectors, waves(positions, 10_000.0 ** (-2 * torch.arange(0, d_head, 2) / d_head)))
-
-
-@exercise.mistake(
-    "Pair 0 turns rightly and the last ones do not. Check the base: it is 10000 here.",
-    id="base",
-)
-def base_1000(vectors, positions):
-    return turn(vectors, waves(positions, frequencies(vectors.shape[-1], base=1000.0)))
-
-
-@exercise.like("base")
-def base_of_llama(vectors, positions):
-    return turn(vectors, waves(positions, frequencies(vectors.shape[-1], base=500_000.0)))
-
-
-@exercise.mistake("Later pairs turn faster and faster; they should turn slower. Look at the sign of the exponent.")
-def sign(vectors, positions):
-    return turn(vectors, waves(positions, 1 / frequencies(vectors.shape[-1])))
-
-
-@exercise.mistake("The right frequencies in reverse order: pair 0 turns fastest, by one radian a position.")
-def slowest_first(vectors, positions):
-    return turn(vectors, waves(positions, frequencies(vectors.shape[-1]).flip(0)))
-
-
-@exercise.mistake(
-    "All pairs turn equally fast, so that positions 6 apart can hardly be told from one another. Each pair has a "
-    "frequency of its own."
-)
-def same_frequency(vectors, positions):
-    return turn(vectors, waves(positions, torch.ones(vectors.shape[-1] // 2)))
-
-
-@exercise.mistake(
-    "Your slowest pair turns by 1/10000 exactly: you divide by the number of pairs less one. The paper divides 2i by "
-    "d_head."
-)
-def endpoints(vectors, positions):
-    n_pairs = vectors.shape[-1] // 2
-    return turn(vectors, waves(positions, 10_000.0 ** (-torch.arange(n_pairs) / (n_pairs - 1))))
-
-
-@exercise.mistake(
-    "Pair 0 should turn by one radian a position. Your angles carry another factor, 2π or π/180.",
-    id="unit_of_angle",
-)
-def in_degrees(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions) * math.pi / 180)
-
-
-@exercise.like("unit_of_angle")
-def times_two_pi(vectors, positions):
-    return turn(vectors, angles_of(vectors, positions) * 2 * math.pi)
-
-
-@exercise.mistake("Right for vectors of width 8, and for no others. Take d_head from the vectors.")
-def always_eight_wide(vectors, positions):
-    return turn(vectors, waves(positions, frequencies(8)[: vectors.shape[-1] // 2]))

@@ -84,92 +84,31 @@ Query $i$ stands at key $i + n_\text{keys} - n_\text{queries}$. Which line says 
     section="04-positions",
 )
 
-
-def _scores(query, key, query_position, key_position, *, layout="half", scale=True):
-    """Scores with each side at its positions; a side whose positions are None is not turned."""
-    rotary = RotaryPositions(query.shape[-1], layout=layout)
-    q = query if query_position is None else rotary(query_position[None])(query)
-    k = key if key_position is None else rotary(key_position[None])(key)
-    scores = q @ k.transpose(-1, -2)
-    return scores / math.sqrt(query.shape[-1]) if scale else scores
-
-
-@exercise.mistake(
-    "Still the colleague's mistake: your first query stands at position 0, although three keys came before it."
-)
-def from_zero(query, key):
-    return _scores(query, key, torch.arange(query.shape[-2]), torch.arange(key.shape[-2]))
-
-
-def _places(query, key):
-    n_queries, n_keys = query.shape[-2], key.shape[-2]
-    return torch.arange(n_keys - n_queries, n_keys), torch.arange(n_keys)
-
-
-@exercise.like("from_zero")
-def keys_moved_too(query, key):
-    query_position, key_position = _places(query, key)
-    return _scores(query, key, query_position, key_position + query_position[0])
-
-
-@exercise.mistake("All your queries stand at the last position. Right for a single one; the others stand before it.")
-def all_at_the_end(query, key):
-    query_position, key_position = _places(query, key)
-    return _scores(query, key, query_position[-1].expand(len(query_position)), key_position)
-
-
-@exercise.mistake(
-    "Your queries stand one place too far on: the last one should stand at the last key, not after it.",
-    id="one_too_far",
-)
-def after_the_keys(query, key):
-    query_position, key_position = _places(query, key)
-    return _scores(query, key, query_position + 1, key_position)
-
-
-@exercise.mistake(
-    "Your queries begin after the last key. They are the last tokens of the keys' text, and their own keys are among "
-    "the keys."
-)
-def after_all_keys(query, key):
-    query_position, key_position = _places(query, key)
-    return _scores(query, key, torch.arange(len(query_position)) + len(key_position), key_position)
-
-
-@exercise.mistake("Your queries moved the wrong way: the first stands at a negative position.")
-def offset_backwards(query, key):
-    query_position, key_position = _places(query, key)
-    return _scores(query, key, torch.arange(len(query_position)) - query_position[0], key_position)
-
-
-@exercise.mistake("The keys are no longer turned. Only if both are turned does the place drop out of the product.")
-def queries_only(query, key):
-    return _scores(query, key, _places(query, key)[0], None)
-
-
-@exercise.mistake("The queries are no longer turned. With one side unturned, places stay in the product.")
-def keys_only(query, key):
-    return _scores(query, key, None, _places(query, key)[1])
-
-
-@exercise.mistake("Nothing turns any more, so that the scores know no order at all.")
-def nothing_turned(query, key):
-    return _scores(query, key, None, None)
-
-
-@exercise.mistake(
-    "The positions are mended, and the scale got lost: your scores are too large by $\\sqrt{d_\\mathrm{head}}$."
-)
-def no_scale(query, key):
-    return _scores(query, key, *_places(query, key), scale=False)
-
-
-@exercise.mistake(
-    "The positions are mended, and the layout has changed: features i and i + d_head/2 make a pair here, not "
-    "neighbours."
-)
-def other_layout(query, key):
-    return _scores(query, key, *_places(query, key), layout="interleaved")
+exercise.mutations(r"""
+from_zero: "key.shape[-2] - query.shape[-2], key.shape[-2])" -> "0, query.shape[-2])"
+    Still the colleague's mistake: your first query stands at position 0, although three keys came before it.
+all_at_the_end: "rearrange(query_position," -> "rearrange(query_position[-1:].expand(query.shape[-2]),"
+    All your queries stand at the last position. Right for a single one; the others stand before it.
+one_too_far: "rearrange(query_position," -> "rearrange(query_position + 1,"
+    Your queries stand one place too far on: the last one should stand at the last key, not after it.
+after_all_keys: "torch.arange(key.shape[-2] - query.shape[-2], key.shape[-2])" ->
+"torch.arange(query.shape[-2]) + key.shape[-2]"
+    Your queries begin after the last key. They are the last tokens of the keys' text, and their own keys are among the
+    keys.
+offset_backwards: "rearrange(query_position," -> "rearrange(query_position - 2 * query_position[0],"
+    Your queries moved the wrong way: the first stands at a negative position.
+queries_only: 'rotary(rearrange(key_position, "keys -> 1 keys"))(key)' -> "key"
+    The keys are no longer turned. Only if both are turned does the place drop out of the product.
+keys_only: 'rotary(rearrange(query_position, "queries -> 1 queries"))(query)' -> "query"
+    The queries are no longer turned. With one side unturned, places stay in the product.
+nothing_turned: 'rotary(rearrange(query_position, "queries -> 1 queries"))(query)' -> "query",
+'rotary(rearrange(key_position, "keys -> 1 keys"))(key)' -> "key"
+    Nothing turns any more, so that the scores know no order at all.
+no_scale: " / math.sqrt(query.shape[-1])" -> ""
+    The positions are mended, and the scale got lost: your scores are too large by $\sqrt{d_\mathrm{head}}$.
+other_layout: "RotaryPositions(query.shape[-1])" -> 'RotaryPositions(query.shape[-1], layout="interleaved")'
+    The positions are mended, and the layout has changed: features i and i + d_head/2 make a pair here, not neighbours.
+""")
 
 
 @exercise.must_hold("A query should get the same scores whether it comes alone or with the others.")

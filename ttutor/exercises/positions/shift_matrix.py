@@ -71,95 +71,38 @@ minus the sine, and the cosine.
     section="04-positions",
 )
 
-
-def _frequencies(d_model):
-    return 10000.0 ** (-torch.arange(0, d_model, 2, dtype=torch.float64) / d_model)
-
-
-def _blocks(angles, signs=(1, -1)):
-    """Blocks of cosine and sine along the diagonal; `signs` are those of the sine in the first and the second row."""
-    return torch.block_diag(
-        *(
-            torch.stack([angle.cos(), signs[0] * angle.sin(), signs[1] * angle.sin(), angle.cos()]).view(2, 2)
-            for angle in angles
-        )
-    )
-
-
-@exercise.mistake(
-    "Your matrix moves every position the other way: position 5 goes to 0. The first row makes the new sine; check its "
-    "sign.",
-    id="backwards",
-)
-def transposed(offset, d_model):
-    return _blocks(offset * _frequencies(d_model)).T.contiguous()
-
-
-@exercise.like("backwards")
-def negated_offset(offset, d_model):
-    return _blocks(-offset * _frequencies(d_model))
-
-
-@exercise.mistake("Your matrix suits a vector with all sines first. In the paper's layout sine and cosine take turns.")
-def halves(offset, d_model):
-    angle = offset * _frequencies(d_model)
-    cos, sin = angle.cos().diag(), angle.sin().diag()
-    return torch.cat([torch.cat([cos, sin], dim=1), torch.cat([-sin, cos], dim=1)])
-
-
-@exercise.mistake("Your matrix moves by one position whatever the offset is.")
-def one_step(offset, d_model):
-    return _blocks(_frequencies(d_model))
-
-
-@exercise.mistake("All pairs turn by the same angle. Each has its own frequency.")
-def one_angle(offset, d_model):
-    return _blocks(torch.full((d_model // 2,), float(offset), dtype=torch.float64))
-
-
-@exercise.mistake("Your frequencies fall too slowly: the exponent of pair i is 2i divided by d_model.")
-def frequency_by_pair(offset, d_model):
-    return _blocks(offset * _frequencies(d_model).sqrt())
-
-
-@exercise.mistake("The two rows of a block have different frequencies. A sine and its cosine share one.")
-def frequency_by_feature(offset, d_model):
-    angle = offset * 10000.0 ** (-torch.arange(d_model, dtype=torch.float64) / d_model)
-    matrix = angle.cos().diag()
-    for even in range(0, d_model, 2):
-        matrix[even, even + 1], matrix[even + 1, even] = angle[even].sin(), -angle[even + 1].sin()
-    return matrix
-
-
-@exercise.mistake("Your matrix is diagonal: it shrinks features and turns nothing. The new sine needs the old cosine.")
-def only_cosines(offset, d_model):
-    return (offset * _frequencies(d_model)).cos().repeat_interleave(2).diag()
-
-
-@exercise.mistake("Your blocks are reflections: both sines have the same sign. In a rotation they differ.")
-def mirrored(offset, d_model):
-    return _blocks(offset * _frequencies(d_model), signs=(1, 1))
+exercise.mutations(r"""
+backwards: "angle.sin()" -> "-angle.sin()"
+    Your matrix moves every position the other way: position 5 goes to 0. The first row makes the new sine; check its
+    sign.
+halves: "return matrix" -> "order = [*range(0, d_model, 2), *range(1, d_model, 2)]\n    return matrix[order][:, order]"
+    Your matrix suits a vector with all sines first. In the paper's layout sine and cosine take turns.
+one_step: "offset * 10000.0" -> "10000.0"
+    Your matrix moves by one position whatever the offset is.
+one_angle: "offset * 10000.0 ** (-even / d_model)" -> "float(offset)"
+    All pairs turn by the same angle. Each has its own frequency.
+frequency_by_pair: "-even / d_model" -> "-even / 2 / d_model"
+    Your frequencies fall too slowly: the exponent of pair i is 2i divided by d_model.
+frequency_by_feature: "= -sin, cos" ->
+"= -(angle * 10000.0 ** (-1 / d_model)).sin(), (angle * 10000.0 ** (-1 / d_model)).cos()"
+    The two rows of a block have different frequencies. A sine and its cosine share one.
+only_cosines: "angle.sin()" -> "0.0 * angle"
+    Your matrix is diagonal: it shrinks features and turns nothing. The new sine needs the old cosine.
+mirrored: "-sin, cos" -> "sin, cos"
+    Your blocks are reflections: both sines have the same sign. In a rotation they differ.
+permutation: "return matrix" -> "return torch.eye(d_model, dtype=torch.float64).roll(offset, dims=0)"
+    You move the features along the vector. A position is not a feature: it is told by all of them.
+in_float32: "return matrix" -> "return matrix.float()"
+    The right numbers in float32. Asked for is float64.
+""")
 
 
 @exercise.mistake(
     "Your matrix serves one position only: it was built from that position's vector. It must not contain any p."
 )
 def one_position(offset, d_model):
-    def vector(position):
-        angle = position * _frequencies(d_model)
-        return torch.stack([angle.sin(), angle.cos()], dim=-1).flatten()
-
-    return torch.outer(vector(offset), vector(0)) / (d_model / 2)
-
-
-@exercise.mistake("You move the features along the vector. A position is not a feature: it is told by all of them.")
-def permutation(offset, d_model):
-    return torch.eye(d_model, dtype=torch.float64).roll(offset, dims=0)
-
-
-@exercise.mistake("The right numbers in float32. Asked for is float64.")
-def in_float32(offset, d_model):
-    return _blocks(offset * _frequencies(d_model)).float()
+    waves = _waves(offset + 1, d_model)
+    return torch.outer(waves[offset], waves[0]) / (d_model / 2)
 
 
 @exercise.must_hold("Position 0 has the vector 0, 1, 0, 1, and so on. What are its products with your rows?")

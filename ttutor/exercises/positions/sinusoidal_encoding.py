@@ -1,7 +1,5 @@
 """Exercise: the paper's sinusoidal encoding, odd widths included."""
 
-import math
-
 import torch
 from einops import rearrange
 from jaxtyping import Float
@@ -176,254 +174,78 @@ Make `angle` by broadcasting a column of positions against a row of frequencies;
     section="04-positions",
 )
 
-
-def frequencies(d_model, *, base=10_000.0):
-    """One for each pair of features, the last pair perhaps cut."""
-    return base ** (-torch.arange(0, d_model, 2) / d_model)
-
-
-def places(max_len):
-    return torch.arange(max_len, dtype=torch.float32)
-
-
-def interleave(first, second, d_model):
-    """First at even features, second at odd ones."""
-    return rearrange([first, second], "two positions pairs -> positions (pairs two)")[:, :d_model]
-
-
-@exercise.mistake(
-    "Row 0 should begin 0, 1, 0, 1: the sine comes first, at the even features. Yours begins with the cosine."
-)
-def sin_cos_swapped(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    return interleave(angle.cos(), angle.sin(), d_model)
-
-
-@exercise.mistake(
-    "The right numbers in another order: the paper interleaves sine and cosine. (Both work in a model; the exercise "
-    "asks for the paper's layout.)"
-)
-def concat(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    return torch.cat([angle.sin(), angle.cos()[:, : d_model // 2]], dim=1)
-
-
-@exercise.mistake(
-    "Odd features are sines too. With sine and cosine of one angle a shift of position becomes a rotation; with the "
-    "sine twice it does not."
-)
-def only_sines(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    return interleave(angle.sin(), angle.sin(), d_model)
-
-
-@exercise.mistake(
-    "The sine and the cosine beside it should have the same frequency; in yours every feature has one of its own. The "
-    "exponent counts pairs."
-)
-def every_feature_its_own(max_len, d_model):
-    angle = waves(places(max_len), 10_000.0 ** (-torch.arange(d_model) / d_model))
-    even = torch.arange(d_model) % 2 == 0
-    return torch.where(even, angle.sin(), angle.cos())
-
-
-@exercise.like("every_feature_its_own")
-def every_feature_twice_as_fast(max_len, d_model):
-    angle = waves(places(max_len), 10_000.0 ** (-2 * torch.arange(d_model) / d_model))
-    even = torch.arange(d_model) % 2 == 0
-    return torch.where(even, angle.sin(), angle.cos())
-
-
-def encode(angle, d_model):
-    """As it should be, given the angles."""
-    return interleave(angle.sin(), angle.cos(), d_model)
-
-
-@exercise.mistake(
-    "Your waves are too short: the slowest never falls below a frequency of 1/100, where the paper's go towards "
-    "1/10000. The index is halved twice."
-)
-def exponent_i(max_len, d_model):
-    angle = waves(places(max_len), 10_000.0 ** (-torch.arange(0, d_model, 2) / (2 * d_model)))
-    return encode(angle, d_model)
-
-
-@exercise.mistake(
-    "Your waves grow too long too soon, as the index is doubled twice: `arange(0, d_model, 2)` is already 2i."
-)
-def exponent_2x(max_len, d_model):
-    angle = waves(places(max_len), 10_000.0 ** (-2 * torch.arange(0, d_model, 2) / d_model))
-    return encode(angle, d_model)
-
-
-@exercise.mistake("Your frequencies grow with the column; they should shrink. Look at the sign of the exponent.")
-def sign(max_len, d_model):
-    return encode(waves(places(max_len), 1 / frequencies(d_model)), d_model)
-
-
-@exercise.mistake("Your frequencies rise evenly from 0. The exponent is there, but what is it the power of?")
-def no_base(max_len, d_model):
-    return encode(waves(places(max_len), torch.arange(0, d_model, 2) / d_model), d_model)
-
-
-@exercise.mistake(
-    "All pairs turn equally fast, so that after six positions they begin to repeat. Each pair has its own frequency."
-)
-def same_frequency(max_len, d_model):
-    return encode(waves(places(max_len), torch.ones(math.ceil(d_model / 2))), d_model)
-
-
-@exercise.like("same_frequency")
-def whole_exponent(max_len, d_model):
-    angle = waves(places(max_len), 10_000.0 ** (-(torch.arange(0, d_model, 2) // d_model).float()))
-    return encode(angle, d_model)
-
-
-@exercise.mistake("Row 0 should be 0, 1, 0, 1: positions start at 0, yours at 1.")
-def starts_at_1(max_len, d_model):
-    return encode(waves(places(max_len) + 1, frequencies(d_model)), d_model)
-
-
-@exercise.mistake(
-    "You divide positions by their number, so that the same position gets another vector in a longer text. Use the "
-    "position itself."
-)
-def share_of_length(max_len, d_model):
-    return encode(waves(places(max_len) / max_len, frequencies(d_model)), d_model)
-
-
-@exercise.mistake("Column 0 is right, and the further a column stands, the more its speed is off. Check the base.")
-def base_1000(max_len, d_model):
-    return encode(waves(places(max_len), frequencies(d_model, base=1000.0)), d_model)
-
-
-@exercise.like("base_1000")
-def base_100_000(max_len, d_model):
-    return encode(waves(places(max_len), frequencies(d_model, base=100_000.0)), d_model)
-
-
-@exercise.mistake(
-    "Your frequencies fall too slowly. Whoever writes the power with `exp` needs the natural logarithm of 10000; is "
-    "yours to base 10, or missing?",
-    id="logarithm",
-)
-def natural_base(max_len, d_model):
-    return encode(waves(places(max_len), frequencies(d_model, base=math.e)), d_model)
-
-
-@exercise.like("logarithm")
-def log_of_base_ten(max_len, d_model):
-    exponent = -torch.arange(0, d_model, 2) * math.log10(10_000.0) / d_model
-    return encode(waves(places(max_len), exponent.exp()), d_model)
-
-
-@exercise.mistake(
-    "Your slowest wave has the frequency 1/10000 exactly, as in the Tensor2Tensor code: it divides by the number of "
-    "pairs less one. The paper's formula divides 2i by d_model."
-)
-def endpoints(max_len, d_model):
-    n_pairs = math.ceil(d_model / 2)
-    return encode(waves(places(max_len), 10_000.0 ** (-torch.arange(n_pairs) / (n_pairs - 1))), d_model)
-
-
-@exercise.mistake(
-    "Feature 0 should be sin(0), sin(1), sin(2), ... in radians. Your angles carry another factor, 2π or π/180.",
-    id="unit_of_angle",
-)
-def times_two_pi(max_len, d_model):
-    return encode(2 * math.pi * waves(places(max_len), frequencies(d_model)), d_model)
-
-
-@exercise.like("unit_of_angle")
-def in_degrees(max_len, d_model):
-    return encode(waves(places(max_len), frequencies(d_model)) * math.pi / 180, d_model)
-
-
-@exercise.mistake("An odd width fails: there is one sine more than there are cosines. Which wave has its sine only?")
-def odd_d_crash(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    encoding = torch.zeros(max_len, d_model)
-    encoding[:, 0::2] = angle.sin()
-    encoding[:, 1::2] = angle.cos()
-    return encoding
-
-
-@exercise.mistake("At an odd width your rows are one feature too wide: the last cosine has no place in the table.")
-def one_too_wide(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    return rearrange([angle.sin(), angle.cos()], "two positions pairs -> positions (pairs two)")
-
-
-@exercise.mistake(
-    "At an odd width the last feature is missing, or zero at all positions. It should be a sine: there is one sine "
-    "more than there are cosines.",
-    id="last_left_empty",
-)
-def one_too_narrow(max_len, d_model):
-    return odd_d_crash(max_len, d_model - d_model % 2)
-
-
-@exercise.like("last_left_empty")
-def last_left_empty(max_len, d_model):
-    encoding = torch.zeros(max_len, d_model)
-    even = d_model - d_model % 2
-    encoding[:, :even] = encode(waves(places(max_len), frequencies(d_model)), d_model)[:, :even]
-    return encoding
-
-
-@exercise.mistake(
-    "At an odd width you compute the frequencies of the next even one, so that all but the first are a little off. The "
-    "formula divides by d_model as it is."
-)
-def widened_when_odd(max_len, d_model):
-    even = d_model + d_model % 2
-    return encode(waves(places(max_len), frequencies(even)), even)[:, :d_model]
-
-
-@exercise.mistake("Right for odd widths; at even ones every sine has its cosine, and you still cut the last one.")
-def last_cosine_cut(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    encoding = torch.zeros(max_len, d_model)
-    encoding[:, 0::2] = angle.sin()
-    encoding[:, 1::2] = angle[:, :-1].cos()
-    return encoding
-
-
-@exercise.mistake(
-    "An extra axis stands in front. Return `max_len d_model`, one row for each position; broadcasting does the rest."
-)
-def extra_batch(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    return rearrange(encode(angle, d_model), "positions d_model -> 1 positions d_model")
-
-
-@exercise.mistake("Rows and columns are exchanged. Return `max_len d_model`, one row for each position.")
-def transposed(max_len, d_model):
-    angle = waves(places(max_len), frequencies(d_model))
-    return rearrange(encode(angle, d_model), "positions d_model -> d_model positions")
-
-
-@exercise.mistake("You give the vector of a single position. The table has one row for each position from 0 on.")
-def one_position(max_len, d_model):
-    return encode(waves(torch.tensor([float(max_len)]), frequencies(d_model)), d_model)[0]
-
-
-@exercise.mistake(
-    "The numbers are right, in float64. The table is added to embeddings in float32: convert the result. (To compute "
-    "the angles in float64 is a good idea.)"
-)
-def in_float64(max_len, d_model):
-    return encode(waves(places(max_len).double(), frequencies(d_model).double()), d_model)
-
-
-@exercise.mistake("The right numbers, as a NumPy array. The table should be a torch tensor.")
-def as_numpy(max_len, d_model):
-    return encode(waves(places(max_len), frequencies(d_model)), d_model).numpy()
-
-
-@exercise.mistake(
-    "You return a Parameter, which training would change. This table is fixed: return a plain tensor; a module keeps "
-    "it as a buffer."
-)
-def as_parameter(max_len, d_model):
-    return torch.nn.Parameter(encode(waves(places(max_len), frequencies(d_model)), d_model))
+exercise.mutations(r"""
+sin_cos_swapped: "[angle.sin(), angle.cos()]" -> "[angle.cos(), angle.sin()]"
+    Row 0 should begin 0, 1, 0, 1: the sine comes first, at the even features. Yours begins with the cosine.
+concat: "(pairs sin_cos)" -> "(sin_cos pairs)"
+    The right numbers in another order: the paper interleaves sine and cosine. (Both work in a model; the exercise asks
+    for the paper's layout.)
+only_sines: "angle.cos()" -> "angle.sin()"
+    Odd features are sines too. With sine and cosine of one angle a shift of position becomes a rotation; with the sine
+    twice it does not.
+every_feature_its_own: "torch.arange(0, d_model, 2, " -> "torch.arange(d_model, ",
+"waves[:, :d_model]" -> "torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())"
+or: "-torch.arange(0, d_model, 2, " -> "-2 * torch.arange(d_model, ",
+"waves[:, :d_model]" -> "torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())"
+    The sine and the cosine beside it should have the same frequency; in yours every feature has one of its own. The
+    exponent counts pairs.
+exponent_i: "/ d_model)" -> "/ (2 * d_model))"
+    Your waves are too short: the slowest never falls below a frequency of 1/100, where the paper's go towards 1/10000.
+    The index is halved twice.
+exponent_2x: "-torch.arange" -> "-2 * torch.arange"
+    Your waves grow too long too soon, as the index is doubled twice: `arange(0, d_model, 2)` is already 2i.
+sign: "-torch.arange" -> "torch.arange"
+    Your frequencies grow with the column; they should shrink. Look at the sign of the exponent.
+no_base: "10000.0 ** (-torch" -> "(torch"
+    Your frequencies rise evenly from 0. The exponent is there, but what is it the power of?
+same_frequency: "** (-torch" -> "** (-0 * torch"
+    All pairs turn equally fast, so that after six positions they begin to repeat. Each pair has its own frequency.
+starts_at_1: "torch.arange(max_len, " -> "torch.arange(1, max_len + 1, "
+    Row 0 should be 0, 1, 0, 1: positions start at 0, yours at 1.
+share_of_length: "* frequency" -> "/ max_len * frequency"
+    You divide positions by their number, so that the same position gets another vector in a longer text. Use the
+    position itself.
+base_1000: "10000.0" -> "1000.0"
+or: "10000.0" -> "100000.0"
+    Column 0 is right, and the further a column stands, the more its speed is off. Check the base.
+logarithm: "10000.0" -> "torch.e"
+or: "10000.0 ** (" -> "torch.exp(4.0 * "
+    Your frequencies fall too slowly. Whoever writes the power with `exp` needs the natural logarithm of 10000; is yours
+    to base 10, or missing?
+endpoints: "torch.arange(0, d_model, 2, dtype=torch.float64) / d_model" ->
+"torch.arange((d_model + 1) // 2) / ((d_model - 1) // 2)"
+    Your slowest wave has the frequency 1/10000 exactly, as in the Tensor2Tensor code: it divides by the number of pairs
+    less one. The paper's formula divides 2i by d_model.
+unit_of_angle: "* frequency" -> "* frequency * 2 * torch.pi"
+or: "* frequency" -> "* frequency * torch.pi / 180"
+    Feature 0 should be sin(0), sin(1), sin(2), ... in radians. Your angles carry another factor, 2π or π/180.
+odd_d_crash: "return waves[:, :d_model].float()" ->
+"table = torch.zeros(max_len, d_model)\n    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()\n    return table"
+    An odd width fails: there is one sine more than there are cosines. Which wave has its sine only?
+one_too_wide: "[:, :d_model]" -> ""
+    At an odd width your rows are one feature too wide: the last cosine has no place in the table.
+last_left_empty: "position = torch" -> "d_model -= d_model % 2\n    position = torch"
+or: "return waves" -> "waves[:, d_model - d_model % 2 :] = 0\n    return waves"
+    At an odd width the last feature is missing, or zero at all positions. It should be a sine: there is one sine more
+    than there are cosines.
+widened_when_odd: "/ d_model)" -> "/ (d_model + d_model % 2))"
+    At an odd width you compute the frequencies of the next even one, so that all but the first are a little off. The
+    formula divides by d_model as it is.
+last_cosine_cut: "return waves[:, :d_model].float()" ->
+"table = waves[:, :d_model].float()\n    table[:, 1::2] = angle[:, :-1].cos()\n    return table"
+    Right for odd widths; at even ones every sine has its cosine, and you still cut the last one.
+extra_batch: ".float()" -> ".float()[None]"
+    An extra axis stands in front. Return `max_len d_model`, one row for each position; broadcasting does the rest.
+transposed: ".float()" -> ".float().mT"
+    Rows and columns are exchanged. Return `max_len d_model`, one row for each position.
+one_position: "torch.arange(max_len, " -> "torch.tensor([max_len], ", ".float()" -> ".float()[0]"
+    You give the vector of a single position. The table has one row for each position from 0 on.
+in_float64: ".float()" -> ""
+    The numbers are right, in float64. The table is added to embeddings in float32: convert the result. (To compute the
+    angles in float64 is a good idea.)
+as_numpy: ".float()" -> ".float().numpy()"
+    The right numbers, as a NumPy array. The table should be a torch tensor.
+as_parameter: "waves[:, :d_model].float()" -> "torch.nn.Parameter(waves[:, :d_model].float())"
+    You return a Parameter, which training would change. This table is fixed: return a plain tensor; a module keeps it
+    as a buffer.
+""")

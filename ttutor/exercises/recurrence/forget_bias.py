@@ -51,80 +51,28 @@ $f$ is the $n$-th root of one half. And $\sigma(b) = f$ means $e^{-b} = (1 - f)/
     section="01-recurrence",
 )
 
-
-@exercise.mistake(
-    "That is the gate, a number between 0 and 1. Asked for is the bias that makes it.",
-    id="gate",
-)
-def gate_for_bias(half_life):
-    return 0.5 ** (1 / half_life)
-
-
-def _odds(forget):
-    return torch.log(forget / (1 - forget))
-
-
-@exercise.mistake(
-    "You set $f = 1 - 1/n$, the rule for the horizon: after $n$ words about a third is left, not one half, and for "
-    "short times not even that.",
-    id="horizon",
-)
-def horizon_for_half_life(half_life):
-    return _odds(1 - 1 / half_life)
-
-
-@exercise.mistake(
-    "With your bias the share $1/e$ is left after $n$ words. Asked for is one half.",
-    id="one_over_e",
-)
-def a_third_is_left(half_life):
-    return _odds(torch.exp(-1 / half_life))
-
-
-@exercise.mistake(
-    "You let the state lose the same amount at every word. It loses the same *share*: what is left is a power.",
-    id="linear",
-)
-def half_of_the_words(half_life):
-    return _odds(1 - 0.5 / half_life)
-
-
-@exercise.mistake(
-    "Your gate is nearly shut where it should be nearly open: the sign is exchanged.",
-    id="sign",
-)
-def wrong_sign(half_life):
-    return -reference(half_life)
-
-
-@exercise.mistake(
-    "That is the logarithm of the gate. The inverse of the sigmoid has the odds, gate to one minus gate, inside.",
-    id="logarithm",
-)
-def logarithm_of_gate(half_life):
-    return (0.5 ** (1 / half_life)).log()
-
-
-@exercise.mistake("You apply the sigmoid to the gate once more. From gate to bias the way leads back.")
-def sigmoid_again(half_life):
-    return (0.5 ** (1 / half_life)).sigmoid()
-
-
-@exercise.mistake(
-    "Your gate is one half to the power $n$: that shuts it. Which number gives one half when it is multiplied with "
-    "itself $n$ times?",
-    id="power",
-)
-def power_and_root_exchanged(half_life):
-    return _odds(0.5**half_life)
-
-
-@exercise.mistake(
-    "The sigmoid is made with $e$; your logarithm has base 2.",
-    id="base_two",
-)
-def odds_to_base_two(half_life):
-    return reference(half_life) / math.log(2)
+exercise.mutations("""
+gate: "torch.log(forget / (1 - forget))" -> "forget"
+    That is the gate, a number between 0 and 1. Asked for is the bias that makes it.
+horizon: "0.5 ** (1 / half_life)" -> "1 - 1 / half_life"
+    You set $f = 1 - 1/n$, the rule for the horizon: after $n$ words about a third is left, not one half, and for short
+    times not even that.
+one_over_e: "0.5 ** (1 / half_life)" -> "torch.exp(-1 / half_life)"
+    With your bias the share $1/e$ is left after $n$ words. Asked for is one half.
+linear: "0.5 ** (1 / half_life)" -> "1 - 0.5 / half_life"
+    You let the state lose the same amount at every word. It loses the same *share*: what is left is a power.
+sign: "torch.log" -> "-torch.log"
+    Your gate is nearly shut where it should be nearly open: the sign is exchanged.
+logarithm: "forget / (1 - forget)" -> "forget"
+    That is the logarithm of the gate. The inverse of the sigmoid has the odds, gate to one minus gate, inside.
+sigmoid_again: "torch.log(forget / (1 - forget))" -> "forget.sigmoid()"
+    You apply the sigmoid to the gate once more. From gate to bias the way leads back.
+power: "(1 / half_life)" -> "half_life"
+    Your gate is one half to the power $n$: that shuts it. Which number gives one half when it is multiplied with itself
+    $n$ times?
+base_two: "torch.log(" -> "torch.log2("
+    The sigmoid is made with $e$; your logarithm has base 2.
+""")
 
 
 @exercise.must_hold("After the half-life one half should be left.")

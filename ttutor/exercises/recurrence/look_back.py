@@ -80,87 +80,33 @@ In the equation the tanh is applied to a *vector*, feature by feature, before th
     section="01-recurrence",
 )
 
-
-def _pairs(asked, offered):
-    return asked[:, :, None] + offered[:, None]
-
-
-def _masked(scores, is_real):
-    return scores.masked_fill(~is_real[:, None], -torch.inf)
-
-
-@exercise.mistake(
-    "Still the colleague's mistake: the order of the shares is the same for every query. What is the tanh applied to, "
-    "and what in the equation?",
-    id="tanh_outside",
-)
-def tanh_of_the_score(asked, offered, direction, is_real):
-    return _masked((_pairs(asked, offered) @ direction).tanh(), is_real).softmax(dim=2)
-
-
-@exercise.mistake(
-    "Without a tanh the query adds the same number to all scores of its row, and a softmax does not see that: all rows "
-    "are equal.",
-    id="no_nonlinearity",
-)
-def no_tanh(asked, offered, direction, is_real):
-    return _masked(_pairs(asked, offered) @ direction, is_real).softmax(dim=2)
-
-
-@exercise.like("no_nonlinearity")
-def no_tanh_and_no_query(asked, offered, direction, is_real):
-    scores = (offered @ direction)[:, None].expand(-1, asked.shape[1], -1)
-    return _masked(scores, is_real).softmax(dim=2)
-
-
-@exercise.mistake("Mended, and the mask got lost: padding is looked at.")
-def no_mask(asked, offered, direction, is_real):
-    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2)
-
-
-@exercise.mistake("Padding gets no share, but it had one when the others were computed: rows sum to less than one.")
-def mask_after_softmax(asked, offered, direction, is_real):
-    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=2) * is_real[:, None]
-
-
-@exercise.mistake(
-    "You look at the padding and at nothing else, and a row without padding has no words at all.",
-    id="mask_inverted",
-)
-def mask_the_wrong_way(asked, offered, direction, is_real):
-    return _masked(_pairs(asked, offered).tanh() @ direction, ~is_real).softmax(dim=2)
-
-
-@exercise.mistake(
-    "Your shares sum to one over the words that are *written*. Each step of writing shares out its own attention, over "
-    "the source.",
-    id="over_target",
-)
-def shares_over_target(asked, offered, direction, is_real):
-    return (_pairs(asked, offered).tanh() @ direction).softmax(dim=1) * is_real[:, None]
-
-
-@exercise.mistake("That is the attention of the next chapter, a dot product. Here a small network gives the score.")
-def dot_product(asked, offered, direction, is_real):
-    return _masked(asked @ offered.mT, is_real).softmax(dim=2)
-
-
-@exercise.mistake(
-    "You take the tanh of query and memory one by one and add afterwards; the query's part is again the same for all "
-    "source words. Add first.",
-    id="tanh_before_sum",
-)
-def tanh_before_the_sum(asked, offered, direction, is_real):
-    return _masked((asked.tanh()[:, :, None] + offered.tanh()[:, None]) @ direction, is_real).softmax(dim=2)
-
-
-@exercise.mistake(
-    "The order of the shares is right, they are too even: you divide the scores by a root. Additive attention has no "
-    "scale."
-)
-def scaled(asked, offered, direction, is_real):
-    scores = _pairs(asked, offered).tanh() @ direction / len(direction) ** 0.5
-    return _masked(scores, is_real).softmax(dim=2)
+exercise.mutations("""
+tanh_outside: "pairs.tanh()" -> "pairs", "return scores." -> "return scores.tanh()."
+    Still the colleague's mistake: the order of the shares is the same for every query. What is the tanh applied to, and
+    what in the equation?
+no_nonlinearity: "pairs.tanh()" -> "pairs"
+    Without a tanh the query adds the same number to all scores of its row, and a softmax does not see that: all rows
+    are equal.
+no_mask: ".masked_fill(is_padding, -torch.inf)" -> ""
+    Mended, and the mask got lost: padding is looked at.
+mask_after_softmax: ".masked_fill(is_padding, -torch.inf).softmax(dim=-1)" -> ".softmax(dim=-1) * ~is_padding"
+    Padding gets no share, but it had one when the others were computed: rows sum to less than one.
+mask_inverted: "masked_fill(is_padding" -> "masked_fill(~is_padding"
+    You look at the padding and at nothing else, and a row without padding has no words at all.
+over_target: ".masked_fill(is_padding, -torch.inf).softmax(dim=-1)" -> ".softmax(dim=1) * ~is_padding"
+    Your shares sum to one over the words that are *written*. Each step of writing shares out its own attention, over
+    the source.
+dot_product: "return scores." -> "return (asked @ offered.mT)."
+    That is the attention of the next chapter, a dot product. Here a small network gives the score.
+tanh_before_sum: "rearrange(asked," -> "rearrange(asked.tanh(),",
+'offered, "' -> 'offered.tanh(), "',
+"pairs.tanh()" -> "pairs"
+    You take the tanh of query and memory one by one and add afterwards; the query's part is again the same for all
+    source words. Add first.
+scaled: "return scores." -> "return (scores / len(direction) ** 0.5)."
+    The order of the shares is right, they are too even: you divide the scores by a root. Additive attention has no
+    scale.
+""")
 
 
 @exercise.must_hold("Each row should sum to one.")

@@ -51,121 +51,35 @@ of the *new* cell, and the cell itself is handed on without that tanh.
     section="01-recurrence",
 )
 
-
-def _parts(affine):
-    return affine.chunk(4, dim=1)
-
-
-def _step(i, f, g, o, memory_cell):
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * new.tanh(), new
-
-
-@exercise.mistake(
-    "You take the third part for the output gate and the fourth for the candidate. PyTorch has them the other way "
-    "round.",
-    id="gate_order",
-)
-def another_order(affine, memory_cell):
-    i, f, o, g = _parts(affine)
-    return _step(i, f, g, o, memory_cell)
-
-
-@exercise.mistake(
-    "Input and forget gate are exchanged: the first quarter is the input gate.",
-    id="forget_input_exchanged",
-)
-def forget_and_input_exchanged(affine, memory_cell):
-    f, i, g, o = _parts(affine)
-    return _step(i, f, g, o, memory_cell)
-
-
-@exercise.mistake(
-    "You take every fourth number. Each gate is one block of neighbours: in the pattern, which of the two names varies "
-    "faster?"
-)
-def interleaved(affine, memory_cell):
-    i, f, g, o = rearrange(affine, "batch (d_model gates) -> gates batch d_model", gates=4)
-    return _step(i, f, g, o, memory_cell)
-
-
-@exercise.mistake(
-    "Your candidate is never negative, so that the cell can only be filled and not emptied.",
-    id="candidate_sigmoid",
-)
-def candidate_is_a_gate(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.sigmoid()
-    return o.sigmoid() * new.tanh(), new
-
-
-@exercise.mistake(
-    "Your gates can be negative. A gate says how much, from nothing to all.",
-    id="tanh_gates",
-)
-def gates_by_tanh(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.tanh() * memory_cell + i.tanh() * g.tanh()
-    return o.tanh() * new.tanh(), new
-
-
-@exercise.mistake(
-    "The cell state is right. It is shown as it is, and can be larger than 1 in what others read; what is missing?",
-    id="raw_output",
-)
-def cell_shown_raw(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * new, new
-
-
-@exercise.mistake(
-    "The cell state is right. What you show is made from the *old* one.",
-    id="old_cell_shown",
-)
-def shows_the_old_cell(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()
-    return o.sigmoid() * memory_cell.tanh(), new
-
-
-@exercise.mistake(
-    "You hand on a cell state that went through a tanh. At every step it would shrink again; that is what the LSTM was "
-    "built to avoid.",
-    id="cell_squashed",
-)
-def tanh_on_the_cell(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = (f.sigmoid() * memory_cell + i.sigmoid() * g.tanh()).tanh()
-    return o.sigmoid() * new, new
-
-
-@exercise.mistake(
-    "You let in what the forget gate does not keep. That is the GRU's blend; the LSTM has a gate of its own for what "
-    "comes in.",
-    id="blend",
-)
-def blends_like_a_gru(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    new = f.sigmoid() * memory_cell + (1 - f.sigmoid()) * g.tanh()
-    return o.sigmoid() * new.tanh(), new
-
-
-@exercise.mistake(
-    "Your forget gate forgets where it should keep: it is named badly, and 1 means keep.",
-    id="forget_inverted",
-)
-def forget_gate_upside_down(affine, memory_cell):
-    i, f, g, o = _parts(affine)
-    return _step(i, -f, g, o, memory_cell)
-
-
-@exercise.mistake(
-    "Right numbers, exchanged: the hidden state comes first.",
-    id="pair_exchanged",
-)
-def cell_first(affine, memory_cell):
-    return lstm_gates(affine, memory_cell)[::-1]
+exercise.mutations("""
+gate_order: "i, f, g, o" -> "i, f, o, g"
+    You take the third part for the output gate and the fourth for the candidate. PyTorch has them the other way round.
+forget_input_exchanged: "i, f, g, o" -> "f, i, g, o"
+    Input and forget gate are exchanged: the first quarter is the input gate.
+interleaved: "(gates d_model)" -> "(d_model gates)"
+    You take every fourth number. Each gate is one block of neighbours: in the pattern, which of the two names varies
+    faster?
+candidate_sigmoid: "g.tanh()" -> "g.sigmoid()"
+    Your candidate is never negative, so that the cell can only be filled and not emptied.
+tanh_gates: "f.sigmoid()" -> "f.tanh()", "i.sigmoid()" -> "i.tanh()", "o.sigmoid()" -> "o.tanh()"
+    Your gates can be negative. A gate says how much, from nothing to all.
+raw_output: "memory_cell.tanh()" -> "memory_cell"
+    The cell state is right. It is shown as it is, and can be larger than 1 in what others read; what is missing?
+old_cell_shown: "memory_cell = f" -> "old, memory_cell = memory_cell, f", "memory_cell.tanh()" -> "old.tanh()"
+    The cell state is right. What you show is made from the *old* one.
+cell_squashed: "= f.sigmoid()" -> "= torch.tanh(f.sigmoid()",
+"g.tanh()" -> "g.tanh())",
+"memory_cell.tanh()" -> "memory_cell"
+    You hand on a cell state that went through a tanh. At every step it would shrink again; that is what the LSTM was
+    built to avoid.
+blend: "i.sigmoid()" -> "(1 - f.sigmoid())"
+    You let in what the forget gate does not keep. That is the GRU's blend; the LSTM has a gate of its own for what
+    comes in.
+forget_inverted: "f.sigmoid()" -> "(-f).sigmoid()"
+    Your forget gate forgets where it should keep: it is named badly, and 1 means keep.
+pair_exchanged: "o.sigmoid() * memory_cell.tanh(), memory_cell" -> "memory_cell, o.sigmoid() * memory_cell.tanh()"
+    Right numbers, exchanged: the hidden state comes first.
+""")
 
 
 @exercise.must_hold("With the forget gate open and the input gate shut the cell state should stay as it is.")

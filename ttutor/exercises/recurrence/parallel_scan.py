@@ -62,6 +62,28 @@ below the number of positions.
     section="01-recurrence",
 )
 
+exercise.mutations("""
+factor_not_joined: "factor * earlier_factor" -> "factor"
+    The first two states are right. From the second round on a position stands for several steps, and its factor has to
+    be the product of theirs.
+factor_too_early: "hidden + factor * earlier" -> "hidden + factor * earlier_factor * earlier"
+    You join the factors before they are used: the summands need the factor as it was.
+factor_of_earlier: "hidden + factor * earlier" -> "hidden + earlier_factor * earlier"
+    You multiply what comes from earlier by the *earlier* position's factor. Which factors does it still have to pass?
+reach_plus_one: "2 * reach" -> "reach + 1"
+    A position that has covered two steps joins another that has covered two, and then stands for four. How does your
+    reach grow?
+one_round_short: "while reach" -> "while 2 * reach"
+    The last states miss the first summands: you stop a round too early.
+one_round_more: "return hidden, n_rounds" -> "return hidden, n_rounds + 1"
+    The states are right, and you count a round too many.
+running_sum: "hidden + factor * earlier" -> "hidden + earlier"
+    That is the running sum of the summands: the factors take no part.
+wraps_around: "torch.zeros_like(hidden)" -> "hidden.roll(reach, 0)",
+"torch.zeros_like(factor)" -> "factor.roll(reach, 0)"
+    What is shifted out at the end comes back in at the front. Before the first position there is nothing.
+""")
+
 
 @exercise.mistake(
     "The states are right, and you took one step after another: as many rounds as positions. What can all positions do "
@@ -80,101 +102,6 @@ def one_step_after_another(factor, added):
 def one_step_after_another_first_free(factor, added):
     states, n_rounds = one_step_after_another(factor, added)
     return states, n_rounds - 1
-
-
-def _earlier(tensor, distance):
-    return torch.cat([torch.zeros_like(tensor[:distance]), tensor[:-distance]])
-
-
-@exercise.mistake(
-    "The first two states are right. From the second round on a position stands for several steps, and its factor has "
-    "to be the product of theirs.",
-    id="factor_not_joined",
-)
-def factor_never_joined(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + factor * _earlier(hidden, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-@exercise.mistake(
-    "You join the factors before they are used: the summands need the factor as it was.",
-    id="factor_too_early",
-)
-def factor_joined_too_early(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        factor = factor * _earlier(factor, reach)
-        hidden = hidden + factor * _earlier(hidden, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-@exercise.mistake(
-    "You multiply what comes from earlier by the *earlier* position's factor. Which factors does it still have to "
-    "pass?",
-    id="factor_of_earlier",
-)
-def factor_of_the_earlier(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + _earlier(factor * hidden, reach)
-        factor = factor * _earlier(factor, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-@exercise.mistake(
-    "A position that has covered two steps joins another that has covered two, and then stands for four. How does your "
-    "reach grow?",
-    id="reach_plus_one",
-)
-def reach_by_one(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + factor * _earlier(hidden, reach)
-        factor = factor * _earlier(factor, reach)
-        reach, n_rounds = reach + 1, n_rounds + 1
-    return hidden, n_rounds
-
-
-@exercise.mistake("The last states miss the first summands: you stop a round too early.")
-def one_round_short(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while 2 * reach < len(added):
-        hidden = hidden + factor * _earlier(hidden, reach)
-        factor = factor * _earlier(factor, reach)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
-
-
-@exercise.mistake("The states are right, and you count a round too many.")
-def one_round_more(factor, added):
-    hidden, n_rounds = reference(factor, added)
-    return hidden, n_rounds + 1
-
-
-@exercise.mistake(
-    "That is the running sum of the summands: the factors take no part.",
-    id="running_sum",
-)
-def sum_without_factor(factor, added):
-    return added.cumsum(dim=0), reference(factor, added)[1]
-
-
-@exercise.mistake(
-    "What is shifted out at the end comes back in at the front. Before the first position there is nothing.",
-    id="wraps_around",
-)
-def around_the_corner(factor, added):
-    hidden, reach, n_rounds = added, 1, 0
-    while reach < len(added):
-        hidden = hidden + factor * hidden.roll(reach, 0)
-        factor = factor * factor.roll(reach, 0)
-        reach, n_rounds = 2 * reach, n_rounds + 1
-    return hidden, n_rounds
 
 
 @exercise.must_hold("A state must not depend on later summands.")

@@ -55,101 +55,32 @@ axis 1.
     section="01-recurrence",
 )
 
-
-def _unrolled(words, w_input, w_hidden, bias, step):
-    hidden, pages = torch.zeros(len(words), len(w_hidden), dtype=words.dtype), []
-    for t in range(words.shape[1]):
-        hidden = step(words[:, t] @ w_input, hidden @ w_hidden, bias)
-        pages.append(hidden)
-    return torch.stack(pages, dim=1)
-
-
-@exercise.mistake("Your pages are sums without a bound. What keeps each number between −1 and 1?")
-def no_tanh(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: new + old + b)
-
-
-@exercise.mistake(
-    "Your tanh holds the new word and not the old page, so that the page can grow without a bound. What belongs "
-    "inside?",
-    id="tanh_inside",
-)
-def tanh_of_the_word_alone(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.tanh(new + b) + old)
-
-
-@exercise.mistake("One of the three summands is missing: the bias.")
-def no_bias(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.tanh(new + old))
-
-
-@exercise.mistake(
-    "All your numbers are positive: that is a sigmoid. The plain cell has a tanh.",
-    id="sigmoid",
-)
-def sigmoid_for_tanh(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden, bias, lambda new, old, b: torch.sigmoid(new + old + b))
-
-
-@exercise.mistake(
-    "The first page is right and the second is not: the old page meets the matrix from the wrong side. Vectors are "
-    "rows here."
-)
-def transposed(words, w_input, w_hidden, bias):
-    return _unrolled(words, w_input, w_hidden.T, bias, lambda new, old, b: torch.tanh(new + old + b))
-
-
-@exercise.mistake(
-    "Every page knows its own word only: the old page takes no part. Where should it come in?",
-    id="no_memory",
-)
-def never_turns_the_page(words, w_input, w_hidden, bias):
-    return torch.tanh(words @ w_input + bias)
-
-
-@exercise.mistake(
-    "The last page is made from the last word alone: you read from the end to the beginning.",
-    id="backwards",
-)
-def from_the_last_word(words, w_input, w_hidden, bias):
-    return read_words(words.flip(1), w_input, w_hidden, bias).flip(1)
-
-
-@exercise.mistake(
-    "You begin with a page that is written on. Before the first word it is empty.",
-    id="starts_with_ones",
-)
-def begins_with_ones(words, w_input, w_hidden, bias):
-    hidden, pages = torch.ones(len(words), len(w_hidden), dtype=words.dtype), []
-    for t in range(words.shape[1]):
-        hidden = torch.tanh(words[:, t] @ w_input + hidden @ w_hidden + bias)
-        pages.append(hidden)
-    return torch.stack(pages, dim=1)
-
-
-@exercise.mistake(
-    "Your first page is the empty one, and the last is missing: you keep a page before the word is read. Keep it "
-    "afterwards.",
-    id="one_late",
-)
-def one_page_late(words, w_input, w_hidden, bias):
-    pages = read_words(words, w_input, w_hidden, bias)
-    return torch.cat([torch.zeros_like(pages[:, :1]), pages[:, :-1]], dim=1)
-
-
-@exercise.mistake(
-    "Numbers right, axes exchanged: tokens stand first and sentences second. Along which axis do you stack?"
-)
-def tokens_first(words, w_input, w_hidden, bias):
-    return read_words(words, w_input, w_hidden, bias).transpose(0, 1)
-
-
-@exercise.mistake(
-    "That is the page after the last word. Asked for are all of them.",
-    id="last_only",
-)
-def last_page_only(words, w_input, w_hidden, bias):
-    return read_words(words, w_input, w_hidden, bias)[:, -1]
+exercise.mutations("""
+no_tanh: "torch.tanh(" -> "("
+    Your pages are sums without a bound. What keeps each number between −1 and 1?
+tanh_inside: "word @ w_input + hidden @ w_hidden + bias)" -> "word @ w_input + bias) + hidden @ w_hidden"
+    Your tanh holds the new word and not the old page, so that the page can grow without a bound. What belongs inside?
+no_bias: " + bias" -> ""
+    One of the three summands is missing: the bias.
+sigmoid: "torch.tanh" -> "torch.sigmoid"
+    All your numbers are positive: that is a sigmoid. The plain cell has a tanh.
+transposed: "hidden @ w_hidden" -> "hidden @ w_hidden.T"
+    The first page is right and the second is not: the old page meets the matrix from the wrong side. Vectors are rows
+    here.
+no_memory: "hidden @ w_hidden + " -> ""
+    Every page knows its own word only: the old page takes no part. Where should it come in?
+backwards: "words.unbind" -> "words.flip(1).unbind", "pages, dim" -> "pages[::-1], dim"
+    The last page is made from the last word alone: you read from the end to the beginning.
+starts_with_ones: "torch.zeros" -> "torch.ones"
+    You begin with a page that is written on. Before the first word it is empty.
+one_late: "pages, dim" -> "[torch.zeros_like(hidden), *pages[:-1]], dim"
+    Your first page is the empty one, and the last is missing: you keep a page before the word is read. Keep it
+    afterwards.
+tokens_first: "pages, dim=1" -> "pages, dim=0"
+    Numbers right, axes exchanged: tokens stand first and sentences second. Along which axis do you stack?
+last_only: "torch.stack(pages, dim=1)" -> "hidden"
+    That is the page after the last word. Asked for are all of them.
+""")
 
 
 @exercise.must_hold("A word should change its own page and all later ones, and no earlier one.")

@@ -82,121 +82,39 @@ real tokens of all parts, which has to be known before the first.
     section="08-training",
 )
 
-
-def _gradient(output_weight, parts, share, **options):
-    """The sum of the parts' gradients, each times what ``share`` gives for its targets."""
-    weight = output_weight.detach().requires_grad_()
-    for hidden, targets in parts:
-        loss = F.cross_entropy(hidden @ weight.T, targets, **({"ignore_index": 0} | options))
-        (loss * share(targets)).backward()
-    return weight.grad
-
-
-@exercise.mistake(
-    "Still a mean of means: each part weighs the same, so a token of a small part weighs more than one of a large "
-    "part. What should each part's mean be multiplied by?"
-)
-def mean_of_means(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / len(parts))
-
-
-@exercise.mistake(
-    "You add the means up. With three parts the gradient is about three times too long, and small parts still count "
-    "too much.",
-    id="means_added",
-)
-def sum_of_means(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1)
-
-
-@exercise.mistake(
-    "Every token weighs the same now, and the length is wrong: this is the gradient of the sum. By what is it divided, "
-    "once, for all parts together?",
-    id="not_divided",
-)
-def sum_of_sums(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1, reduction="sum")
-
-
-@exercise.mistake(
-    "Every token weighs the same now, and the length is wrong: you divide by the number of parts, and the loss is "
-    "counted per token.",
-    id="divided_by_parts",
-)
-def sums_by_parts(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / len(parts), reduction="sum")
-
-
-@exercise.like("divided_by_parts")
-def means_times_counts(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: int((targets != 0).sum()) / len(parts))
-
-
-def _n_cells(parts):
-    return sum(len(targets) for _, targets in parts)
-
-
-@exercise.mistake(
-    "The direction is right and the length is not: your divisor counts the padding, so more padding would give a "
-    "smaller step.",
-    id="divided_by_cells",
-)
-def sums_by_cells(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / _n_cells(parts), reduction="sum")
-
-
-@exercise.mistake(
-    "You weight each part by its length with padding. A part with much padding counts too much; only real tokens have "
-    "a loss.",
-    id="weighted_by_cells",
-)
-def means_by_cells(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: len(targets) / _n_cells(parts))
-
-
-@exercise.mistake(
-    "Your loss has a term for every cell, so it teaches the model to predict padding. Leave the padded positions out, "
-    "and out of the count."
-)
-def padding_counted(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 / _n_cells(parts), reduction="sum", ignore_index=-1)
-
-
-def _n_real(parts):
-    return sum(int((targets != 0).sum()) for _, targets in parts)
-
-
-@exercise.mistake(
-    "Only the last part has any influence: the gradients of the others were thrown away or written over. They are "
-    "added up until the step is made.",
-    id="last_part_only",
-)
-def last_part_alone(output_weight, parts):
-    share = int((parts[-1][1] != 0).sum()) / _n_real(parts)
-    return _gradient(output_weight, parts[-1:], lambda targets: share)
-
-
-@exercise.like("last_part_only")
-def last_part_as_the_whole(output_weight, parts):
-    return _gradient(output_weight, parts[-1:], lambda targets: 1)
-
-
-@exercise.mistake(
-    "The largest part weighs least: your factor is one minus the share, and should be the share.",
-    id="shares_turned_round",
-)
-def small_parts_favoured(output_weight, parts):
-    return _gradient(output_weight, parts, lambda targets: 1 - int((targets != 0).sum()) / _n_real(parts))
-
-
-@exercise.mistake(
-    "The gradient is right, and the weight that you were given has moved. Accumulating makes no step.",
-    id="weight_changed",
-)
-def changes_the_weight(output_weight, parts):
-    gradient = reference(output_weight, parts)
-    output_weight -= 0.1 * gradient
-    return gradient
+exercise.mutations(r"""
+mean_of_means: ', reduction="sum"' -> "", "(loss / n_real)" -> "(loss / len(parts))"
+    Still a mean of means: each part weighs the same, so a token of a small part weighs more than one of a large part.
+    What should each part's mean be multiplied by?
+means_added: ', reduction="sum"' -> "", "(loss / n_real)" -> "loss"
+    You add the means up. With three parts the gradient is about three times too long, and small parts still count too
+    much.
+not_divided: "(loss / n_real)" -> "loss"
+    Every token weighs the same now, and the length is wrong: this is the gradient of the sum. By what is it divided,
+    once, for all parts together?
+divided_by_parts: "(loss / n_real)" -> "(loss / len(parts))"
+    Every token weighs the same now, and the length is wrong: you divide by the number of parts, and the loss is counted
+    per token.
+divided_by_cells: "int((targets != 0).sum())" -> "len(targets)"
+    The direction is right and the length is not: your divisor counts the padding, so more padding would give a smaller
+    step.
+weighted_by_cells: ', reduction="sum"' -> "",
+"int((targets != 0).sum())" -> "len(targets)",
+"(loss / n_real)" -> "(loss * len(targets) / n_real)"
+    You weight each part by its length with padding. A part with much padding counts too much; only real tokens have a
+    loss.
+padding_counted: "int((targets != 0).sum())" -> "len(targets)", "ignore_index=0, " -> ""
+    Your loss has a term for every cell, so it teaches the model to predict padding. Leave the padded positions out, and
+    out of the count.
+last_part_only: "in parts:" -> "in parts[-1:]:"
+or: "in parts:" -> "in parts[-1:]:", "(loss / n_real)" -> "(loss / int((targets != 0).sum()))"
+    Only the last part has any influence: the gradients of the others were thrown away or written over. They are added
+    up until the step is made.
+shares_turned_round: ', reduction="sum"' -> "", "(loss / n_real)" -> "(loss * (1 - int((targets != 0).sum()) / n_real))"
+    The largest part weighs least: your factor is one minus the share, and should be the share.
+weight_changed: "return weight.grad" -> "output_weight -= 0.1 * weight.grad\n    return weight.grad"
+    The gradient is right, and the weight that you were given has moved. Accumulating makes no step.
+""")
 
 
 @exercise.must_hold("How the batch is cut into parts may not matter: every real token weighs the same in any of them.")

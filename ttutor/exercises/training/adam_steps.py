@@ -78,100 +78,31 @@ from 1; $\varepsilon$ is added to the root, after the correction.
     section="08-training",
 )
 
-
-@exercise.mistake(
-    "Right while the gradient stays the same: your step knows only the newest one. Adam remembers, by two running "
-    "averages."
-)
-def no_averages(gradients, rate, beta1, beta2, eps):
-    return -rate * gradients / (gradients.abs() + eps)
-
-
-def _averages(gradients, beta1, beta2):
-    """Yield the step's number, both running averages and the gradient."""
-    m = v = torch.zeros_like(gradients[0])
-    for t, gradient in enumerate(gradients, start=1):
-        m = beta1 * m + (1 - beta1) * gradient
-        v = beta2 * v + (1 - beta2) * gradient.square()
-        yield t, m, v, gradient
-
-
-def adam(gradients, rate, beta1, beta2, eps):
-    """Right: what some mistakes have in their middle."""
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack([-rate * m / (1 - beta1**t) / ((v / (1 - beta2**t)).sqrt() + eps) for t, m, v, _ in averages])
-
-
-@exercise.mistake(
-    "Your first step has the wrong size: both averages start at zero and are too small at first, unequally so. What "
-    "does dividing by $1 - \\beta^t$ undo?"
-)
-def no_correction(gradients, rate, beta1, beta2, eps):
-    return torch.stack([-rate * m / (v.sqrt() + eps) for _, m, v, _ in _averages(gradients, beta1, beta2)])
-
-
-@exercise.mistake(
-    "One of the two averages is corrected and the other is not, so their ratio is off most at the first step. Both "
-    "started at zero.",
-    id="one_correction",
-)
-def only_the_first_corrected(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack([-rate * m / (1 - beta1**t) / (v.sqrt() + eps) for t, m, v, _ in averages])
-
-
-@exercise.mistake(
-    "The first step is right, and then the averages run away: you keep the corrected average and correct it again. "
-    "$\\hat m$ is used once and thrown away.",
-    id="corrected_average_kept",
-)
-def corrected_in_place(gradients, rate, beta1, beta2, eps):
-    """The corrected average is kept and averaged on."""
-    m, v, steps = torch.zeros_like(gradients[0]), torch.zeros_like(gradients[0]), []
-    for t, gradient in enumerate(gradients, start=1):
-        m = (beta1 * m + (1 - beta1) * gradient) / (1 - beta1**t)
-        v = (beta2 * v + (1 - beta2) * gradient.square()) / (1 - beta2**t)
-        steps.append(-rate * m / (v.sqrt() + eps))
-    return torch.stack(steps)
-
-
-@exercise.mistake(
-    "Right for ordinary gradients; for tiny ones your steps are far too short. Is eps added to the root, or under it?",
-    id="eps_inside_root",
-)
-def eps_inside_the_root(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack([-rate * m / (1 - beta1**t) / (v / (1 - beta2**t) + eps).sqrt() for t, m, v, _ in averages])
-
-
-@exercise.mistake(
-    "Right for ordinary gradients. A gradient as small as eps should give half a step, and gives a whole one: eps has "
-    "no effect."
-)
-def no_eps(gradients, rate, beta1, beta2, eps):
-    return adam(gradients, rate, beta1, beta2, 0.0)
-
-
-@exercise.mistake("Your steps climb. What is added to a parameter goes against its gradient.")
-def uphill(gradients, rate, beta1, beta2, eps):
-    return -adam(gradients, rate, beta1, beta2, eps)
-
-
-@exercise.mistake(
-    "You divide by the mean square itself. It has the square of the gradient's unit: what brings it back?"
-)
-def no_root(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack([-rate * m / (1 - beta1**t) / (v / (1 - beta2**t) + eps) for t, m, v, _ in averages])
-
-
-@exercise.mistake(
-    "Above the line stands the newest gradient; there belongs its running average, corrected.",
-    id="no_momentum",
-)
-def gradient_over_root(gradients, rate, beta1, beta2, eps):
-    averages = _averages(gradients, beta1, beta2)
-    return torch.stack([-rate * gradient / ((v / (1 - beta2**t)).sqrt() + eps) for t, _, v, gradient in averages])
+exercise.mutations(r"""
+no_averages: "m / (1 - beta1**t), v / (1 - beta2**t)" -> "gradient, gradient.square()"
+    Right while the gradient stays the same: your step knows only the newest one. Adam remembers, by two running
+    averages.
+no_correction: "m / (1 - beta1**t), v / (1 - beta2**t)" -> "m, v"
+    Your first step has the wrong size: both averages start at zero and are too small at first, unequally so. What does
+    dividing by $1 - \beta^t$ undo?
+one_correction: "v / (1 - beta2**t)" -> "v"
+    One of the two averages is corrected and the other is not, so their ratio is off most at the first step. Both
+    started at zero.
+corrected_average_kept: "m_hat, v_hat = " -> "m, v = m_hat, v_hat = "
+    The first step is right, and then the averages run away: you keep the corrected average and correct it again. $\hat
+    m$ is used once and thrown away.
+eps_inside_root: "(v_hat.sqrt() + eps)" -> "(v_hat + eps).sqrt()"
+    Right for ordinary gradients; for tiny ones your steps are far too short. Is eps added to the root, or under it?
+no_eps: " + eps" -> ""
+    Right for ordinary gradients. A gradient as small as eps should give half a step, and gives a whole one: eps has no
+    effect.
+uphill: "-rate" -> "rate"
+    Your steps climb. What is added to a parameter goes against its gradient.
+no_root: ".sqrt()" -> ""
+    You divide by the mean square itself. It has the square of the gradient's unit: what brings it back?
+no_momentum: "-rate * m_hat" -> "-rate * gradient"
+    Above the line stands the newest gradient; there belongs its running average, corrected.
+""")
 
 
 @exercise.must_hold("Without eps, Adam's steps do not change when all gradients are multiplied by the same number.")

@@ -146,106 +146,39 @@ vocabulary, mean over positions, times T squared.
     section="08-training",
 )
 
-
-def logs(logits, temperature):
-    return (logits / temperature).log_softmax(dim=-1)
-
-
-@exercise.mistake(
-    "The loss is right, but its gradient reaches the teacher too, which would move towards its pupil. Take its logits "
-    "out of the graph."
-)
-def teacher_learns(student_logits, teacher_logits, temperature):
-    student, teacher = logs(student_logits, temperature), logs(teacher_logits, temperature)
-    return temperature**2 * divergence(student, teacher).mean()
-
-
-@exercise.mistake(
-    "The loss is right, but you have detached the wrong one: the gradient reaches the teacher, and the student learns "
-    "nothing."
-)
-def student_detached(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits.detach(), teacher_logits, temperature)
-
-
-@exercise.mistake(
-    "That is the divergence the other way round: you weight by the student's probabilities. What the teacher holds for "
-    "likely should count.",
-    id="reversed",
-)
-def reversed_divergence(student_logits, teacher_logits, temperature):
-    student, teacher = logs(student_logits, temperature), logs(teacher_logits.detach(), temperature)
-    return temperature**2 * divergence(teacher, student).mean()
-
-
-@exercise.mistake(
-    "The factor before the mean should be T squared. Without it the gradients shrink as the temperature grows.",
-    id="temperature_squared",
-)
-def no_square(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits, teacher_logits.detach(), temperature) / temperature**2
-
-
-@exercise.mistake("The distributions do not depend on the temperature. It divides the logits, before the softmax.")
-def temperature_ignored(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits, teacher_logits.detach(), 1.0)
-
-
-@exercise.mistake(
-    "Only one of the two distributions is taken at the temperature, so that equal logits give different distributions. "
-    "Divide both.",
-    id="temperature_on_one",
-)
-def temperature_on_the_teacher(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits * temperature, teacher_logits.detach(), temperature)
-
-
-def per_sentence(student_logits, teacher_logits, temperature):
-    return teacher_learns(student_logits, teacher_logits.detach(), temperature) * student_logits.shape[1]
-
-
-@exercise.mistake("Your loss is the sum over all positions, and grows with the batch.")
-def summed(student_logits, teacher_logits, temperature):
-    return per_sentence(student_logits, teacher_logits, temperature) * len(student_logits)
-
-
-@exercise.mistake(
-    "You keep the teacher's favourite only. What it thinks of the other tokens is what the student is to learn from it."
-)
-def hard_targets(student_logits, teacher_logits, temperature):
-    student = logs(student_logits, temperature).flatten(0, 1)
-    return temperature**2 * functional.cross_entropy(student, teacher_logits.argmax(dim=-1).flatten())
-
-
-@exercise.mistake(
-    "The student's probabilities stand where their logarithms should. `kl_div` wants them so too: its first argument "
-    "is logarithmic."
-)
-def probabilities_for_logs(student_logits, teacher_logits, temperature):
-    student, teacher = logs(student_logits, temperature).exp(), logs(teacher_logits.detach(), temperature)
-    return temperature**2 * divergence(student, teacher).mean()
-
-
-@exercise.mistake("Your loss is negative, and a divergence never is. Which of the two logarithms is subtracted?")
-def not_negated(student_logits, teacher_logits, temperature):
-    return -teacher_learns(student_logits, teacher_logits.detach(), temperature)
-
-
-@exercise.mistake(
-    "Right for small logits, NaN or infinite for large ones: a probability that is stored as 0 has no logarithm. There "
-    "is one function that gives the logarithm safely.",
-    id="unstable",
-)
-def logarithm_by_hand(student_logits, teacher_logits, temperature):
-    student = (student_logits / temperature).softmax(dim=-1).log()
-    teacher = (teacher_logits.detach() / temperature).softmax(dim=-1).log()
-    return temperature**2 * divergence(student, teacher).mean()
-
-
-@exercise.mistake(
-    "Your loss is right, but the teacher's logits have changed: the next use finds them divided. `/=` edits the "
-    "caller's tensor."
-)
-def inplace(student_logits, teacher_logits, temperature):
-    teacher_logits /= temperature
-    return teacher_learns(student_logits, teacher_logits.detach() * temperature, temperature)
+exercise.mutations(r"""
+teacher_learns: ".detach()" -> ""
+    The loss is right, but its gradient reaches the teacher too, which would move towards its pupil. Take its logits out
+    of the graph.
+student_detached: ".detach()" -> "", "(student_logits /" -> "(student_logits.detach() /"
+    The loss is right, but you have detached the wrong one: the gradient reaches the teacher, and the student learns
+    nothing.
+reversed: "teacher.exp() * (teacher - student)" -> "student.exp() * (student - teacher)"
+    That is the divergence the other way round: you weight by the student's probabilities. What the teacher holds for
+    likely should count.
+temperature_squared: "temperature**2 * " -> ""
+    The factor before the mean should be T squared. Without it the gradients shrink as the temperature grows.
+temperature_ignored: "student = " -> "temperature = 1.0\n    student = "
+    The distributions do not depend on the temperature. It divides the logits, before the softmax.
+temperature_on_one: "(student_logits / temperature)" -> "student_logits"
+    Only one of the two distributions is taken at the temperature, so that equal logits give different distributions.
+    Divide both.
+summed: "mean()" -> "sum()"
+    Your loss is the sum over all positions, and grows with the batch.
+hard_targets: "divergence.mean()" -> "-student.gather(-1, teacher.argmax(dim=-1, keepdim=True)).mean()"
+    You keep the teacher's favourite only. What it thinks of the other tokens is what the student is to learn from it.
+probabilities_for_logs: "(teacher - student)" -> "(teacher - student.exp())"
+    The student's probabilities stand where their logarithms should. `kl_div` wants them so too: its first argument is
+    logarithmic.
+not_negated: "return temp" -> "return -temp"
+    Your loss is negative, and a divergence never is. Which of the two logarithms is subtracted?
+unstable: "(student_logits / temperature).log_softmax(dim=-1)" ->
+"(student_logits / temperature).softmax(dim=-1).log()",
+"temperature).log_softmax(dim=-1)" ->
+"temperature).softmax(dim=-1).log()"
+    Right for small logits, NaN or infinite for large ones: a probability that is stored as 0 has no logarithm. There is
+    one function that gives the logarithm safely.
+inplace: "teacher_logits.detach() / temperature" -> "teacher_logits.detach().div_(temperature)"
+    Your loss is right, but the teacher's logits have changed: the next use finds them divided. `/=` edits the caller's
+    tensor.
+""")

@@ -68,102 +68,37 @@ padding, then zeros into the rows whose target is padding.
     section="08-training",
 )
 
-
-def smoothed(targets, vocab_size, right, other):
-    rows = torch.full((len(targets), vocab_size), float(other))
-    return rows.scatter(1, targets[:, None], float(right))
-
-
-@exercise.mistake(
-    "The padding class receives probability, as the column of `pad_id` shows. A model trained on this learns to say "
-    "padding now and then."
-)
-def pad_col_gets_mass(targets, vocab_size, pad_id, smoothing):
-    rows = smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2))
-    rows[targets == pad_id] = 0.0
-    return rows
-
-
-@exercise.mistake(
-    "Rows whose target is padding should be all zeros, and yours still share something out. Where do you treat these "
-    "positions?"
-)
-def pad_rows_kept(targets, vocab_size, pad_id, smoothing):
-    rows = smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2))
-    rows[:, pad_id] = 0.0
-    return rows
-
-
-def without_padding(rows, targets, pad_id):
-    rows = rows.clone()
-    rows[:, pad_id] = 0.0
-    rows[targets == pad_id] = 0.0
-    return rows
-
-
-def right_answer(targets, vocab_size, pad_id, smoothing):
-    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / (vocab_size - 2)), targets, pad_id)
-
-
-@exercise.mistake(
-    "Your rows sum to less than 1: you share the smoothing among more tokens than there are. How many are left when "
-    "the right one and padding get none of it?"
-)
-def div_v(targets, vocab_size, pad_id, smoothing):
-    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing / vocab_size), targets, pad_id)
-
-
-@exercise.mistake("Every wrong token gets the whole of the smoothing. It is one amount, to be shared.")
-def all_to_each(targets, vocab_size, pad_id, smoothing):
-    return without_padding(smoothed(targets, vocab_size, 1 - smoothing, smoothing), targets, pad_id)
-
-
-@exercise.mistake("The right token gets the smoothing, and the others share the rest: the two amounts are exchanged.")
-def eps_swapped(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, pad_id, 1 - smoothing)
-
-
-@exercise.mistake(
-    "This is PyTorch's convention, the smoothing spread over all tokens. Here it goes to the wrong words only: compare "
-    "the column of padding, and the right token's share."
-)
-def uniform_torch(targets, vocab_size, pad_id, smoothing):
-    share = smoothing / vocab_size
-    rows = smoothed(targets, vocab_size, 1 - smoothing + share, share)
-    rows[targets == pad_id] = 0.0
-    return rows
-
-
-@exercise.mistake("No smoothing is applied: the rows are one-hot, whatever `smoothing` is.")
-def none(targets, vocab_size, pad_id, smoothing):
-    return without_padding(smoothed(targets, vocab_size, 1.0, 0.0), targets, pad_id)
-
-
-@exercise.mistake("The amount of smoothing is always 0.1. It comes as an argument.")
-def hard_coded_smoothing(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, pad_id, 0.1)
-
-
-@exercise.mistake(
-    "Right but for a smoothing of 0, where yours is 0.1: Python takes 0 for false, so `smoothing or 0.1` replaces it."
-)
-def falsy_smoothing(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, pad_id, smoothing or 0.1)
-
-
-@exercise.mistake("The table lies on its side: one row for each position, one column for each token.")
-def transposed(targets, vocab_size, pad_id, smoothing):
-    return right_answer(targets, vocab_size, pad_id, smoothing).mT
-
-
-@exercise.mistake(
-    "Your table is right, but the targets you were given have changed: their padding is now token 0. Assigning into a "
-    "tensor edits the caller's data."
-)
-def inplace(targets, vocab_size, pad_id, smoothing):
-    rows = right_answer(targets, vocab_size, pad_id, smoothing)
-    targets[targets == pad_id] = 0
-    return rows
+exercise.mutations(r"""
+pad_col_gets_mass: "    shares[:, pad_id] = 0\n" -> ""
+    The padding class receives probability, as the column of `pad_id` shows. A model trained on this learns to say
+    padding now and then.
+pad_rows_kept: "    shares[targets == pad_id] = 0\n" -> ""
+    Rows whose target is padding should be all zeros, and yours still share something out. Where do you treat these
+    positions?
+div_v: "(vocab_size - 2)" -> "vocab_size"
+    Your rows sum to less than 1: you share the smoothing among more tokens than there are. How many are left when the
+    right one and padding get none of it?
+all_to_each: " / (vocab_size - 2)" -> ""
+    Every wrong token gets the whole of the smoothing. It is one amount, to be shared.
+eps_swapped: "smoothing / (" -> "(1 - smoothing) / (", "= 1 - smoothing" -> "= smoothing"
+    The right token gets the smoothing, and the others share the rest: the two amounts are exchanged.
+uniform_torch: "(vocab_size - 2)" -> "vocab_size",
+"= 1 - smoothing" -> "= 1 - smoothing + smoothing / vocab_size",
+"    shares[:, pad_id] = 0\n" -> ""
+    This is PyTorch's convention, the smoothing spread over all tokens. Here it goes to the wrong words only: compare
+    the column of padding, and the right token's share.
+none: "smoothing / (vocab_size - 2)" -> "0.0", "= 1 - smoothing" -> "= 1"
+    No smoothing is applied: the rows are one-hot, whatever `smoothing` is.
+hard_coded_smoothing: "shares = " -> "smoothing = 0.1\n    shares = "
+    The amount of smoothing is always 0.1. It comes as an argument.
+falsy_smoothing: "shares = " -> "smoothing = smoothing or 0.1\n    shares = "
+    Right but for a smoothing of 0, where yours is 0.1: Python takes 0 for false, so `smoothing or 0.1` replaces it.
+transposed: "return shares" -> "return shares.mT"
+    The table lies on its side: one row for each position, one column for each token.
+inplace: "return shares" -> "targets[targets == pad_id] = 0\n    return shares"
+    Your table is right, but the targets you were given have changed: their padding is now token 0. Assigning into a
+    tensor edits the caller's data.
+""")
 
 
 @exercise.must_hold("No position asks for padding: look at the column of `pad_id`.")

@@ -1,10 +1,8 @@
 """Exercise: the mean loss over real target tokens."""
 
-import math
-
 import torch
 from jaxtyping import Float, Int
-from torch import Tensor, nn
+from torch import Tensor
 
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.exercises.facts import gradients, traced
@@ -165,151 +163,53 @@ no number.
     section="08-training",
 )
 
-
-@exercise.mistake(
-    "Changing the logits at padding changes your loss: the model is trained to predict padding. Which places should "
-    "take part?"
-)
-def counts_pads(logits, targets, pad_id):
-    return surprise(logits, targets).mean()
-
-
-@exercise.mistake(
-    "The sum is right, but you divide it by all places: the more padding a batch has, the lower your loss. Count what "
-    "you have added up."
-)
-def mean_over_all(logits, targets, pad_id):
-    return surprise(logits, targets).masked_fill(targets == pad_id, 0.0).mean()
-
-
-@exercise.mistake(
-    "You average within each sentence first, so that a token of a short sentence weighs more than one of a long. That "
-    "is a choice one can make, but not the one asked for here."
-)
-def mean_of_means(logits, targets, pad_id):
-    real = targets != pad_id
-    sums = surprise(logits, targets).masked_fill(~real, 0.0).sum(dim=-1)
-    return (sums / real.sum(dim=-1)).mean()
-
-
-@exercise.mistake("Your loss is the sum, not the mean: it grows with the batch, and with it every gradient.")
-def summed(logits, targets, pad_id):
-    return surprise(logits, targets)[targets != pad_id].sum()
-
-
-def mean_over_real(values, targets, pad_id):
-    return values[targets != pad_id].mean()
-
-
-@exercise.mistake(
-    "You take the padding's class out of the softmax. Leave out *places* whose target is padding; at a real place the "
-    "model may err towards padding, and should pay for it."
-)
-def ignores_class(logits, targets, pad_id):
-    without = logits.index_fill(-1, torch.tensor([pad_id]), -torch.inf)
-    return mean_over_real(surprise(without, targets), targets, pad_id)
-
-
-@exercise.mistake("You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.")
-def hard_coded_pad(logits, targets, pad_id):
-    return surprise(logits, targets)[targets != 0].mean()
-
-
-@exercise.mistake(
-    "Right for small logits, infinite or NaN for large ones: a probability of 1e-50 is stored as 0, and exp(300) "
-    "overflows. There is one function that goes from logits to log-probabilities safely.",
-    id="unstable",
-)
-def log_after_softmax(logits, targets, pad_id):
-    right = logits.softmax(dim=-1).gather(-1, targets[..., None])[..., 0]
-    return -right[targets != pad_id].log().mean()
-
-
-@exercise.mistake(
-    "Your softmax runs along the sentence, or along the batch. At each place the tokens of the vocabulary compete: "
-    "which axis is theirs?"
-)
-def over_the_tokens(logits, targets, pad_id):
-    right = logits.log_softmax(dim=1).gather(-1, targets[..., None])[..., 0]
-    return -mean_over_real(right, targets, pad_id)
-
-
-@exercise.like("over_the_tokens")
-def over_the_batch(logits, targets, pad_id):
-    right = logits.log_softmax(dim=0).gather(-1, targets[..., None])[..., 0]
-    return -mean_over_real(right, targets, pad_id)
-
-
-@exercise.mistake(
-    "Your loss is negative: it is the log-likelihood, which should become large. A loss should become small."
-)
-def not_negated(logits, targets, pad_id):
-    return -mean_over_real(surprise(logits, targets), targets, pad_id)
-
-
-@exercise.mistake(
-    "The value is right, but no gradient reaches the logits, and the model would learn nothing. `.detach()`, "
-    "`.item()`, `.data` and a new `torch.tensor(...)` leave the graph."
-)
-def detached(logits, targets, pad_id):
-    return mean_over_real(surprise(logits, targets), targets, pad_id).detach()
-
-
-@exercise.mistake(
-    "You shift logits against targets once more. The targets are already those of each place: the shift was made when "
-    "the batch was."
-)
-def shifts_again(logits, targets, pad_id):
-    return mean_over_real(surprise(logits[:, :-1], targets[:, 1:]), targets[:, 1:], pad_id)
-
-
-@exercise.mistake(
-    "Right with ordinary logits, NaN where a model rules padding out: you multiply the loss there, which is infinite, "
-    "by zero. Select the real places instead of weighting them."
-)
-def multiplies_by_zero(logits, targets, pad_id):
-    real = targets != pad_id
-    return (surprise(logits, targets) * real).sum() / real.sum()
-
-
-@exercise.mistake(
-    "You reshape logits whose axes have to be swapped: a reshape cuts the same row of numbers anew, so that a place "
-    "gets those of others. Swap axes with `.mT` or `rearrange`, and targets alike."
-)
-def reshaped(logits, targets, pad_id):
-    batch, n_places, vocab_size = logits.shape
-    return nn.functional.cross_entropy(logits.reshape(batch, vocab_size, n_places), targets, ignore_index=pad_id)
-
-
-@exercise.like("reshaped")
-def flattened_apart(logits, targets, pad_id):
-    flat = logits.transpose(0, 1).reshape(-1, logits.shape[-1])
-    return nn.functional.cross_entropy(flat, targets.reshape(-1), ignore_index=pad_id)
-
-
-@exercise.like("reshaped")
-def classes_in_front(logits, targets, pad_id):
-    flat = logits.log_softmax(dim=-1).reshape(logits.shape[-1], -1)
-    return nn.functional.nll_loss(flat.T, targets.reshape(-1), ignore_index=pad_id)
-
-
-@exercise.mistake(
-    "Your loss is right, but the logits you were given have changed at padding. An underscore at the end of a method "
-    "edits the caller's data.",
-    id="inplace",
-)
-def writes_into_logits(logits, targets, pad_id):
-    logits.masked_fill_((targets == pad_id)[..., None], 0.0)
-    return mean_over_real(surprise(logits, targets), targets, pad_id)
-
-
-@exercise.mistake("That is the perplexity, e to the power of the loss. The loss itself is asked for.")
-def perplexity(logits, targets, pad_id):
-    return mean_over_real(surprise(logits, targets), targets, pad_id).exp()
-
-
-@exercise.mistake(
-    "Your loss is larger by the factor 1.44: you count in bits, with the logarithm to base 2. Count in nats."
-)
-def bits(logits, targets, pad_id):
-    return mean_over_real(surprise(logits, targets), targets, pad_id) / math.log(2)
+exercise.mutations(r"""
+counts_pads: "surprise[real].sum() / real.sum()" -> "surprise.mean()"
+    Changing the logits at padding changes your loss: the model is trained to predict padding. Which places should take
+    part?
+mean_over_all: "/ real.sum()" -> "/ real.numel()"
+    The sum is right, but you divide it by all places: the more padding a batch has, the lower your loss. Count what you
+    have added up.
+mean_of_means: "surprise[real].sum() / real.sum()" ->
+"(surprise.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1)).mean()"
+    You average within each sentence first, so that a token of a short sentence weighs more than one of a long. That is
+    a choice one can make, but not the one asked for here.
+summed: " / real.sum()" -> ""
+    Your loss is the sum, not the mean: it grows with the batch, and with it every gradient.
+ignores_class: "logits.log_softmax" -> "logits.index_fill(-1, torch.tensor([pad_id]), -torch.inf).log_softmax"
+    You take the padding's class out of the softmax. Leave out *places* whose target is padding; at a real place the
+    model may err towards padding, and should pay for it.
+hard_coded_pad: "!= pad_id" -> "!= 0"
+    You take id 0 for padding. Here it is a word, and padding has the id that comes as an argument.
+unstable: "log_softmax" -> "softmax", "surprise[real].sum()" -> "-(-surprise[real]).log().sum()"
+    Right for small logits, infinite or NaN for large ones: a probability of 1e-50 is stored as 0, and exp(300)
+    overflows. There is one function that goes from logits to log-probabilities safely.
+over_the_tokens: "dim=-1" -> "dim=1"
+or: "dim=-1" -> "dim=0"
+    Your softmax runs along the sentence, or along the batch. At each place the tokens of the vocabulary compete: which
+    axis is theirs?
+not_negated: "-log_prob" -> "log_prob"
+    Your loss is negative: it is the log-likelihood, which should become large. A loss should become small.
+detached: "surprise[real]" -> "surprise.detach()[real]"
+    The value is right, but no gradient reaches the logits, and the model would learn nothing. `.detach()`, `.item()`,
+    `.data` and a new `torch.tensor(...)` leave the graph.
+shifts_again: "log_probabilities = " -> "logits, targets = logits[:, :-1], targets[:, 1:]\n    log_probabilities = "
+    You shift logits against targets once more. The targets are already those of each place: the shift was made when the
+    batch was.
+multiplies_by_zero: "surprise[real].sum()" -> "(surprise * real).sum()"
+    Right with ordinary logits, NaN where a model rules padding out: you multiply the loss there, which is infinite, by
+    zero. Select the real places instead of weighting them.
+reshaped: "log_probabilities = " ->
+"logits = logits.reshape(len(logits), -1, logits.shape[1]).mT\n    log_probabilities = "
+or: "log_probabilities = " -> "logits = logits.transpose(0, 1).reshape(logits.shape)\n    log_probabilities = "
+or: "-log_probabilities" -> "-log_probabilities.reshape(logits.shape[-1], -1).T.reshape(logits.shape)"
+    You reshape logits whose axes have to be swapped: a reshape cuts the same row of numbers anew, so that a place gets
+    those of others. Swap axes with `.mT` or `rearrange`, and targets alike.
+inplace: "log_probabilities = " -> "logits.masked_fill_((targets == pad_id)[..., None], 0.0)\n    log_probabilities = "
+    Your loss is right, but the logits you were given have changed at padding. An underscore at the end of a method
+    edits the caller's data.
+perplexity: "surprise[real].sum() / real.sum()" -> "(surprise[real].sum() / real.sum()).exp()"
+    That is the perplexity, e to the power of the loss. The loss itself is asked for.
+bits: "/ real.sum()" -> "/ real.sum() / torch.tensor(2.0).log()"
+    Your loss is larger by the factor 1.44: you count in bits, with the logarithm to base 2. Count in nats.
+""")

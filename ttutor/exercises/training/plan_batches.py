@@ -96,53 +96,37 @@ Start a new batch when that product exceeds the budget; do not forget the last b
     section="08-training",
 )
 
-
-def _filled(order, lengths, budget, *, last=True, over=0, empty=False):
-    batches, current = [], []
-    for index in order:
-        longest = max([lengths[index], *(lengths[other] for other in current)])
-        if (current or empty) and (len(current) + 1) * longest > budget + over:
-            batches.append(current)
-            current = []
-        current.append(index)
-    return [*batches, current] if last else batches
-
-
-@exercise.mistake(
-    "All rules of the budget are kept, and too many cells are padding: short and long sentences stand in one batch. "
-    "Which order puts equals beside equals?",
-    id="not_sorted",
-)
-def in_the_order_of_the_text(lengths, budget):
-    return _filled(range(len(lengths)), lengths, budget)
+exercise.mutations(r"""
+not_sorted: "sorted(range(len(lengths)), key=lambda index: lengths[index])" -> "range(len(lengths))",
+"lengths[index] > budget" -> "max(lengths[other] for other in [*current, index]) > budget"
+    All rules of the budget are kept, and too many cells are padding: short and long sentences stand in one batch. Which
+    order puts equals beside equals?
+last_batch_forgotten: "[*batches, current]" -> "batches"
+    Some sentences stand in no batch, and all others are placed well: the last batch is never full, so nothing closes
+    it.
+tokens_for_cells: "(len(current) + 1) * lengths[index]" -> "sum(lengths[other] for other in [*current, index])"
+    Your batches hold too many cells: you add the lengths up, and padding takes room, too. A batch is a rectangle.
+lost_at_the_cut: "        current.append(index)" -> "        else:\n            current.append(index)"
+    At each cut one sentence is lost: the one that did not fit. It begins the next batch.
+twice_at_the_cut: "append(current)" ->
+"append([*current, index] if (len(current) + 1) * lengths[index] <= budget + 20 else current)"
+    At a cut a sentence goes into the old batch and into the new one.
+empty_batch: "if current and" -> "if",
+"lengths[index] > budget" -> "lengths[[*current, index][0]] >= budget",
+"lambda index: " -> "lambda index: -"
+    A sentence that fills the budget alone is refused, and an empty batch comes out. It may be at most the budget: is
+    equal too much?
+not_sentence_numbers: "current.append(index)" -> "current.append(lengths[index])"
+    Your batches hold lengths, and many of them more than once. Asked for are the numbers of the sentences, from 0.
+places_after_sorting: "current.append(index)" -> "current.append(sum(map(len, batches)) + len(current))"
+    Your numbers are places in the sorted list. Each sentence keeps the number that it had before.
+no_budget: "[*batches, current]" -> "[list(range(len(lengths)))]"
+    Everything stands in one batch; the budget has no effect.
+""")
 
 
 def _upwards(lengths):
     return sorted(range(len(lengths)), key=lambda index: lengths[index])
-
-
-@exercise.mistake(
-    "Some sentences stand in no batch, and all others are placed well: the last batch is never full, so nothing closes "
-    "it."
-)
-def last_batch_forgotten(lengths, budget):
-    return _filled(_upwards(lengths), lengths, budget, last=False)
-
-
-@exercise.mistake(
-    "Your batches hold too many cells: you add the lengths up, and padding takes room, too. A batch is a rectangle.",
-    id="tokens_for_cells",
-)
-def sum_of_lengths(lengths, budget):
-    """The budget bounds the real tokens, not the cells."""
-    batches, current, total = [], [], 0
-    for index in _upwards(lengths)[::-1]:
-        if current and total + lengths[index] > budget:
-            batches.append(current)
-            current, total = [], 0
-        current.append(index)
-        total += lengths[index]
-    return [*batches, current]
 
 
 @exercise.mistake(
@@ -161,35 +145,6 @@ def looked_after_adding(lengths, budget):
 
 
 @exercise.mistake(
-    "At each cut one sentence is lost: the one that did not fit. It begins the next batch.",
-    id="lost_at_the_cut",
-)
-def sentence_at_the_cut_lost(lengths, budget):
-    batches, current = [], []
-    for index in _upwards(lengths):
-        if current and (len(current) + 1) * lengths[index] > budget:
-            batches.append(current)
-            current = []
-        else:
-            current.append(index)
-    return [*batches, current]
-
-
-@exercise.mistake(
-    "At a cut a sentence goes into the old batch and into the new one.",
-    id="twice_at_the_cut",
-)
-def sentence_at_the_cut_twice(lengths, budget):
-    batches, current = [], []
-    for index in _upwards(lengths):
-        if current and (len(current) + 1) * lengths[index] > budget:
-            batches.append([*current, index] if (len(current) + 1) * lengths[index] <= budget + 20 else current)
-            current = []
-        current.append(index)
-    return [*batches, current]
-
-
-@exercise.mistake(
     "No padding and no batch over the budget, since your batches are all but empty. A budget is there to be used: how "
     "many sentences of that length fit in?",
     id="too_many_batches",
@@ -203,41 +158,6 @@ def always_the_same_number(lengths, budget):
     n_sentences = budget // max(lengths)
     order = _upwards(lengths)
     return [order[start : start + n_sentences] for start in range(0, len(order), n_sentences)]
-
-
-@exercise.mistake(
-    "A sentence that fills the budget alone is refused, and an empty batch comes out. It may be at most the budget: is "
-    "equal too much?",
-    id="empty_batch",
-)
-def begins_with_an_empty_batch(lengths, budget):
-    """The full budget is refused, also to a sentence that is alone."""
-    return _filled(_upwards(lengths)[::-1], lengths, budget, over=-1, empty=True)
-
-
-@exercise.mistake(
-    "Your batches hold lengths, and many of them more than once. Asked for are the numbers of the sentences, from 0.",
-    id="not_sentence_numbers",
-)
-def lengths_returned(lengths, budget):
-    return [[lengths[index] for index in batch] for batch in _filled(_upwards(lengths), lengths, budget)]
-
-
-@exercise.mistake(
-    "Your numbers are places in the sorted list. Each sentence keeps the number that it had before.",
-    id="places_after_sorting",
-)
-def places_in_the_sorted_list(lengths, budget):
-    place = {index: place for place, index in enumerate(_upwards(lengths))}
-    return [[place[index] for index in batch] for batch in _filled(_upwards(lengths), lengths, budget)]
-
-
-@exercise.mistake(
-    "Everything stands in one batch; the budget has no effect.",
-    id="no_budget",
-)
-def all_in_one(lengths, budget):
-    return [list(range(len(lengths)))]
 
 
 @exercise.must_hold("A plan places every sentence once, keeps to the budget, and wastes little.")

@@ -77,88 +77,27 @@ first_token_left_out: ".prod" -> "[1:].prod"
 not_multiplied: "prod" -> "mean"
     Loss and perplexity are right. The sentence's probability is that of the first token and of the second after it and
     so on; how are these put together?
+perplexity_from_product: "math.exp(loss)" -> "(probabilities.prod() ** (-1 / len(probabilities))).item()"
+or: "math.exp(loss)" -> "probabilities.prod().item() ** (-1 / len(probabilities))"
+    Right for seven tokens. The probability of 1,500 is too small for a floating-point number and becomes 0, and your
+    perplexity infinite. From which other number does it follow?
+log_of_product: "log().mean().item()" -> "prod().log().item() / len(probabilities)"
+or: "probabilities.log().mean().item()" -> "math.log(math.prod(probabilities.tolist())) / len(probabilities)"
+    Right for seven tokens. The product of 1,500 probabilities becomes 0 before you take its logarithm. Which can be
+    done first?
+summed: "mean().item()" -> "sum()", "loss, math.exp(loss)" -> "loss.item(), loss.exp().item()"
+or: "mean()" -> "sum()"
+    Your loss grows with the length of the sentence: it is a sum. The loss is counted per token.
+perplexity_of_sum: "math.exp(loss)" -> "(-probabilities.log().sum()).exp().item()"
+    Your loss is a mean, and your perplexity was made from the sum. It is the exponential of the loss per token.
+bits: "log()" -> "log2()", "math.exp(loss)" -> "2**loss"
+    Your loss is in bits: the logarithm has base 2. A nat is larger than a bit; which base has it?
+base_mixed: "math.exp(loss)" -> "2**loss"
+    Your loss is in nats, and you take it as the power of 2. The exponential has the base that the logarithm had.
+arithmetic_mean: "math.exp(loss)" -> "(1 / probabilities).mean().item()"
+    You take the plain mean of the inverse probabilities. The perplexity is their geometric mean: the mean is taken of
+    the logarithms.
 """)
-
-
-@exercise.mistake(
-    "Right for seven tokens. The probability of 1,500 is too small for a floating-point number and becomes 0, and your "
-    "perplexity infinite. From which other number does it follow?",
-    id="perplexity_from_product",
-)
-def perplexity_from_the_product(probabilities):
-    probability = probabilities.prod()
-    return probability.item(), -probabilities.log().mean().item(), (probability ** (-1 / len(probabilities))).item()
-
-
-@exercise.like("perplexity_from_product")
-def perplexity_from_the_float_product(probabilities):
-    probability = probabilities.prod().item()
-    return probability, -probabilities.log().mean().item(), probability ** (-1 / len(probabilities))
-
-
-@exercise.mistake(
-    "Right for seven tokens. The product of 1,500 probabilities becomes 0 before you take its logarithm. Which can be "
-    "done first?",
-    id="log_of_product",
-)
-def log_of_the_product(probabilities):
-    loss = -probabilities.prod().log() / len(probabilities)
-    return probabilities.prod().item(), loss.item(), loss.exp().item()
-
-
-@exercise.like("log_of_product")
-def log_of_the_float_product(probabilities):
-    probability = math.prod(probabilities.tolist())
-    loss = -math.log(probability) / len(probabilities)
-    return probability, loss, math.exp(loss)
-
-
-@exercise.mistake("Your loss grows with the length of the sentence: it is a sum. The loss is counted per token.")
-def summed(probabilities):
-    loss = -probabilities.log().sum()
-    return probabilities.prod().item(), loss.item(), loss.exp().item()
-
-
-@exercise.like("summed")
-def summed_as_floats(probabilities):
-    loss = -sum(math.log(probability) for probability in probabilities.tolist())
-    return probabilities.prod().item(), loss, math.exp(loss)
-
-
-@exercise.mistake(
-    "Your loss is a mean, and your perplexity was made from the sum. It is the exponential of the loss per token.",
-    id="perplexity_of_sum",
-)
-def perplexity_from_the_sum(probabilities):
-    log = probabilities.log()
-    return probabilities.prod().item(), -log.mean().item(), (-log.sum()).exp().item()
-
-
-@exercise.mistake(
-    "Your loss is in bits: the logarithm has base 2. A nat is larger than a bit; which base has it?",
-    id="bits",
-)
-def in_bits(probabilities):
-    bits = -probabilities.log2().mean().item()
-    return probabilities.prod().item(), bits, 2**bits
-
-
-@exercise.mistake(
-    "Your loss is in nats, and you take it as the power of 2. The exponential has the base that the logarithm had.",
-    id="base_mixed",
-)
-def two_to_the_nats(probabilities):
-    nats = -probabilities.log().mean().item()
-    return probabilities.prod().item(), nats, 2**nats
-
-
-@exercise.mistake(
-    "You take the plain mean of the inverse probabilities. The perplexity is their geometric mean: the mean is taken "
-    "of the logarithms.",
-    id="arithmetic_mean",
-)
-def mean_of_the_inverses(probabilities):
-    return probabilities.prod().item(), -probabilities.log().mean().item(), (1 / probabilities).mean().item()
 
 
 @exercise.must_hold("The perplexity is e to the power of the loss: the two numbers say the same thing.")

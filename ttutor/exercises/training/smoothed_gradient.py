@@ -70,98 +70,32 @@ the formula, with the mean taken into account.
     section="08-training",
 )
 
-
-def _wanted(logits, targets, right, other):
-    wanted = torch.full_like(logits, other)
-    wanted[torch.arange(len(logits)), targets] = right
-    return wanted
-
-
-def _smoothed(logits, targets, epsilon):
-    other = epsilon / logits.shape[1]
-    return _wanted(logits, targets, 1 - epsilon + other, other)
-
-
-@exercise.mistake(
-    "Right for ordinary logits, NaN above a thousand: $e^{1000}$ is infinite. Subtract a constant from the row, or let "
-    "PyTorch's softmax do it.",
-    id="overflow",
-)
-def overflowing(logits, targets, epsilon):
-    powers = logits.exp()
-    return (powers / powers.sum(dim=1, keepdim=True) - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-@exercise.mistake(
-    "You subtract the target from the one token that the model would choose. The gradient holds its probabilities, all "
-    "of them."
-)
-def prediction_for_probability(logits, targets, epsilon):
-    said = functional.one_hot(logits.argmax(dim=1), logits.shape[1])
-    return (said - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-@exercise.mistake(
-    "Every sign is the other way round: following your gradient downhill makes the right token less probable.",
-    id="sign",
-)
-def wrong_sign(logits, targets, epsilon):
-    return (_smoothed(logits, targets, epsilon) - logits.softmax(dim=1)) / len(logits)
-
-
-@exercise.mistake(
-    "This is the gradient of the sum over positions. The loss is their mean: what does that do to each position's "
-    "share?"
-)
-def not_averaged(logits, targets, epsilon):
-    return logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)
-
-
-@exercise.mistake(
-    "Your gradient is too small by the size of the vocabulary: you divide by the number of cells, and the loss has one "
-    "term for each position.",
-    id="averaged_over_cells",
-)
-def averaged_over_all_cells(logits, targets, epsilon):
-    return (logits.softmax(dim=1) - _smoothed(logits, targets, epsilon)) / logits.numel()
-
-
-@exercise.mistake("Your target is one-hot; epsilon has no effect.")
-def not_smoothed(logits, targets, epsilon):
-    return (logits.softmax(dim=1) - _wanted(logits, targets, 1.0, 0.0)) / len(logits)
-
-
-@exercise.mistake(
-    "You spread epsilon over the other tokens only. Here it goes to all of them, the right one included, so each gets "
-    "$\\epsilon / V$.",
-    id="others_only",
-)
-def right_one_left_out(logits, targets, epsilon):
-    wanted = _wanted(logits, targets, 1 - epsilon, epsilon / (logits.shape[1] - 1))
-    return (logits.softmax(dim=1) - wanted) / len(logits)
-
-
-@exercise.mistake(
-    "Epsilon and $1 - \\epsilon$ are exchanged: you spread most of the target, and leave the right token a tenth."
-)
-def epsilon_exchanged(logits, targets, epsilon):
-    return (logits.softmax(dim=1) - _smoothed(logits, targets, 1 - epsilon)) / len(logits)
-
-
-@exercise.mistake(
-    "Your softmax runs over the positions. Each position has one distribution over the vocabulary.",
-    id="softmax_over_positions",
-)
-def over_positions(logits, targets, epsilon):
-    return (logits.softmax(dim=0) - _smoothed(logits, targets, epsilon)) / len(logits)
-
-
-@exercise.mistake(
-    "You subtract the target from the log-probabilities. The derivative of the log-sum is a probability.",
-    id="log_probabilities",
-)
-def logarithm_for_probability(logits, targets, epsilon):
-    return (logits.log_softmax(dim=1) - _smoothed(logits, targets, epsilon)) / len(logits)
+exercise.mutations(r"""
+overflow: "logits.softmax(dim=-1)" -> "logits.exp() / logits.exp().sum(dim=-1, keepdim=True)"
+    Right for ordinary logits, NaN above a thousand: $e^{1000}$ is infinite. Subtract a constant from the row, or let
+    PyTorch's softmax do it.
+prediction_for_probability: "logits.softmax(dim=-1)" -> "functional.one_hot(logits.argmax(dim=-1), vocab_size)"
+    You subtract the target from the one token that the model would choose. The gradient holds its probabilities, all of
+    them.
+sign: "(logits.softmax(dim=-1) - wanted)" -> "(wanted - logits.softmax(dim=-1))"
+    Every sign is the other way round: following your gradient downhill makes the right token less probable.
+not_averaged: " / n_positions" -> ""
+    This is the gradient of the sum over positions. The loss is their mean: what does that do to each position's share?
+averaged_over_cells: "/ n_positions" -> "/ logits.numel()"
+    Your gradient is too small by the size of the vocabulary: you divide by the number of cells, and the loss has one
+    term for each position.
+not_smoothed: "wanted = " -> "epsilon = 0.0\n    wanted = "
+    Your target is one-hot; epsilon has no effect.
+others_only: "epsilon / vocab_size" -> "epsilon / (vocab_size - 1)", "+= 1" -> "= 1"
+    You spread epsilon over the other tokens only. Here it goes to all of them, the right one included, so each gets
+    $\epsilon / V$.
+epsilon_exchanged: "wanted = " -> "epsilon = 1 - epsilon\n    wanted = "
+    Epsilon and $1 - \epsilon$ are exchanged: you spread most of the target, and leave the right token a tenth.
+softmax_over_positions: "dim=-1" -> "dim=0"
+    Your softmax runs over the positions. Each position has one distribution over the vocabulary.
+log_probabilities: "softmax" -> "log_softmax"
+    You subtract the target from the log-probabilities. The derivative of the log-sum is a probability.
+""")
 
 
 @exercise.must_hold(

@@ -71,98 +71,36 @@ second question look at the term $\epsilon \ln (V / \epsilon)$.
     rtol=1e-4,
 )
 
-
-def _halved(rises_to, low=0.0, high=1.0, steps=60):
-    for _ in range(steps):
-        middle = (low + high) / 2
-        low, high = (middle, high) if rises_to(middle) else (low, middle)
-    return (low + high) / 2
-
-
-def _entropy(right, other, n_others, log=math.log):
-    return -right * log(right) - n_others * other * log(other)
-
-
-@exercise.mistake(
-    "Right for a large vocabulary, not for one of 11: you search with the approximation, and $\\epsilon / V$ is no "
-    "longer small beside 1.",
-    id="approximation",
-)
-def by_the_approximation(vocab_size, floor):
-    return _halved(lambda e: _entropy(1 - e, e / vocab_size, vocab_size) < floor)
-
-
-@exercise.mistake(
-    "Right for a large vocabulary, not for one of 11: you spread epsilon over the wrong tokens only. In this chapter "
-    "the right one gets its share, too."
-)
-def others_only(vocab_size, floor):
-    return _halved(lambda e: _entropy(1 - e, e / (vocab_size - 1), vocab_size - 1) < floor, high=1 - 1 / vocab_size)
-
-
-@exercise.mistake(
-    "Right for a large vocabulary, not for one of 11: the probabilities of your target do not sum to 1. The right "
-    "token lacks its share of what is spread.",
-    id="right_without_share",
-)
-def right_without_its_share(vocab_size, floor):
-    return _halved(lambda e: _entropy(1 - e, e / vocab_size, vocab_size - 1) < floor)
-
-
-@exercise.mistake(
-    "Right as long as the smoothing lies between 0.01 and 0.2; a floor of 5 nats needs more. Which is the largest that "
-    "there can be?"
-)
-def narrow_bracket(vocab_size, floor):
-    return _halved(lambda e: _floor(torch.tensor(e).double(), vocab_size) < floor, low=0.01, high=0.2)
-
-
-@exercise.mistake(
-    "Your search ends at 0: it keeps the half in which the answer is not. When the floor in the middle is too low, "
-    "does the smoothing have to be larger or smaller?"
-)
-def other_half(vocab_size, floor):
-    return _halved(lambda e: _floor(torch.tensor(e).double(), vocab_size) > floor)
-
-
-@exercise.mistake(
-    "Your smoothing has that floor in bits. A nat is longer than a bit, by the factor $1 / \\ln 2$.",
-    id="bits",
-)
-def in_bits(vocab_size, floor):
-    return _halved(lambda e: _floor(torch.tensor(e).double(), vocab_size) < floor * math.log(2))
-
-
-@exercise.mistake(
-    "You are near and not there: the interval was still wide when you stopped. Each halving gives one more binary "
-    "digit, and twenty of them six decimal ones."
-)
-def stopped_early(vocab_size, floor):
-    return _halved(lambda e: _floor(torch.tensor(e).double(), vocab_size) < floor, steps=6)
-
-
-@exercise.mistake(
-    "You kept the term $\\epsilon \\ln V$ alone. It is the largest; the others are not small enough to leave out."
-)
-def one_term(vocab_size, floor):
-    return floor / math.log(vocab_size)
-
-
-@exercise.mistake(
-    "You count what the right token costs, and forget the others: at the floor all of them together have the "
-    "probability that you spread, and each costs a large logarithm.",
-    id="right_token_alone",
-)
-def loss_of_the_right_token(vocab_size, floor):
-    return (1 - math.exp(-floor)) / (1 - 1 / vocab_size)
-
-
-@exercise.mistake(
-    "You return a floor. It was given; the question is which smoothing has it.",
-    id="floor_returned",
-)
-def floor_of_a_tenth(vocab_size, floor):
-    return _floor(torch.tensor(0.1).double(), vocab_size).item()
+exercise.mutations(r"""
+approximation: "1 - epsilon + epsilon / vocab_size, " -> "1 - epsilon, ", "(vocab_size - 1)" -> "vocab_size"
+    Right for a large vocabulary, not for one of 11: you search with the approximation, and $\epsilon / V$ is no longer
+    small beside 1.
+others_only: "1 - epsilon + epsilon / vocab_size, epsilon / vocab_size" -> "1 - epsilon, epsilon / (vocab_size - 1)",
+"0.0, 1.0" -> "0.0, 1 - 1 / vocab_size"
+    Right for a large vocabulary, not for one of 11: you spread epsilon over the wrong tokens only. In this chapter the
+    right one gets its share, too.
+right_without_share: "1 - epsilon + epsilon / vocab_size, " -> "1 - epsilon, "
+    Right for a large vocabulary, not for one of 11: the probabilities of your target do not sum to 1. The right token
+    lacks its share of what is spread.
+narrow_bracket: "0.0, 1.0" -> "0.01, 0.2"
+    Right as long as the smoothing lies between 0.01 and 0.2; a floor of 5 nats needs more. Which is the largest that
+    there can be?
+other_half: "< floor" -> "> floor"
+    Your search ends at 0: it keeps the half in which the answer is not. When the floor in the middle is too low, does
+    the smoothing have to be larger or smaller?
+bits: "< floor" -> "< floor * math.log(2)"
+    Your smoothing has that floor in bits. A nat is longer than a bit, by the factor $1 / \ln 2$.
+stopped_early: "1e-9" -> "0.02"
+    You are near and not there: the interval was still wide when you stopped. Each halving gives one more binary digit,
+    and twenty of them six decimal ones.
+one_term: "return (low + high) / 2" -> "return floor / math.log(vocab_size)"
+    You kept the term $\epsilon \ln V$ alone. It is the largest; the others are not small enough to leave out.
+right_token_alone: "return (low + high) / 2" -> "return (1 - math.exp(-floor)) / (1 - 1 / vocab_size)"
+    You count what the right token costs, and forget the others: at the floor all of them together have the probability
+    that you spread, and each costs a large logarithm.
+floor_returned: "return (low + high) / 2" -> "return floor_of(0.1)"
+    You return a floor. It was given; the question is which smoothing has it.
+""")
 
 
 @exercise.must_hold("Put your smoothing into the formula for the floor: the floor that was asked for must come out.")

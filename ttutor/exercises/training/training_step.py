@@ -162,147 +162,43 @@ another one has left behind?
     section="08-training",
 )
 
-
-@exercise.mistake(
-    "The first step is right, the second is not: gradients add up from batch to batch, and nobody clears them. Which "
-    "call does?"
-)
-def no_zero_grad(model, optimizer, loss, batch, max_norm):
-    model.train()
-    value = loss(model, batch)
-    value.backward()
-    clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return value.item()
-
-
-@exercise.mistake(
-    "The weights never move: when the optimiser steps there are no gradients, or they are zero. Either they are "
-    "cleared after `backward()`, or there is no `backward()` before the step.",
-    id="nothing_to_step_on",
-)
-def zero_after_backward(model, optimizer, loss, batch, max_norm):
-    model.train()
-    value = loss(model, batch)
-    value.backward()
-    optimizer.zero_grad()
-    optimizer.step()
-    return value.item()
-
-
-@exercise.mistake(
-    "You step before the gradients of this batch are there: the first step has no effect, and every later one uses "
-    "those of the batch before, if they have not been cleared."
-)
-def step_before_backward(model, optimizer, loss, batch, max_norm):
-    model.train()
-    value = loss(model, batch)
-    optimizer.step()
-    optimizer.zero_grad()
-    value.backward()
-    clip_grad_norm_(model.parameters(), max_norm)
-    return value.item()
-
-
-@exercise.mistake("Loss and gradients are right, and the weights stay as they are: who uses the gradients?")
-def no_step(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    value.backward()
-    clip_grad_norm_(model.parameters(), max_norm)
-    return value.item()
-
-
-@exercise.mistake(
-    "The step is as long as if nothing were clipped, and long gradients stay long. Clipping changes gradients that are "
-    "there: it belongs after `backward()` and before the step."
-)
-def no_clipping(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    value.backward()
-    optimizer.step()
-    return value.item()
-
-
-@exercise.mistake("You clip, but after the step, when the weights have already moved by the full length.")
-def clips_after_step(model, optimizer, loss, batch, max_norm):
-    model.train()
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    value.backward()
-    optimizer.step()
-    clip_grad_norm_(model.parameters(), max_norm)
-    return value.item()
-
-
-def _with_gradients_changed_by(change, model, optimizer, loss, batch):
-    model.train()
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    value.backward()
-    change(list(model.parameters()))
-    optimizer.step()
-    return value.item()
-
-
-@exercise.mistake(
-    "You clip weight and bias each to the limit, so that together they exceed it and change their proportion. The norm "
-    "is taken over all parameters at once."
-)
-def clips_each_tensor(model, optimizer, loss, batch, max_norm):
-    def clip(parameters):
-        for parameter in parameters:
-            clip_grad_norm_([parameter], max_norm)
-
-    return _with_gradients_changed_by(clip, model, optimizer, loss, batch)
-
-
-@exercise.mistake("Short gradients grow: you bring every gradient to the limit. Those below it stay as they are.")
-def always_rescales(model, optimizer, loss, batch, max_norm):
-    def rescale(parameters):
-        norm = torch.stack([parameter.grad.norm() for parameter in parameters]).norm()
-        for parameter in parameters:
-            parameter.grad *= max_norm / norm
-
-    return _with_gradients_changed_by(rescale, model, optimizer, loss, batch)
-
-
-def right_step(model, optimizer, loss, batch, max_norm):
-    def clip(parameters):
-        clip_grad_norm_(parameters, max_norm)
-
-    return _with_gradients_changed_by(clip, model, optimizer, loss, batch)
-
-
-@exercise.mistake(
-    "The loss is taken in evaluation mode, in which dropout does nothing: a validation has left the model so. Say "
-    "which mode you need.",
-    id="mode",
-)
-def mode_untouched(model, optimizer, loss, batch, max_norm):
-    optimizer.zero_grad()
-    value = loss(model, batch)
-    value.backward()
-    clip_grad_norm_(model.parameters(), max_norm)
-    optimizer.step()
-    return value.item()
-
-
-@exercise.mistake(
-    "You return the loss after the step. That needs a second pass, and flatters: it is measured on the batch just "
-    "learnt. Return the one you have."
-)
-def loss_afterwards(model, optimizer, loss, batch, max_norm):
-    right_step(model, optimizer, loss, batch, max_norm)
-    return loss(model, batch).item()
-
-
-@exercise.mistake("The weights move the wrong way: you make the loss large. Look for a sign.")
-def uphill(model, optimizer, loss, batch, max_norm):
-    return -right_step(model, optimizer, lambda model, batch: -loss(model, batch), batch, max_norm)
+exercise.mutations(r"""
+no_zero_grad: "    optimizer.zero_grad()\n" -> ""
+    The first step is right, the second is not: gradients add up from batch to batch, and nobody clears them. Which call
+    does?
+nothing_to_step_on: "    optimizer.zero_grad()\n" -> "",
+"clip_grad_norm_(model.parameters(), max_norm)" -> "optimizer.zero_grad()"
+    The weights never move: when the optimiser steps there are no gradients, or they are zero. Either they are cleared
+    after `backward()`, or there is no `backward()` before the step.
+step_before_backward: "    optimizer.zero_grad()\n" -> "",
+"    optimizer.step()\n" -> "",
+"value.backward()" -> "optimizer.step()\n    optimizer.zero_grad()\n    value.backward()"
+    You step before the gradients of this batch are there: the first step has no effect, and every later one uses those
+    of the batch before, if they have not been cleared.
+no_step: "    optimizer.step()\n" -> ""
+    Loss and gradients are right, and the weights stay as they are: who uses the gradients?
+no_clipping: "    clip_grad_norm_(model.parameters(), max_norm)\n" -> ""
+    The step is as long as if nothing were clipped, and long gradients stay long. Clipping changes gradients that are
+    there: it belongs after `backward()` and before the step.
+clips_after_step: "    clip_grad_norm_(model.parameters(), max_norm)\n" -> "",
+"optimizer.step()" -> "optimizer.step()\n    clip_grad_norm_(model.parameters(), max_norm)"
+    You clip, but after the step, when the weights have already moved by the full length.
+clips_each_tensor: "clip_grad_norm_(model.parameters(), max_norm)" ->
+"[clip_grad_norm_([parameter], max_norm) for parameter in model.parameters()]"
+    You clip weight and bias each to the limit, so that together they exceed it and change their proportion. The norm is
+    taken over all parameters at once.
+always_rescales: "clip_grad_norm_(model.parameters(), max_norm)" ->
+"norm = clip_grad_norm_(model.parameters(), 1e9)\n    [each.grad.mul_(max_norm / norm) for each in model.parameters()]"
+    Short gradients grow: you bring every gradient to the limit. Those below it stay as they are.
+mode: "    model.train()\n" -> ""
+    The loss is taken in evaluation mode, in which dropout does nothing: a validation has left the model so. Say which
+    mode you need.
+loss_afterwards: "value.item()" -> "loss(model, batch).item()"
+    You return the loss after the step. That needs a second pass, and flatters: it is measured on the batch just learnt.
+    Return the one you have.
+uphill: "value.backward()" -> "(-value).backward()"
+    The weights move the wrong way: you make the loss large. Look for a sign.
+""")
 
 
 @exercise.must_hold("The first step should move the weights, by at most the learning rate times `max_norm`.")

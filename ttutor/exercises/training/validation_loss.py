@@ -128,137 +128,34 @@ what you remembered; divide.
     section="08-training",
 )
 
-
-def mean_over_tokens(model, batches, loss):
-    sums = [(value.item(), n_tokens) for value, n_tokens in (loss(model, batch) for batch in batches)]
-    return sum(value for value, _ in sums) / sum(n_tokens for _, n_tokens in sums)
-
-
-@exercise.mistake(
-    "You measure in the mode the model happens to be in. In training mode dropout is at work, and the loss differs "
-    "from run to run."
-)
-def mode_untouched(model, batches, loss):
-    with torch.no_grad():
-        return mean_over_tokens(model, batches, loss)
-
-
-@exercise.mistake(
-    "You measure in training mode, with dropout at work. A validation wants the model as it will be used."
-)
-def training_mode(model, batches, loss):
-    was_training = model.training
-    model.train()
-    with torch.no_grad():
-        result = mean_over_tokens(model, batches, loss)
-    model.train(was_training)
-    return result
-
-
-@exercise.mistake(
-    "The model was in training mode and stays in evaluation mode: the training goes on without dropout, and nobody "
-    "notices."
-)
-def stays_in_evaluation(model, batches, loss):
-    model.eval()
-    with torch.no_grad():
-        return mean_over_tokens(model, batches, loss)
-
-
-@exercise.mistake(
-    "The model was in evaluation mode and leaves in training mode: whoever translates with it next gets dropout. Go "
-    "back to the mode that was."
-)
-def always_back_to_training(model, batches, loss):
-    result = stays_in_evaluation(model, batches, loss)
-    model.train()
-    return result
-
-
-@exercise.mistake(
-    "You record a graph for every batch, which costs memory and time for gradients nobody asks for. `torch.no_grad()` "
-    "works only as a block (`with`) or above a function (`@`)."
-)
-def records_a_graph(model, batches, loss):
-    was_training = model.training
-    model.eval()
-    result = mean_over_tokens(model, batches, loss)
-    model.train(was_training)
-    return result
-
-
-def _measured(model, batches, loss, summarise=mean_over_tokens):
-    """Measure as one should, but for what is summarised."""
-    was_training = model.training
-    model.eval()
-    with torch.no_grad():
-        result = summarise(model, batches, loss)
-    model.train(was_training)
-    return result
-
-
-@exercise.mistake(
-    "You average the means of the batches, so a token of a small batch weighs more. Add up losses and tokens, and "
-    "divide once."
-)
-def mean_of_means(model, batches, loss):
-    def summarise(model, batches, loss):
-        means = [value.item() / n_tokens for value, n_tokens in (loss(model, batch) for batch in batches)]
-        return sum(means) / len(means)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake(
-    "You divide by the number of batches: large batches then have large losses. How many tokens are there?"
-)
-def per_batch(model, batches, loss):
-    def summarise(model, batches, loss):
-        sums = [loss(model, batch)[0].item() for batch in batches]
-        return sum(sums) / len(sums)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake("Your result is the sum over all tokens, and grows with the text.")
-def summed(model, batches, loss):
-    def summarise(model, batches, loss):
-        return sum(loss(model, batch)[0].item() for batch in batches)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake("Only the first batch is measured: does a `return` stand inside your loop?")
-def first_batch(model, batches, loss):
-    def summarise(model, batches, loss):
-        return mean_over_tokens(model, [next(iter(batches))], loss)
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake("That is the perplexity, e to the power of the loss.")
-def perplexity(model, batches, loss):
-    def summarise(model, batches, loss):
-        return torch.tensor(mean_over_tokens(model, batches, loss)).exp().item()
-
-    return _measured(model, batches, loss, summarise)
-
-
-@exercise.mistake(
-    "The weights have changed: you train on what should only be measured, and no text is held out any more."
-)
-def trains(model, batches, loss):
-    was_training = model.training
-    model.eval()
-
-    def learning(model, batch):
-        value, n_tokens = loss(model, batch)
-        value.backward()
-        with torch.no_grad():
-            for parameter in model.parameters():
-                parameter -= 0.01 * parameter.grad
-        return value, n_tokens
-
-    result = mean_over_tokens(model, batches, learning)
-    model.train(was_training)
-    return result
+exercise.mutations(r"""
+mode_untouched: "    model.eval()\n" -> ""
+    You measure in the mode the model happens to be in. In training mode dropout is at work, and the loss differs from
+    run to run.
+training_mode: "model.eval()" -> "model.train()"
+    You measure in training mode, with dropout at work. A validation wants the model as it will be used.
+stays_in_evaluation: "    model.train(was_training)\n" -> ""
+    The model was in training mode and stays in evaluation mode: the training goes on without dropout, and nobody
+    notices.
+always_back_to_training: "model.train(was_training)" -> "model.train()"
+    The model was in evaluation mode and leaves in training mode: whoever translates with it next gets dropout. Go back
+    to the mode that was.
+records_a_graph: "no_grad" -> "enable_grad"
+    You record a graph for every batch, which costs memory and time for gradients nobody asks for. `torch.no_grad()`
+    works only as a block (`with`) or above a function (`@`).
+mean_of_means: "value.item()" -> "value.item() / n_here", "+= n_here" -> "+= 1"
+    You average the means of the batches, so a token of a small batch weighs more. Add up losses and tokens, and divide
+    once.
+per_batch: "+= n_here" -> "+= 1"
+    You divide by the number of batches: large batches then have large losses. How many tokens are there?
+summed: "total / n_tokens" -> "total"
+    Your result is the sum over all tokens, and grows with the text.
+first_batch: "+= n_here" -> "+= n_here\n            break"
+    Only the first batch is measured: does a `return` stand inside your loop?
+perplexity: "total / n_tokens" -> "torch.tensor(total / n_tokens).exp().item()"
+    That is the perplexity, e to the power of the loss.
+trains: "no_grad" -> "enable_grad",
+"total += value.item()" -> "total += value.item()\n            value.backward()",
+"+= n_here" -> "+= n_here\n            [each.data.sub_(0.01 * each.grad) for each in model.parameters()]"
+    The weights have changed: you train on what should only be measured, and no text is held out any more.
+""")

@@ -66,93 +66,37 @@ Replace a step of 0 by 1; then the formula can be written as it stands, with `mi
     section="08-training",
 )
 
-exercise.mutations("""
+exercise.mutations(r"""
 max_not_min: "min" -> "max"
     Your rate begins high, falls to the end of the warm-up and then grows without end. Of the two terms the smaller one
     counts.
+step0_crash: "    step = max(step, 1)\n" -> ""
+    Step 0 divides by zero. Schedulers call you with 0 before the first step: treat it as 1.
+step0_zero: "step = max(step, 1)" -> "if step == 0:\n        return 0.0"
+    A rate of 0 at step 0 wastes the first update. Give what step 1 has.
+step0_infinite: "step = max(step, 1)" -> "if step == 0:\n        return float('inf')"
+    An infinite rate at step 0 destroys all weights with the first update. Give what step 1 has.
+d_model: "d_model**-0.5 * " -> ""
+or: "d_model**-0.5" -> "d_model**0.5"
+or: "d_model**-0.5" -> "d_model**-1"
+    The curve has the right form at another height: its ratio to what is asked for is a power of `d_model`. A wider
+    model gets a *lower* rate, by the square root of its width.
+warmup_exp: "warmup**-1.5" -> "warmup**-0.5"
+    Your rate is right after the warm-up and too high during it: the rising term meets the falling one too early. They
+    must be equal at step = warmup: put it in for the step in both.
+no_decay: "max(step, 1)" -> "min(max(step, 1), warmup)"
+    After the warm-up your rate stays level. It should fall as 1/√step: at four times the warm-up it is half of the
+    peak.
+linear_decay: "return factor" ->
+"if step > warmup:\n        factor, step = factor * max(0.0, 1.1 - step / (10 * warmup)), warmup\n    return factor"
+    After the warm-up your rate falls, but along another curve. It should fall as 1/√step: at four times the warm-up it
+    is half of the peak.
+no_factor: "factor * d" -> "d"
+    `factor` has no effect on your rate.
+step_plus_one: "step = max(step, 1)" -> "step += 1"
+or: "step = max(step, 1)" -> "step += step < warmup"
+    You are one step ahead: step 7 has the rate of step 8. Only step 0 needs help.
 """)
-
-
-@exercise.mistake("Step 0 divides by zero. Schedulers call you with 0 before the first step: treat it as 1.")
-def step0_crash(step, d_model, warmup, factor):
-    return factor * d_model**-0.5 * min(step**-0.5, step * warmup**-1.5)
-
-
-def rate(step, d_model, warmup, factor, *, width=-0.5, rise=-1.5):
-    step = max(step, 1)
-    return factor * d_model**width * min(step**-0.5, step * warmup**rise)
-
-
-@exercise.mistake("A rate of 0 at step 0 wastes the first update. Give what step 1 has.")
-def step0_zero(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, factor) if step else 0.0
-
-
-@exercise.mistake("An infinite rate at step 0 destroys all weights with the first update. Give what step 1 has.")
-def step0_infinite(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, factor) if step else math.inf
-
-
-@exercise.mistake(
-    "The curve has the right form at another height: its ratio to what is asked for is a power of `d_model`. A wider "
-    "model gets a *lower* rate, by the square root of its width.",
-    id="d_model",
-)
-def no_dmodel(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, factor, width=0)
-
-
-@exercise.like("d_model")
-def dmodel_plus_half(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, factor, width=0.5)
-
-
-@exercise.like("d_model")
-def dmodel_whole(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, factor, width=-1)
-
-
-@exercise.mistake(
-    "Your rate is right after the warm-up and too high during it: the rising term meets the falling one too early. "
-    "They must be equal at step = warmup: put it in for the step in both."
-)
-def warmup_exp(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, factor, rise=-0.5)
-
-
-@exercise.mistake(
-    "After the warm-up your rate stays level. It should fall as 1/√step: at four times the warm-up it is half of the "
-    "peak."
-)
-def no_decay(step, d_model, warmup, factor):
-    return rate(min(step, warmup), d_model, warmup, factor)
-
-
-@exercise.mistake(
-    "After the warm-up your rate falls, but along another curve. It should fall as 1/√step: at four times the warm-up "
-    "it is half of the peak."
-)
-def linear_decay(step, d_model, warmup, factor):
-    if step <= warmup:
-        return rate(step, d_model, warmup, factor)
-    return rate(warmup, d_model, warmup, factor) * max(0.0, 1 - (step - warmup) / (10 * warmup))
-
-
-@exercise.mistake("`factor` has no effect on your rate.")
-def no_factor(step, d_model, warmup, factor):
-    return rate(step, d_model, warmup, 1.0)
-
-
-@exercise.mistake("You are one step ahead: step 7 has the rate of step 8. Only step 0 needs help.")
-def step_plus_one(step, d_model, warmup, factor):
-    return rate(step + 1, d_model, warmup, factor)
-
-
-@exercise.like("step_plus_one")
-def warmup_plus_one(step, d_model, warmup, factor):
-    if step < warmup:
-        return factor * d_model**-0.5 * (step + 1) * warmup**-1.5
-    return rate(step, d_model, warmup, factor)
 
 
 @exercise.must_hold("During the warm-up twice the step should have twice the rate.")

@@ -70,89 +70,31 @@ There is one table if tied, and two if not.
     rtol=1e-9,
 )
 
-
-@exercise.mistake(
-    "You apply the rule of thumb to both stacks. It knows no cross-attention, no biases and no norms, and takes the "
-    "inner width to be four times the width."
-)
-def rule_of_thumb(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    tables = (1 if tied else 2) * vocab_size * d_model
-    return 12 * d_model**2 * (n_encoder_layers + n_decoder_layers) + tables
-
-
-def _counted(
-    vocab_size,
-    d_model,
-    d_ff,
-    n_encoder_layers,
-    n_decoder_layers,
-    tied,
-    *,
-    cross_attention=1,
-    cross_norm=1,
-    maps=4,
-    biases=1,
-    norms=1,
-    gains=2,
-    tables=None,
-    more=0,
-):
-    """The sum with parts that can be miscounted."""
-    attention = maps * (d_model**2 + biases * d_model)
-    feed_forward = 2 * d_model * d_ff + biases * (d_ff + d_model)
-    norm = norms * gains * d_model
-    encoder_layer = attention + feed_forward + 2 * norm
-    decoder_layer = (1 + cross_attention) * attention + feed_forward + (2 + cross_norm) * norm
-    layers = n_encoder_layers * encoder_layer + n_decoder_layers * decoder_layer
-    tables = (1 if tied else 2) if tables is None else tables
-    return layers + tables * vocab_size * d_model + more
-
-
-@exercise.mistake("Your layers are right, and the table of embeddings is missing.")
-def layers_only(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=0)
-
-
-@exercise.mistake("Your decoder layers are encoder layers. Which sublayer do they have besides?")
-def no_cross_attention(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(
-        vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_attention=0, cross_norm=0
-    )
-
-
-@exercise.mistake("The matrices are all there, but a decoder layer has three sublayers, and each has a norm.")
-def cross_attention_without_norm(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, cross_norm=0)
-
-
-@exercise.mistake("You count three maps in an attention. What brings the heads together again?")
-def no_output_matrix(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, maps=3)
-
-
-@exercise.mistake("Matrices only: here every linear map inside the layers adds a bias as wide as its output.")
-def no_biases(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, biases=0)
-
-
-@exercise.mistake("The norms have parameters, too, a gain and a bias for each feature.")
-def no_norms(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, norms=0)
-
-
-@exercise.mistake("You count two tables in every case. Where the projection is tied it has none of its own.")
-def always_two_tables(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=2)
-
-
-@exercise.mistake("Untied, you count a table for source, target and output each; source and target share one.")
-def a_table_for_each_use(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, tables=1 if tied else 3)
-
-
-@exercise.mistake("You have one number too many for each token: the output projection adds no bias here.")
-def output_bias(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied):
-    return _counted(vocab_size, d_model, d_ff, n_encoder_layers, n_decoder_layers, tied, more=vocab_size)
+exercise.mutations("""
+rule_of_thumb: "encoder_layer = attention + feed_forward + 2 * norm" -> "encoder_layer = 12 * d_model**2",
+"2 * attention + feed_forward + 3 * norm" -> "encoder_layer"
+    You apply the rule of thumb to both stacks. It knows no cross-attention, no biases and no norms, and takes the inner
+    width to be four times the width.
+layers_only: " + tables * vocab_size * d_model" -> ""
+    Your layers are right, and the table of embeddings is missing.
+no_cross_attention: "2 * attention + feed_forward + 3 * norm" -> "encoder_layer"
+    Your decoder layers are encoder layers. Which sublayer do they have besides?
+cross_attention_without_norm: "3 * norm" -> "2 * norm"
+    The matrices are all there, but a decoder layer has three sublayers, and each has a norm.
+no_output_matrix: "attention = 4" -> "attention = 3"
+    You count three maps in an attention. What brings the heads together again?
+no_biases: "(d_model * d_model + d_model)" -> "d_model * d_model",
+" + d_ff + d_ff * d_model + d_model" -> " + d_ff * d_model"
+    Matrices only: here every linear map inside the layers adds a bias as wide as its output.
+no_norms: "norm = 2 * d_model" -> "norm = 0"
+    The norms have parameters, too, a gain and a bias for each feature.
+always_two_tables: "1 if tied else 2" -> "2"
+    You count two tables in every case. Where the projection is tied it has none of its own.
+a_table_for_each_use: "else 2" -> "else 3"
+    Untied, you count a table for source, target and output each; source and target share one.
+output_bias: "+ tables * vocab_size * d_model" -> "+ tables * vocab_size * d_model + vocab_size"
+    You have one number too many for each token: the output projection adds no bias here.
+""")
 
 
 @exercise.must_hold("Each token of the vocabulary has one row in each table, and nothing else.")

@@ -1,6 +1,5 @@
 """Exercise: which pair WordPiece joins next, by the rule as it is commonly described."""
 
-import math
 from collections import Counter
 from itertools import pairwise
 from string import ascii_lowercase
@@ -123,105 +122,38 @@ Fill both counters in one loop over words and times. Keep the pairs whose count 
     section="07-transformer",
 )
 
-
-def _best(words, times, at_least, score):
-    """The best pair by another score of the three counts."""
-    tokens, pairs = _counted(words, times)
-    rated = {
-        pair: score(n, tokens[pair[0]], tokens[pair[1]], tokens.total()) for pair, n in pairs.items() if n >= at_least
-    }
-    return max(rated, key=rated.get)
-
-
-@exercise.mistake("That is the commonest pair, the next merge of byte-pair encoding. What does the score divide by?")
-def commonest(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n)
-
-
-@exercise.mistake("Your pair has the largest ratio of all, and it is a rarity. Which pairs are admitted?")
-def no_threshold(words, times, at_least):
-    return next_merge(words, times, 1)
-
-
-@exercise.mistake("A pair that meets exactly `at_least` times is admitted, too; you leave it out.")
-def more_than(words, times, at_least):
-    return next_merge(words, times, at_least + 1)
-
-
-@exercise.mistake("You count each word of the list once. Words occur more or less often, and so do their pairs.")
-def words_counted_once(words, times, at_least):
-    return next_merge(words, [1] * len(times), at_least)
-
-
-@exercise.mistake("Your pairs are weighted by how often their words occur, your tokens are not.")
-def tokens_counted_once(words, times, at_least):
-    tokens, _ = _counted(words, [1] * len(times))
-    _, pairs = _counted(words, times)
-    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
-
-
-@exercise.mistake(
-    "You divide by the count of one of the two tokens, or by the sum of both counts. The score divides by their "
-    "product.",
-    id="other_denominator",
-)
-def over_the_sum(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n / (a + b))
-
-
-@exercise.like("other_denominator")
-def over_the_first(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n / a)
-
-
-@exercise.like("other_denominator")
-def over_the_second(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n / b)
-
-
-@exercise.mistake(
-    "You weigh the ratio's logarithm with the pair's count. That is the gain in likelihood; here the ratio alone is "
-    "asked for."
-)
-def by_gain(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: n * math.log(total * n / (a * b)))
-
-
-@exercise.mistake("Among the pairs admitted yours has the smallest ratio; the largest is wanted.")
-def lowest_score(words, times, at_least):
-    return _best(words, times, at_least, lambda n, a, b, total: -n / (a * b))
-
-
-@exercise.mistake(
-    "The right two tokens in the wrong order: the left one comes first.",
-    id="reversed",
-)
-def reversed_pair(words, times, at_least):
-    return next_merge(words, times, at_least)[::-1]
-
-
-@exercise.mistake(
-    "You return the new token; its two parts are asked for. A tokeniser has to remember which pair it joins."
-)
-def joined(words, times, at_least):
-    return "".join(next_merge(words, times, at_least))
-
-
-@exercise.mistake(
-    "You return the pair together with its score; the pair alone is asked for.",
-    id="with_score",
-)
-def with_its_score(words, times, at_least):
-    tokens, pairs = _counted(words, times)
-    pair = next_merge(words, times, at_least)
-    return pair, _ratio(pairs, tokens)(pair)
-
-
-@exercise.mistake("Your pair reaches over the border between two words: it counts a text, not words.")
-def over_borders(words, times, at_least):
-    text = [token for word, n in zip(words, times, strict=True) for _ in range(n) for token in word]
-    tokens, pairs = Counter(text), Counter(pairwise(text))
-    return max((pair for pair in pairs if pairs[pair] >= at_least), key=_ratio(pairs, tokens))
+exercise.mutations(r"""
+commonest: "pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])" -> "pairs[pair]"
+    That is the commonest pair, the next merge of byte-pair encoding. What does the score divide by?
+no_threshold: ">= at_least" -> ">= 1"
+    Your pair has the largest ratio of all, and it is a rarity. Which pairs are admitted?
+more_than: ">=" -> ">"
+    A pair that meets exactly `at_least` times is admitted, too; you leave it out.
+words_counted_once: "tokens, pairs = " -> "times = [1] * len(times)\n    tokens, pairs = "
+    You count each word of the list once. Words occur more or less often, and so do their pairs.
+tokens_counted_once: "tokens[token] += n" -> "tokens[token] += 1"
+    Your pairs are weighted by how often their words occur, your tokens are not.
+other_denominator: "]] * tokens" -> "]] + tokens"
+or: " * tokens[pair[1]]" -> ""
+or: "tokens[pair[0]] * " -> ""
+    You divide by the count of one of the two tokens, or by the sum of both counts. The score divides by their product.
+by_gain: "pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])" ->
+"(tokens.total() * pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])) ** pairs[pair]"
+    You weigh the ratio's logarithm with the pair's count. That is the gain in likelihood; here the ratio alone is asked
+    for.
+lowest_score: "max(" -> "min("
+    Among the pairs admitted yours has the smallest ratio; the largest is wanted.
+reversed: "[1]]))" -> "[1]]))[::-1]"
+    The right two tokens in the wrong order: the left one comes first.
+joined: "return max(" -> "return ''.join(max(", "[1]]))" -> "[1]])))"
+    You return the new token; its two parts are asked for. A tokeniser has to remember which pair it joins.
+with_score: "return max(frequent, key=lambda pair: pairs[pair] / (tokens[pair[0]] * tokens[pair[1]]))" ->
+"rated = [(pairs[pair] / (tokens[pair[0]] * tokens[pair[1]]), pair) for pair in frequent]\n    return max(rated)[::-1]"
+    You return the pair together with its score; the pair alone is asked for.
+over_borders: "zip(words, times, strict=True)" ->
+"[([token for word, n in zip(words, times) for _ in range(n) for token in word], 1)]"
+    Your pair reaches over the border between two words: it counts a text, not words.
+""")
 
 
 @exercise.must_hold("The two tokens must be neighbours, left and right, somewhere inside a word.")

@@ -82,91 +82,34 @@ results, whose keys are the encoder's output.
     section="07-transformer",
 )
 
-
-def _real(token_ids, pad_id):
-    return (token_ids != pad_id)[:, None, None]
-
-
-def _past(target_ids):
-    return torch.ones(target_ids.shape[1], target_ids.shape[1]).tril().bool()
-
-
-@exercise.mistake("The masks are those that you were given. Which keys may target 0 look at in each attention?")
-def as_it_was(source_ids, target_ids, pad_id):
-    real = _real(target_ids, pad_id)
-    return _real(source_ids, pad_id), real | _past(target_ids), real
-
-
-@exercise.mistake(
-    "One fault is mended. In the decoder a key is still allowed when it is real or in the past; a real one in the "
-    "future is the answer itself."
-)
-def either(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _real(target_ids, pad_id) | _past(target_ids), source
-
-
-@exercise.mistake(
-    "One fault is mended. The cross-attention still hides what is padding in the target; its keys are another sequence."
-)
-def targets_padding(source_ids, target_ids, pad_id):
-    real = _real(target_ids, pad_id)
-    return _real(source_ids, pad_id), real & _past(target_ids), real
-
-
-@exercise.mistake("The decoder hides padding and nothing else: it can read the answer.")
-def whole_target(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    n_target = target_ids.shape[1]
-    return source, _real(target_ids, pad_id).expand(-1, 1, n_target, n_target), source
-
-
-@exercise.mistake(
-    "The decoder looks back only, as it should, but at padding as well, where that stands between real tokens."
-)
-def causal_alone(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _past(target_ids).expand(len(target_ids), 1, -1, -1), source
-
-
-@exercise.mistake("Your decoder looks ahead and not back: rows are queries, columns are keys.")
-def future(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _real(target_ids, pad_id) & _past(target_ids).mT, source
-
-
-@exercise.mistake("Your tokens may not look at themselves, so the first one can look at nothing.")
-def strictly_before(source_ids, target_ids, pad_id):
-    source = _real(source_ids, pad_id)
-    return source, _real(target_ids, pad_id) & _past(target_ids).tril(-1), source
-
-
-@exercise.mistake("All three masks are turned round: in this course True means that a key may be looked at.")
-def opposite(source_ids, target_ids, pad_id):
-    return tuple(~mask for mask in reference(source_ids, target_ids, pad_id))
-
-
-@exercise.mistake("You take 0 for padding. Which token means padding was given, and 0 is a word here.")
-def padding_is_zero(source_ids, target_ids, pad_id):
-    return reference(source_ids, target_ids, 0)
-
-
-@exercise.mistake("You blind the padding's own queries, too. What they see does not matter; the task leaves it.")
-def blind_queries(source_ids, target_ids, pad_id):
-    source, target, memory = reference(source_ids, target_ids, pad_id)
-    return source, target & (target_ids != pad_id)[:, None, :, None], memory
-
-
-@exercise.mistake("The cross-attention may look at padding in the source.")
-def memory_unmasked(source_ids, target_ids, pad_id):
-    source, target, memory = reference(source_ids, target_ids, pad_id)
-    return source, target, torch.ones_like(memory)
-
-
-@exercise.mistake("Your encoder looks back only. It reads the whole sentence at once: nothing in it is an answer.")
-def causal_encoder(source_ids, target_ids, pad_id):
-    source, target, memory = reference(source_ids, target_ids, pad_id)
-    return source & _past(source_ids), target, memory
+exercise.mutations(r"""
+as_it_was: "real_target & past, real_source" -> "past | real_target, real_target"
+    The masks are those that you were given. Which keys may target 0 look at in each attention?
+either: "real_target & past" -> "real_target | past"
+    One fault is mended. In the decoder a key is still allowed when it is real or in the past; a real one in the future
+    is the answer itself.
+targets_padding: "past, real_source" -> "past, real_target"
+    One fault is mended. The cross-attention still hides what is padding in the target; its keys are another sequence.
+whole_target: "real_target & past" -> "real_target.expand(-1, 1, len(past), -1)"
+    The decoder hides padding and nothing else: it can read the answer.
+causal_alone: "real_target & past" -> "past.expand(len(target_ids), 1, -1, -1)"
+    The decoder looks back only, as it should, but at padding as well, where that stands between real tokens.
+future: "& past" -> "& past.mT"
+    Your decoder looks ahead and not back: rows are queries, columns are keys.
+strictly_before: "& past" -> "& past.tril(-1)"
+    Your tokens may not look at themselves, so the first one can look at nothing.
+opposite: "return real_source, real_target & past, real_source" ->
+"return ~real_source, ~(real_target & past), ~real_source"
+    All three masks are turned round: in this course True means that a key may be looked at.
+padding_is_zero: "real_source = " -> "pad_id = 0\n    real_source = "
+    You take 0 for padding. Which token means padding was given, and 0 is a word here.
+blind_queries: "& past" -> "& past & real_target.mT"
+    You blind the padding's own queries, too. What they see does not matter; the task leaves it.
+memory_unmasked: "past, real_source" -> "past, torch.ones_like(real_source)"
+    The cross-attention may look at padding in the source.
+causal_encoder: "return real_source" -> "return real_source & past"
+    Your encoder looks back only. It reads the whole sentence at once: nothing in it is an answer.
+""")
 
 
 @exercise.must_hold("No target token may look at one that comes after it, or it reads what it should predict.")

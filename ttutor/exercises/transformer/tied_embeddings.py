@@ -192,127 +192,37 @@ prefer an `nn.Linear`, its weight must *be* the embedding's parameter.
     section="07-transformer",
 )
 
-
-@exercise.mistake(
-    "There are two tables, with nothing in common: the logits are no products with what `embed` gives. Use one "
-    "parameter twice.",
-    id="two_tables",
-)
-class TwoTables(nn.Module):
-    def __init__(self, vocab_size, d_model):
-        super().__init__()
-        self.embedding = nn.Embedding(vocab_size, d_model)
-        self.projection = nn.Linear(d_model, vocab_size, bias=False)
-
-    def embed(self, token_ids):
-        return self.embedding(token_ids)
-
-    def to_logits(self, hidden):
-        return self.projection(hidden)
-
-
-@exercise.mistake(
-    "The tables are equal now, but not tied: one is a copy, and the first training step moves them apart. Use one "
-    "parameter twice.",
-    id="copied",
-)
-class Copied(TwoTables):
-    def __init__(self, vocab_size, d_model):
-        super().__init__(vocab_size, d_model)
-        self.projection.weight.data = self.embedding.weight.data.clone()
-
-
-@exercise.mistake(
-    "Two parameters share their memory. They move together, but an optimiser is handed twice as many numbers, and each "
-    "parameter sees the gradient of one use only. Share the parameter, not its data.",
-    id="shared_storage",
-)
-class SharedStorage(TwoTables):
-    def __init__(self, vocab_size, d_model):
-        super().__init__(vocab_size, d_model)
-        self.projection.weight.data = self.embedding.weight.data
-
-
-@exercise.mistake(
-    "The table is tied, but your projection has a bias besides: some more numbers to learn, which the exercise does "
-    "not ask for.",
-    id="with_bias",
-)
-class WithBias(TwoTables):
-    def __init__(self, vocab_size, d_model):
-        super().__init__(vocab_size, d_model)
-        self.projection = nn.Linear(d_model, vocab_size)
-        self.projection.weight = self.embedding.weight
-
-
-class Tied(nn.Module):
-    """One table for both, as it should be."""
-
-    def __init__(self, vocab_size, d_model):
-        super().__init__()
-        self.table = nn.Parameter(torch.randn(vocab_size, d_model))
-
-    def embed(self, token_ids):
-        return self.table[token_ids]
-
-    def to_logits(self, hidden):
-        return hidden @ self.table.T
-
-
-@exercise.mistake(
-    "The table does not learn from the logits: in `to_logits` it has left the graph. Both uses should send their "
-    "gradient.",
-    id="logits_detached",
-)
-class LogitsDetached(Tied):
-    def to_logits(self, hidden):
-        return hidden @ self.table.detach().T
-
-
-@exercise.mistake(
-    "The table does not learn from the embeddings: in `embed` it has left the graph. Both uses should send their "
-    "gradient.",
-    id="embedding_detached",
-)
-class EmbeddingDetached(Tied):
-    def embed(self, token_ids):
-        return self.table.detach()[token_ids]
-
-
-@exercise.mistake(
-    "No gradient passes from the logits to the hidden vectors: all layers before them would learn nothing.",
-    id="hidden_detached",
-)
-class HiddenDetached(Tied):
-    def to_logits(self, hidden):
-        return hidden.detach() @ self.table.T
-
-
-@exercise.mistake(
-    "Your logits are the products with what `embed` gives, times a number: you scale one of the two by the root of the "
-    "width. Some models do; here both use the table as it is.",
-    id="scaled",
-)
-class ScaledLogits(Tied):
-    def to_logits(self, hidden):
-        return super().to_logits(hidden) / hidden.shape[-1] ** 0.5
-
-
-@exercise.mistake(
-    "Your rows sum to 1: these are probabilities. Logits are what goes into the softmax.",
-    id="probabilities",
-)
-class Probabilities(Tied):
-    def to_logits(self, hidden):
-        return super().to_logits(hidden).softmax(dim=-1)
-
-
-@exercise.mistake(
-    "Calling `embed` changes the table: after it, the logits of the same hidden vectors are others.",
-    id="writes_into_the_table",
-)
-class WritesIntoTheTable(Tied):
-    def embed(self, token_ids):
-        with torch.no_grad():
-            self.table.div_(self.table.norm(dim=1, keepdim=True))
-        return super().embed(token_ids)
+exercise.mutations(r"""
+two_tables: "d_model)\n\n" -> "d_model)\n        self.other = nn.Parameter(torch.randn(vocab_size, d_model))\n\n",
+"self.table.weight.T" -> "self.other.T"
+    There are two tables, with nothing in common: the logits are no products with what `embed` gives. Use one parameter
+    twice.
+copied: "d_model)\n\n" -> "d_model)\n        self.other = nn.Parameter(self.table.weight.detach().clone())\n\n",
+"self.table.weight.T" -> "self.other.T"
+    The tables are equal now, but not tied: one is a copy, and the first training step moves them apart. Use one
+    parameter twice.
+shared_storage: "d_model)\n\n" -> "d_model)\n        self.other = nn.Parameter(self.table.weight.data)\n\n",
+"self.table.weight.T" -> "self.other.T"
+    Two parameters share their memory. They move together, but an optimiser is handed twice as many numbers, and each
+    parameter sees the gradient of one use only. Share the parameter, not its data.
+with_bias: "d_model)\n\n" -> "d_model)\n        self.bias = nn.Parameter(torch.randn(vocab_size))\n\n",
+"self.table.weight.T" -> "self.table.weight.T + self.bias"
+    The table is tied, but your projection has a bias besides: some more numbers to learn, which the exercise does not
+    ask for.
+logits_detached: "weight.T" -> "weight.detach().T"
+    The table does not learn from the logits: in `to_logits` it has left the graph. Both uses should send their
+    gradient.
+embedding_detached: "self.table(token_ids)" -> "self.table(token_ids).detach()"
+    The table does not learn from the embeddings: in `embed` it has left the graph. Both uses should send their
+    gradient.
+hidden_detached: "hidden @" -> "hidden.detach() @"
+    No gradient passes from the logits to the hidden vectors: all layers before them would learn nothing.
+scaled: "weight.T" -> "weight.T / hidden.shape[-1] ** 0.5"
+    Your logits are the products with what `embed` gives, times a number: you scale one of the two by the root of the
+    width. Some models do; here both use the table as it is.
+probabilities: "hidden @ self.table.weight.T" -> "(hidden @ self.table.weight.T).softmax(dim=-1)"
+    Your rows sum to 1: these are probabilities. Logits are what goes into the softmax.
+writes_into_the_table: "return self.table(token_ids)" ->
+"self.table.weight.data /= self.table.weight.data.norm(dim=1, keepdim=True)\n        return self.table(token_ids)"
+    Calling `embed` changes the table: after it, the logits of the same hidden vectors are others.
+""")

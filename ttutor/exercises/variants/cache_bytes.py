@@ -58,56 +58,28 @@ Tokens kept: all of them without a window, the smaller of the two numbers with o
     section="09-variants",
 )
 
-
-@exercise.mistake("You have half of it. What is kept besides the keys?")
-def keys_alone(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window) // 2
-
-
-@exercise.mistake("You count four bytes a number; bf16 has two.")
-def four_bytes(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return 2 * reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window)
-
-
-@exercise.mistake("You count one layer. Every layer has keys and values of its own.")
-def one_layer(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(1, n_kv_heads, d_head, n_tokens, batch, window)
-
-
-@exercise.mistake("You count one sequence. Each row of the batch has its own cache.")
-def one_row(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, 1, window)
-
-
-@exercise.mistake("You count one key/value head, as in multi-query attention. Here there are several.")
-def one_head(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, 1, d_head, n_tokens, batch, window)
-
-
-@exercise.mistake("Right while everything is kept. What happens to tokens that have left the window?")
-def no_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, None)
-
-
-@exercise.mistake("You count a full window even where the text is shorter than it.")
-def always_the_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    kept = n_tokens if window is None else window
-    return reference(n_layers, n_kv_heads, d_head, kept, batch, None)
-
-
-@exercise.mistake("Right with a window. Without one your model keeps nothing, and it should keep everything.")
-def nothing_without_window(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, min(n_tokens, window or 0), batch, None)
-
-
-@exercise.mistake("You add the window to the text. It is a limit, not an addition.")
-def window_on_top(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens + (window or 0), batch, None)
-
-
-@exercise.mistake("You have a factor of the length too many: scores stand in a square table, keys in a list.")
-def all_pairs(n_layers, n_kv_heads, d_head, n_tokens, batch, window):
-    return reference(n_layers, n_kv_heads, d_head, n_tokens, batch, window) * n_tokens
+exercise.mutations("""
+keys_alone: "= 2 * n_kv_heads" -> "= n_kv_heads"
+    You have half of it. What is kept besides the keys?
+four_bytes: "return 2" -> "return 4"
+    You count four bytes a number; bf16 has two.
+one_layer: "n_layers * " -> ""
+    You count one layer. Every layer has keys and values of its own.
+one_row: "batch * " -> ""
+    You count one sequence. Each row of the batch has its own cache.
+one_head: "n_kv_heads * " -> ""
+    You count one key/value head, as in multi-query attention. Here there are several.
+no_window: " if window is None else min(n_tokens, window)" -> ""
+    Right while everything is kept. What happens to tokens that have left the window?
+always_the_window: "min(n_tokens, window)" -> "window"
+    You count a full window even where the text is shorter than it.
+nothing_without_window: "n_tokens if window is None else min(n_tokens, window)" -> "min(n_tokens, window or 0)"
+    Right with a window. Without one your model keeps nothing, and it should keep everything.
+window_on_top: "n_tokens if window is None else min(n_tokens, window)" -> "n_tokens + (window or 0)"
+    You add the window to the text. It is a limit, not an addition.
+all_pairs: "* kept" -> "* kept * n_tokens"
+    You have a factor of the length too many: scores stand in a square table, keys in a list.
+""")
 
 
 @exercise.must_hold("Layers, key/value heads and width each enter once, as a factor.")

@@ -78,80 +78,32 @@ Only the first half goes through the activation; then both are multiplied and na
     section="09-variants",
 )
 
-
-def _gated(hidden, w_in, w_out, gate):
-    w_gate, w_widen = _halves(w_in)
-    return (gate(hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
-
-
-@exercise.mistake("You always use SiLU; GeGLU has GELU.")
-def always_silu(hidden, w_in, w_out, activation):
-    return _gated(hidden, w_in, w_out, functional.silu)
-
-
-@exercise.mistake("You always use GELU; SwiGLU has SiLU.")
-def always_gelu(hidden, w_in, w_out, activation):
-    return _gated(hidden, w_in, w_out, functional.gelu)
-
-
-@exercise.mistake("Nearly: your GELU is its approximation by a tanh. Here the exact one is asked for.")
-def tanh_gelu(hidden, w_in, w_out, activation):
-    def gelu(opened):
-        return functional.gelu(opened, approximate="tanh")
-
-    return _gated(hidden, w_in, w_out, functional.silu if activation == "silu" else gelu)
-
-
-@exercise.mistake("Your gate is a plain sigmoid, as in the gated unit of 2017. The activation has one more factor.")
-def sigmoid_gate(hidden, w_in, w_out, activation):
-    return _gated(hidden, w_in, w_out, torch.sigmoid)
-
-
-def _function(activation):
-    return {"silu": functional.silu, "gelu": functional.gelu}[activation]
-
-
-@exercise.mistake("The activation stands on the wrong one of the two wide maps: which half of the rows is the gate?")
-def gate_on_the_other(hidden, w_in, w_out, activation):
-    return _gated(hidden, torch.cat(_halves(w_in)[::-1]), w_out, _function(activation))
-
-
-@exercise.mistake("You take every other row for the gate. The gate's rows stand together, before the carrier's.")
-def rows_by_turns(hidden, w_in, w_out, activation):
-    return _gated(hidden, torch.cat([w_in[::2], w_in[1::2]]), w_out, _function(activation))
-
-
-@exercise.mistake("You multiply first and squash the product. The activation belongs on the gate alone.")
-def activation_after(hidden, w_in, w_out, activation):
-    w_gate, w_widen = _halves(w_in)
-    return _function(activation)((hidden @ w_gate.T) * (hidden @ w_widen.T)) @ w_out.T
-
-
-@exercise.mistake("Your output is as wide as the inner layer. What brings it back to the width of the stream?")
-def no_third_matrix(hidden, w_in, w_out, activation):
-    w_gate, w_widen = _halves(w_in)
-    return _function(activation)(hidden @ w_gate.T) * (hidden @ w_widen.T)
-
-
-@exercise.mistake("This is the plain network of 2017: the gate's half is not used.")
-def no_gate(hidden, w_in, w_out, activation):
-    return _function(activation)(hidden @ _halves(w_in)[1].T) @ w_out.T
-
-
-@exercise.mistake("The gate opens and closes nothing: the second wide map is not used.")
-def gate_alone(hidden, w_in, w_out, activation):
-    return _function(activation)(hidden @ _halves(w_in)[0].T) @ w_out.T
-
-
-@exercise.mistake("You add gate and carrier. A gate multiplies: where it is 0, nothing passes.")
-def sum_for_product(hidden, w_in, w_out, activation):
-    w_gate, w_widen = _halves(w_in)
-    return (_function(activation)(hidden @ w_gate.T) + hidden @ w_widen.T) @ w_out.T
-
-
-@exercise.mistake("You add the input. The residual connection stands outside the network.")
-def with_residual(hidden, w_in, w_out, activation):
-    return hidden + reference(hidden, w_in, w_out, activation)
+exercise.mutations(r"""
+always_silu: ' if activation == "silu" else (1 + torch.erf(opened / 2**0.5)) / 2' -> ""
+    You always use SiLU; GeGLU has GELU.
+always_gelu: 'torch.sigmoid(opened) if activation == "silu" else ' -> ""
+    You always use GELU; SwiGLU has SiLU.
+tanh_gelu: "opened * share" -> 'opened * share if activation == "silu" else functional.gelu(opened, approximate="tanh")'
+    Nearly: your GELU is its approximation by a tanh. Here the exact one is asked for.
+sigmoid_gate: "gate = opened * share" -> "gate = torch.sigmoid(opened)"
+    Your gate is a plain sigmoid, as in the gated unit of 2017. The activation has one more factor.
+gate_on_the_other: "opened, carried" -> "carried, opened"
+    The activation stands on the wrong one of the two wide maps: which half of the rows is the gate?
+rows_by_turns: "(hidden @ w_in.T)" -> "(hidden @ torch.cat([w_in[::2], w_in[1::2]]).T)"
+    You take every other row for the gate. The gate's rows stand together, before the carrier's.
+activation_after: "share = " -> "opened = opened * carried\n    share = ", "(gate * carried)" -> "gate"
+    You multiply first and squash the product. The activation belongs on the gate alone.
+no_third_matrix: "(gate * carried) @ w_out.T" -> "gate * carried"
+    Your output is as wide as the inner layer. What brings it back to the width of the stream?
+no_gate: "share = " -> "opened = carried\n    share = ", "(gate * carried)" -> "gate"
+    This is the plain network of 2017: the gate's half is not used.
+gate_alone: "(gate * carried)" -> "gate"
+    The gate opens and closes nothing: the second wide map is not used.
+sum_for_product: "gate * carried" -> "gate + carried"
+    You add gate and carrier. A gate multiplies: where it is 0, nothing passes.
+with_residual: "return (" -> "return hidden + ("
+    You add the input. The residual connection stands outside the network.
+""")
 
 
 @exercise.must_hold("Where the gate is closed, nothing should come through.")

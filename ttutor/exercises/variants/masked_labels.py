@@ -88,79 +88,35 @@ The lowest four fifths of the numbers from 0 to 0.15 end where?
     section="09-variants",
 )
 
-
-@exercise.mistake(
-    "Still the colleague's: all selected tokens are masked. Two tenths of them should be visible, rightly or wrongly."
-)
-def all_masked(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    return torch.where(draw < 0.15, mask_id, token_ids), labels
-
-
-@exercise.mistake(
-    "Your bounds are right for a draw of its own. This one has chosen already: only the tokens below 0.15 are selected."
-)
-def shares_of_all(token_ids, draw, random_ids, mask_id):
-    inputs = torch.where(draw < 0.9, random_ids, token_ids)
-    return torch.where(draw < 0.8, mask_id, inputs), token_ids.clone()
-
-
-@exercise.mistake(
-    "The inputs are right, but only masks have labels: two tenths of the selected do not count.",
-    id="masks_alone",
-)
-def masks_alone_labelled(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(inputs == mask_id, token_ids, -100)
-
-
-@exercise.mistake(
-    "The inputs are right. The selected tokens that stay as they are should count as well.",
-    id="changes_alone",
-)
-def changes_alone_labelled(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(inputs != token_ids, token_ids, -100)
-
-
-@exercise.mistake("All positions count now, so that most of the loss is for copying what can be seen.")
-def all_labelled(token_ids, draw, random_ids, mask_id):
-    return reference(token_ids, draw, random_ids, mask_id)[0], token_ids.clone()
-
-
-@exercise.mistake("The right positions count, but the label is what is read there, and not what stood there before.")
-def inputs_as_labels(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(draw < 0.15, inputs, -100)
-
-
-@exercise.mistake("A fifth of the selected tokens stays and none is random; it should be a tenth of each.")
-def none_random(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    return torch.where(draw < 0.12, mask_id, token_ids), labels
-
-
-@exercise.mistake("A fifth of the selected tokens is random and none stays; it should be a tenth of each.")
-def none_kept(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    inputs = torch.where(draw < 0.15, random_ids, token_ids)
-    return torch.where(draw < 0.12, mask_id, inputs), labels
-
-
-@exercise.mistake("Four fifths of the selected tokens are random and a tenth is masked. It should be the other way.")
-def shares_swapped(token_ids, draw, random_ids, mask_id):
-    _, labels = reference(token_ids, draw, random_ids, mask_id)
-    inputs = torch.where(draw < 0.135, mask_id, token_ids)
-    return torch.where(draw < 0.12, random_ids, inputs), labels
-
-
-@exercise.mistake(
-    "Positions that should not count have the label 0, which is a token: the loss asks for it.",
-    id="zeros",
-)
-def zeros_for_the_rest(token_ids, draw, random_ids, mask_id):
-    inputs, _ = reference(token_ids, draw, random_ids, mask_id)
-    return inputs, torch.where(draw < 0.15, token_ids, 0)
+exercise.mutations("""
+all_masked: "inputs[draw < 0.8 * 0.15]" -> "inputs[draw < 0.15]"
+    Still the colleague's: all selected tokens are masked. Two tenths of them should be visible, rightly or wrongly.
+shares_of_all: "inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]" ->
+"inputs[draw < 0.9] = random_ids[draw < 0.9]",
+"0.8 * 0.15" ->
+"0.8",
+"torch.where(draw < 0.15, token_ids, -100)" ->
+"token_ids.clone()"
+    Your bounds are right for a draw of its own. This one has chosen already: only the tokens below 0.15 are selected.
+masks_alone: "where(draw < 0.15" -> "where(inputs == mask_id"
+    The inputs are right, but only masks have labels: two tenths of the selected do not count.
+changes_alone: "where(draw < 0.15" -> "where(inputs != token_ids"
+    The inputs are right. The selected tokens that stay as they are should count as well.
+all_labelled: "torch.where(draw < 0.15, token_ids, -100)" -> "token_ids.clone()"
+    All positions count now, so that most of the loss is for copying what can be seen.
+inputs_as_labels: "0.15, token_ids" -> "0.15, inputs"
+    The right positions count, but the label is what is read there, and not what stood there before.
+none_random: "inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]" -> ""
+    A fifth of the selected tokens stays and none is random; it should be a tenth of each.
+none_kept: "inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]" ->
+"inputs[draw < 0.15] = random_ids[draw < 0.15]"
+    A fifth of the selected tokens is random and none stays; it should be a tenth of each.
+shares_swapped: "= random_ids[draw < 0.9 * 0.15]" -> "= mask_id",
+"[draw < 0.8 * 0.15] = mask_id" -> "[draw < 0.8 * 0.15] = random_ids[draw < 0.8 * 0.15]"
+    Four fifths of the selected tokens are random and a tenth is masked. It should be the other way.
+zeros: "token_ids, -100" -> "token_ids, 0"
+    Positions that should not count have the label 0, which is a token: the loss asks for it.
+""")
 
 
 @exercise.must_hold("A position counts if it was chosen, and only then.")

@@ -71,58 +71,25 @@ A Bool tensor as an index picks its True positions row by row. Then ask where th
     section="09-variants",
 )
 
-
-def _asked(token_ids, pad_id, replaced):
-    return torch.where(token_ids == pad_id, -100, replaced.long())
-
-
-@exercise.mistake("You label what was hidden. A guess may be right, and then nothing was replaced.")
-def chosen_as_labels(token_ids, chosen, guesses, pad_id):
-    return reference(token_ids, chosen, guesses, pad_id)[0], _asked(token_ids, pad_id, chosen)
-
-
-@exercise.mistake("You ask about padding too. Its label should be -100, so that it does not count.")
-def padding_asked(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, (inputs != token_ids).long()
-
-
-@exercise.mistake(
-    "You ask about hidden positions only, as a masked language model does. Here every token is asked about that is not "
-    "padding."
-)
-def chosen_alone_asked(token_ids, chosen, guesses, pad_id):
-    inputs, labels = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, torch.where(chosen, labels, -100)
-
-
-@exercise.mistake("Your labels are the wrong way round: 1 should mean replaced.")
-def original_is_one(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, _asked(token_ids, pad_id, inputs == token_ids)
-
-
-@exercise.mistake("Your guesses go into the table column by column. They come text by text.")
-def column_by_column(token_ids, chosen, guesses, pad_id):
-    inputs = token_ids.T.masked_scatter(chosen.T, guesses).T
-    return inputs, _asked(token_ids, pad_id, inputs != token_ids)
-
-
-@exercise.mistake("Your labels are right, but they are asked of a text in which nothing was replaced.")
-def originals_kept(token_ids, chosen, guesses, pad_id):
-    return token_ids.clone(), reference(token_ids, chosen, guesses, pad_id)[1]
-
-
-@exercise.mistake("You label the lucky guesses, the only chosen positions where nothing has changed.")
-def lucky_alone(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, _asked(token_ids, pad_id, chosen & (inputs == token_ids))
-
-
-@exercise.mistake("Your labels are the hidden words, as the small model's are. The second one answers by 0 or 1.")
-def originals_as_labels(token_ids, chosen, guesses, pad_id):
-    inputs, _ = reference(token_ids, chosen, guesses, pad_id)
-    return inputs, torch.where(chosen, token_ids, -100)
+exercise.mutations("""
+chosen_as_labels: "(inputs != token_ids)" -> "chosen"
+    You label what was hidden. A guess may be right, and then nothing was replaced.
+padding_asked: ".masked_fill(token_ids == pad_id, -100)" -> ""
+    You ask about padding too. Its label should be -100, so that it does not count.
+chosen_alone_asked: "token_ids == pad_id" -> "~chosen"
+    You ask about hidden positions only, as a masked language model does. Here every token is asked about that is not
+    padding.
+original_is_one: "!=" -> "=="
+    Your labels are the wrong way round: 1 should mean replaced.
+column_by_column: "inputs[chosen] = guesses" -> "inputs.T[chosen.T] = guesses"
+    Your guesses go into the table column by column. They come text by text.
+originals_kept: "return inputs" -> "return token_ids.clone()"
+    Your labels are right, but they are asked of a text in which nothing was replaced.
+lucky_alone: "(inputs != token_ids)" -> "(chosen & (inputs == token_ids))"
+    You label the lucky guesses, the only chosen positions where nothing has changed.
+originals_as_labels: "labels.masked_fill(token_ids == pad_id" -> "token_ids.masked_fill(~chosen"
+    Your labels are the hidden words, as the small model's are. The second one answers by 0 or 1.
+""")
 
 
 @exercise.must_hold("A label says whether the token that is read differs from the original.")

@@ -89,67 +89,37 @@ What does the target still lack after the last token?
     section="09-variants",
 )
 
-
-@exercise.mistake("The target lacks its last sentinel, the one that says that nothing follows.")
-def no_last_sentinel(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return inputs, targets[:-1]
-
-
-@exercise.mistake(
-    "Right where text follows the last span. The closing sentinel stands in every target, also where the last span "
-    "ends the text."
-)
-def no_last_sentinel_at_the_end(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return inputs, targets[:-1] if taken[-1] else targets
-
-
-@exercise.mistake("All your spans have the same sentinel. How should the target say which span it means?")
-def one_for_all(token_ids, taken, sentinel_ids):
-    made = reference(token_ids, taken, sentinel_ids)
-    mine = set(sentinel_ids)
-    return tuple([sentinel_ids[0] if token_id in mine else token_id for token_id in half] for half in made)
-
-
-@exercise.mistake("Every token taken out has a sentinel of its own in both halves. Neighbours make one span.")
-def every_token_a_span(token_ids, taken, sentinel_ids):
-    spans = [(place, place + 1) for place, gone in enumerate(taken) if gone]
-    return _cut(token_ids, spans, sentinel_ids)
-
-
-@exercise.mistake("Your input shows how long each span was. A span is replaced by one sentinel, however long it is.")
-def one_for_each_token(token_ids, taken, sentinel_ids):
-    _, targets = reference(token_ids, taken, sentinel_ids)
-    inputs = list(token_ids)
-    for (start, end), sentinel in zip(_spans(taken), sentinel_ids, strict=False):
-        inputs[start:end] = [sentinel] * (end - start)
-    return inputs, targets
+exercise.mutations(r"""
+no_last_sentinel: "[*targets, sentinel_ids[n_spans]]" -> "targets"
+    The target lacks its last sentinel, the one that says that nothing follows.
+no_last_sentinel_at_the_end: "[*targets, sentinel_ids[n_spans]]" ->
+"targets if gone else [*targets, sentinel_ids[n_spans]]"
+    Right where text follows the last span. The closing sentinel stands in every target, also where the last span ends
+    the text.
+one_for_all: "n_spans += 1" -> "n_spans += 0"
+    All your spans have the same sentinel. How should the target say which span it means?
+every_token_a_span: "gone and not inside" -> "gone"
+    Every token taken out has a sentinel of its own in both halves. Neighbours make one span.
+one_for_each_token: "        inside = gone" ->
+"        if gone and inside:\n            inputs.append(sentinel_ids[n_spans - 1])\n        inside = gone"
+    Your input shows how long each span was. A span is replaced by one sentinel, however long it is.
+kept_taken_out: "zip(token_ids, taken" -> "zip(token_ids, [not gone for gone in taken]"
+    You take out what should stay: True means that a token is taken out.
+tail_lost: "return inputs" -> "return inputs[: len(inputs) - taken[::-1].index(True)]"
+    Right where a span ends the text. What stands after the last span has been lost.
+whole_text: "[*targets, sentinel_ids[n_spans]]" -> "list(token_ids)"
+    Your target is the whole text, as BART has it. T5 writes the missing spans only.
+no_sentinels_in_target: "            targets.append(sentinel_ids[n_spans])\n" -> "",
+"[*targets, sentinel_ids[n_spans]]" -> "targets"
+    Your target holds the missing tokens without sentinels: nobody can tell which belong where.
+no_sentinels_in_text: "            inputs.append(sentinel_ids[n_spans])\n" -> ""
+    Your input does not show where something is missing.
+""")
 
 
 @exercise.mistake("Your spans are one token too long: the first token that is kept goes with them.")
 def end_included(token_ids, taken, sentinel_ids):
     return _cut(token_ids, [(start, end + 1) for start, end in _spans(taken)], sentinel_ids)
-
-
-@exercise.mistake("You take out what should stay: True means that a token is taken out.")
-def kept_taken_out(token_ids, taken, sentinel_ids):
-    return reference(token_ids, [not gone for gone in taken], sentinel_ids)
-
-
-@exercise.mistake("Right where a span ends the text. What stands after the last span has been lost.")
-def tail_lost(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    tail = len(token_ids) - _spans(taken)[-1][1]
-    return inputs[: len(inputs) - tail], targets
-
-
-@exercise.mistake(
-    "Your target is the whole text, as BART has it. T5 writes the missing spans only.",
-    id="whole_text",
-)
-def whole_text_as_target(token_ids, taken, sentinel_ids):
-    return reference(token_ids, taken, sentinel_ids)[0], list(token_ids)
 
 
 @exercise.mistake(
@@ -162,18 +132,6 @@ def sentinel_after_its_span(token_ids, taken, sentinel_ids):
     pieces = zip(spans, sentinel_ids, strict=False)
     targets = [one for (start, end), sentinel in pieces for one in [*token_ids[start:end], sentinel]]
     return inputs, [*targets, sentinel_ids[len(spans)]]
-
-
-@exercise.mistake("Your target holds the missing tokens without sentinels: nobody can tell which belong where.")
-def no_sentinels_in_target(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return inputs, [token_id for token_id in targets if token_id not in sentinel_ids]
-
-
-@exercise.mistake("Your input does not show where something is missing.")
-def no_sentinels_in_text(token_ids, taken, sentinel_ids):
-    inputs, targets = reference(token_ids, taken, sentinel_ids)
-    return [token_id for token_id in inputs if token_id not in sentinel_ids], targets
 
 
 @exercise.must_hold("Every token of the text stands in the input or in the target, once.")

@@ -72,67 +72,29 @@ One matrix product has its factors in the wrong order. Everything else is right.
     section="10-vit",
 )
 
-
-@exercise.mistake(
-    "The sums are right, the layers are not: your product is that of a model whose layers run in the opposite order."
-)
-def first_layer_last(weights):
-    return reference(weights.flip(0))
-
-
-def _shares(row):
-    return row[1:] / row[1:].sum()
-
-
-@exercise.mistake("There is no residual connection in your product: half of each token stays where it is.")
-def no_residual(weights):
-    return _shares(torch.linalg.multi_dot(list(weights.mean(dim=1).flip(0)))[0])
-
-
-@exercise.mistake("That is the attention of the last layer. What it looks at has been mixed by the layers before.")
-def last_layer_alone(weights):
-    return _shares(weights[-1].mean(dim=0)[0])
-
-
-def _mixed(weights):
-    return weights.mean(dim=1) / 2 + torch.eye(weights.shape[-1], dtype=weights.dtype) / 2
-
-
-@exercise.mistake("You read a column: whom the class token reaches. Asked is what reaches the class token.")
-def column_of_the_class_token(weights):
-    return _shares(torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[:, 0])
-
-
-@exercise.mistake("You average the layers. They act one after another: what does that make of their tables?")
-def layers_averaged(weights):
-    return _shares(_mixed(weights).mean(dim=0)[0])
-
-
-@exercise.mistake(
-    "You multiply entry by entry. A path from one token to another may lead through any third token between two layers."
-)
-def entries_multiplied(weights):
-    return _shares(_mixed(weights).prod(dim=0)[0])
-
-
-@exercise.mistake("You look at one head. The layer blends by all of them.")
-def one_head(weights):
-    return reference(weights[:, :1])
-
-
-@exercise.mistake("Your tables lie on their side: queries are rows, keys are columns.")
-def transposed_layers(weights):
-    return reference(weights.mT)
-
-
-@exercise.mistake("A part of the row is the class token's own; divide by the sum of what the patches have.")
-def not_divided(weights):
-    return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0, 1:]
-
-
-@exercise.mistake("There is one number too many: the class token's own share is no patch.")
-def class_token_kept(weights):
-    return torch.linalg.multi_dot(list(_mixed(weights).flip(0)))[0]
+exercise.mutations("""
+first_layer_last: "reduce(weights" -> "reduce(weights.flip(0)"
+    The sums are right, the layers are not: your product is that of a model whose layers run in the opposite order.
+no_residual: "layer / 2 + torch.eye(len(layer), dtype=layer.dtype) / 2" -> "layer"
+    There is no residual connection in your product: half of each token stays where it is.
+last_layer_alone: "rolled[0, 1:]" -> "layer[0, 1:]"
+    That is the attention of the last layer. What it looks at has been mixed by the layers before.
+column_of_the_class_token: "rolled[0, 1:]" -> "rolled[1:, 0]"
+    You read a column: whom the class token reaches. Asked is what reaches the class token.
+layers_averaged: "rolled[0, 1:]" -> "weights.mean(dim=(0, 1))[0, 1:]"
+    You average the layers. They act one after another: what does that make of their tables?
+entries_multiplied: "torch.eye(weights.shape[-1], dtype" -> "torch.ones(weights.shape[-2:], dtype",
+"@ rolled" -> "* rolled"
+    You multiply entry by entry. A path from one token to another may lead through any third token between two layers.
+one_head: "reduce(weights" -> "reduce(weights[:, :1]"
+    You look at one head. The layer blends by all of them.
+transposed_layers: "reduce(weights" -> "reduce(weights.mT"
+    Your tables lie on their side: queries are rows, keys are columns.
+not_divided: "shares / shares.sum()" -> "shares"
+    A part of the row is the class token's own; divide by the sum of what the patches have.
+class_token_kept: "shares / shares.sum()" -> "rolled[0]"
+    There is one number too many: the class token's own share is no patch.
+""")
 
 
 @exercise.must_hold("The shares of the patches sum to one.")

@@ -143,100 +143,41 @@ whole table. It has the two last axes of the result and broadcasts over the batc
     section="10-vit",
 )
 
-
-@exercise.mistake(
-    "This works for one image only: the class token has one entry along the batch axis, and `cat` does not broadcast. "
-    "Expand it to the batch first."
-)
-def not_expanded(patches, class_token, positions):
-    return torch.cat([class_token, patches], dim=1) + positions
-
-
-def joined(patches, class_token):
-    expanded = repeat(class_token, "1 1 d_model -> batch 1 d_model", batch=len(patches))
-    return torch.cat([expanded, patches], dim=1)
-
-
-@exercise.mistake(
-    "With one image the batch axis is gone: `squeeze()` removes every axis of size one, that of the batch too.",
-    id="loses_the_batch",
-)
-def squeezed(patches, class_token, positions):
-    return (joined(patches, class_token) + positions).squeeze()
-
-
-@exercise.mistake("The class token is your last one. It belongs at index 0, where the classifier reads it.")
-def appended_last(patches, class_token, positions):
-    return joined(patches, class_token).roll(-1, dims=1) + positions
-
-
-@exercise.mistake("The patches are right, but the class token has no position. It has one too: the table's row 0.")
-def no_pos_on_cls(patches, class_token, positions):
-    return joined(patches + positions[1:], class_token)
-
-
-@exercise.mistake(
-    "Positions are shifted by one, and the class token has none: patch 0 has got the row of the class token. Do you "
-    "add them before there is a class token?"
-)
-def pos_before_cls(patches, class_token, positions):
-    return joined(patches + positions[:-1], class_token)
-
-
-@exercise.mistake("No positions are added: an encoder could then shuffle the patches without noticing.")
-def no_pos(patches, class_token, positions):
-    return joined(patches, class_token)
-
-
-@exercise.mistake(
-    "You add the class token to every patch, so that there are as many tokens as patches. It is a token of its own: "
-    "one more."
-)
-def added_not_cat(patches, class_token, positions):
-    return patches + class_token + positions[1:]
-
-
-@exercise.mistake(
-    "The class token has taken the place of the first patch, which is lost. One token more should come out than "
-    "patches go in."
-)
-def replaces_first_patch(patches, class_token, positions):
-    return joined(patches[:, 1:], class_token) + positions[:-1]
-
-
-@exercise.mistake(
-    "The first token is the same whatever class token is handed over: you begin with zeros of your own. It is a learnt "
-    "vector, and comes as an argument."
-)
-def class_token_ignored(patches, class_token, positions):
-    return joined(patches, torch.zeros_like(class_token)) + positions
-
-
-@exercise.mistake("Every token has got the same position, row 0. Each has a row of its own.")
-def one_position_for_all(patches, class_token, positions):
-    return joined(patches, class_token) + positions[0]
-
-
-@exercise.mistake(
-    "The tokens have become wider instead of more: you join along the features. Which axis counts tokens?"
-)
-def joined_along_features(patches, class_token, positions):
-    expanded = class_token.expand_as(patches)
-    return torch.cat([expanded, patches], dim=-1)
-
-
-@exercise.mistake(
-    "The values are right, but no gradient reaches the class token, so that it would never be learnt. `.data` and "
-    "`.detach()` leave the graph: where do you use one?"
-)
-def detached(patches, class_token, positions):
-    return joined(patches, class_token.detach()) + positions
-
-
-@exercise.mistake(
-    "Your result is right, but the patches you were given have changed: whoever uses them again finds positions in "
-    "them. `+=` edits the caller's tensor."
-)
-def inplace(patches, class_token, positions):
-    patches += positions[1:]
-    return joined(patches, class_token + positions[0])
+exercise.mutations("""
+not_expanded: 'repeat(class_token, "1 1 d_model -> batch 1 d_model", batch=len(patches))' -> "class_token"
+    This works for one image only: the class token has one entry along the batch axis, and `cat` does not broadcast.
+    Expand it to the batch first.
+loses_the_batch: "torch.cat([class_tokens, patches], dim=1) + positions" ->
+"(torch.cat([class_tokens, patches], dim=1) + positions).squeeze()"
+    With one image the batch axis is gone: `squeeze()` removes every axis of size one, that of the batch too.
+appended_last: "[class_tokens, patches]" -> "[patches, class_tokens]"
+    The class token is your last one. It belongs at index 0, where the classifier reads it.
+no_pos_on_cls: "patches], dim=1) + positions" -> "patches + positions[1:]], dim=1)"
+    The patches are right, but the class token has no position. It has one too: the table's row 0.
+pos_before_cls: "patches], dim=1) + positions" -> "patches + positions[:-1]], dim=1)"
+    Positions are shifted by one, and the class token has none: patch 0 has got the row of the class token. Do you add
+    them before there is a class token?
+no_pos: " + positions" -> ""
+    No positions are added: an encoder could then shuffle the patches without noticing.
+added_not_cat: "torch.cat([class_tokens, patches], dim=1) + positions" -> "patches + class_token + positions[1:]"
+    You add the class token to every patch, so that there are as many tokens as patches. It is a token of its own: one
+    more.
+replaces_first_patch: "patches], dim=1) + positions" -> "patches[:, 1:]], dim=1) + positions[:-1]"
+    The class token has taken the place of the first patch, which is lost. One token more should come out than patches
+    go in.
+class_token_ignored: "repeat(class_token" -> "repeat(torch.zeros_like(class_token)"
+    The first token is the same whatever class token is handed over: you begin with zeros of your own. It is a learnt
+    vector, and comes as an argument.
+one_position_for_all: "+ positions" -> "+ positions[0]"
+    Every token has got the same position, row 0. Each has a row of its own.
+joined_along_features: "torch.cat([class_tokens, patches], dim=1) + positions" ->
+"torch.cat([class_token.expand_as(patches), patches], dim=-1)"
+    The tokens have become wider instead of more: you join along the features. Which axis counts tokens?
+detached: "repeat(class_token" -> "repeat(class_token.detach()"
+    The values are right, but no gradient reaches the class token, so that it would never be learnt. `.data` and
+    `.detach()` leave the graph: where do you use one?
+inplace: "[class_tokens, patches], dim=1) + positions" ->
+"[class_tokens + positions[0], patches.add_(positions[1:])], dim=1)"
+    Your result is right, but the patches you were given have changed: whoever uses them again finds positions in them.
+    `+=` edits the caller's tensor.
+""")

@@ -76,77 +76,27 @@ A layer adds kernel minus one steps of `dilation` jumps; only then does its stri
 exercise.mutations("""
 dilation_moves_the_window: "= stride" -> "= stride * dilation"
     Your windows move apart by the dilation. Holes widen a window, and the next one still starts a stride further.
+stride_ignored: " * jump" -> ""
+    Your field takes no notice of strides. After a layer that skips pixels, one step further is how many pixels of the
+    image?
+stride_too_early: "* jump" -> "* jump * stride"
+    Your field is too large by strides that come too early: a layer's stride concerns the layers after it, not the layer
+    itself.
+whole_kernels_added: "(kernel - 1)" -> "kernel"
+    Each layer adds too much: of a kernel of three, one pixel was seen already. Which part is new?
+kernels_multiplied: "field += (kernel - 1) * dilation * jump" -> "field *= (kernel - 1) * dilation + 1"
+    You multiply windows. Neighbouring windows overlap, so the field grows by sums.
+begun_at_zero: "jump = 1, 1" -> "jump = 0, 1"
+    One pixel is missing: what does a feature see before there is any layer?
+dilation_ignored: " * dilation" -> ""
+    Right without holes. A dilated kernel reads as many numbers, spread over more pixels.
+dilation_as_a_gap: "* dilation" -> "* (dilation + 1)"
+    You count pixels left out between two taps. Dilation is the distance of the taps: 1 is the ordinary convolution.
+last_stride_alone: "return field, jump" -> "return field, stride"
+    The field is right, the distance of the windows is the last layer's own. Measure it in pixels of the image.
+strides_added: "return field, jump" -> "return field, sum(stride for _, stride, _ in layers)"
+    The field is right. Strides on top of one another do not add: two layers of stride 2 keep one pixel in how many?
 """)
-
-
-@exercise.mistake(
-    "Your field takes no notice of strides. After a layer that skips pixels, one step further is how many pixels of "
-    "the image?"
-)
-def stride_ignored(layers):
-    return 1 + sum((kernel - 1) * dilation for kernel, _, dilation in layers), reference(layers)[1]
-
-
-def _jumps(layers):
-    jump = 1
-    for kernel, stride, dilation in layers:
-        yield kernel, stride, dilation, jump
-        jump *= stride
-
-
-@exercise.mistake(
-    "Your field is too large by strides that come too early: a layer's stride concerns the layers after it, not the "
-    "layer itself.",
-    id="stride_too_early",
-)
-def stride_one_layer_early(layers):
-    field = 1 + sum((kernel - 1) * dilation * jump * stride for kernel, stride, dilation, jump in _jumps(layers))
-    return field, reference(layers)[1]
-
-
-@exercise.mistake("Each layer adds too much: of a kernel of three, one pixel was seen already. Which part is new?")
-def whole_kernels_added(layers):
-    return 1 + sum(kernel * dilation * jump for kernel, _, dilation, jump in _jumps(layers)), reference(layers)[1]
-
-
-@exercise.mistake("You multiply windows. Neighbouring windows overlap, so the field grows by sums.")
-def kernels_multiplied(layers):
-    field = 1
-    for kernel, _, dilation in layers:
-        field *= (kernel - 1) * dilation + 1
-    return field, reference(layers)[1]
-
-
-@exercise.mistake("One pixel is missing: what does a feature see before there is any layer?")
-def begun_at_zero(layers):
-    return reference(layers)[0] - 1, reference(layers)[1]
-
-
-@exercise.mistake("Right without holes. A dilated kernel reads as many numbers, spread over more pixels.")
-def dilation_ignored(layers):
-    return reference([(kernel, stride, 1) for kernel, stride, _ in layers])
-
-
-@exercise.mistake(
-    "You count pixels left out between two taps. Dilation is the distance of the taps: 1 is the ordinary convolution."
-)
-def dilation_as_a_gap(layers):
-    field = 1 + sum((kernel - 1) * (dilation + 1) * jump for kernel, _, dilation, jump in _jumps(layers))
-    return field, reference(layers)[1]
-
-
-@exercise.mistake(
-    "The field is right, the distance of the windows is the last layer's own. Measure it in pixels of the image."
-)
-def last_stride_alone(layers):
-    return reference(layers)[0], layers[-1][1]
-
-
-@exercise.mistake(
-    "The field is right. Strides on top of one another do not add: two layers of stride 2 keep one pixel in how many?"
-)
-def strides_added(layers):
-    return reference(layers)[0], sum(stride for _, stride, _ in layers)
 
 
 @exercise.must_hold("One layer sees its kernel and moves by its stride.")

@@ -75,6 +75,28 @@ the grid into one line, and join.
     section="10-vit",
 )
 
+exercise.mutations(r"""
+axes_not_moved: 'rearrange(table[1:], "(rows columns) d_model -> 1 d_model rows columns", rows=old_side)' ->
+"table[1:].reshape(1, -1, old_side, old_side)"
+    Numbers of different features are blended: a plain reshape does not bring the features in front. Name the axes
+    before you interpolate.
+columns_first: "-> (rows columns) d_model" -> "-> (columns rows) d_model"
+    Your grid is read column by column at the end, and row by row at the beginning.
+corners_aligned: "align_corners=False" -> "align_corners=True"
+    You keep the centres of the corner patches in place. A finer grid of the same image has outer patches nearer to the
+    border.
+nearest: 'mode="bilinear", align_corners=False' -> 'mode="nearest"'
+    Every new position is a copy of an old one. Asked is what lies between them.
+bicubic: "bilinear" -> "bicubic"
+    Your curve is cubic, as in the package. Here each direction is to be linear.
+class_token_lost: "[table[:1], " -> "["
+    The class token's row is missing.
+class_token_changed: "[table[:1]" -> "[table.mean(dim=0, keepdim=True)"
+    The patches are right. The class token's row should be what it was.
+detached: "old_side = " -> "table = table.detach()\n    old_side = "
+    The numbers are right, but no gradient reaches the old table. What takes it out of the graph?
+""")
+
 
 @exercise.mistake(
     "You interpolate the whole list, the class token with it. It has no place in the image, and neighbours in the list "
@@ -91,71 +113,6 @@ def class_token_in_the_line(table, side):
 def patches_in_a_line(table, side):
     line = functional.interpolate(table[1:].T[None], size=side**2, mode="linear", align_corners=False)[0].T
     return torch.cat([table[:1], line])
-
-
-def _table(first, grid):
-    return torch.cat([first, grid[0].flatten(1).T])
-
-
-@exercise.mistake(
-    "Numbers of different features are blended: a plain reshape does not bring the features in front. Name the axes "
-    "before you interpolate."
-)
-def axes_not_moved(table, side):
-    old = round((len(table) - 1) ** 0.5)
-    grid = table[1:].reshape(1, -1, old, old)
-    return _table(table[:1], functional.interpolate(grid, size=(side, side), mode="bilinear", align_corners=False))
-
-
-def _grid(table):
-    old = round((len(table) - 1) ** 0.5)
-    return table[1:].unflatten(0, (old, old)).movedim(-1, 0)[None]
-
-
-@exercise.mistake("Your grid is read column by column at the end, and row by row at the beginning.")
-def columns_first(table, side):
-    grid = functional.interpolate(_grid(table), size=(side, side), mode="bilinear", align_corners=False)
-    return _table(table[:1], grid.mT)
-
-
-def _by(table, side, **how):
-    return _table(table[:1], functional.interpolate(_grid(table), size=(side, side), **how))
-
-
-@exercise.mistake(
-    "You keep the centres of the corner patches in place. A finer grid of the same image has outer patches nearer to "
-    "the border."
-)
-def corners_aligned(table, side):
-    return _by(table, side, mode="bilinear", align_corners=True)
-
-
-@exercise.mistake("Every new position is a copy of an old one. Asked is what lies between them.")
-def nearest(table, side):
-    return _by(table, side, mode="nearest")
-
-
-@exercise.mistake("Your curve is cubic, as in the package. Here each direction is to be linear.")
-def bicubic(table, side):
-    return _by(table, side, mode="bicubic", align_corners=False)
-
-
-@exercise.mistake("The class token's row is missing.")
-def class_token_lost(table, side):
-    return reference(table, side)[1:]
-
-
-@exercise.mistake(
-    "The patches are right. The class token's row should be what it was.",
-    id="class_token_changed",
-)
-def class_token_averaged(table, side):
-    return torch.cat([table.mean(dim=0, keepdim=True), reference(table, side)[1:]])
-
-
-@exercise.mistake("The numbers are right, but no gradient reaches the old table. What takes it out of the graph?")
-def detached(table, side):
-    return reference(table.detach(), side)
 
 
 @exercise.must_hold("The class token's position is no part of the grid and stays as it is.")
