@@ -11,13 +11,6 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.exercises.probes import batch_independent, causal, depends, gradient_reaches
 
-SPLIT = "batch tokens (heads d_head) -> batch heads tokens d_head"
-
-
-def split(vectors, n_heads):
-    """Give each head its own axis."""
-    return rearrange(vectors, SPLIT, heads=n_heads)
-
 
 def _moved(before, after) -> float:
     """How far an output moved, as a share of the largest."""

@@ -5,7 +5,7 @@ from jaxtyping import Float
 from torch import Tensor
 from torch.nn import functional
 
-from ttutor.exercises.exercise import Case, Exercise, Property, Trial
+from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.exercises.facts import gradients, traced
 
 
@@ -17,64 +17,6 @@ def observe(answer, student_logits, teacher_logits, temperature):
         loss = torch.tensor(loss)
     student, teacher = gradients(loss, leaves, handed)
     return {"the loss": loss, "the student's gradient": student, "a gradient reaches the teacher": bool(teacher.any())}
-
-
-def _teacher_that_learns(trial: Trial) -> str | None:
-    """Look whether a gradient reaches the teacher."""
-    return "A gradient reaches the teacher's logits." if trial.value["a gradient reaches the teacher"] else None
-
-
-def _student_that_does_not(trial: Trial) -> str | None:
-    """Look whether a gradient reaches the student."""
-    return None if trial.value["the student's gradient"].any() else "No gradient reaches the student's logits."
-
-
-def _equal_models(trial: Trial) -> str | None:
-    """Let the student say what the teacher says."""
-    _, teacher_logits, temperature = trial.inputs
-    logits = teacher_logits.clamp(-20, 20)
-    loss = trial.run(logits.clone(), logits.clone(), temperature)["the loss"].item()
-    return None if abs(loss) < 1e-4 else f"For a student that says what the teacher says your loss is {loss:.4g}."
-
-
-def _levels(trial: Trial) -> str | None:
-    """Add one constant to the student's logits."""
-    student_logits, teacher_logits, temperature = trial.inputs
-    before = trial.value["the loss"].item()
-    moved = student_logits + 1
-    after = trial.run(moved, teacher_logits, temperature)["the loss"].item()
-    if abs(after - before) <= 1e-3 * max(1.0, abs(before)):
-        return None
-    return f"Adding 1 to all of the student's logits takes your loss from {before:.4g} to {after:.4g}."
-
-
-PROPERTIES = [
-    Property(
-        id="teacher_stays",
-        says="The teacher is finished and shall not move towards its pupil: no gradient should reach it.",
-        broken=_teacher_that_learns,
-    ),
-    Property(
-        id="student_learns",
-        says="The student is what is trained: the loss should send it a gradient.",
-        broken=_student_that_does_not,
-    ),
-    Property(
-        id="zero_for_equals",
-        says="Two equal distributions have a divergence of 0: which of your terms remains?",
-        broken=_equal_models,
-    ),
-    Property(
-        id="ignores_a_constant",
-        says="A constant added to all logits of a position changes no probability, so it should not change the loss.",
-        broken=_levels,
-    ),
-]
-
-
-def divergence(student, teacher):
-    """From log-probabilities: the divergence of each position."""
-    return (teacher.exp() * (teacher - student)).sum(dim=-1)
 
 
 def distillation_loss(
@@ -139,7 +81,6 @@ only the teacher's.
 `log_softmax` of both over the vocabulary; the teacher's probabilities times the difference of the logs; sum over the
 vocabulary, mean over positions, times T squared.
 """,
-    properties=PROPERTIES,
     observe=observe,
     difficulty=3,
     minutes=20,
@@ -182,3 +123,38 @@ inplace: "teacher_logits.detach() / temperature" -> "teacher_logits.detach().div
     Your loss is right, but the teacher's logits have changed: the next use finds them divided. `/=` edits the caller's
     tensor.
 """)
+
+
+@exercise.must_hold("The teacher is finished and shall not move towards its pupil: no gradient should reach it.")
+def teacher_stays(trial: Trial) -> str | None:
+    """Look whether a gradient reaches the teacher."""
+    return "A gradient reaches the teacher's logits." if trial.value["a gradient reaches the teacher"] else None
+
+
+@exercise.must_hold("The student is what is trained: the loss should send it a gradient.")
+def student_learns(trial: Trial) -> str | None:
+    """Look whether a gradient reaches the student."""
+    return None if trial.value["the student's gradient"].any() else "No gradient reaches the student's logits."
+
+
+@exercise.must_hold("Two equal distributions have a divergence of 0: which of your terms remains?")
+def zero_for_equals(trial: Trial) -> str | None:
+    """Let the student say what the teacher says."""
+    _, teacher_logits, temperature = trial.inputs
+    logits = teacher_logits.clamp(-20, 20)
+    loss = trial.run(logits.clone(), logits.clone(), temperature)["the loss"].item()
+    return None if abs(loss) < 1e-4 else f"For a student that says what the teacher says your loss is {loss:.4g}."
+
+
+@exercise.must_hold(
+    "A constant added to all logits of a position changes no probability, so it should not change the loss."
+)
+def ignores_a_constant(trial: Trial) -> str | None:
+    """Add one constant to the student's logits."""
+    student_logits, teacher_logits, temperature = trial.inputs
+    before = trial.value["the loss"].item()
+    moved = student_logits + 1
+    after = trial.run(moved, teacher_logits, temperature)["the loss"].item()
+    if abs(after - before) <= 1e-3 * max(1.0, abs(before)):
+        return None
+    return f"Adding 1 to all of the student's logits takes your loss from {before:.4g} to {after:.4g}."
