@@ -32,7 +32,7 @@ from ttutor.positions import (
 from ttutor.training.fit import fit
 
 SEEDS = [0, 1, 2, 3, 4]
-TRAINED_LEN, TIMES, N_TEXTS = 32, [1, 2, 4, 8, 16, 64], [128, 128, 128, 128, 64, 16]
+TRAINED_LEN, TIMES, N_TEXTS = 32, [1, 2, 4, 8, 16, 64], [128, 128, 128, 128, 64, 64]
 N_SYMBOLS, OFFSET = 16, 3
 MARK = N_SYMBOLS  # one more token, which is never an answer
 D_MODEL, N_LAYERS, BATCH, STEPS, WARMUP, PEAK = 32, 2, 32, 400, 40, 5e-3

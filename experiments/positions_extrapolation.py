@@ -1,7 +1,7 @@
 """What happens beyond the trained length? Five schemes, two tasks, texts up to 64 times as long as in training.
 
 Task, model and training are those of `_positions.py`. Five seeds. The learned table is long
-enough from the start, and training meets its first 32 rows only. About seven minutes of one core.
+enough from the start, and training meets its first 32 rows only. About fifteen minutes of one core.
 """
 
 import time
