@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import os
 import re
 from collections import Counter
@@ -59,6 +60,43 @@ def measure(road: Path) -> dict[str, int]:
     }
 
 
+def made_by(tree: ast.Module) -> set[str]:
+    """The names that a cell makes for those after it: what is assigned or defined outside functions and classes."""
+    made, waiting = set(), list(tree.body)
+    while waiting:
+        node = waiting.pop()
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            made.add(node.name)
+        elif isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store):
+            made.add(node.id)
+        elif not isinstance(node, ast.Lambda | ast.comprehension):
+            waiting += ast.iter_child_nodes(node)
+    return made
+
+
+def unexplained(notebook: NotebookNode) -> dict[str, list[str]]:
+    """By the ids of visible cells, the names that only folded cells make and that no text before them names."""
+    folded, seen, text, found = set(), set(), "", {}
+    for cell in notebook.cells:
+        if cell.cell_type == "markdown":
+            text += cell.source
+            continue
+        if cell.cell_type != "code":
+            continue
+        tree = ast.parse(cell.source)
+        if not is_visible(cell):
+            folded |= made_by(tree)
+            continue
+        seen |= made_by(tree)
+        used = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load)}
+        own = {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+        own |= {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+        lacking = sorted(name for name in used & folded - seen - own if not re.search(rf"`[^`]*\b{name}\b[^`]*`", text))
+        if lacking:
+            found[cell.id] = lacking
+    return found
+
+
 def test_every_chapter_has_a_road_a_deeper_page_and_exercises() -> None:
     assert [road.stem for road in roads() if len(pages_of(road)) != 3] == []
 
@@ -79,6 +117,12 @@ def test_a_road_runs_in_forty_seconds_of_one_core(road: Path) -> None:
     spent = after.children_user + after.children_system - before.children_user - before.children_system
     print(f"\n{road.stem}: {spent:.0f} s of {LONGEST_RUN}")
     assert spent < LONGEST_RUN
+
+
+@EACH
+def test_visible_code_uses_no_name_that_the_reader_has_not_met(road: Path) -> None:
+    """What a folded cell makes and a visible one uses is named in the text between the beginning and that cell."""
+    assert unexplained(without_exercises(stored(road))) == {}
 
 
 @pytest.mark.parametrize("page", chapters(), ids=lambda page: page.stem)
