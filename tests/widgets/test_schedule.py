@@ -38,7 +38,17 @@ def test_the_peak_on_screen_is_pythons(show: Show, d_model: int) -> None:
         slide(page, "Warm-up", *keys)
         made = ScheduleExplorer(d_model=d_model, warmup=warmup)
         assert math.isclose(numbers(page, "circle")[0], made.rate(warmup), rel_tol=1e-6)
-        times = re.search(r"starts ([\d\s]+) times", page.locator(".tt-found").inner_text())
+        times = re.search(r"would have ([\d\s]+) times", page.locator(".tt-found").inner_text())
         without = ScheduleExplorer(d_model=d_model).d_model ** -0.5
         assert times is not None
         assert int(re.sub(r"\s", "", times[1])) == round(without / made.rate(warmup))
+
+
+@in_browser
+def test_a_curve_that_leaves_the_picture_comes_back_where_it_does_and_has_no_other_peak(show: Show) -> None:
+    page = show(ScheduleExplorer(warmup=100))
+    drawn = page.locator(".rate").get_attribute("d")
+    up, down = ([tuple(map(float, point.split())) for point in part.split("L")] for part in drawn[1:].split("M"))
+    assert up[-1][1] == down[0][1] == min(y for _, y in up + down)  # both ends at the border
+    assert up[-1][0] < down[0][0]
+    assert page.locator(".peak").count() == 0

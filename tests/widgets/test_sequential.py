@@ -29,7 +29,7 @@ def extremes() -> list[SequentialExplorer]:
     return [SequentialExplorer([f"Donau{i}" for i in range(n)], n_layers=layers) for n, layers in ((2, 6), (64, 1))]
 
 
-TAP = ("label:has-text('Writing')", "Both need 16 steps")
+TAP = ("label:has-text('Writing')", "Each word has to be written")
 
 
 @pytest.mark.parametrize(
@@ -78,17 +78,21 @@ def test_one_token_a_step_against_all_tokens_at_once(show: Show) -> None:
         slide(page, "Step", "ArrowRight")
         assert (cells(page, 0, "fill-opacity") > 0).sum() == tick
         assert (cells(page, 1, "fill-opacity") > 0).all()
-    assert "RNN: step 7 of 7" in whole_text(page)
-    assert "Transformer: done after 1 of 1" in whole_text(page)
+    assert "RNN: done after 7 steps" in whole_text(page)
+    assert "Transformer: done after 1 step" in whole_text(page)
     page.get_by_label("Writing").check()
     slide(page, "Step", "End")
-    assert "Transformer: step 7 of 7" in whole_text(page)
+    assert "Transformer: done after 7 steps" in whole_text(page)
+    assert "Both need 7 steps" in whole_text(page)
 
 
 @in_browser
-def test_it_opens_in_motion(show: Show) -> None:
-    page = show(SequentialExplorer(SENTENCE, n_layers=1), motion=True)
-    expect(page.locator("text", has_text="RNN: step 7 of 7")).to_be_visible(timeout=30_000)
+def test_it_opens_with_one_step_there_and_back(show: Show) -> None:
+    page = show(SequentialExplorer(SENTENCE, n_layers=1, tick=1), motion=True)
+    for step in (2, 1):
+        expect(page.locator("text", has_text=f"RNN: step {step}")).to_be_visible(timeout=30_000)
+    page.wait_for_timeout(1500)
+    expect(page.locator("text", has_text="RNN: step 1")).to_be_visible()
 
 
 @in_browser

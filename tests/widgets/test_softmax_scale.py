@@ -106,11 +106,11 @@ def test_what_is_drawn_and_said_is_pythons(show: Show) -> None:
     np.testing.assert_allclose(numbers(page, "circle"), made.scores.ravel(), atol=1e-6)
     top, left = made.weights.max(axis=1), np.array(made.gradients)[:, 9]
     said = [int(found) for found in re.findall(r"(\d+)\s%", page.locator(".tt-found").inner_text())]
-    np.testing.assert_allclose(said, 100 * np.array([top[0], left[0], top[1], left[1]]), atol=0.51)
+    np.testing.assert_allclose(said, 100 * np.array([*top, *left]), atol=0.51)
 
 
 @in_browser
-def test_it_sweeps_once_by_itself_where_motion_is_wanted_and_the_reader_stops_it(show: Show) -> None:
+def test_it_moves_once_by_itself_where_motion_is_wanted_and_the_reader_stops_it(show: Show) -> None:
     page = show(SoftmaxScaleExplorer())
     width = page.get_by_label("Width d", exact=True)
     page.wait_for_timeout(300)

@@ -40,7 +40,7 @@ def test_sums_on_screen_are_pythons_and_only_one_tile_exists(show: Show) -> None
         slide(page, "Tile", "ArrowRight")
         _, total = TilesExplorer(step=step).running()
         np.testing.assert_allclose(numbers(page, "rect"), total[total > 0], atol=1e-6)
-        assert page.locator(".power").count() == 16
+        assert page.locator("[data-key^=cell].power").count() == 16
 
 
 @in_browser
@@ -50,7 +50,18 @@ def test_a_correction_is_told_with_its_numbers(show: Show) -> None:
     (before, _), (after, _) = (TilesExplorer(step=step).running() for step in (1, 2))
     row = int(np.argmax(after[:4] - before[:4]))
     said = page.locator(".tt-found").inner_text().replace("−", "-")
-    found = re.search(r"In row (\d+) the maximum rose from ([\d.-]+) to ([\d.-]+): .* difference, ([\d.]+),", said)
+    found = re.search(r"In row (\d+) the largest score rose from ([\d.-]+) to ([\d.-]+)\..* times ([\d.]+);", said)
     assert found is not None
     expected = [row + 1, before[row], after[row], np.exp(before[row] - after[row])]
     np.testing.assert_allclose([float(part) for part in found.groups()], expected, atol=0.0051)
+
+
+@in_browser
+def test_bars_end_on_the_marks_of_whole_rows(show: Show) -> None:
+    page = show(TilesExplorer(step=N_STEPS))
+    for row in range(12):
+        ends = [page.locator(f'[data-key="{part}{row}"]').bounding_box() for part in ("sum", "added", "mark")]
+        kept, added, mark = ends
+        assert max(box["x"] + box["width"] for box in (kept, added)) == pytest.approx(
+            mark["x"] + mark["width"] / 2, abs=1.5
+        )

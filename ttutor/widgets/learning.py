@@ -35,9 +35,9 @@ class LearningExplorer(Explorer):
 
     >>> explorer = LearningExplorer.recorded()
     >>> explorer
-    LearningExplorer(step 100 of 360)
+    LearningExplorer(step 20 of 360)
     >>> explorer.written[explorer.stop]
-    'les heures ne sont pas les heures'
+    'les les les les les les les les'
     """
 
     _module = "learning"
@@ -109,7 +109,7 @@ class LearningExplorer(Explorer):
         super().__init__(stop=stop)
 
     @classmethod
-    def recorded(cls, sentence: int = 0, *, stop: int = 10) -> "LearningExplorer":
+    def recorded(cls, sentence: int = 0, *, stop: int = 2) -> "LearningExplorer":
         """The training of chapter 8, every tenth step, as ``experiments/training_recording.py`` recorded it.
 
         Args:

@@ -18,6 +18,8 @@ N_GUESSES = 5
 MAX_TOKENS, MAX_DEPTHS = 10, 9
 STEMS = ("cook", "watch", "guard", "dance", "park", "point", "sleep", "sing", "wait", "fall")
 """The verbs of chapter 12's language; one that ends in "s" belongs to one, without it to many."""
+NOUNS = ("cat", "king", "tree", "house", "cook", "guard")
+"""Its nouns; two of them are verbs, too."""
 
 
 class LensExplorer(Explorer):
@@ -31,6 +33,7 @@ class LensExplorer(Explorer):
         logits: what the lens reads for this text, ``streams tokens vocab_size``, at most 9 streams.
         vocabulary: the text of each token id.
         groups: up to two groups of words whose probabilities are added up on the ladder.
+        subject: the word with which the next one has to agree, if there is one.
         token: which token is the last that the guess may use, counted from 0; the last of all when left out.
         depth: after how many layers the lens reads.
         note: where the model comes from.
@@ -44,12 +47,13 @@ class LensExplorer(Explorer):
 
     _module = "lens"
     _title = "The logit lens"
-    _state_keys = ("tokens", "guesses", "chances", "groups", "shares", "token", "depth", "note")
+    _state_keys = ("tokens", "guesses", "chances", "groups", "subject", "shares", "token", "depth", "note")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
     guesses = t.List(t.List(t.List(t.Unicode())), read_only=True).tag(sync=True)
     chances = t.List(t.List(t.List(t.Float())), read_only=True).tag(sync=True)
     groups = t.List(t.List(t.Unicode()), read_only=True).tag(sync=True)
+    subject = t.Unicode("", read_only=True).tag(sync=True)
     shares = t.List(t.List(t.List(t.Float())), read_only=True).tag(sync=True)
     token = t.Int(0).tag(sync=True)
     depth = t.Int(0).tag(sync=True)
@@ -62,6 +66,7 @@ class LensExplorer(Explorer):
         vocabulary: Sequence[str],
         *,
         groups: Mapping[str, Sequence[str]] | None = None,
+        subject: str = "",
         token: int | None = None,
         depth: int = 0,
         note: str = "",
@@ -87,6 +92,7 @@ class LensExplorer(Explorer):
             both = torch.stack(sums, dim=-1)
             shares = rounded_array("shares", both, tuple(both.shape), 3, axes="tokens, streams, groups")
             self.set_trait("shares", shares)
+        self.set_trait("subject", subject)
         self.set_trait("note", note)
         super().__init__(token=len(tokens) - 1 if token is None else token, depth=depth)
 
@@ -104,9 +110,16 @@ class LensExplorer(Explorer):
         ids = [0, *(words.index(word) for word in text.split())]
         with torch.no_grad():
             logits = logit_lens(model, torch.tensor([ids]))[:, 0, 1:]
-        groups = {"plural verbs": STEMS, "singular verbs": [f"{stem}s" for stem in STEMS]}
+        words = [_spelled(word) for word in words]
+        plural, singular = list(STEMS), [_spelled(f"{stem}s") for stem in STEMS]
+        groups = {"plural verbs": plural, "singular verbs": singular}
+        # The first noun is the subject; only where the model's verb agrees with it may the figure say so.
+        subject = next((word for word in text.split() if word.removesuffix("s") in NOUNS), "")
+        guess = words[int(logits[-1, -1].argmax())]
+        agrees = guess in (plural if subject.endswith("s") else singular)
         note = "The language model of chapter 12, trained by python experiments/inside_language.py."
-        return cls(text.split(), logits, words, groups=groups, note=note, **options)
+        tokens = [_spelled(word) for word in text.split()]
+        return cls(tokens, logits, words, groups=groups, subject=subject if agrees else "", note=note, **options)
 
     @property
     def n_layers(self) -> int:
@@ -134,6 +147,11 @@ class LensExplorer(Explorer):
     @t.validate("depth")
     def _check_depth(self, proposal: dict) -> int:
         return within("depth", proposal["value"], 0, self.n_layers, "it counts layers")
+
+
+def _spelled(word: str) -> str:
+    """A word of the language as it is written: its rule for the letter "s" knows no exception."""
+    return "watches" if word == "watchs" else word
 
 
 @cache

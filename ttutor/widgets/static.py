@@ -26,6 +26,8 @@ _PARTS = {*_SHARED, *(part for parts in _OWN.values() for part in parts)}
 _IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(sorted(_PARTS))})\.js";\n', re.MULTILINE)
 _UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
 """Lines of comment and indentation: a browser does without, and no text of ours begins with a blank."""
+_UNMISSED = re.compile(r"^((?!.*//).*[{,;(\[])\n", re.MULTILINE)
+"""Ends of lines behind which no statement can end."""
 _EXPORT = re.compile(r"^export (?=(async )?function|const|class)", re.MULTILINE)
 
 
@@ -104,7 +106,7 @@ def _shared() -> str:
     """The shared parts as one, with the palette of ``style.py`` written in: the colours have one source."""
     colours = {"light": _properties(PALETTE, OUTLINES), "dark": _properties(PALETTE_DARK, OUTLINES_DARK)}
     together = "".join(_IMPORT.sub("", _read(name)) for name in _SHARED)
-    return _EXPORT.sub("", together.replace("/*COLOURS*/ { light: {}, dark: {} }", _literal(colours)))
+    return _packed(_EXPORT.sub("", together.replace("/*COLOURS*/ { light: {}, dark: {} }", _literal(colours))))
 
 
 @cache
@@ -112,7 +114,11 @@ def _part(name: str) -> str:
     if name not in module_names():
         raise ValueError(f"no explorer {name!r}; there are {', '.join(module_names())}")
     own = [_EXPORT.sub("", _read(part)) for part in _OWN.get(name, ())]
-    return "".join([*own, _IMPORT.sub("", _read(name))])
+    return _packed("".join([*own, _IMPORT.sub("", _read(name))]))
+
+
+def _packed(source: str) -> str:
+    return _UNMISSED.sub(r"\1", source)
 
 
 def _properties(fills: dict[str, str], outlines: dict[str, str]) -> dict[str, str]:

@@ -110,6 +110,9 @@ export const SHARED_CSS = [
       outline: 2px solid currentColor;
       outline-offset: 1px;
     }
+    .tt[data-pointer] svg :focus {
+      outline: none;
+    }
     .tt-note {
       font-size: 0.8125rem;
       opacity: 0.85;
@@ -290,8 +293,12 @@ export function openFrame(el, label, css) {
   // Jupyter has shortcuts on bare letters and arrows: what is pressed in here is not meant for the
   // notebook.
   root.addEventListener("keydown", (event) => {
+    delete root.dataset.pointer;
     if (!event.ctrlKey && !event.metaKey && !event.altKey && event.key !== "Escape") event.stopPropagation();
   });
+
+  // A part of a drawing that was clicked needs no ring: it shows by itself that it is chosen.
+  root.addEventListener("pointerdown", () => (root.dataset.pointer = "1"));
 
   const paint = () => {
     const mode = onDarkPage(el) ? "dark" : "light";
@@ -370,32 +377,29 @@ export function openCard(el, { label, question, invite, onReset, css: style = ""
 }
 
 /**
- * Let the figure move once by itself, when most of it is seen: `act(share)` is called with shares from
- * 0 to 1. It ends when the reader acts; it never begins where the reader asked for less movement.
+ * Let the figure show once what moves in it, when most of it is seen: it goes to these traits and comes
+ * back. Not after the reader has acted, and never where less movement is asked for.
  */
-export function moveOnce(node, seconds, act) {
-  if (reducedMotion()) return () => {};
-  let [frame, start] = [0, 0];
-  const step = (now) => {
-    start ||= now;
-    const share = Math.min((now - start) / (1000 * seconds), 1);
-    act(share);
-    if (share < 1) frame = requestAnimationFrame(step);
-  };
+export function moveOnce({ root }, model, there) {
+  const here = Object.fromEntries(Object.keys(there).map((name) => [name, model.get(name)]));
+  let timer = 0;
   const watcher = new IntersectionObserver(
     ([entry]) => {
       if (!entry.isIntersecting) return;
       watcher.disconnect();
-      frame = requestAnimationFrame(step);
+      timer = setTimeout(() => {
+        setTraits(model, there);
+        timer = setTimeout(() => setTraits(model, here), 1200);
+      }, 600);
     },
     { threshold: 0.6 },
   );
   const stop = () => {
     watcher.disconnect();
-    cancelAnimationFrame(frame);
+    clearTimeout(timer);
   };
-  watcher.observe(node);
-  for (const kind of ["pointerdown", "keydown"]) node.addEventListener(kind, stop, { once: true });
+  if (!reducedMotion()) watcher.observe(root);
+  for (const kind of ["pointerdown", "keydown"]) root.addEventListener(kind, stop, { once: true });
   return stop;
 }
 

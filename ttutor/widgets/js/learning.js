@@ -74,8 +74,7 @@ const ROW = 27;
 const NARROW = 560;
 const GIVEN = ["source", "target", "steps", "losses", "weights", "guesses", "chances", "written", "looked", "said"];
 /** A share in percent; what is not whole is never called 100. */
-const percent = (share) =>
-  `${share > 0.99 && share < 1 ? formatNumber(100 * Math.min(share, 0.999), 1) : Math.round(100 * share)}\u00a0%`;
+const percent = (share) => `${share < 1 ? Math.min(Math.round(100 * share), 99) : 100}\u00a0%`;
 
 /** What lies at a place between two stops of a series. */
 function at(series, place) {
@@ -228,7 +227,7 @@ function render({ model, el }) {
   card.stage.append(picture.node, alone);
   card.controls.append(step.node, playing.node);
   card.caption.textContent =
-    "Lines: attention, the mean of all heads. A box fills with the probability of its word, after the right beginning.";
+    "Lines: attention, the mean of all heads. A box fills with the probability of its word when the words before it are right.";
   card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
   const draw = () => {
     const stop = get("stop");
@@ -240,7 +239,7 @@ function render({ model, el }) {
   };
   const stops = [
     onTraits(model, ["stop"], draw),
-    moveOnce(card.root, 8, (share) => set({ stop: Math.round(share * (steps.length - 1)) })),
+    moveOnce(card, model, { stop: Math.min(initial.stop + 1, steps.length - 1) }),
     playing.close,
     picture.close,
     card.close,
@@ -252,7 +251,8 @@ function render({ model, el }) {
 /** How many nouns are found and how many said, and what that means. */
 function findingOf({ steps, looked, said }, stop) {
   const shares = `After ${steps[stop]} steps: the right noun is looked at in ${percent(looked[stop])} of cases, and said in ${percent(said[stop])}.`;
-  if (looked[stop] - said[stop] > 0.15) return `${shares} It finds where to look before it finds what to say.`;
+  if (looked[stop] > 0.5 && looked[stop] - said[stop] > 0.15)
+    return `${shares} It finds where to look before it finds what to say.`;
   return said[stop] > 0.9 ? `${shares} Now it finds both.` : shares;
 }
 

@@ -27,10 +27,10 @@ const CSS = css`
   .group1 {
     fill: color-mix(in srgb, currentColor 35%, transparent);
   }
-  .climber {
-    fill: var(--tt-ink);
-    stroke: var(--tt-page);
-    stroke-width: 2;
+  .climbed {
+    stroke: currentColor;
+    stroke-width: 5;
+    stroke-linecap: round;
   }
   .guess {
     stroke: currentColor;
@@ -62,7 +62,7 @@ function placed(guesses, chances, depth) {
 
 /** The ladder, from the first layer below to the last above: at each rung the best guess, and what
  * groups of words have together, as a strip. */
-function drawLadder({ depth }, left, right, top, { guesses, shares, groups }) {
+function drawLadder({ depth }, left, right, top, { guesses, shares, groups, reached }) {
   const last = guesses.length - 1;
   const y = (rung) => top + 22 + (last - rung + 0.5) * RUNG;
   const [rail, name] = [left + 94, left + 112];
@@ -77,7 +77,8 @@ function drawLadder({ depth }, left, right, top, { guesses, shares, groups }) {
     ...guesses.flatMap((five, rung) => {
       let sum = 0;
       const strip = { y: y(rung) - 8, height: 16 };
-      const parts = (shares[rung] || []).map((share, group) => {
+      const isClimbed = rung <= reached;
+      const parts = ((isClimbed && shares[rung]) || []).map((share, group) => {
         const x = start + sum * (end - start);
         sum += share;
         const part = { class: `group${group}`, x, width: share * (end - start), "data-value": share.toFixed(9) };
@@ -87,34 +88,34 @@ function drawLadder({ depth }, left, right, top, { guesses, shares, groups }) {
       return [
         [`layer${rung}`, "text", { x: rail - 12, y: y(rung) + 4, "text-anchor": "end", text: words }],
         [`rung${rung}`, "path", { class: "rung", d: `M${rail - 6} ${y(rung)}h12` }],
-        [`best${rung}`, "text", { class: "best", x: name, y: y(rung) + 4, text: five[0].slice(0, 8) }],
+        isClimbed && [`best${rung}`, "text", { class: "best", x: name, y: y(rung) + 4, text: five[0].slice(0, 8) }],
         ...parts,
         parts.length > 0 && [`strip${rung}`, "rect", { ...strip, class: "strip", x: start, width: end - start }],
       ];
     }),
-    ["climber", "circle", { class: "climber", cx: rail, cy: y(depth), r: 9 }],
+    ["climbed", "path", { class: "climbed", d: `M${rail} ${y(0)}V${y(depth) - 0.1}` }],
   ];
 }
 
 /** The five best guesses where the climber stands; a word keeps its bar, and moves. */
 function drawGuesses({ words }, left, right, top, most, groups) {
   const [start, end] = [left + 76, right - 44];
-  const bars = Object.entries(words).filter(([, { seen }]) => seen > 0);
+  const bars = Object.entries(words).filter(([, { seen }]) => seen > 0.5);
   return [
     ["five", "text", { x: start, y: top + 12, text: "five best guesses at the next word" }],
     ...bars.flatMap(([word, { rank, chance, seen }]) => {
       const y = top + 22 + (rank + 0.5) * BAR;
       const width = (chance / most) * (end - start);
       const group = groups.findIndex((members) => members.indexOf(word) > 0);
-      const bar = { x: start, y: y - 9, width, height: 18, rx: 2, opacity: seen };
+      const bar = { x: start, y: y - 9, width, height: 18, rx: 2, opacity: 2 * seen - 1 };
       return [
         [`bar-${word}`, "rect", { ...bar, class: `guess group${group}`, "data-value": chance.toFixed(9) }],
         [
           `word-${word}`,
           "text",
-          { x: start - 8, y: y + 4, "text-anchor": "end", text: word.slice(0, 10), "fill-opacity": seen },
+          { x: start - 8, y: y + 4, "text-anchor": "end", text: word.slice(0, 10), opacity: 2 * seen - 1 },
         ],
-        [`chance-${word}`, "text", { x: start + width + 6, y: y + 4, text: percent(chance), "fill-opacity": seen }],
+        [`chance-${word}`, "text", { x: start + width + 6, y: y + 4, text: percent(chance), opacity: 2 * seen - 1 }],
       ];
     }),
   ];
@@ -124,12 +125,14 @@ function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
   const initial = { token: get("token"), depth: get("depth") };
-  const [tokens, groups] = [get("tokens"), get("groups")];
+  const [tokens, groups, subject] = [get("tokens"), get("groups"), get("subject")];
   const layers = get("guesses")[0].length - 1;
   const card = openCard(el, {
     label: "The logit lens",
     question: "When does a model know its next word?",
-    invite: "Let the word climb the layers: at which rung is the answer there?",
+    invite: subject
+      ? `Climb the layers: from which one on does the verb agree with “${subject}”?`
+      : "Climb the layers: from which one on is the answer there?",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -138,6 +141,8 @@ function render({ model, el }) {
     chances: get("chances")[get("token")],
     shares: get("shares")[get("token")] || [],
     groups,
+    subject,
+    reached: get("depth"),
   });
   const [ladder, bars] = [22 + (layers + 1) * RUNG, 22 + FIVE * BAR];
   const picture = stage({
@@ -169,7 +174,7 @@ function render({ model, el }) {
   card.stage.append(words.node, picture.node);
   card.controls.append(climb.node);
   card.caption.textContent =
-    "The lens takes the model’s last step after an earlier layer. It was trained for the last.";
+    "Each layer’s result is read as if it were the last: which word would come next?";
   card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
   const draw = () => {
     const [token, depth] = [get("token"), get("depth")];
@@ -181,7 +186,7 @@ function render({ model, el }) {
   };
   const stops = [
     onTraits(model, ["token", "depth"], draw),
-    moveOnce(card.root, 5, (share) => set({ depth: Math.round(share * layers) })),
+    moveOnce(card, model, { depth: Math.min(initial.depth + 1, layers) }),
     picture.close,
     card.close,
   ];
@@ -190,7 +195,7 @@ function render({ model, el }) {
 }
 
 /** The best guess at this rung, and since when it is of the kind that the last layer gives. */
-function findingOf({ guesses, chances, shares, groups }, word, depth) {
+function findingOf({ guesses, chances, shares, groups, subject }, word, depth) {
   const [best, chance] = [guesses[depth][0], chances[depth][0]];
   if (!depth && best === word) return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
   const here = `${depth ? `After layer ${depth}` : "Before the first layer"}: “${best}”, ${percent(chance)}.`;
@@ -198,7 +203,9 @@ function findingOf({ guesses, chances, shares, groups }, word, depth) {
   const last = guesses.at(-1)[0];
   const isSame = (rung) => (kind < 0 ? guesses[rung][0] === last : shares[rung][kind] > SURE);
   const first = guesses.findIndex((_, from) => guesses.every((_, rung) => rung < from || isSame(rung)));
-  const what = kind < 0 ? `“${last}” leads` : `nearly all of it goes to ${groups[kind][0]}`;
+  const why =
+    subject && subject !== word ? `, which agree with “${subject}”, though “${word}” stands next to them` : "";
+  const what = kind < 0 ? `“${last}” leads` : `nearly all probability goes to ${groups[kind][0]}${why}`;
   return depth < first ? `${here} It will change its mind.` : `${here} From layer ${first} on ${what}.`;
 }
 

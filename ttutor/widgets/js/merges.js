@@ -128,7 +128,7 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "The text, cut into tokens",
-    height: (width) => (width < 520 ? 240 : 110),
+    height: (width) => placed(steps[0][1], width).at(-1)[1] + 24,
     draw: ({ reached }, width) => drawTokens(Math.min(reached, steps.length - 1), steps, width),
   });
   const own = make("input", {
@@ -156,18 +156,17 @@ function render({ model, el }) {
     picture.show({ reached: at }, get("text") === shown ? undefined : 0);
     shown = get("text");
     const [pair, tokens] = steps[at];
-    const number = pair ? get("merges").indexOf(pair) + 1 : 0;
-    card.caption.textContent = `▁ is the blank before a word. ${get("merges").length} merges were learned, the commonest pair first; those that occur here are replayed in that order.`;
+    card.caption.textContent = `▁ is the blank before a word; the first word has none. ${get("merges").length} merges were learned from a short text, the commonest pair first; those that occur here are replayed in that order.`;
     card.find(
       pair
-        ? `Merge ${number}: ${visible(pair[0])} + ${visible(pair[1])} → ${visible(pair.join(""))}. ${tokens.length} tokens for ${[...get("text")].length} letters.` +
+        ? `${visible(pair[0])} + ${visible(pair[1])} → ${visible(pair.join(""))}. ${tokens.length} tokens for ${[...get("text")].length} characters.` +
             (at === steps.length - 1 ? " What was rare in the training text stays in pieces." : "")
-        : `${tokens.length} letters, each a token of its own.`,
+        : `${tokens.length} characters, each a token of its own.`,
     );
   };
   const stops = [
     onTraits(model, ["text", "step", "merges"], draw),
-    moveOnce(card.root, 6, (share) => set({ step: Math.round(share * (steps.length - 1)) })),
+    moveOnce(card, model, { step: initial.step + 1 }),
     picture.close,
     card.close,
   ];

@@ -40,13 +40,18 @@ function drawCurves({ warmup }, width, height, { d_model, steps }) {
   const most = 1.15 * rate(1000, d_model, 1000);
   const x = (step) => left + (step / steps) * (right - left);
   const y = (value) => floor - (value / most) * (floor - top);
+  // Where a steep curve leaves the picture, and where it comes back.
+  const [leaves, returns] = [(warm) => most * d_model ** 0.5 * warm ** 1.5, 1 / (d_model * most ** 2)];
   const line = (warm) => {
     const places = Array.from({ length: 241 }, (_, i) => Math.max(1, (steps * i) / 240));
-    const inside = [...places, Math.min(warm, steps)]
+    const parts = [...places, warm, leaves(warm), returns]
+      .filter((step) => step >= 1 && step <= steps)
       .sort((a, b) => a - b)
-      .map((step) => [step, rate(step, d_model, warm)])
-      .filter(([, value]) => value <= most);
-    return `M${inside.map(([step, value]) => `${x(step).toFixed(1)} ${y(value).toFixed(1)}`).join("L")}`;
+      .map((step) => {
+        const value = rate(step, d_model, warm);
+        return value <= most * (1 + 1e-9) ? `${x(step).toFixed(1)} ${y(value).toFixed(1)}` : "";
+      });
+    return parts.map((part, i) => part && `${parts[i - 1] ? "L" : "M"}${part}`).join("");
   };
   const peak = rate(warmup, d_model, warmup);
   return [
@@ -73,10 +78,9 @@ function drawCurves({ warmup }, width, height, { d_model, steps }) {
       "withoutname",
       "text",
       {
-        x: right,
-        y: y(rate(steps, d_model, 1)) - 60,
-        "text-anchor": "end",
-        text: "dashed: without warm-up",
+        x: x(0.12 * steps),
+        y: y(Math.min(rate(0.12 * steps, d_model, WITHOUT), most)) - 12,
+        text: "without a warm-up",
       },
     ],
     ["curve", "path", { class: "rate", d: line(warmup) }],
@@ -95,8 +99,8 @@ function render({ model, el }) {
   const sizes = { d_model: get("d_model"), steps: get("steps") };
   const card = openCard(el, {
     label: "The warm-up",
-    question: "What does a longer warm-up do?",
-    invite: "Drag the warm-up: where does the peak go?",
+    question: "Where is the learning rate highest?",
+    invite: "Drag the warm-up: along which line does the peak go?",
     onReset: () => setTraits(model, initial),
     css: CSS,
   });
@@ -107,7 +111,7 @@ function render({ model, el }) {
   });
   const warmup = slider({
     label: "Warm-up",
-    min: 100,
+    min: Math.min(1000, initial.warmup),
     max: 10000,
     step: 100,
     format: (steps) => `${formatCount(steps)} steps`,
@@ -115,7 +119,7 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(warmup.node);
-  card.caption.textContent = `The paper’s schedule for a width of ${sizes.d_model}: it rises in a line, then falls as one over the root of the step.`;
+  card.caption.textContent = `The paper’s schedule for a width of ${sizes.d_model}: it rises in a straight line to the end of the warm-up, then falls as one over the root of the step.`;
   const draw = () => {
     const steps = get("warmup");
     const peak = rate(steps, sizes.d_model, steps);
@@ -124,8 +128,8 @@ function render({ model, el }) {
     card.find(
       steps > sizes.steps
         ? "This training ends before the warm-up does."
-        : `The peak is ${short(peak)}, at step ${formatCount(steps)}: four times the warm-up halves it. Without warm-up ` +
-            `the same curve starts ${formatCount(rate(1, sizes.d_model, WITHOUT) / peak)} times as high.`,
+        : `The peak, ${short(peak)}, is at step ${formatCount(steps)}, on the dashed line: the longer the warm-up, the later ` +
+            `and the lower. Without one, the first step would have ${formatCount(rate(1, sizes.d_model, WITHOUT) / peak)} times this rate.`,
     );
   };
   const stops = [onTraits(model, ["warmup"], draw), picture.close, card.close];

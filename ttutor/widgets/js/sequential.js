@@ -24,7 +24,7 @@ const CSS = css`
   }
 `;
 const LANES = ["RNN", "Transformer"];
-const FLOOR = 34; // of a lane: its words
+const [ROW, FLOOR] = [50, 34]; // of a lane: a layer's height, and its words
 
 /** The step in which a cell can run, counted from 1, and the last step of each lane. */
 const dueAt = (rnn, layer, token, { generating, n_layers }) =>
@@ -41,7 +41,7 @@ function lane(rnn, top, state, tick, width) {
   const reached = Math.min(Math.round(tick), end);
   const number = rnn ? 0 : 1;
   const x = (token) => (token + 0.5) * slot;
-  const y = (layer) => top + 34 + 42 * (n_layers - 1 - layer);
+  const y = (layer) => top + 34 + ROW * (n_layers - 1 - layer);
   const base = y(0) + 26;
   const lit = (due) => Math.min(Math.max(tick - due + 1, 0), 1);
   const upright = tokens.some((token) => 7 * token.length > slot);
@@ -54,7 +54,7 @@ function lane(rnn, top, state, tick, width) {
         class: "name",
         x: 0,
         y: top + 8,
-        text: `${LANES[number]}: ${reached === end && tick > end ? "done after" : "step"} ${reached} of ${end}`,
+        text: `${LANES[number]}: ${reached === end ? `done after ${end} step${end > 1 ? "s" : ""}` : `step ${reached}`}`,
       },
     ],
   ];
@@ -128,7 +128,7 @@ function render({ model, el }) {
     n_layers: get("n_layers"),
     generating: get("generating"),
   });
-  const height = 42 * get("n_layers") + 34 + FLOOR;
+  const height = ROW * get("n_layers") + 34 + FLOOR;
   const picture = stage({
     label: "The cells of an RNN and of a Transformer, lit when they have run",
     height: (width) => {
@@ -158,8 +158,7 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(step.node, mode.node);
-  card.caption.textContent =
-    "Dashed: waiting. Filled: done; strong, in this step. A step waits for the one before; it is not a time.";
+  card.caption.textContent = "Dashed: waits. Dark: works in this step. Light: done.";
   const draw = () => {
     const state = stateOf();
     const [rnn, transformer] = endsOf(state);
@@ -167,21 +166,27 @@ function render({ model, el }) {
     step.set(get("tick"));
     mode.set(get("generating"));
     picture.show({ tick: get("tick") });
-    card.find(
-      state.generating
-        ? `Both need ${rnn} steps: a word has to be written before the next can be read.`
-        : `The Transformer is done after ${transformer} steps, one a layer, however long the sentence; the RNN needs ` +
-            `${rnn}, one more for each word.`,
-    );
+    card.find(findingOf(get("tick"), rnn, transformer, state.generating));
   };
   const stops = [
     onTraits(model, ["generating", "tick"], draw),
-    moveOnce(card.root, 5, (share) => set({ tick: Math.max(get("tick"), Math.round(share * endsOf(stateOf())[0])) })),
+    moveOnce(card, model, { tick: Math.min(initial.tick + 1, endsOf(stateOf())[0]) }),
     picture.close,
     card.close,
   ];
   draw();
   return () => stops.forEach((stop) => stop());
+}
+
+/** Who has to wait, as far as it has been seen. */
+function findingOf(tick, rnn, transformer, generating) {
+  if (generating)
+    return tick < rnn
+      ? "Each word has to be written before the next can be read. Drag on: who is done first now?"
+      : `Both need ${rnn} steps: when words have to be written, the Transformer waits like the RNN.`;
+  if (tick < transformer) return "A cell can work as soon as all that it needs is there. Drag on: who waits for whom?";
+  if (tick < rnn) return "The Transformer is done: no word waited for another. The RNN goes on, word by word.";
+  return `The Transformer is done after ${transformer} steps, one a layer, however long the sentence; the RNN needs ${rnn}, one more for each word.`;
 }
 
 export default { render };

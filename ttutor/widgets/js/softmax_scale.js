@@ -144,7 +144,7 @@ function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
       },
     ]),
     [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
-    [key("left"), "text", { x: start, y: 322, text: `gradient left: ${percent(left)}` }],
+    [key("left"), "text", { x: start, y: 322, text: `gradient left: ${percent(left)} (mean)` }],
     [key("bar"), "rect", { class: "left", x: start, y: 330, width: (end - start) * left, height: 10, rx: 2 }],
     [key("meter"), "rect", { class: "meter", x: start, y: 330, width: end - start, height: 10, rx: 2 }],
   ];
@@ -183,24 +183,20 @@ function render({ model, el }) {
     button({ label: "Other keys", onClick: () => set({ draw: (get("draw") + 1) % 2 ** 20 }) }),
   );
   card.caption.textContent =
-    "Each dot is a random key’s score; grey: twice the spread that is expected. The gradient is the mean of 200 draws.";
+    "Each dot is a random key’s score; grey: twice the spread that is expected. Gradient: how much a mistake can still teach, the mean of 200 draws.";
 
   const draw = () => {
     const [raw, scaled] = [race(get, false), race(get, true)];
     width.set(Math.log2(get("width")));
     picture.show({}, 0);
     card.find(
-      `At width ${get("width")}, raw scores give one key ${percent(raw.top)} of the attention, and ` +
-        `${percent(raw.left)} of the gradient is left to learn from. Divided by √d: ` +
-        `${percent(scaled.top)}, and ${percent(scaled.left)} is left.`,
+      `At width ${get("width")}, raw scores give one of these keys ${percent(raw.top)} of the attention; divided by √d, ` +
+        `${percent(scaled.top)}. Over many draws ${percent(raw.left)} of the gradient is left, against ${percent(scaled.left)}.`,
     );
   };
   const stops = [
     onTraits(model, ["width", "draw", "gradients"], draw),
-    moveOnce(card.root, 4, (share) => {
-      const exponent = Math.log2(initial.width) + share * Math.max(9 - Math.log2(initial.width), 0);
-      set({ width: Math.round(2 ** exponent) });
-    }),
+    moveOnce(card, model, { width: Math.min(4 * initial.width, 2 ** MOST) }),
     picture.close,
     card.close,
   ];

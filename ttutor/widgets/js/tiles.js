@@ -1,7 +1,7 @@
 // The moving tile: only one tile of the scores exists at a time, and each row's maximum and sum are
 // corrected as it passes.
 import { slider } from "./controls.js";
-import { css, formatNumber, moveOnce, onTraits, openCard, setTraits } from "./core.js";
+import { css, formatNumber, moveOnce, onTraits, openCard, reducedMotion, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
 
 const CSS = css`
@@ -14,7 +14,7 @@ const CSS = css`
     stroke: var(--tt-weights-line);
   }
   .gone {
-    fill: color-mix(in srgb, currentColor 8%, transparent);
+    fill: color-mix(in srgb, currentColor 28%, transparent);
   }
   .tile {
     fill: none;
@@ -28,6 +28,10 @@ const CSS = css`
   .axis {
     stroke: currentColor;
     stroke-opacity: 0.3;
+  }
+  .mark {
+    stroke: var(--tt-loss-line);
+    stroke-width: 3;
   }
 `;
 const TILE = 4;
@@ -46,19 +50,23 @@ function running(scores, step) {
   });
 }
 
-function drawSweep({ column, line, sums }, width, { scores, step, rows }) {
+/** How far each row's old sum shrinks when this tile comes: 1 where no score is larger. */
+const shrinks = (rows, before) => rows.map(({ top }, i) => (before[i].seen ? Math.exp(before[i].top - top) : 1));
+
+function drawSweep({ column, line, kept, added }, width, { scores, step, rows, before, whole, most }) {
   const n = scores.length;
-  const size = Math.min(24, (width - 130) / n);
+  const size = cellSize(width, n);
   const left = 0;
   const top = 30;
-  const [from, to] = [n * size + 46, width - 8];
-  const bar = (sum) => (Math.min(sum, 6) / 6) * (to - from - 34);
+  const [from, to] = [n * size + 52, width - 40];
+  const bar = (sum) => (sum / most) * (to - from);
+  const factors = shrinks(rows, before);
   const [row, tile] = [Math.floor((step - 1) / (n / TILE)), (step - 1) % (n / TILE)];
   const inTile = (i, j) => step > 0 && Math.floor(i / TILE) === row && Math.floor(j / TILE) === tile;
   return [
     ["scores", "text", { x: left, y: 14, text: "scores" }],
-    ["max", "text", { x: from - 4, y: 14, "text-anchor": "end", text: "max" }],
-    ["sum", "text", { x: from + 2, y: 14, text: "sum so far" }],
+    ["max", "text", { x: from - 4, y: 14, "text-anchor": "end", text: "largest" }],
+    ["sum", "text", { x: from + 4, y: 14, text: "sum so far" }],
     ...scores.flatMap((values, i) =>
       values.map((score, j) => {
         const now = inTile(i, j);
@@ -89,37 +97,43 @@ function drawSweep({ column, line, sums }, width, { scores, step, rows }) {
       },
     ],
     ["axis", "path", { class: "axis", d: `M${from} ${top}v${n * size}` }],
-    ...rows.flatMap(({ seen, top: most, sum }, i) => [
-      [
-        `top${i}`,
-        "text",
-        {
-          x: from - 4,
-          y: top + (i + 0.5) * size + 4,
-          "text-anchor": "end",
-          text: seen ? formatNumber(most, 1) : "",
-        },
-      ],
-      seen > 0 && [
-        `sum${i}`,
-        "rect",
-        {
-          class: "sum",
-          "data-value": sum.toFixed(9),
-          x: from,
-          width: bar(sums[i]),
-          y: top + i * size + 0.22 * size,
-          height: 0.56 * size,
-        },
-      ],
-      seen > 0 && [
-        `number${i}`,
-        "text",
-        { x: from + bar(sums[i]) + 5, y: top + (i + 0.5) * size + 4, text: formatNumber(sum, 2) },
-      ],
-    ]),
+    ...rows.flatMap(({ seen, top: largest, sum }, i) => {
+      const [y, tall] = [top + (i + 0.22) * size, 0.56 * size];
+      const words = { y: top + (i + 0.5) * size + 4 };
+      return [
+        seen > 0 && [
+          `top${i}`,
+          "text",
+          {
+            ...words,
+            x: from - 4,
+            "text-anchor": "end",
+            "font-weight": factors[i] < 1 ? 700 : 400,
+            text: formatNumber(largest, 2),
+          },
+        ],
+        seen > 0 && [
+          `sum${i}`,
+          "rect",
+          { class: "sum", "data-value": sum.toFixed(9), x: from, width: bar(kept[i]), y, height: tall },
+        ],
+        seen > 0 && [
+          `added${i}`,
+          "rect",
+          { class: "power", x: from + bar(kept[i]), width: bar(added[i]), y, height: tall },
+        ],
+        seen > 0 && [`mark${i}`, "path", { class: "mark", d: `M${from + bar(whole[i].sum)} ${y - 2}v${tall + 4}` }],
+        seen > 0 && [
+          `number${i}`,
+          "text",
+          { ...words, x: from + bar(Math.max(sum, whole[i].sum)) + 5, text: formatNumber(sum, 2) },
+        ],
+      ];
+    }),
   ];
 }
+
+const cellSize = (width, n) => Math.min(24, (width - 150) / n);
 
 function render({ model, el }) {
   const get = (name) => model.get(name);
@@ -130,14 +144,24 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "The moving tile",
     question: "How can a softmax be taken without the whole row?",
-    invite: "Move the tile. What happens to a sum when a larger score comes?",
+    invite: "Move the tile to the right, and watch the bars shrink and grow. Where do they end?",
     onReset: () => set(initial),
     css: CSS,
   });
-  const read = (step = get("step")) => ({ scores, step, rows: running(scores, step) });
+  const all = Array.from({ length: across * across + 1 }, (_, step) => running(scores, step));
+  const whole = all.at(-1);
+  const most = Math.max(...all.flat().map(({ sum }) => sum));
+  const read = (step = get("step")) => ({
+    scores,
+    step,
+    rows: all[step],
+    before: all[Math.max(step - 1, 0)],
+    whole,
+    most,
+  });
   const picture = stage({
-    label: "A table of scores, the tile that is computed now, and each row’s maximum and sum so far",
-    height: (width) => 40 + n * Math.min(24, (width - 130) / n),
+    label: "A table of scores, the tile that is computed now, and each row’s largest score and sum so far",
+    height: (width) => 40 + n * cellSize(width, n),
     draw: (numbers, width) => drawSweep(numbers, width, read()),
   });
   const steps = slider({
@@ -151,22 +175,29 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(steps.node);
   card.caption.textContent =
-    `Purple: e to the score minus the row’s maximum so far, of the ${TILE * TILE} scores that exist now. Grey: ` +
-    `thrown away. Of ${n * n} scores never more than ${TILE * TILE} are held, and two numbers for each row.`;
+    "Purple: the numbers of a row, each measured against the largest so far. Mark: what they sum to when the whole " +
+    `row is there. Grey: used and forgotten; of ${n * n} scores never more than ${TILE * TILE} are held.`;
+  let later = 0;
   const draw = () => {
-    const { step, rows } = read();
+    const state = read();
+    const { step, rows, before } = state;
     const place = Math.max(step - 1, 0);
+    const [column, line] = [place % across, Math.floor(place / across)];
+    const kept = shrinks(rows, before).map((factor, i) => factor * before[i].sum);
+    const added = rows.map(({ sum }, i) => sum - kept[i]);
     steps.set(step);
-    picture.show({
-      column: place % across,
-      line: Math.floor(place / across),
-      sums: rows.map(({ sum }) => sum),
-    });
-    card.find(findingOf(rows, read(place).rows, step));
+    clearTimeout(later);
+    // First the old sums shrink, then what is new comes to them.
+    picture.show({ column, line, kept: before.map(({ sum }) => sum), added: added.map(() => 0) }, 0);
+    picture.show({ column, line, kept, added: added.map(() => 0) });
+    if (reducedMotion()) picture.show({ column, line, kept, added });
+    else later = setTimeout(() => picture.show({ column, line, kept, added }), 450);
+    card.find(findingOf(state));
   };
   const stops = [
     onTraits(model, ["step"], draw),
-    moveOnce(card.root, 6, (share) => set({ step: Math.max(1, Math.round(share * across * across)) })),
+    moveOnce(card, model, { step: Math.min(initial.step + 1, across * across) }),
+    () => clearTimeout(later),
     picture.close,
     card.close,
   ];
@@ -174,19 +205,19 @@ function render({ model, el }) {
   return () => stops.forEach((stop) => stop());
 }
 
-/** The row whose sum was corrected most by the last tile. */
-function findingOf(rows, before, step) {
+/** What the last tile did to the sums: most of all where the largest score rose. */
+function findingOf({ rows, before, step }) {
+  const across = rows.length / TILE;
   if (!step) return "Nothing is computed yet.";
-  const factors = rows.map(({ top }, i) => (before[i].seen ? Math.exp(before[i].top - top) : 1));
+  if (step % across === 0)
+    return "These rows are done, and each bar ends on its mark: the sum is right, though the whole row was never there.";
+  if (step % across === 1) return "New rows: their sums begin with this tile.";
+  const factors = shrinks(rows, before);
   const i = factors.indexOf(Math.min(...factors));
-  if (factors[i] === 1)
-    return step % (rows.length / TILE) === 1
-      ? "New rows: their maxima and sums begin with this tile."
-      : "No row met a larger score: the new powers are added, and nothing has to be corrected.";
+  if (factors[i] === 1) return "No row met a larger score: the new numbers are only added.";
   return (
-    `In row ${i + 1} the maximum rose from ${formatNumber(before[i].top, 2)} to ${formatNumber(rows[i].top, 2)}: the sum ` +
-    `so far, ${formatNumber(before[i].sum, 2)}, was multiplied by e to their difference, ${formatNumber(factors[i], 2)}, ` +
-    "before the new powers were added. At the end it is the sum over the whole row."
+    `In row ${i + 1} the largest score rose from ${formatNumber(before[i].top, 2)} to ${formatNumber(rows[i].top, 2)}. Measured ` +
+    `against it, the old sum shrinks, ${formatNumber(before[i].sum, 2)} times ${formatNumber(factors[i], 2)}; then the new numbers are added.`
   );
 }
 

@@ -2,15 +2,7 @@
 // a kernel the model runs here (translator_model.js); with one Python answers, and this only shows.
 import { css, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
 import { button, choice, rovingGrid, select, toggle } from "./controls.js";
-import {
-  bytesOf,
-  EOS,
-  FINISHED,
-  KEPT,
-  logSoftmax,
-  topPlaces,
-  TranslatorModel,
-} from "./translator_model.js";
+import { bytesOf, EOS, FINISHED, KEPT, logSoftmax, topPlaces, TranslatorModel } from "./translator_model.js";
 
 const CSS = css`
   .ask {
@@ -300,14 +292,9 @@ async function answerTo(model, asked, onToken) {
     steps.map(({ id, logits }) => {
       const log = logSoftmax(logits);
       const best = topPlaces(logits, RUNNERS_UP);
-      return [
-        id,
-        round(Math.exp(log[id]), 4),
-        best.map((one) => [one, round(Math.exp(log[one]), 4)]),
-      ];
+      return [id, round(Math.exp(log[id]), 4), best.map((one) => [one, round(Math.exp(log[one]), 4)])];
     });
-  const named = (ids) =>
-    Object.fromEntries([...new Set(ids)].map((id) => [id, model.tokenizer.token(id)]));
+  const named = (ids) => Object.fromEntries([...new Set(ids)].map((id) => [id, model.tokenizer.token(id)]));
   const idsOf = (steps) => steps.map(({ id }) => id);
   const told = (steps) => {
     const list = written(steps);
@@ -348,10 +335,7 @@ function shownWeights(steps, { part, layer, head }) {
       .flatMap((heads) => heads.filter((_, i) => head < 0 || i === head));
   const mean = (heads, row) =>
     Array.from({ length: heads[0].columns }, (_, key) =>
-      round(
-        heads.reduce((sum, { columns, data }) => sum + data[row * columns + key], 0) / heads.length,
-        3,
-      ),
+      round(heads.reduce((sum, { columns, data }) => sum + data[row * columns + key], 0) / heads.length, 3),
     );
   if (part === "encoder") {
     const heads = chosen(steps[0]);
@@ -402,8 +386,7 @@ function differing(ids, others) {
   const table = Array.from({ length: ids.length + 1 }, () => new Array(others.length + 1).fill(0));
   for (let i = ids.length - 1; i >= 0; i -= 1)
     for (let j = others.length - 1; j >= 0; j -= 1)
-      table[i][j] =
-        ids[i] === others[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
+      table[i][j] = ids[i] === others[j] ? table[i + 1][j + 1] + 1 : Math.max(table[i + 1][j], table[i][j + 1]);
   const found = ids.map(() => true);
   for (let [i, j] = [0, 0]; i < ids.length && j < others.length;) {
     if (ids[i] === others[j]) [found[i], i, j] = [false, i + 1, j + 1];
@@ -510,9 +493,7 @@ function drawTree(tree, tokens) {
 }
 
 function render({ model, el, alone }) {
-  const start = Object.fromEntries(
-    [...QUESTION, "selected", "answer"].map((key) => [key, model.get(key)]),
-  );
+  const start = Object.fromEntries([...QUESTION, "selected", "answer"].map((key) => [key, model.get(key)]));
   const asked = () => Object.fromEntries(QUESTION.map((key) => [key, model.get(key)]));
   const { layers, heads: nHeads } = model.get("sizes");
   let [partial, engine, round_, waiting, trouble] = [null, null, 0, 0, ""];
@@ -566,9 +547,7 @@ function render({ model, el, alone }) {
   };
   const writeAddress = () => {
     if (window !== window.top) return;
-    const state = new URLSearchParams(
-      QUESTION.map((key) => [key, [model.get(key)].flat().join(",")]),
-    );
+    const state = new URLSearchParams(QUESTION.map((key) => [key, [model.get(key)].flat().join(",")]));
     history.replaceState(null, "", `#what-if?${state}`);
   };
   /** What an address asks for; nothing where it names what this model has not. */
@@ -577,10 +556,8 @@ function render({ model, el, alone }) {
     if (text === undefined) return null;
     const given = new URLSearchParams(text);
     const words = (name) => (given.get(name) || "").split(",").filter(Boolean);
-    const number = (name, top) =>
-      Math.min(Math.max(Number.parseInt(given.get(name), 10) || 0, -1), top);
-    const known = (name, options, otherwise) =>
-      options.includes(given.get(name)) ? given.get(name) : otherwise;
+    const number = (name, top) => Math.min(Math.max(Number.parseInt(given.get(name), 10) || 0, -1), top);
+    const known = (name, options, otherwise) => (options.includes(given.get(name)) ? given.get(name) : otherwise);
     const off = words("off").filter((name) => switchNames().includes(name));
     return {
       text: (given.get("text") || start.text).slice(0, LONGEST_TEXT),
@@ -601,9 +578,7 @@ function render({ model, el, alone }) {
   };
   const numbers = (n) => [...Array(n).keys()];
   const switchNames = () => [
-    ...PARTS.flatMap(([part]) =>
-      numbers(layers).flatMap((i) => numbers(nHeads).map((j) => `${part}.${i}.${j}`)),
-    ),
+    ...PARTS.flatMap(([part]) => numbers(layers).flatMap((i) => numbers(nHeads).map((j) => `${part}.${i}.${j}`))),
     ...["encoder", "decoder"].flatMap((stack) => numbers(layers).map((i) => `${stack}.${i}`)),
     ...SWITCHES.map(([name]) => name),
   ];
@@ -632,31 +607,19 @@ function render({ model, el, alone }) {
     options: [["", "Examples"], ...model.get("examples").map((text) => [text, text])],
     onChange: (text) => (text ? ask({ text, beginning: [], selected: 0 }) : draw()),
   });
-  const form = make(
-    "form",
-    { class: "ask", onsubmit: (event) => event.preventDefault() },
-    input,
-    examples.node,
-  );
+  const form = make("form", { class: "ask", onsubmit: (event) => event.preventDefault() }, input, examples.node);
   const strange = make("p", { class: "strange" });
 
   // ---- the two sentences
 
   const pick = (row) => (column) => {
     const isSource = row === 0;
-    const part = isSource
-      ? "encoder"
-      : model.get("part") === "encoder"
-        ? "cross"
-        : model.get("part");
+    const part = isSource ? "encoder" : model.get("part") === "encoder" ? "cross" : model.get("part");
     if (part === model.get("part")) setTraits(model, { selected: column });
     else ask({ part, selected: column });
     say(looking());
   };
-  const [read, written] = [
-    chips(0, "what was read", pick(0)),
-    chips(1, "the translation", pick(1)),
-  ];
+  const [read, written] = [chips(0, "what was read", pick(0)), chips(1, "the translation", pick(1))];
   written.node.classList.add("written");
   const lines = svg("svg", { "aria-hidden": "true" });
   const stage = make("div", { class: "stage" }, lines, read.node, written.node);
@@ -713,9 +676,7 @@ function render({ model, el, alone }) {
     grid.append(first);
     for (const head of numbers(nHeads))
       grid.append(
-        cell(layer, head + 1, `${head}`, () =>
-          flip(`${model.get("part")}.${layer}.${head}`, { layer, head }),
-        ),
+        cell(layer, head + 1, `${head}`, () => flip(`${model.get("part")}.${layer}.${head}`, { layer, head })),
       );
   }
   rovingGrid(
@@ -740,10 +701,7 @@ function render({ model, el, alone }) {
     ],
     onChange: (value) => ask({ by: value }),
   });
-  const toggles = SWITCHES.map(([name, label]) => [
-    name,
-    toggle({ label, onChange: () => flip(name) }),
-  ]);
+  const toggles = SWITCHES.map(([name, label]) => [name, toggle({ label, onChange: () => flip(name) })]);
   const headsView = [
     parts.node,
     grid,
@@ -772,8 +730,7 @@ function render({ model, el, alone }) {
     const n = part === "encoder" ? source.length : tokens.length;
     return { part, place: Math.min(model.get("selected"), n - 1) };
   };
-  const keysOf = (part, { source, written: list }) =>
-    part === "decoder" ? [null, ...list.map(([id]) => id)] : source;
+  const keysOf = (part, { source, written: list }) => (part === "decoder" ? [null, ...list.map(([id]) => id)] : source);
   const looking = () => {
     const [answer, { part, place }] = [model.get("answer"), looked()];
     const row = answer.weights[place] || [];
@@ -781,10 +738,8 @@ function render({ model, el, alone }) {
     const query = part === "encoder" ? answer.source[place] : answer.written[place]?.[0];
     if (top < 0 || query === undefined) return "";
     const key = keysOf(part, answer)[top];
-    const name = (id) =>
-      id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(answer.tokens[id])}”`;
-    const who =
-      model.get("layer") < 0 ? "" : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
+    const name = (id) => (id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(answer.tokens[id])}”`);
+    const who = model.get("layer") < 0 ? "" : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
     const verb = part === "encoder" ? "Reading" : "Writing";
     return `${verb} ${name(query)}, it looks most at ${name(key)}${who}: ${short(row[top])}.`;
   };
@@ -800,8 +755,7 @@ function render({ model, el, alone }) {
       list.map(([id]) => id),
     ).filter(Boolean).length;
     const what = off.length > 2 ? `${off.length} parts` : off.map(nameOf).join(" and ");
-    const changed =
-      n + lost === 0 ? "nothing changes" : `${Math.max(n, lost)} of ${before.length} tokens change`;
+    const changed = n + lost === 0 ? "nothing changes" : `${Math.max(n, lost)} of ${before.length} tokens change`;
     return `Without ${what} ${changed}.`;
   };
 
@@ -866,9 +820,7 @@ function render({ model, el, alone }) {
       const [[x, y], [u, v]] = [middle(from, part === "encoder"), middle(chip, part !== "decoder")];
       const bend = within ? (part === "encoder" ? 26 : -26) : (v - y) / 2;
       const d = `M${x} ${y}C${x} ${y + bend} ${u} ${within ? v + bend : v - bend} ${u} ${v}`;
-      return [
-        svg("path", { d, "stroke-width": 1 + 6 * weight, "stroke-opacity": 0.25 + 0.75 * weight }),
-      ];
+      return [svg("path", { d, "stroke-width": 1 + 6 * weight, "stroke-opacity": 0.25 + 0.75 * weight })];
     });
     refill(lines, ...drawn);
   };
@@ -898,9 +850,7 @@ function render({ model, el, alone }) {
       const line = next.children[i];
       const [name, bar, number] = line.children;
       name.textContent =
-        token === EOS
-          ? "■ end"
-          : (/^▁/.test(answer.tokens[token]) ? "" : "·") + piece(answer.tokens[token]);
+        token === EOS ? "■ end" : (/^▁/.test(answer.tokens[token]) ? "" : "·") + piece(answer.tokens[token]);
       bar.firstChild.style.width = `${100 * probability}%`;
       number.textContent = short(probability);
       line.className = token === id ? "on" : "";
@@ -960,15 +910,10 @@ function render({ model, el, alone }) {
     if (partial) return;
     const words = answer.strange.map((word) => `“${word}”`).join(", ");
     strange.textContent =
-      trouble ||
-      (words
-        ? `The model never read ${words}. It knows captions of photographs, and guesses here.`
-        : "");
+      trouble || (words ? `The model never read ${words}. It knows captions of photographs, and guesses here.` : "");
     strange.hidden = !strange.textContent;
     usual.textContent =
-      answer.usual_translation === answer.translation
-        ? ""
-        : `Without your changes: ${answer.usual_translation}`;
+      answer.usual_translation === answer.translation ? "" : `Without your changes: ${answer.usual_translation}`;
     usual.hidden = !usual.textContent;
     views.set(view);
     if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
@@ -977,11 +922,7 @@ function render({ model, el, alone }) {
     if (view === "beam") drawBeam();
     card.find(finding());
   };
-  const stop = onTraits(
-    model,
-    [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"],
-    draw,
-  );
+  const stop = onTraits(model, [...QUESTION, "selected", "answer", "examples", "sizes", "weights", "note"], draw);
   const watcher = new ResizeObserver(() => drawChips());
   watcher.observe(stage);
   const close = () => {

@@ -52,20 +52,17 @@ function restored({ rows, columns, data: codes }, scales) {
 // ------------------------------------------------------------------ words and pieces
 
 // As in ttutor/corpora/tokenizer.py; whitespace is single blanks by then.
-const WORDS =
-  / ?(?:[CDJLMNSTcdjlmnst]|[Qq]u)['’](?=\p{L})| ?\p{L}+| ?\p{N}| ?[^ \p{L}\p{N}]+| +(?! |$)| +/gu;
+const WORDS = / ?(?:[CDJLMNSTcdjlmnst]|[Qq]u)['’](?=\p{L})| ?\p{L}+| ?\p{N}| ?[^ \p{L}\p{N}]+| +(?! |$)| +/gu;
 const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/; // Python's
 const ENDS = ".!?…";
 
 /** Byte-pair encoding over bytes, each of which is written as one letter. */
 export class Tokenizer {
   constructor({ model: { vocab, merges } }) {
-    const printable = (byte) =>
-      (byte > 32 && byte < 127) || (byte > 160 && byte < 173) || (byte > 173 && byte < 256);
+    const printable = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte < 173) || (byte > 173 && byte < 256);
     const letters = [];
     let next = 256;
-    for (let byte = 0; byte < 256; byte += 1)
-      letters.push(String.fromCharCode(printable(byte) ? byte : next++));
+    for (let byte = 0; byte < 256; byte += 1) letters.push(String.fromCharCode(printable(byte) ? byte : next++));
     this.letters = letters;
     this.byteOf = Object.fromEntries(letters.map((letter, byte) => [letter, byte]));
     this.idOf = new Map(Object.entries(vocab));
@@ -150,8 +147,7 @@ export function linear(x, weight, bias) {
       y.data.set([a, b, c, d], row * n + out);
     }
     for (; out < n; out += 1)
-      for (let j = 0; j < width; j += 1)
-        y.data[row * n + out] += input[j] * weight.data[out * width + j];
+      for (let j = 0; j < width; j += 1) y.data[row * n + out] += input[j] * weight.data[out * width + j];
   }
   if (bias) for (let i = 0; i < y.data.length; i += 1) y.data[i] += bias.data[i % n];
   return y;
@@ -230,8 +226,7 @@ export class TranslatorModel {
     this.weights = {};
     for (const [name, tensor] of Object.entries(tensors)) {
       const scales = tensors[`${name}.scales`];
-      if (!name.endsWith(".scales"))
-        this.weights[name] = scales ? restored(tensor, scales.data) : tensor;
+      if (!name.endsWith(".scales")) this.weights[name] = scales ? restored(tensor, scales.data) : tensor;
     }
     this.known = tensors.known_words && new Set(tensors.known_words.data);
     this.table = this.weights["source_embeddings.token.table.weight"];
@@ -291,10 +286,7 @@ export class TranslatorModel {
   }
 
   feedForward(x, layer) {
-    const inner = this.linear(
-      this.norm(x, `${layer}.around_feed_forward.norm`),
-      `${layer}.feed_forward.widen`,
-    );
+    const inner = this.linear(this.norm(x, `${layer}.around_feed_forward.norm`), `${layer}.feed_forward.widen`);
     inner.data.forEach((value, i) => {
       if (value < 0) inner.data[i] = 0;
     });
@@ -309,24 +301,13 @@ export class TranslatorModel {
       const layer = `encoder.layers.${i}`;
       const normed = this.norm(x, `${layer}.around_attention.norm`);
       const own = this.keysAndValues(normed, `${layer}.self_attention`);
-      const written = this.attend(
-        normed,
-        `${layer}.self_attention`,
-        "encoder",
-        i,
-        own,
-        false,
-        switches,
-        seen,
-      );
+      const written = this.attend(normed, `${layer}.self_attention`, "encoder", i, own, false, switches, seen);
       if (switches.off.has(`encoder.${i}`)) continue;
       x = add(x, written);
       x = add(x, this.feedForward(x, layer));
     }
     const memory = this.norm(x, "encoder.final_norm");
-    const cross = this.layers.map((i) =>
-      this.keysAndValues(memory, `decoder.layers.${i}.cross_attention`),
-    );
+    const cross = this.layers.map((i) => this.keysAndValues(memory, `decoder.layers.${i}.cross_attention`));
     return { memory, cross, weights: seen.encoder };
   }
 
@@ -346,28 +327,10 @@ export class TranslatorModel {
       const before = cache.own[i];
       own[i] = { key: below(before?.key, fresh.key), value: below(before?.value, fresh.value) };
       const is = { causal: !off.has("causal"), off: off.has(`decoder.${i}`) };
-      const looked = this.attend(
-        normed,
-        `${layer}.self_attention`,
-        "decoder",
-        i,
-        own[i],
-        is.causal,
-        switches,
-        seen,
-      );
+      const looked = this.attend(normed, `${layer}.self_attention`, "decoder", i, own[i], is.causal, switches, seen);
       const middle = is.off ? x : add(x, looked);
       const asked = this.norm(middle, `${layer}.around_cross_attention.norm`);
-      const found = this.attend(
-        asked,
-        `${layer}.cross_attention`,
-        "cross",
-        i,
-        cross[i],
-        false,
-        switches,
-        seen,
-      );
+      const found = this.attend(asked, `${layer}.cross_attention`, "cross", i, cross[i], false, switches, seen);
       if (is.off) continue;
       x = add(middle, found);
       x = add(x, this.feedForward(x, layer));
@@ -389,8 +352,7 @@ export class TranslatorModel {
   /** A sentence as the training text would write it. */
   prepare(sentence) {
     let text = splitWords(sentence).join(" ");
-    if (!this.style.final_mark)
-      while (text && `${ENDS} `.includes(text.at(-1))) text = text.slice(0, -1);
+    if (!this.style.final_mark) while (text && `${ENDS} `.includes(text.at(-1))) text = text.slice(0, -1);
     if (!this.style.lower_case) return text;
     return text.replace(/[^ ]+/g, (word) => (/^[Ii]$/.test(word) ? "I" : word.toLowerCase()));
   }
@@ -422,10 +384,7 @@ export class TranslatorModel {
   }
 
   /** Greedy search, token by token: `{ id, logits, weights }` of each, those of `beginning` first. */
-  *greedy(
-    source,
-    { off = new Set(), by = "zero", beginning = [], longest = this.limit(source) } = {},
-  ) {
+  *greedy(source, { off = new Set(), by = "zero", beginning = [], longest = this.limit(source) } = {}) {
     const switches = { off, by };
     const memory = this.encode(source, switches);
     const written = [BOS];
@@ -444,10 +403,7 @@ export class TranslatorModel {
    * parent is a place among the candidates that the step before kept. The search is over when
    * `done`; `found` are then the finished hypotheses, best first.
    */
-  *beam(
-    source,
-    { off = new Set(), by = "zero", size = 4, alpha = 1, longest = this.limit(source) } = {},
-  ) {
+  *beam(source, { off = new Set(), by = "zero", size = 4, alpha = 1, longest = this.limit(source) } = {}) {
     const switches = { off, by };
     const memory = this.encode(source, switches);
     const found = [];
