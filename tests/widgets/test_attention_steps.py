@@ -100,7 +100,7 @@ def test_numbers_on_screen_are_pythons_at_every_step(show: Show, made: Attention
     for step, name in (("Compare", "QK"), ("Scale", "S"), ("Softmax", "A"), ("Blend", "A")):
         step_to(page, step)
         np.testing.assert_allclose(numbers(page, "rect"), expected[name][row], atol=1e-6)
-    shown = re.search(r"= \(([^)]*)\): what", finding(page).replace("−", "-"))
+    shown = re.search(r"= \(([^)]*)\)\.$", finding(page).replace("−", "-"))
     assert shown is not None
     np.testing.assert_allclose([float(part) for part in shown[1].split(",")], expected["AV"][row], atol=0.0051)
 
@@ -171,3 +171,21 @@ def test_bars_glide_to_where_they_belong(show: Show) -> None:
     assert seen[0] < 0.2 * end
     assert seen[-1] == end
     assert any(0.2 * end < height < 0.8 * end for height in seen)
+
+
+@in_browser
+def test_the_axes_are_named_at_their_positive_ends(show: Show) -> None:
+    page = show(specimen())
+    thing, book = (page.locator(f'[data-key="{key}"]').bounding_box() for key in ("up", "key4"))
+    assert thing["y"] < book["y"]  # “book” is the word that is most of a thing
+    person, girl = (page.locator(f'[data-key="{key}"]').bounding_box() for key in ("right", "key1"))
+    assert person["x"] + person["width"] >= girl["x"] + girl["width"] - 10
+
+
+@in_browser
+def test_the_finding_says_that_the_arrows_agree_only_where_they_do(show: Show) -> None:
+    page = show(specimen())
+    assert "points where that word’s key points" in finding(page)
+    for _ in range(6):
+        page.locator('[data-key="pull"]').press("ArrowRight")
+    assert "points at no key" in finding(page)

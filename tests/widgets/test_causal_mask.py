@@ -96,7 +96,7 @@ def test_each_click_adds_a_row_and_a_column_with_pythons_numbers(show: Show) -> 
         assert counts == expected
         press(page, "Generate")
     assert_shown(page, made, 4)
-    assert "The end mark <eos> has come" in page.locator(".text").inner_text()
+    assert "The end mark <eos> has come" in page.locator(".tt-found").inner_text()
     press(page, "Generate", 2)  # nothing comes after it
     assert_shown(page, made, 4)
     expect(page.get_by_role("button", name="Generate")).to_have_attribute("aria-disabled", "true")

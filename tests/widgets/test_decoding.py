@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import re
 from functools import cache
 
 import pytest
@@ -216,7 +217,7 @@ def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> 
         assert page.locator(f'.node[data-column="{step + 1}"]:not(.dead):not(.ended)').count() == kept
         see(page, "Attention")
         assert numbers(page, ".word") == pytest.approx(one["attention"][step][0], abs=1e-6)
-        see(page, "Next")
+        see(page, "Choices")
         shares = [f"{p:.3f}" for _, p in one["next"][step][0]]
         assert page.locator(".tt-bars .number").all_inner_texts()[:-1] == shares
         assert f"ln {shares[0]} =" in page.locator("p.tt-note", has_text="Best extension").inner_text()
@@ -249,3 +250,17 @@ def test_the_finding_tells_who_leads_and_when_greedy_is_overtaken(show: Show) ->
     assert any(overtaken)
     assert not overtaken[0]
     assert "They differ" in page.locator(".tt-found").inner_text()
+
+
+@in_browser
+def test_the_leader_is_lit_beside_greedys_and_the_reason_is_told(show: Show) -> None:
+    explorer = specimen()
+    explorer.step = 5
+    page = show(explorer)
+    lead, own = page.locator(".node.lead"), page.locator('.node.greedy[data-column="6"]')
+    assert (lead.count(), own.count()) == (1, 1)
+    values = [float(one.get_attribute("data-value")) for one in (lead, own)]
+    assert values[0] > values[1]
+    assert "“de” and “le” into “du”" in page.locator(".tt-found").inner_text()
+    share = float(re.sub(r"[^\d.]", "", lead.locator("small").inner_text()))
+    assert share == pytest.approx(100 * math.exp(values[0]), abs=0.51)

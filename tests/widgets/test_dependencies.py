@@ -171,7 +171,7 @@ def test_sizes_and_lines_are_pythons_for_every_function(show: Show) -> None:
     page = show(made)
     for name in made.names:
         made.shown = name
-        page.get_by_label("Function").select_option(name)
+        page.get_by_label("Network").select_option(name)
         for i in (0, 3):
             page.locator(f'[data-key="pickinput{i}"]').click()
             np.testing.assert_allclose(numbers(page, "rect"), made.strengths[:, i], atol=1e-6)
@@ -187,7 +187,10 @@ def test_an_input_shows_what_it_moves_and_an_output_what_it_hears(show: Show) ->
     page.locator('[data-key="pickinput1"]').press("Enter")
     times = made.strengths[1:, 1].max() / made.strengths[1:, 1].min()
     written = f"{times:.1f}" if times < 9.95 else f"{times:.0f}"
-    assert finding(page) == f"Nudge “cat”: 5 of 6 outputs hear it, the loudest {written} times the faintest."
+    assert finding(page) == (
+        f"Nudge “cat”: 5 of 6 outputs hear it, the loudest {written} times the faintest. It fades with distance."
+    )
+    assert (np.diff(made.strengths[1:, 1]) < 0).all()
     page.locator('[data-key="pickoutput2"]').press(" ")
     assert "“sat” hears 3 of 6 words, the loudest" in finding(page)
 

@@ -36,7 +36,7 @@ def extremes() -> list[PatchesExplorer]:
     return [PatchesExplorer(np.random.default_rng(0).random(size), patch) for size, patch in sizes]
 
 
-TAP = ('.cell[data-place="20"]', "What patch 20 draws from")
+TAP = ('.cell[data-place="20"]', "Patch 20 is 16 numbers")
 
 
 def vit(kind: type = ViT) -> torch.nn.Module:
@@ -70,6 +70,7 @@ def test_thousandths_add_up_and_are_nearest() -> None:
 
 def test_rollout_is_ours_through_the_layers_that_are_chosen() -> None:
     explorer = PatchesExplorer(np.zeros((6, 6)), 2, some_attention(3))
+    explorer.view = "rollout"
     kept = torch.tensor(explorer.attention, dtype=torch.float64)[:, None, None] / 1000
     explorer.selected = 4
     for layer in (1, 2, 3):
@@ -172,6 +173,7 @@ def test_other_models_and_numbers_are_refused() -> None:
 
 def test_the_fallback_has_the_picture_the_cost_and_the_largest_weights() -> None:
     explorer = specimen()
+    explorer.view = "rollout"
     text = explorer.fallback_html()
     assert "37 tokens, 1,369 pairs" in text
     assert text.count("<text") == 36
@@ -240,8 +242,23 @@ def test_of_an_image_alone_every_patch_size_says_how_many_tokens_and_pairs(show:
 def test_of_a_model_that_reads_one_size_no_other_is_offered(show: Show) -> None:
     page = show(specimen())
     expect(page.get_by_label("Patch size")).to_have_count(0)
-    expect(page.get_by_label("rollout", exact=True)).to_be_checked()
+    expect(page.get_by_label("image", exact=True)).to_be_checked()
+    choose(page, "rollout")
     assert "What CLS draws from" in side(page)
+
+
+@in_browser
+def test_no_bar_is_longer_than_one_of_a_larger_number_unless_it_is_broken(show: Show) -> None:
+    page = show(specimen())
+    choose(page, "rollout")
+    tiles = [page.locator(f'.tile[data-place="{place}"]') for place in range(37)]
+    heights = [tile.locator(".up").bounding_box()["height"] for tile in tiles]
+    weights = numbers(page, ".tile")
+    broken = ["over" in (tile.get_attribute("class") or "") for tile in tiles]
+    order = [place for place in np.argsort(weights) if not broken[place]]
+    assert (np.diff(np.array(heights)[order]) > -0.1).all()
+    assert broken == [place == 0 for place in range(37)]
+    assert "A broken bar" in page.locator(".tt-note").first.inner_text()
 
 
 @in_browser
@@ -249,16 +266,19 @@ def test_the_finding_says_what_a_patch_draws_from_and_who_is_near(show: Show) ->
     made = specimen()
     page = show(made)
     found = page.locator(".tt-found")
+    choose(page, "rollout")
+    made.view = "rollout"
     tile(page, 15).click()
     made.selected = 15
     order = [i for i in np.argsort(-made.weights, kind="stable") if i != 15]
-    assert f"({made.weights[15]:.2f}), patch 15 draws most from" in found.inner_text()
+    assert found.inner_text().startswith("Patch 15 draws most from")
+    assert found.inner_text().endswith(f"; from itself {made.weights[15]:.2f}.")
     assert f" {order[0]} ({made.weights[order[0]]:.2f})" in found.inner_text()
     choose(page, "positions")
     made.view = "positions"
     alike = [i for i in np.argsort(-made.weights, kind="stable") if i not in (0, 15)][:4]
     row, column = divmod(14, 6)
     near = sum(max(abs((i - 1) // 6 - row), abs((i - 1) % 6 - column)) == 1 for i in alike)
-    assert f"Of the four patches most like patch 15 in position, {near} touch it." in found.inner_text()
+    assert f"Of the four patches most like patch 15 in position, {near} touch{'es' * (near == 1)} it." in found.inner_text()
     choose(page, "image")
     assert found.inner_text() == "Patch 15 is 16 numbers, and one of 36 words of this sentence."

@@ -17,7 +17,7 @@ def specimen() -> WavesExplorer:
     return WavesExplorer()
 
 
-TAP = ("label:has-text('All')", "itself, and no other")
+TAP = ("label:has-text('All')", "looks like no other")
 
 
 def test_the_fastest_hand_is_ambiguous_the_slowest_tells_little_and_all_are_exact() -> None:

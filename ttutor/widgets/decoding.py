@@ -212,6 +212,7 @@ MAX_SENTENCES = 8
 MAX_STEPS = 24
 """Longer translations are cut off, and the figure says so."""
 MAX_ALPHA = 2.0
+_CONTRACTED = "French joins “de” and “le” into “du”: greedy took “de” one token too early, and cannot go back."
 LARGEST = 30_000
 """Bytes of the figure in a page."""
 
@@ -269,7 +270,12 @@ class DecodingExplorer(Explorer):
         """Translations of our small English–French translator, recorded by ``experiments/decoder_recording.py``."""
         stored = assets.load("decoder_recording")
         sentences = [json.loads(one) for one in stored["sentences"]]
-        return cls(stored["tokens"], sentences, **{name: stored[name] for name in ("beam_size", "alpha", "note")})
+        made = cls(stored["tokens"], sentences, **{name: stored[name] for name in ("beam_size", "alpha", "note")})
+        for number, one in enumerate(sentences):
+            if " de le " in made.greedy(number)[0] and " du " in made.results(number)[0][0]:
+                one["why"] = _CONTRACTED
+        made.sentences = [*sentences]
+        return made
 
     @classmethod
     def from_model(

@@ -386,7 +386,7 @@ class PatchesExplorer(Explorer):
             attention=weights,
             positions=[] if positions is None else hundredths(positions, n_tokens),
             notes={**NOTES, "source": f"{answer_words(probabilities, answer)} {note}".strip()},
-            view="rollout" if weights else "image",
+            view="image",
             layer=len(weights),
         )
 

@@ -123,7 +123,7 @@ function drawPanel(list, total, { sorted, sum, hidden, byRow }) {
   const rest = sorted.length - shown.length;
   const others = sum - shown.reduce((part, entry) => part + entry.weight, 0);
   total.textContent = [
-    `Sum of the ${byRow ? "row" : "column"}: ${formatNumber(sum)}`,
+    byRow && `Sum of the row: ${formatNumber(sum)}`,
     rest > 0 && `${rest} more, together ${formatNumber(others)}`,
     hidden > 0 && `${hidden} masked`,
   ]
@@ -154,9 +154,11 @@ function render({ model, el }) {
   const set = (values) => setTraits(model, values);
   const settings = ["temperature", "scaled", "causal", "padding_masked", "selected"];
   const initial = Object.fromEntries(settings.map((name) => [name, model.get(name)]));
+  const keys = model.get("key_tokens");
+  const isOwn = JSON.stringify(model.get("tokens")) === JSON.stringify(keys);
   const card = openCard(el, {
     label: "Attention map",
-    question: "Who attends to whom?",
+    question: isOwn ? "Who attends to whom?" : `Which word attends to “${keys[Math.floor((keys.length - 1) / 2)]}”?`,
     invite: "Tap a cell for its weight, or a word for its whole row or column.",
     onReset: () => set(initial),
     css: CSS,
@@ -209,9 +211,8 @@ function render({ model, el }) {
       refill(place, make("div", { class: `board${large ? " large" : ""}` }, grid.node), panel);
       panel.style.minHeight = `${1.36 * Math.min(Math.max(state.keys.length, state.queries.length), SHOWN_IN_PANEL) + 3}rem`;
     }
-    const own = JSON.stringify(state.queries) === JSON.stringify(state.keys);
     const used = {
-      causal: own,
+      causal: isOwn,
       scaled: model.get("d_head"),
       padding_masked: model.get("padding").length,
     };

@@ -41,8 +41,8 @@ const CSS = css`
   }
   .shadow {
     stroke: var(--tt-key-line);
-    stroke-width: 6;
-    stroke-opacity: 0.45;
+    stroke-width: 11;
+    stroke-opacity: 0.8;
     stroke-linecap: round;
   }
   .handle {
@@ -81,6 +81,8 @@ const STEPS = [
 const CHANGES = ["selected", "asked", "pulled", "step"];
 const sum = (list) => list.reduce((total, value) => total + value, 0);
 const dot = (one, other) => sum(one.map((value, i) => value * other[i]));
+/** The cosine of the angle between two arrows. */
+const alike = (one, other) => dot(one, other) / (Math.hypot(...one) * Math.hypot(...other) || 1);
 const two = (value) => formatNumber(value, 2);
 const vector = (numbers) => `(${numbers.map(two).join(", ")})`;
 
@@ -306,24 +308,31 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
   const along = dot(numbers.query, numbers.keys[asked]) / (dot(numbers.query, numbers.query) || 1);
   const foot = at(numbers.query.map((part) => part * along));
   const from = (point, size) => arrow(x, y, ...at(point), size);
-  const label = (key, [px, py], text, more) => [
-    key,
-    "text",
-    {
-      x: px + (px < x ? -5 : 5),
-      y: py - 4,
-      "text-anchor": px < x ? "end" : "start",
-      text,
-      ...more,
-    },
-  ];
+  // A name stands beyond its arrow's tip, where no handle covers it, or below a longer arrow that would cross it.
+  const label = (key, point, text, more, isCrossed) => {
+    const [px, py] = at(point);
+    const far = (isCrossed ? 0 : 12) / (Math.hypot(px - x, py - y) || 1);
+    return [
+      key,
+      "text",
+      {
+        x: px + far * (px - x) + (px < x ? -3 : 3),
+        y: py + far * (py - y) + (isCrossed ? 18 : 3),
+        "text-anchor": isCrossed ? "middle" : px < x ? "end" : "start",
+        text,
+        ...more,
+      },
+    ];
+  };
+  const crossed = (key) =>
+    numbers.keys.some((other) => Math.hypot(...other) > 1.2 * Math.hypot(...key) && alike(key, other) > 0.97);
   const end = numbers.chain.at(-1).slice(2);
   return [
     ["axes", "path", { class: "faint", d: `M${x - reach} ${y}h${2 * reach}M${x} ${y - reach}v${2 * reach}` }],
     ...features.map((name, i) =>
       i
-        ? ["up", "text", { x: x + 5, y: y + reach, text: `${name} ↑` }]
-        : ["right", "text", { x: x + reach, y: y + 15, "text-anchor": "end", text: `${name} →` }],
+        ? ["up", "text", { x, y: y - reach - 8, text: `${name} ↑` }]
+        : ["right", "text", { x: x + reach + 24, y: y + 16, "text-anchor": "end", text: `${name} →` }],
     ),
     step === 1 && ["shadow", "path", { class: "shadow", d: `M${x} ${y}L${foot.join(" ")}` }],
     step === 1 && [
@@ -337,10 +346,13 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
     ],
     ...numbers.keys.flatMap((key, i) => [
       [`key${i}`, "path", { class: "key-arrow", d: from(key, 9), "stroke-opacity": shown * (i === asked ? 1 : 0.5) }],
-      label(`of${i}`, at(key), tokens[i].slice(0, 9), {
-        "fill-opacity": shown,
-        "font-weight": i === asked ? 700 : 400,
-      }),
+      label(
+        `of${i}`,
+        key,
+        tokens[i].slice(0, 9),
+        { "fill-opacity": shown, "font-weight": i === asked ? 700 : 400 },
+        crossed(key),
+      ),
     ]),
     ...numbers.chain.flatMap(([x1, y1, x2, y2], i) => [
       step === 4 && [
@@ -362,11 +374,11 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
         },
       ],
       step === 4 &&
-        label(`gives${i}`, at(state.values[i]), tokens[i].slice(0, 9), {
+        label(`gives${i}`, state.values[i], tokens[i].slice(0, 9), {
           "fill-opacity": 0.7 * numbers.blended,
         }),
     ]),
-    step === 4 && numbers.blended && label("output", at(end), `output`, { "font-weight": 700 }),
+    step === 4 && numbers.blended && label("output", end, `output`, { "font-weight": 700 }),
     ["query", "path", { class: "query-arrow", "stroke-opacity": shown, d: from(numbers.query, 12) }],
     query.length === 2 &&
       step < 4 && [
@@ -449,7 +461,11 @@ function findingOf(state, pulled) {
   const terms = (one, other) => one.map((value, i) => `${two(value)}·${two(other[i])}`).join(" + ");
   const root = `√${query.length}`;
   if (step === 0)
-    return `${pulled ? "Turned so, " : ""}${asking} gives ${two(weights[state.heaviest])} of its attention to “${tokens[state.heaviest]}”: its question points where that word’s key points.`;
+    return `${pulled ? "Turned so, " : ""}${asking} gives ${two(weights[state.heaviest])} of its attention to “${tokens[state.heaviest]}”: its question ${
+      alike(query, keys[state.heaviest]) > 0.9
+        ? "points where that word’s key points"
+        : "points at no key, but lies nearest to that word’s"
+    }.`;
   if (step === 1)
     return `${asking} · ${asked} = ${terms(query, keys[key])} = ${two(products[key])}: the longer the key’s shadow on the query, the more.`;
   if (step === 2)
@@ -458,7 +474,7 @@ function findingOf(state, pulled) {
     return `${asked} gets ${two(weights[key])}: e to its score of ${two(scores[key])}, divided by the sum over all words. The shares fill the strip exactly.`;
   const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a]);
   const shown = order.slice(0, 2).map((i) => `${two(weights[i])}·${vector(values[i])} of “${tokens[i]}”`);
-  return `${shown.join(" + ")} + … = ${vector(output)}: what ${asking} takes on.`;
+  return `${asking} takes on most from “${tokens[order[0]]}”: ${shown.join(" + ")} + … = ${vector(output)}.`;
 }
 
 function tableOf({ tokens, keys, values, products, scores, weights }) {

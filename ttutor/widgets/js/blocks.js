@@ -76,6 +76,16 @@ const CSS = css`
   .tt-finding {
     min-height: 6em;
   }
+  @container (min-width: 40rem) {
+    .tt[data-level="full"] .tt-finding {
+      position: absolute;
+      top: 3.5rem;
+      width: 17rem;
+    }
+  }
+  .tt-card {
+    position: relative;
+  }
   @container (max-width: 27rem) {
     .picture {
       max-height: 21.5rem; /* a window that follows the sentence upwards */
@@ -173,7 +183,8 @@ function box(column, id, tone = column.tone, up = column.gap, via, grid) {
     .split(/ (?=×)/)
     .flatMap((words) => fit(words, column.width, 6.8));
   const bold = lines.length;
-  if (!/norm|positions/.test(id)) lines.push(...fit(column.scene.shape(id), column.width));
+  if (column.scene.level !== "full" && !/norm|positions/.test(id))
+    lines.push(...fit(column.scene.shape(id), column.width));
   if (sentences[id]) lines.push(...fit(sentences[id], column.width));
   const height = 14 * lines.length + 9 + (grid ? grid[0] * grid[2] + 8 : 0);
   column.y -= height;
@@ -533,6 +544,7 @@ function render({ model, el }) {
       if (focused) first.focus();
     }
     drawn = now;
+    card.root.dataset.level = scene.level;
     mark(picture, scene);
     const place = `${now},${scene.step}`;
     if (place !== followed) follow(picture);

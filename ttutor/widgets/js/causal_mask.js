@@ -49,6 +49,11 @@ const CSS = css`
     padding: 0 0.3rem;
     font-weight: 500;
   }
+  @container (max-width: 27rem) {
+    .views > div {
+      width: 100% !important;
+    }
+  }
   /* The reader says first which old rows will change. */
   .tt-card:not([data-acted]) :is(.count, .verdict) {
     opacity: 0;
@@ -71,12 +76,13 @@ export function weightsAmong(scores, length, causal) {
   });
 }
 
-const CELL = 1.75; // rem: up to seven tokens stand side by side in a column of text
-/** As wide as a table of all tokens will be, so that the two stay where they are while it grows. */
-const widthOf = (tokens) => {
+/** How wide a cell is, and a table of all tokens, in rem: the two keep their places while they grow. */
+const widthsOf = (tokens) => {
   const longest = Math.max(...tokens.map((token) => token.length));
-  const columns = tokens.map(({ length }) => 0.125 + (longest > 5 || length < 4 ? CELL : 0.55 * length + 0.15));
-  return columns.reduce((sum, column) => sum + column, 0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2));
+  const names = 0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2);
+  const cell = Math.min(Math.max((22.3 - names) / tokens.length - 0.125, 1.75), 2.5); // two tables in a column of text
+  const columns = tokens.map(({ length }) => 0.125 + (longest > 5 ? cell : Math.max(cell, 0.55 * length + 0.15)));
+  return [cell, columns.reduce((sum, column) => sum + column, names)];
 };
 
 /**
@@ -108,7 +114,7 @@ function drawTable(model, causal, length, isNew) {
   const grid = matrix({
     label: `${title}. Rows are queries, columns are keys.`,
     caption: title,
-    side: `${CELL}rem`,
+    side: `${widthsOf(tokens)[0]}rem`,
     corner: ["keys →", "queries ↓"],
     columns: tokens.slice(0, length),
     rows: tokens.slice(0, length),
@@ -142,7 +148,7 @@ function drawTable(model, causal, length, isNew) {
       text: length < 2 || !isNew ? "" : changeWords(asScores, causal, moved.filter(Boolean).length, length),
     }),
   );
-  node.style.width = `min(100%, ${widthOf(tokens)}rem)`;
+  node.style.width = `min(100%, ${widthsOf(tokens)[1]}rem)`;
   return node;
 }
 
@@ -175,7 +181,7 @@ function render({ model, el }) {
   });
   card.stage.append(text, views);
   card.controls.append(generate, back, view.node);
-  card.caption.textContent = "=: as before; ≠: changed. A row that never changes can be kept in a cache.";
+  card.caption.textContent = "=: as before; ≠: changed.";
 
   const draw = () => {
     const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
@@ -187,16 +193,17 @@ function render({ model, el }) {
     refill(
       text,
       ...tokens.slice(0, length).flatMap((token) => [make("b", { text: token }), " "]),
-      cut()
-        ? `The first ${tokens.length} of ${total} tokens.`
-        : ended
-          ? `The end mark ${model.get("end_mark")} has come: ` + "nothing is generated after it, and it gets no row."
-          : null,
+      cut() ? `The first ${tokens.length} of ${total} tokens.` : null,
     );
     refill(views, drawTable(model, true, length, !ended), drawTable(model, false, length, !ended));
     const sum = (power) => Array.from({ length: length }, (_, i) => (i + 1) ** power);
     const add = (numbers) => numbers.reduce((a, b) => a + b);
-    card.find(`Weights computed so far: ${add(sum(1))} if old rows are kept, ${add(sum(2))} if all are computed anew.`);
+    card.find(
+      (ended
+        ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row. `
+        : "A row that never changes can be kept. ") +
+        `Weights computed so far: ${add(sum(1))} if old rows are kept, ${add(sum(2))} if all are computed anew.`,
+    );
   };
   const stop = onTraits(model, ["tokens", "scores", "shown", "view", "end_mark", "total"], draw);
   draw();

@@ -36,7 +36,9 @@ const CSS = css`
   }
   .scroll {
     overflow-x: auto;
-    padding: 4px;
+    padding: 4px 1rem;
+    margin-inline: -1rem;
+    mask: linear-gradient(90deg, transparent, #000 1rem calc(100% - 1rem), transparent);
   }
   .tree {
     position: relative;
@@ -76,12 +78,18 @@ const CSS = css`
     white-space: nowrap;
     background: color-mix(in srgb, var(--tt-decoder) 16%, var(--tt-page));
   }
+  .node.greedy {
+    border: 2px solid var(--tt-key-line);
+  }
   .node.ended {
     border: 3px double;
   }
   .node.dead {
     border: 1px dashed var(--tt-masked-line);
     background: var(--tt-page);
+  }
+  .node.lead {
+    background: color-mix(in srgb, var(--tt-decoder) 45%, var(--tt-page));
   }
   .node.on {
     box-shadow: 0 0 0 2px var(--tt-decoder-line);
@@ -102,6 +110,11 @@ const CSS = css`
 
 const [KEPT, CUT] = [1, 3]; // 0 dropped, 2 finished
 const short = (value) => formatNumber(value, 2);
+/** A log-probability as a share in per cent: two digits, but no more than hundredths. */
+function percent(total) {
+  const share = 100 * Math.exp(total);
+  return share < 0.005 ? "<\u00a00.01\u00a0%" : `${formatNumber(share, share < 0.95 ? 2 : share < 9.5 ? 1 : 0)}\u00a0%`;
+}
 const sumOf = (pairs) => pairs.reduce((sum, [, value]) => sum + value, 0);
 
 /**
@@ -144,7 +157,7 @@ function readState(model) {
   // 14).
   const found = nodes
     .filter(({ fate }) => fate > KEPT)
-    .map((node) => ({ ...node, score: node.total / ((5 + node.column) / 6) ** model.get("alpha") }))
+    .map((node) => Object.assign(node, { score: node.total / ((5 + node.column) / 6) ** model.get("alpha") }))
     .sort((a, b) => a.fate - b.fate || b.score - a.score);
   const text = (ids) =>
     ids
@@ -153,6 +166,8 @@ function readState(model) {
       .replace(/▁/g, " ")
       .trim();
   const chosen = columns[step][beam];
+  const newest = shown[step + 1];
+  const lead = done ? found[0] : newest.reduce((one, other) => (other.total > one.total ? other : one));
   const soFar = done ? greedy : greedy.slice(0, step + 1);
   return {
     ...sentence,
@@ -164,8 +179,9 @@ function readState(model) {
     step,
     done,
     chosen,
-    path: new Set(upwards(chosen)),
-    newest: shown[step + 1],
+    path: new Set(upwards(lead)),
+    lead,
+    newest,
     next: next[step][beam],
     seen: attention[step][beam],
     greedy: soFar,
@@ -183,7 +199,7 @@ function wordsOf(node, { named, alive }) {
 
 /** The tree: a column for each length, lines from each partial hypothesis to what extends it. */
 function drawTree(tree, state, onPick) {
-  const { shown, nodes, alive, chosen, piece, path } = state;
+  const { shown, nodes, alive, chosen, lead, piece, path } = state;
   const rows = Math.max(...shown.map((column) => column.length));
   const lines = nodes.slice(1).map((node) => {
     const [x, from, to] = [node.column, node.parent.row + 0.5, node.row + 0.5];
@@ -212,14 +228,14 @@ function drawTree(tree, state, onPick) {
           tabindex: -1,
           "aria-label": wordsOf(node, state),
           "aria-pressed": String(node === chosen),
-          class: `node ${life} ${node === chosen ? "on" : ""}`,
+          class: `node ${life} ${node.greedy ? "greedy" : ""} ${node === chosen ? "on" : ""} ${node === lead ? "lead" : ""}`,
           "data-row": node.row,
           "data-column": node.column,
           "data-value": node.total.toFixed(9),
           onclick: () => onPick(node),
         },
         node.column ? ["✕ ", "", "■ ", "… "][node.fate] + piece(node.token) : "start",
-        make("small", { text: (node.greedy ? "G " : "") + short(node.total) }),
+        make("small", { text: (node.greedy ? "G " : "") + percent(node.total) }),
       );
       box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
       return box;
@@ -284,20 +300,19 @@ function drawResults({ wrote, greedy, found, text }) {
 const timesOf = (gain) => `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
 
 /** Whose beginning leads, of all that are in the search after this step. */
-function raceOf({ newest, text, wrote }) {
-  const best = newest.reduce((one, other) => (other.total > one.total ? other : one));
+function raceOf({ newest, lead: best, text, wrote, why }) {
   const own = newest.find((node) => node.greedy);
   if (!own) return `Greedy search wrote “${wrote}”; the beam goes on with others.`;
   if (own === best) return `Greedy’s beginning leads: “${text(own.ids)}”.`;
   return (
-    `“${text(best.ids)}” has overtaken greedy’s “${text(own.ids)}”: it is ${timesOf(best.total - own.total)}, and ` +
-    "greedy cannot go back."
+    `“${text(best.ids)}” has overtaken greedy’s “${text(own.ids)}”: it is ${timesOf(best.total - own.total)}. ` +
+    (why || "Greedy cannot go back.")
   );
 }
 
 /** What there is to see at this step: who leads or where it looks, and, at the end, how both searches compare. */
 function findingOf(state, panel) {
-  const { seen, source_tokens: read, chosen, named, done, found, text, wrote, greedy, reference } = state;
+  const { seen, source_tokens: read, chosen, named, done, found, text, wrote, greedy, reference, why } = state;
   if (!done && panel !== "look") return raceOf(state);
   if (!done) {
     const top = seen.indexOf(Math.max(...seen));
@@ -311,7 +326,7 @@ function findingOf(state, panel) {
       : gain > 0
         ? `They differ: the beam’s first is ${times} as greedy’s.`
         : `They differ: greedy’s is ${times}, but the beam ranks by the score.`;
-  return verdict + (reference && ` The corpus has “${reference}”.`);
+  return verdict + (why ? ` ${why}` : "") + (reference && ` The corpus has “${reference}”.`);
 }
 
 const note = (text) => make("p", { class: "tt-note", text });
@@ -320,7 +335,7 @@ const head = (text) => make("p", { class: "head", text });
 const PANELS = [
   ["tree", "Tree"],
   ["look", "Attention"],
-  ["next", "Next"],
+  ["next", "Choices"],
   ["results", "Results"],
 ];
 
@@ -331,7 +346,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Decoding",
     question: "Why keep more than one beginning?",
-    invite: "Press Next: where does greedy’s beginning (G) lose the lead?",
+    invite: "Press Next: where does greedy’s beginning (G) lose the lead, and why?",
     onReset: () => {
       steps.pause();
       go(initial);
@@ -377,9 +392,11 @@ function render({ model, el }) {
 
   const show = {
     tree: () => [
-      head("Beginnings and their log-probability"),
+      head("Beginnings, and how probable each is"),
       box,
-      note("✕: dropped; dashed: nothing of it is left; ■: finished; ·: goes on with a word; G: greedy."),
+      note(
+        "G: greedy search. Thick: the most probable. ✕ and dashed: given up. ·: glued to the word before. ■: finished.",
+      ),
     ],
     look: (state) => [
       head(`Where ${state.named(state.chosen)} looks to choose its next token`),

@@ -50,10 +50,18 @@ function readState(model) {
 function describe({ tokens, sizes, fromInput, at }) {
   const moved = sizes.filter((size) => size);
   const times = Math.max(...moved) / Math.min(...moved);
-  const range = moved.length > 1 ? `, the loudest ${write(times)} times the faintest` : "";
+  // From the nearest to the farthest: does it fade, or does distance not matter?
+  const apart = (i) => Math.abs(i - at);
+  const order = sizes.map((_, i) => i).filter((i) => sizes[i]);
+  order.sort((a, b) => apart(a) - apart(b));
+  const isFading = order.every(
+    (i, place) => !place || apart(i) === apart(order[place - 1]) || sizes[i] < sizes[order[place - 1]],
+  );
+  const shape = times < 3 ? " Distance hardly matters." : isFading ? " It fades with distance." : "";
+  const range = moved.length > 1 ? `, the loudest ${write(times)} times the faintest.${shape}` : ".";
   return fromInput
-    ? `Nudge “${tokens[at]}”: ${moved.length} of ${tokens.length} outputs hear it${range}.`
-    : `“${tokens[at]}” hears ${moved.length} of ${tokens.length} words${range}.`;
+    ? `Nudge “${tokens[at]}”: ${moved.length} of ${tokens.length} outputs hear it${range}`
+    : `“${tokens[at]}” hears ${moved.length} of ${tokens.length} words${range}`;
 }
 
 /** Inputs below, outputs above; lines and bars of the one that is chosen. */
@@ -78,7 +86,7 @@ function drawMap({ shares }, width, { tokens, sizes, fromInput, at }, pick) {
         {
           class: "place",
           x: x(i) - slot / 2,
-          y: y - 20,
+          y: y - 22,
           width: slot,
           height: 44,
           press: () => pick(output ? [i, -1] : [-1, i]),
@@ -145,7 +153,7 @@ function render({ model, el }) {
     if (known !== (known = JSON.stringify(names))) {
       const short = names.join("").length < 48;
       list = (short ? choice : select)({
-        ...(short ? { name: "Function" } : { label: "Function" }),
+        ...(short ? { name: "Network" } : { label: "Network" }),
         options: names.map((name) => [name, name]),
         onChange: (shown) => set({ shown }),
       });
@@ -156,7 +164,7 @@ function render({ model, el }) {
     card.find(describe(state));
     const [total, { length }] = [model.get("total"), state.tokens];
     card.caption.textContent =
-      "The bars have one scale for a whole function; a dashed stub never moves, at no size of nudge." +
+      "The bars have one scale for each network. Dashed: does not move, however hard you nudge." +
       (total > length ? ` Only the first ${length} of ${total} tokens.` : "");
   };
   const names = ["tokens", "names", "maps", "shown", "selected", "total"];

@@ -173,8 +173,7 @@ function render({ model, el }) {
   });
   card.stage.append(words.node, picture.node);
   card.controls.append(climb.node);
-  card.caption.textContent =
-    "Each layer’s result is read as if it were the last: which word would come next?";
+  card.caption.textContent = "Each layer’s result is read as if it were the last: which word would come next?";
   card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
   const draw = () => {
     const [token, depth] = [get("token"), get("depth")];

@@ -58,7 +58,11 @@ const CSS = css`
     align-items: end;
     gap: 5px;
     overflow-x: auto;
-    padding: 0.6rem 5px;
+    padding: 0.6rem 2rem 0.6rem 5px;
+    mask: linear-gradient(90deg, #000 calc(100% - 2rem), transparent); /* it goes on */
+  }
+  .over .up {
+    mask: linear-gradient(#000 30%, transparent 30% 45%, #000 45%);
   }
   .tile {
     flex: 0 0 2.1rem;
@@ -175,13 +179,15 @@ function findingOf({ weights, view, selected, columns, patch, channels, nTokens 
   const told = (i) => `${nameOf(i)} (${formatNumber(weights[i], 2)})`;
   if (view !== "positions") {
     const [verb, at] = view === "attention" ? ["attends", "to"] : ["draws", "from"];
-    return `Besides itself (${formatNumber(weights[selected], 2)}), ${nameOf(selected)} ${verb} most ${at} ${told(others[0])} and ${told(others[1])}.`;
+    return `${name} ${verb} most ${at} ${told(others[0])} and ${told(others[1])}; ${at} itself ${formatNumber(weights[selected], 2)}.`;
   }
   const place = (i) => [Math.floor((i - 1) / columns), (i - 1) % columns];
   const isNear = (i) => Math.hypot(...place(i).map((at, axis) => at - place(selected)[axis])) < 1.5;
   const near = others.slice(0, 4).filter(isNear).length;
   return selected
-    ? `Of the four patches most like ${nameOf(selected)} in position, ${near} touch it. Nobody told the model who is near whom.`
+    ? `Of the four patches most like ${nameOf(selected)} in position, ${near} touch${near === 1 ? "es" : ""} it. ${
+        near > 2 ? "Nobody told the model who is near whom." : "It has learned only in part who is near whom."
+      }`
     : `Most like CLS in position: ${told(others[0])}.`;
 }
 
@@ -299,8 +305,8 @@ function cutUp(state, picture, strip) {
   const [whole, side] = [paintImage(state), state.side];
   const tiles = Array.from({ length: nTokens }, (_, i) => {
     const canvas = make("canvas", { width: side, height: side, "aria-hidden": "true" });
-    canvas.getContext("2d").drawImage(whole, ...cornerOf(state, i).map((at) => -at));
-    return token("tile", i, 0, i, make("div", { class: "up" }), i ? canvas : null, i || "CLS");
+    if (i) canvas.getContext("2d").drawImage(whole, ...cornerOf(state, i).map((at) => -at));
+    return token("tile", i, 0, i, make("div", { class: "up" }), canvas, i || "CLS");
   });
   const rows = Array.from({ length: state.rows }, (_, y) =>
     Array.from({ length: columns }, (_, x) => token("cell", 1 + y * columns + x, y, x)),
@@ -328,6 +334,7 @@ function showWeights(root, tokens, state) {
     const weight = state.weights ? state.weights[place] : 0;
     node.style.setProperty("--w", Math.min(Math.max(0, weight / state.top), 1));
     node.classList.toggle("on", place === state.selected);
+    node.classList.toggle("over", weight > state.top);
     node.setAttribute("aria-label", placeWords(state, place));
     node.dataset.value = weight.toFixed(9);
   }
@@ -398,7 +405,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Patches",
     question: "How does a Transformer read an image?",
-    invite: "Tap a patch: where does it stand in the sequence, and what does it draw from?",
+    invite: "Tap a patch: where does it stand in the line below?",
     onReset: () => set(first),
     css: CSS,
   });
@@ -440,7 +447,10 @@ function render({ model, el }) {
     if (!side.contains(list.node) || !panel.includes(list.node)) refill(side, ...panel);
     else side.firstChild.replaceWith(panel[0]); // the bars stay, and so can grow
     card.find(findingOf(state));
-    card.caption.textContent = state.weights ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".") : "";
+    card.caption.textContent = state.weights
+      ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".") +
+        (state.weights[state.selected] > state.top ? " A broken bar is longer than it is drawn." : "")
+      : state.notes.source.split(/(?<=\.) (?=[A-Z])/)[0];
   };
   const stop = onTraits(model, TRAITS, draw);
   draw();

@@ -42,6 +42,7 @@ const CSS = css`
   }
 `;
 const TURNS = [1, 0.1, 0.01];
+const degrees = (size) => `${formatNumber((180 * size) / Math.PI, size < 0.05 ? 1 : 0)}°`;
 const CHANGES = ["query_position", "key_position", "pair"];
 
 /** Where both arrows point: their own angle, turned by their position. */
@@ -61,8 +62,8 @@ function render({ model, el }) {
   const last = tokens.length - 1;
   const card = openCard(el, {
     label: "Rotary positions",
-    question: "How can a score know the distance, and nothing else?",
-    invite: "Move the pair along the sentence. Then drag the blue dot alone.",
+    question: "How can a score know how far apart two words stand?",
+    invite: "Move the pair along the sentence: what happens to the score? Then drag the blue dot alone.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -162,8 +163,8 @@ function render({ model, el }) {
     },
   });
   const turn = choice({
-    label: "Turn a word",
-    options: TURNS.map((size, i) => [i, `${formatNumber((180 * size) / Math.PI, size < 0.05 ? 1 : 0)}°`]),
+    label: "Angle for each word",
+    options: TURNS.map((size, i) => [i, degrees(size)]),
     onChange: (index) => set({ pair: index }),
   });
   card.stage.append(picture.node);
@@ -176,8 +177,8 @@ function render({ model, el }) {
     picture.show({ ...state, places: [get("query_position"), get("key_position")] });
     card.find(
       `The query stands at ${get("query_position")}, the key at ${get("key_position")}: ${Math.abs(gap())} ` +
-        `${Math.abs(gap()) === 1 ? "word" : "words"} apart, score ${formatNumber(state.score, 2)}. ` +
-        "Both turned by the same amount when both moved; only a new distance makes a new score.",
+        `${Math.abs(gap()) === 1 ? "word" : "words"} apart. With ${degrees(TURNS[get("pair")])} a word the score is ` +
+        `${formatNumber(state.score, 2)}, wherever the two stand; another distance or another angle can change it.`,
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];

@@ -22,6 +22,16 @@ const CSS = css`
   .views .tt-option {
     white-space: pre-line;
   }
+  @container (max-width: 27rem) {
+    .views {
+      display: grid;
+      grid-template-columns: 1fr 1fr;
+    }
+    .views .tt-option {
+      border-radius: 0;
+      margin-top: -1px;
+    }
+  }
   .rows,
   .formula {
     --tt-part: color-mix(in srgb, currentColor 22%, transparent);
@@ -142,7 +152,8 @@ function findingOf({ view, rows, size }) {
   const squares = rows.filter(({ square }) => square);
   return (
     `${VIEWS[view][0]}: ${size(view)}. Twice the text: ${ratio(rows)} times as much` +
-    (squares.length ? `; the purple part alone, ${ratio(squares)} times.` : ".")
+    (squares.length ? `; the purple part alone, ${ratio(squares)} times.` : ".") +
+    (VIEWS[view][1] === "B" ? " A phone has about 8 GB, a large graphics card 80." : "")
   );
 }
 
@@ -160,7 +171,7 @@ function drawFormula(panel, row, { names, rows }) {
 function rowList(rows, onSelect) {
   const node = bars().show(
     rows.map(({ name, square }) => ({
-      label: name + (square ? " · T²" : ""),
+      label: name,
       share: 0,
       colour: square ? "weights" : "part",
     })),
@@ -177,14 +188,19 @@ function rowList(rows, onSelect) {
   for (const kind of ["focusin", "click"]) {
     node.addEventListener(kind, ({ target }) => target.closest("li") && onSelect(items.indexOf(target.closest("li"))));
   }
-  const set = (values, unit, selected) =>
+  // What does not grow with the square leaves room, so that what does is seen to grow.
+  const set = (values, unit, selected) => {
+    const others = values.filter((_, i) => !rows[i].square).map(Number);
+    const room = others.length < rows.length ? 2.5 : 1;
+    const most = Math.max(1, room * Math.max(0, ...others), ...values.map(Number));
     items.forEach((item, i) => {
       const value = Number(values[i]);
-      item.querySelector(".tt-bar").style.width = `${(100 * value) / Math.max(1, ...values.map(Number))}%`;
+      item.querySelector(".tt-bar").style.width = `${(100 * value) / most}%`;
       item.lastChild.textContent = formatSize(value, unit);
       item.classList.toggle("on", i === selected);
       mark(item, { "aria-selected": i === selected, "data-value": values[i] });
     });
+  };
   return { node, set };
 }
 
@@ -248,7 +264,7 @@ function makeControls(model, change) {
       presets.find(
         (one) =>
           one.form === model.get("form") &&
-          Object.entries(one.sizes).every(([name, value]) => name === "B" || sizes[name] === value),
+          Object.entries(one.sizes).every(([name, value]) => "BT".includes(name) || sizes[name] === value),
       ),
     );
     for (const one of sliders) one.show(state);
@@ -283,7 +299,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Sizes",
     question: "What does a longer text cost?",
-    invite: "Drag the length: only the purple bars grow with its square.",
+    invite: "Drag the length: which bar wins?",
     onReset: () => change(initial),
     css: CSS,
   });
@@ -314,7 +330,7 @@ function render({ model, el }) {
     drawFormula(panel, rows[selected], state);
     look.textContent = lookAt(state);
     card.find(findingOf(state));
-    card.caption.textContent = "Purple grows with the square of the length. Tap a bar, then unfold how it is counted.";
+    card.caption.textContent = "Tap a bar, then unfold how it is counted.";
   };
   const stop = onTraits(model, names, draw);
   draw();

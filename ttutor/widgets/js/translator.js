@@ -371,7 +371,10 @@ function loadModel(name, base) {
 
 // ------------------------------------------------------------------ words
 
-const piece = (token) => token.replace("▁", "").replace("<eos>", "■") || "␣";
+const piece = (token) => token.replace("▁", "").replace("<eos>", "■").replace("<bos>", "…") || "␣";
+const SAME = 3;
+/** How many equal tokens stand at the end. */
+const tailOf = (ids) => ids.length - ids.findLastIndex((id) => id !== ids.at(-1)) - 1;
 const short = (value) => formatNumber(value, 2);
 
 function nameOf(off) {
@@ -754,8 +757,15 @@ function render({ model, el, alone }) {
       before,
       list.map(([id]) => id),
     ).filter(Boolean).length;
+    const ids = list.map(([id]) => id);
     const what = off.length > 2 ? `${off.length} parts` : off.map(nameOf).join(" and ");
-    const changed = n + lost === 0 ? "nothing changes" : `${Math.max(n, lost)} of ${before.length} tokens change`;
+    const count = Math.min(Math.max(n, lost), before.length);
+    const changed =
+      tailOf(ids) > SAME
+        ? "nothing is left of the translation: it repeats one token"
+        : n + lost === 0
+          ? "nothing changes"
+          : `${count} of ${before.length} tokens change`;
     return `Without ${what} ${changed}.`;
   };
 
@@ -786,8 +796,10 @@ function render({ model, el, alone }) {
         };
       }),
     );
+    const tail = tailOf(now.written.map(([id]) => id));
+    const nShown = now.written.length - (tail > SAME ? tail - SAME : 0);
     written.show(
-      now.written.map(([id, probability], i) => {
+      now.written.slice(0, nShown).map(([id, probability], i) => {
         const token = now.tokens[id];
         const weight = part === "decoder" ? at(i + 1) : 0;
         const more = `, probability ${short(probability)}${other[i] ? ", changed" : ""}`;
@@ -873,7 +885,7 @@ function render({ model, el, alone }) {
         const node = cells[layer][column];
         const name = column ? `${part}.${layer}.${column - 1}` : `${stack}.${layer}`;
         const seen = model.get("layer") === layer && model.get("head") === column - 1;
-        node.setAttribute("aria-checked", String(!off.has(name)));
+        node.setAttribute("aria-checked", String(!off.has(name) && !off.has(`${stack}.${layer}`)));
         node.setAttribute("aria-label", column ? nameOf(name) : `whole ${nameOf(name)}`);
         node.classList.toggle("on", column > 0 && seen);
       }
@@ -905,7 +917,7 @@ function render({ model, el, alone }) {
     const view = model.get("view");
     if (input.value !== model.get("text") && root.getRootNode().activeElement !== input)
       input.value = model.get("text");
-    examples.set(model.get("examples").includes(model.get("text")) ? model.get("text") : "");
+    examples.set("");
     drawChips();
     if (partial) return;
     const words = answer.strange.map((word) => `“${word}”`).join(", ");

@@ -1,7 +1,7 @@
 // Waves: the encoding of 64 positions as a picture, a line to drag down it, and the hands of clocks
 // that its pairs of features are.
 import { choice, slider } from "./controls.js";
-import { css, formatNumber, formatSize, onTraits, openCard, setTraits } from "./core.js";
+import { css, formatCount, formatNumber, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 
 const CSS = css`
@@ -41,7 +41,7 @@ const SIZE = 64;
 const HANDS = [0, 4, 8, 12, 16, 20, 24, 31];
 const READS = { fast: [0], middle: [8], slow: [31], all: Array.from({ length: 32 }, (_, i) => i) };
 const NAMES = { fast: "Fastest hand", middle: "Middle", slow: "Slowest", all: "All" };
-const TOLERANCE = 0.3;
+const TOLERANCE = 0.3; // between two tips of a hand of length 1: an angle of 17 degrees
 const frequency = (pair) => 10000 ** ((-2 * pair) / SIZE);
 
 /** The encoding as a picture, a row a position: features are sines and cosines in turn. */
@@ -92,7 +92,7 @@ function clocks(position, reads, { left, top, side, across }) {
           x,
           y: y + radius + 15,
           "text-anchor": "middle",
-          text: period < 10 ? formatNumber(period, 1) : formatSize(period),
+          text: period < 10 ? formatNumber(period, 1) : formatCount(period),
         },
       ],
     ];
@@ -178,16 +178,21 @@ function render({ model, el }) {
   card.controls.append(position.node, reads.node);
   card.caption.textContent =
     "A pair of columns is a hand; below each, the positions that it takes to go round. Marks beside the picture: " +
-    "where the hands that are read look as they do here.";
+    "where the hands that are read stand within 17° of where they stand here.";
   const draw = () => {
     position.set(get("position"));
     reads.set(get("reads"));
     picture.show({ position: get("position") }, 0);
     const [alike, here] = [lookAlike(get("position"), get("reads")), Math.round(get("position"))];
-    const which = get("reads") === "all" ? "all hands" : `the ${NAMES[get("reads")].toLowerCase()}`;
+    const [name] = NAMES[get("reads")].toLowerCase().split(" ");
+    const which = name === "all" ? "all hands" : `the ${name} hand alone`;
     card.find(
-      `Who reads ${which.replace(/ ?hand$/, "")}${get("reads") === "all" ? "" : " hand alone"} takes position ${here} for ` +
-        (alike.length > 1 ? `one of ${alike.length}: ${alike.join(", ")}.` : "itself, and no other."),
+      `With ${which}, position ${here} looks like ` +
+        (alike.length === SIZE
+          ? "every other."
+          : alike.length > 1
+            ? `${alike.length - 1} others: ${alike.filter((other) => other !== here).join(", ")}.`
+            : "no other."),
     );
   };
   const stops = [onTraits(model, ["position", "reads"], draw), picture.close, card.close];
