@@ -184,7 +184,7 @@ def test_pointing_at_a_cell_a_query_or_a_key(show: Show) -> None:
     assert "Sum of the row: 1.000" in panel(page)
     cell(page, -1, 5).hover()
     assert "Who attends to “mat”" in panel(page)
-    assert f"Sum of the column: {made.weights[:, 5].sum():.3f}" in panel(page)
+    assert "Sum" not in panel(page)  # of a column it is no share of anything
 
 
 @in_browser

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 import torch
-from playwright.sync_api import Locator, Page
+from playwright.sync_api import Locator, Page, expect
 from torch import Tensor, nn
 
 from tests.widgets.conftest import Show
@@ -203,3 +203,14 @@ def test_scrolling_past_it_changes_nothing(show: Show) -> None:
     page.mouse.wheel(0, 120)
     page.mouse.move(320, 210)
     assert finding(page.locator(".explorer").first) == before
+
+
+@in_browser
+def test_a_word_that_is_clicked_has_no_ring_and_one_that_is_reached_by_key_has_one(show: Show) -> None:
+    page = show(specimen())
+    word, other = (page.locator(f'[data-key="pickinput{i}"]') for i in (1, 2))
+    word.press("Enter")  # a key first: from then on browsers show the ring, whoever moves it
+    word.click()
+    expect(word).to_have_css("outline-style", "none")
+    page.keyboard.press("Tab")
+    expect(other).to_have_css("outline-style", "solid")

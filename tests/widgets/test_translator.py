@@ -269,8 +269,13 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     broken = answer_to(load_packed(), text=EXAMPLES[0], off=[f"decoder.{layer}" for layer in range(4)])
     assert spoken(page).inner_text().startswith(broken["translation"])
     assert "Without 4 parts" in whole_text(page)
-    new = [token_id for token_id, *_ in broken["written"] if token_id not in broken["usual"]]
-    assert page.locator(".chip.other").count() >= len(new) > 0
+    assert {token_id for token_id, *_ in broken["written"]}.isdisjoint(broken["usual"])
+    assert len(broken["written"]) > 3
+    assert "nothing is left of the translation" in whole_text(page)
+    assert page.locator(".chip.other").count() == 3  # of one token that is repeated
+    page.get_by_role("radio", name="Cross").check(force=True)
+    for head in page.locator(".switch:not(.layer)").all():
+        expect(head).to_have_attribute("aria-checked", "false")
 
 
 @in_browser

@@ -44,7 +44,7 @@ function render({ model, el }) {
   card.stage.append(make("p", { class: "text" }, ...words.flatMap((word) => [word, " "])));
   card.controls.append(head.node);
   card.caption.textContent =
-    "All words fit equally well here; only distance tells them apart. The nearest word has the full colour.";
+    "All words fit equally well here; only distance tells them apart. Each head has the same amount to give; the nearest word has the full colour.";
   const draw = () => {
     const slope = get("slopes")[get("head") - 1];
     const left = tokens.map((_, i) => Math.exp(-slope * (tokens.length - 1 - i)));
@@ -60,9 +60,8 @@ function render({ model, el }) {
       reach += 1;
     }
     card.find(
-      `Head ${get("head")} takes ${formatNumber(slope, slope < 0.1 ? 3 : 2)} off a score for every word of distance: half is left after ` +
-        `${formatNumber(Math.log(2) / slope, slope < 0.1 ? 0 : 1)} words, and nine tenths of its attention stay within ${reach} ` +
-        `of the ${tokens.length}.`,
+      `Head ${get("head")} takes ${formatNumber(slope, slope < 0.1 ? 3 : 2)} off a score for every word of distance: nine ` +
+        `tenths of its attention stay within ${reach} of the ${tokens.length} words.`,
     );
   };
   const stops = [onTraits(model, ["head"], draw), card.close];

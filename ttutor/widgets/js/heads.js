@@ -262,6 +262,7 @@ function render({ model, el }) {
       `In layer ${state.layers[state.layer]}, head ${state.head}, “${state.tokens[state.query]}” finds ` +
         `${order
           .slice(0, 2)
+          .filter((j) => row[j] >= 0.005)
           .map((j) => `“${keys[j]}” with ${two(row[j])}`)
           .join(" and ")}.`,
     );
