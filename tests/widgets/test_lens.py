@@ -85,7 +85,9 @@ def test_bars_and_strips_on_the_page_are_pythons_at_every_layer(show: Show) -> N
         words = page.locator("text[data-key^='word-']").all_text_contents()
         assert sorted(words) == sorted(made.guesses[-1][depth])
         assert sorted(numbers(page, ".guess")) == sorted(made.chances[-1][depth])
-        np.testing.assert_allclose(numbers(page, "[data-key^='part']"), np.ravel(made.shares[-1][: depth + 1]), atol=1e-6)
+        np.testing.assert_allclose(
+            numbers(page, "[data-key^='part']"), np.ravel(made.shares[-1][: depth + 1]), atol=1e-6
+        )
         slide(page, "Layers", "ArrowRight")
 
 

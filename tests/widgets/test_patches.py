@@ -279,6 +279,9 @@ def test_the_finding_says_what_a_patch_draws_from_and_who_is_near(show: Show) ->
     alike = [i for i in np.argsort(-made.weights, kind="stable") if i not in (0, 15)][:4]
     row, column = divmod(14, 6)
     near = sum(max(abs((i - 1) // 6 - row), abs((i - 1) % 6 - column)) == 1 for i in alike)
-    assert f"Of the four patches most like patch 15 in position, {near} touch{'es' if near == 1 else ''} it." in found.inner_text()
+    assert (
+        f"Of the four patches most like patch 15 in position, {near} touch{'es' if near == 1 else ''} it."
+        in found.inner_text()
+    )
     choose(page, "image")
     assert found.inner_text() == "Patch 15 is 16 numbers, and one of 36 words of this sentence."

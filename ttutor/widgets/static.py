@@ -28,6 +28,9 @@ _UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
 """Lines of comment and indentation: a browser does without, and no text of ours begins with a blank."""
 _UNMISSED = re.compile(r"^((?!.*//).*[{,;(\[])\n", re.MULTILINE)
 """Ends of lines behind which no statement can end."""
+_STYLES = re.compile(r"css`[^`]*`")
+_LOOSE = re.compile(r"(?<=[:,]) | (?=\{)")
+"""Blanks in a style sheet that separate nothing."""
 _EXPORT = re.compile(r"^export (?=(async )?function|const|class)", re.MULTILINE)
 
 
@@ -118,7 +121,7 @@ def _part(name: str) -> str:
 
 
 def _packed(source: str) -> str:
-    return _UNMISSED.sub(r"\1", source)
+    return _STYLES.sub(lambda style: _LOOSE.sub("", style[0]), _UNMISSED.sub(r"\1", source))
 
 
 def _properties(fills: dict[str, str], outlines: dict[str, str]) -> dict[str, str]:

@@ -189,7 +189,9 @@ function render({ model, el }) {
     drawCells(grid, { ...state, selected: preview || state.selected });
     drawPanel(list, total, about);
     const heaviest = about.sorted.slice(0, 3).map(({ token, weight }) => `${token} ${formatNumber(weight)}`);
-    card.find(about.sorted.length ? `${about.title}. Most: ${heaviest.join(", ")}.` : about.title);
+    const warm = model.get("temperature");
+    const turned = warm === 1 ? "" : warm < 1 ? " Colder: the largest takes more." : " Warmer: all come closer.";
+    card.find(about.sorted.length ? `${about.title}. Most: ${heaviest.join(", ")}.${turned}` : about.title);
   };
   const draw = () => {
     const state = readState(model);
