@@ -308,7 +308,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
   const along = dot(numbers.query, numbers.keys[asked]) / (dot(numbers.query, numbers.query) || 1);
   const foot = at(numbers.query.map((part) => part * along));
   const from = (point, size) => arrow(x, y, ...at(point), size);
-  // A name stands beyond its arrow's tip, where no handle covers it, or below a longer arrow that would cross it.
+  // A name stands beyond its arrow's tip, where no handle covers it, or above a longer arrow that would cross it.
   const label = (key, point, text, more, isCrossed) => {
     const [px, py] = at(point);
     const far = (isCrossed ? 0 : 12) / (Math.hypot(px - x, py - y) || 1);
@@ -317,7 +317,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
       "text",
       {
         x: px + far * (px - x) + (px < x ? -3 : 3),
-        y: py + far * (py - y) + (isCrossed ? 18 : 3),
+        y: py + far * (py - y) + (isCrossed ? -12 : 3),
         "text-anchor": isCrossed ? "middle" : px < x ? "end" : "start",
         text,
         ...more,
@@ -331,7 +331,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
     ["axes", "path", { class: "faint", d: `M${x - reach} ${y}h${2 * reach}M${x} ${y - reach}v${2 * reach}` }],
     ...features.map((name, i) =>
       i
-        ? ["up", "text", { x, y: y - reach - 8, text: `${name} ↑` }]
+        ? ["up", "text", { x, y: y - reach - 16, text: `${name} ↑` }]
         : ["right", "text", { x: x + reach + 24, y: y + 16, "text-anchor": "end", text: `${name} →` }],
     ),
     step === 1 && ["shadow", "path", { class: "shadow", d: `M${x} ${y}L${foot.join(" ")}` }],
