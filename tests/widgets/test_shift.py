@@ -28,7 +28,11 @@ TAP = ("label:has-text('shift')", "It learns to copy")
 
 def test_the_shift() -> None:
     made = ShiftExplorer(["un", "chat"])
-    assert list(zip(made.decoder_input, made.labels, strict=True)) == [("<s>", "un"), ("un", "chat"), ("chat", "</s>")]
+    assert list(zip(made.decoder_input, made.labels, strict=True)) == [
+        ("<bos>", "un"),
+        ("un", "chat"),
+        ("chat", "<eos>"),
+    ]
     made.shifted = False
     assert made.decoder_input == made.labels
 

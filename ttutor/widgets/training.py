@@ -8,7 +8,7 @@ from ttutor.training.schedule import noam_rate
 from ttutor.widgets.base import Explorer, table_html, token_list, within
 
 MAX_TOKENS = 24
-START, END = "<s>", "</s>"
+START, END = "<bos>", "<eos>"
 
 
 class ShiftExplorer(Explorer):
@@ -23,7 +23,7 @@ class ShiftExplorer(Explorer):
     >>> explorer
     ShiftExplorer(3 tokens, shifted)
     >>> explorer.decoder_input, explorer.labels
-    (['<s>', 'un', 'chat', 'dort'], ['un', 'chat', 'dort', '</s>'])
+    (['<bos>', 'un', 'chat', 'dort'], ['un', 'chat', 'dort', '<eos>'])
     """
 
     _module = "shift"

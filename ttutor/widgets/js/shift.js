@@ -43,7 +43,7 @@ const CSS = css`
 
 /** Two lanes: above what has to be said, below what is read, which slides by `shift` places. */
 function drawLanes({ shift }, width, { tokens, position, shifted }, pick) {
-  const strip = ["<s>", ...tokens, "</s>"];
+  const strip = ["<bos>", ...tokens, "<eos>"];
   const slot = Math.min(width / strip.length, 130);
   const left = (width - slot * strip.length) / 2;
   const fit = Math.max(2, Math.floor((slot - 6) / 8));
@@ -138,11 +138,11 @@ function render({ model, el }) {
     "Dashed: hidden by the causal mask. Everything that is needed at one position stands to its left, so all positions are trained in one pass.";
   const draw = () => {
     const { position, shifted } = read();
-    const input = shifted ? ["<s>", ...tokens] : [...tokens, "</s>"];
+    const input = shifted ? ["<bos>", ...tokens] : [...tokens, "<eos>"];
     place.set(position + 1);
     shift.set(shifted);
     picture.show({ shift: shifted ? 1 : 0 });
-    const [seen, answer] = [input.slice(0, position + 1).join(" "), [...tokens, "</s>"][position]];
+    const [seen, answer] = [input.slice(0, position + 1).join(" "), [...tokens, "<eos>"][position]];
     card.find(
       shifted
         ? `It reads “${seen}” and has to say “${answer}”, which it has not seen.`
