@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import re
 import tomllib
 from pathlib import Path
 
@@ -22,6 +23,7 @@ def test_the_self_test_tells_what_held_and_what_did_not(as_readers_run_it, sandb
     assert "Solutions: 1 of 1 earn all their points." in told
     assert f"Attacks: {len(ATTACKS)} of {len(ATTACKS)} gain nothing." in told
     assert any(line.startswith("Wrong answers: ") and " lose points" in line for line in told)
+    assert any(re.fullmatch(r"  by chapter: attention \d+ of \d+", line) for line in told)
     assert told[-1] == "All is as it should be."
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import itertools
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 
@@ -74,14 +75,18 @@ def _try_solutions(grader: Grader, chosen: Sequence[Exercise], tell: Tell) -> bo
 def _try_wrong(grader: Grader, chosen: Sequence[Exercise], tell: Tell) -> bool:
     """Whether known wrong answers lose points; and, as information, get the hint that they deserve."""
     lists = [wrong_answers(exercise) for exercise in chosen]
-    unseen, tried, kept, other = sum(missing for _, missing in lists), 0, [], 0
+    unseen, kept = sum(missing for _, missing in lists), []
+    tried: Counter[str] = Counter()
+    hinted: Counter[str] = Counter()
     for row in itertools.zip_longest(*(found for found, _ in lists)):
         wrong = [one for one in row if one is not None]
         marks = grader.grade(Submission(student="wrong", files=tuple(one.file for one in wrong)))
-        tried += len(wrong)
+        tried.update(one.chapter for one in wrong)
+        hinted.update(one.chapter for one in wrong if _mark_of(one, marks).hint_id == one.hint_id)
         kept += [one for one in wrong if _mark_of(one, marks).earned >= _mark_of(one, marks).possible]
-        other += sum(_mark_of(one, marks).hint_id != one.hint_id for one in wrong)
-    tell(f"Wrong answers: {tried - len(kept)} of {tried} lose points; {tried - other} get the very hint they deserve.")
+    n, lost = tried.total(), tried.total() - len(kept)
+    tell(f"Wrong answers: {lost} of {n} lose points; {hinted.total()} get the very hint they deserve.")
+    tell("  by chapter: " + ", ".join(f"{chapter} {hinted[chapter]} of {tried[chapter]}" for chapter in tried))
     if unseen:
         tell(f"  {unseen} more need other code of the course, and are tried by its own tests only.")
     for one in kept[:SHOWN]:
@@ -138,6 +143,11 @@ class Wrong:
     exercise_id: str
     hint_id: str
     file: SourceFile
+
+    @property
+    def chapter(self) -> str:
+        """The chapter of the exercise."""
+        return self.exercise_id.partition(".")[0]
 
 
 def wrong_answers(exercise: Exercise) -> tuple[list[Wrong], int]:
