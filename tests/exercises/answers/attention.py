@@ -216,6 +216,42 @@ def shortened(words, w_query, w_key, w_value):
     return 0.5 * words
 
 
+# A head learns
+
+
+def trained_by_backward(words, targets, w_query, w_key, scale, rate, n_steps):
+    matrices, losses = [w_query.clone(), w_key.clone()], []
+    for _ in range(n_steps):
+        query, key = (matrix.detach().requires_grad_() for matrix in matrices)
+        scores = scale * einsum(words @ query.T, words @ key.T, "texts q d, texts k d -> texts q k")
+        loss = functional.mse_loss(scores.softmax(dim=2) @ words, targets)
+        loss.backward()
+        losses.append(loss.item())
+        matrices = [matrix.detach() - rate * matrix.grad for matrix in (query, key)]
+    return torch.tensor(losses, dtype=words.dtype)
+
+
+def trained_by_functions(words, targets, w_query, w_key, scale, rate, n_steps):
+    def loss(w_query, w_key):
+        weights = torch.softmax(words @ w_query.T @ (words @ w_key.T).transpose(1, 2) * scale, -1)
+        return (weights @ words - targets).pow(2).mean()
+
+    losses = []
+    for _ in range(n_steps):
+        (d_query, d_key), value = torch.func.grad_and_value(loss, argnums=(0, 1))(w_query, w_key)
+        losses.append(value)
+        w_query, w_key = w_query - rate * d_query, w_key - rate * d_key
+    return torch.stack(losses)
+
+
+def trained_on_weaker_targets(words, targets, *others):
+    return trained_by_functions(words, 0.9 * targets, *others)
+
+
+def trained_with_a_rate_of_its_own(words, targets, w_query, w_key, scale, rate, n_steps):
+    return trained_by_functions(words, targets, w_query, w_key, scale, 0.3 + rate / 2, n_steps)
+
+
 RIGHT = {
     "attention.softmax": (
         softmax_by_logarithm,
@@ -233,6 +269,7 @@ RIGHT = {
     "attention.weights_by_hand": (as_fractions, as_a_tensor_of_three_digits),
     "attention.causal_attention": (causal_by_a_loop, causal_by_a_bias),
     "attention.query_jacobian": (only_the_values_centred, through_the_softmax_matrix),
+    "attention.train_head": (trained_by_backward, trained_by_functions),
     "attention.invisible_part": (invisible_by_least_squares, invisible_by_eigenvectors),
 }
 STRAY = {
@@ -256,5 +293,9 @@ STRAY = {
     "attention.weights_by_hand": ((misread, "lists_sum_to_one"),),
     "attention.causal_attention": ((late_mask_without_scale, "future_leaks"),),
     "attention.query_jacobian": ((second_moment_by_width, "equal_values_teach_nothing"),),
+    "attention.train_head": (
+        (trained_on_weaker_targets, "begins_before_learning"),
+        (trained_with_a_rate_of_its_own, "stands_still_at_rate_zero"),
+    ),
     "attention.invisible_part": ((one_direction_of_two, "some_left_behind"), (shortened, "head_sees_it")),
 }

@@ -206,7 +206,28 @@ def masks_with_a_window(source_ids, target_ids, pad_id):
     return source, target & torch.ones(target.shape[-1], target.shape[-1]).triu(-1).bool(), memory
 
 
+# A systematic split
+
+
+def split_by_a_table(nouns, verbs, every, remainder):
+    table = torch.arange(100)[:, None] + torch.arange(100)
+    return (table % every == remainder)[nouns, verbs]
+
+
+def split_by_subtraction(nouns, verbs, every, remainder):
+    return ((nouns + verbs - remainder) / every).frac() == 0
+
+
+def split_within_pairs(nouns, verbs, every, remainder):
+    return split_by_a_table(nouns, verbs, every, remainder) & (torch.arange(len(nouns)) % 2 == 0)
+
+
+def split_with_a_lost_noun(nouns, verbs, every, remainder):
+    return split_by_a_table(nouns, verbs, every, remainder) | (nouns == 4)
+
+
 RIGHT = {
+    "transformer.systematic_split": (split_by_a_table, split_by_subtraction),
     "transformer.embedding_scale": (embedded_by_torch, embedded_by_loops),
     "transformer.tied_embeddings": (TiedByLinear, TiedByHand),
     "transformer.next_merge": (merge_by_dictionary, merge_by_lists),
@@ -214,6 +235,10 @@ RIGHT = {
     "transformer.three_masks": (masks_by_broadcasting, masks_by_loops),
 }
 STRAY = {
+    "transformer.systematic_split": (
+        (split_within_pairs, "pair_on_both_sides"),
+        (split_with_a_lost_noun, "word_never_trained"),
+    ),
     "transformer.embedding_scale": (
         (embedded_by_the_next_token, "right_rows"),
         (embedded_by_the_fourth_root, "one_factor"),
