@@ -275,7 +275,7 @@ unstable_softmax: "return weights" ->
 returns_weights: "weights @ value" -> "weights"
     This has the shape of the weights: its last axis is the keys. One step is missing: apply them to the values.
 blends_keys: "weights @ value" -> "weights @ key"
-    The result is as wide as a key: you blend the keys. They are there to be found; what is handed over are the values.
+    The result is as wide as a key: you blend the keys. They are there to be found; what a query receives is values.
 qk_swapped: "query @ key.mT" -> "key @ query.mT"
     Rows of the score matrix should be queries and columns keys; yours are the other way round, which looks right only
     where there are as many of both.

@@ -223,8 +223,8 @@ drops_in_eval: "not self.training" -> "self.training"
 no_scale: " / (1 - self.p)" -> ""
     What stays is not scaled, so that sums are smaller in training by the factor 1 - p. By what must the survivors grow?
 scales_in_eval: " / (1 - self.p)" -> "", "return features\n" -> "return features * (1 - self.p)\n"
-    You scale in evaluation instead of in training. Dropout was first written so (2014); here evaluation shall do
-    nothing, so the factor belongs into training.
+    You scale in evaluation instead of in training. Dropout was first written so (2014); here evaluation does nothing,
+    so the factor belongs into training.
 keeps_p: "stays / (1 - self.p)" -> "~stays / self.p"
     A share of p stays, and it should be lost: with p = 0.3 you lose 70 % of the features. Look at your comparison.
 drawn_once: "stays = torch.rand_like(features) >= self.p" ->

@@ -66,7 +66,7 @@ Collect one weight per head for each query that has such a key, and average over
 
 exercise.mutations(r"""
 first_twin: "earlier[-1]" -> "earlier[0]"
-    You take the first earlier occurrence. Asked for is the latest.
+    You take the first earlier occurrence. The exercise asks for the latest.
 all_twins: "earlier[-1] + 1]" -> "earlier + 1].sum(dim=1)"
     You add up the weight after every earlier occurrence: that is the lenient score.
 the_twin_itself: "earlier[-1] + 1" -> "earlier[-1]"
@@ -84,7 +84,7 @@ mean_over_heads: ".mean(dim=0)" -> ".mean().expand(len(weights)).clone()"
     All heads get the same score from you. Which axis did you average over besides the queries?
 share_of_hits: "weights[:, query, earlier[-1] + 1]" ->
 "(weights[:, query].argmax(dim=-1) == earlier[-1] + 1).to(weights.dtype)"
-    You count how often the wanted key has the largest weight. Asked for is the weight.
+    You count how often the wanted key has the largest weight. The exercise asks for the weight.
 """)
 
 

@@ -85,7 +85,7 @@ own_mean: "typical[:" -> "context[:"
 mean_of_each_text: "typical[:, head].mean(dim=(0, 1))" -> "context[:, head].mean(dim=1, keepdim=True)"
     Each text gets its own mean, which still tells a good deal about it.
 mean_by_place: "mean(dim=(0, 1))" -> "mean(dim=0)[: context.shape[2]]"
-    You keep a mean for each place. Asked for is one vector for all places.
+    You keep a mean for each place. The exercise asks for one vector for all places.
 mean_over_heads: "typical[:, head].mean(dim=(0, 1))" -> "typical.mean(dim=(0, 1, 2))"
     Your mean runs over all heads. Each has a space of its own; others' numbers mean nothing there.
 mean_over_features: "mean(dim=(0, 1))" -> "mean()"

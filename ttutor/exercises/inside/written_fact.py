@@ -100,7 +100,7 @@ divided_by_the_key: "(direction @ key)" -> "(key @ key)"
 divided_by_the_direction: "(direction @ key)" -> "(direction @ direction)"
     You divide by the square of the direction. It meets the key, not itself.
 change_alone: "weight + torch" -> "torch"
-    This is the change of the weight. Asked for is the new weight.
+    This is the change of the weight. The exercise asks for the new weight.
 wrong_sign: "weight + torch" -> "weight - torch"
     You move away from the wanted answer, by as much as you should move towards it.
 spread_over_features: "torch.linalg.solve(second_moment, key)" -> "key / other_keys.square().mean(dim=0)"
@@ -110,8 +110,8 @@ spread_over_features: "torch.linalg.solve(second_moment, key)" -> "key / other_k
 
 
 exercise.mistake(
-    "The key is answered rightly, by the smallest change of the weight. Asked for is the smallest change of the other "
-    "answers.",
+    "The key is answered rightly, by the smallest change of the weight. The exercise asks for the smallest "
+    "change of the other answers.",
     id="others_ignored",
 )(others_ignored)
 

@@ -83,7 +83,7 @@ def shared_out_evenly(context, w_output):
     return sum_for_each(context, w_output) / context.shape[1]
 
 
-@exercise.mistake("You give what is left *without* each head. Asked for is what the head itself adds.")
+@exercise.mistake("You give what is left *without* each head. The exercise asks for what the head itself adds.")
 def without_each(context, w_output):
     return sum_for_each(context, w_output) - reference(context, w_output)
 

@@ -76,9 +76,9 @@ divided_by_sizes: "svdvals(basis_one.T @ basis_other)" ->
 squared: "@ basis_other)" -> "@ basis_other).square()"
     These are the squares of the cosines. Their mean is a useful number, too, but was not asked for.
 angles: "@ basis_other)" -> "@ basis_other).clamp(max=1).acos()"
-    These are the angles in radians; asked for are their cosines.
+    These are the angles in radians; the exercise asks for their cosines.
 sines: "@ basis_other)" -> "@ basis_other).square().neg().add(1).clamp(min=0).sqrt()"
-    These are the sines, which are large when the spaces are far apart. Asked for are the cosines.
+    These are the sines, which are large when the spaces are far apart. The exercise asks for the cosines.
 smallest_first: "@ basis_other)" -> "@ basis_other).flip(0)"
     The order is reversed: the largest comes first.
 largest_alone: "@ basis_other)" -> "@ basis_other)[:1]"

@@ -99,8 +99,8 @@ natural_base: "2.0 ** (" -> "torch.exp("
 squared_distance: "abs()" -> "square()"
     The cost grows with the square of the distance. The L of ALiBi stands for linear.
 as_factor: "return rearrange(" -> "return torch.exp(rearrange(", "-distance" -> "-distance)"
-    You return factors between 0 and 1. They are what the bias does to a power, $e^{s-md} = e^s e^{-md}$; asked for is
-    what is added to a score.
+    You return factors between 0 and 1. They are what the bias does to a power, $e^{s-md} = e^s e^{-md}$; the exercise
+    asks for what is added to a score.
 future_hidden: "-distance" -> "-distance + torch.full(distance.shape, -torch.inf).triu(n_keys - n_queries + 1)"
 or: "abs()" -> "clamp(min=0)"
     You hide the future as well. That is the mask's business: an encoder uses this bias in both directions.

@@ -93,7 +93,7 @@ mirrored: "-sin, cos" -> "sin, cos"
 permutation: "return matrix" -> "return torch.eye(d_model, dtype=torch.float64).roll(offset, dims=0)"
     You move the features along the vector. A position is not a feature: it is told by all of them.
 in_float32: "return matrix" -> "return matrix.float()"
-    The right numbers in float32. Asked for is float64.
+    The right numbers in float32. The exercise asks for float64.
 """)
 
 

@@ -53,12 +53,12 @@ $f$ is the $n$-th root of one half. And $\sigma(b) = f$ means $e^{-b} = (1 - f)/
 
 exercise.mutations("""
 gate: "torch.log(forget / (1 - forget))" -> "forget"
-    That is the gate, a number between 0 and 1. Asked for is the bias that makes it.
+    That is the gate, a number between 0 and 1. The exercise asks for the bias that makes it.
 horizon: "0.5 ** (1 / half_life)" -> "1 - 1 / half_life"
     You set $f = 1 - 1/n$, the rule for the horizon: after $n$ words about a third is left, not one half, and for short
     times not even that.
 one_over_e: "0.5 ** (1 / half_life)" -> "torch.exp(-1 / half_life)"
-    With your bias the share $1/e$ is left after $n$ words. Asked for is one half.
+    With your bias the share $1/e$ is left after $n$ words. The exercise asks for one half.
 linear: "0.5 ** (1 / half_life)" -> "1 - 0.5 / half_life"
     You let the state lose the same amount at every word. It loses the same *share*: what is left is a power.
 sign: "torch.log" -> "-torch.log"

@@ -79,7 +79,7 @@ one_late: "pages, dim" -> "[torch.zeros_like(hidden), *pages[:-1]], dim"
 tokens_first: "pages, dim=1" -> "pages, dim=0"
     Numbers right, axes exchanged: tokens stand first and sentences second. Along which axis do you stack?
 last_only: "torch.stack(pages, dim=1)" -> "hidden"
-    That is the page after the last word. Asked for are all of them.
+    That is the page after the last word. The exercise asks for all of them.
 """)
 
 

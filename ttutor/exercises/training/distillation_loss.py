@@ -125,7 +125,7 @@ inplace: "teacher_logits.detach() / temperature" -> "teacher_logits.detach().div
 """)
 
 
-@exercise.must_hold("The teacher is finished and shall not move towards its pupil: no gradient should reach it.")
+@exercise.must_hold("The teacher is finished and must not move towards its pupil: no gradient should reach it.")
 def teacher_stays(trial: Trial) -> str | None:
     """Look whether a gradient reaches the teacher."""
     return "A gradient reaches the teacher's logits." if trial.value["a gradient reaches the teacher"] else None

@@ -117,7 +117,8 @@ empty_batch: "if current and" -> "if",
     A sentence that fills the budget alone is refused, and an empty batch comes out. It may be at most the budget: is
     equal too much?
 not_sentence_numbers: "current.append(index)" -> "current.append(lengths[index])"
-    Your batches hold lengths, and many of them more than once. Asked for are the numbers of the sentences, from 0.
+    Your batches hold lengths, and many of them more than once. The exercise asks for the numbers of the sentences, from
+    0.
 places_after_sorting: "current.append(index)" -> "current.append(sum(map(len, batches)) + len(current))"
     Your numbers are places in the sorted list. Each sentence keeps the number that it had before.
 no_budget: "[*batches, current]" -> "[list(range(len(lengths)))]"

@@ -1,4 +1,4 @@
-"""Exercise: what a decoder reads and what it shall say, from one translation."""
+"""Exercise: what a decoder reads and what it must predict, from one translation."""
 
 import torch
 from jaxtyping import Int
@@ -12,7 +12,7 @@ PAD_ID, BOS_ID, EOS_ID = 0, 2, 3
 def teacher_forcing(
     token_ids: Int[Tensor, "batch target"],
 ) -> tuple[Int[Tensor, "batch steps"], Int[Tensor, "batch steps"]]:
-    """Return what the decoder reads and, for each place, the token that it shall predict there."""
+    """Return what the decoder reads and, for each place, the token that it must predict there."""
     return token_ids[:, :-1], token_ids[:, 1:]
 
 

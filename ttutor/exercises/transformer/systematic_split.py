@@ -81,7 +81,7 @@ remainder_ignored: "== remainder" -> "== 0"
 both_remainders: "(nouns + verbs) % every == remainder" -> "(nouns % every == remainder) & (verbs % every == remainder)"
     You ask for the remainder of each number by itself. Most nouns then lose no partner at all.
 numbers_returned: "== remainder" -> "== remainder).nonzero()[:, 0]", "return (" -> "return (("
-    You return the numbers of the sentences. Asked for is a True or False for each of them.
+    You return the numbers of the sentences. The exercise asks for a True or False for each of them.
 """)
 
 

@@ -13,7 +13,7 @@ def masked_labels(
     random_ids: Int[Tensor, "batch tokens"],
     mask_id: int,
 ) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
-    """A colleague's version: what BERT reads and what it shall say; the label -100 does not count."""
+    """A colleague's version: what BERT reads and what it must predict; the label -100 does not count."""
     chosen = draw < 0.15
     inputs = token_ids.clone()
     inputs[chosen & (draw < 0.9)] = random_ids[chosen & (draw < 0.9)]
@@ -27,7 +27,7 @@ def solution(
     random_ids: Int[Tensor, "batch tokens"],
     mask_id: int,
 ) -> tuple[Int[Tensor, "batch tokens"], Int[Tensor, "batch tokens"]]:
-    """What BERT reads and what it shall say; the label -100 does not count."""
+    """What BERT reads and what it must predict; the label -100 does not count."""
     inputs = token_ids.clone()
     inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]
     inputs[draw < 0.8 * 0.15] = mask_id

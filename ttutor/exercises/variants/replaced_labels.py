@@ -1,4 +1,4 @@
-"""Exercise: what ELECTRA's discriminator reads, and what it shall say."""
+"""Exercise: what ELECTRA's discriminator reads, and what it must predict."""
 
 import torch
 from jaxtyping import Bool, Int

@@ -80,7 +80,7 @@ no_residual: "layer / 2 + torch.eye(len(layer), dtype=layer.dtype) / 2" -> "laye
 last_layer_alone: "rolled[0, 1:]" -> "layer[0, 1:]"
     That is the attention of the last layer. What it looks at has been mixed by the layers before.
 column_of_the_class_token: "rolled[0, 1:]" -> "rolled[1:, 0]"
-    You read a column: whom the class token reaches. Asked is what reaches the class token.
+    You read a column: whom the class token reaches. The exercise asks what reaches the class token.
 layers_averaged: "rolled[0, 1:]" -> "weights.mean(dim=(0, 1))[0, 1:]"
     You average the layers. They act one after another: what does that make of their tables?
 entries_multiplied: "torch.eye(weights.shape[-1], dtype" -> "torch.ones(weights.shape[-2:], dtype",

@@ -86,7 +86,7 @@ corners_aligned: "align_corners=False" -> "align_corners=True"
     You keep the centres of the corner patches in place. A finer grid of the same image has outer patches nearer to the
     border.
 nearest: 'mode="bilinear", align_corners=False' -> 'mode="nearest"'
-    Every new position is a copy of an old one. Asked is what lies between them.
+    Every new position is a copy of an old one. The exercise asks what lies between them.
 bicubic: "bilinear" -> "bicubic"
     Your curve is cubic, as in the package. Here each direction is to be linear.
 class_token_lost: "[table[:1], " -> "["
