@@ -252,8 +252,8 @@ class Exercise:
         Args:
             text: each starts with its id and a colon; then comes what is replaced in the solution's source by what,
                 ``"old" -> "new"``, where each old text stands exactly once; then, indented, what a good tutor would
-                say. Several replacements have commas between them. A line that starts with ``or:`` is another wrong
-                answer that deserves the same sentence.
+                say. Several replacements have commas between them, and go on in lines indented by two spaces. A line
+                that starts with ``or:`` is another wrong answer that deserves the same sentence.
 
         Raises:
             ValueError: the exercise has a hint of that name, or a text does not stand in the solution exactly once.

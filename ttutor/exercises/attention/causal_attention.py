@@ -88,7 +88,7 @@ mask_after_softmax: "masked_fill(~allowed, -torch.inf).softmax(dim=-1)" -> "soft
     Still the colleague's mistake: the forbidden weights are 0, but the rows sum to less than 1, and how far they fall
     short tells about the future. Which step has seen the forbidden scores?
 renormalised: "masked_fill(~allowed, -torch.inf).softmax(dim=-1)" -> "softmax(dim=-1) * allowed",
-"einsum(weights," -> "einsum(weights / weights.sum(dim=-1, keepdim=True),"
+  "einsum(weights," -> "einsum(weights / weights.sum(dim=-1, keepdim=True),"
     Right on paper, and for scores in the thousands a row is lost: its allowed powers were so small beside the forbidden
     ones that all became 0. Remove the forbidden scores before any power is taken.
 no_scale: " / math.sqrt(query.shape[-1])" -> ""
@@ -108,10 +108,10 @@ top_left: "causal_mask(query.shape[0], key.shape[0])" -> "torch.ones_like(scores
     Your last query does not see the last key. With three queries and five keys the queries are the last three
     positions: the diagonal starts further right.
 not_itself: "causal_mask(query.shape[0], key.shape[0])" ->
-"torch.ones_like(scores).tril(len(key) - len(query) - 1).bool()"
+  "torch.ones_like(scores).tril(len(key) - len(query) - 1).bool()"
     No query sees its own key in your mask. The future begins one position later.
 one_too_far: "causal_mask(query.shape[0], key.shape[0])" ->
-"torch.ones_like(scores).tril(len(key) - len(query) + 1).bool()"
+  "torch.ones_like(scores).tril(len(key) - len(query) + 1).bool()"
     Each query sees one key of the future. Your mask's diagonal stands one too far to the right.
 no_mask: ".masked_fill(~allowed, -torch.inf)" -> ""
     There is no mask left: every query sees every key.

@@ -124,12 +124,12 @@ or: "!=" -> "<"
     You take every id on one side of `pad_id` for padding. Only equality counts: other tokens may have smaller ids, and
     larger ones.
 counts_from_left: "token_ids != pad_id" ->
-"torch.arange(token_ids.shape[1]) < (token_ids != pad_id).sum(dim=1, keepdim=True)"
+  "torch.arange(token_ids.shape[1]) < (token_ids != pad_id).sum(dim=1, keepdim=True)"
 or: "token_ids != pad_id" -> "~((token_ids == pad_id).cumsum(dim=1) > 0)"
     You count the real tokens of a row and call the first so many visible. That is right for padding on the right; these
     rows are padded on the left, as for generation. Ask each token by itself.
 counts_from_right: "token_ids != pad_id" ->
-"torch.arange(token_ids.shape[1]) >= (token_ids == pad_id).sum(dim=1, keepdim=True)"
+  "torch.arange(token_ids.shape[1]) >= (token_ids == pad_id).sum(dim=1, keepdim=True)"
     You count the real tokens of a row and call the last so many visible. These rows are padded on the right. Ask each
     token by itself.
 longest_row: "token_ids != pad_id" -> "(token_ids != pad_id).any(dim=0).expand_as(token_ids)"

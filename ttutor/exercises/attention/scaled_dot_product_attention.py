@@ -182,19 +182,18 @@ scale_of_value: "math.sqrt(query.shape[-1])" -> "math.sqrt(value.shape[-1])"
     You take the scale from the width of the values. They have no part in the scores: which two vectors are multiplied
     there, and how wide are they?
 scale_after_softmax: " / math.sqrt(query.shape[-1])" -> "",
-"return weights" -> "return weights / math.sqrt(query.shape[-1])"
+  "return weights" -> "return weights / math.sqrt(query.shape[-1])"
     You divide the weights by √d_head, not the scores: each row sums to 0.35. The scale belongs before the softmax,
     whose output should already sum to 1.
 mask_after_softmax: "scores.masked_fill(~mask, -math.inf)" -> "scores",
-"return weights" -> "return (scores.softmax(dim=-1) * mask)"
+  "return weights" -> "return (scores.softmax(dim=-1) * mask)"
 or: "scores.masked_fill(~mask, -math.inf)" -> "scores",
-"return weights" -> "return (scores.softmax(dim=-1) * mask.float())"
+  "return weights" -> "return (scores.softmax(dim=-1) * mask.float())"
     Hidden keys get no weight, but the rest of their row no longer sums to 1. Take the hidden scores out before you
     normalise.
-masked_and_renormalised: "scores.masked_fill(~mask, -math.inf)" ->
-"scores",
-"return weights" ->
-"weights = scores.softmax(dim=-1) * mask\n    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)"
+masked_and_renormalised: "scores.masked_fill(~mask, -math.inf)" -> "scores",
+  "return weights" ->
+  "weights = scores.softmax(dim=-1) * mask\n    return weights / weights.sum(dim=-1, keepdim=True).clamp(min=1e-12)"
     Masking after the softmax and dividing again works until one hidden score is much the largest: then the visible
     weights underflow to 0 first. Hide before the softmax.
 polarity: "~mask" -> "mask"
@@ -209,7 +208,7 @@ or: "~mask, -math.inf" -> "~mask, -10.0", "return weights" -> "return (weights *
     A little attention leaks to hidden keys, and the more the larger the scores are. −10 is not small beside your
     scores: what is smaller than every number?
 fill_of_ten_thousand: "~mask, -math.inf" -> "~mask, -1e4",
-"return weights" -> "return (weights * mask.any(dim=-1, keepdim=True))"
+  "return weights" -> "return (weights * mask.any(dim=-1, keepdim=True))"
     Hidden keys win where all that a query may see scores below −10,000, which float16 can hold. What is smaller than
     every number?
 add_bool: "scores.masked_fill(~mask, -math.inf)" -> "scores + mask"
@@ -221,8 +220,7 @@ or: "scores.masked_fill(~mask, -math.inf)" -> "scores + (~mask).to(scores.dtype)
     `torch.where`) instead of multiplying.
 ignore_mask: "scores.masked_fill(~mask, -math.inf)" -> "scores"
     Your output is the same with and without the mask. Which step should use it?
-causal_uninvited: "scores = query" ->
-"mask = mask & torch.ones(query.shape[2], key.shape[2]).tril(key.shape[2] - query.shape[2]).bool()\n    scores = query"
+causal_uninvited: "~mask" -> "~mask | torch.ones_like(scores).triu(key.shape[2] - query.shape[2] + 1).bool()"
     You hide the future although nobody asked for it. Whether attention is causal is for the mask to say.
 mask_of_first_head: "~mask" -> "~mask[:, :1]"
     Every head gets the mask of the first one. Often the heads share a mask, whose second axis then has size one; here
@@ -241,11 +239,11 @@ or: "~mask, -math.inf" -> "~mask, torch.finfo(query.dtype).min"
     A query that may see nothing gets the average of all values from you: with one large negative number everywhere its
     scores are equal. It should get 0. (−1e9 does not fit a float16 either.)
 big_neg_guarded: "~mask, -math.inf" -> "~mask, -1e9",
-"return weights" -> "return (weights * mask.any(dim=-1, keepdim=True))"
+  "return weights" -> "return (weights * mask.any(dim=-1, keepdim=True))"
     Right in float32, an error in float16: −1e9 does not fit there. −∞ fits every dtype, as does
     `torch.finfo(dtype).min`.
 nan_gradient: "scores.masked_fill(~mask" -> "scores + torch.zeros(mask.shape, dtype=query.dtype).masked_fill(~mask",
-"return weights" -> "return torch.where(mask.any(dim=-1, keepdim=True), scores.softmax(dim=-1), 0.0)"
+  "return weights" -> "return torch.where(mask.any(dim=-1, keepdim=True), scores.softmax(dim=-1), 0.0)"
     Forward is right and backward is NaN: for rows without a key the NaN is hidden after the softmax, not avoided. Make
     their scores finite before it.
 softmax_q: "dim=-1).masked" -> "dim=-2).masked"
@@ -269,7 +267,7 @@ sigmoid: "return weights" -> "return scores.sigmoid()"
 hardmax: "return weights" -> "return ((scores == scores.amax(dim=-1, keepdim=True)) * mask.to(query.dtype))"
     Each query gets the value of its best key alone. Attention blends: the others keep a share, and with it a gradient.
 unstable_softmax: "return weights" ->
-"powers = scores.exp()\n    return (powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-12))"
+  "powers = scores.exp()\n    return (powers / powers.sum(dim=-1, keepdim=True).clamp(min=1e-12))"
     Right for small scores, NaN for large ones: you exponentiate them as they are. Take the row's maximum off first, or
     use a softmax that does.
 returns_weights: "weights @ value" -> "weights"
@@ -282,7 +280,7 @@ qk_swapped: "query @ key.mT" -> "key @ query.mT"
 merged_heads: "weights @ value" -> "(weights @ value).transpose(1, 2).flatten(-2)"
     The numbers are right but the heads are already merged. Here each head keeps its own axis, the second one.
 casts_to_float32: "scores = query" ->
-"query, key, value = query.float(), key.float(), value.float()\n    scores = query"
+  "query, key, value = query.float(), key.float(), value.float()\n    scores = query"
     Inputs in float64 come back in float32. Keep the dtype that you are given: where do you name one, or make a tensor
     without asking for the input's?
 detached: "query @ key.mT" -> "query.detach() @ key.detach().mT"

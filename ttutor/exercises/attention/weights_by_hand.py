@@ -28,10 +28,6 @@ def _numbers(answer):
     return [[float(weight) for weight in row] for row in answer()]
 
 
-def powers():
-    return [[1, 2, 5], [1, 4, 25], [1, 2, 0]]
-
-
 exercise = Exercise(
     id="attention.weights_by_hand",
     title="By hand",
@@ -60,6 +56,10 @@ The powers are $1, 2, 5$; then $1, 4, 25$; then $1, 2$ and nothing. Divide each 
 )
 
 exercise.mutations(r"""
+not_normalised: "[1 / 8, 2 / 8, 5 / 8]" -> "[1, 2, 5]", "[1 / 30, 4 / 30, 25 / 30]" -> "[1, 4, 25]",
+  "[1 / 3, 2 / 3, 0.0]" -> "[1, 2, 0]"
+    These are the powers, and they are right; weights are shares of a whole. What do you divide each list by, so that it
+    sums to 1?
 masked_key_in_denominator: "[1 / 3, 2 / 3, 0.0]" -> "[1 / 8, 2 / 8, 0.0]"
     With the third key masked, your weights sum to 3/8. A masked key leaves the row before the denominator is formed:
     what has to be the sum of the two that remain?
@@ -78,13 +78,6 @@ power_of_a_multiple: "[1 / 30, 4 / 30, 25 / 30]" -> "[1 / 15, 4 / 15, 10 / 15]"
     You took $e^{2 \ln 5}$ for twice $e^{\ln 5}$. (For 2 the two happen to be the same number.) How is a power with a
     doubled exponent written?
 """)
-
-
-exercise.mistake(
-    "These are the powers, and they are right; weights are shares of a whole. What do you divide each list by, so that "
-    "it sums to 1?",
-    id="not_normalised",
-)(powers)
 
 
 @exercise.mistake(

@@ -193,17 +193,15 @@ exercise.mutations(r"""
 kv_from_decoder: "memory @ w_key" -> "hidden @ w_key", "memory @ w_value" -> "hidden @ w_value", "v, memory_mask" -> "v"
     Changing the encoder's memory does not change your output: your keys and values come from the decoder, which makes
     this self-attention. Whose words is the decoder meant to read here?
-q_from_encoder: "hidden @ w_query" -> "memory @ w_query",
-"memory @ w_key" -> "hidden @ w_key",
-"memory @ w_value" -> "hidden @ w_value",
-"v, memory_mask" -> "v"
+q_from_encoder: "hidden @ w_query" -> "memory @ w_query", "memory @ w_key" -> "hidden @ w_key",
+  "memory @ w_value" -> "hidden @ w_value", "v, memory_mask" -> "v"
     Your output has the length of the source: the encoder asks and the decoder answers. The queries come from the
     decoder, the keys and values from the memory.
 v_from_decoder: "memory @ w_value" -> "hidden @ w_value"
     Your keys come from the memory, your values from the decoder. It fits only where both happen to have one length:
     what is found by a key should come from the same place as the key.
 causal_on_cross: "context = " -> "causal = torch.ones(q.shape[2], k.shape[2]).tril().bool()\n    context = ",
-"v, memory_mask" -> "v, causal if memory_mask is None else causal & memory_mask"
+  "v, memory_mask" -> "v, causal if memory_mask is None else causal & memory_mask"
     Early target tokens cannot see the end of the source. The causal mask is for self-attention; the source is known as
     a whole, so every target token may read all of it.
 no_memory_mask: "v, memory_mask" -> "v"

@@ -87,7 +87,7 @@ all_padding_ends: "targets[torch.arange(len(targets)), n_real]" -> "targets[targ
 two_ahead: "dim=1), targets" -> "dim=1), torch.cat([targets[:, 1:], room], dim=1)"
     Each place is asked for the token after the next one.
 end_is_read: "torch.cat([start, token_ids], dim=1), targets" ->
-"torch.cat([start, targets], dim=1), torch.cat([targets, room], dim=1)"
+  "torch.cat([start, targets], dim=1), torch.cat([targets, room], dim=1)"
     The end mark is read as well, and so the rows are one place too long: after it nothing is left to be said.
 marks_exchanged: "bos_id)" -> "eos_id)", "= eos_id" -> "= bos_id"
     Start and end mark are exchanged: look at the order of the arguments.

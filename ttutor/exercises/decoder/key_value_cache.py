@@ -111,9 +111,8 @@ same_position: "[n_cached : n_cached + n_new]" -> "[n_cached]"
     Right for one new token; of several, all get the position of the first. New tokens stand side by side: how many rows
     of the table does the call need?
 overwrite: "[cached_key, hidden @ w_key.T]" -> "[hidden @ w_key.T]",
-"[cached_value, hidden @ w_value.T]" -> "[hidden @ w_value.T]",
-"n_new, n_cached + n_new, dtype" -> "n_new, n_new, dtype",
-"diagonal=n_cached" -> ""
+  "[cached_value, hidden @ w_value.T]" -> "[hidden @ w_value.T]",
+  "n_new, n_cached + n_new, dtype" -> "n_new, n_new, dtype", "diagonal=n_cached" -> ""
     New tokens see only one another: the cache is replaced, never extended. How many keys should there be when four are
     cached and two come in?
 returns_new_only: "mask), key, value" -> "mask), hidden @ w_key.T, hidden @ w_value.T"
@@ -124,7 +123,7 @@ prepend: "[cached_key, hidden @ w_key.T]" -> "[hidden @ w_key.T, cached_key]"
     which end does a text grow?
 v_stale: "torch.cat([cached_value, hidden @ w_value.T], dim=1)" -> "cached_value if n_cached else hidden @ w_value.T"
 or: "torch.cat([cached_value, hidden @ w_value.T], dim=1)" -> "cached_value if n_cached else hidden @ w_value.T",
-"key, value, mask)" -> "key[:, : value.shape[1]], value, mask[:, : value.shape[1]])"
+  "key, value, mask)" -> "key[:, : value.shape[1]], value, mask[:, : value.shape[1]])"
 or: "hidden @ w_value.T]" -> "hidden @ w_value.T * (n_cached == 0)]"
     Right while the cache is empty; then there are fewer values than keys, which raises an error or leaves the new
     tokens without a say. Print both shapes: which of the two does not grow?

@@ -116,11 +116,11 @@ always_keeps_two: "(sum_before < p)" -> "((sum_before < p) | (torch.arange(logit
     Right unless the model is sure: where the best token alone has more than `p`, it is the whole nucleus, and you keep
     a second one.
 not_unsorted: "torch.zeros_like(probabilities).scatter(-1, order, ranked * (sum_before < p))" ->
-"ranked * (sum_before < p)"
+  "ranked * (sum_before < p)"
     Your probabilities come out in sorted order, so that entry 0 is always the largest. Entry i must belong to token i:
     how do you get back?
 not_sorted: "probabilities.sort(dim=-1, descending=True)" ->
-"probabilities, torch.arange(logits.shape[-1]).expand_as(logits)"
+  "probabilities, torch.arange(logits.shape[-1]).expand_as(logits)"
     You add up the probabilities in the order of the vocabulary, so that a token's fate depends on its id. In which
     order must they be added for the set to be the smallest?
 sorted_upwards: ", descending=True" -> ""
@@ -147,7 +147,7 @@ above_p: "sum_before < p" -> "ranked >= p"
     You keep the tokens whose own probability is at least `p`, often none at all. `p` is the share that the kept ones
     must have together.
 unstable: "torch.softmax(logits / temperature, dim=-1)" ->
-"torch.exp(logits / temperature) / torch.exp(logits / temperature).sum(dim=-1, keepdim=True)"
+  "torch.exp(logits / temperature) / torch.exp(logits / temperature).sum(dim=-1, keepdim=True)"
     Right for small logits, NaN for logits in the hundreds: the exponential overflows. Taking a constant off all logits
     of a row changes nothing; which constant helps?
 inplace: "torch.softmax(logits / temperature" -> "torch.softmax(logits.div_(temperature)"

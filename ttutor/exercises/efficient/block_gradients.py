@@ -90,13 +90,13 @@ not_scaled_back: "d_scores = scale * " -> "d_scores = "
 softmax_of_the_block: '(scores - rearrange(log_sum, "queries -> queries 1")).exp()' -> "scores.softmax(dim=-1)"
     Right where the block is everything. You normalise over the block, and the softmax was over all.
 mean_of_the_block: 'reduce(d_context * context, "queries d_value -> queries 1", "sum")' ->
-"(weights * d_weights).sum(dim=-1, keepdim=True)"
+  "(weights * d_weights).sum(dim=-1, keepdim=True)"
     Right where the block is everything. The mean that the softmax subtracts is the whole row's, and this block knows a
     part of it only.
 no_mean: "(d_weights - mean)" -> "d_weights"
     The gradient of the values is right. In the others the softmax's own derivative is incomplete.
 plain_mean: 'reduce(d_context * context, "queries d_value -> queries 1", "sum")' ->
-"d_weights.mean(dim=-1, keepdim=True)"
+  "d_weights.mean(dim=-1, keepdim=True)"
     You subtract a plain mean. The softmax subtracts the mean under its weights.
 weights_left_out: "scale * weights * (" -> "scale * ("
     Keys with hardly any weight get as much gradient as the others. A factor is missing.

@@ -74,7 +74,7 @@ With n tokens the rest is n times the first number, attention n² times the seco
 
 exercise.mutations("""
 six_widths: "(queries_and_output + keys_and_values + feed_forward) / for_each_pair" ->
-"(12.0 if skips_hidden else 6.0) * d_model"
+  "(12.0 if skips_hidden else 6.0) * d_model"
     That holds for the usual sizes; this block has others.
 never_gated: "(3 if gated else 2)" -> "2"
     Right for plain networks. A gated one has a third matrix.

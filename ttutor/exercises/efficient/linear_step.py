@@ -83,7 +83,7 @@ exponentials: "elu(query) + 1, elu(key) + 1" -> "query.exp(), key.exp()"
 relu_plus_one: "elu(query) + 1, elu(key) + 1" -> "query.relu() + 1, key.relu() + 1"
     Right for positive numbers. Below zero elu + 1 still falls, and yours is constant.
 reads_before_writing: "summed = summed" -> "context = asked @ summed / (asked @ normaliser)\n    summed = summed",
-"return asked @ summed / (asked @ normaliser)" -> "return context"
+  "return asked @ summed / (asked @ normaliser)" -> "return context"
     The state is right, and you read it before the new token was in. A token sees itself.
 old_normaliser: "(asked @ normaliser)" -> "(asked @ (normaliser - written))"
     Your numerator has the new token in it and your denominator has not.

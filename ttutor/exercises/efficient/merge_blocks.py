@@ -82,7 +82,7 @@ by_logarithm: "sum_a / total" -> "log_sum_a / (log_sum_a + log_sum_b)"
 swapped: "share_a * context_a + (1 - share_a) * context_b" -> "share_a * context_b + (1 - share_a) * context_a"
     Each context got the share of the other block.
 not_divided: "share_a * context_a + (1 - share_a) * context_b" ->
-"sum_a[:, None] * context_a + sum_b[:, None] * context_b"
+  "sum_a[:, None] * context_a + sum_b[:, None] * context_b"
     Your two factors do not sum to one: the exponentials still have to be divided by their sum.
 overflows: "torch.maximum(log_sum_a, log_sum_b)" -> "torch.zeros_like(log_sum_a)"
     Right for small scores. With scores in the thousands the exponential of a logarithm is infinite.

@@ -228,7 +228,7 @@ scales_in_eval: " / (1 - self.p)" -> "", "return features\n" -> "return features
 keeps_p: "stays / (1 - self.p)" -> "~stays / self.p"
     A share of p stays, and it should be lost: with p = 0.3 you lose 70 % of the features. Look at your comparison.
 drawn_once: "stays = torch.rand_like(features) >= self.p" ->
-"self.stays = stays = getattr(self, 'stays', torch.rand_like(features) >= self.p)"
+  "self.stays = stays = getattr(self, 'stays', torch.rand_like(features) >= self.p)"
     Every call loses the same features: you keep the draw, or you seed it anew. The network would learn to do without
     these and rely on the others.
 whole_tokens: "rand_like(features)" -> "rand_like(features[..., :1])"

@@ -231,17 +231,14 @@ sum.
 
 exercise.mutations(r"""
 post_norm: "normed = layer_norm(hidden, *norm_1)" -> "normed = hidden",
-"hidden + rearrange" -> "layer_norm(hidden + rearrange",
-"w_output.T" -> "w_output.T, *norm_1)",
-"layer_norm(hidden, *norm_2) @" -> "hidden @",
-"hidden + inner @ w_2.T + b_2" -> "layer_norm(hidden + inner @ w_2.T + b_2, *norm_2)"
+  "hidden + rearrange" -> "layer_norm(hidden + rearrange", "w_output.T" -> "w_output.T, *norm_1)",
+  "layer_norm(hidden, *norm_2) @" -> "hidden @",
+  "hidden + inner @ w_2.T + b_2" -> "layer_norm(hidden + inner @ w_2.T + b_2, *norm_2)"
     Your stream is normalised after each sum: this is post-norm, the order of the 2017 paper. Here each norm stands
     before its sublayer, inside the branch, and nothing normalises the stream itself.
 norm_after_sublayer: "normed = layer_norm(hidden, *norm_1)" -> "normed = hidden",
-"+ rearrange" -> "+ layer_norm(rearrange",
-"w_output.T" -> "w_output.T, *norm_1)",
-"layer_norm(hidden, *norm_2) @" -> "hidden @",
-"inner @ w_2.T + b_2" -> "layer_norm(inner @ w_2.T + b_2, *norm_2)"
+  "+ rearrange" -> "+ layer_norm(rearrange", "w_output.T" -> "w_output.T, *norm_1)",
+  "layer_norm(hidden, *norm_2) @" -> "hidden @", "inner @ w_2.T + b_2" -> "layer_norm(inner @ w_2.T + b_2, *norm_2)"
     You normalise what a sublayer writes instead of what it reads. The norm belongs between the stream and the sublayer:
     which of the two comes first in your code?
 no_residual_attn: "hidden + rearrange" -> "rearrange"
@@ -250,10 +247,9 @@ no_residual_attn: "hidden + rearrange" -> "rearrange"
 no_residual_ff: "hidden + inner" -> "inner"
     With $W_2$ and $b_2$ at 0, the feed-forward network should leave the stream alone; yours erases it. The skip around
     it is missing.
-residual_from_normed: "normed = layer_norm" ->
-"normed = hidden = layer_norm",
-"inner = torch.relu(layer_norm(hidden, *norm_2)" ->
-"hidden = layer_norm(hidden, *norm_2)\n    inner = torch.relu(hidden"
+residual_from_normed: "normed = layer_norm" -> "normed = hidden = layer_norm",
+  "inner = torch.relu(layer_norm(hidden, *norm_2)" ->
+  "hidden = layer_norm(hidden, *norm_2)\n    inner = torch.relu(hidden"
     You add what the sublayers write to the normalised stream. The skip carries the raw one; the norm is for the
     sublayer alone. Do both have a name of their own in your code?
 residual_from_input: "normed = layer" -> "start = hidden\n    normed = layer", "return hidden" -> "return start"
@@ -264,7 +260,7 @@ no_first_norm: "layer_norm(hidden, *norm_1)" -> "hidden"
 no_second_norm: "layer_norm(hidden, *norm_2)" -> "hidden"
     Attention reads a normalised stream, the feed-forward network a raw one: its norm is missing.
 no_affine: "layer_norm(hidden, *norm_1)" -> "torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])",
-"layer_norm(hidden, *norm_2)" -> "torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])"
+  "layer_norm(hidden, *norm_2)" -> "torch.nn.functional.layer_norm(hidden, hidden.shape[-1:])"
     Right for a layer as it starts, wrong for a trained one: the norms' gain and bias have no effect. What are `norm_1`
     and `norm_2` made of?
 no_eps: "*norm_1)" -> "*norm_1, 0.0)", "*norm_2)" -> "*norm_2, 0.0)"

@@ -157,7 +157,7 @@ wrong_dim: "hidden.mean(dim=-1" -> "hidden.mean(dim=-2", "square().mean(dim=-1" 
     You average over tokens, so that each token's result depends on its neighbours. LayerNorm looks at one token at a
     time: which axis holds a token's features?
 whole_batch: "hidden.mean(dim=-1" -> "hidden.mean(dim=tuple(range(hidden.ndim - 1))",
-"square().mean(dim=-1" -> "square().mean(dim=tuple(range(hidden.ndim - 1))"
+  "square().mean(dim=-1" -> "square().mean(dim=tuple(range(hidden.ndim - 1))"
     Each feature is normalised over all tokens of the batch: that is BatchNorm. In LayerNorm the features of one token
     share a mean, and tokens share nothing.
 second_axis: "hidden.mean(dim=-1" -> "hidden.mean(dim=1", "square().mean(dim=-1" -> "square().mean(dim=1"
@@ -167,7 +167,7 @@ all_dims: "hidden.mean(dim=-1" -> "hidden.mean(dim=(-2, -1)", "square().mean(dim
     You take one mean for each whole sequence. There should be one for each token: how many axes may the average run
     over?
 no_keepdim: "hidden.mean(dim=-1, keepdim=True)" -> "hidden.mean(dim=-1)",
-"centred.square().mean(dim=-1, keepdim=True)" -> "hidden.var(dim=-1, unbiased=False)"
+  "centred.square().mean(dim=-1, keepdim=True)" -> "hidden.var(dim=-1, unbiased=False)"
     The mean has lost the axis it was taken over, so that it lines up with the wrong one, or with none. Print its shape
     beside that of `hidden`, and look at `keepdim`.
 unbiased: "centred.square().mean(dim=-1, keepdim=True)" -> "centred.var(dim=-1, keepdim=True)"
@@ -188,7 +188,7 @@ no_sqrt: "torch.sqrt(variance + eps)" -> "(variance + eps)"
 no_affine: "gain * centred" -> "centred", ") + bias" -> ")"
     `gain` and `bias` have no effect: you return the normalised vector itself. What does the formula do with it next?
 affine_order: "gain * centred / torch.sqrt(variance + eps) + bias" ->
-"gain * (centred / torch.sqrt(variance + eps) + bias)"
+  "gain * (centred / torch.sqrt(variance + eps) + bias)"
     Your bias is multiplied by the gain. Scale first, then shift: check where a pair of brackets closes.
 rmsnorm: "hidden - hidden.mean(dim=-1, keepdim=True)" -> "hidden"
     That is RMSNorm: the mean is never removed, neither above the fraction nor in the root. What does LayerNorm subtract
@@ -197,11 +197,11 @@ mean_square: "variance = centred" -> "variance = hidden"
     You centre the vector above the fraction and not below it: the root holds the mean of the raw squares. The variance
     is the mean square of what is left after centring.
 difference_of_squares: "centred.square().mean(dim=-1, keepdim=True)" ->
-"hidden.square().mean(dim=-1, keepdim=True) - hidden.mean(dim=-1, keepdim=True).square()"
+  "hidden.square().mean(dim=-1, keepdim=True) - hidden.mean(dim=-1, keepdim=True).square()"
     Right near zero, wrong far from it: the mean of squares minus the square of the mean is a small difference of huge
     numbers, and rounding eats it. Of what can you take the squares instead?
 casts_to_float32: "hidden - hidden.mean(dim=-1, keepdim=True)" ->
-"(hidden - hidden.mean(dim=-1, keepdim=True)).float()\n    gain, bias = gain.float(), bias.float()"
+  "(hidden - hidden.mean(dim=-1, keepdim=True)).float()\n    gain, bias = gain.float(), bias.float()"
     Your numbers are right, but a float64 input comes back as float32. A layer should answer in the dtype that it is
     asked in: where do you name one?
 inplace: "hidden - hidden.mean(dim=-1, keepdim=True)" -> "hidden.sub_(hidden.mean(dim=-1, keepdim=True))"

@@ -155,11 +155,8 @@ one_too_few: "range(n_layers)" -> "range(n_layers - 1)"
 first_only: "hidden = layer(hidden)" -> "return layer(hidden)"
     Only the first layer works: your `return` stands inside the loop.
 made_in_forward: "self.layers = nn.ModuleList(make_layer() for _ in range(n_layers))" ->
-"self.make_layer, self.n_layers = make_layer, n_layers",
-"layer in self.layers" ->
-"_ in range(self.n_layers)",
-"layer(hidden)\n" ->
-"self.make_layer()(hidden)\n"
+  "self.make_layer, self.n_layers = make_layer, n_layers", "layer in self.layers" -> "_ in range(self.n_layers)",
+  "layer(hidden)\n" -> "self.make_layer()(hidden)\n"
     You make the layers in `forward`: every call draws new weights, and none is ever trained. Make them once, when the
     stack is built.
 detached: "layer(hidden)" -> "layer(hidden.detach())"

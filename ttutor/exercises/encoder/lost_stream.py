@@ -99,8 +99,8 @@ exercise.mutations(r"""
 still_on_the_stream: "normed = layer_norm" -> "normed = hidden = layer_norm"
     Still the colleague's stack: the normalised copy takes the stream's place before the sum.
 post_norm: "normed = layer_norm(hidden, ones, zeros)" -> "normed = hidden",
-"hidden + sublayer(normed)" -> "layer_norm(hidden + sublayer(normed), ones, zeros)",
-"return layer_norm(hidden, ones, zeros)" -> "return hidden"
+  "hidden + sublayer(normed)" -> "layer_norm(hidden + sublayer(normed), ones, zeros)",
+  "return layer_norm(hidden, ones, zeros)" -> "return hidden"
     This is post-norm now: a norm after each sum. It still stands on the path of the stream.
 no_norms_inside: "normed = layer_norm(hidden, ones, zeros)" -> "normed = hidden"
     The stream is left alone, but the sublayers read it raw. Each should read a normalised copy.
@@ -109,14 +109,14 @@ no_last_norm: "return layer_norm(hidden, ones, zeros)" -> "return hidden"
 no_skip: "hidden + sublayer" -> "sublayer"
     The sum is gone: what a sublayer gives replaces the stream instead of being added to it.
 skips_from_the_start: "ones, zeros = torch" -> "start = hidden\n    ones, zeros = torch",
-"hidden + sublayer" -> "start + sublayer"
+  "hidden + sublayer" -> "start + sublayer"
     Every sum starts from the embeddings, so that all writes but the last are lost. Add to the stream as it stands now.
 normed_once: "    for sublayer in sublayers:\n        normed = layer_norm(hidden, ones, zeros)\n" ->
-"    normed = layer_norm(hidden, ones, zeros)\n    for sublayer in sublayers:\n"
+  "    normed = layer_norm(hidden, ones, zeros)\n    for sublayer in sublayers:\n"
     All sublayers read the same copy, made before the loop. Each should read the stream as the ones before it have left
     it.
 norm_of_the_write: "normed = layer_norm(hidden, ones, zeros)" -> "normed = hidden",
-"sublayer(normed)" -> "layer_norm(sublayer(normed), ones, zeros)"
+  "sublayer(normed)" -> "layer_norm(sublayer(normed), ones, zeros)"
     You normalise what is written. In pre-norm it is what is *read* that is normalised.
 """)
 

@@ -88,22 +88,20 @@ fitted_on_all: "inputs[is_train], targets[is_train]" -> "inputs[:], targets[:]"
     Still the colleague's: the map has seen the answers to the questions that it is asked.
 tested_on_training: "inputs[~is_train]" -> "inputs[is_train]", "labels[~is_train]" -> "labels[is_train]"
     You fit on the training samples and test on them too. On noise this is right even more often.
-all_and_all: "inputs[is_train], targets[is_train]" -> "inputs, targets",
-"inputs[~is_train]" -> "inputs",
-"labels[~is_train]" -> "labels"
+all_and_all: "inputs[is_train], targets[is_train]" -> "inputs, targets", "inputs[~is_train]" -> "inputs",
+  "labels[~is_train]" -> "labels"
     You fit on everything and test on everything; nothing is held out any more.
 fitted_on_held_out: "inputs[is_train], targets[is_train]" -> "inputs[~is_train], targets[~is_train]"
     You fit and test on the held-out samples. Held out from what?
-swapped: "held_out = inputs[~is_train]" -> "held_out = inputs[is_train]",
-"labels[~is_train]" -> "labels[is_train]",
-"lstsq(inputs[is_train], targets[is_train])" -> "lstsq(inputs[~is_train], targets[~is_train])"
+swapped: "held_out = inputs[~is_train]" -> "held_out = inputs[is_train]", "labels[~is_train]" -> "labels[is_train]",
+  "lstsq(inputs[is_train], targets[is_train])" -> "lstsq(inputs[~is_train], targets[~is_train])"
     Honest, but the roles are swapped: you fit where `is_train` is False.
 tested_on_everything: "inputs[~is_train]" -> "inputs", "labels[~is_train]" -> "labels"
     The fit is right now. The test mixes samples that it has seen with those that it has not.
 no_constant: "len(hidden), 1," -> "len(hidden), 0,"
     The samples are right now, but the constant has gone, and the vectors are not centred.
 number_as_target: "torch.nn.functional.one_hot(labels, n_labels)" -> "labels[:, None]",
-".argmax(dim=-1) ==" -> "[:, 0].round() =="
+  ".argmax(dim=-1) ==" -> "[:, 0].round() =="
     You fit the label's number. Label 1 then lies between 0 and 2, which means nothing.
 over_all_samples: "double().mean().item()" -> "sum().item() / len(labels)"
     You divide by the number of all samples, and you tested only some.

@@ -83,7 +83,7 @@ the_future: "query, earlier[-1] + 1]" -> "earlier[-1] + 1, query]"
 mean_over_heads: ".mean(dim=0)" -> ".mean().expand(len(weights)).clone()"
     All heads get the same score from you. Which axis did you average over besides the queries?
 share_of_hits: "weights[:, query, earlier[-1] + 1]" ->
-"(weights[:, query].argmax(dim=-1) == earlier[-1] + 1).to(weights.dtype)"
+  "(weights[:, query].argmax(dim=-1) == earlier[-1] + 1).to(weights.dtype)"
     You count how often the wanted key has the largest weight. The exercise asks for the weight.
 """)
 

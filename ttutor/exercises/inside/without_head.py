@@ -91,17 +91,17 @@ mean_over_heads: "typical[:, head].mean(dim=(0, 1))" -> "typical.mean(dim=(0, 1,
 mean_over_features: "mean(dim=(0, 1))" -> "mean()"
     Your mean is a single number. Keep the features of the head apart.
 all_heads: "changed[:, head] = typical[:, head].mean(dim=(0, 1))" ->
-"changed[:] = typical.mean(dim=(0, 2))[None, :, None]"
+  "changed[:] = typical.mean(dim=(0, 2))[None, :, None]"
     You took all heads away.
 all_others: "context.clone()" -> "typical.mean(dim=(0, 2))[None, :, None].expand_as(context).clone()",
-"typical[:, head].mean(dim=(0, 1))" -> "context[:, head]"
+  "typical[:, head].mean(dim=(0, 1))" -> "context[:, head]"
     The head that should go stays, and all others are gone.
 next_head: "changed = " -> "head = (head + 1) % context.shape[1]\n    changed = "
     A neighbouring head is gone. Heads count from 0.
 mean_subtracted: "] = typical" -> "] -= typical"
     You subtract the mean and keep what differs from it: the very part that was to go.
 interleaved: "torch.cat(list(changed.unbind(dim=1)), dim=-1)" ->
-"torch.stack(list(changed.unbind(dim=1)), dim=-1).flatten(-2)"
+  "torch.stack(list(changed.unbind(dim=1)), dim=-1).flatten(-2)"
     The ablation is right. But columns of the output projection hold one head after the other, and you read them feature
     by feature.
 untouched: "= typical[:, head].mean(dim=(0, 1))" -> "+= 0"

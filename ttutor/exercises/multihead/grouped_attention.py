@@ -73,14 +73,14 @@ Two `einsum`s with the axes `kv_heads group queries keys` for scores and weights
 
 exercise.mutations("""
 dealt_like_cards: '"batch (kv_heads group) q' -> '"batch (group kv_heads) q',
-"-> batch (kv_heads group)" -> "-> batch (group kv_heads)"
+  "-> batch (kv_heads group)" -> "-> batch (group kv_heads)"
     You deal the heads out like cards: 0, 1, 0, 1. Neighbours share: 0, 0, 0, 1, 1, 1. Weights that were trained one way
     are useless the other way.
 first_for_all: "grouped, key," -> "grouped, key[:, :1].expand_as(key),",
-"weights, value," -> "weights, value[:, :1].expand_as(value),"
+  "weights, value," -> "weights, value[:, :1].expand_as(value),"
     All query heads use head 0 of keys and values. That is multi-query attention; here there are more.
 mean_of_all: "grouped, key," -> "grouped, key.mean(dim=1, keepdim=True).expand_as(key),",
-"weights, value," -> "weights, value.mean(dim=1, keepdim=True).expand_as(value),"
+  "weights, value," -> "weights, value.mean(dim=1, keepdim=True).expand_as(value),"
     You average the heads of keys and values. Each group has one of its own.
 queries_averaged: "einsum(grouped," -> "einsum(grouped.mean(dim=2, keepdim=True).expand_as(grouped),"
     The queries of a group are averaged, so all of its heads answer alike. Only keys and values are shared; each query

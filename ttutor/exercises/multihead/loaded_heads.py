@@ -95,7 +95,7 @@ Which of them counts the heads?
 
 exercise.mutations(r"""
 still_cards: "unflatten(-1, (n_heads, -1)).transpose(1, 2)" -> "unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2)",
-"context.transpose(1, 2)" -> "context.movedim(1, -1)"
+  "context.transpose(1, 2)" -> "context.movedim(1, -1)"
     Still the colleague's layer: features are dealt out like cards and collected like cards. Put 0, 1, 2, ... through
     the split and look at head 0.
 split_mended_alone: "context.transpose(1, 2)" -> "context.movedim(1, -1)"
@@ -108,7 +108,7 @@ heads_outside_three: "chunk(3, dim=-1)" -> "unflatten(-1, (n_heads, 3, -1)).move
     You cut the fused weights into heads first, then each into three. Some libraries store them so. Here queries, keys
     and values of all heads lie in three thirds.
 reshaped: "unflatten(-1, (n_heads, -1)).transpose(1, 2)" -> "reshape(len(hidden), n_heads, hidden.shape[1], -1)",
-"context.transpose(1, 2).flatten(-2)" -> "context.reshape(hidden.shape)"
+  "context.transpose(1, 2).flatten(-2)" -> "context.reshape(hidden.shape)"
     A reshape straight to the heads' shape mixes tokens. Only the last axis is to be cut.
 output_not_transposed: "w_output.T" -> "w_output"
     The heads are right, and the output weights act the other way round: they are stored `d_out d_in`.

@@ -206,7 +206,7 @@ Hide the future by `masked_fill` with −∞, using `tril` of a table of ones.
 exercise.mutations(r"""
 head_order_dh: '"batch tokens (heads d_head)' -> '"batch tokens (d_head heads)'
 or: '"batch tokens (heads d_head)' -> '"batch tokens (d_head heads)',
-"-> batch tokens (heads d_head)" -> "-> batch tokens (d_head heads)"
+  "-> batch tokens (heads d_head)" -> "-> batch tokens (d_head heads)"
 or: "scores = " -> "k = (hidden @ w_key.mT).unflatten(-1, (-1, n_heads)).permute(0, 3, 1, 2)\n    scores = "
     Your heads take every h-th feature. Head 0 should own the first d_head features, next to one another: `(heads
     d_head)`, not `(d_head heads)`, for queries, keys and values alike.
@@ -214,17 +214,17 @@ merged_dh: "-> batch tokens (heads d_head)" -> "-> batch tokens (d_head heads)"
     Each head is right, but they are merged in another order than they were split: their features come out interleaved.
     Head 0 owns the first d_head features of the result too.
 split_no_transpose: "rearrange(hidden @ weight.mT, split, heads=n_heads)" ->
-"(hidden @ weight.mT).reshape(len(hidden), n_heads, hidden.shape[1], -1)"
+  "(hidden @ weight.mT).reshape(len(hidden), n_heads, hidden.shape[1], -1)"
     A reshape straight to `batch heads tokens d_head` mixes tokens, and the future leaks although you mask. Split the
     last axis first, then swap axes.
 merge_no_transpose: 'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
-"(weights @ v).reshape(hidden.shape)"
+  "(weights @ v).reshape(hidden.shape)"
     The heads are right but merged in the wrong order: a reshape straight back mixes tokens. Swap the axes of heads and
     tokens back first.
 both_raw: "rearrange(hidden @ weight.mT, split, heads=n_heads)" ->
-"(hidden @ weight.mT).reshape(len(hidden), n_heads, hidden.shape[1], -1)",
-'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
-"(weights @ v).reshape(hidden.shape)"
+  "(hidden @ weight.mT).reshape(len(hidden), n_heads, hidden.shape[1], -1)",
+  'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
+  "(weights @ v).reshape(hidden.shape)"
     Splitting and merging cancel in shape but not in meaning: your last token cannot see token 0. Split the last axis,
     then swap axes; undo both in reverse order.
 one_head: "heads=n_heads" -> "heads=1"
@@ -236,9 +236,9 @@ or: "heads=n_heads" -> "heads=hidden.shape[-1] // 4"
 heads_as_width: "heads=n_heads" -> "d_head=n_heads"
     You use the number of heads as the width of one. There should be `n_heads` heads, each d_model / n_heads wide.
 heads_added: 'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
-"(weights @ v).mean(dim=1).repeat(1, 1, n_heads)"
+  "(weights @ v).mean(dim=1).repeat(1, 1, n_heads)"
 or: 'rearrange(weights @ v, "batch heads tokens d_head -> batch tokens (heads d_head)")' ->
-"(weights @ v).sum(dim=1).repeat(1, 1, n_heads)"
+  "(weights @ v).sum(dim=1).repeat(1, 1, n_heads)"
     You add or average the heads, and what each of them found is lost. Lay them side by side; the output weights do the
     mixing.
 first_head_for_all: "q @ k.mT" -> "q[:, :1] @ k[:, :1].mT"
@@ -284,11 +284,9 @@ softmax_twice: "softmax(dim=-1)" -> "softmax(dim=-1).softmax(dim=-1)"
 no_softmax: "masked_fill(~allowed, -math.inf).softmax(dim=-1)" -> "tril()"
     Your weights are raw scores, negative here and there. What makes shares of them?
 attends_over_heads: "-> batch heads tokens d_head" -> "-> batch tokens heads d_head",
-".masked_fill(~allowed, -math.inf)" -> "",
-'"batch heads tokens d_head' -> '"batch tokens heads d_head'
+  ".masked_fill(~allowed, -math.inf)" -> "", '"batch heads tokens d_head' -> '"batch tokens heads d_head'
 or: "-> batch heads tokens d_head" -> "-> batch tokens heads d_head",
-"n_tokens = hidden.shape[1]" -> "n_tokens = n_heads",
-'"batch heads tokens d_head' -> '"batch tokens heads d_head'
+  "n_tokens = hidden.shape[1]" -> "n_tokens = n_heads", '"batch heads tokens d_head' -> '"batch tokens heads d_head'
     Your score matrix is `heads heads`, one for each token: tokens never see each other. Which two axes should be last
     before you multiply?
 no_wo: "context @ w_output.mT" -> "context"
@@ -331,7 +329,7 @@ or: "context @ w_output.mT" -> "torch.from_numpy((context @ w_output.mT).detach(
     The output is right, but nothing can be learnt: weights copied into a new layer, `.detach()`, `.data`, `.item()` and
     `.numpy()` all cut the way back. Use the tensors that you were given.
 inplace: " / math.sqrt(q.shape[-1])" -> "",
-"split = " -> "w_query /= math.sqrt(hidden.shape[-1] // n_heads)\n    split = "
+  "split = " -> "w_query /= math.sqrt(hidden.shape[-1] // n_heads)\n    split = "
     Your answer is right but a weight you were given has changed: the second call with it would be wrong. `/=` edits the
     caller's tensor.
 """)

@@ -57,7 +57,7 @@ every_hth: "(n_heads, -1)).transpose(1, 2)" -> "(-1, n_heads)).movedim(-1, 1)"
     Each head gets every h-th feature. Head 0 should own the first block: where an axis is cut in two, the slow index
     stands first.
 reshaped_at_once: "unflatten(-1, (n_heads, -1)).transpose(1, 2)" ->
-"reshape(len(vectors), n_heads, vectors.shape[1], -1)"
+  "reshape(len(vectors), n_heads, vectors.shape[1], -1)"
     The shape is right and the contents are not: a reshape keeps the order of the numbers in memory, so one head gets
     pieces of several tokens. Cut the last axis alone, then let axes change places.
 heads_after_tokens: ".transpose(1, 2)" -> ""

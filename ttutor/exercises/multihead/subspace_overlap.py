@@ -68,10 +68,10 @@ not_orthonormal: "basis_one.T @ basis_other" -> "w_one @ w_other.T"
     You take the matrices as they are: their lengths come in, and your numbers exceed 1. Go over to orthonormal bases
     first.
 rows_of_length_one: "basis_one.T @ basis_other" ->
-"w_one / w_one.norm(dim=1, keepdim=True) @ (w_other / w_other.norm(dim=1, keepdim=True)).T"
+  "w_one / w_one.norm(dim=1, keepdim=True) @ (w_other / w_other.norm(dim=1, keepdim=True)).T"
     Rows of length 1 are not enough: they are not at right angles to one another either.
 divided_by_sizes: "svdvals(basis_one.T @ basis_other)" ->
-"svdvals(w_one @ w_other.T) / (torch.linalg.norm(w_one, 2) * torch.linalg.norm(w_other, 2))"
+  "svdvals(w_one @ w_other.T) / (torch.linalg.norm(w_one, 2) * torch.linalg.norm(w_other, 2))"
     Dividing by the sizes keeps the numbers below 1 and the lengths in. Choose another basis instead.
 squared: "@ basis_other)" -> "@ basis_other).square()"
     These are the squares of the cosines. Their mean is a useful number, too, but was not asked for.
@@ -84,7 +84,7 @@ smallest_first: "@ basis_other)" -> "@ basis_other).flip(0)"
 largest_alone: "@ basis_other)" -> "@ basis_other)[:1]"
     There are as many angles as the smaller space has dimensions; you give the first alone.
 entry_by_entry: "torch.linalg.svdvals(basis_one.T @ basis_other)" ->
-"(basis_one.T @ basis_other).diagonal().abs().sort(descending=True).values"
+  "(basis_one.T @ basis_other).diagonal().abs().sort(descending=True).values"
     You compare the first basis vector with the first, the second with the second. Other bases would give other numbers.
     Which numbers of a matrix do not change when both bases are turned?
 """)

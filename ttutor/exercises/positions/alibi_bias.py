@@ -87,7 +87,7 @@ or: ".abs()" -> "", "-distance" -> "distance"
 first_slope_one: "torch.arange(1, n_heads + 1)" -> "torch.arange(n_heads)"
     Your first head has slope 1. Heads are counted from 1 here, so that the first has $2^{-8/n}$ and the last 1/256.
 even_slopes: "2.0 ** (-8 * torch.arange(1, n_heads + 1) / n_heads)" ->
-"torch.linspace(2 ** (-8 / n_heads), 2**-8, n_heads)"
+  "torch.linspace(2 ** (-8 / n_heads), 2**-8, n_heads)"
     Your slopes fall by equal steps. They should fall by equal factors.
 reversed_slopes: "torch.arange(1, n_heads + 1)" -> "torch.arange(n_heads, 0, -1)"
     The right slopes, from the flattest to the steepest. The first head is the steepest.

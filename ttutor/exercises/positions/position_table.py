@@ -124,12 +124,12 @@ them; they broadcast over the batch.
 exercise.mutations("""
 parameter: 'self.register_buffer("table", table)' -> "self.table = nn.Parameter(table)"
 or: 'self.register_buffer("table", table)' -> "self.positions = nn.Embedding.from_pretrained(table, freeze=False)",
-"self.table[: hidden.shape[1]]" -> "self.positions(torch.arange(hidden.shape[1]))"
+  "self.table[: hidden.shape[1]]" -> "self.positions(torch.arange(hidden.shape[1]))"
     The values are right, but the table is a parameter, so it would be trained, and soon be no table of sines any more.
     What else can a module keep?
 frozen_parameter: 'self.register_buffer("table", table)' -> "self.table = nn.Parameter(table, requires_grad=False)"
 or: 'self.register_buffer("table", table)' -> "self.positions = nn.Embedding.from_pretrained(table)",
-"self.table[: hidden.shape[1]]" -> "self.positions(torch.arange(hidden.shape[1]))"
+  "self.table[: hidden.shape[1]]" -> "self.positions(torch.arange(hidden.shape[1]))"
     The table is frozen but still listed among the parameters: it is counted as learnt, and whoever unfreezes the model
     trains it. A buffer is made for this.
 plain_tensor: 'self.register_buffer("table", table)' -> "self.table = table"

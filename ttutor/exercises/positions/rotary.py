@@ -177,9 +177,8 @@ interleaved_too_late: "vectors[..., 0::2], vectors[..., 1::2]" -> "vectors.chunk
 pairs_left_apart: "(pairs two)" -> "pairs two"
     The numbers are right but the pairs still have an axis of their own. Join the last two axes.
 frequencies_of_halves: "first * cos - second * sin" ->
-"first * cos.repeat(1, 2)[..., 0::2] - second * sin.repeat(1, 2)[..., 0::2]",
-"first * sin + second * cos" ->
-"first * sin.repeat(1, 2)[..., 1::2] + second * cos.repeat(1, 2)[..., 1::2]"
+  "first * cos.repeat(1, 2)[..., 0::2] - second * sin.repeat(1, 2)[..., 0::2]",
+  "first * sin + second * cos" -> "first * sin.repeat(1, 2)[..., 1::2] + second * cos.repeat(1, 2)[..., 1::2]"
     You pair neighbours but lay out the frequencies for halves (θ₀, θ₁, ..., θ₀, θ₁, ...), so that the two of a pair
     turn by different angles. Neighbours need the same one.
 negative_angle: "angle.sin()" -> "-angle.sin()"

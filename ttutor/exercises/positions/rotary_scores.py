@@ -92,7 +92,7 @@ all_at_the_end: "rearrange(query_position," -> "rearrange(query_position[-1:].ex
 one_too_far: "rearrange(query_position," -> "rearrange(query_position + 1,"
     Your queries stand one place too far on: the last one should stand at the last key, not after it.
 after_all_keys: "torch.arange(key.shape[-2] - query.shape[-2], key.shape[-2])" ->
-"torch.arange(query.shape[-2]) + key.shape[-2]"
+  "torch.arange(query.shape[-2]) + key.shape[-2]"
     Your queries begin after the last key. They are the last tokens of the keys' text, and their own keys are among the
     keys.
 offset_backwards: "rearrange(query_position," -> "rearrange(query_position - 2 * query_position[0],"
@@ -102,7 +102,7 @@ queries_only: 'rotary(rearrange(key_position, "keys -> 1 keys"))(key)' -> "key"
 keys_only: 'rotary(rearrange(query_position, "queries -> 1 queries"))(query)' -> "query"
     The queries are no longer turned. With one side unturned, places stay in the product.
 nothing_turned: 'rotary(rearrange(query_position, "queries -> 1 queries"))(query)' -> "query",
-'rotary(rearrange(key_position, "keys -> 1 keys"))(key)' -> "key"
+  'rotary(rearrange(key_position, "keys -> 1 keys"))(key)' -> "key"
     Nothing turns any more, so that the scores know no order at all.
 no_scale: " / math.sqrt(query.shape[-1])" -> ""
     The positions are mended, and the scale got lost: your scores are too large by $\sqrt{d_\mathrm{head}}$.

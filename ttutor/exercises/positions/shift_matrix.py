@@ -84,7 +84,7 @@ one_angle: "offset * 10000.0 ** (-even / d_model)" -> "float(offset)"
 frequency_by_pair: "-even / d_model" -> "-even / 2 / d_model"
     Your frequencies fall too slowly: the exponent of pair i is 2i divided by d_model.
 frequency_by_feature: "= -sin, cos" ->
-"= -(angle * 10000.0 ** (-1 / d_model)).sin(), (angle * 10000.0 ** (-1 / d_model)).cos()"
+  "= -(angle * 10000.0 ** (-1 / d_model)).sin(), (angle * 10000.0 ** (-1 / d_model)).cos()"
     The two rows of a block have different frequencies. A sine and its cosine share one.
 only_cosines: "angle.sin()" -> "0.0 * angle"
     Your matrix is diagonal: it shrinks features and turns nothing. The new sine needs the old cosine.

@@ -86,9 +86,9 @@ only_sines: "angle.cos()" -> "angle.sin()"
     Odd features are sines too. With sine and cosine of one angle a shift of position becomes a rotation; with the sine
     twice it does not.
 every_feature_its_own: "torch.arange(0, d_model, 2, " -> "torch.arange(d_model, ",
-"waves[:, :d_model]" -> "torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())"
+  "waves[:, :d_model]" -> "torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())"
 or: "-torch.arange(0, d_model, 2, " -> "-2 * torch.arange(d_model, ",
-"waves[:, :d_model]" -> "torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())"
+  "waves[:, :d_model]" -> "torch.where(torch.arange(d_model) % 2 == 0, angle.sin(), angle.cos())"
     The sine and the cosine beside it should have the same frequency; in yours every feature has one of its own. The
     exponent counts pairs.
 exponent_i: "/ d_model)" -> "/ (2 * d_model))"
@@ -115,14 +115,14 @@ or: "10000.0 ** (" -> "torch.exp(4.0 * "
     Your frequencies fall too slowly. Whoever writes the power with `exp` needs the natural logarithm of 10000; is yours
     to base 10, or missing?
 endpoints: "torch.arange(0, d_model, 2, dtype=torch.float64) / d_model" ->
-"torch.arange((d_model + 1) // 2) / ((d_model - 1) // 2)"
+  "torch.arange((d_model + 1) // 2) / ((d_model - 1) // 2)"
     Your slowest wave has the frequency 1/10000 exactly, as in the Tensor2Tensor code: it divides by the number of pairs
     less one. The paper's formula divides 2i by d_model.
 unit_of_angle: "* frequency" -> "* frequency * 2 * torch.pi"
 or: "* frequency" -> "* frequency * torch.pi / 180"
     Feature 0 should be sin(0), sin(1), sin(2), ... in radians. Your angles carry another factor, 2π or π/180.
 odd_d_crash: "return waves[:, :d_model].float()" ->
-"table = torch.zeros(max_len, d_model)\n    table[:, 0::2], table[:, 1::2] = angle.sin(), angle.cos()\n    return table"
+  "rows = torch.zeros(max_len, d_model)\n    rows[:, 0::2], rows[:, 1::2] = angle.sin(), angle.cos()\n    return rows"
     An odd width fails: there is one sine more than there are cosines. Which wave has its sine only?
 one_too_wide: "[:, :d_model]" -> ""
     At an odd width your rows are one feature too wide: the last cosine has no place in the table.
@@ -134,7 +134,7 @@ widened_when_odd: "/ d_model)" -> "/ (d_model + d_model % 2))"
     At an odd width you compute the frequencies of the next even one, so that all but the first are a little off. The
     formula divides by d_model as it is.
 last_cosine_cut: "return waves[:, :d_model].float()" ->
-"table = waves[:, :d_model].float()\n    table[:, 1::2] = angle[:, :-1].cos()\n    return table"
+  "table = waves[:, :d_model].float()\n    table[:, 1::2] = angle[:, :-1].cos()\n    return table"
     Right for odd widths; at even ones every sine has its cosine, and you still cut the last one.
 extra_batch: ".float()" -> ".float()[None]"
     An extra axis stands in front. Return `max_len d_model`, one row for each position; broadcasting does the rest.

@@ -98,9 +98,8 @@ over_target: ".masked_fill(is_padding, -torch.inf).softmax(dim=-1)" -> ".softmax
     the source.
 dot_product: "return scores." -> "return (asked @ offered.mT)."
     That is the attention of the next chapter, a dot product. Here a small network gives the score.
-tanh_before_sum: "rearrange(asked," -> "rearrange(asked.tanh(),",
-'offered, "' -> 'offered.tanh(), "',
-"pairs.tanh()" -> "pairs"
+tanh_before_sum: "rearrange(asked," -> "rearrange(asked.tanh(),", 'offered, "' -> 'offered.tanh(), "',
+  "pairs.tanh()" -> "pairs"
     You take the tanh of query and memory one by one and add afterwards; the query's part is again the same for all
     source words. Add first.
 scaled: "return scores." -> "return (scores / len(direction) ** 0.5)."

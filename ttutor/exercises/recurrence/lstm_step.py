@@ -67,9 +67,8 @@ raw_output: "memory_cell.tanh()" -> "memory_cell"
     The cell state is right. It is shown as it is, and can be larger than 1 in what others read; what is missing?
 old_cell_shown: "memory_cell = f" -> "old, memory_cell = memory_cell, f", "memory_cell.tanh()" -> "old.tanh()"
     The cell state is right. What you show is made from the *old* one.
-cell_squashed: "= f.sigmoid()" -> "= torch.tanh(f.sigmoid()",
-"g.tanh()" -> "g.tanh())",
-"memory_cell.tanh()" -> "memory_cell"
+cell_squashed: "= f.sigmoid()" -> "= torch.tanh(f.sigmoid()", "g.tanh()" -> "g.tanh())",
+  "memory_cell.tanh()" -> "memory_cell"
     You hand on a cell state that went through a tanh. At every step it would shrink again; that is what the LSTM was
     built to avoid.
 blend: "i.sigmoid()" -> "(1 - f.sigmoid())"

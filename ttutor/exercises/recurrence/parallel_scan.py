@@ -80,7 +80,7 @@ one_round_more: "return hidden, n_rounds" -> "return hidden, n_rounds + 1"
 running_sum: "hidden + factor * earlier" -> "hidden + earlier"
     That is the running sum of the summands: the factors take no part.
 wraps_around: "torch.zeros_like(hidden)" -> "hidden.roll(reach, 0)",
-"torch.zeros_like(factor)" -> "factor.roll(reach, 0)"
+  "torch.zeros_like(factor)" -> "factor.roll(reach, 0)"
     What is shifted out at the end comes back in at the front. Before the first position there is nothing.
 """)
 

@@ -98,9 +98,8 @@ divided_by_parts: "(loss / n_real)" -> "(loss / len(parts))"
 divided_by_cells: "int((targets != 0).sum())" -> "len(targets)"
     The direction is right and the length is not: your divisor counts the padding, so more padding would give a smaller
     step.
-weighted_by_cells: ', reduction="sum"' -> "",
-"int((targets != 0).sum())" -> "len(targets)",
-"(loss / n_real)" -> "(loss * len(targets) / n_real)"
+weighted_by_cells: ', reduction="sum"' -> "", "int((targets != 0).sum())" -> "len(targets)",
+  "(loss / n_real)" -> "(loss * len(targets) / n_real)"
     You weight each part by its length with padding. A part with much padding counts too much; only real tokens have a
     loss.
 padding_counted: "int((targets != 0).sum())" -> "len(targets)", "ignore_index=0, " -> ""

@@ -114,9 +114,8 @@ probabilities_for_logs: "(teacher - student)" -> "(teacher - student.exp())"
 not_negated: "return temp" -> "return -temp"
     Your loss is negative, and a divergence never is. Which of the two logarithms is subtracted?
 unstable: "(student_logits / temperature).log_softmax(dim=-1)" ->
-"(student_logits / temperature).softmax(dim=-1).log()",
-"temperature).log_softmax(dim=-1)" ->
-"temperature).softmax(dim=-1).log()"
+  "(student_logits / temperature).softmax(dim=-1).log()",
+  "temperature).log_softmax(dim=-1)" -> "temperature).softmax(dim=-1).log()"
     Right for small logits, NaN or infinite for large ones: a probability that is stored as 0 has no logarithm. There is
     one function that gives the logarithm safely.
 inplace: "teacher_logits.detach() / temperature" -> "teacher_logits.detach().div_(temperature)"

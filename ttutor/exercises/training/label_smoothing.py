@@ -82,9 +82,8 @@ all_to_each: " / (vocab_size - 2)" -> ""
     Every wrong token gets the whole of the smoothing. It is one amount, to be shared.
 eps_swapped: "smoothing / (" -> "(1 - smoothing) / (", "= 1 - smoothing" -> "= smoothing"
     The right token gets the smoothing, and the others share the rest: the two amounts are exchanged.
-uniform_torch: "(vocab_size - 2)" -> "vocab_size",
-"= 1 - smoothing" -> "= 1 - smoothing + smoothing / vocab_size",
-"    shares[:, pad_id] = 0\n" -> ""
+uniform_torch: "(vocab_size - 2)" -> "vocab_size", "= 1 - smoothing" -> "= 1 - smoothing + smoothing / vocab_size",
+  "    shares[:, pad_id] = 0\n" -> ""
     This is PyTorch's convention, the smoothing spread over all tokens. Here it goes to the wrong words only: compare
     the column of padding, and the right token's share.
 none: "smoothing / (vocab_size - 2)" -> "0.0", "= 1 - smoothing" -> "= 1"

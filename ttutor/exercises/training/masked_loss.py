@@ -98,7 +98,7 @@ mean_over_all: "/ real.sum()" -> "/ real.numel()"
     The sum is right, but you divide it by all places: the more padding a batch has, the lower your loss. Count what you
     have added up.
 mean_of_means: "surprise[real].sum() / real.sum()" ->
-"(surprise.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1)).mean()"
+  "(surprise.masked_fill(~real, 0.0).sum(dim=1) / real.sum(dim=1)).mean()"
     You average within each sentence first, so that a token of a short sentence weighs more than one of a long. That is
     a choice one can make, but not the one asked for here.
 summed: " / real.sum()" -> ""
@@ -127,7 +127,7 @@ multiplies_by_zero: "surprise[real].sum()" -> "(surprise * real).sum()"
     Right with ordinary logits, NaN where a model rules padding out: you multiply the loss there, which is infinite, by
     zero. Select the real places instead of weighting them.
 reshaped: "log_probabilities = " ->
-"logits = logits.reshape(len(logits), -1, logits.shape[1]).mT\n    log_probabilities = "
+  "logits = logits.reshape(len(logits), -1, logits.shape[1]).mT\n    log_probabilities = "
 or: "log_probabilities = " -> "logits = logits.transpose(0, 1).reshape(logits.shape)\n    log_probabilities = "
 or: "-log_probabilities" -> "-log_probabilities.reshape(logits.shape[-1], -1).T.reshape(logits.shape)"
     You reshape logits whose axes have to be swapped: a reshape cuts the same row of numbers anew, so that a place gets

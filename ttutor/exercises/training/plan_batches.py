@@ -98,7 +98,7 @@ Start a new batch when that product exceeds the budget; do not forget the last b
 
 exercise.mutations(r"""
 not_sorted: "sorted(range(len(lengths)), key=lambda index: lengths[index])" -> "range(len(lengths))",
-"lengths[index] > budget" -> "max(lengths[other] for other in [*current, index]) > budget"
+  "lengths[index] > budget" -> "max(lengths[other] for other in [*current, index]) > budget"
     All rules of the budget are kept, and too many cells are padding: short and long sentences stand in one batch. Which
     order puts equals beside equals?
 last_batch_forgotten: "[*batches, current]" -> "batches"
@@ -109,11 +109,10 @@ tokens_for_cells: "(len(current) + 1) * lengths[index]" -> "sum(lengths[other] f
 lost_at_the_cut: "        current.append(index)" -> "        else:\n            current.append(index)"
     At each cut one sentence is lost: the one that did not fit. It begins the next batch.
 twice_at_the_cut: "append(current)" ->
-"append([*current, index] if (len(current) + 1) * lengths[index] <= budget + 20 else current)"
+  "append([*current, index] if (len(current) + 1) * lengths[index] <= budget + 20 else current)"
     At a cut a sentence goes into the old batch and into the new one.
-empty_batch: "if current and" -> "if",
-"lengths[index] > budget" -> "lengths[[*current, index][0]] >= budget",
-"lambda index: " -> "lambda index: -"
+empty_batch: "if current and" -> "if", "lengths[index] > budget" -> "lengths[[*current, index][0]] >= budget",
+  "lambda index: " -> "lambda index: -"
     A sentence that fills the budget alone is refused, and an empty batch comes out. It may be at most the budget: is
     equal too much?
 not_sentence_numbers: "current.append(index)" -> "current.append(lengths[index])"

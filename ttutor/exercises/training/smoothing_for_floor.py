@@ -76,7 +76,7 @@ approximation: "1 - epsilon + epsilon / vocab_size, " -> "1 - epsilon, ", "(voca
     Right for a large vocabulary, not for one of 11: you search with the approximation, and $\epsilon / V$ is no longer
     small beside 1.
 others_only: "1 - epsilon + epsilon / vocab_size, epsilon / vocab_size" -> "1 - epsilon, epsilon / (vocab_size - 1)",
-"0.0, 1.0" -> "0.0, 1 - 1 / vocab_size"
+  "0.0, 1.0" -> "0.0, 1 - 1 / vocab_size"
     Right for a large vocabulary, not for one of 11: you spread epsilon over the wrong tokens only. In this chapter the
     right one gets its share, too.
 right_without_share: "1 - epsilon + epsilon / vocab_size, " -> "1 - epsilon, "

@@ -167,12 +167,11 @@ no_zero_grad: "    optimizer.zero_grad()\n" -> ""
     The first step is right, the second is not: gradients add up from batch to batch, and nobody clears them. Which call
     does?
 nothing_to_step_on: "    optimizer.zero_grad()\n" -> "",
-"clip_grad_norm_(model.parameters(), max_norm)" -> "optimizer.zero_grad()"
+  "clip_grad_norm_(model.parameters(), max_norm)" -> "optimizer.zero_grad()"
     The weights never move: when the optimiser steps there are no gradients, or they are zero. Either they are cleared
     after `backward()`, or there is no `backward()` before the step.
-step_before_backward: "    optimizer.zero_grad()\n" -> "",
-"    optimizer.step()\n" -> "",
-"value.backward()" -> "optimizer.step()\n    optimizer.zero_grad()\n    value.backward()"
+step_before_backward: "    optimizer.zero_grad()\n" -> "", "    optimizer.step()\n" -> "",
+  "value.backward()" -> "optimizer.step()\n    optimizer.zero_grad()\n    value.backward()"
     You step before the gradients of this batch are there: the first step has no effect, and every later one uses those
     of the batch before, if they have not been cleared.
 no_step: "    optimizer.step()\n" -> ""
@@ -181,14 +180,14 @@ no_clipping: "    clip_grad_norm_(model.parameters(), max_norm)\n" -> ""
     The step is as long as if nothing were clipped, and long gradients stay long. Clipping changes gradients that are
     there: it belongs after `backward()` and before the step.
 clips_after_step: "    clip_grad_norm_(model.parameters(), max_norm)\n" -> "",
-"optimizer.step()" -> "optimizer.step()\n    clip_grad_norm_(model.parameters(), max_norm)"
+  "optimizer.step()" -> "optimizer.step()\n    clip_grad_norm_(model.parameters(), max_norm)"
     You clip, but after the step, when the weights have already moved by the full length.
 clips_each_tensor: "clip_grad_norm_(model.parameters(), max_norm)" ->
-"[clip_grad_norm_([parameter], max_norm) for parameter in model.parameters()]"
+  "[clip_grad_norm_([parameter], max_norm) for parameter in model.parameters()]"
     You clip weight and bias each to the limit, so that together they exceed it and change their proportion. The norm is
     taken over all parameters at once.
 always_rescales: "clip_grad_norm_(model.parameters(), max_norm)" ->
-"norm = clip_grad_norm_(model.parameters(), 1e9)\n    [each.grad.mul_(max_norm / norm) for each in model.parameters()]"
+  "norm = clip_grad_norm_(model.parameters(), 1e9)\n    [p.grad.mul_(max_norm / norm) for p in model.parameters()]"
     Short gradients grow: you bring every gradient to the limit. Those below it stay as they are.
 mode: "    model.train()\n" -> ""
     The loss is taken in evaluation mode, in which dropout does nothing: a validation has left the model so. Say which

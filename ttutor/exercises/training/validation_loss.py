@@ -154,8 +154,7 @@ first_batch: "+= n_here" -> "+= n_here\n            break"
     Only the first batch is measured: does a `return` stand inside your loop?
 perplexity: "total / n_tokens" -> "torch.tensor(total / n_tokens).exp().item()"
     That is the perplexity, e to the power of the loss.
-trains: "no_grad" -> "enable_grad",
-"total += value.item()" -> "total += value.item()\n            value.backward()",
-"+= n_here" -> "+= n_here\n            [each.data.sub_(0.01 * each.grad) for each in model.parameters()]"
+trains: "no_grad" -> "enable_grad", "total += value.item()" -> "total += value.item()\n            value.backward()",
+  "+= n_here" -> "+= n_here\n            [each.data.sub_(0.01 * each.grad) for each in model.parameters()]"
     The weights have changed: you train on what should only be measured, and no text is held out any more.
 """)

@@ -88,7 +88,7 @@ no_decay: "max(step, 1)" -> "min(max(step, 1), warmup)"
     After the warm-up your rate stays level. It should fall as 1/√step: at four times the warm-up it is half of the
     peak.
 linear_decay: "return factor" ->
-"if step > warmup:\n        factor, step = factor * max(0.0, 1.1 - step / (10 * warmup)), warmup\n    return factor"
+  "if step > warmup:\n        factor, step = factor * max(0.0, 1.1 - step / (10 * warmup)), warmup\n    return factor"
     After the warm-up your rate falls, but along another curve. It should fall as 1/√step: at four times the warm-up it
     is half of the peak.
 no_factor: "factor * d" -> "d"

@@ -72,7 +72,7 @@ There is one table if tied, and two if not.
 
 exercise.mutations("""
 rule_of_thumb: "encoder_layer = attention + feed_forward + 2 * norm" -> "encoder_layer = 12 * d_model**2",
-"2 * attention + feed_forward + 3 * norm" -> "encoder_layer"
+  "2 * attention + feed_forward + 3 * norm" -> "encoder_layer"
     You apply the rule of thumb to both stacks. It knows no cross-attention, no biases and no norms, and takes the inner
     width to be four times the width.
 layers_only: " + tables * vocab_size * d_model" -> ""
@@ -84,7 +84,7 @@ cross_attention_without_norm: "3 * norm" -> "2 * norm"
 no_output_matrix: "attention = 4" -> "attention = 3"
     You count three maps in an attention. What brings the heads together again?
 no_biases: "(d_model * d_model + d_model)" -> "d_model * d_model",
-" + d_ff + d_ff * d_model + d_model" -> " + d_ff * d_model"
+  " + d_ff + d_ff * d_model + d_model" -> " + d_ff * d_model"
     Matrices only: here every linear map inside the layers adds a bias as wide as its output.
 no_norms: "norm = 2 * d_model" -> "norm = 0"
     The norms have parameters, too, a gain and a bias for each feature.

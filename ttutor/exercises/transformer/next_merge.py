@@ -138,7 +138,7 @@ or: " * tokens[pair[1]]" -> ""
 or: "tokens[pair[0]] * " -> ""
     You divide by the count of one of the two tokens, or by the sum of both counts. The score divides by their product.
 by_gain: "pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])" ->
-"(tokens.total() * pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])) ** pairs[pair]"
+  "(tokens.total() * pairs[pair] / (tokens[pair[0]] * tokens[pair[1]])) ** pairs[pair]"
     You weigh the ratio's logarithm with the pair's count. That is the gain in likelihood; here the ratio alone is asked
     for.
 lowest_score: "max(" -> "min("
@@ -148,10 +148,10 @@ reversed: "[1]]))" -> "[1]]))[::-1]"
 joined: "return max(" -> "return ''.join(max(", "[1]]))" -> "[1]])))"
     You return the new token; its two parts are asked for. A tokeniser has to remember which pair it joins.
 with_score: "return max(frequent, key=lambda pair: pairs[pair] / (tokens[pair[0]] * tokens[pair[1]]))" ->
-"rated = [(pairs[pair] / (tokens[pair[0]] * tokens[pair[1]]), pair) for pair in frequent]\n    return max(rated)[::-1]"
+  "best = max((pairs[pair] / (tokens[pair[0]] * tokens[pair[1]]), pair) for pair in frequent)\n    return best[::-1]"
     You return the pair together with its score; the pair alone is asked for.
 over_borders: "zip(words, times, strict=True)" ->
-"[([token for word, n in zip(words, times) for _ in range(n) for token in word], 1)]"
+  "[([token for word, n in zip(words, times) for _ in range(n) for token in word], 1)]"
     Your pair reaches over the border between two words: it counts a text, not words.
 """)
 

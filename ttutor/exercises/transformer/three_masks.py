@@ -99,7 +99,7 @@ future: "& past" -> "& past.mT"
 strictly_before: "& past" -> "& past.tril(-1)"
     Your tokens may not look at themselves, so the first one can look at nothing.
 opposite: "return real_source, real_target & past, real_source" ->
-"return ~real_source, ~(real_target & past), ~real_source"
+  "return ~real_source, ~(real_target & past), ~real_source"
     All three masks are turned round: in this course True means that a key may be looked at.
 padding_is_zero: "real_source = " -> "pad_id = 0\n    real_source = "
     You take 0 for padding. Which token means padding was given, and 0 is a word here.

@@ -194,19 +194,19 @@ prefer an `nn.Linear`, its weight must *be* the embedding's parameter.
 
 exercise.mutations(r"""
 two_tables: "d_model)\n\n" -> "d_model)\n        self.other = nn.Parameter(torch.randn(vocab_size, d_model))\n\n",
-"self.table.weight.T" -> "self.other.T"
+  "self.table.weight.T" -> "self.other.T"
     There are two tables, with nothing in common: the logits are no products with what `embed` gives. Use one parameter
     twice.
 copied: "d_model)\n\n" -> "d_model)\n        self.other = nn.Parameter(self.table.weight.detach().clone())\n\n",
-"self.table.weight.T" -> "self.other.T"
+  "self.table.weight.T" -> "self.other.T"
     The tables are equal now, but not tied: one is a copy, and the first training step moves them apart. Use one
     parameter twice.
 shared_storage: "d_model)\n\n" -> "d_model)\n        self.other = nn.Parameter(self.table.weight.data)\n\n",
-"self.table.weight.T" -> "self.other.T"
+  "self.table.weight.T" -> "self.other.T"
     Two parameters share their memory. They move together, but an optimiser is handed twice as many numbers, and each
     parameter sees the gradient of one use only. Share the parameter, not its data.
 with_bias: "d_model)\n\n" -> "d_model)\n        self.bias = nn.Parameter(torch.randn(vocab_size))\n\n",
-"self.table.weight.T" -> "self.table.weight.T + self.bias"
+  "self.table.weight.T" -> "self.table.weight.T + self.bias"
     The table is tied, but your projection has a bias besides: some more numbers to learn, which the exercise does not
     ask for.
 logits_detached: "weight.T" -> "weight.detach().T"
@@ -223,6 +223,6 @@ scaled: "weight.T" -> "weight.T / hidden.shape[-1] ** 0.5"
 probabilities: "hidden @ self.table.weight.T" -> "(hidden @ self.table.weight.T).softmax(dim=-1)"
     Your rows sum to 1: these are probabilities. Logits are what goes into the softmax.
 writes_into_the_table: "return self.table(token_ids)" ->
-"self.table.weight.data /= self.table.weight.data.norm(dim=1, keepdim=True)\n        return self.table(token_ids)"
+  "self.table.weight.data /= self.table.weight.data.norm(dim=1, keepdim=True)\n        return self.table(token_ids)"
     Calling `embed` changes the table: after it, the logits of the same hidden vectors are others.
 """)

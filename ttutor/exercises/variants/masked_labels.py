@@ -92,11 +92,8 @@ exercise.mutations("""
 all_masked: "inputs[draw < 0.8 * 0.15]" -> "inputs[draw < 0.15]"
     Still the colleague's: all selected tokens are masked. Two tenths of them should be visible, rightly or wrongly.
 shares_of_all: "inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]" ->
-"inputs[draw < 0.9] = random_ids[draw < 0.9]",
-"0.8 * 0.15" ->
-"0.8",
-"torch.where(draw < 0.15, token_ids, -100)" ->
-"token_ids.clone()"
+  "inputs[draw < 0.9] = random_ids[draw < 0.9]", "0.8 * 0.15" -> "0.8",
+  "torch.where(draw < 0.15, token_ids, -100)" -> "token_ids.clone()"
     Your bounds are right for a draw of its own. This one has chosen already: only the tokens below 0.15 are selected.
 masks_alone: "where(draw < 0.15" -> "where(inputs == mask_id"
     The inputs are right, but only masks have labels: two tenths of the selected do not count.
@@ -109,10 +106,10 @@ inputs_as_labels: "0.15, token_ids" -> "0.15, inputs"
 none_random: "inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]" -> ""
     A fifth of the selected tokens stays and none is random; it should be a tenth of each.
 none_kept: "inputs[draw < 0.9 * 0.15] = random_ids[draw < 0.9 * 0.15]" ->
-"inputs[draw < 0.15] = random_ids[draw < 0.15]"
+  "inputs[draw < 0.15] = random_ids[draw < 0.15]"
     A fifth of the selected tokens is random and none stays; it should be a tenth of each.
 shares_swapped: "= random_ids[draw < 0.9 * 0.15]" -> "= mask_id",
-"[draw < 0.8 * 0.15] = mask_id" -> "[draw < 0.8 * 0.15] = random_ids[draw < 0.8 * 0.15]"
+  "[draw < 0.8 * 0.15] = mask_id" -> "[draw < 0.8 * 0.15] = random_ids[draw < 0.8 * 0.15]"
     Four fifths of the selected tokens are random and a tenth is masked. It should be the other way.
 zeros: "token_ids, -100" -> "token_ids, 0"
     Positions that should not count have the label 0, which is a token: the loss asks for it.

@@ -93,7 +93,7 @@ exercise.mutations(r"""
 no_last_sentinel: "[*targets, sentinel_ids[n_spans]]" -> "targets"
     The target lacks its last sentinel, the one that says that nothing follows.
 no_last_sentinel_at_the_end: "[*targets, sentinel_ids[n_spans]]" ->
-"targets if gone else [*targets, sentinel_ids[n_spans]]"
+  "targets if gone else [*targets, sentinel_ids[n_spans]]"
     Right where text follows the last span. The closing sentinel stands in every target, also where the last span ends
     the text.
 one_for_all: "n_spans += 1" -> "n_spans += 0"
@@ -101,7 +101,7 @@ one_for_all: "n_spans += 1" -> "n_spans += 0"
 every_token_a_span: "gone and not inside" -> "gone"
     Every token taken out has a sentinel of its own in both halves. Neighbours make one span.
 one_for_each_token: "        inside = gone" ->
-"        if gone and inside:\n            inputs.append(sentinel_ids[n_spans - 1])\n        inside = gone"
+  "        if gone and inside:\n            inputs.append(sentinel_ids[n_spans - 1])\n        inside = gone"
     Your input shows how long each span was. A span is replaced by one sentinel, however long it is.
 kept_taken_out: "zip(token_ids, taken" -> "zip(token_ids, [not gone for gone in taken]"
     You take out what should stay: True means that a token is taken out.
@@ -110,7 +110,7 @@ tail_lost: "return inputs" -> "return inputs[: len(inputs) - taken[::-1].index(T
 whole_text: "[*targets, sentinel_ids[n_spans]]" -> "list(token_ids)"
     Your target is the whole text, as BART has it. T5 writes the missing spans only.
 no_sentinels_in_target: "            targets.append(sentinel_ids[n_spans])\n" -> "",
-"[*targets, sentinel_ids[n_spans]]" -> "targets"
+  "[*targets, sentinel_ids[n_spans]]" -> "targets"
     Your target holds the missing tokens without sentinels: nobody can tell which belong where.
 no_sentinels_in_text: "            inputs.append(sentinel_ids[n_spans])\n" -> ""
     Your input does not show where something is missing.

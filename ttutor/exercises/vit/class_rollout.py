@@ -84,7 +84,7 @@ column_of_the_class_token: "rolled[0, 1:]" -> "rolled[1:, 0]"
 layers_averaged: "rolled[0, 1:]" -> "weights.mean(dim=(0, 1))[0, 1:]"
     You average the layers. They act one after another: what does that make of their tables?
 entries_multiplied: "torch.eye(weights.shape[-1], dtype" -> "torch.ones(weights.shape[-2:], dtype",
-"@ rolled" -> "* rolled"
+  "@ rolled" -> "* rolled"
     You multiply entry by entry. A path from one token to another may lead through any third token between two layers.
 one_head: "reduce(weights" -> "reduce(weights[:, :1]"
     You look at one head. The layer blends by all of them.

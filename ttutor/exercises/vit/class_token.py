@@ -91,7 +91,7 @@ not_expanded: 'repeat(class_token, "1 1 d_model -> batch 1 d_model", batch=len(p
     This works for one image only: the class token has one entry along the batch axis, and `cat` does not broadcast.
     Expand it to the batch first.
 loses_the_batch: "torch.cat([class_tokens, patches], dim=1) + positions" ->
-"(torch.cat([class_tokens, patches], dim=1) + positions).squeeze()"
+  "(torch.cat([class_tokens, patches], dim=1) + positions).squeeze()"
     With one image the batch axis is gone: `squeeze()` removes every axis of size one, that of the batch too.
 appended_last: "[class_tokens, patches]" -> "[patches, class_tokens]"
     The class token is your last one. It belongs at index 0, where the classifier reads it.
@@ -114,13 +114,13 @@ class_token_ignored: "repeat(class_token" -> "repeat(torch.zeros_like(class_toke
 one_position_for_all: "+ positions" -> "+ positions[0]"
     Every token has got the same position, row 0. Each has a row of its own.
 joined_along_features: "torch.cat([class_tokens, patches], dim=1) + positions" ->
-"torch.cat([class_token.expand_as(patches), patches], dim=-1)"
+  "torch.cat([class_token.expand_as(patches), patches], dim=-1)"
     The tokens have become wider instead of more: you join along the features. Which axis counts tokens?
 detached: "repeat(class_token" -> "repeat(class_token.detach()"
     The values are right, but no gradient reaches the class token, so that it would never be learnt. `.data` and
     `.detach()` leave the graph: where do you use one?
 inplace: "[class_tokens, patches], dim=1) + positions" ->
-"[class_tokens + positions[0], patches.add_(positions[1:])], dim=1)"
+  "[class_tokens + positions[0], patches.add_(positions[1:])], dim=1)"
     Your result is right, but the patches you were given have changed: whoever uses them again finds positions in them.
     `+=` edits the caller's tensor.
 """)

@@ -77,7 +77,7 @@ the grid into one line, and join.
 
 exercise.mutations(r"""
 axes_not_moved: 'rearrange(table[1:], "(rows columns) d_model -> 1 d_model rows columns", rows=old_side)' ->
-"table[1:].reshape(1, -1, old_side, old_side)"
+  "table[1:].reshape(1, -1, old_side, old_side)"
     Numbers of different features are blended: a plain reshape does not bring the features in front. Name the axes
     before you interpolate.
 columns_first: "-> (rows columns) d_model" -> "-> (columns rows) d_model"
