@@ -4,7 +4,7 @@ ORDER = {
     "recurrence": "read_words lstm_gates forget_bias - look_back_weights scan_rounds -",
     "attention": (
         "weights_by_hand softmax causal_mask padding_mask scaled_dot_product_attention causal_attention "
-        "query_jacobian - invisible_part -"
+        "query_jacobian train_head - invisible_part -"
     ),
     "multihead": (
         "split_heads multi_head_attention loaded_heads head_contributions - grouped_attention subspace_overlap -"
@@ -12,7 +12,7 @@ ORDER = {
     "positions": "position_table sinusoidal_encoding alibi_bias rotary shift_matrix rotary_scores - -",
     "encoder": "layer_norm folded_norm layer_stack dropout lost_stream encoder_layer - -",
     "decoder": "decoder_pair cross_attention top_p greedy_decode future_leaks - key_value_cache accepted_drafts -",
-    "transformer": "embedding_scale next_merge count_parameters tied_embeddings three_masks - -",
+    "transformer": "embedding_scale systematic_split next_merge count_parameters tied_embeddings three_masks - -",
     "training": (
         "sentence_perplexity teacher_forcing smoothed_gradient label_smoothing masked_loss "
         "accumulated_gradient smoothing_for_floor adam_steps warmup_rate training_step validation_loss "

@@ -127,7 +127,7 @@ sigmoid: "powers / powers.sum(dim=dim, keepdim=True)" -> "scores.sigmoid()"
 hardmax: "powers / powers.sum(dim=dim, keepdim=True)" -> "(powers == 1).to(scores.dtype)"
     All of the weight is on the largest score. A softmax leaves a share to the others, by which they can be learnt:
     where does exp come in?
-log_softmax: "powers / powers.sum(dim=dim, keepdim=True)" -> "scores.log_softmax(dim=dim)"
+log_softmax: "powers / powers.sum(dim=dim, keepdim=True)" -> "scores - scores.logsumexp(dim=dim, keepdim=True)"
     None of your outputs is above 0: these are log-probabilities. The exercise asks for the probabilities themselves.
 casts_to_float32: "powers = " -> "scores = scores.float()\n    powers = "
     The numbers are right, but scores in float64 come back in float32. A function that computes should keep the dtype it

@@ -83,7 +83,7 @@ always_silu: ' if activation == "silu" else (1 + torch.erf(opened / 2**0.5)) / 2
     You always use SiLU; GeGLU has GELU.
 always_gelu: 'torch.sigmoid(opened) if activation == "silu" else ' -> ""
     You always use GELU; SwiGLU has SiLU.
-tanh_gelu: "opened * share" -> 'opened * share if activation == "silu" else functional.gelu(opened, approximate="tanh")'
+tanh_gelu: "torch.erf(opened / 2**0.5)" -> "torch.tanh((2 / torch.pi) ** 0.5 * (opened + 0.044715 * opened**3))"
     Nearly: your GELU is its approximation by a tanh. Here the exact one is asked for.
 sigmoid_gate: "gate = opened * share" -> "gate = torch.sigmoid(opened)"
     Your gate is a plain sigmoid, as in the gated unit of 2017. The activation has one more factor.
