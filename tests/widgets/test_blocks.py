@@ -299,3 +299,19 @@ def test_on_a_phone_the_picture_is_a_window_that_follows_the_sentence(show: Show
         press(page, "Next")
         assert page.locator(".part.on").evaluate(inside)
     assert len(panel(page).splitlines()) == 3  # what happens, who does it, in which shape
+
+
+@in_browser
+def test_a_dot_for_each_token_travels_with_the_step(show: Show) -> None:
+    page = show(BlocksExplorer(source_length=7, target_length=6))
+    expect(page.locator(".dot")).to_have_count(0)
+    lengths = {"source": 7, "target": 6}
+    for step in STEPS:
+        press(page, "Next")
+        lit = page.locator(".lit[data-id]:has(.dot)")
+        assert lit.count() > 0, step.title
+        for part in lit.all():
+            axis = PARTS[part.get_attribute("data-id")].axes.split()[1]
+            assert part.locator(".dot").count() == lengths[axis]
+    press(page, "Reset")
+    expect(page.locator(".dot")).to_have_count(0)

@@ -26,8 +26,8 @@ _PARTS = {*_SHARED, *(part for parts in _OWN.values() for part in parts)}
 _IMPORT = re.compile(rf'^import\s*\{{[^}}]*\}}\s*from\s*"\./({"|".join(sorted(_PARTS))})\.js";\n', re.MULTILINE)
 _UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
 """Lines of comment and indentation: a browser does without, and no text of ours begins with a blank."""
-_UNMISSED = re.compile(r"^((?!.*//).*[{,;(\[])\n", re.MULTILINE)
-"""Ends of lines behind which no statement can end."""
+_UNMISSED = re.compile(r"^((?!.*//).*)(?:(?<=[{,;(\[])\n|\n(?=[})\]?:.]))", re.MULTILINE)
+"""Ends of lines at which no statement can end, or at which one ends without them."""
 _STYLES = re.compile(r"css`[^`]*`")
 _LOOSE = re.compile(r"(?<=[:,]) | (?=\{)")
 """Blanks in a style sheet that separate nothing."""

@@ -57,6 +57,10 @@ const CSS = css`
     stroke: currentColor;
     stroke-width: 2.5;
   }
+  .dot {
+    fill: var(--l);
+    stroke: none;
+  }
   .hit {
     fill: none;
     stroke: transparent;
@@ -66,6 +70,14 @@ const CSS = css`
     .lit .wire {
       stroke-dasharray: 10 6;
       animation: flow 0.8s linear infinite;
+    }
+    .dot {
+      animation: rise 0.6s;
+    }
+  }
+  @keyframes rise {
+    from {
+      transform: translateY(1.8rem);
     }
   }
   @keyframes flow {
@@ -461,6 +473,20 @@ function paint(scene) {
   );
 }
 
+/** A dot for each token on top of what is computed now. */
+function carry(picture, scene) {
+  for (const old of picture.querySelectorAll(".dot")) old.remove();
+  for (const node of picture.querySelectorAll(".lit:not(.frame)")) {
+    const box = node.querySelector("rect");
+    const axis = scene.parts[node.dataset.id]?.[1].split(" ")[1];
+    const [x, y, width] = ["x", "y", "width"].map((name) => Number(box?.getAttribute(name)));
+    const n = width > 50 ? scene[`${axis}_length`] || 0 : 0;
+    const gap = Math.min(13, width / n);
+    for (let i = 0; i < n; i += 1)
+      node.append(svg("circle", { class: "dot", cx: x + width / 2 + (i - (n - 1) / 2) * gap, cy: y - 4, r: 4 }));
+  }
+}
+
 function mark(picture, { steps, step, selected }) {
   for (const node of picture.querySelectorAll("[data-id], [data-to]")) {
     const { id, to } = node.dataset;
@@ -491,7 +517,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "The Transformer",
     question: "Which way does a sentence take?",
-    invite: "Press Play to follow the sentence, or tap a part.",
+    invite: "Press Play to follow the sentence, a dot for each token. Or tap a part.",
     onReset: () => {
       controls.step.pause();
       set(start);
@@ -546,6 +572,7 @@ function render({ model, el }) {
     drawn = now;
     card.root.dataset.level = scene.level;
     mark(picture, scene);
+    carry(picture, scene);
     const place = `${now},${scene.step}`;
     if (place !== followed) follow(picture);
     followed = place;
