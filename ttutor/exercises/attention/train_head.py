@@ -49,10 +49,9 @@ def _texts(scale):
     """Texts of random words; the targets are what a head with other matrices gives."""
 
     def make(random):
-        def normal(*shape):
-            return torch.randn(*shape, generator=random, dtype=torch.float64)
-
-        words, w_query, w_key, right_query, right_key = normal(5, 7, 16), *(normal(9, 16) / 4 for _ in range(4))
+        words = torch.randn(5, 7, 16, generator=random, dtype=torch.float64)
+        matrices = torch.randn(4, 9, 16, generator=random, dtype=torch.float64) / 4
+        w_query, w_key, right_query, right_key = matrices.unbind()
         scores = (words @ right_query.T) @ (words @ right_key.T).mT / 3
         return words, scores.softmax(dim=-1) @ words, w_query, w_key, scale, 0.5, 6
 
