@@ -238,8 +238,10 @@ def trained_by_functions(words, targets, w_query, w_key, scale, rate, n_steps):
 
     losses = []
     for _ in range(n_steps):
-        (d_query, d_key), value = torch.func.grad_and_value(loss, argnums=(0, 1))(w_query, w_key)
-        losses.append(value)
+        matrices = tuple(matrix.detach().requires_grad_() for matrix in (w_query, w_key))
+        value = loss(*matrices)
+        d_query, d_key = torch.autograd.grad(value, matrices)
+        losses.append(value.detach())
         w_query, w_key = w_query - rate * d_query, w_key - rate * d_key
     return torch.stack(losses)
 

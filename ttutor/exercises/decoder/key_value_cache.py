@@ -121,7 +121,9 @@ returns_new_only: "mask), key, value" -> "mask), hidden @ w_key.T, hidden @ w_va
 prepend: "[cached_key, hidden @ w_key.T]" -> "[hidden @ w_key.T, cached_key]"
     New keys come first and new values last, so that key and value of a token no longer stand at the same place. At
     which end does a text grow?
-v_stale: "torch.cat([cached_value, hidden @ w_value.T], dim=1)" -> "cached_value if n_cached else hidden @ w_value.T"
+v_stale: "torch.cat([cached_value, hidden @ w_value.T], dim=1)" -> "cached_value if n_cached else hidden @ w_value.T",
+  "scaled_dot_product_attention(hidden @ w_query.T, key, value, mask)" ->
+  "(hidden @ w_query.T @ key.mT / len(w_key) ** 0.5).masked_fill(~mask, -torch.inf).softmax(dim=-1) @ value"
 or: "torch.cat([cached_value, hidden @ w_value.T], dim=1)" -> "cached_value if n_cached else hidden @ w_value.T",
   "key, value, mask)" -> "key[:, : value.shape[1]], value, mask[:, : value.shape[1]])"
 or: "hidden @ w_value.T]" -> "hidden @ w_value.T * (n_cached == 0)]"
@@ -130,7 +132,9 @@ or: "hidden @ w_value.T]" -> "hidden @ w_value.T * (n_cached == 0)]"
 tril_no_offset: "diagonal=n_cached" -> ""
     With five tokens cached, your new token sees only key 0: the mask's diagonal starts in the upper left corner. The
     last query belongs to the last key, so where must it start?
-mask_of_new_only: "n_new, n_cached + n_new, dtype" -> "n_new, n_new, dtype", "diagonal=n_cached" -> ""
+mask_of_new_only: "n_new, n_cached + n_new, dtype" -> "n_new, n_new, dtype", "diagonal=n_cached" -> "",
+  "scaled_dot_product_attention(hidden @ w_query.T, key, value, mask)" ->
+  "(hidden @ w_query.T @ key.mT / len(w_key) ** 0.5).masked_fill(~mask, -torch.inf).softmax(dim=-1) @ value"
     Right for a first call and for single tokens, an error for two tokens after a cache: your mask has columns for the
     new keys only. How many keys are there?
 no_mask: "value, mask)" -> "value)"

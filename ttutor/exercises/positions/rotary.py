@@ -244,13 +244,9 @@ or: "* frequency" -> "* frequency * 2 * torch.pi"
     Pair 0 should turn by one radian a position. Your angles carry another factor, 2π or π/180.
 always_eight_wide: "/ d_head)" -> "/ 8)"
     Right for vectors of width 8, and for no others. Take d_head from the vectors.
+half_of_the_features: "* frequency" -> "* frequency**2 * (torch.arange(d_head // 2) < d_head // 4)"
+    Only the first half of the features turns. Some models do so; the paper turns every pair.
 """)
-
-
-@exercise.mistake("Only the first half of the features turns. Some models do so; the paper turns every pair.")
-def half_of_the_features(vectors, positions):
-    half = vectors.shape[-1] // 2
-    return torch.cat([rotary(vectors[..., :half], positions), vectors[..., half:]], dim=-1)
 
 
 @exercise.mistake(
