@@ -77,6 +77,7 @@ experiments: $(STAMP)  ## run the long experiments again (minutes each)
 
 lab: $(STAMP)  ## read and run the chapters in JupyterLab, as copies of your own in my-course
 	$(PY) -m book._tools.lab $(COURSE)
+	@echo "Where no browser opens by itself: add /tree/02-attention.ipynb to the address (.../lab) that Jupyter prints"
 	$(PY) -m jupyterlab $(LAB) $(COURSE)/02-attention.ipynb
 
 edit: $(STAMP)  ## change the sources of the chapters in JupyterLab, which saves them normalised

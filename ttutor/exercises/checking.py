@@ -76,7 +76,7 @@ def check(
     except UnknownExercise as error:
         result = _no_verdict(exercise_id, "unknown_exercise", f"{str(error)[0].upper()}{str(error)[1:]}")
     except StillRunning as error:
-        result = _no_verdict(exercise_id, "still_running", str(error))
+        result = _no_verdict(exercise_id, "still_running", str(error), exercise.title, exercise.points)
     except KeyboardInterrupt as error:  # shown from the student's own line on, without ours above it
         raise error.with_traceback(_since(answer, error.__traceback__)) from None
     except Exception as error:  # a mistake of ours must not stop a student's notebook; it is shown, not hidden
@@ -164,13 +164,15 @@ def _file_of(answer: Any) -> str | None:
         return None
 
 
-def _no_verdict(exercise_id: Any, hint_id: str, message: str) -> Result:
+def _no_verdict(
+    exercise_id: Any, hint_id: str, message: str, title: str = "No verdict", points_possible: int = 0
+) -> Result:
     return Result(
         exercise_id=str(exercise_id),
-        title="No verdict",
+        title=title,
         passed=False,
         points=0,
-        points_possible=0,
+        points_possible=points_possible,
         hint_id=hint_id,
         message=message,
     )
