@@ -5,7 +5,7 @@ the second place. For each of the six verbs in turn we remove its sentences with
 random. Each verb is left out with three first weights (and the order of batches that goes with them), so verb and
 weights can be told apart. A model is the chapter's: width 32, two layers in each stack, 160 steps of 32 sentences, the
 rate climbing for 30 steps and falling in a line. Recorded is the rate that the schedule reaches, not its factor. Arms:
-the norm after or before the sublayers, and PyTorch's first weights for all linear maps; four rates. About thirteen
+the norm after or before the sublayers, and PyTorch's first weights for all linear maps; four rates. About six
 minutes of one core.
 """
 

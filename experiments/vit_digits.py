@@ -5,7 +5,7 @@ scikit-learn's digits: 1,797 images of 8 x 8 pixels, 17 grey levels. By one fixe
 of 2 x 2; the convolutional network has three layers of 3 x 3 filters, two poolings and a mean over all places. All get
 the same images, 300 steps of 32, the same schedule, no augmentation and no regularisation. The peak rate is chosen for
 each network and each number of images by the mean of three further seeds on the validation images. For the largest
-number all is done once more with the patches of every image in another order, one order for all images. About eight
+number all is done once more with the patches of every image in another order, one order for all images. About four
 minutes on one core.
 """
 

@@ -30,7 +30,7 @@ def causal_mask(
     Args:
         n_queries: number of queries.
         n_keys: number of keys; as many as queries when left out.
-        device: where the mask shall live.
+        device: where the mask is made.
 
     Example:
         >>> causal_mask(3).int()

@@ -185,7 +185,7 @@ def main(arguments: list[str] | None = None) -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("notebook", type=Path)
     parser.add_argument("--add", metavar="ID", help="the exercise to put in")
-    parser.add_argument("--after", metavar="CELL", help="the id of the cell that it shall follow")
+    parser.add_argument("--after", metavar="CELL", help="the id of the cell that it follows")
     options = parser.parse_args(arguments)
     if (options.add is None) != (options.after is None):
         parser.error("--add says what to put in and --after where; give both or neither")

@@ -96,7 +96,7 @@ def embedded_sentences(seed: int = 0, sizes: dict[str, int] | None = None) -> di
 
     Args:
         seed: decides which pairs are held out and which sentences are drawn.
-        sizes: how many sentences each split shall have; the default is 40,000, 1,000 and 2,000.
+        sizes: how many sentences each split has; the default is 40,000, 1,000 and 2,000.
     """
     sizes = dict(SIZES if sizes is None else sizes)
     held_out = held_out_pairs(seed)

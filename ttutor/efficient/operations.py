@@ -116,7 +116,7 @@ def attention_operations(
         n_queries, n_keys, batch, n_heads, n_kv_heads, d_head, d_value: sizes; as many keys as queries, key heads as
             query heads, and values as wide as keys, when left out.
         backward: also count the gradients of query, key and value.
-        device: ``"meta"`` runs no arithmetic. Where the choice of a kernel shall be as in earnest: ``"cpu"``.
+        device: ``"meta"`` runs no arithmetic. To have the kernel chosen as in real use: ``"cpu"``.
         **options: handed to the attention function.
 
     Example:

@@ -20,7 +20,7 @@ WORTH_A_CALL = 128 * 128  # scores of one head that are worth a kernel call of t
 
 
 def mask_form(call: AttentionCall) -> str:
-    """How PyTorch is told of a call's mask.
+    """How a call's mask is given to PyTorch.
 
     "none" and "causal" are the two structures that it knows; with "rows", each row is cut to its length and needs no
     more than these; "table" is a tensor of ``queries x keys`` entries, or of as many as broadcast to them.

@@ -59,7 +59,7 @@ def sparse_mask(
     Args:
         n_queries, n_keys: as for `ttutor.masks.causal_mask`; the last query is aligned with the last key.
         window, n_global, random_blocks, block_size, causal: as for `ttutor.efficient.sparse.sparse_attention`.
-        device: where the mask shall live.
+        device: where the mask is made.
 
     Example:
         >>> sparse_mask(5, window=1, n_global=1).int()

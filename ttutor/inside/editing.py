@@ -44,7 +44,7 @@ def rank_one_edit(
 
     Args:
         weight: the matrix of a linear layer, as it is stored.
-        key: the layer's input that shall be answered anew.
+        key: the layer's input that gets a new answer.
         value: the answer, without the layer's bias.
         covariance: how other inputs are distributed, from `key_covariance`.
 
@@ -109,7 +109,7 @@ def find_value(
     steps: int = 100,
     learning_rate: float = 0.1,
 ) -> Float[Tensor, " d_model"]:
-    """Find the output of a part, at one token, with which the model says what it shall say.
+    """Find the output of a part, at one token, with which the model says what is wanted.
 
     Meng et al. (2022), equation 4: gradient descent on the vector, the weights staying as they are.
 

@@ -23,7 +23,7 @@ def patch(model: nn.Module, replacements: Mapping[str, Replacement]) -> Iterator
     Args:
         model: any model of ours.
         replacements: for each name or pattern (see `ttutor.inside.taps`) the tensor to go on with, or a function from
-            what the model computed to what it shall go on with. Patched attention weights are used as they are,
+            what the model computed to what it goes on with. Patched attention weights are used as they are,
             without dropout. Where patches meet at one place, the one opened later has the last word.
 
     Example:

@@ -41,7 +41,7 @@ class RotaryGrid(nn.Module):
         Args:
             n_rows, n_columns: how many patches stand one below, and one beside, another.
             n_first: how many tokens stand before the patches (class token, registers); they are not turned.
-            device: where the rotation shall live.
+            device: where the rotation is made.
         """
         frequencies = torch.tensor(self.frequencies, dtype=torch.float64)
         rows, columns = (torch.arange(n, dtype=torch.float64) for n in (n_rows, n_columns))

@@ -46,7 +46,7 @@ exercise = Exercise(
     statement="""
 ELECTRA hides some tokens (`chosen`, True where one was hidden) and lets a small model guess them. `guesses` holds its
 guesses for the hidden tokens *alone*, in one row: those of the first text from left to right, then those of the second,
-and so on. A second model is asked of every position whether the token there is not the original one. The texts were
+and so on. A second model must say for every position whether the token there differs from the original. The texts were
 filled up to one length with `pad_id`; padding is never hidden, and about padding nothing is asked. Return what the
 second model reads, and its labels: 1 for "replaced", 0 for "original", -100 for "not asked".
 """.strip(),

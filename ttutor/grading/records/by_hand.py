@@ -67,7 +67,7 @@ def _points(text: str, most: float, where: str) -> float | None:
 
 
 def with_marks_by_hand(assignment: Assignment, record: Record, marks: Mapping[tuple[str, str], Given]) -> Record:
-    """Return a record as people and programs shall see it: with what was given by hand."""
+    """Return a record as people and programs see it: with what was given by hand."""
     pieces = [
         ExerciseMark(
             exercise_id=one.exercise_id,

@@ -15,7 +15,7 @@ IGNORE_ID = -100
 
 
 class MaskedTokens(NamedTuple):
-    """What a masked language model reads, and what it shall say.
+    """What a masked language model reads, and what it must say.
 
     Attributes:
         inputs: the token ids, some hidden.
@@ -96,7 +96,7 @@ def _ordinary_ids(token_ids: Tensor, special: Int[Tensor, " special"], vocab_siz
 
 
 class ReplacedTokens(NamedTuple):
-    """What a discriminator reads, and what it shall say.
+    """What a discriminator reads, and what it must say.
 
     Attributes:
         inputs: the token ids, some replaced.
