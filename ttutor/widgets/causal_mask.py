@@ -1,4 +1,4 @@
-"""The causal mask, one generated token at a time, beside the encoder's view of the same tokens."""
+"""The causal mask, one generated token at a time, beside the same scores without a mask."""
 
 import warnings
 from typing import Any
@@ -20,8 +20,8 @@ _VIEWS = ("weights", "scores")
 class CausalMaskExplorer(Explorer):
     """A "Generate" button adds a token at a time: the causal mask grows by a row and a column, and old rows stay.
 
-    Beside it stands the full view of an encoder, from the same scores, in which every old row changes. The figure marks
-    and counts what changed: what does not change is what a decoder's cache can keep.
+    Beside it stand the weights without a mask, from the same scores, in which old rows change. The figure marks and
+    counts what changed: what does not change is what a decoder's cache can keep.
 
     Args:
         tokens: what will be generated, in order. An end mark at the end is taken off: it is written last, stops the
@@ -86,7 +86,7 @@ class CausalMaskExplorer(Explorer):
         """The weights among the first tokens, ``queries keys`` in float64, by ``ttutor.attention``.
 
         Args:
-            causal: with the causal mask, or with the full view.
+            causal: with the causal mask, or without a mask.
             n_tokens: how many tokens there are; as many as are shown when left out.
         """
         n = min(self.shown, len(self.tokens)) if n_tokens is None else n_tokens
@@ -111,7 +111,7 @@ class CausalMaskExplorer(Explorer):
         """Both tables of all tokens."""
         n, parts = len(self.tokens), []
         cut = f" The first {n} of {self.total} tokens." if self.total > n else ""
-        for causal, words in ((True, "Causal mask: – is masked, the future."), (False, "Full view, as in an encoder.")):
+        for causal, words in ((True, "Causal mask: – is masked, the future."), (False, "Without a mask.")):
             weights = self.weights(causal=causal, n_tokens=n)
             rows = [
                 [token, *("–" if causal and key > query else f"{weights[query, key]:.2f}" for key in range(n))]

@@ -1,5 +1,5 @@
-// The causal mask grows with every generated token and old rows stay; in an encoder's full view
-// they all change.
+// The causal mask grows with every generated token and old rows stay; without a mask old rows
+// change.
 import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
 import { button, choice } from "./controls.js";
 import { matrix } from "./drawing.js";
@@ -110,7 +110,7 @@ function drawTable(model, causal, length, isNew) {
   );
   const changed = asScores ? [] : moved; // a score is of two tokens: no third one changes it
   const old = (i) => isNew && i < length - 1;
-  const title = causal ? "Decoder: causal mask" : "Encoder: full view";
+  const title = causal ? "With the causal mask" : "Without a mask";
   const grid = matrix({
     label: `${title}. Rows are queries, columns are keys.`,
     caption: title,
