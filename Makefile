@@ -36,11 +36,11 @@ help:  ## list the commands
 
 $(STAMP): pyproject.toml constraints.txt
 	@test -n "$(PYTHON)" || { echo "No Python 3.11 or newer found: install one, or name it with make PYTHON=..."; exit 1; }
-	@echo "Setting up $(VENV): this takes some minutes and about 2 GB of disk, and pip says little meanwhile"
+	@echo "Setting up $(VENV): this takes some minutes and about 2 GB of disk"
 	@test -x $(PY) || $(PYTHON) -m venv $(VENV)
 	@date +%s > $(VENV)/.install-started
 	@test -z "$(TORCH_INDEX)" || $(PIP) install --no-deps --index-url "$(TORCH_INDEX)" "$(TORCH)"
-	$(PIP) install --quiet --no-compile --progress-bar off -c constraints.txt -e ".[dev]"
+	$(PIP) install --no-compile --progress-bar off -c constraints.txt -e ".[dev]"
 	@echo $$(( $$(date +%s) - $$(cat $(VENV)/.install-started) )) > $(SECONDS)
 	@touch $@
 
@@ -77,8 +77,7 @@ experiments: $(STAMP)  ## run the long experiments again (minutes each)
 
 lab: $(STAMP)  ## read and run the chapters in JupyterLab, as copies of your own in my-course
 	$(PY) -m book._tools.lab $(COURSE)
-	@echo "Where no browser opens by itself: add /tree/02-attention.ipynb to the address (.../lab) that Jupyter prints"
-	$(PY) -m jupyterlab $(LAB) $(COURSE)/02-attention.ipynb
+	$(PY) -m jupyterlab --LabApp.default_url=/lab/tree/02-attention.ipynb $(LAB) $(COURSE)
 
 edit: $(STAMP)  ## change the sources of the chapters in JupyterLab, which saves them normalised
 	TTUTOR_PROGRESS=none $(PY) -m jupyterlab --FileContentsManager.pre_save_hook=book._tools.notebooks.before_saving book

@@ -7,10 +7,13 @@ import torch
 
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.errors import CheckpointError, RecipeError
+from ttutor.corpora.tokenizer import SubwordTokenizer
+from ttutor.errors import CheckpointError, CorpusError, RecipeError
 from ttutor.multihead import AttentionHead, MultiHeadAttention
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
+from ttutor.transformer import Transformer
+from ttutor.translation.own_text import train_translator
 from ttutor.translation.translator import EngineTranslator, Translator
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.vit import ViT, ViTConfig
@@ -45,6 +48,23 @@ def test_only_autocast_may_mix_formats() -> None:
         assert layer(x).dtype == torch.bfloat16
 
 
+def test_attention_over_whole_numbers_asks_for_a_point() -> None:
+    whole = torch.ones(3, 4, dtype=torch.long)
+    with pytest.raises(TypeError, match=r"the tensors are int64; convert with \.float\(\)"):
+        scaled_dot_product_attention(whole, whole, whole)
+
+
+@pytest.mark.parametrize("model", [Transformer, GPT, ViT])
+def test_a_model_takes_a_config_not_a_number(model: type[torch.nn.Module]) -> None:
+    with pytest.raises(TypeError, match=f"expected a {model.__name__}Config, but came int 50"):
+        model(50)
+
+
+def test_a_tokenizer_is_trained_on_sentences_not_on_one_string() -> None:
+    with pytest.raises(TypeError, match="came one string"):
+        SubwordTokenizer.train("one text\nof two lines", vocab_size=300)
+
+
 def test_ids_in_a_list_are_no_tensor() -> None:
     with pytest.raises(TypeError, match=r"token_ids must be a torch\.Tensor .* came as list"):
         GPT(GPTConfig(vocab_size=10, d_model=8, n_heads=2, n_layers=1, d_ff=16))([[1, 2]])
@@ -65,6 +85,11 @@ def test_a_translator_is_loaded_from_a_folder(tmp_path) -> None:
     path.write_text("a cat\n")
     with pytest.raises(CheckpointError, match="is a file; expected the folder"):
         Translator.load(path)
+
+
+def test_a_folder_is_no_file_of_translations(tmp_path) -> None:
+    with pytest.raises(CorpusError, match=r"is a folder; name that by folder=\.\.\."):
+        train_translator(tmp_path / "my.en", tmp_path)
 
 
 def test_a_translator_called_takes_one_sentence() -> None:

@@ -8,6 +8,7 @@ from typing import Any, TypeVar
 __all__ = ["Config"]
 
 Changed = TypeVar("Changed", bound="Config")
+Checked = TypeVar("Checked", bound="Config")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
@@ -36,6 +37,23 @@ class Config:
     def errors(self) -> Iterable[str]:
         """What is wrong with these values, a sentence each."""
         return ()
+
+    @classmethod
+    def checked(cls: type[Checked], config: object) -> Checked:
+        """The config itself, where it is one of this family; a model calls this first.
+
+        Example:
+            >>> Config.checked(50)
+            Traceback (most recent call last):
+            ...
+            TypeError: expected a Config, but came int 50: Config(...) takes the sizes by name
+        """
+        if not isinstance(config, cls):
+            name = cls.__name__
+            raise TypeError(
+                f"expected a {name}, but came {type(config).__name__} {config!r}: {name}(...) takes the sizes by name"
+            )
+        return config
 
     def widen_fourfold(self) -> None:
         """Four times ``d_model`` for a ``d_ff`` that was left out, as in nearly all models until 2022."""

@@ -94,7 +94,12 @@ def check_dtypes(layer: torch.dtype | None = None, /, **tensors: Tensor) -> None
     """
     found = [tensor.dtype for tensor in tensors.values()]
     wanted = found[0] if layer is None else layer
-    if all(dtype is wanted for dtype in found) or torch.compiler.is_compiling():
+    if torch.compiler.is_compiling():
+        return
+    if not wanted.is_floating_point:
+        came = f"but the tensors are {str(wanted).removeprefix('torch.')}"
+        raise TypeError(f"expected numbers with a point, {came}; convert with .float()")
+    if all(dtype is wanted for dtype in found):
         return
     if torch.is_autocast_enabled(next(iter(tensors.values())).device.type):
         return

@@ -103,8 +103,8 @@ def missing_sources(pages: list[str]) -> list[str]:
 
 
 def run_jupyter_book(*options: str) -> int:
-    """Run Jupyter Book over the whole book, quietly, and return its exit status."""
-    return subprocess.run([sys.executable, "-c", IN_PROCESSES, "build", ".", "-q", *options], cwd=ROOT).returncode
+    """Run Jupyter Book over the whole book and return its exit status."""
+    return subprocess.run([sys.executable, "-c", IN_PROCESSES, "build", ".", *options], cwd=ROOT).returncode
 
 
 def build(everything: bool = False) -> int:

@@ -150,6 +150,12 @@ def test_hints_come_where_they_are_asked_for(ttutor, work) -> None:
     assert hint in ttutor("check", "my_work.py", "--hint", "2", code=1).output
 
 
+def test_a_misspelt_answer_is_named_and_not_passed_over(ttutor, work) -> None:
+    work.write_text(work.read_text() + "\n\ndef my_paddingmask(token_ids):\n    return token_ids != 0\n")
+    output = ttutor("check", "my_work.py", code=1).output
+    assert "my_paddingmask answers no exercise; did you mean my_padding_mask?" in output
+
+
 def test_the_stubs_of_all_exercises_are_a_file_that_is_not_started(ttutor, tmp_path) -> None:
     (tmp_path / "stubs.py").write_text(ttutor("exercises", "--stubs").output)
     output = ttutor("check", "stubs.py", code=1).output

@@ -62,9 +62,13 @@ def test_long_gradients_are_cut_to_the_given_norm(batches):
     assert norm.item() == pytest.approx(0.5, rel=1e-3)
 
 
-def test_no_batches_and_a_loss_that_is_no_number(batches):
-    with pytest.raises(ValueError, match="there are no batches"):
+def test_too_few_batches_and_a_loss_that_is_no_number(batches):
+    with pytest.raises(ValueError, match="at its end after 0 of 1 steps"):
         fit(nn.Linear(4, 1), [], squared_error, steps=1)
+    with pytest.raises(ValueError, match=f"at its end after {len(batches)} of 99 steps .*: pass a list"):
+        fit(nn.Linear(4, 1), (batch for batch in batches), squared_error, steps=99)
+    with pytest.raises(ValueError, match=r"one number, but has shape \(\d+, 1\); take its mean"):
+        fit(nn.Linear(4, 1), batches, lambda model, batch: model(batch[0]), steps=1)
     with pytest.raises(FloatingPointError, match="the loss is nan and the gradient.s norm nan at step 1"):
         fit(nn.Linear(4, 1), batches, lambda model, batch: squared_error(model, batch) * torch.nan, steps=1)
 

@@ -43,6 +43,8 @@ class SubwordTokenizer:
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int) -> "SubwordTokenizer":
         """Learn the merges from the training sentences of both languages; the same text gives the same tokens."""
+        if isinstance(sentences, str):
+            raise TypeError("expected sentences, such as a list of strings, but came one string; text.splitlines()?")
         if vocab_size < SMALLEST_VOCABULARY:
             raise RecipeError(
                 f"vocab_size must be at least {SMALLEST_VOCABULARY} (4 special tokens, 256 bytes), got {vocab_size}"

@@ -39,7 +39,7 @@ def check(
     strict: bool = False,
     seed: int = 0,
     hidden: bool = False,
-    seconds: float = 60.0,
+    seconds: float = 30.0,
 ) -> Result:
     """Check an answer to an exercise and say what is wrong with it.
 

@@ -9,13 +9,17 @@ from __future__ import annotations
 import json
 import textwrap
 from collections.abc import Iterable, Iterator, Sequence
+from difflib import get_close_matches
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from ttutor.console import fail, plain_output, say
 from ttutor.exercises.order import ORDER, number
+
+if TYPE_CHECKING:
+    from ttutor.exercises.loading import Work
 
 WRONG = 1
 INTERRUPTED = 130
@@ -102,6 +106,8 @@ def check_file(
             work = read_work(path)
             for sentence in work.skipped:
                 say(f"Note: {sentence}", error=True)
+            for sentence in _strangers(work):
+                say(f"Note: {sentence}", error=True)
             handed_in = [(one, answer) for one in chosen if (answer := work.answer_to(one)) is not None]
             if not handed_in:
                 fail(
@@ -141,6 +147,17 @@ def show_solution(what: Annotated[str, typer.Argument(help="An exercise.", metav
             say(str(solution(what)))
         except UnknownExercise as error:
             fail(str(error))
+
+
+def _strangers(work: Work) -> Iterator[str]:
+    """Yield a sentence on each name that begins as an answer and is called as no exercise."""
+    from ttutor.exercises.registry import exercises
+
+    known = [f"my_{exercise.name}" for exercise in exercises()]
+    for name in sorted(work.names):
+        if name.startswith("my_") and name not in known:
+            close = get_close_matches(name, known, n=1)
+            yield f"{name} answers no exercise" + (f"; did you mean {close[0]}?" if close else "")
 
 
 def _chosen(only: list[str]) -> list:

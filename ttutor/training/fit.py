@@ -21,15 +21,16 @@ def fit(
     """Train a model for some steps with Adam; give the loss of every step.
 
     Args:
-        model: what is trained, in place. It is left in evaluation mode.
-        batches: where batches come from; begun again when it runs out, so a list of batches will do.
+        model: what is trained, in place. It is left in evaluation mode. A small one is fastest on one thread, above
+            all where other programs run: ``torch.set_num_threads(1)``.
+        batches: where batches come from, on the model's device; begun again when it runs out, so a list will do.
         loss: maps the model and a batch to the loss, one number.
         steps: how many batches are used.
         learning_rate: a number, or a function from the step (1, 2, 3, ...) to a number.
         clip_norm: the gradient is scaled down to this norm where it is longer; None leaves it alone.
 
     Raises:
-        ValueError: there are no batches, or the number of steps is negative.
+        ValueError: there are too few batches, the loss is not one number, or the number of steps is negative.
         FloatingPointError: loss or gradient is not finite; the message names the step, the weights stay as before it.
 
     Example:
@@ -54,11 +55,16 @@ def fit(
             source = iter(batches)
             batch = next(source, None)
             if batch is None:
-                raise ValueError("there are no batches to train on: `batches` gave nothing when it was begun again")
+                raise ValueError(
+                    f"`batches` was at its end after {step - 1} of {steps} steps and gave nothing when it was begun "
+                    "again; a generator gives its batches once: pass a list"
+                )
         for group in optimizer.param_groups:
             group["lr"] = rate(step)
         optimizer.zero_grad()
         value = loss(model, batch)
+        if value.numel() != 1:
+            raise ValueError(f"the loss must be one number, but has shape {tuple(value.shape)}; take its mean()")
         value.backward()
         norm = nn.utils.clip_grad_norm_(model.parameters(), math.inf if clip_norm is None else clip_norm)
         if not (torch.isfinite(value) and torch.isfinite(norm)):

@@ -40,7 +40,7 @@ class Transformer(nn.Module):
 
     def __init__(self, config: TransformerConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
-        self.config = config
+        self.config = TransformerConfig.checked(config)
         sizes = (config.d_model, config.n_heads, config.d_ff, config.n_layers)
         layer: dict[str, Any] = {"dropout": config.dropout, "activation": config.activation, "attend": attend}
         token = TokenEmbedding(config.vocab_size, config.d_model)

@@ -137,7 +137,7 @@ class GPT(nn.Module):
 
     def __init__(self, config: GPTConfig, *, attend: Callable[..., Tensor] = efficient_attention) -> None:
         super().__init__()
-        self.config = config
+        self.config = GPTConfig.checked(config)
         token = TokenEmbedding(config.vocab_size, config.d_model, factor=1.0)
         self.embeddings = Embeddings(token, _added_positions(config), config.dropout)
         self.rotary = RotaryPositions(config.d_model // config.n_heads) if config.positions == "rotary" else None

@@ -177,7 +177,7 @@ class VisionEncoder(nn.Module):
         attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
-        self.config = config
+        self.config = ViTConfig.checked(config)
         d_patch = config.n_channels * config.patch_size**2
         self.embed_patches = nn.Linear(d_patch, config.d_model, bias=not config.norms_embeddings)
         self.class_token = nn.Parameter(torch.zeros(config.d_model))

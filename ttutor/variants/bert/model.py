@@ -44,7 +44,7 @@ class BERT(nn.Module):
         attend: Callable[..., Tensor] = efficient_attention,
     ) -> None:
         super().__init__()
-        self.config = config
+        self.config = BERTConfig.checked(config)
         token = TokenEmbedding(config.vocab_size, config.d_model, factor=1.0)
         self.embeddings = Embeddings(token, LearnedPositions(config.d_model, config.max_len))
         self.segments = nn.Embedding(config.n_segments, config.d_model)
