@@ -102,13 +102,15 @@ function describe({ queries, keys, allowed, weights, selected }) {
   const title =
     byRow && !sorted.length
       ? `“${queries[row]}” may attend to no key (all masked): its weights are all 0`
-      : !byRow
-        ? `Who attends to “${keys[column]}”`
-        : column < 0
-          ? `What “${queries[row]}” attends to`
-          : allowed[row][column]
-            ? `“${queries[row]}” → “${keys[column]}”: weight ${formatNumber(weights[row][column])}`
-            : `“${queries[row]}” may not attend to “${keys[column]}” (masked)`;
+      : !sorted.length
+        ? `Nobody may attend to “${keys[column]}”`
+        : !byRow
+          ? `Most attention to “${keys[column]}” comes from “${sorted[0].token}”`
+          : column < 0
+            ? `“${queries[row]}” attends most to “${sorted[0].token}”, because that key fits its query best`
+            : allowed[row][column]
+              ? `“${queries[row]}” → “${keys[column]}”: weight ${formatNumber(weights[row][column])}`
+              : `“${queries[row]}” may not attend to “${keys[column]}” (masked)`;
   return { title, sorted, sum, hidden: entries.length - sorted.length, byRow };
 }
 
@@ -122,25 +124,18 @@ function drawPanel(list, total, { sorted, sum, hidden, byRow }) {
   );
   const rest = sorted.length - shown.length;
   const others = sum - shown.reduce((part, entry) => part + entry.weight, 0);
-  total.textContent = [
-    byRow && `Sum of the row: ${formatNumber(sum)}`,
-    rest > 0 && `${rest} more, together ${formatNumber(others)}`,
-    hidden > 0 && `${hidden} masked`,
-  ]
+  total.textContent = [rest > 0 && `${rest} more, together ${formatNumber(others)}`, hidden > 0 && `${hidden} masked`]
     .filter(Boolean)
     .join("; ");
 }
 
 /**
- * What stands in a cell: its weight in digits where there is room, in purple everywhere, hatched
- * where masked.
+ * What stands in a cell: its weight in purple, hatched where masked.
  */
 function drawCells(grid, { queries, keys, allowed, weights, selected }) {
-  const withText = keys.length <= 12;
   grid.fill((i, j) => {
     const [weight, open] = [weights[i][j], allowed[i][j]];
     return {
-      text: withText && open ? formatNumber(weight, 2) : "",
       level: weight,
       hatch: !open,
       value: weight,
@@ -159,7 +154,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Attention map",
     question: isOwn ? "Who attends to whom?" : `Which word attends to “${keys[Math.floor((keys.length - 1) / 2)]}”?`,
-    invite: "Tap a cell for its weight, or a word for its whole row or column.",
+    invite: "Tap a word on the left: where does it look most?",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -188,10 +183,14 @@ function render({ model, el }) {
     const about = describeNow(state) || describe({ ...state, selected: [0, -1] });
     drawCells(grid, { ...state, selected: preview || state.selected });
     drawPanel(list, total, about);
-    const heaviest = about.sorted.slice(0, 3).map(({ token, weight }) => `${token} ${formatNumber(weight)}`);
     const warm = model.get("temperature");
-    const turned = warm === 1 ? "" : warm < 1 ? " Colder: the largest takes more." : " Warmer: all come closer.";
-    card.find(about.sorted.length ? `${about.title}. Most: ${heaviest.join(", ")}.${turned}` : about.title);
+    const turned =
+      warm === 1
+        ? ""
+        : warm < 1
+          ? " Colder: gaps between scores grow, so the first takes more."
+          : " Warmer: gaps shrink, so all come closer.";
+    card.find(about.sorted.length ? `${about.title}.${turned}` : about.title);
   };
   const draw = () => {
     const state = readState(model);

@@ -512,12 +512,15 @@ function render({ model, el }) {
   const { steps, ...facts } = model.get("facts");
   const levels = table(facts.levels);
   const start = read(model);
+  const isWhole = start.level === "full";
   const set = (values) => setTraits(model, values);
   const go = (level) => set({ level, selected: "" });
   const card = openCard(el, {
     label: "The Transformer",
-    question: "Which way does a sentence take?",
-    invite: "Press Play to follow the sentence, a dot for each token. Or tap a part.",
+    question: isWhole ? "Where do the two sentences meet?" : "Which way does a sentence take?",
+    invite: isWhole
+      ? "Press Play, and follow the dots, one for each token: in which box do both sentences come together?"
+      : "Tap a part, or press Play to follow a sentence.",
     onReset: () => {
       controls.step.pause();
       set(start);
@@ -579,7 +582,16 @@ function render({ model, el }) {
     for (const [name, control] of Object.entries(controls)) control.set(scene[name]);
     const [title, made] = (scene.level === "full" && steps[scene.step - 1]) || [];
     const words = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];
-    const about = scene.selected && made?.at(-1) === scene.selected ? [`${title}.`, ...words.slice(1, 3)] : words;
+    const about =
+      scene.selected && made?.at(-1) === scene.selected
+        ? [
+            `${title}.`,
+            words[1],
+            scene.step === steps.length
+              ? "The two sentences have met in one kind of box only: cross-attention, where the target asks and the source answers."
+              : null,
+          ]
+        : words;
     card.find(
       ...about.map((text) => text && make("span", { text })),
       levels[scene.selected] && scene.selected !== scene.level

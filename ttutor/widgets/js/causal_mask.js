@@ -24,13 +24,6 @@ const CSS = css`
   .views th:not(.corner) {
     font-size: 0.8rem;
   }
-  .count {
-    width: 0;
-    min-width: 100%;
-    margin: 0.2rem 0 0;
-    font-size: 0.8125rem;
-    font-weight: 600;
-  }
   .tt-matrix th.changed {
     border-color: var(--tt-loss-line);
     border-style: dashed;
@@ -50,12 +43,30 @@ const CSS = css`
     font-weight: 500;
   }
   @container (max-width: 27rem) {
+    .views {
+      flex-wrap: nowrap;
+      column-gap: 0;
+    }
     .views > div {
-      width: 100% !important;
+      width: 50% !important;
+    }
+    .views table {
+      --cell: max(0.9rem, calc((50cqw - 5.6rem) / var(--columns))) !important;
+      --digits: 0;
+    }
+    .views th[scope="col"] .token {
+      writing-mode: vertical-rl;
+      margin: 0 auto;
+    }
+    .views .corner {
+      visibility: hidden;
+    }
+    .tt-controls .tt-choice {
+      display: none; /* no digits fit */
     }
   }
   /* The reader says first which old rows will change. */
-  .tt-card:not([data-acted]) :is(.count, .verdict) {
+  .tt-card:not([data-acted]) .verdict {
     opacity: 0;
   }
   .tt-card:not([data-acted]) .tt-matrix th {
@@ -86,18 +97,6 @@ const widthsOf = (tokens) => {
 };
 
 /**
- * What the newest token did to the old rows: to scores nothing, to weights what the softmax makes
- * of its column.
- */
-function changeWords(asScores, causal, count, length) {
-  const rows = `${count} of ${length - 1} old row${length > 2 ? "s" : ""}`;
-  if (!asScores) return `Weights: ${rows} changed.`;
-  return causal
-    ? "Scores: no old number changed, one column added; it is −∞ in old rows, so their weights stay."
-    : "Scores: no old number changed, one column added; the softmax over it changes the " + `weights of ${rows}.`;
-}
-
-/**
  * One of the two tables: “=” after a row that is what it was before the newest token, “≠” if it
  * changed.
  */
@@ -116,10 +115,11 @@ function drawTable(model, causal, length, isNew) {
     caption: title,
     side: `${widthsOf(tokens)[0]}rem`,
     corner: ["keys →", "queries ↓"],
-    columns: tokens.slice(0, length),
-    rows: tokens.slice(0, length),
+    columns: tokens,
+    rows: tokens,
   });
   grid.fill((i, j) => {
+    if (Math.max(i, j) >= length) return {};
     const hatch = causal && j > i;
     const weight = now[i][j];
     const spoken = asScores ? `score ${formatNumber(scores[i][j])}` : formatNumber(weight);
@@ -139,15 +139,11 @@ function drawTable(model, causal, length, isNew) {
       name.classList.add(changed[i] ? "changed" : "kept");
       name.firstChild.append(make("span", { class: "verdict", text: changed[i] ? " ≠" : " =" }));
     }
-  const node = make(
-    "div",
-    {},
-    grid.node,
-    make("p", {
-      class: "count",
-      text: length < 2 || !isNew ? "" : changeWords(asScores, causal, moved.filter(Boolean).length, length),
-    }),
-  );
+  // Room for the words to come, so that nothing jumps.
+  for (let i = -1; i < tokens.length; i += 1)
+    for (let j = i < 0 ? 0 : -1; j < tokens.length; j += 1)
+      if (Math.max(i, j) >= length) grid.cellAt(i, j).style.visibility = "hidden";
+  const node = make("div", {}, grid.node);
   node.style.width = `min(100%, ${widthsOf(tokens)[1]}rem)`;
   return node;
 }
@@ -196,13 +192,13 @@ function render({ model, el }) {
       cut() ? `The first ${tokens.length} of ${total} tokens.` : null,
     );
     refill(views, drawTable(model, true, length, !ended), drawTable(model, false, length, !ended));
-    const sum = (power) => Array.from({ length: length }, (_, i) => (i + 1) ** power);
-    const add = (numbers) => numbers.reduce((a, b) => a + b);
     card.find(
-      (ended
-        ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row. `
-        : "A row that never changes can be kept. ") +
-        `Weights computed so far: ${add(sum(1))} if old rows are kept, ${add(sum(2))} if all are computed anew.`,
+      ended
+        ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row.`
+        : model.get("view") === "scores"
+          ? "No old score changes; a column comes. Under the mask it is −∞ in old rows, so the softmax gives it nothing."
+          : "Under the mask no old row changes, because it may not look at the new word: it can be kept. Without a mask " +
+            "every old row gives the new word a share, so all must be computed again.",
     );
   };
   const stop = onTraits(model, ["tokens", "scores", "shown", "view", "end_mark", "total"], draw);

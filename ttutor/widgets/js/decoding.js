@@ -6,7 +6,7 @@ import { bars } from "./drawing.js";
 
 const CSS = css`
   .panel {
-    min-height: 15.5rem;
+    min-height: 13rem;
     margin-top: 0.75rem;
   }
   .head {
@@ -149,7 +149,7 @@ function readState(model) {
   const beam = Math.min(model.get("beam"), next[step].length - 1);
   const done = step === next.length - 1;
   const columns = growTree(sentence);
-  const shown = columns.slice(0, step + 2).map((nodes, place) => nodes.filter(({ fate }) => fate || place > step));
+  const shown = columns.slice(0, step + 2).map((nodes) => nodes.filter(({ fate }) => fate));
   const nodes = shown.flat();
   const upwards = (node) => (node ? [node, ...upwards(node.parent)] : []);
   const alive = new Set(nodes.filter(({ fate, column }) => fate > KEPT || (fate && column > step)).flatMap(upwards));
@@ -234,7 +234,7 @@ function drawTree(tree, state, onPick) {
           "data-value": node.total.toFixed(9),
           onclick: () => onPick(node),
         },
-        node.column ? ["✕ ", "", "■ ", "… "][node.fate] + piece(node.token) : "start",
+        node.column ? ["", "", "■ ", "… "][node.fate] + piece(node.token) : "start",
         make("small", { text: (node.greedy ? "G " : "") + percent(node.total) }),
       );
       box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
@@ -395,7 +395,7 @@ function render({ model, el }) {
       head("Beginnings, and how probable each is"),
       box,
       note(
-        "G: greedy search. Thick: the most probable. ✕ and dashed: given up. ·: glued to the word before. ■: finished.",
+        "G: greedy search, which keeps one beginning. Thick line: the most probable. Dashed: given up. ■: finished.",
       ),
     ],
     look: (state) => [

@@ -1,5 +1,5 @@
-// The logit lens: a word climbs the layers of a language model, and the five best guesses at the next
-// word reorder on the way.
+// The logit lens: a word climbs the layers of a language model, and at each the best guess at the next
+// word is read.
 import { choice, slider } from "./controls.js";
 import { css, distinct, make, moveOnce, onTraits, openCard, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
@@ -32,53 +32,33 @@ const CSS = css`
     stroke-width: 5;
     stroke-linecap: round;
   }
-  .guess {
-    stroke: currentColor;
-    stroke-opacity: 0.6;
-  }
-  .guess:not(.group0, .group1) {
-    fill: transparent;
-  }
   .tt-picture .best {
+    font-size: 1rem;
     font-weight: 700;
   }
 `;
-const FIVE = 5;
-const NARROW = 520;
 const SURE = 0.8;
-const [RUNG, BAR] = [34, 27];
-const percent = (share) => `${Math.round(100 * share)}\u00a0%`;
-
-/** Every word that is among the five best somewhere on the way: its place and its probability here. */
-function placed(guesses, chances, depth) {
-  const words = [...new Set(guesses.flat())];
-  return Object.fromEntries(
-    words.map((word) => {
-      const rank = guesses[depth].indexOf(word);
-      return [word, rank < 0 ? { rank: FIVE, chance: 0, seen: 0 } : { rank, chance: chances[depth][rank], seen: 1 }];
-    }),
-  );
-}
+const RUNG = 44;
 
 /** The ladder, from the first layer below to the last above: at each rung the best guess, and what
  * groups of words have together, as a strip. */
-function drawLadder({ depth }, left, right, top, { guesses, shares, groups, reached }) {
+function drawLadder({ depth }, right, { guesses, chances, shares, groups, reached }) {
   const last = guesses.length - 1;
-  const y = (rung) => top + 22 + (last - rung + 0.5) * RUNG;
-  const [rail, name] = [left + 94, left + 112];
-  const [start, end] = [name + 66, right - 4];
+  const y = (rung) => 22 + (last - rung + 0.5) * RUNG;
+  const [rail, name] = [94, 112];
+  const [start, end] = [name + 76, right - 4];
   return [
-    !groups.length && ["bestname", "text", { x: name, y: top + 12, text: "best guess" }],
+    !groups.length && ["bestname", "text", { x: name, y: 12, text: "best guess" }],
     ...groups.flatMap(([group], i) => [
-      [`swatch${i}`, "rect", { class: `group${i}`, x: right - 219 + 110 * i, y: top + 2, width: 12, height: 12 }],
-      [`group${i}`, "text", { x: right - 202 + 110 * i, y: top + 12, text: group }],
+      [`swatch${i}`, "rect", { class: `group${i}`, x: right - 219 + 110 * i, y: 2, width: 12, height: 12 }],
+      [`group${i}`, "text", { x: right - 202 + 110 * i, y: 12, text: group }],
     ]),
     ["rail", "path", { class: "rail", d: `M${rail} ${y(0)}V${y(last)}` }],
     ...guesses.flatMap((five, rung) => {
       let sum = 0;
-      const strip = { y: y(rung) - 8, height: 16 };
+      const strip = { y: y(rung) - 13, height: 26 };
       const isClimbed = rung <= reached;
-      const parts = ((isClimbed && shares[rung]) || []).map((share, group) => {
+      const parts = (isClimbed ? (groups.length ? shares[rung] : [chances[rung][0]]) : []).map((share, group) => {
         const x = start + sum * (end - start);
         sum += share;
         const part = { class: `group${group}`, x, width: share * (end - start), "data-value": share.toFixed(9) };
@@ -94,30 +74,6 @@ function drawLadder({ depth }, left, right, top, { guesses, shares, groups, reac
       ];
     }),
     ["climbed", "path", { class: "climbed", d: `M${rail} ${y(0)}V${y(depth) - 0.1}` }],
-  ];
-}
-
-/** The five best guesses where the climber stands; a word keeps its bar, and moves. */
-function drawGuesses({ words }, left, right, top, most, groups) {
-  const [start, end] = [left + 76, right - 44];
-  const bars = Object.entries(words).filter(([, { seen }]) => seen > 0.5);
-  return [
-    ["five", "text", { x: start, y: top + 12, text: "five best guesses at the next word" }],
-    ...bars.flatMap(([word, { rank, chance, seen }]) => {
-      const y = top + 22 + (rank + 0.5) * BAR;
-      const width = (chance / most) * (end - start);
-      const group = groups.findIndex((members) => members.indexOf(word) > 0);
-      const bar = { x: start, y: y - 9, width, height: 18, rx: 2, opacity: 2 * seen - 1 };
-      return [
-        [`bar-${word}`, "rect", { ...bar, class: `guess group${group}`, "data-value": chance.toFixed(9) }],
-        [
-          `word-${word}`,
-          "text",
-          { x: start - 8, y: y + 4, "text-anchor": "end", text: word.slice(0, 10), opacity: 2 * seen - 1 },
-        ],
-        [`chance-${word}`, "text", { x: start + width + 6, y: y + 4, text: percent(chance), opacity: 2 * seen - 1 }],
-      ];
-    }),
   ];
 }
 
@@ -144,18 +100,10 @@ function render({ model, el }) {
     subject,
     reached: get("depth"),
   });
-  const [ladder, bars] = [22 + (layers + 1) * RUNG, 22 + FIVE * BAR];
   const picture = stage({
-    label: "A ladder of layers with the best guess at each, and the five best guesses at one of them",
-    height: (width) => (width < NARROW ? ladder + 8 + bars : Math.max(ladder, bars)),
-    draw: (numbers, width) => {
-      const most = Math.max(...read().chances.flat());
-      const isNarrow = width < NARROW;
-      return [
-        ...drawLadder(numbers, 0, isNarrow ? width : 0.54 * width, 0, read()),
-        ...drawGuesses(numbers, isNarrow ? 0 : 0.58 * width, width, isNarrow ? ladder + 8 : 0, most, groups),
-      ];
-    },
+    label: "A ladder of layers with the best guess at each",
+    height: 22 + (layers + 1) * RUNG,
+    draw: (numbers, width) => drawLadder(numbers, width, read()),
   });
   const names = distinct(tokens);
   const words = choice({
@@ -179,8 +127,7 @@ function render({ model, el }) {
     const [token, depth] = [get("token"), get("depth")];
     words.set(token);
     climb.set(depth);
-    const { guesses, chances } = read();
-    picture.show({ depth, words: placed(guesses, chances, depth) });
+    picture.show({ depth });
     card.find(findingOf(read(), tokens[token], depth));
   };
   const stops = [
@@ -194,10 +141,10 @@ function render({ model, el }) {
 }
 
 /** The best guess at this rung, and since when it is of the kind that the last layer gives. */
-function findingOf({ guesses, chances, shares, groups, subject }, word, depth) {
-  const [best, chance] = [guesses[depth][0], chances[depth][0]];
+function findingOf({ guesses, shares, groups, subject }, word, depth) {
+  const best = guesses[depth][0];
   if (!depth && best === word) return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
-  const here = `${depth ? `After layer ${depth}` : "Before the first layer"}: “${best}”, ${percent(chance)}.`;
+  const here = `${depth ? `After layer ${depth}` : "Before the first layer"}: “${best}”.`;
   const kind = groups.findIndex((_, group) => shares.at(-1)[group] > SURE);
   const last = guesses.at(-1)[0];
   const isSame = (rung) => (kind < 0 ? guesses[rung][0] === last : shares[rung][kind] > SURE);

@@ -56,16 +56,15 @@ const CSS = css`
   .strip {
     display: flex;
     align-items: end;
-    gap: 5px;
+    gap: 2px;
     overflow-x: auto;
-    padding: 0.6rem 2rem 0.6rem 5px;
-    mask: linear-gradient(90deg, #000 calc(100% - 2rem), transparent); /* it goes on */
+    padding: 0.6rem 3px;
   }
   .over .up {
     mask: linear-gradient(#000 30%, transparent 30% 45%, #000 45%);
   }
   .tile {
-    flex: 0 0 2.1rem;
+    flex: 1 0 1.05rem;
     text-align: center;
   }
   .tile,
@@ -87,12 +86,18 @@ const CSS = css`
     font-weight: 600;
     margin: 0 0 0.4rem;
   }
+  .tt-controls {
+    min-height: 3.25rem; /* of the slider that some views have */
+  }
   .numbers span {
     padding: 0.15rem;
   }
   @container (max-width: 27rem) {
     .picture {
       flex-basis: min(13rem, 100%);
+    }
+    .tile {
+      flex: 0 0 2.1rem !important;
     }
     .side {
       min-height: 0;
@@ -176,10 +181,10 @@ function findingOf({ weights, view, selected, columns, patch, channels, nTokens 
     .map((_, i) => i)
     .filter((i) => i !== selected && (i || view !== "positions"))
     .sort((a, b) => weights[b] - weights[a] || a - b);
-  const told = (i) => `${nameOf(i)} (${formatNumber(weights[i], 2)})`;
+  const told = (i) => nameOf(i);
   if (view !== "positions") {
     const [verb, at] = view === "attention" ? ["attends", "to"] : ["draws", "from"];
-    return `${name} ${verb} most ${at} ${told(others[0])} and ${told(others[1])}; ${at} itself ${formatNumber(weights[selected], 2)}.`;
+    return `${name} ${verb} most ${at} ${told(others[0])}, then ${at} ${told(others[1])}.`;
   }
   const place = (i) => [Math.floor((i - 1) / columns), (i - 1) % columns];
   const isNear = (i) => Math.hypot(...place(i).map((at, axis) => at - place(selected)[axis])) < 1.5;

@@ -19,8 +19,12 @@ const CSS = css`
     stroke-width: 1.5;
     stroke-dasharray: 5 4;
   }
-  .peak {
+  .peak,
+  .cut {
     fill: var(--tt-loss);
+  }
+  .cut {
+    opacity: 0.15;
   }
 `;
 const WITHOUT = 1; // step of warm-up
@@ -35,7 +39,7 @@ function short(value) {
   return `${digits}·10${power.replace("+", "").replace(/[-\d]/g, raised)}`;
 }
 
-function drawCurves({ warmup }, width, height, { d_model, steps }) {
+function drawCurves({ warmup }, width, height, { d_model, steps, pull }) {
   const [left, right, top, floor] = [56, width - 12, 18, height - 40];
   const most = 1.15 * rate(1000, d_model, 1000);
   const x = (step) => left + (step / steps) * (right - left);
@@ -54,7 +58,17 @@ function drawCurves({ warmup }, width, height, { d_model, steps }) {
     return parts.map((part, i) => part && `${parts[i - 1] ? "L" : "M"}${part}`).join("");
   };
   const peak = rate(warmup, d_model, warmup);
+  const isSeen = peak <= most && warmup <= steps;
+  const cut = [returns, ...Array.from({ length: 60 }, (_, i) => returns + ((i + 1) / 60) * (warmup - returns))];
   return [
+    isSeen && [
+      "cut",
+      "path",
+      {
+        class: "cut",
+        d: `M${x(0)} ${y(0)}V${top}${cut.map((step) => `L${x(step)} ${y(rate(step, d_model, WITHOUT))}`).join("")}Z`,
+      },
+    ],
     ...ticks([0, steps], width < 520 ? 3 : 5).flatMap((step) => [
       [`step${step}`, "text", { x: x(step), y: floor + 18, "text-anchor": "middle", text: formatCount(step) }],
     ]),
@@ -84,23 +98,36 @@ function drawCurves({ warmup }, width, height, { d_model, steps }) {
       },
     ],
     ["curve", "path", { class: "rate", d: line(warmup) }],
-    peak <= most &&
-      warmup <= steps && [
-        "peak",
-        "circle",
-        { class: "peak", cx: x(warmup), cy: y(peak), r: 6, "data-value": peak.toFixed(12) },
-      ],
+    isSeen && [
+      "peak",
+      "circle",
+      {
+        class: "peak pull",
+        cx: x(warmup),
+        cy: y(peak),
+        r: 9,
+        "data-value": peak.toFixed(12),
+        "aria-label": "peak",
+        "aria-valuenow": warmup,
+        pull: (px) => pull(((px - left) / (right - left)) * steps),
+      },
+    ],
   ];
 }
 
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const initial = { warmup: get("warmup") };
-  const sizes = { d_model: get("d_model"), steps: get("steps") };
+  const [low, high] = [Math.min(1000, initial.warmup), 10000];
+  const sizes = {
+    d_model: get("d_model"),
+    steps: get("steps"),
+    pull: (step) => setTraits(model, { warmup: Math.min(Math.max(100 * Math.round(step / 100), low), high) }),
+  };
   const card = openCard(el, {
     label: "The warm-up",
-    question: "Where is the learning rate highest?",
-    invite: "Drag the warm-up: along which line does the peak go?",
+    question: "What does a warm-up cut off?",
+    invite: "Drag the peak along the dashed line.",
     onReset: () => setTraits(model, initial),
     css: CSS,
   });
@@ -111,8 +138,8 @@ function render({ model, el }) {
   });
   const warmup = slider({
     label: "Warm-up",
-    min: Math.min(1000, initial.warmup),
-    max: 10000,
+    min: low,
+    max: high,
     step: 100,
     format: (steps) => `${formatCount(steps)} steps`,
     onInput: (value) => setTraits(model, { warmup: value }),
@@ -122,14 +149,14 @@ function render({ model, el }) {
   card.caption.textContent = `The paper’s schedule for a width of ${sizes.d_model}: it rises in a straight line to the end of the warm-up, then falls as one over the root of the step.`;
   const draw = () => {
     const steps = get("warmup");
-    const peak = rate(steps, sizes.d_model, steps);
+    const times = rate(1, sizes.d_model, WITHOUT) / rate(steps, sizes.d_model, steps);
     warmup.set(steps);
     picture.show({ warmup: steps }, 0);
     card.find(
       steps > sizes.steps
         ? "This training ends before the warm-up does."
-        : `The peak, ${short(peak)}, is at step ${formatCount(steps)}, on the dashed line: the longer the warm-up, the later ` +
-            `and the lower. Without one, the first step would have ${formatCount(rate(1, sizes.d_model, WITHOUT) / peak)} times this rate.`,
+        : `The steep beginning: without a warm-up the first step would have ${formatCount(times)} times the highest rate of now. ` +
+            "A longer warm-up cuts off more of it, so the peak comes later and lower.",
     );
   };
   const stops = [onTraits(model, ["warmup"], draw), picture.close, card.close];

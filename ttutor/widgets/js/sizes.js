@@ -112,13 +112,14 @@ function readState(model) {
   for (const view of Object.keys(VIEWS)) {
     views[view] = form.rows[view].map((row) => {
       const formula = (tiled && row.tiled) || row.formula;
+      const [value, doubled] = [evaluate(formula, names), evaluate(formula, twice)];
       return {
         ...row,
         remark: model.get("remarks")[row.name] || "",
         formula,
-        value: evaluate(formula, names),
-        twice: evaluate(formula, twice),
-        square: formula.includes("T × T"),
+        value,
+        grows: doubled !== value,
+        square: value && doubled === 4n * value,
       };
     });
     twice.parameters = names.parameters ||= total(views[view]);
@@ -145,14 +146,15 @@ function lookAt({ view, form, sizes, names }) {
   );
 }
 
-/** What twice the text would cost, of all and of the part that grows with its square. */
-function findingOf({ view, rows, size }) {
-  const ratio = (some) =>
-    formatNumber(Number(some.reduce((sum, row) => sum + row.twice, 0n)) / (Number(total(some)) || 1), 2);
-  const squares = rows.filter(({ square }) => square);
+/** What twice the text would cost, and why. */
+function findingOf({ view, rows }) {
   return (
-    `${VIEWS[view][0]}: ${size(view)}. Twice the text: ${ratio(rows)} times as much` +
-    (squares.length ? `; the purple part alone, ${ratio(squares)} times.` : ".") +
+    (rows.some(({ square }) => square)
+      ? "Twice the text makes the grey bars at most twice as long, but the purple one four times, because every word " +
+        "meets every word. So in a long text purple wins."
+      : rows.some(({ grows }) => grows)
+        ? "Twice the text makes nothing more than twice as large."
+        : "No part grows with the text: the same parameters read every word.") +
     (VIEWS[view][1] === "B" ? " A phone has about 8 GB, a large graphics card 80." : "")
   );
 }
@@ -330,7 +332,6 @@ function render({ model, el }) {
     drawFormula(panel, rows[selected], state);
     look.textContent = lookAt(state);
     card.find(findingOf(state));
-    card.caption.textContent = "Tap a bar, then unfold how it is counted.";
   };
   const stop = onTraits(model, names, draw);
   draw();

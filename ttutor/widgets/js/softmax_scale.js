@@ -144,7 +144,7 @@ function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
       },
     ]),
     [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
-    [key("left"), "text", { x: start, y: 322, text: `gradient left: ${percent(left)} (mean)` }],
+    [key("left"), "text", { x: start, y: 322, text: "gradient left" }],
     [key("bar"), "rect", { class: "left", x: start, y: 330, width: (end - start) * left, height: 10, rx: 2 }],
     [key("meter"), "rect", { class: "meter", x: start, y: 330, width: end - start, height: 10, rx: 2 }],
   ];
@@ -157,7 +157,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Two races",
     question: "Why divide by √d?",
-    invite: "Drag the width of the head: eight keys race in both panels, on the same axes.",
+    invite: "Drag the width to the right: on which side does one key take all?",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -186,12 +186,11 @@ function render({ model, el }) {
     "Each dot is a random key’s score; grey: twice the spread that is expected. Gradient: how much a mistake can still teach, the mean of 200 draws.";
 
   const draw = () => {
-    const [raw, scaled] = [race(get, false), race(get, true)];
     width.set(Math.log2(get("width")));
     picture.show({}, 0);
     card.find(
-      `At width ${get("width")}, raw scores give one of these keys ${percent(raw.top)} of the attention; divided by √d, ` +
-        `${percent(scaled.top)}. Over many draws ${percent(raw.left)} of the gradient is left, against ${percent(scaled.left)}.`,
+      `The wider the head, the further raw scores spread: one key has ${percent(race(get, false).top)} of the attention now, and the ` +
+        "more it has, the less a mistake can teach. Divided by √d they spread alike at every width.",
     );
   };
   const stops = [

@@ -58,7 +58,7 @@ function drawSweep({ column, line, kept, added }, width, { scores, step, rows, b
   const size = cellSize(width, n);
   const left = 0;
   const top = 30;
-  const [from, to] = [n * size + 52, width - 40];
+  const [from, to] = [n * size + 52, width - 6];
   const bar = (sum) => (sum / most) * (to - from);
   const factors = shrinks(rows, before);
   const [row, tile] = [Math.floor((step - 1) / (n / TILE)), (step - 1) % (n / TILE)];
@@ -123,17 +123,12 @@ function drawSweep({ column, line, kept, added }, width, { scores, step, rows, b
           { class: "power", x: from + bar(kept[i]), width: bar(added[i]), y, height: tall },
         ],
         seen > 0 && [`mark${i}`, "path", { class: "mark", d: `M${from + bar(whole[i].sum)} ${y - 2}v${tall + 4}` }],
-        seen > 0 && [
-          `number${i}`,
-          "text",
-          { ...words, x: from + bar(Math.max(sum, whole[i].sum)) + 5, text: formatNumber(sum, 2) },
-        ],
       ];
     }),
   ];
 }
 
-const cellSize = (width, n) => Math.min(24, (width - 150) / n);
+const cellSize = (width, n) => Math.min(26, (width - 130) / n);
 
 function render({ model, el }) {
   const get = (name) => model.get(name);
@@ -175,8 +170,8 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(steps.node);
   card.caption.textContent =
-    "Purple: the numbers of a row, each measured against the largest so far. Mark: what they sum to when the whole " +
-    `row is there. Grey: used and forgotten; of ${n * n} scores never more than ${TILE * TILE} are held.`;
+    "Purple: a row’s numbers, each measured against its largest so far. Mark: the sum of the whole row. Grey: " +
+    `used and forgotten; of ${n * n} scores never more than ${TILE * TILE} are held.`;
   let later = 0;
   const draw = () => {
     const state = read();
@@ -210,15 +205,12 @@ function findingOf({ rows, before, step }) {
   const across = rows.length / TILE;
   if (!step) return "Nothing is computed yet.";
   if (step % across === 0)
-    return "These rows are done, and each bar ends on its mark: the sum is right, though the whole row was never there.";
+    return "Each bar ends on its mark, though the whole row was never there: a larger score only shrinks the old sum, all of it alike, so no old number is needed again.";
   if (step % across === 1) return "New rows: their sums begin with this tile.";
   const factors = shrinks(rows, before);
-  const i = factors.indexOf(Math.min(...factors));
-  if (factors[i] === 1) return "No row met a larger score: the new numbers are only added.";
-  return (
-    `In row ${i + 1} the largest score rose from ${formatNumber(before[i].top, 2)} to ${formatNumber(rows[i].top, 2)}. Measured ` +
-    `against it, the old sum shrinks, ${formatNumber(before[i].sum, 2)} times ${formatNumber(factors[i], 2)}; then the new numbers are added.`
-  );
+  return factors.every((one) => one === 1)
+    ? "No row met a larger score: the new numbers are only added."
+    : "A row met a larger score (bold). Measured against it, the old sum shrinks as a whole; then the new numbers are added.";
 }
 
 export default { render };
