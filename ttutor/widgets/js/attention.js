@@ -151,10 +151,13 @@ function render({ model, el }) {
   const initial = Object.fromEntries(settings.map((name) => [name, model.get(name)]));
   const keys = model.get("key_tokens");
   const isOwn = JSON.stringify(model.get("tokens")) === JSON.stringify(keys);
+  const asked = keys[Math.floor((keys.length - 1) / 2)];
   const card = openCard(el, {
     label: "Attention map",
-    question: isOwn ? "Who attends to whom?" : `Which word attends to “${keys[Math.floor((keys.length - 1) / 2)]}”?`,
-    invite: "Tap a word on the left: where does it look most?",
+    question: isOwn ? "Who attends to whom?" : `Which word attends to “${asked}”?`,
+    invite: isOwn
+      ? "Tap a word on the left: where does it look most?"
+      : `Tap “${asked}” above, then “${model.get("tokens").at(-1)}” on the left.`,
     onReset: () => set(initial),
     css: CSS,
   });

@@ -51,11 +51,15 @@ const CSS = css`
       width: 50% !important;
     }
     .views table {
-      --cell: max(0.9rem, calc((50cqw - 5.6rem) / var(--columns))) !important;
+      --cell: max(0.8rem, calc((50cqw - 6.5rem) / var(--columns))) !important;
       --digits: 0;
+    }
+    .views th[scope="col"] {
+      border-width: 0;
     }
     .views th[scope="col"] .token {
       writing-mode: vertical-rl;
+      line-height: 1;
       margin: 0 auto;
     }
     .views .corner {

@@ -56,6 +56,7 @@ const CSS = css`
   .strip {
     display: flex;
     align-items: end;
+    min-height: 6rem;
     gap: 2px;
     overflow-x: auto;
     padding: 0.6rem 3px;
@@ -79,6 +80,9 @@ const CSS = css`
     flex: 1 1 15rem;
     min-height: 15.5rem;
   }
+  .tt-card:not([data-acted]) .side {
+    opacity: 0;
+  }
   .side .tt-bars {
     margin-bottom: 0.5rem;
   }
@@ -90,7 +94,7 @@ const CSS = css`
     min-height: 3.25rem; /* of the slider that some views have */
   }
   .numbers span {
-    padding: 0.15rem;
+    padding: 0.4rem 0.3rem;
   }
   @container (max-width: 27rem) {
     .picture {
@@ -102,8 +106,11 @@ const CSS = css`
     .side {
       min-height: 0;
     }
-    .side .tt-bars {
+    .side :not(p) {
       display: none; /* the picture and the sequence show the same */
+    }
+    .strip {
+      min-height: 0;
     }
   }
 `;

@@ -24,7 +24,7 @@ const CSS = css`
     fill: var(--tt-loss);
   }
   .cut {
-    opacity: 0.15;
+    opacity: 0.25;
   }
 `;
 const WITHOUT = 1; // step of warm-up
@@ -155,7 +155,7 @@ function render({ model, el }) {
     card.find(
       steps > sizes.steps
         ? "This training ends before the warm-up does."
-        : `The steep beginning: without a warm-up the first step would have ${formatCount(times)} times the highest rate of now. ` +
+        : `The steep beginning: without a warm-up the first step would have ${formatCount(times)} times the rate of the peak. ` +
             "A longer warm-up cuts off more of it, so the peak comes later and lower.",
     );
   };

@@ -22,16 +22,6 @@ const CSS = css`
   .views .tt-option {
     white-space: pre-line;
   }
-  @container (max-width: 27rem) {
-    .views {
-      display: grid;
-      grid-template-columns: 1fr 1fr;
-    }
-    .views .tt-option {
-      border-radius: 0;
-      margin-top: -1px;
-    }
-  }
   .rows,
   .formula {
     --tt-part: color-mix(in srgb, currentColor 22%, transparent);
@@ -44,7 +34,10 @@ const CSS = css`
     white-space: normal;
   }
   .rows li {
-    min-height: 1.75rem;
+    min-height: 2.25rem;
+  }
+  .rows .tt-bar {
+    height: 1.25rem;
   }
   .formula {
     margin: 0.5rem 0;
@@ -55,6 +48,23 @@ const CSS = css`
       0.9em/1.6 ui-monospace,
       Menlo,
       monospace;
+  }
+  @container (max-width: 27rem) {
+    .rows .tt-bars {
+      grid-template-columns: 1fr auto;
+    }
+    .rows li > div {
+      order: 1;
+      grid-column: 1 / -1;
+    }
+    .views {
+      display: grid;
+      grid-template-columns: 1fr 1fr;
+    }
+    .views .tt-option {
+      border-radius: 0;
+      margin-top: -1px;
+    }
   }
 `;
 
@@ -147,8 +157,9 @@ function lookAt({ view, form, sizes, names }) {
 }
 
 /** What twice the text would cost, and why. */
-function findingOf({ view, rows }) {
+function findingOf({ view, rows, size }) {
   return (
+    `${VIEWS[view][0]}: ${size(view)}. ` +
     (rows.some(({ square }) => square)
       ? "Twice the text makes the grey bars at most twice as long, but the purple one four times, because every word " +
         "meets every word. So in a long text purple wins."

@@ -138,7 +138,7 @@ function render({ model, el }) {
   const [n, across] = [scores.length, scores.length / TILE];
   const card = openCard(el, {
     label: "The moving tile",
-    question: "How can a softmax be taken without the whole row?",
+    question: "Can a sum come out right when its numbers are forgotten?",
     invite: "Move the tile to the right, and watch the bars shrink and grow. Where do they end?",
     onReset: () => set(initial),
     css: CSS,
@@ -205,7 +205,7 @@ function findingOf({ rows, before, step }) {
   const across = rows.length / TILE;
   if (!step) return "Nothing is computed yet.";
   if (step % across === 0)
-    return "Each bar ends on its mark, though the whole row was never there: a larger score only shrinks the old sum, all of it alike, so no old number is needed again.";
+    return "Each bar ends on its mark: a larger score shrinks the whole old sum by one factor, so its numbers are never needed again.";
   if (step % across === 1) return "New rows: their sums begin with this tile.";
   const factors = shrinks(rows, before);
   return factors.every((one) => one === 1)
