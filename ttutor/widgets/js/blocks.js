@@ -512,15 +512,12 @@ function render({ model, el }) {
   const { steps, ...facts } = model.get("facts");
   const levels = table(facts.levels);
   const start = read(model);
-  const isWhole = start.level === "full";
   const set = (values) => setTraits(model, values);
   const go = (level) => set({ level, selected: "" });
   const card = openCard(el, {
     label: "The Transformer",
-    question: isWhole ? "Where do the two sentences meet?" : "Which way does a sentence take?",
-    invite: isWhole
-      ? "Press Play, and follow the dots, one for each token: in which box do both sentences come together?"
-      : "Tap a part, or press Play to follow a sentence.",
+    question: "",
+    invite: "Press Play: in which box do the dots of both sentences come together? Or tap a part.",
     onReset: () => {
       controls.step.pause();
       set(start);
@@ -574,6 +571,8 @@ function render({ model, el }) {
     }
     drawn = now;
     card.root.dataset.level = scene.level;
+    card.root.querySelector(".tt-question").textContent =
+      scene.level === "full" ? "Where do the two sentences meet?" : "What happens in here?";
     mark(picture, scene);
     carry(picture, scene);
     const place = `${now},${scene.step}`;

@@ -51,7 +51,7 @@ const CSS = css`
       width: 50% !important;
     }
     .views table {
-      --cell: max(0.8rem, calc((50cqw - 6.5rem) / var(--columns))) !important;
+      --cell: max(0.8rem, calc((50cqw - 6.1rem) / var(--columns))) !important;
       --digits: 0;
     }
     .views th[scope="col"] {
@@ -146,7 +146,8 @@ function drawTable(model, causal, length, isNew) {
   // Room for the words to come, so that nothing jumps.
   for (let i = -1; i < tokens.length; i += 1)
     for (let j = i < 0 ? 0 : -1; j < tokens.length; j += 1)
-      if (Math.max(i, j) >= length) grid.cellAt(i, j).style.visibility = "hidden";
+      if (Math.max(i, j) >= length)
+        (j < 0 ? grid.cellAt(i, j).parentNode : grid.cellAt(i, j)).style.visibility = "hidden";
   const node = make("div", {}, grid.node);
   node.style.width = `min(100%, ${widthsOf(tokens)[1]}rem)`;
   return node;

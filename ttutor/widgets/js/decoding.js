@@ -235,7 +235,7 @@ function drawTree(tree, state, onPick) {
           onclick: () => onPick(node),
         },
         node.column ? ["", "", "■ ", "… "][node.fate] + piece(node.token) : "start",
-        make("small", { text: (node.greedy ? "G " : "") + percent(node.total) }),
+        life === "dead" ? null : make("small", { text: (node.greedy ? "G " : "") + percent(node.total) }),
       );
       box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
       return box;

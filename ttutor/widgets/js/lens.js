@@ -36,6 +36,11 @@ const CSS = css`
     font-size: 1rem;
     font-weight: 700;
   }
+  @container (max-width: 27rem) {
+    .tt-finding {
+      min-height: 4.4em;
+    }
+  }
 `;
 const SURE = 0.8;
 const RUNG = 44;

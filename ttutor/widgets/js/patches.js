@@ -91,7 +91,7 @@ const CSS = css`
     margin: 0 0 0.4rem;
   }
   .tt-controls {
-    min-height: 3.25rem; /* of the slider that some views have */
+    min-height: 3.25rem; /* of a slider */
   }
   .numbers span {
     padding: 0.4rem 0.3rem;
@@ -109,7 +109,8 @@ const CSS = css`
     .side :not(p) {
       display: none; /* the picture and the sequence show the same */
     }
-    .strip {
+    .strip,
+    .tt-controls {
       min-height: 0;
     }
   }

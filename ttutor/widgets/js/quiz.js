@@ -203,7 +203,7 @@ function render({ model, el }) {
     const right = questions.filter(({ choices }, i) => opened[i].length && choices[opened[i][0]].right).length;
     score.textContent = answered
       ? `${answered} of ${questions.length} answered, ${right} right at the first choice.`
-      : "Choose an answer: what there is to say about it appears below it. Then look at the others.";
+      : "Choose an answer, and read why it is right or wrong. Then open the others.";
   };
   const stop = onTraits(model, ["questions", "opened"], draw);
   draw();

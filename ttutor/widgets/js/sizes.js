@@ -54,6 +54,7 @@ const CSS = css`
       grid-template-columns: 1fr auto;
     }
     .rows li > div {
+      padding-bottom: 0.3rem;
       order: 1;
       grid-column: 1 / -1;
     }

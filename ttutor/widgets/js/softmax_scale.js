@@ -163,7 +163,7 @@ function render({ model, el }) {
   });
   const picture = stage({
     label: "Scores of eight keys by the width of the head, raw and scaled, and their softmax",
-    height: 344,
+    height: 342,
     draw: (_, width) => [
       ...drawRace(race(get, false), 0, width / 2 - 6, get),
       ...drawRace(race(get, true), width / 2 + 6, width, get),
@@ -183,13 +183,13 @@ function render({ model, el }) {
     button({ label: "Other keys", onClick: () => set({ draw: (get("draw") + 1) % 2 ** 20 }) }),
   );
   card.caption.textContent =
-    "Each dot is a random key’s score; grey: twice the spread that is expected. Gradient: how much a mistake can still teach, the mean of 200 draws.";
+    "Dots: scores of random keys. Grey: twice the spread expected. Gradient: what a mistake can still teach, the mean of 200 draws.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));
     picture.show({}, 0);
     card.find(
-      `The wider the head, the further raw scores spread: one key has ${percent(race(get, false).top)} of the attention now, and the ` +
+      `Raw scores spread with the width: one key has ${percent(race(get, false).top)} of the attention, and the ` +
         "more it has, the less a mistake can teach. Divided by √d they spread alike at every width.",
     );
   };

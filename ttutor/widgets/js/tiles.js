@@ -33,6 +33,11 @@ const CSS = css`
     stroke: var(--tt-loss-line);
     stroke-width: 3;
   }
+  @container (max-width: 27rem) {
+    .tt-finding {
+      min-height: 4.4em;
+    }
+  }
 `;
 const TILE = 4;
 
