@@ -16,11 +16,10 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
-from ttutor.generation import Hypothesis, beam_search, greedy_search
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.batching import pad
-from ttutor.training.precision import products_in
 from ttutor.transformer import Transformer
+from ttutor.translation.engine import OwnEngine
 
 Ids = list[int]
 Translate = Callable[[Sequence[Ids], int, int], list[Ids]]
@@ -55,21 +54,19 @@ def ended(row: Sequence[int]) -> Ids:
 
 
 def ours(model: Transformer, threads: int, precision: str = "fp32") -> Translate:
-    """The searches that `ttutor.translation.Translator` calls, in its number formats."""
+    """The search that `ttutor.translation.Translator` runs, in its number formats."""
+    engine = OwnEngine(model, precision)
 
-    def translate(source: Tensor, beam: int, limit: int) -> list[Ids]:
-        with products_in(precision, keep=True):
-            return [list(ranked[0].token_ids) for ranked in our_hypotheses(model, source, beam, limit)]
+    def run(sources: Sequence[Ids], beam: int, size: int) -> list[Ids]:
+        found: dict[int, Ids] = {}
+        for places in batches(sources, size):
+            batch = [sources[place] for place in places]
+            limit = 2 * max(map(len, batch)) + 50
+            ranked = engine.search(batch, beam_size=beam, length_penalty=1.0, max_new_tokens=limit)
+            found.update((place, list(best[0].token_ids)) for place, best in zip(places, ranked, strict=True))
+        return [found[place] for place in range(len(sources))]
 
-    return by_batch(translate)
-
-
-def our_hypotheses(model: Transformer, source: Tensor, beam: int, limit: int) -> list[list[Hypothesis]]:
-    """All that our search finds for each sentence, best first."""
-    options = {"bos_id": BOS_ID, "eos_id": EOS_ID, "max_new_tokens": limit}
-    if beam == 1:
-        return [[one] for one in greedy_search(model, source, **options)]
-    return beam_search(model, source, beam_size=beam, alpha=1.0, **options)
+    return run
 
 
 def take(pairs: dict[nn.Module, nn.Module]) -> None:

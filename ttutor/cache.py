@@ -54,8 +54,8 @@ def real_positions(is_real: Bool[Tensor, "batch tokens"]) -> Int[Tensor, "batch 
 class KeyValueCache:
     """The keys and values that one attention layer has seen, ``batch heads tokens d_head`` each.
 
-    They are kept token by token, all heads of a token together, so that what a row holds is one stretch of memory: a
-    beam search, which puts the rows in another order at every step, copies stretches and leaves the spare room alone.
+    They are kept token by token, all rows of a token together, so that a new token is written in one stretch, and a
+    beam search, which puts the rows in another order at every step, leaves the spare room alone.
 
     Args:
         is_fixed: filled once and then only read, as in cross-attention, where the memory stays the same for all steps.
@@ -71,7 +71,7 @@ class KeyValueCache:
     def __init__(self, *, is_fixed: bool = False) -> None:
         self.is_fixed = is_fixed
         self._n_tokens = 0
-        self._key: Tensor | None = None  # batch tokens heads d_head, with room for more tokens than there are
+        self._key: Tensor | None = None  # tokens batch heads d_head, with room for more tokens than there are
         self._value: Tensor | None = None
 
     def __len__(self) -> int:
@@ -88,20 +88,20 @@ class KeyValueCache:
         """
         self._check(key, value)
         start, end = self._n_tokens, self._n_tokens + key.shape[-2]
-        key = rearrange(key, "batch heads tokens d_head -> batch tokens heads d_head")
-        value = rearrange(value, "batch heads tokens d_value -> batch tokens heads d_value")
+        key = rearrange(key, "batch heads tokens d_head -> tokens batch heads d_head")
+        value = rearrange(value, "batch heads tokens d_value -> tokens batch heads d_value")
         self._key = _with_room(self._key, key, start, end)
         self._value = _with_room(self._value, value, start, end)
-        self._key[:, start:end] = key
-        self._value[:, start:end] = value
+        self._key[start:end] = key
+        self._value[start:end] = value
         self._n_tokens = end
         return self.read()
 
     def _check(self, key: Tensor, value: Tensor) -> None:
         tensors = {"key": (key, "batch heads tokens d_head"), "value": (value, "batch heads tokens d_value")}
         if self._key is not None and self._value is not None:
-            tensors["cached_key"] = (self._key, "batch _ heads d_head")
-            tensors["cached_value"] = (self._value, "batch _ heads d_value")
+            tensors["cached_key"] = (self._key, "_ batch heads d_head")
+            tensors["cached_value"] = (self._value, "_ batch heads d_value")
             if key.dtype != self._key.dtype:
                 raise TypeError(f"the cache holds {self._key.dtype}, but the new keys are {key.dtype}")
         check_shapes(**tensors)
@@ -111,8 +111,8 @@ class KeyValueCache:
         if self._key is None or self._value is None:
             raise ValueError("the cache is empty: append keys and values before reading it")
         return (
-            rearrange(self._key[:, : self._n_tokens], "batch tokens heads d_head -> batch heads tokens d_head"),
-            rearrange(self._value[:, : self._n_tokens], "batch tokens heads d_value -> batch heads tokens d_value"),
+            rearrange(self._key[: self._n_tokens], "tokens batch heads d_head -> batch heads tokens d_head"),
+            rearrange(self._value[: self._n_tokens], "tokens batch heads d_value -> batch heads tokens d_value"),
         )
 
     @property
@@ -308,29 +308,28 @@ class PagedCache(KeyValueCache):
 
 
 def _with_room(
-    buffer: Shaped[Tensor, "batch room heads width"] | None,
-    new: Shaped[Tensor, "batch tokens heads width"],
+    buffer: Shaped[Tensor, "room batch heads width"] | None,
+    new: Shaped[Tensor, "tokens batch heads width"],
     start: int,
     end: int,
-) -> Shaped[Tensor, "batch more_room heads width"]:
+) -> Shaped[Tensor, "more_room batch heads width"]:
     """A buffer like ``new`` with room for ``end`` tokens that holds the first ``start`` of the old one."""
-    if buffer is not None and buffer.shape[1] >= end:
+    if buffer is not None and len(buffer) >= end:
         return buffer
-    batch, _, heads, width = new.shape
-    larger = new.new_empty(batch, end if buffer is None else max(end, 2 * start), heads, width)
+    larger = new.new_empty(end if buffer is None else max(end, 2 * start), *new.shape[1:])
     if buffer is not None:
-        larger[:, :start] = buffer[:, :start]
+        larger[:start] = buffer[:start]
     return larger
 
 
 def _rows_of(
-    buffer: Shaped[Tensor, "batch room heads width"], rows: Int[Tensor, " rows"], n_tokens: int
-) -> Shaped[Tensor, "rows room heads width"]:
+    buffer: Shaped[Tensor, "room batch heads width"], rows: Int[Tensor, " rows"], n_tokens: int
+) -> Shaped[Tensor, "room rows heads width"]:
     """A buffer with as much room that holds the first tokens of these rows."""
     if buffer.requires_grad:  # to write into a given place is nothing that could be differentiated
-        return buffer.index_select(0, rows)
-    chosen = buffer.new_empty(len(rows), *buffer.shape[1:])
-    torch.index_select(buffer[:, :n_tokens], 0, rows, out=chosen[:, :n_tokens])
+        return buffer.index_select(1, rows)
+    chosen = buffer.new_empty(len(buffer), len(rows), *buffer.shape[2:])
+    torch.index_select(buffer[:n_tokens], 1, rows, out=chosen[:n_tokens])
     return chosen
 
 

@@ -128,13 +128,18 @@ class _Beams:
 
     def step(self, last: Int[Tensor, " rows"]) -> Int[Tensor, " new_rows"]:
         """Extend every partial hypothesis by its best tokens; give the last token of each that stays open."""
-        log_probabilities = self.state.next_log_probabilities(last)
-        if self.ngram_size is not None:
-            repeats = would_repeat_ngram(self.state.history, self.ngram_size, log_probabilities.shape[-1])
-            log_probabilities = log_probabilities.masked_fill(repeats, float("-inf"))
-        best, row, token = best_extensions(log_probabilities, self.total, self.n_candidates)
+        n_beams, found, seen = self.total.shape[1], [], []
+        for rows, log_probabilities in self.state.next_in_parts(last, n_beams):
+            if self.ngram_size is not None:
+                repeats = would_repeat_ngram(self.state.history[rows], self.ngram_size, log_probabilities.shape[-1])
+                log_probabilities = log_probabilities.masked_fill(repeats, float("-inf"))
+            totals = self.total[rows.start // n_beams : rows.stop // n_beams]
+            best, row, token = best_extensions(log_probabilities, totals, self.n_candidates)
+            found.append((best, row + rows.start, token))
+            seen += [log_probabilities] if self.watch is not None else []
+        best, row, token = map(torch.cat, zip(*found, strict=True))
         if self.watch is not None:
-            self.watch(self._seen(log_probabilities, best, row, token))
+            self.watch(self._seen(torch.cat(seen), best, row, token))
         ends = torch.isin(token, self.eos_ids)
         self._collect_finished(best, row, ends)
         return self._go_on(best, row, token, ends)

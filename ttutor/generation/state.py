@@ -7,6 +7,7 @@ token to start a target, as T5 and Marian do.
 
 import copy
 import math
+from collections.abc import Iterator
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -21,6 +22,9 @@ from ttutor.generation.shared_memory import can_share_memory, with_shared_memory
 from ttutor.generation.stopping import check_token_id
 from ttutor.masks import Mask
 from ttutor.shapes import check_shapes
+
+PART = 2**19
+"""How many logits a CPU makes at a time."""
 
 
 class DecodingState:
@@ -40,14 +44,33 @@ class DecodingState:
 
     def next_log_probabilities(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab_size"]:
         """Append one token to each row; give the distribution of the token after it."""
+        return torch.cat([log_probabilities for _, log_probabilities in self.next_in_parts(token_ids)])
+
+    def next_in_parts(
+        self, token_ids: Int[Tensor, " rows"], together: int = 1
+    ) -> Iterator[tuple[slice, Float[Tensor, "some vocab_size"]]]:
+        """The same, some rows at a time, so that a CPU ranks their numbers while they are in its cache.
+
+        Args:
+            token_ids: the token to append to each row.
+            together: how many neighbouring rows always come together, as those of a beam.
+
+        Yields:
+            Which rows they are, and their distributions.
+        """
         new = rearrange(token_ids, "rows -> rows 1")
         self.history = torch.cat([self.history, new], dim=1)
-        logits = self.model.project(self._decode(new, torch.ones_like(new, dtype=torch.bool))[:, -1])
-        precise = torch.promote_types(logits.dtype, torch.float32)  # a sum over a vocabulary is too much for bfloat16
-        log_probabilities = logits.to(precise).log_softmax(dim=-1)
-        if log_probabilities[:, 0].isnan().any():  # one that is no number makes its whole row none
-            raise FloatingPointError("the model's probabilities are NaN: its weights are damaged, or training diverged")
-        return log_probabilities
+        hidden = self._decode(new, torch.ones_like(new, dtype=torch.bool))[:, -1]
+        n_groups = max(1, PART // (together * self.model.config.vocab_size)) if hidden.is_cpu else len(hidden)
+        for start in range(0, len(hidden), n_groups * together):
+            logits = self.model.project(hidden[start : start + n_groups * together])
+            precise = torch.promote_types(logits.dtype, torch.float32)  # bfloat16 cannot sum over a vocabulary
+            log_probabilities = logits.to(precise).log_softmax(dim=-1)
+            if log_probabilities[:, 0].isnan().any():  # one that is no number makes its whole row none
+                raise FloatingPointError(
+                    "the model's probabilities are NaN: its weights are damaged, or training diverged"
+                )
+            yield slice(start, start + len(logits)), log_probabilities
 
     def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
         raise NotImplementedError("a state says how its model decodes")

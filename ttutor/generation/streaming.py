@@ -80,11 +80,13 @@ def _stream(
         tokens: list[list[int]] = [[] for _ in limits]
         rows = list(range(len(limits)))  # the sequences that are still in the batch
         while rows:
-            log_probabilities = state.next_log_probabilities(last)
-            last = choose(_filtered(log_probabilities, filters, state.history, rows), rows)
-            gains = log_probabilities.gather(1, rearrange(last, "rows -> rows 1")).flatten()
-            going_on = []
-            for place, (row, token, gain) in enumerate(zip(rows, last.tolist(), gains.tolist(), strict=True)):
+            chosen, gains = [], []
+            for part, log_probabilities in state.next_in_parts(last):
+                filtered = _filtered(log_probabilities, filters, state.history[part], rows[part])
+                chosen.append(choose(filtered, rows[part]))
+                gains += log_probabilities.gather(1, rearrange(chosen[-1], "rows -> rows 1")).flatten().tolist()
+            last, going_on = torch.cat(chosen), []
+            for place, (row, token, gain) in enumerate(zip(rows, last.tolist(), gains, strict=True)):
                 tokens[row].append(token)
                 ended_by = endings.reason(tokens[row], limits[row])
                 yield NewToken(row, token, gain, ended_by)
