@@ -20,8 +20,8 @@ _VIEWS = ("weights", "scores")
 class CausalMaskExplorer(Explorer):
     """A "Generate" button adds a token at a time: the causal mask grows by a row and a column, and old rows stay.
 
-    Beside it stand the weights without a mask, from the same scores, in which old rows change. The figure marks and
-    counts what changed: what does not change is what a decoder's cache can keep.
+    Beside it stand the weights without a mask, from the same scores, in which old rows change. The figure marks
+    what changed: what does not change is what a decoder's cache can keep.
 
     Args:
         tokens: what will be generated, in order. An end mark at the end is taken off: it is written last, stops the

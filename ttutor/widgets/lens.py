@@ -1,4 +1,4 @@
-"""The logit lens: a word climbs the layers of a language model, and its best guesses reorder."""
+"""The logit lens: a word climbs the layers of a language model, and its best guess changes."""
 
 from collections.abc import Mapping, Sequence
 from functools import cache
