@@ -44,5 +44,7 @@ def test_the_shares_on_screen_are_pythons_for_every_head(show: Show) -> None:
         weights = AlibiExplorer(head=head).weights
         np.testing.assert_allclose(numbers(page, ".word"), weights, atol=1e-6)
         reach = int((weights[::-1].cumsum() < 0.9).sum()) + 1
-        assert f"within {reach} of the 47" in page.locator(".tt-found").inner_text()
+        edge = page.locator(".word.edge")
+        assert edge.evaluate("e => [...e.parentNode.children].indexOf(e)") == 47 - reach
+        assert f"back to “{edge.inner_text()}”" in page.locator(".tt-found").inner_text()
         slide(page, "Head", "ArrowRight")

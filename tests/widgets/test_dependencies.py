@@ -66,7 +66,7 @@ def extremes() -> list[DependencyExplorer]:
     ]
 
 
-TAP = ('[data-key="pickinput5"]', "Nudge “mat”")
+TAP = ('[data-key="pickinput5"]', "hears “mat”")
 
 
 @pytest.mark.parametrize("name", functions())
@@ -174,10 +174,10 @@ def test_sizes_and_lines_are_pythons_for_every_function(show: Show) -> None:
         page.get_by_label("Network").select_option(name)
         for i in (0, 3):
             page.locator(f'[data-key="pickinput{i}"]').click()
-            np.testing.assert_allclose(numbers(page, "rect"), made.strengths[:, i], atol=1e-6)
+            np.testing.assert_allclose(numbers(page, "circle"), made.strengths[:, i], atol=1e-6)
             assert page.locator(".wire").count() == page.locator(".moved").count() == made.moves[:, i].sum()
         page.locator('[data-key="pickoutput2"]').click()
-        np.testing.assert_allclose(numbers(page, "rect"), made.strengths[2], atol=1e-6)
+        np.testing.assert_allclose(numbers(page, "circle"), made.strengths[2], atol=1e-6)
 
 
 @in_browser
@@ -185,14 +185,23 @@ def test_an_input_shows_what_it_moves_and_an_output_what_it_hears(show: Show) ->
     made = specimen()
     page = show(made)
     page.locator('[data-key="pickinput1"]').press("Enter")
-    times = made.strengths[1:, 1].max() / made.strengths[1:, 1].min()
-    written = f"{times:.1f}" if times < 9.95 else f"{times:.0f}"
-    assert finding(page) == (
-        f"Nudge “cat”: 5 of 6 outputs hear it, the loudest {written} times the faintest. It fades with distance."
-    )
+    assert finding(page) == "No dashed word hears “cat”. It fades, because it passes through all between."
+    assert page.locator(".never").count() == 1
     assert (np.diff(made.strengths[1:, 1]) < 0).all()
     page.locator('[data-key="pickoutput2"]').press(" ")
-    assert "“sat” hears 3 of 6 words, the loudest" in finding(page)
+    assert "“sat” hears no dashed word." in finding(page)
+    assert page.locator(".never").count() == 3
+
+
+@in_browser
+def test_a_disc_grows_with_its_area(show: Show) -> None:
+    made = specimen()
+    page = show(made)
+    page.locator('[data-key="pickinput0"]').click()
+    radii = page.locator(".moved").evaluate_all("all => all.map((e) => +e.getAttribute('r'))")
+    shares = made.strengths[:, 0] / made.strengths.max()
+    seen = shares > 0.01  # what is smaller keeps a radius of two pixels
+    np.testing.assert_allclose((np.array(radii) / radii[0])[seen] ** 2, shares[seen] / shares[0], rtol=0.03)
 
 
 @in_browser

@@ -1,17 +1,20 @@
 // ALiBi: a text as one head hears it from its last word, each word as strong as distance leaves it.
 import { slider } from "./controls.js";
-import { css, formatNumber, make, onTraits, openCard, setTraits } from "./core.js";
+import { css, make, onTraits, openCard, setTraits } from "./core.js";
 
 const CSS = css`
   .text {
     margin: 0;
-    font-size: 1.0625rem;
-    line-height: 2;
+    font-size: clamp(1.0625rem, 2.9cqi, 1.3125rem);
+    line-height: 1.9;
   }
   .word {
     padding: 0.15rem 0.25rem;
     border-radius: 0.3rem;
     background: color-mix(in srgb, var(--tt-weights) calc(var(--w) * 100%), transparent);
+  }
+  .word.edge {
+    border-left: 4px solid currentColor;
   }
   .word.last {
     box-shadow: inset 0 0 0 2px var(--tt-query-line);
@@ -26,7 +29,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "ALiBi",
     question: "How far back does each head hear?",
-    invite: "Go through the heads: the framed word listens, and purple is what it hears.",
+    invite: "Go through the heads: purple is what the framed word hears. How far back?",
     onReset: () => setTraits(model, initial),
     css: CSS,
   });
@@ -44,7 +47,7 @@ function render({ model, el }) {
   card.stage.append(make("p", { class: "text" }, ...words.flatMap((word) => [word, " "])));
   card.controls.append(head.node);
   card.caption.textContent =
-    "All words fit equally well here; only distance tells them apart. Each head has the same amount to give; the nearest word has the full colour.";
+    "All words fit equally well here; only distance tells them apart. Line: nine tenths of the attention stand after it.";
   const draw = () => {
     const slope = get("slopes")[get("head") - 1];
     const left = tokens.map((_, i) => Math.exp(-slope * (tokens.length - 1 - i)));
@@ -54,14 +57,13 @@ function render({ model, el }) {
       word.style.setProperty("--w", (left[i] / left[tokens.length - 2]).toFixed(4));
       word.dataset.value = (left[i] / total).toFixed(9);
     });
-    let [reach, heard] = [0, 0];
-    while (heard < 0.9) {
-      heard += left[tokens.length - 1 - reach] / total;
-      reach += 1;
-    }
+    let [from, heard] = [tokens.length, 0];
+    while (heard < 0.9) heard += left[(from -= 1)] / total;
+    words.forEach((word, i) => word.classList.toggle("edge", i === from));
     card.find(
-      `Head ${get("head")} takes ${formatNumber(slope, slope < 0.1 ? 3 : 2)} off a score for every word of distance: nine ` +
-        `tenths of its attention stay within ${reach} of the ${tokens.length} words.`,
+      `Head ${get("head")} hears back to “${tokens[from]}”: a word of distance costs it ${
+        slope > 0.1 ? "much" : slope > 0.02 ? "little" : "almost nothing"
+      }.`,
     );
   };
   const stops = [onTraits(model, ["head"], draw), card.close];

@@ -155,7 +155,7 @@ function numbersOf(state) {
 /** Where things stand: the plane beside the words' columns, or below them on a phone. */
 function layoutOf(width, height, numbers, state) {
   const narrow = width < 520;
-  const side = narrow ? 180 : Math.min(300, 0.42 * width);
+  const side = narrow ? 204 : Math.min(300, 0.42 * width);
   const left = narrow ? 0 : side + 24;
   const column = (width - left) / state.tokens.length;
   const [middle, floor] = narrow ? [[width / 2, height - side / 2], 184] : [[side / 2, height / 2], 290];
@@ -292,11 +292,12 @@ function strip(numbers, { left, right, floor }, { tokens, step }) {
           height: 16,
         },
       ],
-      width > 8 * tokens[i].length && [
-        `share${i}`,
-        "text",
-        { x: start + width / 2, y: floor + 22, "text-anchor": "middle", text: tokens[i] },
-      ],
+      left > 0 &&
+        width > 8 * tokens[i].length && [
+          `share${i}`,
+          "text",
+          { x: start + width / 2, y: floor + 22, "text-anchor": "middle", text: tokens[i] },
+        ],
     ];
   });
 }
@@ -409,7 +410,7 @@ function render({ model, el }) {
     question: "How does a word decide where to look?",
     invite:
       get("query")[0].length === 2
-        ? "Pull the blue arrow, the word’s question, towards another arrow. Or tap another word."
+        ? "Pull the blue arrow, the word’s question, onto another arrow: where does it look now?"
         : "Tap another word: it asks its own question. Then go through the steps.",
     onReset: () => set(initial),
     css: CSS,
@@ -423,7 +424,7 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "A sentence, one word’s query among the keys, and the shares of its attention",
-    height: (width) => (width < 520 ? 390 : 340),
+    height: (width) => (width < 520 ? 404 : 340),
     draw: (numbers, width, height) => {
       const place = layoutOf(width, height, numbers, state);
       return [
@@ -456,7 +457,7 @@ function render({ model, el }) {
 
 /** What the step has found, with the sum behind the number that is looked at. */
 function findingOf(state, pulled) {
-  const { tokens, step, asked: key, query, keys, products, scores, weights, values, output } = state;
+  const { tokens, step, asked: key, query, keys, products, scores, weights, output } = state;
   const [asking, asked] = [`“${tokens[state.selected]}”`, `“${tokens[key]}”`];
   const terms = (one, other) => one.map((value, i) => `${two(value)}·${two(other[i])}`).join(" + ");
   const root = `√${query.length}`;
@@ -469,12 +470,10 @@ function findingOf(state, pulled) {
   if (step === 1)
     return `${asking} · ${asked} = ${terms(query, keys[key])} = ${two(products[key])}: the longer the key’s shadow on the query, the more.`;
   if (step === 2)
-    return `${two(products[key])} / ${root} = ${two(scores[key])}: a sum of ${query.length} products is divided by ${root}, so that wide heads do not shout.`;
+    return `${two(products[key])} / ${root} = ${two(scores[key])}: the more products in a sum, the louder; the root evens that out.`;
   if (step === 3)
-    return `${asked} gets ${two(weights[key])}: e to its score of ${two(scores[key])}, divided by the sum over all words. The shares fill the strip exactly.`;
-  const order = weights.map((_, i) => i).sort((a, b) => weights[b] - weights[a]);
-  const shown = order.slice(0, 2).map((i) => `${two(weights[i])}·${vector(values[i])} of “${tokens[i]}”`);
-  return `${asking} takes on most from “${tokens[order[0]]}”: ${shown.join(" + ")} + … = ${vector(output)}.`;
+    return `${asked} gets ${two(weights[key])} of the attention, its share of the strip: e to its score, over the sum of all.`;
+  return `${asking} becomes mostly “${tokens[state.heaviest]}”: all values, each times its weight, = ${vector(output)}.`;
 }
 
 function tableOf({ tokens, keys, values, products, scores, weights }) {

@@ -1,6 +1,6 @@
 // The dependency map: nudge an input word and see which outputs move, and how far.
 import { choice, select } from "./controls.js";
-import { css, formatNumber, onTraits, openCard, setTraits } from "./core.js";
+import { css, onTraits, openCard, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
 
 const CSS = css`
@@ -13,23 +13,26 @@ const CSS = css`
     stroke: var(--tt-loss-line);
   }
   .never {
-    fill: color-mix(in srgb, var(--tt-masked) 60%, transparent);
+    fill: var(--tt-page);
     stroke: var(--tt-masked-line);
     stroke-dasharray: 3 3;
   }
+  .node,
   .on {
-    fill: color-mix(in srgb, var(--tt-loss) 18%, transparent);
+    fill: var(--tt-page);
+    stroke: currentColor;
+  }
+  .on {
     stroke: var(--tt-loss-line);
-    stroke-width: 2;
+    stroke-width: 4;
+  }
+  .tt-picture text {
+    font-size: 0.9375rem;
   }
   .place {
     fill: transparent;
   }
 `;
-
-/** How many times; above ten without decimals. */
-const write = (times) =>
-  times < 9.95 ? formatNumber(times, 1) : times < 1e4 ? formatNumber(times, 0) : "over 10\u202f000";
 
 /** Everything that follows from the traits: what is nudged or heard, and how far each other end moves. */
 function readState(model) {
@@ -47,56 +50,72 @@ function readState(model) {
   };
 }
 
-function describe({ tokens, sizes, fromInput, at }) {
-  const moved = sizes.filter((size) => size);
-  const times = Math.max(...moved) / Math.min(...moved);
-  // From the nearest to the farthest: does it fade, or does distance not matter?
-  const apart = (i) => Math.abs(i - at);
-  const order = sizes.map((_, i) => i).filter((i) => sizes[i]);
-  order.sort((a, b) => apart(a) - apart(b));
-  const isFading = order.every(
-    (i, place) => !place || apart(i) === apart(order[place - 1]) || sizes[i] < sizes[order[place - 1]],
-  );
-  const shape = times < 3 ? " Distance hardly matters." : isFading ? " It fades with distance." : "";
-  const range = moved.length > 1 ? `, the loudest ${write(times)} times the faintest.${shape}` : ".";
-  return fromInput
-    ? `Nudge “${tokens[at]}”: ${moved.length} of ${tokens.length} outputs hear it${range}`
-    : `“${tokens[at]}” hears ${moved.length} of ${tokens.length} words${range}`;
+/** Who does not hear, and whether the network as a whole fades with distance. */
+function describe({ tokens, sizes, fromInput, at, shown, table }) {
+  const who = `“${tokens[at]}”`;
+  const isWhole = sizes.every((size) => size);
+  const heard = fromInput
+    ? `${isWhole ? "Every" : "No dashed"} word hears ${who}.`
+    : `${who} hears ${isWhole ? "every" : "no dashed"} word.`;
+  if (sizes.filter((size) => size).length < 4) return heard;
+  const means = tokens.map((_, apart) => {
+    const all = table.flatMap((row, i) => row.filter((size, j) => size && Math.abs(i - j) === apart));
+    return all.reduce((total, size) => total + size, 0) / (all.length || 1);
+  });
+  const isFading = means.every((mean, apart) => !apart || !mean || mean < means[apart - 1]);
+  const because = isFading
+    ? /recurrent|RNN|GRU|LSTM/.test(shown)
+      ? "It fades, because it passes through all between."
+      : "It fades with distance."
+    : /attention/.test(shown)
+      ? "Far need not be fainter: nothing lies between."
+      : "";
+  return `${heard} ${because}`.trim();
 }
 
-/** Inputs below, outputs above; lines and bars of the one that is chosen. */
+/** Inputs below, outputs above; lines and discs, as large as what they hear, of the one that is chosen. */
 function drawMap({ shares }, width, { tokens, sizes, fromInput, at }, pick) {
-  const slot = (width - 64) / tokens.length;
-  const x = (i) => 64 + (i + 0.5) * slot;
-  const [high, low] = [150, 236];
-  const fit = Math.max(2, Math.floor(slot / 8));
+  const slot = (width - 60) / tokens.length;
+  const x = (i) => 60 + (i + 0.5) * slot;
+  const most = Math.min(0.46 * slot, 36);
+  const [high, low] = [70, 216];
+  const fit = Math.max(2, Math.floor(slot / 9));
   const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
-  const word = (name, y, output) =>
-    tokens.flatMap((token, i) => [
-      fromInput !== output &&
-        i === at && [
-          `on${name}`,
-          "rect",
-          { class: "on", x: x(i) - slot / 2 + 1, y: y - 13, width: slot - 2, height: 26, rx: 6 },
+  const row = (name, y, label, output) =>
+    tokens.flatMap((token, i) => {
+      const heard = fromInput === output;
+      const size = sizes[i];
+      return [
+        [
+          `${name}node${i}`,
+          "circle",
+          {
+            class: heard ? (size ? "moved" : "never") : i === at ? "on" : "node",
+            "data-value": heard ? size.toFixed(9) : null,
+            cx: x(i),
+            cy: y,
+            r: heard && size ? Math.max(most * Math.sqrt(shares[i]), 2) : Math.min(i === at && !heard ? 11 : 7, most),
+          },
         ],
-      [`${name}${i}`, "text", { x: x(i), y: y + 5, "text-anchor": "middle", text: short(token) }],
-      [
-        `pick${name}${i}`,
-        "rect",
-        {
-          class: "place",
-          x: x(i) - slot / 2,
-          y: y - 22,
-          width: slot,
-          height: 44,
-          press: () => pick(output ? [i, -1] : [-1, i]),
-          "aria-label": output ? `what moves the output ${token}` : `nudge the input ${token}`,
-        },
-      ],
-    ]);
+        [`${name}${i}`, "text", { x: x(i), y: label, "text-anchor": "middle", text: short(token) }],
+        [
+          `pick${name}${i}`,
+          "rect",
+          {
+            class: "place",
+            x: x(i) - slot / 2,
+            y: Math.min(y, label) - 20,
+            width: slot,
+            height: Math.abs(y - label) + 36,
+            press: () => pick(output ? [i, -1] : [-1, i]),
+            "aria-label": output ? `what moves the output ${token}` : `nudge the input ${token}`,
+          },
+        ],
+      ];
+    });
   return [
-    ["outputs", "text", { x: 0, y: high + 5, text: "outputs" }],
-    ["inputs", "text", { x: 0, y: low + 5, text: "inputs" }],
+    ["outputs", "text", { x: 0, y: 18, text: "outputs" }],
+    ["inputs", "text", { x: 0, y: 272, text: "inputs" }],
     ...sizes.map(
       (size, i) =>
         size > 0 && [
@@ -104,29 +123,14 @@ function drawMap({ shares }, width, { tokens, sizes, fromInput, at }, pick) {
           "path",
           {
             class: "wire",
-            d: `M${x(fromInput ? at : i)} ${low - 16}L${x(fromInput ? i : at)} ${high + 16}`,
-            "stroke-width": 0.7 + 5 * shares[i],
+            d: `M${x(fromInput ? at : i)} ${low}L${x(fromInput ? i : at)} ${high}`,
+            "stroke-width": 0.7 + 7 * shares[i],
             "stroke-opacity": 0.35 + 0.65 * shares[i],
           },
         ],
     ),
-    ...sizes.map((size, i) => {
-      const tall = size ? Math.max(118 * shares[i], 2) : 6;
-      return [
-        `bar${i}`,
-        "rect",
-        {
-          class: size ? "moved" : "never",
-          "data-value": size.toFixed(9),
-          x: x(i) - 0.3 * slot,
-          width: 0.6 * slot,
-          y: fromInput ? high - 16 - tall : low + 18,
-          height: fromInput ? tall : 0.5 * tall,
-        },
-      ];
-    }),
-    ...word("output", high, true),
-    ...word("input", low, false),
+    ...row("output", high, 18, true),
+    ...row("input", low, 272, false),
   ];
 }
 
@@ -136,14 +140,14 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Dependency map",
     question: "Who hears whom?",
-    invite: "Tap an input below to nudge it: which outputs move? Tap an output to see what it hears.",
+    invite: "Tap a word below to nudge it: who hears it? Then try another network.",
     onReset: () => set(initial),
     css: CSS,
   });
   let [state, list, known] = [null, null, ""];
   const picture = stage({
     label: "Inputs below, outputs above, and how far each moves",
-    height: 310,
+    height: 282,
     draw: (numbers, width) => drawMap(numbers, width, state, (selected) => set({ selected })),
   });
   card.stage.append(picture.node);
@@ -164,7 +168,7 @@ function render({ model, el }) {
     card.find(describe(state));
     const [total, { length }] = [model.get("total"), state.tokens];
     card.caption.textContent =
-      "The bars have one scale for each network. Dashed: does not move, however hard you nudge." +
+      "A disc’s area: how far it moves. Dashed: never, however hard you nudge." +
       (total > length ? ` Only the first ${length} of ${total} tokens.` : "");
   };
   const names = ["tokens", "names", "maps", "shown", "selected", "total"];

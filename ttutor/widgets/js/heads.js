@@ -60,20 +60,12 @@ const CSS = css`
 `;
 
 const KEPT = ["layer", "head", "query", "on"];
-const GIVEN = ["tokens", "key_tokens", "weights", "products", "labels", "layers", "note", "rest_name"];
+const GIVEN = ["tokens", "key_tokens", "weights", "products", "layers", "note", "rest_name"];
 const two = (value) => formatNumber(value, 2);
 const add = (values) => values.reduce((sum, value) => sum + value, 0);
 
-/** What a head is called: its rule, where that takes most of its weight, or else its heaviest link
- * from one word to another. */
-function nameOf({ labels, weights, tokens, key_tokens: keys }, layer, head) {
-  if (/^(mostly|spread)/.test(labels[layer][head])) return labels[layer][head];
-  const links = weights[layer][head].flatMap((row, i) => row.map((weight, j) => [weight, tokens[i], keys[j], i, j]));
-  const isWord = (token) => !/^<.*>$/.test(token);
-  const words = links.filter(([, from, to, i, j]) => i !== j && isWord(from) && isWord(to));
-  const [, from, to] = (words.length ? words : links).reduce((best, link) => (link[0] > best[0] ? link : best));
-  return `${from} → ${to}`;
-}
+/** The key that a word finds most in a head. */
+const mostOf = (row) => row.indexOf(Math.max(...row));
 
 /** Lengths of the parts that are on, their parts along the sum, and the sum's length. */
 function writeParts(products, on) {
@@ -159,7 +151,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
           y: y(j) + 4,
           "text-anchor": "end",
           "data-value": weights[query][j].toFixed(9),
-          text: two(weights[query][j]),
+          text: weights[query][j] < 0.005 ? "" : two(weights[query][j]),
         },
       ],
     ]),
@@ -200,7 +192,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Attention heads",
     question: "Do all heads look the same way?",
-    invite: "Choose a head, then tap a word on the left: it asks.",
+    invite: "Tap a word on the left: where does each head send it? Tap a head to see it whole.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -244,27 +236,28 @@ function render({ model, el }) {
 
   const draw = () => {
     state = read([...GIVEN, ...KEPT]);
+    const keys = distinct(state.key_tokens);
+    const finds = state.weights[state.layer].map((rows) => keys[mostOf(rows[state.query])]);
     heads.forEach((button, head) => {
       button.setAttribute("aria-pressed", state.head === head);
       refill(
         button,
         thumbnail(state.weights[state.layer][head]),
         make("b", { text: `head ${head}` }),
-        make("div", { text: nameOf(state, state.layer, head) }),
+        make("div", { text: `→ ${finds[head]}` }),
       );
     });
     layer.set(state.layer);
     const weights = state.weights[state.layer][state.head];
     picture.show({ weights });
-    const [keys, row] = [distinct(state.key_tokens), weights[state.query]];
-    const order = row.map((_, j) => j).sort((a, b) => row[b] - row[a]);
+    const here = finds[state.head];
+    const others = [...new Set(finds)].filter((key) => key !== here).map((key) => `“${key}”`);
     card.find(
-      `In layer ${state.layers[state.layer]}, head ${state.head}, “${state.tokens[state.query]}” finds ` +
-        `${order
-          .slice(0, 2)
-          .filter((j) => row[j] >= 0.005)
-          .map((j) => `“${keys[j]}” with ${two(row[j])}`)
-          .join(" and ")}.`,
+      `Head ${state.head} sends “${state.tokens[state.query]}” most to “${here}”, ${
+        others.length
+          ? `others to ${others.slice(0, 3).join(", ")}: each asks its own question`
+          : "and so do all the others"
+      }.`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));
     refill(sum, ...(state.products.length ? drawSum(state) : []));

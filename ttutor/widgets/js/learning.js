@@ -227,7 +227,7 @@ function render({ model, el }) {
   card.stage.append(picture.node, alone);
   card.controls.append(step.node, playing.node);
   card.caption.textContent =
-    "Lines: attention, the mean of all heads. A box fills with the probability of its word when the words before it are right.";
+    "Lines: attention, all heads. A box fills with the probability of its word after the right ones.";
   card.more("About the data", make("p", { class: "tt-note", text: get("note") }));
   const draw = () => {
     const stop = get("stop");
@@ -249,10 +249,9 @@ function render({ model, el }) {
 }
 
 /** How many nouns are found and how many said, and what that means. */
-function findingOf({ steps, looked, said }, stop) {
-  const shares = `After ${steps[stop]} steps: the right noun is looked at in ${percent(looked[stop])} of cases, and said in ${percent(said[stop])}.`;
-  if (looked[stop] > 0.5 && looked[stop] - said[stop] > 0.15)
-    return `${shares} It finds where to look before it finds what to say.`;
+function findingOf({ looked, said }, stop) {
+  const shares = `It looks at the right noun in ${percent(looked[stop])} of cases, and says it in ${percent(said[stop])}.`;
+  if (looked[stop] > 0.5 && looked[stop] - said[stop] > 0.15) return `${shares} First where to look, then what to say.`;
   return said[stop] > 0.9 ? `${shares} Now it finds both.` : shares;
 }
 

@@ -117,7 +117,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Type and merge",
     question: "How do letters become tokens?",
-    invite: "Type words of your own, and drag the merges.",
+    invite: "Drag the merges: what joins, what stays apart? Then type your own name.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -156,12 +156,13 @@ function render({ model, el }) {
     picture.show({ reached: at }, get("text") === shown ? undefined : 0);
     shown = get("text");
     const [pair, tokens] = steps[at];
-    card.caption.textContent = `▁ is the blank before a word; the first word has none. ${get("merges").length} merges were learned from a short text, the commonest pair first; those that occur here are replayed in that order.`;
+    card.caption.textContent = `▁ is the blank before a word. ${get("merges").length} merges were learned from a short text, the commonest pair first.`;
     card.find(
       pair
-        ? `${visible(pair[0])} + ${visible(pair[1])} → ${visible(pair.join(""))}. ${tokens.length} tokens for ${[...get("text")].length} characters.` +
-            (at === steps.length - 1 ? " What was rare in the training text stays in pieces." : "")
-        : `${tokens.length} characters, each a token of its own.`,
+        ? at === steps.length - 1
+          ? `${tokens.length} tokens for ${[...get("text")].length} characters. What was rare in the training text stays in pieces.`
+          : `${visible(pair[0])} and ${visible(pair[1])} join, because they often stood together in the training text.`
+        : "Each character is a token of its own.",
     );
   };
   const stops = [

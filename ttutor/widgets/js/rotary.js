@@ -36,6 +36,13 @@ const CSS = css`
     stroke: currentColor;
     stroke-opacity: 0.35;
   }
+  .ghost {
+    stroke-dasharray: 3 4;
+    stroke-width: 2;
+  }
+  .tt-picture text {
+    font-size: 0.9375rem;
+  }
   .score {
     fill: color-mix(in srgb, currentColor 35%, transparent);
     stroke: currentColor;
@@ -63,7 +70,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Rotary positions",
     question: "How can a score know how far apart two words stand?",
-    invite: "Move the pair along the sentence: what happens to the score? Then drag the blue dot alone.",
+    invite: "Move both along the sentence: does the score change? Then drag the blue dot alone.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -85,12 +92,14 @@ function render({ model, el }) {
       "aria-valuetext": `${get(name)}, ${tokens[get(name)]}`,
     },
   ];
+  const { pair: _, ...start } = initial; // where the two stood: dashed
+  const longest = Math.max(...tokens.map((token) => token.length));
+  const topOf = (width) => (8.5 * longest > width / tokens.length ? Math.min(14 + 6.5 * longest, 84) : 20);
   const draw = ({ query, key, score, places }, width) => {
     const narrow = width < 520;
-    const slot = width / tokens.length;
-    const slanted = tokens.some((token) => 7.5 * token.length > slot);
-    const radius = 96;
-    const [x, y] = [narrow ? radius + 4 : width * 0.3, 226];
+    const [slot, top] = [width / tokens.length, topOf(width)];
+    const [slanted, radius] = [top > 20, narrow ? 96 : 120];
+    const [x, y] = [narrow ? radius + 4 : width * 0.36, top + 50 + radius];
     const unit = radius / Math.max(query[0], key[0]);
     const tip = ([length, angle], part = 1) => [
       x + part * unit * length * Math.cos(angle),
@@ -99,7 +108,7 @@ function render({ model, el }) {
     const [from, to] = [tip(query, 0.45), tip([query[0], key[1]], 0.45)];
     const apart = (((query[1] - key[1]) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
     const bend = `A${0.45 * unit * query[0]} ${0.45 * unit * query[0]} 0 ${apart > Math.PI ? 1 : 0} 1`;
-    const [bar, floor, most] = [narrow ? width - 60 : width * 0.72, y, 86];
+    const [bar, floor, most] = [narrow ? width - 60 : width * 0.7, y, 0.9 * radius];
     const tall = (most * score) / turned(get).most;
     return [
       ...tokens.map((token, i) => [
@@ -107,17 +116,22 @@ function render({ model, el }) {
         "text",
         {
           x: (i + 0.5) * slot,
-          y: 84,
-          transform: slanted ? `rotate(-50 ${(i + 0.5) * slot} 84)` : null,
+          y: top,
+          transform: slanted ? `rotate(-50 ${(i + 0.5) * slot} ${top})` : null,
           "text-anchor": slanted ? "start" : "middle",
           text: token,
         },
       ]),
-      ["line", "path", { class: "faint", d: `M${slot / 2} 104H${width - slot / 2}` }],
-      word("key_position", (places[1] + 0.5) * slot, 104, slot, "key"),
-      word("query_position", (places[0] + 0.5) * slot, 104, slot, "query"),
+      ["line", "path", { class: "faint", d: `M${slot / 2} ${top + 22}H${width - slot / 2}` }],
+      word("key_position", (places[1] + 0.5) * slot, top + 22, slot, "key"),
+      word("query_position", (places[0] + 0.5) * slot, top + 22, slot, "query"),
       ["circle", "circle", { class: "faint", cx: x, cy: y, r: radius }],
       ["wedge", "path", { class: "wedge", d: `M${x} ${y}L${from.join(" ")}${bend} ${to.join(" ")}Z` }],
+      ...["query", "key"].map((name) => [
+        `was${name}`,
+        "path",
+        { class: "faint ghost", d: arrow(x, y, ...tip(turned((one) => start[one] ?? get(one))[name]), 10) },
+      ]),
       ["key", "path", { class: "key-arrow", d: arrow(x, y, ...tip(key), 12) }],
       ["query", "path", { class: "query-arrow", d: arrow(x, y, ...tip(query), 12) }],
       ["axis", "path", { class: "faint", d: `M${bar - 60} ${floor}h120` }],
@@ -147,7 +161,7 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "A query and a key in a sentence, their turned arrows, and their score",
-    height: 326,
+    height: (width) => topOf(width) + (width < 520 ? 246 : 294),
     draw,
   });
   const gap = () => get("query_position") - get("key_position");
@@ -169,16 +183,15 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(pair.node, turn.node);
-  card.caption.textContent = "Blue: the query; orange: the key. Each is turned by its position times one angle.";
+  card.caption.textContent =
+    "Blue: the query. Orange: the key. Each turns by one angle a word. Dashed: where they stood at first.";
   const show = () => {
     const state = turned(get);
     pair.set(get("query_position"));
     turn.set(get("pair"));
     picture.show({ ...state, places: [get("query_position"), get("key_position")] });
     card.find(
-      `The query stands at ${get("query_position")}, the key at ${get("key_position")}: ${Math.abs(gap())} ` +
-        `${Math.abs(gap()) === 1 ? "word" : "words"} apart. With ${degrees(TURNS[get("pair")])} a word the score is ` +
-        `${formatNumber(state.score, 2)}, wherever the two stand; another distance or another angle can change it.`,
+      `Both arrows turn alike, so only their distance, ${Math.abs(gap())}\u00a0${Math.abs(gap()) === 1 ? "word" : "words"}, sets the angle between them, and the score.`,
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];

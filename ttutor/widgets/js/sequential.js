@@ -24,7 +24,7 @@ const CSS = css`
   }
 `;
 const LANES = ["RNN", "Transformer"];
-const [ROW, FLOOR] = [50, 34]; // of a lane: a layer's height, and its words
+const [ROW, FLOOR] = [64, 34]; // of a lane: a layer's height, and its words
 
 /** The step in which a cell can run, counted from 1, and the last step of each lane. */
 const dueAt = (rnn, layer, token, { generating, n_layers }) =>
@@ -36,13 +36,13 @@ const endsOf = ({ generating, n_layers, tokens }) =>
 function lane(rnn, top, state, tick, width) {
   const { tokens, n_layers, generating } = state;
   const slot = width / tokens.length;
-  const size = Math.min(slot * 0.64, 26);
+  const size = Math.min(slot * 0.7, 34);
   const end = endsOf(state)[rnn ? 0 : 1];
   const reached = Math.min(Math.round(tick), end);
   const number = rnn ? 0 : 1;
   const x = (token) => (token + 0.5) * slot;
   const y = (layer) => top + 34 + ROW * (n_layers - 1 - layer);
-  const base = y(0) + 26;
+  const base = y(0) + 34;
   const lit = (due) => Math.min(Math.max(tick - due + 1, 0), 1);
   const upright = tokens.some((token) => 7 * token.length > slot);
   const every = Math.ceil(16 / slot);
@@ -73,7 +73,11 @@ function lane(rnn, top, state, tick, width) {
         lit(due) > 0 && [
           `needs${number}-${layer}-${token}`,
           "path",
-          { class: "needs", d: lines.join(""), "stroke-opacity": lit(due) * (0.1 + 0.5 * fresh) },
+          {
+            class: "needs",
+            d: lines.join(""),
+            "stroke-opacity": lit(due) * (0.1 + (sources.length > 1 ? 0.15 : 0.5) * fresh),
+          },
         ],
         [
           `cell${number}-${layer}-${token}`,
@@ -119,7 +123,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Sequential or parallel",
     question: "Who has to wait for whom?",
-    invite: "Drag the step. Then switch from reading a known sentence to writing one.",
+    invite: "Drag the step: who is done first? Then let them write instead of read.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -182,11 +186,11 @@ function render({ model, el }) {
 function findingOf(tick, rnn, transformer, generating) {
   if (generating)
     return tick < rnn
-      ? "Each word has to be written before the next can be read. Drag on: who is done first now?"
-      : `Both need ${rnn} steps: when words have to be written, the Transformer waits like the RNN.`;
-  if (tick < transformer) return "A cell can work as soon as all that it needs is there. Drag on: who waits for whom?";
-  if (tick < rnn) return "The Transformer is done: no word waited for another. The RNN goes on, word by word.";
-  return `The Transformer is done after ${transformer} steps, one a layer, however long the sentence; the RNN needs ${rnn}, one more for each word.`;
+      ? "Each word has to be written before the next can be read. Who is done first now?"
+      : `Both need ${rnn} steps: when it writes, the Transformer waits for each word, too.`;
+  if (tick < transformer) return "A cell works as soon as all that it needs is there. Who waits for whom?";
+  if (tick < rnn) return "The Transformer is done: no word waited for another. The RNN goes on.";
+  return "In the RNN each word waits for the one before; in the Transformer none does.";
 }
 
 export default { render };

@@ -1,5 +1,5 @@
 // The shifted input: what the decoder reads slides by one place, so that no answer stands in it.
-import { slider, toggle } from "./controls.js";
+import { toggle } from "./controls.js";
 import { css, onTraits, openCard, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
 
@@ -36,6 +36,9 @@ const CSS = css`
     stroke: var(--tt-loss-line);
     stroke-width: 4;
   }
+  .tt-picture text {
+    font-size: 0.9375rem;
+  }
   .place {
     fill: transparent;
   }
@@ -44,12 +47,12 @@ const CSS = css`
 /** Two lanes: above what has to be said, below what is read, which slides by `shift` places. */
 function drawLanes({ shift }, width, { tokens, position, shifted }, pick) {
   const strip = ["<bos>", ...tokens, "<eos>"];
-  const slot = Math.min(width / strip.length, 130);
-  const left = (width - slot * strip.length) / 2;
-  const fit = Math.max(2, Math.floor((slot - 6) / 8));
+  const slot = Math.min(width / (strip.length - 0.6), 150);
+  const left = (width - slot * strip.length) / 2 - slot / 2;
+  const fit = Math.max(2, Math.floor((slot - 6) / 8.5));
   const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
-  const center = (place) => left + (place + 1) * slot; // of a position
-  const [top, bottom, tall] = [62, 186, 40];
+  const center = (place) => left + (place + 1.5) * slot; // of a position
+  const [top, bottom, tall] = [54, 190, 50];
   const box = (key, name, middle, y, token) => [
     [
       key,
@@ -67,8 +70,8 @@ function drawLanes({ shift }, width, { tokens, position, shifted }, pick) {
   ];
   const labels = strip.slice(1);
   return [
-    ["says", "text", { x: 0, y: 22, text: "has to say" }],
-    ["reads", "text", { x: 0, y: 232, text: "reads" }],
+    ["says", "text", { x: center(0) - slot / 2 + 3, y: 18, text: "has to say" }],
+    ["reads", "text", { x: center(0) - slot / 2 + 3, y: 236, text: "reads" }],
     ...labels.slice(0, position + 1).map((_, place) => [
       `path${place}`,
       "path",
@@ -120,33 +123,22 @@ function render({ model, el }) {
     height: 240,
     draw: (numbers, width) => drawLanes(numbers, width, read(), (position) => set({ position })),
   });
-  const place = slider({
-    label: "Position",
-    min: 1,
-    max: tokens.length + 1,
-    step: 1,
-    format: String,
-    onInput: (value) => set({ position: value - 1 }),
-  });
   const shift = toggle({
     label: "shift the input",
     onChange: (shifted) => set({ shifted }),
   });
   card.stage.append(picture.node);
-  card.controls.append(place.node, shift.node);
-  card.caption.textContent =
-    "Dashed: hidden by the causal mask. Everything that is needed at one position stands to its left, so all positions are trained in one pass.";
+  card.controls.append(shift.node);
+  card.caption.textContent = "Dashed: hidden by the causal mask. Tap another word: it has to be said.";
   const draw = () => {
     const { position, shifted } = read();
     const input = shifted ? ["<bos>", ...tokens] : [...tokens, "<eos>"];
-    place.set(position + 1);
     shift.set(shifted);
     picture.show({ shift: shifted ? 1 : 0 });
     const [seen, answer] = [input.slice(0, position + 1).join(" "), [...tokens, "<eos>"][position]];
     card.find(
-      shifted
-        ? `It reads “${seen}” and has to say “${answer}”, which it has not seen.`
-        : `It reads “${seen}” and has to say “${answer}”, the last token that it reads. It learns to copy, and when it has to translate there is nothing to copy.`,
+      `It reads “${seen}” and has to say “${answer}”` +
+        (shifted ? ", which it has not seen." : ": it learns to copy, not to translate."),
     );
   };
   const stops = [onTraits(model, ["position", "shifted"], draw), picture.close, card.close];

@@ -503,7 +503,7 @@ function render({ model, el, alone }) {
   const card = openCard(el, {
     label: "A Transformer that translates",
     question: "What does the model write?",
-    invite: "Type a sentence. Click a word of the translation, or switch off a head.",
+    invite: "Tap a word of the translation: where does it look? Then put another word there.",
     onReset: () => {
       clearTimeout(waiting);
       round_ += 1;
@@ -744,7 +744,7 @@ function render({ model, el, alone }) {
     const name = (id) => (id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(answer.tokens[id])}”`);
     const who = model.get("layer") < 0 ? "" : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
     const verb = part === "encoder" ? "Reading" : "Writing";
-    return `${verb} ${name(query)}, it looks most at ${name(key)}${who}: ${short(row[top])}.`;
+    return `${verb} ${name(query)}, it looks most at ${name(key)}${who}.`;
   };
   const finding = () => {
     const [{ written: list, usual: before }, off] = [model.get("answer"), model.get("off")];

@@ -105,8 +105,8 @@ function render({ model, el }) {
   const initial = { position: get("position"), reads: get("reads") };
   const card = openCard(el, {
     label: "Waves",
-    question: "How can waves tell a word where it stands?",
-    invite: "Drag the line down the picture and watch the clocks.",
+    question: "How can clocks tell a word where it stands?",
+    invite: "Drag the line: which places does the fast hand confuse? Then read all hands.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -127,7 +127,7 @@ function render({ model, el }) {
       else place.top = (tall - 2 * (place.side + 18)) / 2;
       return [
         ["waves", "image", { class: "picture", href: url, width: wide, height: tall, preserveAspectRatio: "none" }],
-        ["rows", "text", { x: 0, y: tall + 15, text: "64 positions downwards, 64 features across" }],
+        ["rows", "text", { x: 0, y: tall + 15, text: "positions ↓ features →" }],
         ...lookAlike(position, get("reads")).map((other) => [
           `alike${other}`,
           "rect",
@@ -177,22 +177,19 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(position.node, reads.node);
   card.caption.textContent =
-    "A pair of columns is a hand; below each, the positions that it takes to go round. Marks beside the picture: " +
-    "where the hands that are read stand within 17° of where they stand here.";
+    "Two columns are a hand; below it, the positions for a round. Marks: where the hands that are read stand as here, within 17°.";
   const draw = () => {
     position.set(get("position"));
     reads.set(get("reads"));
     picture.show({ position: get("position") }, 0);
     const [alike, here] = [lookAlike(get("position"), get("reads")), Math.round(get("position"))];
-    const [name] = NAMES[get("reads")].toLowerCase().split(" ");
-    const which = name === "all" ? "all hands" : `the ${name} hand alone`;
     card.find(
-      `With ${which}, position ${here} looks like ` +
-        (alike.length === SIZE
-          ? "every other."
-          : alike.length > 1
-            ? `${alike.length - 1} others: ${alike.filter((other) => other !== here).join(", ")}.`
-            : "no other."),
+      {
+        fast: `The fast hand comes round again: to it, ${here} looks like ${alike.length - 1} other places.`,
+        middle: `The middle hand is slow: to it, ${here} looks like its neighbours.`,
+        slow: "The slowest hand hardly moves: to it, all places look the same.",
+        all: `Slow hands tell far places apart, fast ones neighbours: ${here} looks like no other.`,
+      }[get("reads")],
     );
   };
   const stops = [onTraits(model, ["position", "reads"], draw), picture.close, card.close];
