@@ -424,7 +424,7 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "A sentence, one word’s query among the keys, and the shares of its attention",
-    height: (width) => (width < 520 ? 404 : 340),
+    height: (width) => (width < 520 ? 410 : 340),
     draw: (numbers, width, height) => {
       const place = layoutOf(width, height, numbers, state);
       return [
