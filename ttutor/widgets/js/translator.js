@@ -634,7 +634,6 @@ function render({ model, el, alone }) {
     },
     () => ({ firstRow: 0, lastRow: 1, firstColumn: 0, lastColumn: 199 }),
   );
-  const usual = make("p", { class: "tt-note" });
 
   // ---- the panel: what might have been written, the switches, or the beam
 
@@ -719,10 +718,9 @@ function render({ model, el, alone }) {
   const beamNote = make("p", { class: "tt-note" });
   const wordsView = [nextNote, next];
   const contents = { words: wordsView, heads: headsView, beam: [scroll, beamNote] };
-  card.stage.append(form, strange, stage, usual);
+  card.stage.append(form, strange, stage);
   card.controls.append(views.node);
   card.controls.after(panel);
-  card.caption.hidden = true;
   card.more("About this model", make("p", { class: "tt-note", text: model.get("note") }));
 
   // ---- drawing: everything follows from the traits, and from the words that are just being written
@@ -924,9 +922,10 @@ function render({ model, el, alone }) {
     strange.textContent =
       trouble || (words ? `The model never read ${words}. It knows captions of photographs, and guesses here.` : "");
     strange.hidden = !strange.textContent;
-    usual.textContent =
-      answer.usual_translation === answer.translation ? "" : `Without your changes: ${answer.usual_translation}`;
-    usual.hidden = !usual.textContent;
+    card.caption.textContent =
+      answer.usual_translation === answer.translation
+        ? "■ ends a sentence."
+        : `Without your changes: ${answer.usual_translation}`;
     views.set(view);
     if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
     drawWords();
