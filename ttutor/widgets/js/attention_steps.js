@@ -155,7 +155,7 @@ function numbersOf(state) {
 /** Where things stand: the plane beside the words' columns, or below them on a phone. */
 function layoutOf(width, height, numbers, state) {
   const narrow = width < 520;
-  const side = narrow ? 204 : Math.min(300, 0.42 * width);
+  const side = narrow ? 196 : Math.min(300, 0.42 * width);
   const left = narrow ? 0 : side + 24;
   const column = (width - left) / state.tokens.length;
   const [middle, floor] = narrow ? [[width / 2, height - side / 2], 184] : [[side / 2, height / 2], 290];
@@ -424,7 +424,7 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "A sentence, one word’s query among the keys, and the shares of its attention",
-    height: (width) => (width < 520 ? 410 : 340),
+    height: (width) => (width < 520 ? 400 : 340),
     draw: (numbers, width, height) => {
       const place = layoutOf(width, height, numbers, state);
       return [
