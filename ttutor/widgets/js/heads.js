@@ -192,7 +192,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Attention heads",
     question: "Do all heads look the same way?",
-    invite: "Tap a word on the left: where does each head send it? Tap a head to see it whole.",
+    invite: "Tap a word on the left: where does each head send it?",
     onReset: () => set(initial),
     css: CSS,
   });

@@ -923,9 +923,8 @@ function render({ model, el, alone }) {
       trouble || (words ? `The model never read ${words}. It knows captions of photographs, and guesses here.` : "");
     strange.hidden = !strange.textContent;
     card.caption.textContent =
-      answer.usual_translation === answer.translation
-        ? "■ ends a sentence."
-        : `Without your changes: ${answer.usual_translation}`;
+      answer.usual_translation === answer.translation ? "" : `Without your changes: ${answer.usual_translation}`;
+    card.caption.hidden = !card.caption.textContent;
     views.set(view);
     if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
     drawWords();
