@@ -250,13 +250,9 @@ function render({ model, el }) {
     layer.set(state.layer);
     const weights = state.weights[state.layer][state.head];
     picture.show({ weights });
-    const here = finds[state.head];
-    const others = [...new Set(finds)].filter((key) => key !== here).map((key) => `“${key}”`);
     card.find(
-      `Head ${state.head} sends “${state.tokens[state.query]}” most to “${here}”, ${
-        others.length
-          ? `others to ${others.slice(0, 3).join(", ")}: each asks its own question`
-          : "and so do all the others"
+      `Head ${state.head} sends “${state.tokens[state.query]}” to “${finds[state.head]}”, ${
+        finds.every((key) => key === finds[0]) ? "and so do all others" : "some do not: each asks its own question"
       }.`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));
