@@ -35,6 +35,8 @@ LINT = [
     (str(Path(sys.executable).with_name("lint-imports")), "--no-logo", "--no-cache"),
     (sys.executable, "-m", "deptry", *FOLDERS),
 ]
+# These go first, so that at the end no worker waits for a long one; the others follow by name.
+LONGEST = ["12-inside-deeper", "12-inside", "06-decoder-deeper", "01-recurrence", "10-vit", "02-attention-deeper"]
 PYTEST = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider")
 
 
@@ -65,9 +67,12 @@ class Outcome:
 
 def plan(lax: bool) -> list[Stage]:
     """Return the stages in the order they run."""
+    first = [f"book/{name}.ipynb" for name in LONGEST]
     notebooks = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "book").glob("*.ipynb"))
-    compare = "--nbval-lax" if lax else "--nbval"
-    nbval = (*PYTEST, compare, "--nbval-cell-timeout=120", "-n", "2", "--dist", "loadfile", *notebooks)
+    compare = ("--nbval-lax" if lax else "--nbval", "--nbval-cell-timeout=120")
+    warm = ("-p", "tests.warm_kernels") if sys.platform == "linux" else ()
+    by_file = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
+    nbval = (*PYTEST, *warm, *compare, *by_file, *dict.fromkeys([*first, *notebooks]))
     build = (sys.executable, "-m", "book._tools.build", "--all")
     return [
         Stage("unit", 240, [*LINT, (*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")]),

@@ -6,6 +6,8 @@ import sys
 from pathlib import Path
 
 import pytest
+from nbformat import write
+from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from tests import run
 from tests.run import Outcome, Stage, report, run_stage
@@ -130,3 +132,21 @@ def test_every_test_with_a_mark_stands_where_its_stage_looks(mark: str) -> None:
     looked_at = {path for folder in run.MARKED[mark] for path in (run.ROOT / folder).rglob("test_*.py")}
     assert marked - {run.ROOT / "tests" / "test_run.py"} <= looked_at
     assert marked & looked_at
+
+
+def test_the_longest_notebooks_exist_and_each_is_run_once() -> None:
+    (command,) = next(stage.commands for stage in run.plan(lax=False) if stage.name == "notebooks")
+    names = [argument for argument in command if argument.endswith(".ipynb")]
+    assert sorted(names) == sorted(str(path.relative_to(run.ROOT)) for path in (run.ROOT / "book").glob("*.ipynb"))
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="forked kernels are used on Linux alone")
+def test_a_warm_kernel_knows_nothing_and_compares_as_a_new_one(tmp_path: Path) -> None:
+    """What one notebook defines is not there in the next; what is printed is compared."""
+    for name, source in (("1", "shown = 1"), ("2", "shown = int('shown' in dir())"), ("3", "shown = 1")):
+        cell = new_code_cell(f"{source}\nprint(shown)", execution_count=1, outputs=[new_output("stream", text="1\n")])
+        write(new_notebook(cells=[cell]), tmp_path / f"{name}.ipynb")
+    (tmp_path / "none.ini").write_text("[pytest]\n", encoding="utf-8")
+    alone = ("-c", str(tmp_path / "none.ini"), "--rootdir", str(tmp_path), str(tmp_path))
+    outcome = run_stage(Stage("made", 100, [(*run.PYTEST, "-p", "tests.warm_kernels", "--nbval", *alone)]))
+    assert outcome.counts == {"failed": 1, "passed": 2}
