@@ -27,12 +27,20 @@ from ttutor.translation.what_if import switch_names, what_if
 from ttutor.widgets import TranslatorExplorer
 from ttutor.widgets.translator import EXAMPLES, answer_to
 
-SENTENCES = [
-    *EXAMPLES,
+SOME_SENTENCES = [
+    EXAMPLES[0],
+    "The woman's bag is red, and her shoes are blue.",
+    "3 men, 12 women & a dog: all of them laugh!",
+    "“Where is the café?” asks the tourist — nobody’s answering …",
+    "ÅNGSTRÖM, Łódź, 北京 and 🐎\u200d🐎 are not in the captions",
+    "  two   blanks\tand a tab ",
+    ".",
+]
+MORE_SENTENCES = [
+    *EXAMPLES[1:],
     "A man rides a horse.",
     "Two dogs run through the snow.",
     "A child in a yellow raincoat jumps into a puddle.",
-    "The woman's bag is red, and her shoes are blue.",
     "Several people are waiting for the bus in the rain.",
     "An elderly couple is dancing in front of a church.",
     "A young man with a beard is repairing his bicycle.",
@@ -41,17 +49,12 @@ SENTENCES = [
     "The girl who is holding a balloon is looking at the man who is selling ice cream.",
     "Nobody is sitting at the table.",
     "A black and white cat sleeps on top of a car.",
-    "3 men, 12 women & a dog: all of them laugh!",
     "Colourless green ideas sleep furiously.",
     "Quantum gravity puzzles 1,000 physicists at CERN.",
-    "“Where is the café?” asks the tourist — nobody’s answering …",
-    "ÅNGSTRÖM, Łódź, 北京 and 🐎\u200d🐎 are not in the captions",
-    "  two   blanks\tand a tab ",
     "l'homme qu'il'y don't o'clock 'tis",
     "x",
-    ".",
 ]
-"""Sentences of our own: captions, and what is nothing like one."""
+"""Sentences of our own: captions, and what is nothing like one. The soak tests add the others to the first seven."""
 RUN = """
 async ([source, packed, questions]) => {
   window.engine ||= await import(`data:text/javascript;charset=utf-8,${encodeURIComponent(source)}`);
@@ -143,9 +146,11 @@ def assert_same(packed: PackedTranslator, question: dict, answer: dict) -> None:
 
 
 @in_browser
-def test_the_script_computes_pythons_logits_under_every_switch(engine: Page) -> None:
+@pytest.mark.parametrize("longest", [3, pytest.param(8, marks=pytest.mark.soak)])
+def test_the_script_computes_pythons_logits_under_every_switch(engine: Page, longest: int) -> None:
     packed, names = packed_small(), switch_names(packed_small().translator.model)
-    questions = [{"text": SENTENCE, "off": [name], "by": by, "longest": 8} for name in names for by in ("zero", "mean")]
+    each = [(name, by) for name in names for by in ("zero", "mean")]
+    questions = [{"text": SENTENCE, "off": [name], "by": by, "longest": longest} for name, by in each]
     questions += [{"text": SENTENCE, "off": list(pair), "longest": 4} for pair in zip(names, names[7:], strict=False)]
     questions += [{"text": "the red car", "beginning": [40, 50], "longest": 9, "off": names[-3:]}]
     for question, answer in zip(questions, ask(engine, packed, questions), strict=True):
@@ -153,8 +158,11 @@ def test_the_script_computes_pythons_logits_under_every_switch(engine: Page) -> 
 
 
 @in_browser
-def test_the_script_translates_our_sentences_as_python_does(engine: Page) -> None:
-    assert_translates(engine, SENTENCES)
+@pytest.mark.parametrize(
+    "sentences", [SOME_SENTENCES, pytest.param(MORE_SENTENCES, marks=pytest.mark.soak)], ids=["some", "more"]
+)
+def test_the_script_translates_our_sentences_as_python_does(engine: Page, sentences: list[str]) -> None:
+    assert_translates(engine, sentences)
 
 
 @in_browser
