@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -15,10 +16,12 @@ REBUILT = [road for road in roads() if pages_of(road)[1:]]
 EACH = pytest.mark.parametrize("road", REBUILT, ids=lambda road: road.stem)
 
 
+@cache
 def built(html: Path, page: str) -> str:
     return (html / "book" / page).read_text(encoding="utf-8")
 
 
+@cache
 def ids(text: str) -> set[str]:
     return set(re.findall(r'\bid="([^"]+)"', text))
 
