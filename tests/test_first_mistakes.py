@@ -63,6 +63,8 @@ def test_a_model_takes_a_config_not_a_number(model: type[torch.nn.Module]) -> No
 def test_a_tokenizer_is_trained_on_sentences_not_on_one_string() -> None:
     with pytest.raises(TypeError, match="came one string"):
         SubwordTokenizer.train("one text\nof two lines", vocab_size=300)
+    with pytest.raises(TypeError, match="expected one sentence, but came list; encode_all"):
+        SubwordTokenizer.train(["one text"], vocab_size=300).encode(["one", "text"])
 
 
 def test_ids_in_a_list_are_no_tensor() -> None:

@@ -62,6 +62,14 @@ def test_long_gradients_are_cut_to_the_given_norm(batches):
     assert norm.item() == pytest.approx(0.5, rel=1e-3)
 
 
+@pytest.mark.usefixtures("as_readers_run_it")
+def test_arguments_in_another_order_and_one_tensor_are_named(batches):
+    with pytest.raises(TypeError, match=f"came {type(batches).__name__} and Linear"):
+        fit(batches, nn.Linear(4, 1), squared_error, steps=1)
+    with pytest.raises(TypeError, match="came Linear and Tensor"):
+        fit(nn.Linear(4, 1), torch.zeros(8, 4), squared_error, steps=1)
+
+
 def test_too_few_batches_and_a_loss_that_is_no_number(batches):
     with pytest.raises(ValueError, match="at its end after 0 of 1 steps"):
         fit(nn.Linear(4, 1), [], squared_error, steps=1)

@@ -42,7 +42,16 @@ class SubwordTokenizer:
 
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int) -> "SubwordTokenizer":
-        """Learn the merges from the training sentences of both languages; the same text gives the same tokens."""
+        """Learn the merges from sentences, of both languages for a translator; the same text gives the same tokens.
+
+        Args:
+            sentences: a list of strings, or whatever yields them.
+            vocab_size: how many tokens there will be at most; at least 260, four special ones and 256 bytes.
+
+        Raises:
+            TypeError: one string came in place of sentences.
+            RecipeError: the vocabulary would be too small.
+        """
         if isinstance(sentences, str):
             raise TypeError("expected sentences, such as a list of strings, but came one string; text.splitlines()?")
         if vocab_size < SMALLEST_VOCABULARY:
@@ -76,6 +85,8 @@ class SubwordTokenizer:
 
         A blank is put in front, so that a word has the same token at the beginning of a sentence as within it.
         """
+        if not isinstance(sentence, str):
+            raise TypeError(f"expected one sentence, but came {type(sentence).__name__}; encode_all takes a list")
         return self._tokenizer.encode(" " + sentence, add_special_tokens=False).ids
 
     def encode_all(self, sentences: Sequence[str]) -> list[list[int]]:

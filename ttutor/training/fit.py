@@ -30,6 +30,7 @@ def fit(
         clip_norm: the gradient is scaled down to this norm where it is longer; None leaves it alone.
 
     Raises:
+        TypeError: the first is no model, or the batches came as one tensor.
         ValueError: there are too few batches, the loss is not one number, or the number of steps is negative.
         FloatingPointError: loss or gradient is not finite; the message names the step, the weights stay as before it.
 
@@ -42,6 +43,9 @@ def fit(
         >>> losses[0] > 0.5 and losses[-1] < 1e-3
         True
     """
+    if not isinstance(model, nn.Module) or isinstance(batches, Tensor):
+        came = f"{type(model).__name__} and {type(batches).__name__}"
+        raise TypeError(f"expected a model and batches, such as a list or tensor.split(32), but came {came}")
     if steps < 0:
         raise ValueError(f"steps must not be negative, but is {steps}")
     rate = learning_rate if callable(learning_rate) else lambda step: learning_rate
