@@ -252,7 +252,7 @@ function render({ model, el }) {
     picture.show({ weights });
     card.find(
       `Head ${state.head} sends “${state.tokens[state.query]}” to “${finds[state.head]}”, ${
-        finds.every((key) => key === finds[0]) ? "and so do all others" : "some do not: each asks its own question"
+        finds.every((key) => key === finds[0]) ? "and so do all others" : "others elsewhere: each asks its own question"
       }.`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));

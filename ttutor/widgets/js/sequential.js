@@ -162,7 +162,7 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(step.node, mode.node);
-  card.caption.textContent = "Dashed: waits. Dark: works in this step. Light: done.";
+  card.caption.textContent = "Dashed: waits. Strong: works in this step. Pale: done.";
   const draw = () => {
     const state = stateOf();
     const [rnn, transformer] = endsOf(state);
