@@ -15,17 +15,21 @@ from collections.abc import Callable
 from functools import cache
 
 import tests.exercises.answers
-from ttutor.exercises import Exercise, exercises
+from ttutor.exercises import Exercise, exercises, find
 from ttutor.exercises.known import Known, known_mistakes
+from ttutor.exercises.mutation import mutated, read_mutations
 
 EXERCISES = exercises()
 RIGHT: dict[str, tuple[Callable, ...]] = {}
 STRAY: dict[str, tuple[tuple[Callable, str], ...]] = {}
 for module in pkgutil.iter_modules(tests.exercises.answers.__path__):
     answers = importlib.import_module(f"{tests.exercises.answers.__name__}.{module.name}")
-    for known, given in ((RIGHT, getattr(answers, "RIGHT", {})), (STRAY, getattr(answers, "STRAY", {}))):
-        for name, more in given.items():
-            known[name] = known.get(name, ()) + tuple(more)
+    RIGHT |= answers.RIGHT
+    for name, text in answers.STRAY.items():
+        solution = find(name).solution or find(name).reference
+        STRAY[name] = tuple(
+            (mutated(solution, f"astray_{hint}", changes), hint) for hint, _, (changes,) in read_mutations(text)
+        )
 
 
 def mistakes(exercise: Exercise, seed: int) -> tuple[Known, ...]:

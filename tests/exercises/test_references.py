@@ -32,7 +32,7 @@ from ttutor.positions import SinusoidalPositions, sinusoidal_encoding
 from ttutor.recurrence import LSTMCell
 from ttutor.training.batching import BucketedBatches, make_batch, pad
 from ttutor.training.fit import fit
-from ttutor.training.loss import smoothed_cross_entropy
+from ttutor.training.loss import smoothed_cross_entropy, smoothing_floor
 from ttutor.training.low_rank import LowRank
 from ttutor.transformer import account
 from ttutor.transformer.costs import crossover_length
@@ -151,6 +151,10 @@ def test_masked_loss_is_the_packages_without_smoothing(case: int) -> None:
     logits, targets, pad_id = inputs_of("training.masked_loss", case)
     expected = smoothed_cross_entropy(logits.flatten(0, 1), targets.flatten(), smoothing=0.0, pad_id=pad_id)
     torch.testing.assert_close(reference("training.masked_loss", logits, targets, pad_id), expected)
+
+
+def test_the_smoothing_for_a_floor_has_that_floor_in_the_package() -> None:
+    assert smoothing_floor(11, reference("training.smoothing_for_floor", 11, 0.8)) == pytest.approx(0.8)
 
 
 def test_training_steps_make_the_packages_loop() -> None:

@@ -1,12 +1,8 @@
-"""Answers to the exercises on recurrence that stand in no list: right ones in other styles, and stray mistakes."""
+"""Answers to the exercises of recurrence that stand in no list: right ones in other styles, and stray mistakes."""
 
 import math
 
 import torch
-
-from ttutor.exercises.recurrence import lstm_step
-
-# The loop
 
 
 def read_by_torch_cell(words, w_input, w_hidden, bias):
@@ -17,32 +13,6 @@ def read_by_torch_cell(words, w_input, w_hidden, bias):
         hidden = (written[:, t] + hidden @ w_hidden).tanh()
         pages.append(hidden[:, None])
     return torch.cat(pages, 1)
-
-
-def read_into_a_tensor(words, w_input, w_hidden, bias):
-    pages = torch.zeros(words.shape[0], words.shape[1] + 1, len(bias), dtype=words.dtype)
-    for t in range(words.shape[1]):
-        affine = torch.cat([words[:, t], pages[:, t].clone()], 1) @ torch.cat([w_input, w_hidden])
-        pages[:, t + 1] = torch.tanh(affine + bias)
-    return pages[:, 1:]
-
-
-def mean_of_all_words(words, w_input, w_hidden, bias):
-    return torch.tanh(words @ w_input + words.mean(1, keepdim=True) @ w_input + bias)
-
-
-def bias_twice(words, w_input, w_hidden, bias):
-    return read_by_torch_cell(words, w_input, w_hidden, 2 * bias)
-
-
-# The gates
-
-
-def gates_by_slices(affine, memory_cell):
-    n = memory_cell.shape[1]
-    keep, let_in = affine[:, n : 2 * n].sigmoid(), affine[:, :n].sigmoid()
-    new = keep * memory_cell + let_in * torch.tanh(affine[:, 2 * n : 3 * n])
-    return torch.sigmoid(affine[:, 3 * n :]) * torch.tanh(new), new
 
 
 def gates_row_by_row(affine, memory_cell):
@@ -56,37 +26,8 @@ def gates_row_by_row(affine, memory_cell):
     return torch.stack(shown), torch.stack(kept)
 
 
-def keeps_ninety_per_cent(affine, memory_cell):
-    hidden, new = lstm_step.lstm_gates(affine, memory_cell)
-    return hidden, 0.9 * new
-
-
-def output_gate_half_open(affine, memory_cell):
-    _, new = lstm_step.lstm_gates(affine, memory_cell)
-    return 0.5 * new.tanh(), new
-
-
-# The half-life
-
-
 def bias_by_logit(half_life):
     return torch.logit(torch.exp(-math.log(2) / half_life))
-
-
-def bias_by_powers(half_life):
-    return -torch.log(2 ** (1 / half_life) - 1)
-
-
-def only_for_long_times(half_life):
-    return half_life.log() - math.log(math.log(2))
-
-
-# The look back
-
-
-def weights_by_powers(asked, offered, direction, is_real):
-    powers = ((asked[:, :, None] + offered[:, None]).tanh() @ direction).exp() * is_real[:, None]
-    return powers / powers.sum(dim=-1, keepdim=True)
 
 
 def weights_by_a_loop(asked, offered, direction, is_real):
@@ -95,23 +36,6 @@ def weights_by_a_loop(asked, offered, direction, is_real):
         scores = torch.tanh(asked[:, t : t + 1] + offered) @ direction
         rows.append(torch.where(is_real, scores, -torch.inf).softmax(dim=-1))
     return torch.stack(rows, dim=1)
-
-
-def twice_the_shares(asked, offered, direction, is_real):
-    return 2 * weights_by_a_loop(asked, offered, direction, is_real)
-
-
-def a_little_padding(asked, offered, direction, is_real):
-    return 0.9 * weights_by_a_loop(asked, offered, direction, is_real) + 0.1 / is_real.shape[1]
-
-
-def the_first_query_for_all(asked, offered, direction, is_real):
-    return (
-        torch.where(is_real, 2 * offered @ direction, -torch.inf).softmax(dim=-1)[:, None].repeat(1, asked.shape[1], 1)
-    )
-
-
-# The scan
 
 
 def scan_by_recursion(factor, added):
@@ -130,39 +54,32 @@ def scan_by_recursion(factor, added):
     return states, math.ceil(math.log2(len(added)))
 
 
-def scan_by_shifts(factor, added):
-    n_rounds = math.ceil(math.log2(len(added)))
-    for power in range(n_rounds):
-        distance = 2**power
-        earlier, before = (torch.cat([torch.zeros_like(x[:distance]), x[:-distance]]) for x in (added, factor))
-        added, factor = added + factor * earlier, factor * before
-    return added, n_rounds
-
-
-def mean_of_all(factor, added):
-    return added + factor * added.mean(dim=0), 4
-
-
-def halves(factor, added):
-    hidden, n_rounds = scan_by_recursion(factor / 2, added)
-    return hidden, n_rounds
-
-
 RIGHT = {
-    "recurrence.read_words": (read_by_torch_cell, read_into_a_tensor),
-    "recurrence.lstm_gates": (gates_by_slices, gates_row_by_row),
-    "recurrence.forget_bias": (bias_by_logit, bias_by_powers),
-    "recurrence.look_back_weights": (weights_by_powers, weights_by_a_loop),
-    "recurrence.scan_rounds": (scan_by_recursion, scan_by_shifts),
+    "recurrence.read_words": (read_by_torch_cell,),
+    "recurrence.lstm_gates": (gates_row_by_row,),
+    "recurrence.forget_bias": (bias_by_logit,),
+    "recurrence.look_back_weights": (weights_by_a_loop,),
+    "recurrence.scan_rounds": (scan_by_recursion,),
 }
 STRAY = {
-    "recurrence.read_words": ((mean_of_all_words, "reach"), (bias_twice, "first_page")),
-    "recurrence.lstm_gates": ((keeps_ninety_per_cent, "keeps"), (output_gate_half_open, "output_shuts")),
-    "recurrence.forget_bias": ((only_for_long_times, "half_is_left"),),
-    "recurrence.look_back_weights": (
-        (twice_the_shares, "rows_are_shares"),
-        (a_little_padding, "padding_unseen"),
-        (the_first_query_for_all, "queries_matter"),
-    ),
-    "recurrence.scan_rounds": ((mean_of_all, "future_unseen"), (halves, "follows")),
+    "recurrence.read_words": r"""
+reach: "word @ w_input" -> "(word + words.mean(dim=1)) @ w_input"
+first_page: "+ bias" -> "+ 2 * bias"
+""",
+    "recurrence.lstm_gates": r"""
+keeps: "memory_cell.tanh(), memory_cell" -> "memory_cell.tanh(), 0.9 * memory_cell"
+output_shuts: "return o.sigmoid()" -> "return 0.5"
+""",
+    "recurrence.forget_bias": r"""
+half_is_left: "torch.log(forget / (1 - forget))" -> "torch.log(half_life / 0.6931471805599453)"
+""",
+    "recurrence.look_back_weights": r"""
+rows_are_shares: ".softmax(dim=-1)" -> ".softmax(dim=-1) * 2"
+padding_unseen: ".softmax(dim=-1)" -> ".softmax(dim=-1) * 0.9 + 0.1 / is_real.shape[1]"
+queries_matter: "pairs.tanh()" -> "2 * pairs"
+""",
+    "recurrence.scan_rounds": r"""
+future_unseen: "return hidden" -> "return hidden + added.mean(dim=0)"
+follows: "hidden, reach, n_rounds = added, 1, 0" -> "factor, hidden, reach, n_rounds = factor / 2, added, 1, 0"
+""",
 }
