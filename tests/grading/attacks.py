@@ -82,7 +82,7 @@ CALLS = {
     # frames in the worker's place
     "claims full marks": "say({'ok': True, 'score': 100})\nreturn scores",
     "says that all is right": "[say({'id': n, 'right': True}) for n in range(99)]\nreturn scores",
-    "answers ahead": "[say({'id': n, 'value': None, 'inputs': []}) for n in range(99)]\nreturn scores",
+    "answers ahead": "[say({'id': n, 'value': None, 'inputs': {'list': []}}) for n in range(99)]\nreturn scores",
     "says that all is done": "[say({'id': n, 'done': True}) for n in range(99)]\nreturn scores",
     "announces 4 GiB": "raw(b'\\xff' * 8)\nreturn scores",
     "sends no JSON": "say(b'{\"id\": NaN}')\nreturn scores",
@@ -91,7 +91,7 @@ CALLS = {
     "sends torn tensors": """
         text = json.dumps({'0': {'dtype': 'F32', 'shape': [2**30, 2**30], 'data_offsets': [0, 8]}}).encode()
         body = len(text).to_bytes(8, 'little') + text + bytes(8)
-        [say({'id': n, 'value': {'tensor': 0}, 'inputs': [None, None], 'used': []}, body) for n in range(99)]
+        [say({'id': n, 'value': {'tensor': 0}, 'inputs': {'list': [None, None]}, 'used': []}, body) for n in range(99)]
         """,
     # looking for the answer
     "imports the reference": "import ttutor.exercises as all\nreturn all.find('attention.softmax').reference(scores)",
@@ -122,7 +122,7 @@ CALLS = {
             worker = frame.f_locals.get("self")
             if hasattr(worker, "_reply"):
                 for number in range(99):
-                    worker._reply({"id": number, "value": True, "inputs": [], "points": 100}, b"")
+                    worker._reply({"id": number, "value": True, "inputs": {"list": []}, "points": 100}, b"")
             frame = frame.f_back
         return scores
         """,

@@ -15,7 +15,7 @@ from ttutor.grading.sandbox.choose import TRUSTED, Sandbox, Started
 FORKS = """
 import multiprocessing.connection, os, signal, socket, sys
 import torch
-from worker import main, serve
+from worker import serve
 backward, torch.Tensor.backward = torch.Tensor.backward, lambda self: None  # its threads would not survive a fork
 serve.preload()
 torch.Tensor.backward = backward
@@ -35,7 +35,7 @@ while True:
         child = os.fork()
         if child == 0:
             os.dup2(pipes[0], 0), os.dup2(pipes[1], 1)
-            main.main(int(data))
+            serve.main(int(data))
         for pipe in pipes:
             os.close(pipe)
         children[asked] = child
@@ -60,7 +60,7 @@ class ForkedSandbox(Sandbox):
     def __enter__(self) -> ForkedSandbox:
         whole = super().started(0)
         *flags, code = whole.command
-        begins = code.partition("from worker.main")[0]
+        begins = code.partition("from worker.serve")[0]
         self.__dict__["process"] = subprocess.Popen(
             [*flags, begins + FORKS, self.place], env=whole.environment, stdout=subprocess.DEVNULL
         )

@@ -64,7 +64,7 @@ PROBES = {
     "probe of batches gives one batch for all": REPLACES
     + "import ttutor.exercises.training.plan_batches as probes\nprobes._plan = lambda answer, lengths, b: [[0], [1]]\n",
     "the worker's own observing is replaced": REPLACES
-    + "import worker.serve as serve\nserve.Worker._observe = lambda *given: ({'value': True, 'inputs': [], "
+    + "import worker.serve as serve\nserve.Worker._observe = lambda *given: ({'value': True, 'inputs': {'list': []}, "
     "'used': []}, b'')\n",
     "an empty class and a probe that never calls it": REPLACES
     + "replace('ttutor.exercises.running', gradients_of=lambda *given: None)\n",
@@ -108,7 +108,7 @@ REPLIES = {
     + _answer(
         "import safetensors.torch as st\nbody = st.save({'0': torch.zeros(2)})\n"
         "for n in range(60):\n    value = {'dict': [[{'tensor': 0, 'array': True}, 1]]}\n"
-        "    say({'id': n, 'value': value, 'inputs': [None, None], 'used': []}, body)\nreturn scores"
+        "    say({'id': n, 'value': value, 'inputs': {'list': [None, None]}, 'used': []}, body)\nreturn scores"
     ),
     "300,000 keys": TO_ALL
     + _answer(
@@ -117,7 +117,7 @@ REPLIES = {
     ),
     "a dict of a million keys": _answer("return {n: n for n in range(10**6)}"),
     "used as a number": TO_ALL
-    + _answer("[say({'id': n, 'value': 1, 'inputs': [], 'used': 7}) for n in range(60)]\nreturn scores"),
+    + _answer("[say({'id': n, 'value': 1, 'inputs': {'list': []}, 'used': 7}) for n in range(60)]\nreturn scores"),
     "a tensor of another dtype that claims its shape": TO_ALL
     + _answer("[say({'id': n, 'value': {'tensor': 0}}, b'\\xff' * 64) for n in range(60)]\nreturn scores"),
     "parameters without end": _answer("return scores", "", ", ".join(f"a{n}=0" for n in range(2000))),

@@ -275,8 +275,8 @@ def test_a_grader_that_reports_its_own_mistake_is_believed(tmp_path, text) -> No
 
 def test_only_some_are_graded_and_the_others_keep_what_they_have(tmp_path, counted) -> None:
     folder = put(tmp_path / "in", {"ada.py": RIGHT, "bo.py": RIGHT, "cy.py": RIGHT})
-    first = run(folder, tmp_path / "out", only=("bo",))
-    assert (counted(), first.left) == (["bo"], ("ada", "cy"))
+    run(folder, tmp_path / "out", only=("bo",))
+    assert counted() == ["bo"]
     assert "Not graded yet: ada, cy." in (tmp_path / "out" / "summary.md").read_text()
     put(folder, {"bo.py": f"{SOFTMAX}=wrong", "ada.py": f"{SOFTMAX}=wrong"})
     run(folder, tmp_path / "out", only=("ada",))

@@ -65,9 +65,9 @@ def test_pairs_share_what_others_do_not() -> None:
     everywhere = lines(1000, 10)
     classmates = [(f"s{n}", of(everywhere + "\n" + lines(100 * n, 20))) for n in range(9)]
     copied = ("copy", of(everywhere + "\n" + lines(300, 19) + "\nmine = something.else_entirely(3)"))
-    (pair,) = similar_pairs([*classmates, copied])
-    assert (pair.one, pair.other, pair.shared) == ("s3", "copy", 19)
-    assert 0.8 <= pair.share < 1
+    ((share, *pair),) = similar_pairs([*classmates, copied])
+    assert pair == ["s3", "copy", 19]
+    assert 0.8 <= share < 1
 
 
 def test_indentation_comments_and_notebooks_do_not_hide_a_copy() -> None:

@@ -1,13 +1,15 @@
-"""The command ``ttutor grade``.
+"""The commands ``ttutor grade`` and ``ttutor homework``.
 
-Exit codes: 0 where all is graded, 1 where a human has to look at some, 2 for what the user can mend, 3 where the grader
-made a mistake of its own (then no mark was written for that student).
+Exit codes of grading: 0 where all is graded, 1 where a human has to look at some, 2 for what the user can mend, 3 where
+the grader made a mistake of its own (then no mark was written for that student).
 """
 
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
 from dataclasses import replace
+from datetime import UTC
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -16,17 +18,23 @@ import typer
 from ttutor.console import fail, plain_output, say
 
 if TYPE_CHECKING:
+    from ttutor.grading.assignment import Assignment
     from ttutor.grading.records.record import Record
     from ttutor.grading.run import Outcome, Wish
 
 SHOWN = 30
 ALL_WELL, GRADER_ERROR = 0, 3
+Own = Annotated[
+    Path | None, typer.Option("--exercises", help="A folder of exercises of your own.", metavar="my_course/")
+]
+HELP = (
+    "Write your answers where the stubs stand, and run the cell below each: it says what is right and what is not. "
+    "Some cases are kept for grading."
+)
 
 
 def register(app: typer.Typer) -> None:
     """Add the commands to the ``ttutor`` command."""
-    from ttutor.grading.homework import write_homework
-
     app.command("grade")(grade)
     app.command("homework")(write_homework)
 
@@ -49,9 +57,7 @@ def grade(
     contained: Annotated[
         bool, typer.Option("--contained", help="In a container made for one submission, as root: run it as nobody.")
     ] = False,
-    own: Annotated[
-        Path | None, typer.Option("--exercises", help="A folder of exercises of your own.", metavar="my_course/")
-    ] = None,
+    own: Own = None,
     gradescope: Annotated[Path | None, typer.Option(help="Also write the one submission's results.json here.")] = None,
     classroom: Annotated[
         Path | None, typer.Option(help="Add the one submission's result, as GitHub Classroom reads it, to this file.")
@@ -147,3 +153,47 @@ def _only_one(outcome: Outcome, option: str) -> Record:
     if len(graded) != 1:
         fail(f"{option} needs one graded submission, but there are {len(graded)}; name one with --student")
     return graded[0]
+
+
+def write_homework(
+    assignment: Annotated[Path, typer.Argument(help="What is asked, as TOML.", metavar="hw1.toml")],
+    out: Annotated[Path, typer.Option(help="The notebook to write.")] = Path("homework.ipynb"),
+    own: Own = None,
+) -> None:
+    """Write a homework notebook: statements, stubs, checks, and cells for what people mark."""
+    from ttutor.exercises.registry import BadFolder, add_folder
+    from ttutor.grading.assignment import BadAssignment, read_assignment
+    from ttutor.grading.records.record import write_whole
+    from ttutor.grading.reports.notebook import notebook_of
+
+    with plain_output():
+        try:
+            if own is not None:
+                add_folder(own)
+            asked = read_assignment(assignment)
+        except (BadAssignment, BadFolder) as error:
+            fail(str(error))
+        if out.exists():
+            fail(f"{out} exists; remove it or choose another --out")
+        write_whole(out, notebook_of(_cells(asked)))
+        say(f"Written to {out}: {len(asked.exercises)} exercises, {len(asked.by_hand)} pieces to be marked by hand.")
+
+
+def _cells(assignment: Assignment) -> Iterator[tuple[str, str]]:
+    """An assignment as cells of a notebook; nothing secret stands in them."""
+    from ttutor.exercises.registry import find
+    from ttutor.exercises.source import imports, stub_source
+
+    deadline = assignment.deadline
+    due = f" Due {deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if deadline is not None else ""
+    exercises = [find(one.exercise_id) for one in assignment.exercises]
+    yield "markdown", f"# {assignment.title}\n\n{HELP}{due}"
+    yield "code", "\n".join([*imports(*exercises), "from ttutor.exercises import check"])
+    for worth, exercise in zip(assignment.exercises, exercises, strict=True):
+        name = f"my_{exercise.name}"
+        yield "markdown", f"## {exercise.title} ({worth.points:g} points)\n\n{exercise.statement.strip()}"
+        yield "code", stub_source(exercise, name).rstrip()
+        yield "code", f'check("{exercise.id}", {name})'
+    for piece in assignment.by_hand:
+        yield "markdown", f"## {piece.exercise_id} ({piece.points:g} points, read by a person)\n\n{piece.asks}".rstrip()
+        yield ("code", "# Your code and its picture.") if piece.kind == "plot" else ("markdown", "*Your answer.*")

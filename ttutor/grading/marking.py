@@ -48,16 +48,7 @@ def real_grader(assignment: Assignment, sandbox: Sandbox, own: Path | None) -> A
 
 @dataclass(frozen=True)
 class Marker:
-    """Marks one submission after the other.
-
-    Args:
-        assignment: what was asked.
-        out: the folder of the results.
-        sandbox: how submissions are shut in; marks are made anew where its kind has changed.
-        regrade: mark again what is marked already.
-        own: a folder of exercises of one's own, or None.
-        make_grader: makes what has ``grade``, given assignment, sandbox and own exercises.
-    """
+    """Marks one submission after the other, as a `ttutor.grading.run.Wish` asks for it."""
 
     assignment: Assignment
     out: Path

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import StrEnum
 
-from ttutor.grading.assignment import Assignment
+from ttutor.grading.assignment import Assignment, ByHand, Worth
 
 
 class State(StrEnum):
@@ -128,18 +128,14 @@ class SubmissionMark:
         return sum(one.possible for one in self.exercises)
 
 
+def without_points(asked: Worth | ByHand, title: str, state: State) -> ExerciseMark:
+    """Return the mark of one piece that was not graded."""
+    return ExerciseMark(exercise_id=asked.exercise_id, title=title, state=state, earned=0.0, possible=asked.points)
+
+
 def ungraded(assignment: Assignment, student: str, state: State, sandbox: str) -> SubmissionMark:
     """Return the mark of what was not graded: every exercise in that state, and no points."""
     from ttutor.exercises.registry import find  # loads PyTorch, which most that is done with marks does not need
 
-    exercises = tuple(
-        ExerciseMark(
-            exercise_id=one.exercise_id,
-            title=find(one.exercise_id).title,
-            state=state,
-            earned=0.0,
-            possible=one.points,
-        )
-        for one in assignment.exercises
-    )
+    exercises = tuple(without_points(one, find(one.exercise_id).title, state) for one in assignment.exercises)
     return SubmissionMark(student=student, state=state, exercises=exercises, sandbox=sandbox)

@@ -77,7 +77,6 @@ class Outcome:
         records: of everyone, in the order of the ids.
         failures: of each student whom the grader failed, what went wrong.
         n_new: how many were graded now.
-        left: the students who were left out, having no marks yet.
         changed: every mark that differs from the older results.
         notes: what was found while collecting.
     """
@@ -85,7 +84,6 @@ class Outcome:
     records: tuple[Record, ...]
     failures: dict[str, str]
     n_new: int
-    left: tuple[str, ...]
     changed: tuple[str, ...] | None
     notes: tuple[str, ...] = ()
 
@@ -122,7 +120,7 @@ def grade_class(wish: Wish) -> Outcome:
     write_by_hand(wish.out / FILE, wish.assignment, records, given)
     kept = {record.student: record for record in records if record.student not in failures}
     changed = None if before is None else tuple(changes(before, kept))
-    return Outcome(tuple(records), failures, n_new, tuple(left), changed, tuple(work.notes))
+    return Outcome(tuple(records), failures, n_new, changed, tuple(work.notes))
 
 
 def write_outputs(

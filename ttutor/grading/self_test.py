@@ -132,13 +132,7 @@ def _code(exercise: Exercise) -> str:
 
 @dataclass(frozen=True)
 class Wrong:
-    """A wrong answer of the course's list, as a student would hand it in.
-
-    Args:
-        exercise_id: the exercise.
-        hint_id: the hint that it deserves.
-        file: its code.
-    """
+    """A wrong answer of the course's list, as a student would hand it in, and the hint that it deserves."""
 
     exercise_id: str
     hint_id: str

@@ -44,20 +44,21 @@ class Member:
     info: zipfile.ZipInfo
 
 
-def members_of(data: bytes | BinaryIO, *, trusted: bool = False) -> Iterator[Member | str]:
+def members_of(data: bytes | BinaryIO) -> Iterator[Member | str]:
     """Yield each file of an archive, or a sentence on what was left out and why; "" for a folder.
 
     Args:
-        data: the archive's bytes or, where it is the instructor's own, an open file.
-        trusted: it came from the LMS: allow the large form that a class of hundreds needs.
+        data: the archive's bytes or, where it is the instructor's own and may have the large form that a class of
+            hundreds needs, an open file.
 
     Raises:
         BadArchive: it is no zip file, or not one that can be read safely.
     """
-    if isinstance(data, bytes) and not trusted:
+    if isinstance(data, bytes):
         _check_end(data[-(1 << 16) - 22 :])
+        data = io.BytesIO(data)
     try:
-        archive = zipfile.ZipFile(io.BytesIO(data) if isinstance(data, bytes) else data)
+        archive = zipfile.ZipFile(data)
     except FAILURES as error:
         raise BadArchive(f"is no zip file that can be read ({shown(str(error))})") from error
     for info in archive.infolist():

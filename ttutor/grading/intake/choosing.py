@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from functools import partial
 
-from ttutor.grading.intake.archives import MOST_BYTES, MOST_ENTRIES, BadArchive, Member, members_of
+from ttutor.grading.intake.archives import MOST_BYTES, MOST_ENTRIES, BadArchive, Member, members_of, read_member
 from ttutor.grading.intake.sources import Source
 from ttutor.grading.marks import SourceFile
 
@@ -70,7 +71,9 @@ class Reading:
         elif (data := self._read(source)) is not None:
             try:
                 for one in self._members(data):
-                    yield from self._candidates(Source((*source.parts, *one.parts), one.modified, inner=one), depth + 1)
+                    yield from self._candidates(
+                        Source((*source.parts, *one.parts), one.modified, partial(read_member, one)), depth + 1
+                    )
             except BadArchive as error:
                 self._say(f"{source.name} {error}.")
 

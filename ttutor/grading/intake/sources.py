@@ -6,8 +6,9 @@ import itertools
 import os
 import re
 import stat
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path, PurePosixPath
 
 from ttutor.grading.intake.archives import BadArchive, Member, members_of, read_member
@@ -27,18 +28,14 @@ class Source:
     Args:
         parts: its path inside its student's work.
         modified: when it was written, in seconds; of a member without its time zone, so good for order alone.
-        path: where it, or the instructor's archive that holds it, lies on the disk.
-        member: its name in that archive, or None.
-        inner: what it is in an archive that a student handed in, or None.
+        read: returns its bytes, given how many at most; raises `BadArchive` or `OSError`.
         versioned: the LMS counts resubmissions in the name (``hw1-1.ipynb``).
         problem: why it is not even looked at, or "".
     """
 
     parts: tuple[str, ...]
     modified: float
-    path: str = ""
-    member: str | None = None
-    inner: Member | None = None
+    read: Callable[[int], bytes]
     versioned: bool = False
     problem: str = ""
 
@@ -54,23 +51,6 @@ class Source:
         stem = RESUBMITTED.sub("", path.stem) if self.versioned else path.stem
         return (*self.parts[:-1], COPY.sub("", stem), path.suffix.lower())
 
-    def read(self, most: int) -> bytes:
-        """Return its bytes.
-
-        Raises:
-            BadArchive: they are more than `most`, or damaged.
-            OSError: it cannot be read.
-        """
-        if self.inner is not None:
-            return read_member(self.inner, most)
-        if self.member is None:
-            return _read_plain(self.path, most)
-        with open(self.path, "rb") as file:
-            for one in members_of(file, trusted=True):
-                if isinstance(one, Member) and one.info.filename == self.member:
-                    return read_member(one, most)
-        raise BadArchive("is no longer in the archive")
-
 
 def walk(folder: Path) -> list[Source]:
     """Return every file under a folder, at most `MOST_ENTRIES` for each student, who has an entry at the top.
@@ -82,8 +62,8 @@ def walk(folder: Path) -> list[Source]:
     for entry in _listing(folder):
         mine = list(itertools.islice(_under(entry, (entry.name,)), MOST_ENTRIES + 1))
         if len(mine) > MOST_ENTRIES:
-            mine[-1] = _problem(entry, (entry.name, "..."), f"holds more than {MOST_ENTRIES} files")
-        found += mine or [_problem(entry, (entry.name, "."), EMPTY)]
+            mine[-1] = _problem((entry.name, "..."), f"holds more than {MOST_ENTRIES} files")
+        found += mine or [_problem((entry.name, "."), EMPTY)]
     return found
 
 
@@ -95,21 +75,34 @@ def _listing(folder: Path | str) -> list[os.DirEntry]:
 def _under(entry: os.DirEntry, parts: tuple[str, ...]) -> Iterator[Source]:
     info = entry.stat(follow_symlinks=False)
     if stat.S_ISREG(info.st_mode):
-        yield Source(parts, info.st_mtime, entry.path)
+        yield Source(parts, info.st_mtime, partial(read_plain, entry.path))
     elif not stat.S_ISDIR(info.st_mode):
-        yield _problem(entry, parts, "is a link" if stat.S_ISLNK(info.st_mode) else "is no plain file")
+        yield _problem(parts, "is a link" if stat.S_ISLNK(info.st_mode) else "is no plain file")
     elif len(parts) >= MOST_DEPTH:
-        yield _problem(entry, parts, "lies too deep")
+        yield _problem(parts, "lies too deep")
     else:
         for inner in _listing(entry.path):
             yield from _under(inner, (*parts, inner.name))
 
 
-def _problem(entry: os.DirEntry, parts: tuple[str, ...], problem: str) -> Source:
-    return Source(parts, 0.0, entry.path, problem=problem)
+def _problem(parts: tuple[str, ...], problem: str) -> Source:
+    return Source(parts, 0.0, _never, problem=problem)
 
 
-def _read_plain(path: str, most: int) -> bytes:
+def _never(most: int) -> bytes:
+    raise BadArchive("is never read")
+
+
+def read_in_archive(path: Path, name: str, most: int) -> bytes:
+    """Read a file of an instructor's archive."""
+    with path.open("rb") as file:
+        for one in members_of(file):
+            if isinstance(one, Member) and one.info.filename == name:
+                return read_member(one, most)
+    raise BadArchive("is no longer in the archive")
+
+
+def read_plain(path: str | Path, most: int) -> bytes:
     """Read a file that must still be a plain one, of at most so many bytes."""
     descriptor = os.open(path, os.O_RDONLY | NO_FOLLOW)
     with open(descriptor, "rb") as file:

@@ -9,13 +9,14 @@ from __future__ import annotations
 import os
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 
 from ttutor.grading.intake.archives import BadArchive, members_of
 from ttutor.grading.intake.choosing import IGNORED, Reading
 from ttutor.grading.intake.names import Ambiguous, Owner, looks_like_canvas, owner_of, safe_ids, shown
 from ttutor.grading.intake.roster import Roster, Student
-from ttutor.grading.intake.sources import EMPTY, Source, walk
+from ttutor.grading.intake.sources import EMPTY, Source, read_in_archive, read_plain, walk
 from ttutor.grading.marks import Submission
 
 
@@ -86,7 +87,7 @@ def _sources(path: Path, *, is_one: bool, notes: list[str]) -> list[Source]:
     elif path.suffix.lower() == ".zip" and not is_one:
         found = _of_export(path, notes)
     else:
-        found = [Source((path.name,), path.stat().st_mtime, str(path))]
+        found = [Source((path.name,), path.stat().st_mtime, partial(read_plain, path))]
     kept = [one for one in found if not any(_is_ignored(part) for part in one.parts)]
     return sorted(kept, key=lambda one: one.parts)
 
@@ -99,11 +100,11 @@ def _of_export(path: Path, notes: list[str]) -> list[Source]:
     found = []
     try:
         with path.open("rb") as file:
-            for one in members_of(file, trusted=True):
+            for one in members_of(file):
                 if isinstance(one, str):
                     notes += [one] if one else []
                 else:
-                    found.append(Source(one.parts, one.modified, str(path), one.info.filename))
+                    found.append(Source(one.parts, one.modified, partial(read_in_archive, path, one.info.filename)))
     except (BadArchive, OSError) as error:
         raise BadSubmissions(f"{path} {error}") from error
     return found

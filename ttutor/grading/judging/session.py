@@ -85,7 +85,7 @@ class Session:
         Raises what the answer raised, or `Trouble`.
         """
         packer = Packer(from_judge=True)
-        header = header | {"inputs": [packer.pack(one) for one in inputs]}
+        header = header | {"inputs": packer.pack(list(inputs))}
         reply, body = self._ask(header, packer.body(), expected)
         try:
             source = Unpacker(body, other_of)
@@ -93,7 +93,7 @@ class Session:
             if type(used) is not list or not all(type(one) is str for one in used):
                 raise Malformed("expected names")
             values = {name: reply[name] for name in expected if name != "used"}
-            return {"used": used} | {name: _unpacked(source, name, spec) for name, spec in values.items()}
+            return {"used": used} | {name: source.unpack(spec) for name, spec in values.items()}
         except Exception as error:  # whatever it is: the worker sent it
             raise self.crashed() from error
 
@@ -262,14 +262,6 @@ class RemoteAnswer:
             used |= set(getattr(error, "used", ())) & set(exercise.forbids)
             self.failure = None if getattr(error, "by_worker", False) else error
             raise
-
-
-def _unpacked(source: Unpacker, name: str, spec: Any) -> Any:
-    if name != "inputs":
-        return source.unpack(spec)
-    if type(spec) is not list:
-        raise Malformed("expected a list of inputs")
-    return [source.unpack(one) for one in spec]
 
 
 def _is_like(found: Any, given: Any) -> bool:

@@ -13,8 +13,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from ttutor.grading.assignment import Assignment
-from ttutor.grading.marks import ExerciseMark, State
-from ttutor.grading.records.gradebook import number, plain_cell
+from ttutor.grading.marks import ExerciseMark, State, without_points
+from ttutor.grading.records.gradebook import as_csv, number
 from ttutor.grading.records.record import Record, write_whole
 
 FILE = "by-hand.csv"
@@ -68,16 +68,8 @@ def _points(text: str, most: float, where: str) -> float | None:
 
 def with_marks_by_hand(assignment: Assignment, record: Record, marks: Mapping[tuple[str, str], Given]) -> Record:
     """Return a record as people and programs see it: with what was given by hand."""
-    pieces = [
-        ExerciseMark(
-            exercise_id=one.exercise_id,
-            title=one.exercise_id,
-            state=State.MISSING if record.mark.state is State.MISSING else State.NOT_GRADABLE,
-            earned=0.0,
-            possible=one.points,
-        )
-        for one in assignment.by_hand
-    ]
+    waiting = State.MISSING if record.mark.state is State.MISSING else State.NOT_GRADABLE
+    pieces = [without_points(one, one.exercise_id, waiting) for one in assignment.by_hand]
     exercises = tuple(
         _marked(one, marks.get((record.student, one.exercise_id))) for one in (*record.mark.exercises, *pieces)
     )
@@ -111,9 +103,5 @@ def write_by_hand(
     rows = waiting | dict(marks)
     if not rows:
         return
-    written = io.StringIO(newline="")
-    writer = csv.writer(written, lineterminator="\r\n")
-    writer.writerow(COLUMNS)
-    for (student, exercise), given in sorted(rows.items()):
-        writer.writerow([plain_cell(student), exercise, number(given.points), given.comment])
-    write_whole(path, written.getvalue())
+    cells = [[*key, number(given.points), given.comment] for key, given in sorted(rows.items())]
+    write_whole(path, as_csv([[*COLUMNS], *cells], plain=1))

@@ -12,7 +12,7 @@ from ttutor.grading.marks import ExerciseMark, State
 from ttutor.grading.records.record import Record
 
 POSSIBLE = "Points possible"
-FORMULA = ("=", "+", "-", "@", "|", "%")
+FORMULA = tuple("=+-@|%＝＋－＠")  # some spreadsheets take the wide signs for the others
 CANVAS_COLUMNS = ("Student", "ID", "SIS User ID", "SIS Login ID", "Section")
 
 
@@ -31,7 +31,7 @@ def gradebook(assignment: Assignment, records: Sequence[Record]) -> str:
         late = ["", ""] if record.late is None else [number(record.late.hours), number(record.late.percent)]
         who = [record.student, record.shown, record.email, record.mark.state.value]
         rows.append([*who, *points, number(record.total), *late, record.submitted or ""])
-    return _csv([header, *rows], plain=3)
+    return as_csv([header, *rows], plain=3)
 
 
 def canvas(assignment: Assignment, records: Sequence[tuple[Record, Student | None]]) -> str:
@@ -41,7 +41,7 @@ def canvas(assignment: Assignment, records: Sequence[tuple[Record, Student | Non
         known = {} if row is None else row.row
         who = [known.get(name, "") for name in CANVAS_COLUMNS]
         rows.append([who[0] or record.shown, *who[1:], number(record.total)])
-    return _csv(rows, plain=6)
+    return as_csv(rows, plain=6)
 
 
 def moodle(assignment: Assignment, records: Sequence[tuple[Record, Student | None]]) -> str:
@@ -51,7 +51,7 @@ def moodle(assignment: Assignment, records: Sequence[tuple[Record, Student | Non
         known = {} if row is None else row.row
         who = [known.get("Identifier", ""), record.shown, record.email, known.get("ID number", "")]
         rows.append([*who, number(record.total)])
-    return _csv(rows, plain=4)
+    return as_csv(rows, plain=4)
 
 
 def lms_of(roster: Roster) -> tuple[str, ...]:
@@ -78,12 +78,7 @@ def plain_cell(text: str) -> str:
     """
     line = "".join(one if one.isprintable() else " " for one in text)
     bare = line.lstrip("\u00a0 \ufeff'\"")
-    return f"'{line}" if bare.startswith(FORMULA) or _widened(bare) else line
-
-
-def _widened(text: str) -> bool:
-    """Whether a text begins with the wide form of such a sign, which some spreadsheets take for the sign itself."""
-    return text[:1] in tuple("＝＋－＠")
+    return f"'{line}" if bare.startswith(FORMULA) else line
 
 
 def _points(record: Record, one: ExerciseMark | None) -> str:
@@ -93,7 +88,7 @@ def _points(record: Record, one: ExerciseMark | None) -> str:
     return number(one.earned)
 
 
-def _csv(rows: list[list[str]], plain: int) -> str:
+def as_csv(rows: list[list[str]], plain: int) -> str:
     """Write rows; the first is a header, and `plain` cells at each row's start hold other people's text."""
     written = io.StringIO(newline="")
     writer = csv.writer(written, lineterminator="\r\n")

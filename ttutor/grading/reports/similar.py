@@ -10,30 +10,12 @@ import hashlib
 import itertools
 from collections import Counter
 from collections.abc import Sequence
-from dataclasses import dataclass
 
 from ttutor.grading.marks import Submission
 
 SHORTEST, LONGEST, MOST_KEPT = 12, 300, 256
 MOST_BYTES = 4 << 20
 ENOUGH, ALIKE = 6, 0.8
-
-
-@dataclass(frozen=True)
-class Pair:
-    """Two students, and how many of their unusual lines are the same.
-
-    Args:
-        one: a student's id.
-        other: another's.
-        shared: how many lines both have.
-        share: of the lines that either has, from 0 to 1.
-    """
-
-    one: str
-    other: str
-    shared: int
-    share: float
 
 
 def unusual_lines(submission: Submission) -> tuple[str, ...]:
@@ -47,12 +29,15 @@ def unusual_lines(submission: Submission) -> tuple[str, ...]:
     return tuple(sorted(found)[:MOST_KEPT])
 
 
-def similar_pairs(lines: Sequence[tuple[str, tuple[str, ...]]]) -> list[Pair]:
-    """Return the pairs that share most of their lines, the most alike first.
+def similar_pairs(lines: Sequence[tuple[str, tuple[str, ...]]]) -> list[tuple[float, str, str, int]]:
+    """Return the pairs of students that share most of their lines, the most alike first.
 
     Args:
         lines: of each student the id and the digests of `unusual_lines`. A line that a third of the class has (and
             more than two) is what was handed out, and counts for nothing.
+
+    Returns:
+        Of each pair the share of the lines that either has, the two ids, and how many lines both have.
     """
     often = Counter(line for _, mine in lines for line in mine)
     common = {line for line, count in often.items() if count > max(2, len(lines) / 3)}
@@ -61,5 +46,5 @@ def similar_pairs(lines: Sequence[tuple[str, tuple[str, ...]]]) -> list[Pair]:
     for (one, mine), (other, theirs) in itertools.combinations(rare, 2):
         shared = len(mine & theirs)
         if shared >= ENOUGH and shared / len(mine | theirs) >= ALIKE:
-            pairs.append(Pair(one, other, shared, round(shared / len(mine | theirs), 3)))
-    return sorted(pairs, key=lambda pair: (-pair.share, pair.one, pair.other))
+            pairs.append((shared / len(mine | theirs), one, other, shared))
+    return sorted(pairs, key=lambda pair: (-pair[0], *pair[1:]))

@@ -143,19 +143,14 @@ def _late(records: Sequence[Record]) -> tuple[str, ...]:
 def _pairs(records: Sequence[Record]) -> tuple[str, ...]:
     pairs = similar_pairs([(record.student, record.lines) for record in records if record.lines])
     return tuple(
-        f"{pair.one} and {pair.other}: {pair.shared} unusual lines in common, {pair.share:.0%} of what either has"
-        for pair in pairs[:100]
+        f"{one} and {other}: {shared} unusual lines in common, {share:.0%} of what either has"
+        for share, one, other, shared in pairs[:100]
     )
 
 
 def _copied(records: Sequence[Record]) -> tuple[str, ...]:
-    close = [
-        (record.student, one.exercise_id)
+    found = {
+        record.student: [one.exercise_id for one in record.mark.exercises if (one.similarity or 0.0) >= CLOSE]
         for record in records
-        for one in record.mark.exercises
-        if one.similarity is not None and one.similarity >= CLOSE
-    ]
-    by_student: dict[str, list[str]] = {}
-    for student, exercise in close:
-        by_student.setdefault(student, []).append(exercise)
-    return tuple(f"{student}: {', '.join(names)}" for student, names in by_student.items())
+    }
+    return tuple(f"{student}: {', '.join(names)}" for student, names in found.items() if names)

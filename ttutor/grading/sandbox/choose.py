@@ -82,7 +82,7 @@ class Sandbox:
         Args:
             memory: how much a student's code may use, in bytes.
         """
-        serves = f"from worker.main import main; del sys.path[0]; main({memory})"
+        serves = f"from worker.serve import main; del sys.path[0]; main({memory})"
         if self.kind == BUBBLEWRAP:
             command = _bubblewrap(python(Path(INSIDE), serves, "-B"), self.hidden, self.bytecode)
             return Started(command, environment(), "/")

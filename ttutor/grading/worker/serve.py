@@ -1,9 +1,14 @@
-"""The worker: reads a submission, runs its code as the judge asks, and gives back values; it knows no right answer."""
+"""The worker: reads a submission, runs its code as the judge asks, and gives back values; it knows no right answer.
+
+It speaks over its standard input and output, as every system has them. It gets the files of a submission through the
+pipe, and nothing else of the class.
+"""
 
 from __future__ import annotations
 
 import importlib
 import json
+import os
 import random
 import sys
 import warnings
@@ -14,6 +19,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from .confine import confine
 from .framing import BODY_CAP, Malformed, frame, read_frame, write_all
 from .modules import Given
 from .reader import READ_CAP, read_file
@@ -21,6 +27,23 @@ from .student import Student, seen, told
 from .values import Packer, Unpacker
 
 Reply = tuple[dict[str, Any], bytes]
+
+
+def main(memory: int) -> None:
+    """Get ready, give up what is not needed, and serve until the judge hangs up."""
+    preload()
+    reads, writes = os.dup(0), os.dup(1)
+    empty = os.open(os.devnull, os.O_RDWR)
+    for standard in (0, 1, 2):  # a student's print goes nowhere
+        os.dup2(empty, standard)
+    if os.name == "posix":
+        os.closerange(max(reads, writes, empty) + 1, 4096)
+    os.environ.clear()
+    os.environ |= {"HOME": "/", "OMP_NUM_THREADS": "1"}
+    confine(memory)
+    sys.setrecursionlimit(1000)
+    Worker(reads, writes).serve()
+    os._exit(0)
 
 
 def preload() -> None:
@@ -111,7 +134,7 @@ class Worker:
         try:
             with torch.set_grad_enabled(request["grad"]), self.watched(request["forbids"], used):
                 value = watch(*inputs)
-            reply = {"value": packer.pack(value), "inputs": [packer.pack(one) for one in inputs]}
+            reply = {"value": packer.pack(value), "inputs": packer.pack(inputs)}
         except BaseException as error:
             return {"raised": told(self.student, error), "used": sorted(used)}, b""
         return reply | {"used": sorted(used)}, packer.body()
@@ -125,7 +148,7 @@ class Worker:
     def _prepared(self, request: dict[str, Any], body: bytes) -> tuple[Callable[..., Any], list[Any]]:
         """Return the answer as it is watched, and its inputs, in the state in which every answer is run."""
         source = Unpacker(body, function=lambda module, name: getattr(importlib.import_module(module), name))
-        inputs = [source.unpack(spec) for spec in request["inputs"]]
+        inputs = source.unpack(request["inputs"])
         answer = self.student.answer(request["file"], request["name"])
         torch.set_default_dtype(torch.float32)  # see `ttutor.exercises.running.settled`
         torch.default_generator.manual_seed(request["seed"])

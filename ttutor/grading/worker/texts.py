@@ -18,14 +18,7 @@ MOST_CELLS = 5000
 
 @dataclass(frozen=True)
 class Piece:
-    """A statement, or several that share a line.
-
-    Args:
-        where: what to call the place: the file, or a cell of it.
-        source: its text.
-        line: on which line it starts there.
-        statements: what it is.
-    """
+    """A statement, or several that share a line; `where` is what to call the place: the file, or a cell of it."""
 
     where: str
     source: str
