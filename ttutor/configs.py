@@ -40,14 +40,7 @@ class Config:
 
     @classmethod
     def checked(cls: type[Checked], config: object) -> Checked:
-        """The config itself, where it is one of this family; a model calls this first.
-
-        Example:
-            >>> Config.checked(50)
-            Traceback (most recent call last):
-            ...
-            TypeError: expected a Config, but came int 50: Config(...) takes the sizes by name
-        """
+        """The config itself, where it is one of this family; a model calls this first."""
         if not isinstance(config, cls):
             name = cls.__name__
             raise TypeError(

@@ -1,24 +1,17 @@
 """The device to work on, and the number format in which its matrix products run fast."""
 
-from typing import Any, NamedTuple
+from typing import Any
 
 import torch
 from torch import Tensor
 
-__all__ = ["DeviceChoice", "choose_device", "half_precision", "to_device"]
+__all__ = ["choose_device", "half_precision", "to_device"]
 
 BF16_FEATURES = ("avx512_bf16", "amx_bf16")
 """Instructions that multiply bfloat16; without them a CPU converts back and forth, and half precision is slower."""
 
 
-class DeviceChoice(NamedTuple):
-    """A device and the reason for taking it."""
-
-    device: torch.device
-    reason: str
-
-
-def choose_device(wanted: str = "auto") -> DeviceChoice:
+def choose_device(wanted: str = "auto") -> torch.device:
     """The device to work on: the one asked for if it is there, or the fastest kind there is.
 
     Args:
@@ -26,15 +19,11 @@ def choose_device(wanted: str = "auto") -> DeviceChoice:
 
     Example:
         >>> choose_device("cpu")
-        DeviceChoice(device=device(type='cpu'), reason='asked for')
+        device(type='cpu')
     """
     has_cuda, has_mps = torch.cuda.is_available(), torch.backends.mps.is_available()
     if wanted == "auto":
-        if has_cuda:
-            return DeviceChoice(torch.device("cuda"), f"an NVIDIA GPU is here: {torch.cuda.get_device_name(0)}")
-        if has_mps:
-            return DeviceChoice(torch.device("mps"), "an Apple GPU is here")
-        return DeviceChoice(torch.device("cpu"), "PyTorch finds no GPU")
+        return torch.device("cuda" if has_cuda else "mps" if has_mps else "cpu")
     there = ["cpu", *(f"cuda:{i}" for i in range(torch.cuda.device_count())), *(["mps"] if has_mps else [])]
     try:
         device = torch.device(wanted)
@@ -43,50 +32,37 @@ def choose_device(wanted: str = "auto") -> DeviceChoice:
     name = f"cuda:{device.index or 0}" if device.type == "cuda" else device.type
     if name not in there:
         raise ValueError(f"there is no device {wanted!r} here; there is {', '.join(there)}")
-    return DeviceChoice(device, "asked for")
+    return device
 
 
-def half_precision(device: torch.device | str) -> tuple[torch.dtype | None, str]:
-    """The half-precision format in which this device multiplies fast, and why; None where it has none.
+def half_precision(device: torch.device | str) -> torch.dtype | None:
+    """The half-precision format in which this device multiplies fast; None where it has none.
+
+    In float16 the loss must be scaled against underflow; bfloat16 needs no scaling.
 
     Example:
-        >>> half_precision("mps")[0]
+        >>> half_precision("mps")
         torch.float16
     """
     device = torch.device(device)
     if device.type == "cuda":
-        if torch.cuda.get_device_capability(device) >= (8, 0):
-            return torch.bfloat16, "this GPU multiplies bfloat16, which needs no scaling of the loss"
-        return torch.float16, "this GPU is older than bfloat16; scale the loss against underflow"
+        return torch.bfloat16 if torch.cuda.get_device_capability(device) >= (8, 0) else torch.float16
     if device.type == "mps":
-        return torch.float16, "Apple GPUs multiply float16; scale the loss against underflow"
-    capabilities: dict[str, Any] = getattr(
-        torch.cpu, "get_capabilities", dict
-    )()  # older releases of PyTorch cannot tell
-    found = [feature for feature in BF16_FEATURES if capabilities.get(feature)]
-    if found:
-        return torch.bfloat16, f"this CPU multiplies bfloat16 ({', '.join(found)})"
-    return None, "this CPU would convert half precision back and forth"
+        return torch.float16
+    # Older releases of PyTorch cannot tell.
+    capabilities: dict[str, Any] = getattr(torch.cpu, "get_capabilities", dict)()
+    return torch.bfloat16 if any(capabilities.get(feature) for feature in BF16_FEATURES) else None
 
 
-def to_device(batch: Any, device: torch.device | str) -> Any:
-    """Move the tensors of a batch, in whatever tuples, lists and dictionaries they stand, without waiting for them.
+def to_device(tensor: Tensor, device: torch.device | str) -> Tensor:
+    """Move a tensor without waiting for it.
 
-    On the way to an NVIDIA GPU they are copied into pinned memory first, so that the transfer runs beside the
-    computation. What is no tensor is handed through.
+    On the way to an NVIDIA GPU it is copied into pinned memory first, so that the transfer runs beside the computation.
 
     Example:
-        >>> to_device({"ids": torch.tensor([1]), "lengths": (3,)}, "cpu")
-        {'ids': tensor([1]), 'lengths': (3,)}
+        >>> to_device(torch.tensor([1]), "cpu")
+        tensor([1])
     """
-    device = torch.device(device)
-    if isinstance(batch, Tensor):
-        pinned = batch.pin_memory() if device.type == "cuda" and batch.device.type == "cpu" else batch
-        return pinned.to(device, non_blocking=device.type == "cuda")
-    if isinstance(batch, dict):
-        return {name: to_device(part, device) for name, part in batch.items()}
-    if isinstance(batch, tuple) and hasattr(batch, "_fields"):  # a named tuple
-        return type(batch)(*(to_device(part, device) for part in batch))
-    if isinstance(batch, list | tuple):
-        return type(batch)(to_device(part, device) for part in batch)
-    return batch
+    to_gpu = torch.device(device).type == "cuda"
+    pinned = tensor.pin_memory() if to_gpu and tensor.device.type == "cpu" else tensor
+    return pinned.to(device, non_blocking=to_gpu)

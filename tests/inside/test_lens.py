@@ -61,19 +61,17 @@ def test_every_reading_is_the_model_without_the_layers_above():
     assert torch.equal(readings[0], model.project(model.decoder.final_norm(model.embeddings(TOKEN_IDS))))
 
 
-@pytest.mark.parametrize("stack", ["encoder", "decoder"])
-def test_writes_add_up_to_the_stream(stack):
+def test_writes_add_up_to_the_stream():
     model = translator(n_layers=3)
-    stream = residual_stream(model, SOURCE_IDS, TARGET_IDS, stack=stack)
-    writes = residual_writes(model, SOURCE_IDS, TARGET_IDS, stack=stack)
-    assert len(writes) == 1 + 3 * (2 if stack == "encoder" else 3)
+    stream = residual_stream(model, SOURCE_IDS, TARGET_IDS)
+    writes = residual_writes(model, SOURCE_IDS, TARGET_IDS)
+    assert len(writes) == 1 + 3 * 3
     torch.testing.assert_close(sum(writes.values()), stream[-1], rtol=0, atol=1e-12)
     first_layer = [write for name, write in writes.items() if name == "embeddings" or ".0." in name]
     torch.testing.assert_close(sum(first_layer), stream[1], rtol=0, atol=1e-12)
     with capture(model, "decoder.layers.1.feed_forward") as seen:
         model(SOURCE_IDS, TARGET_IDS)
-    if stack == "decoder":
-        assert torch.equal(writes["decoder.layers.1.around_feed_forward"], seen["decoder.layers.1.feed_forward"])
+    assert torch.equal(writes["decoder.layers.1.around_feed_forward"], seen["decoder.layers.1.feed_forward"])
 
 
 def test_the_lens_reads_another_norm_and_a_biased_projection(rms_model):
@@ -84,8 +82,6 @@ def test_the_lens_reads_another_norm_and_a_biased_projection(rms_model):
 def test_models_without_stream_sum_or_projection_are_refused():
     with pytest.raises(ValueError, match="Linear has no part with `layers` and `final_norm`"):
         stack_of(nn.Linear(2, 2))
-    with pytest.raises(ValueError, match="Transformer has no part called 'encode'"):
-        residual_stream(translator(), SOURCE_IDS, TARGET_IDS, stack="encode")
     with pytest.raises(ValueError, match="Encoder has no method `project`: give what maps hidden vectors to logits"):
         read_out(translator().encoder, torch.zeros(12, dtype=torch.float64))
     with pytest.raises(ValueError, match="the stream of Transformer is no sum of writes"):

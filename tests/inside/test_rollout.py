@@ -31,21 +31,9 @@ def test_rows_sum_to_one_and_a_causal_model_rolls_out_causally(weights):
     assert (rolled.triu(1) == 0).all()
 
 
-@pytest.mark.parametrize(("residual", "expected"), [(1.0, "identity"), (0.0, "product")])
-def test_the_extremes_are_the_identity_and_the_bare_product(weights, residual, expected):
-    rolled = attention_rollout(weights, residual=residual)
-    means = weights.mean(dim=2)
-    product = (
-        torch.eye(4, dtype=torch.float64).expand(2, 4, 4) if expected == "identity" else means[2] @ means[1] @ means[0]
-    )
-    torch.testing.assert_close(rolled, product, rtol=0, atol=1e-12)
-
-
 @pytest.mark.usefixtures("as_readers_run_it")
-def test_other_axes_and_shares_are_refused(weights):
+def test_other_axes_are_refused(weights):
     with pytest.raises(ShapeError, match="weights must have 5 axes"):
         attention_rollout(weights[0])
     with pytest.raises(ShapeError, match="axis 'tokens' is 4 in weights but 3"):
         attention_rollout(weights[..., :3])
-    with pytest.raises(ValueError, match="residual must lie between 0 and 1, but is 1.5"):
-        attention_rollout(weights, residual=1.5)

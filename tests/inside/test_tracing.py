@@ -2,24 +2,12 @@
 
 import pytest
 import torch
-from torch import nn
 
 from tests.inside.models import TOKEN_IDS, language_model
 from ttutor.inside import activation_patching, capture, causal_trace, patch
 from ttutor.shapes import ShapeError
 
 ONE, OTHER = TOKEN_IDS[:1], torch.tensor([[2, 10, 8, 12, 13]])  # they differ at token 2
-
-
-class Sum(nn.Module):
-    """Parts side by side whose results are added up, so that what each of them carries is known."""
-
-    def __init__(self):
-        super().__init__()
-        self.parts = nn.ModuleList(nn.Linear(3, 2) for _ in range(4))
-
-    def forward(self, hidden):
-        return sum(part(hidden) for part in self.parts).sum()
 
 
 @pytest.fixture
@@ -68,27 +56,6 @@ def test_restoring_the_spoiled_embedding_restores_everything(model):
     assert abs(recovered[2, 4] - 1) < 1e-12
 
 
-@pytest.mark.parametrize(
-    ("window", "together"),
-    [
-        (1, [[0], [1], [2], [3]]),
-        (2, [[0, 1], [1, 2], [2, 3], [2, 3]]),
-        (3, [[0, 1, 2], [0, 1, 2], [1, 2, 3], [1, 2, 3]]),
-        (9, [[0, 1, 2, 3]] * 4),
-    ],
-)
-def test_a_window_restores_neighbours_together(window, together):
-    model = Sum().double()
-    one, other = torch.randn(2, 1, 5, 3, dtype=torch.float64)
-    names = [f"parts.{i}" for i in range(4)]
-    trace = activation_patching(model, lambda: model(one), lambda: model(other), *names, window=window)
-    gains = torch.stack([(part(one) - part(other))[0].sum(dim=-1) for part in model.parts])
-    expected = torch.stack([model(other) + gains[layers].sum(dim=0) for layers in together])
-    torch.testing.assert_close(trace.table, expected.detach(), rtol=0, atol=1e-12)
-
-
-def test_runs_of_other_lengths_and_no_window_are_refused(model):
+def test_runs_of_other_lengths_are_refused(model):
     with pytest.raises(ShapeError, match=r"one shape, but are \(1, 5, 12\) and \(1, 4, 12\)"):
         activation_patching(model, answer(model, ONE), answer(model, ONE[:, :4]), "decoder.layers.0")
-    with pytest.raises(ValueError, match="window must be at least one, but is 0"):
-        activation_patching(model, answer(model, ONE), answer(model, OTHER), "decoder.layers.0", window=0)

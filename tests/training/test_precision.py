@@ -65,7 +65,7 @@ def test_a_device_that_is_not_here_is_refused(gpus, monkeypatch, wanted, message
 
 @pytest.mark.parametrize(("native", "expected"), [(torch.bfloat16, "bf16"), (torch.float16, "fp32"), (None, "fp32")])
 def test_auto_is_bf16_only_where_the_device_multiplies_it(monkeypatch, native, expected):
-    monkeypatch.setattr(precision, "half_precision", lambda device: (native, "pretended"))
+    monkeypatch.setattr(precision, "half_precision", lambda device: native)
     assert resolve_precision("auto", torch.device("cuda")) == expected
     assert resolve_precision("bf16") == "bf16"
 

@@ -73,13 +73,7 @@ class AttentionCall(NamedTuple):
 def call_of(
     query: Tensor, key: Tensor, value: Tensor, mask: Mask, *, bias: Tensor | None = None, dropout: float = 0.0
 ) -> AttentionCall:
-    """The facts of a call with these tensors, ``batch heads tokens d_head``.
-
-    Example:
-        >>> tensor = torch.zeros(2, 3, 5, 8)
-        >>> call_of(tensor, tensor, tensor, Mask(causal=True)).n_keys
-        5
-    """
+    """The facts of a call with these tensors, ``batch heads tokens d_head``."""
     is_cuda = query.is_cuda
     wants_gradient = query.requires_grad or key.requires_grad or value.requires_grad
     wants_gradient = wants_gradient or (bias is not None and bias.requires_grad)
@@ -127,11 +121,6 @@ def find_lengths(mask: Mask, key: Float[Tensor, "batch kv_heads keys d_head"]) -
 
     A mask ``batch 1 1 keys`` that is True up to some length in every row says no more than those lengths, and nothing
     at all if they are all whole.
-
-    Example:
-        >>> padding = torch.tensor([[[[True, True, False]]], [[[True, True, True]]]])
-        >>> find_lengths(Mask(dense=padding), torch.zeros(2, 1, 3, 4)).key_lengths
-        tensor([2, 3])
     """
     dense = mask.dense
     if dense is None or dense.shape != (key.shape[0], 1, 1, key.shape[-2]):

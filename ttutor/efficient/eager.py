@@ -110,10 +110,6 @@ def sees_something(mask: Mask, n_queries: int, n_keys: int) -> bool:
 
     A causal mask or a window lets a query see the key at its own place, if it has one: not when there are more queries
     than keys, since the first of them then stand before all keys.
-
-    Example:
-        >>> sees_something(Mask(causal=True), 3, 5), sees_something(Mask(causal=True), 5, 3)
-        (True, False)
     """
     if n_keys == 0 or mask.dense is not None:
         return False

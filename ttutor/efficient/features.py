@@ -74,27 +74,22 @@ class FavorFeatures:
         self.directions = directions
 
     @classmethod
-    def draw(
-        cls, n_features: int, *, d_head: int, generator: torch.Generator, orthogonal: bool = True
-    ) -> "FavorFeatures":
+    def draw(cls, n_features: int, *, d_head: int, generator: torch.Generator) -> "FavorFeatures":
         """Draw random directions, orthogonal in groups of ``d_head``, each as long as a Gaussian vector would be.
 
         Args:
             n_features: how many.
             d_head: width of queries and keys.
             generator: where the chance comes from.
-            orthogonal: False draws them independently, which shows what orthogonality is worth.
         """
         if n_features < 1 or d_head < 1:
             raise ValueError(f"n_features and d_head must be at least 1, but {n_features=} and {d_head=}")
         shape = (-(-n_features // d_head), d_head, d_head)
         draw = partial(torch.randn, shape, generator=generator, dtype=torch.float64, device=generator.device)
-        drawn = draw()
-        if orthogonal:
-            lengths = torch.linalg.vector_norm(drawn, dim=-1, keepdim=True)
-            basis, triangle = torch.linalg.qr(draw())
-            signs = torch.diagonal(triangle, dim1=-2, dim2=-1).sign()  # without them not every turn is as likely
-            drawn = lengths * basis * rearrange(signs, "groups columns -> groups 1 columns")
+        lengths = torch.linalg.vector_norm(draw(), dim=-1, keepdim=True)
+        basis, triangle = torch.linalg.qr(draw())
+        signs = torch.diagonal(triangle, dim1=-2, dim2=-1).sign()  # without them not every turn is as likely
+        drawn = lengths * basis * rearrange(signs, "groups columns -> groups 1 columns")
         return cls(rearrange(drawn, "groups rows d_head -> (groups rows) d_head")[:n_features])
 
     def __call__(self, inputs: Float[Tensor, "batch heads tokens d_head"], scale: float | None = None) -> Features:

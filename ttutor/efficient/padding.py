@@ -9,13 +9,7 @@ from ttutor.shapes import check_broadcasts
 
 
 def is_same_for_all_queries(dense: Bool[Tensor, "..."] | None) -> bool:
-    """Whether a mask has but one row for all queries and heads, as `ttutor.masks.padding_mask` gives it.
-
-    Example:
-        >>> import torch
-        >>> is_same_for_all_queries(torch.ones(2, 1, 1, 7, dtype=torch.bool)), is_same_for_all_queries(None)
-        (True, True)
-    """
+    """Whether a mask has but one row for all queries and heads, as `ttutor.masks.padding_mask` gives it."""
     return dense is None or all(size == 1 for size in dense.shape[-3:-1])
 
 
@@ -25,12 +19,6 @@ def real_keys(structure: Mask, key: Float[Tensor, "batch heads keys d_head"]) ->
     Args:
         structure: its tensor must be the same for all queries and heads.
         key: the keys.
-
-    Example:
-        >>> import torch
-        >>> real_keys(Mask(key_lengths=torch.tensor([1, 3])), torch.zeros(2, 1, 3, 4))
-        tensor([[ True, False, False],
-                [ True,  True,  True]])
     """
     batch, n_keys = key.shape[0], key.shape[-2]
     is_real = None

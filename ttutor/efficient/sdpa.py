@@ -24,10 +24,6 @@ def mask_form(call: AttentionCall) -> str:
 
     "none" and "causal" are the two structures that it knows; with "rows", each row is cut to its length and needs no
     more than these; "table" is a tensor of ``queries x keys`` entries, or of as many as broadcast to them.
-
-    Example:
-        >>> mask_form(AttentionCall(512, 512, causal=True)), mask_form(AttentionCall(512, 512, window=64))
-        ('causal', 'table')
     """
     is_square = call.n_queries == call.n_keys
     if call.has_dense or call.has_bias or call.window is not None:

@@ -23,14 +23,7 @@ DTYPES = (torch.float16, torch.bfloat16, torch.float32)
 
 
 def why_not(call: AttentionCall) -> str | None:
-    """Why this backend cannot run such a call; None if it can.
-
-    Example:
-        >>> why_not(AttentionCall(n_queries=512, n_keys=512))
-        'it compiles for NVIDIA GPUs, and these tensors are on cpu'
-        >>> why_not(AttentionCall(n_queries=512, n_keys=512, device="cuda", capability=(9, 0), has_bias=True))
-        'it adds no bias to the scores'
-    """
+    """Why this backend cannot run such a call; None if it can."""
     widest = max(call.d_head, call.d_value)
     if call.device != "cuda":
         return f"it compiles for NVIDIA GPUs, and these tensors are on {call.device}"
@@ -70,13 +63,6 @@ def triton_attention(
     length, and time with the number of scores that are not hidden.
 
     Differs from the paper: the backward pass is two kernels, so that its results are the same bits every time.
-
-    Example:
-        >>> tensor = torch.zeros(1, 2, 3, 4, device="meta")
-        >>> triton_attention(tensor, tensor, tensor)  # doctest: +ELLIPSIS
-        Traceback (most recent call last):
-        ...
-        ttutor.efficient.errors.BackendError: the backend 'triton' cannot run this call: it compiles for NVIDIA ...
     """
     structure = both(mask, Mask(causal=causal, window=window))
     _check(query, key, value, structure)

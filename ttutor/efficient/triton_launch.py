@@ -50,12 +50,6 @@ def plan(direction: str, d_head: int, d_value: int, n_bytes: int, capability: tu
         d_head, d_value, n_queries: sizes of the call.
         n_bytes: of one number.
         capability: of the GPU, which says how much shared memory a program has.
-
-    Example:
-        >>> plan("output", 128, 128, n_bytes=2, capability=(9, 0), n_queries=4096)
-        Plan(block_queries=128, block_keys=128, num_warps=8, num_stages=3)
-        >>> plan("output", 128, 128, n_bytes=2, capability=(8, 6), n_queries=4096)
-        Plan(block_queries=128, block_keys=64, num_warps=8, num_stages=2)
     """
     able = (
         sizes for sizes in PLANS[direction, n_bytes] if fits(sizes, direction, d_head, d_value, n_bytes, capability)

@@ -14,13 +14,7 @@ Project = Callable[[Tensor], Tensor]
 
 
 def stack_of(model: nn.Module) -> str:
-    """The name of the stack of layers whose result a model projects: its last part that has a final norm.
-
-    Example:
-        >>> from ttutor.transformer import Transformer, TransformerConfig
-        >>> stack_of(Transformer(TransformerConfig.tiny(vocab_size=50)))
-        'decoder'
-    """
+    """The name of the stack of layers whose result a model projects: its last part that has a final norm."""
     stacks = [name for name, part in model.named_modules() if hasattr(part, "layers") and hasattr(part, "final_norm")]
     if not stacks:
         raise ValueError(f"{type(model).__name__} has no part with `layers` and `final_norm`, so no stream to read")
@@ -28,16 +22,15 @@ def stack_of(model: nn.Module) -> str:
 
 
 def residual_stream(
-    model: nn.Module, *inputs: object, stack: str | None = None, **options: object
+    model: nn.Module, *inputs: object, **options: object
 ) -> Float[Tensor, "streams batch tokens d_model"]:
     """The stream that enters the first layer, then the stream after each layer: one more than there are layers.
 
     Args:
         model: a model of ours.
         inputs, options: what the model is called with.
-        stack: name of the stack, such as ``"encoder"``; found by `stack_of` when left out.
     """
-    prefix = _prefix(model, stack)
+    prefix = _prefix(model)
     with capture(model, f"{prefix}layers.0.input", f"{prefix}layers.*") as seen:
         model(*inputs, **options)
     return seen.stack()
@@ -47,7 +40,6 @@ def read_out(
     model: nn.Module,
     hidden: Float[Tensor, "... d_model"],
     *,
-    stack: str | None = None,
     project: Project | None = None,
 ) -> Float[Tensor, "... vocab_size"]:
     """What the model would say if this were its last stream: final norm, then projection.
@@ -55,15 +47,14 @@ def read_out(
     Args:
         model: a model of ours.
         hidden: streams, of any layer and token.
-        stack: name of the stack; found by `stack_of` when left out.
         project: from hidden vectors to logits, such as ``model.head`` of a masked language model or
             ``model.classifier`` of a ViT; the method ``model.project`` when left out.
     """
-    return _project(model, project)(model.get_submodule(f"{_prefix(model, stack)}final_norm")(hidden))
+    return _project(model, project)(model.get_submodule(f"{_prefix(model)}final_norm")(hidden))
 
 
 def logit_lens(
-    model: nn.Module, *inputs: object, stack: str | None = None, project: Project | None = None, **options: object
+    model: nn.Module, *inputs: object, project: Project | None = None, **options: object
 ) -> Float[Tensor, "streams batch tokens vocab_size"]:
     """What the model would predict after no layer, after the first, the second, ...: the last are its own logits.
 
@@ -74,7 +65,7 @@ def logit_lens(
     Args:
         model: a model of ours, in evaluation mode.
         inputs, options: what the model is called with.
-        stack, project: as for `read_out`.
+        project: as for `read_out`.
 
     Example:
         >>> from ttutor.transformer import Transformer, TransformerConfig
@@ -84,12 +75,12 @@ def logit_lens(
         >>> readings.shape, torch.equal(readings[-1], model(*inputs))
         (torch.Size([3, 1, 4, 50]), True)
     """
-    streams = residual_stream(model, *inputs, stack=stack, **options)
-    return torch.stack([read_out(model, stream, stack=stack, project=project) for stream in streams])
+    streams = residual_stream(model, *inputs, **options)
+    return torch.stack([read_out(model, stream, project=project) for stream in streams])
 
 
 def residual_writes(
-    model: nn.Module, *inputs: object, stack: str | None = None, **options: object
+    model: nn.Module, *inputs: object, **options: object
 ) -> dict[str, Float[Tensor, "batch tokens d_model"]]:
     """What each part adds to the stream of a pre-norm model: the embeddings, then every sublayer, in order.
 
@@ -100,7 +91,7 @@ def residual_writes(
         ValueError: they do not add up, since the stack has a `ttutor.layers.PostNorm`: where a norm follows the sum,
             the stream is rescaled at every sublayer and is no sum of writes.
     """
-    prefix = _prefix(model, stack)
+    prefix = _prefix(model)
     layers = cast(nn.ModuleList, model.get_submodule(f"{prefix}layers"))
     arounds = [
         f"{prefix}layers.{name}" for name, part in layers.named_modules() if isinstance(part, PreNorm | OutputNorm)
@@ -116,11 +107,9 @@ def residual_writes(
     return writes
 
 
-def _prefix(model: nn.Module, stack: str | None) -> str:
+def _prefix(model: nn.Module) -> str:
     """What names of parts of the stack begin with."""
-    name = stack_of(model) if stack is None else stack
-    if name not in {name for name, _ in model.named_modules()}:
-        raise ValueError(f"{type(model).__name__} has no part called {name!r}")
+    name = stack_of(model)
     return f"{name}." if name else ""
 
 

@@ -9,7 +9,7 @@ from ttutor.shapes import check_shapes
 
 
 def attention_rollout(
-    weights: Float[Tensor, "layers batch heads tokens tokens"], *, residual: float = 0.5
+    weights: Float[Tensor, "layers batch heads tokens tokens"],
 ) -> Float[Tensor, "batch tokens tokens"]:
     r"""How much of each input token reaches each output token, if layers did nothing but blend tokens.
 
@@ -21,7 +21,6 @@ def attention_rollout(
 
     Args:
         weights: of all layers, the first layer first, as ``capture(...).stack()`` gives them.
-        residual: share of the residual connection; the paper takes one half.
 
     Example:
         >>> uniform = torch.full((1, 1, 2, 4, 4), 0.25)
@@ -29,11 +28,9 @@ def attention_rollout(
         tensor([0.6250, 0.1250, 0.1250, 0.1250])
     """
     check_shapes(weights=(weights, "layers batch heads tokens tokens"))
-    if not 0 <= residual <= 1:
-        raise ValueError(f"residual must lie between 0 and 1, but is {residual}")
     stay = torch.eye(weights.shape[-1], dtype=weights.dtype, device=weights.device)
-    mixed = (1 - residual) * reduce(weights, "layers batch heads tokens keys -> layers batch tokens keys", "mean")
-    rolled = stay.expand_as(mixed[0])
-    for layer in mixed + residual * stay:
+    blended = reduce(weights, "layers batch heads tokens keys -> layers batch tokens keys", "mean")
+    rolled = stay.expand_as(blended[0])
+    for layer in (blended + stay) / 2:
         rolled = einsum(layer, rolled, "batch tokens between, batch between inputs -> batch tokens inputs")
     return rolled

@@ -38,7 +38,7 @@ class Trace:
         return (self.table - self.target) / (self.source - self.target)
 
 
-def activation_patching(model: nn.Module, source: Measure, target: Measure, *names: str, window: int = 1) -> Trace:
+def activation_patching(model: nn.Module, source: Measure, target: Measure, *names: str) -> Trace:
     """Put intermediates of one run into another, one name and one token at a time.
 
     Both runs go through the same model, on texts of equal length that differ where it matters. Vig et al. (2020) call
@@ -49,17 +49,14 @@ def activation_patching(model: nn.Module, source: Measure, target: Measure, *nam
         source: runs the model and gives a number, such as the logit of the right answer.
         target: the same for the other text.
         names: intermediates whose second-last axis is that of the tokens, such as ``"decoder.layers.*"``.
-        window: how many neighbouring names are put in together, around the row's own.
     """
     with torch.no_grad():
         with capture(model, *names) as seen:
             from_source = source()
-        return _restore_each(model, target, seen, from_source.item(), window)
+        return _restore_each(model, target, seen, from_source.item())
 
 
-def causal_trace(
-    model: nn.Module, measure: Measure, corruption: Mapping[str, Replacement], *names: str, window: int = 1
-) -> Trace:
+def causal_trace(model: nn.Module, measure: Measure, corruption: Mapping[str, Replacement], *names: str) -> Trace:
     """Spoil a run, restore one clean intermediate at one token, and see how much of the answer comes back.
 
     Meng et al. (2022), section 2.1: the input embeddings of the subject are spoiled by noise, and for every layer and
@@ -70,7 +67,8 @@ def causal_trace(
         measure: runs the model and gives a number, such as the probability of the right answer.
         corruption: what spoils the run, as for `patch`. It must do the same at each run: draw the noise beforehand.
         names: intermediates whose second-last axis is that of the tokens, such as ``"decoder.layers.*"``.
-        window: how many neighbouring names are restored together; the paper takes 10 for sublayers, 1 for whole layers.
+
+    Differs from the paper: it restores ten neighbouring sublayers together, here each is restored alone.
 
     Example:
         >>> from ttutor.encoder import Encoder
@@ -84,25 +82,21 @@ def causal_trace(
         with capture(model, *names) as seen:
             clean = measure()
         with patch(model, corruption):
-            return _restore_each(model, measure, seen, clean.item(), window)
+            return _restore_each(model, measure, seen, clean.item())
 
 
-def _restore_each(model: nn.Module, target: Measure, seen: Captured, source: float, window: int) -> Trace:
+def _restore_each(model: nn.Module, target: Measure, seen: Captured, source: float) -> Trace:
     """The table: for each name and token, the measure of the target run with that part of the source run."""
-    if window < 1:
-        raise ValueError(f"window must be at least one, but is {window}")
     names = list(seen)
     n_tokens = {seen[name].shape[-2] for name in names}
     if len(n_tokens) != 1:
         raise ValueError(f"the names must share one number of tokens, but these came: {sorted(n_tokens)}")
     untouched = target().item()
     rows = []
-    for row in range(len(names)):
-        first = max(0, min(row - (window - 1) // 2, len(names) - window))
-        together = names[first : first + window]
+    for name in names:
         measured = []
         for token in range(*n_tokens):
-            with patch(model, {name: partial(_at_token, seen[name], token) for name in together}):
+            with patch(model, {name: partial(_at_token, seen[name], token)}):
                 measured.append(target())
         rows.append(torch.stack(measured))
     return Trace(names, source, untouched, torch.stack(rows))

@@ -147,12 +147,7 @@ def _sum(hidden: Float[Tensor, "..."], written: Float[Tensor, "..."]) -> Float[T
 def residual_sublayer(
     norm: str, d_model: int, dropout: float = 0.0, *, make_norm: Callable[[int], nn.Module] = LayerNorm
 ) -> PreNorm | PostNorm:
-    """Pick the residual connection by the place of its norm, ``"post"`` (2017) or ``"pre"`` (most models since 2019).
-
-    Example:
-        >>> residual_sublayer("pre", 8)  # doctest: +ELLIPSIS
-        PreNorm(...
-    """
+    """The residual connection by the place of its norm, ``"post"`` (2017) or ``"pre"`` (most models since 2019)."""
     kinds: dict[str, type[PreNorm | PostNorm]] = {"post": PostNorm, "pre": PreNorm}
     if norm not in kinds:
         raise ValueError(f'norm must be "post" or "pre", but is {norm!r}')

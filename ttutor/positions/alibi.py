@@ -1,7 +1,6 @@
 """ALiBi: the farther a key, the lower its score, by a slope of each head's own."""
 
 import math
-from typing import Any
 
 import torch
 from einops import rearrange
@@ -69,9 +68,3 @@ class AlibiPositions(nn.Module):
             - rearrange(key_positions, "batch keys -> batch 1 1 keys")
         ).abs()
         return rearrange(self.slopes, "heads -> 1 heads 1 1") * -distance
-
-    def _apply(self, *args: Any, **options: Any) -> "AlibiPositions":
-        """Move or cast, then make the slopes anew: after ``to_empty`` no checkpoint would bring them back."""
-        super()._apply(*args, **options)
-        self.slopes = alibi_slopes(len(self.slopes)).to(self.slopes)
-        return self

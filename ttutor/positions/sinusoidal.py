@@ -1,7 +1,5 @@
 """Waves: a fixed vector for each position, made of sines and cosines whose lengths grow geometrically."""
 
-from typing import Any
-
 import torch
 from einops import rearrange
 from jaxtyping import Float, Int
@@ -92,9 +90,3 @@ class SinusoidalPositions(nn.Module):
         """The vectors of these positions."""
         check_range(positions, self.max_len)
         return self.encoding[positions]
-
-    def _apply(self, *args: Any, **options: Any) -> "SinusoidalPositions":
-        """Move or cast, then make the waves anew: after ``to_empty`` no checkpoint would bring them back."""
-        super()._apply(*args, **options)
-        self.encoding = sinusoidal_encoding(*self.encoding.shape, device="cpu").to(self.encoding)
-        return self

@@ -9,8 +9,6 @@ from torch import Tensor
 
 from ttutor.recurrence.cells import RecurrentCell, State
 
-NORMS: dict[str, int | str] = {"spectral": 2, "frobenius": "fro"}
-
 
 def jacobians_through_time(
     cell: RecurrentCell,
@@ -60,17 +58,15 @@ def gradient_norms(
     state: State | None = None,
     *,
     part: int = 0,
-    norm: str = "spectral",
 ) -> Float[Tensor, "times batch"]:
     r"""$\lVert \partial h_T / \partial h_t \rVert$ for $t = 0, 1, \dots, T$; the last is that of the identity.
 
-    Bengio et al. (1994), section 4; Pascanu et al. (2013), section 2. In float32 numbers below about 1e-38 are lost, so
-    use float64 for long sequences.
+    The norm is the spectral one, the largest factor by which any direction is stretched. Bengio et al. (1994), section
+    4; Pascanu et al. (2013), section 2. In float32 numbers below about 1e-38 are lost, so use float64 for long
+    sequences.
 
     Args:
         cell, inputs, state, part: as for `jacobians_through_time`.
-        norm: ``"spectral"``, the largest factor by which any direction is stretched, or ``"frobenius"``, the root of
-            the sum of squares.
 
     Example:
         >>> from ttutor.recurrence import RNNCell
@@ -79,9 +75,7 @@ def gradient_norms(
         >>> gradient_norms(cell, torch.randn(1, 3, 1)).flatten()
         tensor([0.1250, 0.2500, 0.5000, 1.0000])
     """
-    if norm not in NORMS:
-        raise ValueError(f"norm must be one of {sorted(NORMS)}, but is {norm!r}")
-    return torch.linalg.matrix_norm(jacobians_through_time(cell, inputs, state, part=part), ord=NORMS[norm])
+    return torch.linalg.matrix_norm(jacobians_through_time(cell, inputs, state, part=part), ord=2)
 
 
 def depends_on(

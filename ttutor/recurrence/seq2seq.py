@@ -1,6 +1,7 @@
 """Sequence to sequence before the Transformer: read into a state, write from it, with or without a look back."""
 
 import math
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -9,6 +10,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
+from ttutor.configs import Config
 from ttutor.recurrence.additive import AdditiveAttention
 from ttutor.recurrence.cells import GRUCell, LSTMCell, RNNCell, State
 from ttutor.recurrence.unrolling import RecurrentEncoder, hidden_of, keep_where
@@ -18,7 +20,7 @@ CELLS: dict[str, type[RNNCell | LSTMCell | GRUCell]] = {"rnn": RNNCell, "lstm": 
 
 
 @dataclass(frozen=True, kw_only=True)
-class Seq2SeqConfig:
+class Seq2SeqConfig(Config):
     """The sizes and choices of a `Seq2Seq`. Source and target share one vocabulary.
 
     Args:
@@ -43,23 +45,15 @@ class Seq2SeqConfig:
     bidirectional: bool = False
     pad_id: int = 0
 
-    def __post_init__(self) -> None:
-        faults = [
-            f"{name} must be a positive integer ({name}={getattr(self, name)!r})"
-            for name in ("vocab_size", "d_model")
-            if type(getattr(self, name)) is not int or getattr(self, name) < 1
-        ]
-        if self.cell not in CELLS:
-            faults.append(f"cell must be one of {sorted(CELLS)} (cell={self.cell!r})")
-        for name in ("attention", "bidirectional"):
-            if type(getattr(self, name)) is not bool:
-                faults.append(f"{name} must be True or False ({name}={getattr(self, name)!r})")
-        if not faults and self.bidirectional and self.d_model % 2:
-            faults.append(f"d_model must be even to be read into from both ends (d_model={self.d_model})")
-        if not faults and not (type(self.pad_id) is int and 0 <= self.pad_id < self.vocab_size):
-            faults.append(f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})")
-        if faults:
-            raise ValueError(f"{type(self).__name__}: " + "; ".join(faults))
+    def errors(self) -> Iterable[str]:
+        """What is wrong with these values."""
+        yield from self.require_positive_int("vocab_size", "d_model")
+        yield from self.require_one_of("cell", CELLS)
+        yield from self.require_bool("attention", "bidirectional")
+        if self.bidirectional is True and type(self.d_model) is int and self.d_model % 2:
+            yield f"d_model must be even to be read into from both ends (d_model={self.d_model})"
+        if type(self.pad_id) is not int or (type(self.vocab_size) is int and not 0 <= self.pad_id < self.vocab_size):
+            yield f"pad_id must be a token id (pad_id={self.pad_id!r}, vocab_size={self.vocab_size})"
 
 
 class Source(NamedTuple):

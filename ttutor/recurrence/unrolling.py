@@ -45,13 +45,7 @@ def unroll(
 
 
 def keep_where(is_real: Bool[Tensor, " batch"], new: State, old: State) -> State:
-    """The new state in rows whose token is real, the old one in the others.
-
-    Example:
-        >>> keep_where(torch.tensor([True, False]), (torch.ones(2, 1),), (torch.zeros(2, 1),))
-        (tensor([[1.],
-                [0.]]),)
-    """
+    """The new state in rows whose token is real, the old one in the others."""
     is_real = rearrange(is_real, "batch -> batch 1")
     return tuple(torch.where(is_real, after, before) for after, before in zip(new, old, strict=True))
 

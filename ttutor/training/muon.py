@@ -48,7 +48,7 @@ def newton_schulz(
         return rearrange(newton_schulz(turned, dtype), "matrices columns rows -> matrices rows columns")
     a, b, c = COEFFICIENTS
     length = torch.linalg.matrix_norm(matrices, keepdim=True)  # no singular value is longer than the whole
-    x = (matrices / length.clamp(min=1e-7)).to(dtype or half_precision(matrices.device)[0] or matrices.dtype)
+    x = (matrices / length.clamp(min=1e-7)).to(dtype or half_precision(matrices.device) or matrices.dtype)
     for _ in range(N_ROUNDS):
         squares = torch.bmm(x, rearrange(x, "matrices rows columns -> matrices columns rows"))
         x = torch.baddbmm(x, torch.baddbmm(squares, squares, squares, beta=b, alpha=c), x, beta=a)

@@ -33,7 +33,7 @@ def training_device(wanted: str = "auto", local_rank: int = 0) -> torch.device:
             f'start at most {n_gpus} here, or train with device="cpu" (--device cpu)'
         )
     try:
-        return choose_device(f"cuda:{local_rank}" if name == "cuda" else name).device
+        return choose_device(f"cuda:{local_rank}" if name == "cuda" else name)
     except ValueError as error:
         raise RecipeError(f'{error}; device="auto" (--device auto) takes what there is') from None
 
@@ -56,7 +56,7 @@ def resolve_precision(wanted: str, device: torch.device = CPU) -> str:
     """
     if wanted != "auto":
         return wanted
-    return "bf16" if half_precision(device)[0] is torch.bfloat16 else "fp32"
+    return "bf16" if half_precision(device) is torch.bfloat16 else "fp32"
 
 
 def products_in(precision: str, device: torch.device = CPU, *, keep: bool = False) -> AbstractContextManager:

@@ -7,7 +7,8 @@ autograd keeps.
 
 Differs from the paper: two numbers for each token and norm (mean and deviation) are counted too; and where a mask is
 given but no weights are dropped, ours keep the weights twice, once for the gradient of the softmax and once, with the
-rows of blind queries emptied, for that of the blend.
+rows of blind queries emptied, for that of the blend. Dropout keeps a value for each value, as on a CPU; the paper
+counts the one byte that a GPU keeps.
 """
 
 from collections import Counter
@@ -26,23 +27,10 @@ class ActivationPolicy:
         dtype: of all values.
         is_tiled: whether the attention function keeps no weights and makes them anew for the backward pass, as
             FlashAttention does (Dao et al. 2022, section 3.1); it keeps a float32 for each head and query instead.
-        dropout_bytes: what dropout keeps for each value; as wide as the value when left out, which is so on a CPU. A
-            GPU keeps one byte, and the paper counts so.
     """
 
     dtype: torch.dtype = torch.float32
     is_tiled: bool = False
-    dropout_bytes: int | None = None
-
-    @property
-    def per_value(self) -> int:
-        """Bytes of a value."""
-        return self.dtype.itemsize
-
-    @property
-    def per_dropped(self) -> int:
-        """Bytes that dropout keeps for a value."""
-        return self.per_value if self.dropout_bytes is None else self.dropout_bytes
 
 
 PLAIN = ActivationPolicy()
@@ -65,15 +53,9 @@ def layer_activations(
         policy: how values are kept.
 
     Left out: the angles of rotary positions, and float32 copies that RMSNorm makes of half-precision values.
-
-    Example:
-        >>> sizes = {"n_layers": 1, "d_model": 64, "n_heads": 4, "n_kv_heads": 4, "d_head": 16, "d_ff": 256}
-        >>> gpt = Stack(name="decoder", **sizes, activation="gelu", is_causal=True)
-        >>> layer_activations(gpt, 10, policy=ActivationPolicy(dtype=torch.float16))["feed-forward"] == 16 * 10 * 64
-        True
     """
     n_sublayers = 3 if stack.cross_attention else 2
-    per_value, per_dropped = policy.per_value, policy.per_dropped
+    per_value = policy.dtype.itemsize
     kept = Counter(
         {
             "norms": n_sublayers * n_tokens * (stack.d_model + _beside_its_input(stack)) * per_value,
@@ -83,7 +65,7 @@ def layer_activations(
     )
     if stack.dropout:
         dropped = n_sublayers * stack.d_model + stack.drops_inside * stack.d_ff
-        kept["dropout"] = n_tokens * dropped * per_dropped
+        kept["dropout"] = n_tokens * dropped * per_value
     kept.update(_attention(stack, n_tokens, n_tokens, stack.is_causal, policy))
     if stack.cross_attention:
         kept.update(_attention(stack, n_tokens, n_memory, False, policy))
@@ -110,16 +92,16 @@ def _attention(stack: Stack, n_queries: int, n_keys: int, is_causal: bool, polic
     if policy.is_tiled:
         keys_and_values = 2 * n_keys * stack.n_kv_heads * stack.d_head
         return {
-            "queries, keys, values, context": (2 * n_queries * width + keys_and_values) * policy.per_value,
+            "queries, keys, values, context": (2 * n_queries * width + keys_and_values) * policy.dtype.itemsize,
             "weights": n_queries * stack.n_heads * torch.float32.itemsize,
         }
     drops_weights = stack.drops_inside and stack.dropout > 0
     kept = {
-        "queries, keys, values, context": 2 * (n_queries + n_keys) * width * policy.per_value,
-        "weights": n_weights * policy.per_value * (2 if stack.is_masked or drops_weights else 1),
+        "queries, keys, values, context": 2 * (n_queries + n_keys) * width * policy.dtype.itemsize,
+        "weights": n_weights * policy.dtype.itemsize * (2 if stack.is_masked or drops_weights else 1),
     }
     if drops_weights:
-        kept["dropout"] = n_weights * policy.per_dropped
+        kept["dropout"] = n_weights * policy.dtype.itemsize
     if stack.is_masked:
         allowed = n_queries * n_keys if is_causal else n_keys
         kept["masks"] = allowed + stack.n_heads * n_queries  # which queries are blind; a byte each
@@ -145,7 +127,7 @@ def stack_activations(
     kept = (layer_activations(layer, n_tokens, n_memory, batch=batch, policy=policy) for layer in layers)
     last_norm = stack.final_norm * n_tokens * (stack.d_model + _beside_its_input(stack))
     memory = stack.cross_attention * n_memory * stack.d_model
-    return sum(sum(layer.values()) for layer in kept) + (last_norm + memory) * batch * policy.per_value
+    return sum(sum(layer.values()) for layer in kept) + (last_norm + memory) * batch * policy.dtype.itemsize
 
 
 def activation_bytes(
@@ -173,9 +155,9 @@ def activation_bytes(
     for stack, length in zip(blueprint.stacks, blueprint.lengths(n_tokens, n_memory), strict=True):
         kept[stack.name] += stack_activations(stack, length, n_memory, batch=batch, policy=policy)
         if stack.dropout:
-            kept["embeddings"] += length * stack.d_model * batch * policy.per_dropped
+            kept["embeddings"] += length * stack.d_model * batch * policy.dtype.itemsize
     for projection in blueprint.projections:
         is_output = projection.part == "output projection"
         values = projection.n_rows(n_tokens) * (projection.d_in + is_output * projection.d_out)
-        kept[projection.part] += values * batch * policy.per_value
+        kept[projection.part] += values * batch * policy.dtype.itemsize
     return dict(kept)

@@ -29,10 +29,6 @@ class Experts(Config):
         n_shared: how many experts every token visits besides; they are one network, so many times as wide.
         n_dense_layers: how many layers at the bottom have an ordinary feed-forward network.
         bias: whether the router and the maps of the chosen experts add a constant.
-
-    Example:
-        >>> Experts(n_experts=8, n_chosen=2, d_ff=14_336).n_shared
-        0
     """
 
     n_experts: int
@@ -59,10 +55,6 @@ class Latent(Config):
 
     Args:
         d_head, d_rotary, d_value, d_latent, d_query_latent: as there.
-
-    Example:
-        >>> Latent(d_head=128, d_rotary=64, d_value=128, d_latent=512).d_query_latent is None
-        True
     """
 
     d_head: int
@@ -110,10 +102,6 @@ class Stack(Config):
             a cache has to keep.
         experts: the mixtures in the place of feed-forward networks; none when left out.
         latent: the widths of latent attention in the place of multi-head attention; none when left out.
-
-    Example:
-        >>> Stack(name="decoder", n_layers=2, d_model=8, n_heads=2, n_kv_heads=2, d_head=4, d_ff=16).n_distinct_layers
-        2
     """
 
     name: str

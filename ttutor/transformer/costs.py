@@ -33,22 +33,12 @@ __all__ = [
 
 
 def projection_parameters(d_in: int, d_out: int, *, bias: bool = True) -> int:
-    r"""A linear map: $d_\mathrm{in} d_\mathrm{out}$, and $d_\mathrm{out}$ more for its bias.
-
-    Example:
-        >>> projection_parameters(3, 5)
-        20
-    """
+    r"""A linear map: $d_\mathrm{in} d_\mathrm{out}$, and $d_\mathrm{out}$ more for its bias."""
     return d_in * d_out + bias * d_out
 
 
 def norm_parameters(d_model: int, *, rms: bool = False) -> int:
-    """A norm's gain, and its bias unless it is an RMSNorm.
-
-    Example:
-        >>> norm_parameters(8), norm_parameters(8, rms=True)
-        (16, 8)
-    """
+    """A norm's gain, and its bias unless it is an RMSNorm."""
     return d_model if rms else 2 * d_model
 
 
@@ -124,12 +114,7 @@ def feed_forward_parameters(d_model: int, d_ff: int, *, gated: bool = False, bia
 
 
 def projection_flops(n_tokens: int, d_in: int, d_out: int) -> int:
-    r"""A linear map of some tokens: $2\,n\,d_\mathrm{in} d_\mathrm{out}$, twice its parameters for each token.
-
-    Example:
-        >>> projection_flops(7, 3, 5)
-        210
-    """
+    r"""A linear map of some tokens: $2\,n\,d_\mathrm{in} d_\mathrm{out}$, twice its parameters for each token."""
     return 2 * n_tokens * d_in * d_out
 
 
@@ -156,10 +141,6 @@ def latent_attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_query
     r"""Scores and blend where values are not as wide as queries: $2\,n_q\,n_k\,h\,(d_q + d_\mathrm{value})$.
 
     In the plain form of latent attention $d_q = d_\mathrm{head} + d_R$.
-
-    Example:
-        >>> latent_attention_flops(7, 7, n_heads=2, d_query=4, d_value=4) == attention_flops(7, 7, n_heads=2, d_head=4)
-        True
     """
     return 2 * n_queries * n_keys * n_heads * (d_query + d_value)
 

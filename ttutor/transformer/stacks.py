@@ -15,10 +15,6 @@ def stack_parameters(stack: Stack, *, only_active: bool = False) -> dict[str, in
     Args:
         stack: its sizes.
         only_active: whether to leave out the experts that a token does not visit.
-
-    Example:
-        >>> stack_parameters(Stack(name="s", n_layers=2, d_model=8, n_heads=2, n_kv_heads=2, d_head=4, d_ff=16))
-        {'attention': 576, 'feed-forward': 560, 'norms': 80}
     """
     n_layers, n_attentions = stack.n_distinct_layers or stack.n_layers, 2 if stack.cross_attention else 1
     n_norms = n_layers * (n_attentions + 1) + stack.final_norm
@@ -64,11 +60,6 @@ def stack_flops(stack: Stack, n_tokens: int, n_memory: int = 0) -> dict[str, int
         stack: its sizes.
         n_tokens: length of the sequence.
         n_memory: length of the memory, where there is cross-attention. Its keys and values are counted here.
-
-    Example:
-        >>> sizes = {"n_layers": 1, "d_model": 8, "n_heads": 2, "n_kv_heads": 2, "d_head": 4, "d_ff": 32}
-        >>> stack_flops(Stack(name="s", **sizes), 48)  # at 6 d_model tokens, half of all is scores and blend
-        {'attention projections': 24576, 'scores and blend': 73728, 'feed-forward': 49152}
     """
     flops: Counter[str] = Counter()
     for n_keys in (n_tokens, n_memory) if stack.cross_attention else (n_tokens,):
@@ -113,12 +104,6 @@ def stack_cache_bytes(stack: Stack, n_tokens: int, *, rolling: bool = False, dty
         n_tokens: length of the sequence.
         rolling: whether layers with a window keep only what it reaches (`ttutor.cache.RollingCache`).
         dtype: of what is kept.
-
-    Example:
-        >>> sizes = {"n_layers": 2, "d_model": 8, "n_heads": 2, "n_kv_heads": 1, "d_head": 4, "d_ff": 16}
-        >>> gemma = Stack(name="decoder", **sizes, windows=(10, None))
-        >>> stack_cache_bytes(gemma, 100), stack_cache_bytes(gemma, 100, rolling=True)
-        (3200, 1760)
     """
     windows = stack.windows if rolling and stack.windows is not None else (None,) * stack.n_layers
     n_kept = sum(n_tokens if window is None else min(n_tokens, window) for window in windows)
