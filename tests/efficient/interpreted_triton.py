@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import itertools
 import json
-import random
 import sys
 import traceback
 from collections.abc import Callable, Iterator
@@ -17,10 +16,8 @@ from functools import partial
 
 import pytest
 import torch
-import triton.language as tl
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
-from triton import jit
 
 from tests.efficient.cases import Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
@@ -28,7 +25,6 @@ from ttutor.efficient import triton_launch
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.triton import triton_attention
 from ttutor.efficient.triton_launch import Plan
-from ttutor.efficient.triton_tiles import blocks_of_keys, blocks_of_queries
 from ttutor.masks import Mask
 
 STRUCTURES = ("none", "causal", "window", "causal+window", "lengths", "causal+lengths")
@@ -72,55 +68,27 @@ def with_tiles(block_queries: int, block_keys: int) -> None:
     triton_launch.plan = lambda *call: Plan(block_queries, block_keys, 4, 1)
 
 
-@jit
-def cut_kernel(
-    found, first, last, offset, n_real, window,
-    CAUSAL: tl.constexpr, WINDOW: tl.constexpr, OF_KEYS: tl.constexpr, BLOCK: tl.constexpr,
-):  # fmt: skip
-    """Write down where the blocks begin and end."""
-    if OF_KEYS:
-        begin, inner_begin, inner_end, end = blocks_of_keys(first, last, n_real, window, CAUSAL, WINDOW, BLOCK)
-    else:
-        begin, inner_begin, inner_end, end = blocks_of_queries(
-            first, last, offset, n_real, window, CAUSAL, WINDOW, BLOCK
-        )
-    tl.store(found + 0, begin)
-    tl.store(found + 1, inner_begin)
-    tl.store(found + 2, inner_end)
-    tl.store(found + 3, end)
+def hidden_blocks_are_never_read() -> None:
+    """What no query of a block sees may be no number: what the block gives and gets is the same, bit for bit.
 
-
-def blocks_are_cut_where_the_mask_ends() -> None:
-    """Nothing visible lies outside, nothing hidden inside, and no block more than needed is read or masked."""
-    chance = random.Random(0)
-    for _ in range(300):
-        n_queries, n_keys, n_real = (chance.randint(1, 30) for _ in range(3))
-        n_real, block, step = min(n_real, n_keys), chance.choice((1, 2, 4)), chance.choice((1, 2, 4))
-        causal, window = chance.random() < 0.5, chance.choice((None, chance.randint(1, 12)))
-        offset, of_keys = n_keys - n_queries, chance.random() < 0.5
-        if of_keys:  # a block of queries, clipped at the last, walks along the real keys
-            start = chance.randrange(0, n_queries, step)
-            standing, walk = range(start, min(start + step, n_queries)), range(n_real)
-            ends = (start + offset, standing[-1] + offset, offset, n_real)
-        else:  # a block of keys, real or not, walks along the queries
-            start = chance.randrange(0, n_keys, step)
-            standing, walk = range(start, start + step), range(n_queries)
-            ends = (start, start + step - 1, offset, n_queries)
-        found = torch.zeros(4, dtype=torch.int32)
-        cut_kernel[(1,)](found, *ends, window or 0, causal, window is not None, of_keys, block)
-        begin, inner_begin, inner_end, end = found.tolist()
-        assert 0 <= begin <= inner_begin <= inner_end <= end
-        assert [edge % block for edge in found.tolist()] == [0, 0, 0, 0]
-
-        def visible(standing_at: int, at: int) -> bool:
-            query, key = (standing_at, at) if of_keys else (at, standing_at)  # noqa: B023
-            distance = query + offset - key  # noqa: B023
-            return (not causal or distance >= 0) and (window is None or abs(distance) < window)  # noqa: B023
-
-        for low in range(0, 60, block):
-            table = [at in walk and visible(place, at) for at in range(low, low + block) for place in standing]
-            assert any(table) == (begin <= low < end), (ends, window, causal, of_keys, block, low)
-            assert all(table) == (inner_begin <= low < inner_end), (ends, window, causal, of_keys, block, low)
+    With tiles of 16 queries and 32 keys. The last two look from the keys: their gradients need no query that is hidden.
+    """
+    for mask, block, hidden, is_of_keys in (
+        (Mask(causal=True), slice(16, 32), slice(32, None), False),
+        (Mask(window=10), slice(64, 80), slice(0, 32), False),
+        (Mask(window=10), slice(64, 80), slice(96, None), False),
+        (Mask(causal=True), slice(64, 96), slice(0, 64), True),
+        (Mask(window=10), slice(0, 32), slice(48, None), True),
+    ):
+        inputs = inputs_of(Case(n_queries=100, n_keys=100, batch=1, n_heads=1, n_kv_heads=1), requires_grad=True)
+        inputs.keywords["mask"] = mask
+        parts = slice(2, 4) if is_of_keys else slice(0, 2)  # of the output and the gradients of query, key and value
+        clean = run(triton_attention, inputs, gradients=True)[parts]
+        with torch.no_grad():
+            for tensor in (inputs.query,) if is_of_keys else (inputs.key, inputs.value):
+                tensor[:, :, hidden] = torch.nan
+        for found, expected in zip(run(triton_attention, inputs, gradients=True)[parts], clean, strict=True):
+            assert torch.equal(found[:, :, block], expected[:, :, block]), (mask, is_of_keys)
 
 
 def padding_is_never_read() -> None:
@@ -217,7 +185,7 @@ QUICK: dict[str, Callable[[], None]] = {}
 for case, block in zip(QUICK_CASES, itertools.cycle(SMALL), strict=False):
     QUICK[str(case)] = partial(hold_to_the_contract, case, block)
 for check in (
-    blocks_are_cut_where_the_mask_ends,
+    hidden_blocks_are_never_read,
     padding_is_never_read,
     large_scores_do_not_overflow,
     no_keys_give_zeros,

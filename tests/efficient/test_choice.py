@@ -20,7 +20,7 @@ from ttutor.shapes import ShapeError
 
 def call(**facts) -> AttentionCall:
     """A call on a CPU, 1,024 tokens long, as the facts change it."""
-    return AttentionCall(**{"n_queries": 1024, "n_keys": 1024, "n_heads": 8, "n_kv_heads": 8, **facts})
+    return AttentionCall(**{"n_queries": 1024, "n_keys": 1024, "n_heads": 8, **facts})
 
 
 def on_a_gpu(**facts) -> AttentionCall:
@@ -174,7 +174,6 @@ def test_the_facts_of_a_call(masking):
         dtype=torch.float32,
         batch=2,
         n_heads=4,
-        n_kv_heads=2,
         n_queries=5,
         n_keys=7,
         d_head=8,
@@ -258,5 +257,5 @@ def test_wrong_calls_are_named():
         efficient_attention(query, key, value, torch.zeros(5, 7))
     with pytest.raises(ValueError, match="dropout must be at least 0 and below 1, but is 1"):
         efficient_attention(query, key, value, dropout=1.0)
-    with pytest.raises(TypeError, match=r"query is torch.float32, key torch.float64"):
+    with pytest.raises(TypeError, match="query is float32, key is float64"):
         efficient_attention(query, key.double(), value)

@@ -101,21 +101,6 @@ def test_a_state_continues_where_it_was_left(program, cut):
     torch.testing.assert_close(end, last, rtol=0, atol=1e-12)
 
 
-def cut(selection, end):
-    return selection.step[:, :end], selection.rate, selection.write[:, :end], selection.read[:, :end]
-
-
-def test_a_fixed_selection_is_a_convolution():
-    """Where the steps do not depend on the token, the table's weight depends only on the distance."""
-    _, selection = drawn(batch=1)
-    fixed = Selection(*(t if t is selection.rate else t[:, :1].expand_as(t) for t in selection))
-    table = selective_matrix(fixed)[0]
-    for distance in range(7):
-        diagonal = table.diagonal(-distance, dim1=-2, dim2=-1)
-        torch.testing.assert_close(diagonal, diagonal[:, :1].expand_as(diagonal), rtol=0, atol=1e-12)
-    assert (selective_matrix(selection)[0].diagonal(-1, dim1=-2, dim2=-1).diff(dim=-1).abs() > 1e-3).any()
-
-
 def block(**keywords):
     torch.manual_seed(1)
     return SelectiveStateSpace(**{"d_model": 5, "d_inner": 6, "d_state": 3, "d_step": 2, **keywords}).double()

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.masks import Mask, both
+from ttutor.shapes import ShapeError, check_dtypes, check_shapes
 
 HALF = (torch.bfloat16, torch.float16)
 """The half-precision number formats, in which kernels differ most."""
@@ -27,7 +28,7 @@ class AttentionCall(NamedTuple):
         device: ``"cpu"``, ``"cuda"`` or ``"mps"``.
         capability: of an NVIDIA GPU, such as ``(9, 0)``; None elsewhere.
         dtype: of the queries.
-        batch, n_heads, n_kv_heads, d_head, d_value: further sizes.
+        batch, n_heads, d_head, d_value: further sizes.
         causal: whether keys after the query are hidden.
         window: keys as far away as this are hidden; None where there is no window.
         has_key_lengths: whether the rows have different numbers of real keys, and say so.
@@ -46,7 +47,6 @@ class AttentionCall(NamedTuple):
     dtype: torch.dtype = torch.float32
     batch: int = 1
     n_heads: int = 1
-    n_kv_heads: int = 1
     d_head: int = 64
     d_value: int = 64
     causal: bool = False
@@ -83,7 +83,6 @@ def call_of(
         dtype=query.dtype,
         batch=query.shape[0],
         n_heads=query.shape[-3],
-        n_kv_heads=key.shape[-3],
         n_queries=query.shape[-2],
         n_keys=key.shape[-2],
         d_head=query.shape[-1],
@@ -100,6 +99,17 @@ def call_of(
     )
 
 
+def check_tensors(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> None:
+    """Refuse tensors that do not make up one call, of the axes ``batch heads tokens width`` each."""
+    axes = {"query": (query, "batch heads queries d_head")}
+    if mask.key_lengths is not None:
+        check_shapes(**axes, key_lengths=(mask.key_lengths, "batch"))
+    check_shapes(**axes, key=(key, "batch kv_heads keys d_head"), value=(value, "batch kv_heads keys d_value"))
+    if query.shape[1] % key.shape[1]:
+        raise ShapeError(f"{query.shape[1]} query heads cannot share {key.shape[1]} key/value heads evenly")
+    check_dtypes(query=query, key=key, value=value)
+
+
 def prepare(
     query: Float[Tensor, "batch heads queries d_head"],
     key: Float[Tensor, "batch kv_heads keys d_head"],
@@ -111,8 +121,10 @@ def prepare(
     bias: Float[Tensor, "..."] | None,
     dropout: float,
 ) -> tuple[Mask, AttentionCall]:
-    """The one mask that a backend gets, and the facts by which the backend is chosen."""
-    structure = find_lengths(both(mask, Mask(causal=causal, window=window)), key)
+    """The one mask that a backend gets, and the facts by which the backend is chosen, of tensors that fit together."""
+    structure = both(mask, Mask(causal=causal, window=window))
+    check_tensors(query, key, value, structure)
+    structure = find_lengths(structure, key)
     return structure, call_of(query, key, value, structure, bias=bias, dropout=dropout)
 
 

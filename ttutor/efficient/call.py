@@ -6,7 +6,6 @@ from torch import Tensor
 from ttutor.efficient.attention_call import prepare
 from ttutor.efficient.choice import BACKENDS, check_backend, choose
 from ttutor.masks import Mask
-from ttutor.shapes import ShapeError, check_shapes
 
 
 def efficient_attention(
@@ -40,22 +39,9 @@ def efficient_attention(
         >>> efficient_attention(query, key, value)
         tensor([[[[1.5000]]]])
     """
-    check_shapes(
-        query=(query, "batch heads queries d_head"),
-        key=(key, "batch kv_heads keys d_head"),
-        value=(value, "batch kv_heads keys d_value"),
-    )
-    if query.shape[-3] % key.shape[-3]:
-        raise ShapeError(f"{query.shape[-3]} query heads cannot share {key.shape[-3]} key/value heads evenly")
-    if not query.dtype == key.dtype == value.dtype:
-        raise TypeError(
-            f"the tensors must have one dtype, but query is {query.dtype}, key {key.dtype}, value {value.dtype}"
-        )
     if not 0 <= dropout < 1:
         raise ValueError(f"dropout must be at least 0 and below 1, but is {dropout}")
     structure, call = prepare(query, key, value, mask, causal=causal, window=window, bias=bias, dropout=dropout)
-    if structure.key_lengths is not None:
-        check_shapes(query=(query, "batch heads queries d_head"), key_lengths=(structure.key_lengths, "batch"))
     if backend == "auto":
         backend = choose(call).name
     else:

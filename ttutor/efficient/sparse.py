@@ -18,6 +18,7 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
+from ttutor.efficient.attention_call import check_tensors
 from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
@@ -25,7 +26,6 @@ from ttutor.efficient.sdpa import sdpa_attention
 from ttutor.efficient.sparse_masks import NO_BLOCK, check_sizes
 from ttutor.efficient.window import block_kernel
 from ttutor.masks import Mask, both
-from ttutor.shapes import check_shapes
 
 
 def sparse_attention(
@@ -71,11 +71,7 @@ def sparse_attention(
             f"sparse_mask(...). Came: window={structure.window}, bias: {bias is not None}, "
             f"mask: {None if structure.dense is None else tuple(structure.dense.shape)}"
         )
-    check_shapes(
-        query=(query, "batch heads queries d_head"),
-        key=(key, "batch kv_heads keys d_head"),
-        value=(value, "batch kv_heads keys d_value"),
-    )
+    check_tensors(query, key, value, structure)
     n_queries, n_keys = query.shape[-2], key.shape[-2]
     check_sizes(n_keys, window, n_global, random_blocks, block_size)
     if 0 in (len(query), n_queries, n_keys):  # nothing to be cut into blocks

@@ -12,11 +12,10 @@ import torch
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.efficient.attention_call import AttentionCall, call_of
+from ttutor.efficient.attention_call import AttentionCall, call_of, check_tensors
 from ttutor.efficient.errors import BackendError
 from ttutor.efficient.triton_launch import forward
 from ttutor.masks import Mask, both
-from ttutor.shapes import ShapeError, check_shapes
 
 LARGEST_HEAD = 128
 DTYPES = (torch.float16, torch.bfloat16, torch.float32)
@@ -65,7 +64,10 @@ def triton_attention(
     Differs from the paper: the backward pass is two kernels, so that its results are the same bits every time.
     """
     structure = both(mask, Mask(causal=causal, window=window))
-    _check(query, key, value, structure)
+    check_tensors(query, key, value, structure)
+    devices = [tensor.device for tensor in (query, key, value, structure.key_lengths) if tensor is not None]
+    if len(set(devices)) > 1:  # the kernels would read beside the tensors
+        raise ValueError(f"all tensors must be on one device, but came on {', '.join(map(str, devices))}")
     call = call_of(query, key, value, structure, bias=bias, dropout=dropout)
     reason = _why_not_interpreted(call) if _is_interpreted() else why_not(call)
     if reason is not None:
@@ -85,28 +87,3 @@ def _why_not_interpreted(call: AttentionCall) -> str | None:
     if call.dtype == torch.bfloat16:
         return "Triton's interpreter multiplies the bit patterns of bfloat16 numbers, not the numbers"
     return why_not(call._replace(device="cuda", capability=(8, 0)))
-
-
-def _check(query: Tensor, key: Tensor, value: Tensor, mask: Mask) -> None:
-    """Check what would otherwise make the kernels read beside the tensors, or read them wrongly."""
-    tensors = {
-        "query": (query, "batch heads queries d_head"),
-        "key": (key, "batch kv_heads keys d_head"),
-        "value": (value, "batch kv_heads keys d_value"),
-    }
-    check_shapes(**tensors)
-    if mask.key_lengths is not None:
-        check_shapes(query=tensors["query"], key_lengths=(mask.key_lengths, "batch"))
-    n_heads, n_kv_heads = query.shape[1], key.shape[1]
-    if n_heads % n_kv_heads:
-        raise ShapeError(
-            f"{n_heads} query heads cannot share {n_kv_heads} key/value heads evenly: "
-            "the first number must be a multiple of the second"
-        )
-    if not query.dtype == key.dtype == value.dtype:
-        raise TypeError(
-            f"query, key and value must have one dtype, but came as {query.dtype}, {key.dtype} and {value.dtype}"
-        )
-    devices = [tensor.device for tensor in (query, key, value, mask.key_lengths) if tensor is not None]
-    if len(set(devices)) > 1:
-        raise ValueError(f"all tensors must be on one device, but came on {', '.join(map(str, devices))}")

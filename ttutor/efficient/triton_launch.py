@@ -8,7 +8,6 @@ compiled for capability 8.0, 8.6 and 9.0 they fit, but they were never timed.
 """
 
 import math
-from types import ModuleType
 from typing import NamedTuple
 
 import torch
@@ -151,8 +150,10 @@ def _launch(
     else:
         n_programs = batch * n_heads * math.ceil(n_queries / sizes.block_queries)
     is_exact = torch.get_float32_matmul_precision() == "highest"
+    from ttutor.efficient import triton_kernels  # late, since it loads Triton
+
     with torch.cuda.device_of(query):  # Triton launches on the current GPU
-        getattr(_kernels(), kernel)[(n_programs,)](
+        getattr(triton_kernels, kernel)[(n_programs,)](
             *tensors,
             n_heads,
             n_heads // n_kv_heads,
@@ -173,13 +174,6 @@ def _launch(
             num_stages=sizes.num_stages,
             enable_fp_fusion=True,  # a * b + c may be rounded once
         )
-
-
-def _kernels() -> ModuleType:
-    """Import the kernels, and Triton with them."""
-    from ttutor.efficient import triton_kernels
-
-    return triton_kernels
 
 
 def _with_strides(*tensors: Tensor) -> tuple:
