@@ -20,7 +20,6 @@ BASE, LLAMA = TransformerConfig.base(), LlamaConfig(d_model=12, n_heads=6, n_kv_
     ("config", "changes", "message"),
     [
         (BASE, {"n_heads": 5}, r"d_model must be a multiple of n_heads \(d_model=512, n_heads=5\)"),
-        (BASE, {"d_ff": 0}, r"d_ff must be a positive integer \(d_ff=0\)"),
         (BASE, {"n_layers": 2.0}, r"n_layers must be a positive integer \(n_layers=2.0\)"),
         (BASE, {"dropout": 1.0}, r"dropout must be at least 0 and below 1 \(dropout=1.0\)"),
         (BASE, {"norm": "mid"}, r"norm must be \"post\" or \"pre\" \(norm='mid'\)"),
@@ -34,13 +33,10 @@ BASE, LLAMA = TransformerConfig.base(), LlamaConfig(d_model=12, n_heads=6, n_kv_
             {"image_size": 9},
             r"image_size must be a multiple of patch_size \(image_size=9, patch_size=16\)",
         ),
-        (T5Config(), {"d_head": 0}, r"d_head must be a positive integer \(d_head=0\)"),
         (T5Config(), {"feed_forward": "gelu"}, r"feed_forward must be one of .*'swiglu'\] \(feed_forward='gelu'\)"),
         (T5Config(), {"pad_id": -1}, r"pad_id must be a token id \(pad_id=-1"),
         (LLAMA, {"n_kv_heads": 4}, r"n_heads must be a multiple of n_kv_heads \(n_heads=6, n_kv_heads=4\)"),
         (LLAMA, {"d_head": None, "n_heads": 5, "n_kv_heads": None}, r"d_model must be a multiple .*n_heads=5\)"),
-        (LLAMA, {"window": 0}, r"window must be a positive integer \(window=0\)"),
-        (LLAMA, {"norm_eps": 0.0}, r"norm_eps must be a positive number \(norm_eps=0.0\)"),
         (LLAMA, {"rotary_base": -1.0}, r"rotary_base must be a positive number \(rotary_base=-1.0\)"),
     ],
 )

@@ -49,11 +49,6 @@ def test_rms_norm_formula_module_and_torch_agree(hidden):
     torch.testing.assert_close(rms_norm(hidden, ours.gain, eps=0.1), expected)
 
 
-def test_layer_norm_names_a_wrong_width(hidden):
-    with pytest.raises(ShapeError, match="axis 'd_model' is 8 in hidden but must be 9"):
-        LayerNorm(9)(hidden)
-
-
 @pytest.mark.parametrize(("name", "function"), [("relu", nn.functional.relu), ("gelu", nn.functional.gelu)])
 def test_feed_forward_is_its_formula_at_each_position(hidden, name, function):
     network = FeedForward(8, 20, activation=name).double()
@@ -91,8 +86,6 @@ def test_gated_feed_forward_is_its_formula(hidden, activation, bias):
 
 
 def test_an_unknown_activation_is_refused():
-    with pytest.raises(ValueError, match="but is 'swish'"):
-        GatedFeedForward(8, 20, activation="swish")
     known = r"one of \['gelu', 'gelu_tanh', 'quick_gelu', 'relu', 'silu'\]"
     with pytest.raises(ValueError, match=f"{known}, but is 'swish'"):
         FeedForward(8, 20, activation="swish")

@@ -54,19 +54,8 @@ def test_two_lengths_and_two_dense_masks_combine():
 
 
 @pytest.mark.usefixtures("as_readers_run_it")
-@pytest.mark.parametrize("wrong", [torch.zeros(2, 2), torch.ones(2, 2, dtype=torch.long)])
-def test_only_bool_tensors_are_masks(wrong):
-    with pytest.raises(TypeError, match="bool tensor with True = may attend"):
-        as_mask(wrong)
-
-
-@pytest.mark.usefixtures("as_readers_run_it")
-def test_other_things_are_no_masks():
+def test_only_bool_tensors_are_masks():
+    with pytest.raises(TypeError, match="bool tensor with True = may attend, but came with dtype torch.float32"):
+        as_mask(torch.zeros(2, 2))
     with pytest.raises(TypeError, match="came as str"):
         as_mask("causal")
-
-
-@pytest.mark.usefixtures("as_readers_run_it")
-def test_a_description_takes_no_float_mask_either():
-    with pytest.raises(TypeError, match="bool tensor with True = may attend"):
-        Mask(dense=torch.zeros(2, 2))

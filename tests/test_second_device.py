@@ -11,9 +11,9 @@ import torch
 from torch import Tensor
 
 from tests.generation import tiny
-from tests.inside.models import randomised
 from tests.inside.test_every_model import MODELS
 from tests.second_device import Elsewhere, moved, second_device
+from tests.torch_twins import randomised
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.cache import DecoderCache
 from ttutor.efficient import efficient_attention, linear_attention, sparse_attention

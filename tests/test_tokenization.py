@@ -238,13 +238,6 @@ def test_learned_merges_equal_the_librarys_where_nearly_all_are_ties(words, voca
     assert ["".join(pair) for pair in ours.merges] == their_merges(words, vocab_size)
 
 
-def test_sennrichs_example():
-    """The words and counts of their algorithm 1: the first merges are e s, es t, then l o, lo w."""
-    texts = ["low"] * 5 + ["lower"] * 2 + ["newest"] * 6 + ["widest"] * 3
-    # There "e s" and "s t" tie at 9; "e" is the older byte. "l o" has 7; "w e" 8, until the end mark it lacks here.
-    assert BytePairTokenizer.train(texts, 263).merges == (("e", "s"), ("es", "t"), ("l", "o"))
-
-
 def counted_anew(words: Counter[str], n_merges: int, min_count: int) -> list[str]:
     """WordPiece training as its documentation has it, with exact fractions and all counts taken again at each step."""
     cut = {word: [word[0], *("##" + letter for letter in word[1:])] for word in words}
@@ -285,17 +278,6 @@ def test_word_pieces_learned_equal_those_counted_anew_with_fractions(words, n_me
     n_letters = len(counted_anew(Counter(words), 0, min_count))
     ours = WordPieceTokenizer.train(words, 4 + n_letters + n_merges, min_count=min_count)
     assert list(ours.vocabulary[4:]) == counted_anew(Counter(words), n_merges, min_count)
-
-
-def test_word_pieces_of_a_corpus_counted_by_hand():
-    """First "##g ##s": 5 / (20 * 5) = 1/20. Then every pair with "##u" has 1/36, and "p ##u" is the commonest of them.
-
-    That leaves 19 of "##u", so that "h ##u", "b ##u" and "##u ##gs" have 1/19 each, more than the 12 / (17 * 16) of
-    "pu ##n"; "h ##u" is the commonest.
-    """
-    texts = ["hug"] * 10 + ["pug"] * 5 + ["pun"] * 12 + ["bun"] * 4 + ["hugs"] * 5
-    ours = WordPieceTokenizer.train(texts, vocab_size=4 + 7 + 3)
-    assert ours.vocabulary[4:] == ("b", "h", "p", "##g", "##n", "##s", "##u", "##gs", "pu", "hu")
 
 
 # What is refused.

@@ -1,22 +1,14 @@
 """The small models that the tests of this folder look into."""
 
 import torch
-from torch import nn
 
+from tests.torch_twins import randomised
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.variants.gpt import GPT, GPTConfig
 
 SOURCE_IDS = torch.tensor([[5, 6, 7, 8, 9, 3, 0], [4, 5, 6, 3, 0, 0, 0]])
 TARGET_IDS = torch.tensor([[2, 10, 11, 12, 13], [2, 14, 15, 0, 0]])
 TOKEN_IDS = torch.tensor([[2, 10, 11, 12, 13], [2, 14, 15, 9, 7]])
-
-
-def randomised(model: nn.Module) -> nn.Module:
-    """The model in float64 and evaluation mode, none of its parameters zero or one by design."""
-    model = model.double().eval()
-    for parameter in model.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return model
 
 
 def translator(**changes) -> Transformer:

@@ -5,6 +5,7 @@ import torch
 from torch import nn
 
 from tests.inside.models import SOURCE_IDS, TARGET_IDS, TOKEN_IDS, language_model, translator
+from tests.torch_twins import attention_twin, randomised
 from ttutor.cache import DecoderCache
 from ttutor.encoder import Encoder
 from ttutor.inside import capture, intermediates, patch
@@ -16,10 +17,7 @@ from ttutor.shapes import ShapeError
 
 @pytest.fixture
 def attention():
-    layer = MultiHeadAttention(12, 3).double().eval()
-    for parameter in layer.parameters():
-        nn.init.normal_(parameter, std=0.4)
-    return layer
+    return randomised(MultiHeadAttention(12, 3))
 
 
 @pytest.fixture
@@ -37,12 +35,7 @@ def state(model: nn.Module) -> list[object]:
 
 def test_weights_and_context_by_head_equal_torch(attention, hidden):
     memory = torch.randn(2, 7, 12, dtype=torch.float64)
-    theirs = nn.MultiheadAttention(12, 3, batch_first=True).double()
-    projections = (attention.to_query, attention.to_key, attention.to_value)
-    theirs.in_proj_weight.data = torch.cat([p.weight.data for p in projections])
-    theirs.in_proj_bias.data = torch.cat([p.bias.data for p in projections])
-    theirs.out_proj.load_state_dict(attention.to_output.state_dict())
-    output, weights = theirs(hidden, memory, memory, average_attn_weights=False)
+    output, weights = attention_twin(attention)(hidden, memory, memory, average_attn_weights=False)
     with capture(attention, "weights", "output", "context", "v") as seen:
         attention(hidden, memory)
     torch.testing.assert_close(seen["weights"], weights, rtol=0, atol=1e-12)

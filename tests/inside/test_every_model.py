@@ -4,7 +4,8 @@ import pytest
 import torch
 from torch import Tensor, nn
 
-from tests.inside.models import SOURCE_IDS, TARGET_IDS, TOKEN_IDS, language_model, randomised, translator
+from tests.inside.models import SOURCE_IDS, TARGET_IDS, TOKEN_IDS, language_model, translator
+from tests.torch_twins import randomised
 from ttutor.inside import ablate, capture, logit_lens, residual_stream, residual_writes, stack_of
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.llama import Llama, LlamaConfig

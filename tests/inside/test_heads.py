@@ -66,16 +66,6 @@ def test_entropy_and_distance_equal_loops(weights):
         torch.testing.assert_close(score(weights, IS_REAL), torch.tensor(expected, dtype=torch.float64))
 
 
-def test_an_induction_head_on_a_repeated_text_scores_one():
-    period = 4
-    ids = torch.randperm(20)[:period].repeat(3)[None]
-    weights = torch.zeros(1, 1, 12, 12)
-    for i in range(12):
-        weights[0, 0, i, 0 if i < period else i - period + 1] = 1.0
-    assert induction_score(weights, ids) == 1.0
-    assert previous_token_score(weights) < 0.2
-
-
 def test_weight_on_separators(weights):
     is_separator = (IDS == 9)[:, None].expand(2, 7, 7)
     expected = weights[0, :, :, [1, 3, 4]].sum(-1).mean(-1)  # only the first row has separators

@@ -79,15 +79,6 @@ def test_misfitting_patches_are_refused(model, patches, error, message):
     assert not any(module._forward_hooks or module._forward_pre_hooks for module in model.modules())
 
 
-def test_a_head_without_its_context_is_a_model_without_its_columns(model):
-    name, head = "decoder.layers.0.self_attention", 1
-    with ablate(model, f"{name}.context", heads=[head]):
-        ablated = run(model)
-    with torch.no_grad():
-        model.get_submodule(name).to_output.weight[:, 4:8] = 0
-    torch.testing.assert_close(ablated, run(model), rtol=0, atol=1e-12)
-
-
 def test_only_the_named_heads_and_tokens_change():
     model = language_model()
     name = "decoder.layers.0.self_attention.v"

@@ -23,14 +23,6 @@ def test_rollout_is_the_sum_over_all_paths(weights):
     torch.testing.assert_close(rolled, expected, rtol=0, atol=1e-12)
 
 
-def test_rows_sum_to_one_and_a_causal_model_rolls_out_causally(weights):
-    causal = weights.tril()
-    causal = causal / causal.sum(dim=-1, keepdim=True)
-    rolled = attention_rollout(causal)
-    torch.testing.assert_close(rolled.sum(dim=-1), torch.ones(2, 4, dtype=torch.float64))
-    assert (rolled.triu(1) == 0).all()
-
-
 @pytest.mark.usefixtures("as_readers_run_it")
 def test_other_axes_are_refused(weights):
     with pytest.raises(ShapeError, match="weights must have 5 axes"):

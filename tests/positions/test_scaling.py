@@ -2,9 +2,8 @@
 
 import pytest
 import torch
-from transformers import GptOssConfig, LlamaConfig
+from transformers import LlamaConfig
 from transformers.modeling_rope_utils import ROPE_INIT_FUNCTIONS
-from transformers.models.gpt_oss.modeling_gpt_oss import GptOssRotaryEmbedding
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.positions import (
@@ -78,14 +77,6 @@ def test_yarn(base, trained_len, few_turns, many_turns, in_whole_pairs):
         scaled_dot_product_attention(query, key, value, scale=yarn.scale(D_HEAD)),
         scaled_dot_product_attention(length * query, length * key, value),
     )
-
-
-def test_yarn_as_in_the_published_gpt_oss():
-    config = GptOssConfig(num_hidden_layers=1)
-    their_rotary = GptOssRotaryEmbedding(config)
-    yarn = YarnScaling(factor=32.0, trained_len=4096, base=150_000.0, in_whole_pairs=False)
-    assert_close(yarn(rotary_frequencies(64, 150_000.0)), their_rotary.inv_freq)
-    assert yarn.scale(64) * 8 == pytest.approx(their_rotary.attention_scaling**2)
 
 
 def test_a_part_of_the_features_is_turned():

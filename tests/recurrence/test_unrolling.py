@@ -89,5 +89,3 @@ def test_what_does_not_fit_is_named(cell, inputs, is_real):
         unroll(cell, inputs, is_real[:, :6])
     with pytest.raises(ShapeError, match="axis 'd_input' is 2 in inputs but must be 3"):
         unroll(cell, inputs[..., :2])
-    with pytest.raises(ShapeError, match="inputs must have 3 axes"):
-        unroll(cell, inputs[0])

@@ -18,7 +18,6 @@ State = tuple[Float[Tensor, "batch d_model"], ...]
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
     "tanh": torch.tanh,
-    "relu": nn.functional.relu,
     "linear": nn.Identity(),
 }
 
@@ -69,7 +68,7 @@ class RNNCell(RecurrentCell):
 
     Args:
         d_input, d_model: as for `RecurrentCell`.
-        activation: ``"tanh"``, ``"relu"`` or ``"linear"``. Linear steps compose: two of them are again one such step,
+        activation: ``"tanh"`` or ``"linear"``. Linear steps compose: two of them are again one such step,
             which is what `ttutor.recurrence.linear_scan` makes use of.
 
     Differs from the paper: Elman's units are logistic, ours tanh.
