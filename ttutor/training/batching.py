@@ -34,8 +34,10 @@ class Batch:
 
     def to(self, device: torch.device) -> "Batch":
         """The batch on a device; the way to a GPU is taken from pinned memory, without waiting for its end."""
-        tensors = (to_device(tensor, device) for tensor in (self.source, self.target_in, self.target_out))
-        return Batch(*tensors, self.n_target_tokens)
+        source, target_in, target_out = (
+            to_device(part, device) for part in (self.source, self.target_in, self.target_out)
+        )
+        return Batch(source, target_in, target_out, self.n_target_tokens)
 
 
 def pad(sequences: Sequence[Sequence[int]]) -> Int[Tensor, "batch tokens"]:
