@@ -1,6 +1,7 @@
 """The claims ledger, and the callout that a chapter shows for a claim."""
 
 import html
+import itertools
 import json
 import re
 from html.parser import HTMLParser
@@ -15,20 +16,6 @@ from ttutor.measurement import format_number, magnitude
 
 ROOT = Path(__file__).resolve().parents[1]
 BIBLIOGRAPHY = ROOT / "book" / "references.bib"
-CHAPTERS = {
-    "RNN": ("recurrence", 22),
-    "ATT": ("attention", 36),
-    "MH": ("multihead", 12),
-    "POS": ("positions", 20),
-    "ENC": ("encoder", 30),
-    "DEC": ("decoder", 14),
-    "FUL": ("transformer", 18),
-    "TRN": ("training", 12),
-    "VAR": ("variants", 18),
-    "VIT": ("vit", 8),
-    "EFF": ("efficient", 22),
-    "INS": ("inside", 10),
-}
 
 
 class Balance(HTMLParser):
@@ -62,8 +49,9 @@ def parse(markup: str) -> Balance:
 
 
 def test_the_ledger_is_complete_and_numbered_without_gaps() -> None:
-    expected = [f"{prefix}-{number:02d}" for prefix, (_, count) in CHAPTERS.items() for number in range(1, count + 1)]
-    assert list(all_claims()) == expected
+    assert len(all_claims()) == 222
+    for prefix, ids in itertools.groupby(all_claims(), lambda claim_id: claim_id.partition("-")[0]):
+        assert all(claim_id == f"{prefix}-{number:02d}" for number, claim_id in enumerate(ids, 1))
 
 
 def test_sources_stand_in_the_bibliography_which_has_no_entry_twice() -> None:

@@ -35,10 +35,6 @@ def eager_attention(
     What it saves against the reference: heads that share keys multiply with them together, so that no key is copied;
     mask and bias become one small table, added in one pass that has nothing to do backwards; queries that see nothing
     are looked for in that table instead of the scores, and only where the mask's structure does not rule them out.
-
-    Example:
-        >>> eager_attention(torch.zeros(1, 4, 1, 2), torch.randn(1, 2, 3, 2), torch.ones(1, 2, 3, 5)).shape
-        torch.Size([1, 4, 1, 5])
     """
     n_queries, n_keys, n_kv_heads = query.shape[-2], key.shape[-2], key.shape[-3]
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else scale

@@ -48,12 +48,7 @@ def sdpa_attention(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries d_value"]:
-    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, in a fused kernel.
-
-    Example:
-        >>> sdpa_attention(torch.zeros(1, 4, 1, 2), torch.randn(1, 2, 3, 2), torch.ones(1, 2, 3, 5)).shape
-        torch.Size([1, 4, 1, 5])
-    """
+    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, in a fused kernel."""
     structure = both(mask, Mask(causal=causal, window=window))
     form = mask_form(call_of(query, key, value, structure, bias=bias))
     if form == "rows" and structure.key_lengths is not None:

@@ -106,12 +106,6 @@ def selective_scan(
     Arguments and results are those of `selective_loop`. Gu and Dao (2023), section 3.3.2.
 
     Differs from the paper: its program keeps the states in a GPU's fast memory; here each round writes all of them.
-
-    Example:
-        >>> ones = torch.ones(1, 3, 1)
-        >>> memory, _ = selective_scan(ones, Selection(ones, -ones[0, :1], ones, ones))
-        >>> memory.flatten()
-        tensor([0.6321, 0.8647, 0.9502])
     """
     if inputs.shape[1] == 0:
         return selective_loop(inputs, selection, state)

@@ -44,13 +44,7 @@ def window_attention(
     scale: float | None = None,
     dropout: float = 0.0,
 ) -> Float[Tensor, "batch heads queries d_value"]:
-    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, where there is a window.
-
-    Example:
-        >>> tokens = torch.randn(1, 2, 1000, 8)
-        >>> window_attention(tokens, tokens, tokens, causal=True, window=16).shape
-        torch.Size([1, 2, 1000, 8])
-    """
+    """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, where there is a window."""
     structure = both(mask, Mask(causal=causal, window=window))
     if structure.window is None or structure.dense is not None or bias is not None:
         raise BackendError(

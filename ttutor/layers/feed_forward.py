@@ -64,11 +64,6 @@ class GatedFeedForward(nn.Module):
         d_model, d_ff, dropout: as for `FeedForward`.
         activation: of the gate, one of `ACTIVATIONS`.
         bias: whether the three maps add a constant; the paper leaves it out.
-
-    Example:
-        >>> import torch
-        >>> GatedFeedForward(d_model=8, d_ff=16, activation="silu")(torch.randn(2, 5, 8)).shape
-        torch.Size([2, 5, 8])
     """
 
     def __init__(
@@ -99,11 +94,6 @@ class ClampedFeedForward(GatedFeedForward):
     Args:
         d_model, d_ff, dropout: as for `FeedForward`.
         limit: what the gate and what passes it are bounded by.
-
-    Example:
-        >>> import torch
-        >>> ClampedFeedForward(d_model=8, d_ff=16)(torch.randn(2, 5, 8)).shape
-        torch.Size([2, 5, 8])
     """
 
     def __init__(self, d_model: int, d_ff: int, *, dropout: float = 0.0, limit: float = 7.0) -> None:

@@ -67,9 +67,7 @@ class OutputNorm(nn.Module):
     Walsh et al. (2024), OLMo 2.
 
     Args:
-        d_model: number of features of a token.
-        dropout: probability of dropping a feature of what the sublayer writes, while training.
-        make_norm: makes the norm from ``d_model``.
+        d_model, dropout, make_norm: as for `PreNorm`.
     """
 
     def __init__(

@@ -13,10 +13,6 @@ class LearnedPositions(nn.Module):
     Args:
         d_model: width of each vector.
         max_len: number of rows of the table.
-
-    Example:
-        >>> LearnedPositions(d_model=8, max_len=16)(torch.tensor([[0, 1, 2]])).shape
-        torch.Size([1, 3, 8])
     """
 
     def __init__(self, d_model: int, max_len: int) -> None:

@@ -57,11 +57,6 @@ class RelativePositions(nn.Module):
     Args:
         n_heads: number of heads.
         n_buckets, max_distance, is_bidirectional: as for `relative_bucket`.
-
-    Example:
-        >>> positions = torch.tensor([[0, 1, 2]])
-        >>> RelativePositions(n_heads=4)(positions, positions).shape
-        torch.Size([1, 4, 3, 3])
     """
 
     def __init__(

@@ -73,10 +73,6 @@ class SinusoidalPositions(nn.Module):
     Args:
         d_model: width of each vector.
         max_len: number of positions that it can encode.
-
-    Example:
-        >>> SinusoidalPositions(d_model=8, max_len=16)(torch.tensor([[0, 1, 2]])).shape
-        torch.Size([1, 3, 8])
     """
 
     encoding: Tensor

@@ -53,11 +53,6 @@ class AdditiveAttention(nn.Module):
         d_query: width of what looks, the decoder's hidden vector.
         d_memory: width of what is looked at, the encoder's hidden vectors.
         d_head: width of the space in which the two meet.
-
-    Example:
-        >>> attention = AdditiveAttention(d_query=4, d_memory=6, d_head=5)
-        >>> attention(torch.randn(2, 1, 4), torch.randn(2, 7, 6)).shape
-        torch.Size([2, 1, 6])
     """
 
     def __init__(self, d_query: int, d_memory: int, d_head: int) -> None:

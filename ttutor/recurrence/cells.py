@@ -163,13 +163,6 @@ class GRUCell(RecurrentCell):
 
     Differs from the paper: there the reset gate acts on the hidden vector before it is multiplied by $U_n$; here, as in
     torch, after, so that one matrix product serves all three gates.
-
-    Example:
-        >>> cell = GRUCell(d_input=3, d_model=4)
-        >>> inputs = torch.randn(2, 3)
-        >>> (hidden,) = cell(inputs, cell.initial_state(inputs))
-        >>> cell.gates(inputs, (hidden,)).update.shape
-        torch.Size([2, 4])
     """
 
     n_gates = 3

@@ -77,10 +77,6 @@ class Convolution(nn.Module):
         kernel_size: number of taps; odd unless causal.
         dilation: the distance between neighbouring taps.
         causal: look only at the token itself and to its left.
-
-    Example:
-        >>> Convolution(3, 4, kernel_size=5)(torch.randn(2, 7, 3)).shape
-        torch.Size([2, 7, 4])
     """
 
     def __init__(
@@ -115,10 +111,6 @@ class ConvolutionEncoder(nn.Module):
         kernel_size: taps of each layer; odd unless causal.
         dilations: one for each layer: ``[1] * 5`` is contiguous, ``[1, 2, 4, 8]`` doubles the reach at each layer.
         causal: look only at each token itself and to its left.
-
-    Example:
-        >>> ConvolutionEncoder(4, kernel_size=3, dilations=[1, 2, 4])(torch.randn(2, 7, 4)).shape
-        torch.Size([2, 7, 4])
     """
 
     def __init__(self, d_model: int, kernel_size: int, dilations: Sequence[int], *, causal: bool = False) -> None:

@@ -110,10 +110,6 @@ class DecayMixing(nn.Module):
         d_model: width of what comes in and goes out.
 
     Differs from the paper: decays and $\mu$ start alike in every layer; the paper's starting values depend on depth.
-
-    Example:
-        >>> DecayMixing(d_model=4)(torch.randn(2, 5, 4)).shape
-        torch.Size([2, 5, 4])
     """
 
     def __init__(self, d_model: int) -> None:

@@ -28,11 +28,6 @@ def jacobians_through_time(
         state: where to begin; the cell's ``initial_state`` when left out.
         part: which tensor of the state, at both ends: 0 is the hidden vector, 1 the LSTM's cell. The other parts are
             held fixed at time $t$ and follow afterwards.
-
-    Example:
-        >>> from ttutor.recurrence import RNNCell
-        >>> jacobians_through_time(RNNCell(3, 4), torch.randn(2, 5, 3)).shape
-        torch.Size([6, 2, 4, 4])
     """
     if not 0 <= part < cell.n_parts:
         raise ValueError(f"the state of {type(cell).__name__} has parts 0 to {cell.n_parts - 1}, but part is {part}")
