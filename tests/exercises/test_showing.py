@@ -6,7 +6,6 @@ import pytest
 
 from tests.exercises.bank import EXERCISES
 from ttutor.exercises import check, find, solution
-from ttutor.exercises.registry import UnknownExercise
 
 
 @pytest.mark.usefixtures("as_readers_run_it")
@@ -22,8 +21,3 @@ def test_a_solution_shows_its_number_its_reason_and_its_code() -> None:
     assert str(shown).startswith("A solution of 2.2 A softmax that survives large scores:")
     assert find("attention.softmax").explanation in shown._repr_markdown_()
     assert f"```python\n{shown.code}\n```" in shown._repr_markdown_()
-
-
-def test_an_unknown_name_is_answered_by_those_that_come_close() -> None:
-    with pytest.raises(UnknownExercise, match=r"did you mean attention\.softmax"):
-        solution("attention.sofmax")

@@ -10,7 +10,7 @@ import pytest
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.grading.intake.roster import Roster, Student
 from ttutor.grading.marks import State
-from ttutor.grading.records.gradebook import canvas, gradebook, lms_of, moodle, number, plain_cell
+from ttutor.grading.records.gradebook import canvas, gradebook, lms_of, moodle
 
 HEADER = ["student", "name", "email", "state", SOFTMAX, MASK, "total", "late_hours", "late_percent", "submitted"]
 
@@ -59,14 +59,6 @@ def test_a_title_can_start_no_formula_either() -> None:
 def test_quotes_and_line_breaks_keep_to_their_cell() -> None:
     name = 'A "quoted", name\r\nwith, lines\x00'
     assert rows(gradebook(asked(), [recorded(shown=name)]))[2][1] == 'A "quoted", name  with, lines '
-
-
-def test_numbers_have_no_needless_digits() -> None:
-    assert [number(value) for value in (0.0, 1.0, 2 / 3, 1e-9, 10.0, None)] == ["0", "1", "0.6667", "0", "10", ""]
-
-
-def test_plain_text_is_left_alone() -> None:
-    assert [plain_cell(text) for text in ("Ada", "O'Neil", "a=b", "Zoë", "")] == ["Ada", "O'Neil", "a=b", "Zoë", ""]
 
 
 def student(**row: str) -> Student:

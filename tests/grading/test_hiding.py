@@ -11,7 +11,6 @@ from tests.grading.bench import handed_in
 from tests.grading.made import all_bytes
 from ttutor.exercises import find
 from ttutor.grading.assignment import assignment_of
-from ttutor.grading.intake.names import Owner
 from ttutor.grading.intake.submissions import ClassWork, Handed
 from ttutor.grading.judging import grader as judging
 from ttutor.grading.judging.grader import Grader
@@ -54,7 +53,7 @@ def graded(grader, monkeypatch, tmp_path):
         monkeypatch.setattr(grader, "exercises", judging.exercises_of(assignment))
         record = Record(key="k", shown="Ada", mark=grader.grade(handed_in(text)))
         write_record(tmp_path / "records" / "ada.json", record)
-        work = ClassWork((Handed(student="ada", owner=Owner("ada"), shown="Ada"),))
+        work = ClassWork((Handed(student="ada", shown="Ada"),))
         write_outputs(tmp_path, assignment, [record], work)
         write_whole(tmp_path / "gradescope", gradescope(assignment, record))
         write_whole(tmp_path / "classroom", base64.b64decode(classroom(assignment, record)).decode())

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 import json
 
-import pytest
-from typer.testing import CliRunner
-
 from tests.grading.made import put
-from ttutor import cli
 from ttutor.grading.worker.texts import pieces_of
 
 ASSIGNMENT = """
@@ -23,16 +19,10 @@ curve = { points = 2, asks = "Draw it.", kind = "plot" }
 """
 
 
-@pytest.fixture
-def ttutor(tmp_path, monkeypatch, as_readers_run_it):
-    """Runs `ttutor homework` in a folder that has an assignment."""
-    monkeypatch.chdir(put(tmp_path, {"hw1.toml": ASSIGNMENT}))
-    return lambda *arguments: CliRunner().invoke(cli.build_app(), ["homework", *arguments])
-
-
 def test_a_notebook_has_statement_stub_check_and_room(ttutor, tmp_path) -> None:
-    result = ttutor("hw1.toml", "--out", "hw1.ipynb")
-    assert "1 exercises, 2 pieces to be marked by hand" in result.output, result.output
+    put(tmp_path, {"hw1.toml": ASSIGNMENT})
+    said = ttutor("homework", "hw1.toml", "--out", "hw1.ipynb").output
+    assert "1 exercises, 2 pieces to be marked by hand" in said
     data = (tmp_path / "hw1.ipynb").read_bytes()
     notebook = json.loads(data)
     text = "\n".join(cell["source"] for cell in notebook["cells"])
@@ -47,7 +37,6 @@ def test_a_notebook_has_statement_stub_check_and_room(ttutor, tmp_path) -> None:
 
 
 def test_nothing_is_overwritten(ttutor, tmp_path) -> None:
-    put(tmp_path, {"hw1.ipynb": "mine"})
-    result = ttutor("hw1.toml", "--out", "hw1.ipynb")
-    assert result.exit_code == 2
+    put(tmp_path, {"hw1.toml": ASSIGNMENT, "hw1.ipynb": "mine"})
+    ttutor("homework", "hw1.toml", "--out", "hw1.ipynb", code=2)
     assert (tmp_path / "hw1.ipynb").read_text() == "mine"

@@ -311,14 +311,6 @@ def test_a_name_that_can_be_read_twice_is_given_to_nobody(tmp_path) -> None:
     assert "given to nobody" in (tmp_path / "out" / "summary.md").read_text()
 
 
-def test_the_same_folder_can_be_compared_with_itself_as_it_was(tmp_path) -> None:
-    folder = put(tmp_path / "in", {"ada.py": RIGHT})
-    run(folder, tmp_path / "out")
-    put(folder, {"ada.py": f"{SOFTMAX}=ok"})
-    changed = run(folder, tmp_path / "out", compare=tmp_path / "out").changed
-    assert changed == ("ada: attention.causal_mask 2 of 2 (ok) -> 0 of 2 (missing)", "ada: total 6 -> 4")
-
-
 def test_older_results_that_are_damaged_are_named(tmp_path) -> None:
     folder = put(tmp_path / "in", {"ada.py": RIGHT})
     put(tmp_path, {"old/records/ada.json": "{}"})

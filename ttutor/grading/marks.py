@@ -35,17 +35,13 @@ class Submission:
 
     Args:
         student: the id that the gradebook uses; safe as a file name (see `ttutor.grading.intake.submissions`).
-        shown: the name as it came, for the feedback.
         files: the files to grade, in the order in which they count (a later definition wins).
-        submitted: when, as an ISO time in UTC, or None where it is not known.
         notes: what was found while collecting, one sentence each, for instructor and student.
         problem: why nothing of it can be graded, or None.
     """
 
     student: str
-    shown: str = ""
     files: tuple[SourceFile, ...] = ()
-    submitted: str | None = None
     notes: tuple[str, ...] = ()
     problem: str | None = None
 

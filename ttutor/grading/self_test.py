@@ -123,7 +123,7 @@ def solutions(exercises: Iterable[Exercise], student: str = "reference") -> Subm
     Each answer is called ``my_...``, so that none takes the place of a function that another one imports.
     """
     files = tuple(SourceFile(f"{one.id}.py", _code(one).encode()) for one in exercises)
-    return Submission(student=student, shown="the reference", files=files)
+    return Submission(student=student, files=files)
 
 
 def _code(exercise: Exercise) -> str:

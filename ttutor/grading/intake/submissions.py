@@ -30,7 +30,6 @@ class Handed:
 
     Args:
         student: the id, safe as a file name.
-        owner: what the names said.
         shown: the name to show.
         sources: the files, wherever they lie.
         on_roster: the student's row, or None.
@@ -38,7 +37,6 @@ class Handed:
     """
 
     student: str
-    owner: Owner
     shown: str
     sources: tuple[Source, ...] = ()
     on_roster: Student | None = None
@@ -132,15 +130,14 @@ def _of_class(owned: list[tuple[Owner, Source]], roster: Roster, notes: list[str
     by_raw: dict[str, list[tuple[Owner, Source]]] = {}
     for owner, source in owned:
         by_raw.setdefault(owner.raw, []).append((owner, source))
-    rows = {raw: _row(roster, pairs[0][0]) for raw, pairs in by_raw.items()}
-    _check_one_row_each({raw: pairs[0][0] for raw, pairs in by_raw.items()}, rows)
+    owners = {raw: pairs[0][0] for raw, pairs in by_raw.items()}
+    rows = {raw: roster.find(one.raw, one.number, one.name) for raw, one in owners.items()}
+    _check_one_row_each(owners, rows)
     absent = [one for one in roster.students if one not in rows.values()]
     ids = safe_ids([*by_raw, *map(_raw, absent)])
     students = [_handed(ids[raw], pairs, rows[raw]) for raw, pairs in by_raw.items()]
     for one in absent:
-        students.append(
-            Handed(student=ids[_raw(one)], owner=Owner(_raw(one)), shown=shown(one.name or one.key), on_roster=one)
-        )
+        students.append(Handed(student=ids[_raw(one)], shown=shown(one.name or one.key), on_roster=one))
     if roster.students:
         strangers = sorted(one.shown for one in students if one.on_roster is None)
         notes += [f"{name} handed in and is not on the roster." for name in strangers]
@@ -164,16 +161,12 @@ def _raw(absent: Student) -> str:
     return f"{absent.name} {absent.key}".strip() if absent.key.isdigit() else absent.key
 
 
-def _row(roster: Roster, owner: Owner) -> Student | None:
-    return roster.find(owner.raw, owner.number, owner.name)
-
-
 def _handed(student: str, pairs: list[tuple[Owner, Source]], row: Student | None) -> Handed:
     owner = pairs[0][0]
     name = (row.name if row is not None else "") or owner.name or owner.raw
     late = ("The LMS marked it as late.",) if any(one.late for one, _ in pairs) else ()
     sources = tuple(source for _, source in pairs)
-    return Handed(student=student, owner=owner, shown=shown(name), sources=sources, on_roster=row, notes=late)
+    return Handed(student=student, shown=shown(name), sources=sources, on_roster=row, notes=late)
 
 
 def read_work(handed: Handed, patterns: tuple[str, ...]) -> Submission:
@@ -189,14 +182,7 @@ def read_work(handed: Handed, patterns: tuple[str, ...]) -> Submission:
     problem = None
     if not files and any(source.problem != EMPTY for source in handed.sources):
         problem = f"Nothing was found that can be graded: a file that fits {' or '.join(patterns)} was expected."
-    return Submission(
-        student=handed.student,
-        shown=handed.shown,
-        files=files,
-        submitted=handed.submitted,
-        notes=notes,
-        problem=problem,
-    )
+    return Submission(student=handed.student, files=files, notes=notes, problem=problem)
 
 
 def is_inside(inner: Path, outer: Path) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import unicodedata
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -47,13 +48,13 @@ class Place:
 
 
 @lru_cache(maxsize=256)
-def _kind(name: str) -> type[Other]:
-    return type(name, (Other,), {})
+def _kind(name: str, base: type) -> Any:
+    return type(name, (base,), {})
 
 
 def other_of(name: str) -> Other:
     """Return a stand-in for a value that was not sent, which shows the name of its type."""
-    return _kind(name if name.isidentifier() else "object")()
+    return _kind(name if name.isidentifier() else "object", Other)()
 
 
 class _Text(str):
@@ -63,19 +64,17 @@ class _Text(str):
         return str(self)
 
 
-def exception_of(told: Any, used: Any = ()) -> BaseException:
+def exception_of(told: Any, used: Sequence[str] = ()) -> BaseException:
     """Return the exception that a worker told of; raises `Malformed` where what came tells of none.
 
     Args:
         told: its type, its text, and where it left the student's code.
         used: the forbidden functions that were called before.
     """
-    if type(used) not in (list, tuple) or not all(type(one) is str for one in used):
-        raise Malformed("expected names")
     if not isinstance(told, dict) or not {"type", "text"} <= set(told) <= {"type", "text", "where", "line", "code"}:
         raise Malformed("expected an exception's type and text")
     name, text = _plain(told["type"], 80), _plain(told["text"], 2000)
-    kind = KNOWN.get(name) or _named(name if name.isidentifier() else "Exception")
+    kind = KNOWN.get(name) or _kind(name if name.isidentifier() else "Exception", StudentRaised)
     error: Any = kind(_Text(text)) if text else kind()
     error.by_worker, error.used = True, tuple(used)
     if "line" in told:
@@ -93,11 +92,6 @@ def is_from_worker(error: BaseException) -> bool:
 def place_of(error: BaseException) -> Place | None:
     """Return where an exception left the student's code, if the worker told."""
     return getattr(error, "place", None)
-
-
-@lru_cache(maxsize=256)
-def _named(name: str) -> type[StudentRaised]:
-    return type(name, (StudentRaised,), {})
 
 
 def _plain(text: Any, longest: int) -> str:

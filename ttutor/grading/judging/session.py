@@ -89,11 +89,8 @@ class Session:
         reply, body = self._ask(header, packer.body(), expected)
         try:
             source = Unpacker(body, other_of)
-            used = reply.get("used", [])
-            if type(used) is not list or not all(type(one) is str for one in used):
-                raise Malformed("expected names")
-            values = {name: reply[name] for name in expected if name != "used"}
-            return {"used": used} | {name: source.unpack(spec) for name, spec in values.items()}
+            values = {name: source.unpack(reply[name]) for name in expected if name != "used"}
+            return {"used": reply.get("used", [])} | values
         except Exception as error:  # whatever it is: the worker sent it
             raise self.crashed() from error
 
@@ -107,8 +104,10 @@ class Session:
             self._get_ready()
         try:
             reply, content = self._exchange(header, body, self._soon())
+            if type(used := reply.get("used", [])) is not list or not all(type(one) is str for one in used):
+                raise Malformed("expected names")
             if "raised" in reply and set(reply) <= {"id", "raised", "used"}:
-                raise exception_of(reply["raised"], reply.get("used", []))
+                raise exception_of(reply["raised"], used)
             if set(reply) != {"id", *expected}:
                 raise Malformed("a reply must have what was asked for")
             return reply, content

@@ -64,8 +64,8 @@ def lms_of(roster: Roster) -> tuple[str, ...]:
 def number(value: int | float | None) -> str:
     """Write points without needless digits, and nothing where there are none.
 
-    >>> number(3.0), number(2.5), number(1 / 3), number(None)
-    ('3', '2.5', '0.3333', '')
+    >>> number(10.0), number(2.5), number(1 / 3), number(0.0), number(None)
+    ('10', '2.5', '0.3333', '0', '')
     """
     return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")
 
@@ -73,8 +73,8 @@ def number(value: int | float | None) -> str:
 def plain_cell(text: str) -> str:
     """Return a text that no spreadsheet takes for a formula, on one line.
 
-    >>> plain_cell("=HYPERLINK(1)"), plain_cell(" +1"), plain_cell("Ada")
-    ("'=HYPERLINK(1)", "' +1", 'Ada')
+    >>> plain_cell("=HYPERLINK(1)"), plain_cell(" +1"), plain_cell("Zoë O'Neil a=b")
+    ("'=HYPERLINK(1)", "' +1", "Zoë O'Neil a=b")
     """
     line = "".join(one if one.isprintable() else " " for one in text)
     bare = line.lstrip("\u00a0 \ufeff'\"")

@@ -76,7 +76,7 @@ def key_of(submission: Submission, about: Mapping[str, Any]) -> str:
     """Return what stands for a submission's bytes and for all else that its marks depend on.
 
     Args:
-        submission: of which the bytes and names of its files count, not when they came.
+        submission: of which the bytes and names of its files count.
         about: assignment, versions, seed and sandbox level, as JSON can write them.
     """
     files = [(file.name, hashlib.sha256(file.data).hexdigest()) for file in submission.files]

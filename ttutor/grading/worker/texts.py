@@ -61,18 +61,15 @@ def _decoded(name: str, data: bytes) -> tuple[str, list[str]]:
 
 
 def _cells(text: str) -> tuple[list[str], str]:
-    """Return the code cells of a notebook of format 3 or 4, and what is wrong with it."""
+    """Return the code cells of a notebook, and what is wrong with it."""
     try:
-        notebook = json.loads(text)
-        cells = notebook["cells"] if "cells" in notebook else notebook["worksheets"][0]["cells"]
-        found = [_source(cell) for cell in cells if cell["cell_type"] == "code"]
-    except (ValueError, KeyError, TypeError, IndexError, AttributeError, RecursionError):
+        found = [_source(cell["source"]) for cell in json.loads(text)["cells"] if cell["cell_type"] == "code"]
+    except (ValueError, KeyError, TypeError, AttributeError, RecursionError):
         return [], "is not a notebook that can be read: save it again from Jupyter"
     return found[:MOST_CELLS], "" if len(found) <= MOST_CELLS else f"has more than {MOST_CELLS} code cells"
 
 
-def _source(cell: dict[str, Any]) -> str:
-    source = cell["source"] if "source" in cell else cell["input"]
+def _source(source: Any) -> str:
     text = source if isinstance(source, str) else "".join(source)
     return text.replace("\r\n", "\n").replace("\r", "\n")
 
