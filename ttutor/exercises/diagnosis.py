@@ -13,8 +13,6 @@ from ttutor.exercises.known import Known, shown_on
 from ttutor.exercises.running import Elsewhere, Outcome, agree, input_names, look, make_inputs, trial
 from ttutor.exercises.values import Difference, differences
 
-__all__ = ["GENERIC", "Sitting"]
-
 GENERIC = (
     "not_started",
     "cannot_load",

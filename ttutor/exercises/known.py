@@ -10,8 +10,6 @@ from typing import Any
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.running import Outcome, agree, expectation, outcome, say_the_same
 
-__all__ = ["Known", "expectations", "fingerprint", "known_mistakes", "outcomes_of", "shown_on"]
-
 
 @dataclass(frozen=True, eq=False)
 class Known:

@@ -14,8 +14,6 @@ from typing import Any
 
 from ttutor.exercises.exercise import Exercise
 
-__all__ = ["CannotRead", "Work", "read_work"]
-
 
 class CannotRead(ValueError):
     """A student's file cannot be read or run; the message says where and what to do."""

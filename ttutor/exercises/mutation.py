@@ -10,8 +10,6 @@ import textwrap
 from collections.abc import Callable
 from typing import Any
 
-__all__ = ["emptied", "mutated", "read_mutations", "source_of"]
-
 LITERAL = r'"(?:[^"\\]|\\.)*"|\'(?:[^\'\\]|\\.)*\''
 CHANGE = re.compile(rf"({LITERAL})\s*->\s*({LITERAL})\s*(?:,\s*|$)")
 

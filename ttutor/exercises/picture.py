@@ -6,8 +6,6 @@ from torch import Tensor
 
 from ttutor.exercises.exercise import Finding
 
-__all__ = ["as_svg", "as_text"]
-
 CELL = 14
 CAPTION = "row: output, column: input that was changed; filled: the output moves"
 

@@ -13,41 +13,17 @@ from torch import Tensor
 
 from ttutor.exercises.exercise import Finding, Property, Trial
 
-__all__ = [
-    "batch_independent",
-    "causal",
-    "dependencies",
-    "depends",
-    "gradient_reaches",
-    "ignores",
-    "sums_to_one",
-]
+__all__ = ["batch_independent", "causal", "dependencies", "depends", "gradient_reaches"]
 
 
-def sums_to_one(says: str, *, dim: int = -1, total: float = 1.0, id: str = "sums_to_one") -> Property:
-    """The entries along an axis of the value sum to one (or to another total)."""
-
-    def broken(trial: Trial) -> str | None:
-        sums = trial.value.detach().double().sum(dim=dim)
-        off = (sums - total).abs()
-        if bool((off <= 1e-3 * abs(total)).all()):
-            return None
-        place = _place(off)
-        return f"Along axis {dim} they should sum to {total:g}, but those at {place} sum to {sums[place].item():.3g}."
-
-    return Property(id=id, says=says, broken=broken)
-
-
-def causal(
-    says: str, *, argument: int = 0, axis: int = 1, output_axis: int | None = None, id: str = "causal"
-) -> Property:
-    """No output moves with a later input: the dependency map has nothing above its diagonal, and is drawn.
+def causal(says: str) -> Property:
+    """No token's output moves with a later token: the dependency map has nothing above its diagonal, and is drawn.
 
     With more inputs than outputs the last output is aligned with the last input, as with a cache.
     """
 
     def broken(trial: Trial) -> Finding | None:
-        seen = dependencies(trial, argument, axis, axis if output_axis is None else output_axis)
+        seen = dependencies(trial)
         allowed = torch.ones_like(seen).tril(seen.shape[1] - seen.shape[0])
         leaks = (seen & ~allowed).nonzero()
         if not len(leaks):
@@ -55,31 +31,20 @@ def causal(
         output, moved = leaks[0].tolist()
         return Finding(f"Changing position {moved} moves the result at position {output}.", seen, allowed)
 
-    return Property(id=id, says=says, broken=broken)
+    return Property(id="causal", says=says, broken=broken)
 
 
-def depends(
-    says: str,
-    expected: Any,
-    *,
-    argument: int = 0,
-    axis: int = 1,
-    output_axis: int | None = None,
-    id: str = "depends",
-) -> Property:
-    """Outputs move with exactly those inputs with which they should; both maps are drawn.
+def depends(says: str, expected: Any, *, id: str) -> Property:
+    """Tokens' outputs move with exactly those tokens with which they should; both maps are drawn.
 
     Args:
         says: the hint.
         expected: makes the right map, bool ``outputs inputs``, from the case's inputs.
-        argument: the input that is changed.
-        axis: its axis that is walked along.
-        output_axis: the value's axis that is watched; the same when left out.
         id: the hint's id.
     """
 
     def broken(trial: Trial) -> Finding | None:
-        seen = dependencies(trial, argument, axis, axis if output_axis is None else output_axis)
+        seen = dependencies(trial)
         right = expected(*trial.inputs)
         wrong = (seen != right).nonzero()
         if not len(wrong):
@@ -97,7 +62,7 @@ def batch_independent(says: str, *, arguments: tuple[int, ...] = (0,), id: str =
 
     def broken(trial: Trial) -> Finding | None:
         for argument in arguments:
-            seen = dependencies(trial, argument, 0, 0)
+            seen = dependencies(trial, argument, axis=0)
             right = torch.eye(len(seen), dtype=torch.bool)
             leaks = (seen & ~right).nonzero()
             if len(leaks):
@@ -108,25 +73,7 @@ def batch_independent(says: str, *, arguments: tuple[int, ...] = (0,), id: str =
     return Property(id=id, says=says, broken=broken)
 
 
-def ignores(says: str, change: Any, *, id: str) -> Property:
-    """The value stays as it is when what must not matter is changed.
-
-    Args:
-        says: the hint.
-        change: takes the case's inputs and returns them with that changed, such as other logits at padding.
-        id: the hint's id.
-    """
-
-    def broken(trial: Trial) -> str | None:
-        moved = _moved(trial.value, trial.run(*change(*trial.inputs)))
-        if not bool(moved.any()):
-            return None
-        return f"{int(moved.sum())} of {moved.numel()} numbers of your result changed, which should stay."
-
-    return Property(id=id, says=says, broken=broken)
-
-
-def gradient_reaches(says: str, *, arguments: tuple[int, ...], id: str = "gradient", always: bool = True) -> Property:
+def gradient_reaches(says: str, *, arguments: tuple[int, ...]) -> Property:
     """A finite gradient comes back to each of these inputs, and not all of it is zero."""
 
     def broken(trial: Trial) -> str | None:
@@ -141,13 +88,14 @@ def gradient_reaches(says: str, *, arguments: tuple[int, ...], id: str = "gradie
                 return f"The gradient of input {argument + 1} is not finite."
         return None
 
-    return Property(id=id, says=says, broken=broken, always=always)
+    return Property(id="gradient", says=says, broken=broken, always=True)
 
 
-def dependencies(trial: Trial, argument: int, axis: int, output_axis: int) -> Tensor:
+def dependencies(trial: Trial, argument: int = 0, axis: int = 1) -> Tensor:
     """Return which positions of the value move when a position of an input is changed: bool ``outputs inputs``.
 
-    The map that tells most about code that mixes tokens: it needs no right numbers, and works for any layout.
+    Both are positions along the same axis. The map tells most about code that mixes tokens: it needs no right numbers,
+    and works for any layout.
     """
     before = trial.run(*trial.inputs)
     columns = []
@@ -155,7 +103,7 @@ def dependencies(trial: Trial, argument: int, axis: int, output_axis: int) -> Te
         inputs = [value.detach().clone() if isinstance(value, Tensor) else value for value in trial.inputs]
         chosen = inputs[argument].select(axis, position)
         chosen.copy_(_other(chosen))
-        moved = _moved(before, trial.run(*inputs)).movedim(output_axis, 0)
+        moved = _moved(before, trial.run(*inputs)).movedim(axis, 0)
         columns.append(torch.stack([row.any() for row in moved]))
     return torch.stack(columns, dim=1)
 
@@ -175,8 +123,3 @@ def _moved(before: Tensor, after: Any) -> Tensor:
         return before != after
     before, after = before.detach().double(), after.detach().double()
     return (before - after).abs() > 1e-6 * before.abs().amax()
-
-
-def _place(off: Tensor) -> tuple[int, ...]:
-    """The place of the largest entry."""
-    return tuple(int(index) for index in torch.unravel_index(off.argmax(), off.shape))

@@ -12,8 +12,6 @@ from pathlib import Path
 
 from ttutor.exercises.result import Result
 
-__all__ = ["DamagedProgress", "progress_file", "read_progress", "record"]
-
 VARIABLE = "TTUTOR_PROGRESS"
 NOWHERE = "none"
 

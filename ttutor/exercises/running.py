@@ -22,25 +22,6 @@ from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
 from ttutor.exercises.forbidden import watched
 from ttutor.exercises.values import check_comparable, differences, same
 
-__all__ = [
-    "AnswerRaised",
-    "Elsewhere",
-    "Observed",
-    "Outcome",
-    "agree",
-    "expectation",
-    "gradients_of",
-    "input_names",
-    "look",
-    "make_inputs",
-    "number",
-    "outcome",
-    "say_the_same",
-    "settled",
-    "trial",
-    "viewed",
-]
-
 
 @dataclass(frozen=True)
 class Observed:

@@ -10,8 +10,6 @@ from typing import Any
 
 from ttutor.exercises.exercise import Exercise
 
-__all__ = ["cannot_load", "is_puzzle", "is_untouched", "steps"]
-
 SILENT = ("RESUME", "NOP", "COPY_FREE_VARS", "PUSH_NULL", "PRECALL", "EXTENDED_ARG")
 ALIKE = {"LOAD_METHOD": "LOAD_ATTR"}
 

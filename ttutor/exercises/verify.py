@@ -12,8 +12,6 @@ from ttutor.exercises.running import expectation, make_inputs, viewed
 from ttutor.exercises.student_code import is_puzzle, is_untouched
 from ttutor.exercises.values import same
 
-__all__ = ["problems_of"]
-
 SEEDS = (0, 1, 2)
 OTHER_SEEDS = range(10, 15)
 

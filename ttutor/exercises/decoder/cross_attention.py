@@ -79,7 +79,7 @@ def _memory_that_is_not_read(trial: Trial) -> Finding | None:
         if not moved[is_real[:, place]].all():
             text = f"A change of source token {place} leaves some target tokens as they were."
             right = repeat(is_real.any(dim=0), "source -> target source", target=hidden.shape[1])
-            return Finding(text, dependencies(trial, argument=1, axis=1, output_axis=1), right)
+            return Finding(text, dependencies(trial, argument=1), right)
     return None
 
 
