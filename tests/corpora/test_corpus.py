@@ -6,19 +6,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttutor.corpora.corpus import (
-    MAX_CHARACTERS,
-    MAX_WORDS,
-    Skips,
-    file_corpus,
-    read_lines,
-    read_pairs,
-)
+from ttutor.corpora.corpus import MAX_CHARACTERS, MAX_WORDS, file_corpus, read_aligned, read_lines
 from ttutor.errors import CorpusError
 
 
-def write(path, *lines: str, end: str = "\n"):
-    path.write_bytes("".join(line + end for line in lines).encode())
+def write(path, *lines: str):
+    path.write_bytes("".join(line + "\n" for line in lines).encode())
     return path
 
 
@@ -29,26 +22,15 @@ def files(tmp_path):
     return source, target
 
 
-def test_pairs_are_read_in_order(files):
-    pairs, skips = read_pairs(*files)
-    assert pairs[:2] == [("sentence 0", "phrase 0"), ("sentence 1", "phrase 1")]
-    assert len(pairs) == 50
-    assert not skips
-
-
 def test_gzip_and_plain_read_alike(files, tmp_path):
     packed = tmp_path / "a.en.gz"
     packed.write_bytes(gzip.compress(files[0].read_bytes()))
     assert read_lines(packed) == read_lines(files[0])
 
 
-@pytest.mark.parametrize("end", ["\n", "\r\n"])
-def test_line_ends_of_every_system(tmp_path, end):
-    assert read_lines(write(tmp_path / "x", "un", "deux", end=end)) == ["un", "deux"]
-
-
-def test_a_byte_order_mark_and_a_missing_last_line_end_do_not_matter(tmp_path):
-    (tmp_path / "x").write_bytes(b"\xef\xbb\xbfun\ndeux")
+@pytest.mark.parametrize("content", [b"un\ndeux\n", b"un\r\ndeux\r\n", b"\xef\xbb\xbfun\ndeux"])
+def test_line_ends_of_every_system_and_a_byte_order_mark(tmp_path, content):
+    (tmp_path / "x").write_bytes(content)
     assert read_lines(tmp_path / "x") == ["un", "deux"]
 
 
@@ -63,12 +45,12 @@ def test_any_text_comes_back_as_it_was_written(tmp_path_factory, lines):
 def test_unequal_line_counts_name_both(tmp_path):
     source, target = write(tmp_path / "a.en", "one", "two", "three"), write(tmp_path / "a.fr", "un", "deux")
     with pytest.raises(CorpusError, match=r"a\.en has 3 lines and .*a\.fr has 2"):
-        read_pairs(source, target)
+        read_aligned(source, target)
 
 
 def test_one_file_may_hold_both_sides_with_a_tab_between(tmp_path):
     path = write(tmp_path / "pairs.tsv", "a cat\tun chat", "a dog \tun chien")
-    assert read_pairs(path) == ([("a cat", "un chat"), ("a dog", "un chien")], Skips(0, 0))
+    assert read_aligned(path) == [("a cat", "un chat"), ("a dog", "un chien")]
     assert file_corpus(path).name == "pairs.tsv"
 
 
@@ -76,51 +58,43 @@ def test_one_file_may_hold_both_sides_with_a_tab_between(tmp_path):
 def test_a_line_without_its_one_tab_is_named(tmp_path, line, n_tabs):
     path = write(tmp_path / "pairs.tsv", "a dog\tun chien", line)
     with pytest.raises(CorpusError, match=f"line 2 has {n_tabs} tabs"):
-        read_pairs(path)
+        read_aligned(path)
 
 
 def test_the_same_file_on_both_sides_is_refused(tmp_path):
     path = write(tmp_path / "a.en", "one", "two")
     with pytest.raises(CorpusError, match="given on both sides"):
-        read_pairs(path, str(path))
+        read_aligned(path, str(path))
 
 
-@pytest.mark.parametrize("content", [b"", b"\n\n", b"   \n"])
-def test_an_empty_file_is_named(tmp_path, files, content):
-    (tmp_path / "empty").write_bytes(content)
-    with pytest.raises(CorpusError, match="empty is empty"):
-        read_pairs(tmp_path / "empty", files[1])
+DAMAGED = {
+    "an empty file": ("a", b"", "a is empty"),
+    "blanks alone": ("a", b"  \n\n", "a is empty"),
+    "no file": ("a", None, r"there is no file .*a; check"),
+    "not UTF-8": ("a", "bon\nl'été\n".encode("latin-1"), "not UTF-8: line 2, byte 3"),
+    "no gzip": ("a.gz", b"plain text", "cannot be decompressed"),
+    "half a gzip": ("a.gz", gzip.compress(b"sentence number one\n" * 100)[:-10], "cannot be decompressed"),
+    "bytes in a gzip": ("a.gz", gzip.compress(b"one\n" * 100)[:20] + b"\0" * 30, "cannot be decompressed"),
+}
 
 
-def test_a_missing_file_is_named(tmp_path, files):
-    with pytest.raises(CorpusError, match=r"there is no file .*nowhere\.en"):
-        read_pairs(tmp_path / "nowhere.en", files[1])
-
-
-def test_bytes_that_are_not_utf8_are_named_by_line_and_byte(tmp_path, files):
-    (tmp_path / "latin").write_bytes("bon\nl'été\n".encode("latin-1"))
-    with pytest.raises(CorpusError, match="not UTF-8: line 2, byte 3 is 0xe9"):
-        read_pairs(tmp_path / "latin", files[1])
-
-
-@pytest.mark.parametrize(
-    "damage", [lambda data: data[:-10], lambda data: b"plain text", lambda data: data[:20] + b"\0" * 30]
-)
-def test_a_damaged_gzip_file_is_named(tmp_path, damage):
-    path = tmp_path / "a.gz"
-    path.write_bytes(damage(gzip.compress(b"sentence number one\n" * 100)))
-    with pytest.raises(CorpusError, match="cannot be decompressed"):
-        read_lines(path)
+@pytest.mark.parametrize("case", DAMAGED)
+def test_a_file_that_cannot_be_read_is_named(tmp_path, case):
+    name, content, message = DAMAGED[case]
+    if content is not None:
+        (tmp_path / name).write_bytes(content)
+    with pytest.raises(CorpusError, match=message):
+        read_lines(tmp_path / name)
 
 
 def test_empty_and_absurdly_long_lines_are_skipped_and_counted(tmp_path):
     long, many = "x" * (MAX_CHARACTERS + 1), "a " * (MAX_WORDS + 1)
     source = write(tmp_path / "a.en", "one", "", "three", "four", "  ", "six")
     target = write(tmp_path / "a.fr", "un", "deux", long, many, "cinq", "six")
-    pairs, skips = read_pairs(source, target)
-    assert pairs == [("one", "un"), ("six", "six")]
-    assert (skips.empty, skips.too_long) == (2, 2)
-    assert str(skips) == "2 with an empty line and 2 with a line over 1,000 characters or 150 words"
+    corpus = file_corpus(source, target, validation=(source, target))
+    assert corpus.train == corpus.validation == [("one", "un"), ("six", "six")]
+    skipped = "2 with an empty line and 2 with a line over 1,000 characters or 150 words"
+    assert corpus.notes == (f"a.en, a.fr: skipped pairs: {skipped}.",) * 2
 
 
 def test_without_validation_files_pairs_are_held_out_the_same_each_time(files):
@@ -131,10 +105,11 @@ def test_without_validation_files_pairs_are_held_out_the_same_each_time(files):
     assert not set(first.train) & set(first.validation)
 
 
-def test_validation_and_test_files_are_used_where_given(files, tmp_path):
+def test_validation_files_are_used_where_given(files, tmp_path):
     extra = write(tmp_path / "v.en", "eins"), write(tmp_path / "v.fr", "zwei")
-    corpus = file_corpus(*files, validation=extra, test=extra)
-    assert corpus.validation == corpus.test == [("eins", "zwei")]
+    corpus = file_corpus(*files, validation=extra)
+    assert corpus.validation == [("eins", "zwei")]
+    assert corpus.train[:2] == [("sentence 0", "phrase 0"), ("sentence 1", "phrase 1")]
     assert len(corpus.train) == 50
 
 

@@ -14,7 +14,7 @@ from random import Random
 import pytest
 
 from ttutor.corpora import datasets
-from ttutor.corpora.datasets import MULTI30K, DataFile, DataSet, data_root, find_dataset
+from ttutor.corpora.datasets import MULTI30K, DataSet, data_root, find_dataset
 from ttutor.corpora.fetch import fetch_dataset
 from ttutor.errors import CorpusError, FetchError
 
@@ -27,12 +27,11 @@ BODIES = {
     for language in ("en", "de")
 }
 ONE, SMALL = "learn.en.gz", "check.de.gz"
-SIZE = f"{len(BODIES[ONE]):,}"
 LITTLE = DataSet(
     name="little",
     languages=("en", "de"),
     splits={"train": "learn.{language}.gz", "validation": "check.{language}.gz"},
-    files=tuple(DataFile(name, len(body), hashlib.sha256(body).hexdigest()) for name, body in BODIES.items()),
+    files={name: hashlib.sha256(body).hexdigest() for name, body in BODIES.items()},
     base_url="http://127.0.0.1:9/unset",
     papers={"nobody2026": "Nobody 2026"},
     terms="Made up, free for every use.",
@@ -109,8 +108,8 @@ def test_all_files_come_and_only_what_is_missing_is_fetched_again(fetch, server,
 
 def test_only_the_languages_that_are_asked_for_are_fetched(fetch, server):
     three = DataSet(**(vars(LITTLE) | {"languages": ("en", "de", "fr")}))
-    assert [file.name for file in three.files_of(["de-fr"])] == ["learn.de.gz", "check.de.gz"]
-    assert [file.name for file in MULTI30K.files_of(["en-de", "de-en"])] == [
+    assert three.files_of(["de-fr"]) == ["learn.de.gz", "check.de.gz"]
+    assert MULTI30K.files_of(["en-de", "de-en"]) == [
         f"{split}.{language}.gz" for split in ("test_2016_flickr", "train", "val") for language in ("de", "en")
     ]
     assert len(MULTI30K.files_of(["en-de", "en-fr"])) == len(MULTI30K.files_of()) == 9
@@ -159,7 +158,7 @@ def test_a_file_of_the_user_is_named_and_replaced_only_with_leave(fetch, server,
     folder.mkdir()
     (folder / ONE).write_bytes(b"mine")
     (folder / SMALL).write_bytes(bytes(len(BODIES[SMALL])))
-    with pytest.raises(FetchError, match=rf"learn.en.gz is 4 bytes long instead of {SIZE}; check.de.gz is damaged"):
+    with pytest.raises(FetchError, match="learn.en.gz is damaged: its SHA-256 is .*; check.de.gz is damaged"):
         fetch()
     assert server.asked == []
     server.planned[ONE] = [(404, 0)]
@@ -179,7 +178,7 @@ def ttutor(server, monkeypatch, ttutor):
 
 def test_the_command_tells_what_came_and_what_was_there(ttutor, folder):
     told = ttutor("fetch", "little", "--data-dir", ".").output
-    assert told.splitlines()[0] == f"learn.en.gz: {SIZE} bytes, fetched"
+    assert told.splitlines()[0] == "learn.en.gz: fetched"
     assert f"little is in {folder.name}. Made up, free for every use." in told
     assert "Please cite: Nobody 2026." in told
     assert_whole(folder)
@@ -190,7 +189,7 @@ def test_the_command_tells_what_came_and_what_was_there(ttutor, folder):
     (folder / SMALL).write_bytes(b"mine")
     assert "replace them by --overwrite" in ttutor("fetch", "little", "--data-dir", ".", code=2).output
     told = ttutor("fetch", "little", "--data-dir", ".", "--overwrite").output
-    assert f"{SMALL}: {len(BODIES[SMALL]):,} bytes, fetched" in told
+    assert f"{SMALL}: fetched" in told
     assert_whole(folder)
 
 
@@ -200,7 +199,7 @@ def test_ctrl_c_says_how_to_go_on(ttutor, server, monkeypatch):
 
     monkeypatch.setattr("pooch.HTTPDownloader.__call__", interrupt)
     errors = ttutor("fetch", "little", "--from", server.url, code=130).stderr
-    assert f"the files that came whole are kept. Go on with: ttutor fetch little --from {server.url}\n" in errors
+    assert "the files that came whole are kept. The same command goes on." in errors
 
 
 def test_wrong_use_is_one_message_and_code_2(ttutor, server):

@@ -3,7 +3,6 @@
 import pytest
 
 from ttutor.corpora.lexicon import ADJECTIVES, NOUNS, VERBS
-from ttutor.corpora.morphology import begins_with_vowel_sound, contract, elide, english_article
 
 NOUN = {noun.english: noun for noun in NOUNS}
 ADJECTIVE = {adjective.english: adjective for adjective in ADJECTIVES}
@@ -86,43 +85,3 @@ def test_verbs_are_conjugated(english, third, french):
     assert (verb.in_english(False), verb.in_english(True)) == (english, third)
     persons = [(1, False), (3, False), (1, True), (3, True)]
     assert [verb.in_french(person, plural) for person, plural in persons] == french.split()
-
-
-@pytest.mark.parametrize(
-    ("word", "article"),
-    [("car", "a"), ("apple", "an"), ("hour", "an"), ("honest", "an"), ("university", "a"), ("useful", "a")],
-)
-def test_english_article_follows_the_sound(word, article):
-    assert english_article(word) == article
-
-
-@pytest.mark.parametrize(
-    "word", ["homme", "hôtel", "heure", "histoire", "honnête", "œil", "yeux", "île", "étoile", "idée"]
-)
-def test_elision_before_vowels_and_mute_h(word):
-    assert begins_with_vowel_sound(word)
-    assert elide("de", word) == f"d'{word}"
-
-
-@pytest.mark.parametrize("word", ["hibou", "hiboux", "héros", "chat", "nouvel"])
-def test_no_elision_before_consonants_and_aspirated_h(word):
-    assert elide("le", word) == f"le {word}"
-
-
-@pytest.mark.parametrize(
-    ("phrase", "joined"),
-    [
-        ("le hibou", "près du hibou"),
-        ("la maison", "près de la maison"),
-        ("l'arbre", "près de l'arbre"),
-        ("les yeux", "près des yeux"),
-        ("un arbre", "près d'un arbre"),
-        ("des voitures", "près de voitures"),
-        ("des îles", "près d'îles"),
-        ("cet homme", "près de cet homme"),
-        ("mon étoile", "près de mon étoile"),
-        ("de petits chiens", "près de petits chiens"),
-    ],
-)
-def test_de_contracts_with_what_follows(phrase, joined):
-    assert contract("près de", phrase) == joined

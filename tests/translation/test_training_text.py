@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.training.tiny import tiny_toml
-from ttutor.corpora.datasets import DATASETS, DataFile, DataSet
+from ttutor.corpora.datasets import DATASETS, DataSet
 from ttutor.errors import CorpusError, RecipeError
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.run_folder import RunFolder
@@ -24,17 +24,17 @@ def data(tmp_path, monkeypatch):
     """A data set `tiny` in three languages, whole, in the folder that is returned; nothing else is found."""
     folder = tmp_path / "data" / "tiny"
     folder.mkdir(parents=True)
-    files = []
+    files = {}
     for split, count in LINES.items():
         for language, word in LANGUAGES.items():
             packed = gzip.compress("".join(f"{split} {word} {n}.\n" for n in range(count)).encode(), mtime=0)
             (folder / f"{split}.{language}.gz").write_bytes(packed)
-            files.append(DataFile(f"{split}.{language}.gz", len(packed), hashlib.sha256(packed).hexdigest()))
+            files[f"{split}.{language}.gz"] = hashlib.sha256(packed).hexdigest()
     tiny = DataSet(
         name="tiny",
         languages=tuple(LANGUAGES),
         splits={"train": "train.{language}.gz", "validation": "val.{language}.gz", "test": "test.{language}.gz"},
-        files=tuple(files),
+        files=files,
         base_url="http://127.0.0.1:9/tiny",
         papers={},
         terms="Made up.",
@@ -124,7 +124,7 @@ def test_a_data_set_that_is_not_there_leaves_no_folder_and_says_how_to_get_it(da
     assert "ttutor fetch tiny" in train("--recipe", "tiny.toml", code=2)
     assert "without a connection copy" in train("--recipe", "tiny.toml", code=2)
     (data / "tiny" / "val.de.gz").write_bytes(b"")
-    assert "val.de.gz is 0 bytes long" in train("--recipe", "tiny.toml", "--data-dir", data, code=2)
+    assert "val.de.gz is damaged" in train("--recipe", "tiny.toml", "--data-dir", data, code=2)
     assert not Path("ttutor-runs").exists()
 
 

@@ -1,14 +1,12 @@
 """Sentence pairs to learn from: the embedded grammar, or any two line-aligned text files."""
 
-import gzip
 import hashlib
-import zlib
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 
 from ttutor.corpora.embedded import SIZES, embedded_sentences
+from ttutor.corpora.text_files import open_text, read_groups
 from ttutor.errors import CorpusError
 
 MAX_CHARACTERS = 1_000
@@ -21,25 +19,6 @@ MAX_HELD_OUT = 1_000
 """At most this many pairs, and at most one in twenty, are held out for validation where no files are given for it."""
 
 Pair = tuple[str, str]
-
-
-@dataclass(frozen=True)
-class Skips:
-    """How many pairs of a file were left out, and why."""
-
-    empty: int = 0
-    too_long: int = 0
-
-    def __str__(self) -> str:
-        parts = []
-        if self.empty:
-            parts.append(f"{self.empty:,} with an empty line")
-        if self.too_long:
-            parts.append(f"{self.too_long:,} with a line over {MAX_CHARACTERS:,} characters or {MAX_WORDS} words")
-        return " and ".join(parts) or "none"
-
-    def __bool__(self) -> bool:
-        return bool(self.empty or self.too_long)
 
 
 @dataclass(frozen=True)
@@ -81,7 +60,6 @@ def file_corpus(
     source: str | Path,
     target: str | Path | None = None,
     validation: tuple[str | Path, str | Path | None] | None = None,
-    test: tuple[str | Path, str | Path | None] | None = None,
     seed: int = 0,
 ) -> Corpus:
     """Read a corpus from files in which line n of one translates line n of the other (UTF-8, .gz or plain).
@@ -92,18 +70,19 @@ def file_corpus(
     notes: list[str] = []
 
     def read(one: str | Path, other: str | Path | None) -> list[Pair]:
-        pairs, skips = read_pairs(one, other)
-        if skips:
-            notes.append(f"{_names(one, other, ', ')}: skipped pairs: {skips}.")
+        pairs, skipped = _learnable(read_aligned(one, other))
+        if not pairs:
+            raise CorpusError(f"no sentence pair is left of {_names(one, other, ' and ')}; skipped: {skipped}")
+        notes.extend([f"{_names(one, other, ', ')}: skipped pairs: {skipped}."] if skipped else [])
         return pairs
 
-    train, tests = read(source, target), read(*test) if test else []
+    train = read(source, target)
     if validation is None:
         train, held_out = hold_out(train, seed)
         notes.append(f"No validation files given: {len(held_out):,} training pairs are held out for validation.")
     else:
         held_out = read(*validation)
-    return Corpus(_names(source, target, " -> "), train, held_out, tests, tuple(notes))
+    return Corpus(_names(source, target, " -> "), train, held_out, notes=tuple(notes))
 
 
 def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
@@ -154,24 +133,19 @@ def _read_tab_separated(path: str | Path) -> list[Pair]:
     return pairs
 
 
-def read_pairs(source: str | Path, target: str | Path | None = None) -> tuple[list[Pair], Skips]:
-    """Read two line-aligned files, or one with tabs, to learn from; empty and absurdly long lines are left out.
+def _learnable(pairs: list[Pair]) -> tuple[list[Pair], str]:
+    """The pairs without those that have an empty or an absurdly long line, and in words how many these were."""
+    whole = [pair for pair in pairs if all(pair)]
+    kept = [pair for pair in whole if not any(_is_too_long(line) for line in pair)]
+    counts = {
+        "with an empty line": len(pairs) - len(whole),
+        f"with a line over {MAX_CHARACTERS:,} characters or {MAX_WORDS} words": len(whole) - len(kept),
+    }
+    return kept, " and ".join(f"{count:,} {what}" for what, count in counts.items() if count)
 
-    Raises:
-        CorpusError: a file is missing, empty or not UTF-8; the line counts differ; no pair is left.
-    """
-    pairs, empty, too_long = [], 0, 0
-    for pair in read_aligned(source, target):
-        if not all(pair):
-            empty += 1
-        elif any(len(line) > MAX_CHARACTERS or len(line.split()) > MAX_WORDS for line in pair):
-            too_long += 1
-        else:
-            pairs.append(pair)
-    skips = Skips(empty, too_long)
-    if not pairs:
-        raise CorpusError(f"no sentence pair is left of {_names(source, target, ' and ')}; skipped: {skips}")
-    return pairs, skips
+
+def _is_too_long(line: str) -> bool:
+    return len(line) > MAX_CHARACTERS or len(line.split()) > MAX_WORDS
 
 
 def read_lines(path: str | Path) -> list[str]:
@@ -180,31 +154,8 @@ def read_lines(path: str | Path) -> list[str]:
     Only a line feed (with or without a carriage return) ends a line: other characters that Python's `splitlines`
     would cut at occur inside the sentences of real corpora and would shift every pair after them.
     """
-    path = Path(path)
-    try:
-        data = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    except FileNotFoundError:
-        raise CorpusError(f"there is no file {path}; check the path") from None
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CorpusError(f"{path} ends in .gz but cannot be decompressed ({error}); fetch or pack it again") from None
-    except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from None
-    if not data.strip():
+    with open_text(Path(path)) as stream:
+        lines = [line for group in read_groups(stream, str(path)) for line in group]
+    if not any(map(str.strip, lines)):
         raise CorpusError(f"{path} is empty; expected one sentence per line")
-    return list(_decode(data, path))
-
-
-def _decode(data: bytes, path: Path) -> Iterator[str]:
-    """Decode line by line, so that the message can say where a byte is wrong."""
-    lines = data.removeprefix(b"\xef\xbb\xbf").split(b"\n")
-    if lines[-1] == b"":
-        lines.pop()
-    for number, line in enumerate(lines, start=1):
-        try:
-            yield line.decode("utf-8").removesuffix("\r")
-        except UnicodeDecodeError as error:
-            wrong = line[error.start]
-            raise CorpusError(
-                f"{path} is not UTF-8: line {number}, byte {error.start + 1} is 0x{wrong:02x}; "
-                "convert the file to UTF-8 (iconv does it)"
-            ) from None
+    return lines

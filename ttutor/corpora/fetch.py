@@ -11,7 +11,7 @@ from pathlib import Path
 
 import pooch
 
-from ttutor.corpora.datasets import MISSING, DataSet, find_faults
+from ttutor.corpora.datasets import MISSING, DataSet
 from ttutor.errors import FetchError
 from ttutor.files import cannot_write
 
@@ -48,7 +48,7 @@ def fetch_dataset(
         FetchError: a file does not come, is not the published one, cannot be kept, or stands in the way.
     """
     files = dataset.files_of(pairs)
-    faults = find_faults(files, folder)
+    faults = dataset.faults(files, folder)
     strange = [f"{name} is {fault}" for name, fault in faults.items() if fault != MISSING]
     if strange and not overwrite:
         raise FetchError(
@@ -56,7 +56,7 @@ def fetch_dataset(
             "Move them away, or replace them by --overwrite"
         )
     address = (base_url or dataset.base_url).rstrip("/") + "/"
-    registry = {file.name: f"sha256:{file.sha256}" for file in files}
+    registry = {name: f"sha256:{dataset.files[name]}" for name in files}
     downloader = pooch.HTTPDownloader(progressbar=progress, headers={"Accept-Encoding": "identity"})
     with _silent_pooch():
         for name in faults:

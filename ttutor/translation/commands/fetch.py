@@ -27,7 +27,7 @@ def fetch(
 ) -> None:
     """Download a data set, checked by its checksums; files that are there already are not fetched again."""
     with plain_errors():
-        from ttutor.corpora.datasets import data_root, fetch_command, known_dataset
+        from ttutor.corpora.datasets import data_root, known_dataset
         from ttutor.corpora.fetch import fetch_dataset
 
         dataset, pairs, tell = known_dataset(name), languages or [], teller(quiet)
@@ -36,10 +36,9 @@ def fetch(
         try:
             came = fetch_dataset(dataset, folder, pairs, base_url=base_url, overwrite=overwrite, progress=progress)
         except KeyboardInterrupt:
-            again = fetch_command(dataset, languages=pairs, data_dir=data_dir, base_url=base_url, overwrite=overwrite)
-            say(f"\nStopped; the files that came whole are kept. Go on with: {again}", error=True)
+            say("\nStopped; the files that came whole are kept. The same command goes on.", error=True)
             raise typer.Exit(130) from None
         for file in dataset.files_of(pairs):
-            tell(f"{file.name}: {file.size:,} bytes, {'fetched' if file.name in came else 'was already there'}")
+            tell(f"{file}: {'fetched' if file in came else 'was already there'}")
         tell(f"{dataset.name} is in {folder}. {dataset.terms}")
         tell(f"Please cite: {'; '.join(dataset.papers.values())}.")
