@@ -23,7 +23,7 @@ from ttutor.inside import ablate, attention_entropy, capture, first_token_score,
 from ttutor.inside import previous_token_score as before_score
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.batching import Batch
-from ttutor.training.objective import batch_loss
+from ttutor.training.loss import batch_loss
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer

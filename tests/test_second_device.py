@@ -19,8 +19,7 @@ from ttutor.cache import DecoderCache
 from ttutor.efficient import efficient_attention, linear_attention, sparse_attention
 from ttutor.generation import beam_search, greedy_search
 from ttutor.masks import Mask
-from ttutor.training.loss import smoothed_cross_entropy
-from ttutor.training.objective import batch_loss
+from ttutor.training.loss import batch_loss, smoothed_cross_entropy
 from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import Translator
 

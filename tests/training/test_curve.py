@@ -80,10 +80,9 @@ def test_the_same_metrics_give_the_same_bytes(run_of, tmp_path):
 
 def test_the_command_draws_the_last_run_into_its_folder(curve, tmp_path, begin):
     folder = begin("ttutor-runs/mine").folder
-    folder.add_metrics(records(2.0)[0])
+    folder.metrics.write_text(json.dumps(records(2.0)[0]) + "\n")
     assert curve().stdout == f"{os.path.join('ttutor-runs', 'mine', 'curve.svg')}\n"
-    assert "mine" in labels(folder.curve)
-    assert "minutes" in labels(folder.curve)
+    assert "mine (0.5 minutes)" in labels(folder.curve)
 
 
 def test_several_runs_are_overlaid_and_told_apart(curve, run_of, tmp_path):

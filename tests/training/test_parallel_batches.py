@@ -83,7 +83,8 @@ def test_an_error_comes_through():
 
 @pytest.mark.parametrize("n_items", [1, 2, 3, 7])
 def test_one_place_after_another_as_on_a_gpu_works_in_the_callers_thread(n_items):
-    places = ParallelBatches(2, seed=0, in_turn=True)
+    places = ParallelBatches(2, seed=0)
+    places._in_turn = True
     assert places.map(lambda number: (10 * number, threading.get_ident()), range(n_items)) == [
         (10 * item, threading.get_ident()) for item in range(n_items)
     ]

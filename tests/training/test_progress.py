@@ -54,10 +54,10 @@ def test_the_bar_is_readable_on_80_columns(open_terminal):
     bar.close()
     (line, rest) = terminal.screen()
     assert rest == ""
-    assert len(line) < 80
+    assert len(line) <= 80
     assert line.startswith(" 51% |")
     assert "| 49:00 left, loss 3.12, 12,346 tokens/s, rate 4.5e-03" in line
-    assert re.search(r"\|\S* {2,}\|", line), "a bar is there"
+    assert re.search(r"\|\S+ {2,}\|", line), "a bar is there"
 
 
 def test_a_wide_terminal_shows_all_and_a_narrow_one_what_matters_most(open_terminal):
@@ -70,7 +70,7 @@ def test_a_wide_terminal_shows_all_and_a_narrow_one_what_matters_most(open_termi
         return terminal.screen()[0]
 
     assert last_line(140).endswith("? left, loss 3.00, 900 tokens/s, rate 1.0e-03, step 1,200, validation 2.500")
-    assert last_line(40).endswith("| ? left, loss 3.00")
+    assert last_line(40).endswith("| ? left, loss 3.00,")
 
 
 def test_the_time_left_of_a_resumed_training_counts_from_the_resume(open_terminal):

@@ -18,7 +18,7 @@ from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.errors import CheckpointError, CorpusError, TrainingError
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
-from ttutor.training.objective import batch_loss
+from ttutor.training.loss import batch_loss
 from ttutor.training.progress import Stopped
 from ttutor.training.run_folder import RunFolder
 from ttutor.training.trainer import Trainer

@@ -6,7 +6,13 @@ French; words that would need more to decide (you, they, sheep) are left out on 
 
 from dataclasses import dataclass
 
-from ttutor.corpora.morphology import add_english_s, conjugate_er, french_feminine, french_plural
+from ttutor.corpora.morphology import (
+    add_english_s,
+    conjugate_er,
+    english_plural,
+    french_feminine,
+    french_plural,
+)
 
 
 @dataclass(frozen=True)
@@ -21,7 +27,7 @@ class Noun:
 
     def in_english(self, plural: bool) -> str:
         """The English form."""
-        return (self.irregular_english or add_english_s(self.english)) if plural else self.english
+        return (self.irregular_english or english_plural(self.english)) if plural else self.english
 
     def in_french(self, plural: bool) -> str:
         """The French form."""

@@ -17,6 +17,15 @@ SOUNDS_LIKE_CONSONANT = frozenset({"university", "useful"})
 """English words that begin with the sound of "you": a university."""
 
 
+def english_plural(singular: str) -> str:
+    """The regular English plural.
+
+    >>> [english_plural(word) for word in ("car", "witch", "city", "boy")]
+    ['cars', 'witches', 'cities', 'boys']
+    """
+    return add_english_s(singular)
+
+
 def add_english_s(word: str) -> str:
     """The ending -s, -es or -ies, which plural nouns and verbs of the third person share.
 

@@ -1,7 +1,6 @@
-"""The metrics of a training, or of several, as a picture: losses and learning rate against steps and minutes."""
+"""The metrics of a training, or of several, as a picture: losses and learning rate against steps."""
 
 import io
-import math
 import warnings
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -80,13 +79,7 @@ def _style() -> Any:
 
 
 def draw(runs: Mapping[str, Sequence[Mapping]]) -> "Figure":
-    """Draw records by the name of their run; what is missing or not finite in a record leaves a gap.
-
-    >>> records = [{"step": 50, "training_loss": 4.0}, {"step": 100, "training_loss": 3.0}]
-    >>> losses, rate = draw({"a run": records}).axes
-    >>> losses.lines[0].get_ydata().tolist()
-    [4.0, 3.0]
-    """
+    """Draw records by the name of their run."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(6.4, 4.8))
@@ -95,8 +88,8 @@ def draw(runs: Mapping[str, Sequence[Mapping]]) -> "Figure":
         colour = f"C{number}" if len(runs) > 1 else LOSS_COLOUR
         _draw_run(losses, rate, f"{_as_label(name)}: " if len(runs) > 1 else "", records, colour)
     if len(runs) == 1:
-        losses.set_title(_as_label(next(iter(runs))), pad=8)
-        _add_minutes(losses, *runs.values())
+        ((name, records),) = runs.items()
+        losses.set_title(f"{_as_label(name)} ({records[-1]['seconds'] / 60:.1f} minutes)", pad=8)
     losses.set_ylabel("loss (nats per token)")
     losses.legend(fontsize="small")
     rate.set(xlabel="steps", ylabel="learning rate")
@@ -114,47 +107,9 @@ def _draw_run(losses: "Axes", rate: "Axes", head: str, records: Sequence[Mapping
 
 
 def column(records: Sequence[Mapping], name: str) -> list[float]:
-    """One number from each record; not a number where it is missing, infinite or something else.
-
-    >>> column([{"loss": 2}, {"loss": "low"}, {}, {"loss": float("inf")}], "loss")
-    [2.0, nan, nan, nan]
-    """
-    values: list[Any] = [record.get(name) for record in records]
-    return [float(value) if _is_finite(value) else math.nan for value in values]
-
-
-def _is_finite(value: object) -> bool:
-    return isinstance(value, (int, float)) and not isinstance(value, bool) and math.isfinite(value)
+    """One number from each record."""
+    return [float(record[name]) for record in records]
 
 
 def _lowest(steps: Sequence[float], losses: Sequence[float]) -> str:
-    found = [(loss, step) for step, loss in zip(steps, losses, strict=True) if math.isfinite(loss)]
-    return " (lowest {:.3f} at step {:,.0f})".format(*min(found)) if found else ""
-
-
-def _add_minutes(losses: "Axes", records: Sequence[Mapping]) -> None:
-    """Minutes above the steps, where the records tell of two moments at least; between them they run evenly."""
-    pairs = zip(column(records, "step"), column(records, "seconds"), strict=True)
-    known = [(0.0, 0.0)]
-    for step, seconds in pairs:
-        if step > known[-1][0] and seconds / 60 > known[-1][1]:
-            known.append((step, seconds / 60))
-    if len(known) > 1:
-        steps, minutes = zip(*known, strict=True)
-        both = (_straight_lines(steps, minutes), _straight_lines(minutes, steps))
-        losses.secondary_xaxis("top", functions=both).set_xlabel("minutes")
-
-
-def _straight_lines(xs: Sequence[float], ys: Sequence[float]) -> Any:
-    """The function that goes through these points, and straight on beyond them."""
-    import numpy as np
-
-    first = (ys[1] - ys[0]) / (xs[1] - xs[0])
-    last = (ys[-1] - ys[-2]) / (xs[-1] - xs[-2])
-
-    def at(x: Any) -> Any:
-        x = np.asarray(x, dtype=float)
-        beyond = first * np.minimum(x - xs[0], 0) + last * np.maximum(x - xs[-1], 0)
-        return np.interp(x, xs, ys) + beyond
-
-    return at
+    return " (lowest {:.3f} at step {:,.0f})".format(*min(zip(losses, steps, strict=True)))

@@ -18,7 +18,10 @@ from torch import Tensor
 from torch.autograd.function import once_differentiable
 
 from ttutor.corpora.tokenizer import PAD_ID
+from ttutor.masks import padding_mask
 from ttutor.shapes import check_shapes
+from ttutor.training.batching import Batch
+from ttutor.transformer import Transformer
 
 CHUNK = 128
 """Positions whose logits stand in memory at one time; 128 rows of 10,000 words stay in a processor's cache."""
@@ -109,6 +112,16 @@ def chunked_linear_cross_entropy(
     if len(targets) == 0:
         raise ValueError(f"every one of the 0 targets is padding (id {PAD_ID}): there is no loss to average")
     return _ProjectedCrossEntropy.apply(hidden, output_weight, targets, smoothing, chunk)
+
+
+def batch_loss(model: Transformer, batch: Batch, smoothing: float) -> Float[Tensor, ""]:
+    """What the translator learns by; only real positions are projected to the vocabulary."""
+    memory = model.encode(batch.source)
+    hidden = model.decode(batch.target_in, memory, padding_mask(batch.source, PAD_ID))
+    real = batch.target_out != PAD_ID
+    return chunked_linear_cross_entropy(
+        hidden[real], model.to_logits.weight, batch.target_out[real], smoothing=smoothing
+    )
 
 
 class _ProjectedCrossEntropy(torch.autograd.Function):

@@ -19,7 +19,7 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn.utils import parametrize
 
-__all__ = ["LowRank", "attach_low_rank", "load_low_rank", "low_rank_tensors", "merge_low_rank", "remove_low_rank"]
+__all__ = ["LowRank", "attach_low_rank", "load_low_rank", "low_rank_tensors", "merge_low_rank"]
 
 QUERIES_AND_VALUES = ("to_query", "to_value")
 """The maps that the paper adapts, section 4.2, by the names that they have in all models of ours."""
@@ -92,7 +92,7 @@ def attach_low_rank(
     users = [id(parameter) for module in model.modules() for parameter in module.parameters(recurse=False)]
     for name, module in chosen.items():
         if parametrize.is_parametrized(module):
-            raise ValueError(f"{name} computes its weight already: merge or remove what is attached there first")
+            raise ValueError(f"{name} computes its weight already: merge what is attached there first")
         if users.count(id(module.weight)) > 1:
             raise ValueError(f"{name} shares its weight with another layer, which would be changed with it")
     for parameter in model.parameters():
@@ -127,12 +127,13 @@ def load_low_rank(model: nn.Module, tensors: Mapping[str, Tensor]) -> None:
 
 def merge_low_rank(model: nn.Module) -> None:
     """Write what was learned into the weights: the model has its old parts again, and all of them can be trained."""
-    _detach(model, keep=True)
-
-
-def remove_low_rank(model: nn.Module) -> None:
-    """Take away what was learned: the model is the one before `attach_low_rank`, and all of it can be trained."""
-    _detach(model, keep=False)
+    names = [name for name, _ in _adapters(model)]
+    if not names:
+        raise ValueError(f"nothing of low rank is attached to this {type(model).__name__}")
+    for name in names:
+        parametrize.remove_parametrizations(model.get_submodule(name), "weight")
+    for parameter in model.parameters():
+        parameter.requires_grad_(True)
 
 
 def _adapters(model: nn.Module) -> Iterator[tuple[str, LowRank]]:
@@ -142,13 +143,3 @@ def _adapters(model: nn.Module) -> Iterator[tuple[str, LowRank]]:
             for adapter in module.parametrizations["weight"]:
                 if isinstance(adapter, LowRank):
                     yield name, adapter
-
-
-def _detach(model: nn.Module, *, keep: bool) -> None:
-    names = [name for name, _ in _adapters(model)]
-    if not names:
-        raise ValueError(f"nothing of low rank is attached to this {type(model).__name__}")
-    for name in names:
-        parametrize.remove_parametrizations(model.get_submodule(name), "weight", leave_parametrized=keep)
-    for parameter in model.parameters():
-        parameter.requires_grad_(True)

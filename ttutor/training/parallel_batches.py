@@ -35,7 +35,6 @@ class ParallelBatches:
         seed: of the random numbers of all places.
         here: which of the places are in this process; all, if not given.
         device: where the work is done.
-        in_turn: one place after another; if not given, so on every device but the CPU.
 
     >>> places = ParallelBatches(2, seed=0)
     >>> places.map(lambda number: number**2, [1, 2, 3])
@@ -49,12 +48,11 @@ class ParallelBatches:
         *,
         here: Sequence[int] | None = None,
         device: torch.device = CPU,
-        in_turn: bool | None = None,
     ):
         n_threads, here = torch.get_num_threads(), range(n_places) if here is None else here
         self.generators = [torch.Generator().manual_seed(_seed_of(seed, place)) for place in here]
         self._device = device
-        self._in_turn = device.type != "cpu" if in_turn is None else in_turn
+        self._in_turn = device.type != "cpu"
         self._threads = ThreadPoolExecutor(
             max_workers=min(len(here), n_threads),
             thread_name_prefix="ttutor",

@@ -1,7 +1,5 @@
 """The progress bar of a training, and how Ctrl-C stops it."""
 
-import io
-import os
 import signal
 import sys
 import threading
@@ -9,16 +7,13 @@ import time
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from typing import TextIO
 
 from tqdm import tqdm
 
 from ttutor.console import say
 
-LAYOUT = "{percentage:3.0f}% |{bar}| {desc}"
-USUAL_COLUMNS = 80
-ROOM_FOR_THE_BAR = 14
-"""Columns that the percentage, its frame and a bar worth looking at need."""
+LAYOUT = "{percentage:3.0f}% |{bar:12}| {desc}"
+"""What a narrow terminal has no room for, tqdm cuts off at the end."""
 
 
 class Pace:
@@ -76,8 +71,7 @@ class ProgressBar:
         pace = self._progress_a_second(progress)
         pieces = [time_left(progress, pace), f"loss {self._loss:.2f}", f"{tokens_per_second:,.0f} tokens/s"]
         pieces += [f"rate {learning_rate:.1e}", f"step {step:,}", *self._validation]
-        room = columns_of(sys.stderr) - ROOM_FOR_THE_BAR
-        self._bar.set_description_str(fitting(pieces, room), refresh=False)
+        self._bar.set_description_str(", ".join(pieces), refresh=False)
         self._bar.update(progress - self._bar.n)
 
     def show_validation(self, loss: float) -> None:
@@ -88,28 +82,6 @@ class ProgressBar:
         """Leave the bar where it stands, or take it away if it never moved."""
         self._bar.leave = self._loss is not None
         self._bar.close()
-
-
-def columns_of(terminal: TextIO | io.StringIO) -> int:
-    """How wide a terminal is; as wide as most where it does not tell."""
-    try:
-        return os.get_terminal_size(terminal.fileno()).columns or USUAL_COLUMNS
-    except (OSError, ValueError):
-        return USUAL_COLUMNS
-
-
-def fitting(pieces: list[str], columns: int) -> str:
-    """As many pieces as there is room for, the first at any rate.
-
-    >>> fitting(["1:30 left", "loss 2.100", "step 1,200"], columns=24)
-    '1:30 left, loss 2.100'
-    """
-    kept = pieces[:1]
-    for piece in pieces[1:]:
-        if len(", ".join([*kept, piece])) > columns:
-            break
-        kept.append(piece)
-    return ", ".join(kept)
 
 
 def duration(seconds: float) -> str:

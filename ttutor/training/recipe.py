@@ -8,8 +8,7 @@ from dataclasses import dataclass, field, fields
 from difflib import get_close_matches
 from inspect import cleandoc
 from pathlib import Path
-from types import UnionType
-from typing import Any, get_args
+from typing import get_args
 
 from ttutor.corpora.tokenizer import SMALLEST_VOCABULARY
 from ttutor.errors import RecipeError
@@ -86,19 +85,22 @@ class TrainingRecipe:
     )
 
     def __post_init__(self) -> None:
-        self._require("name", _is_text(self.name), "text that UTF-8 can write")
-        self._require("corpus", _is_text(self.corpus) and self.corpus != "", 'a name, or "files"')
+        self._require("name", isinstance(self.name, str), "text")
+        self._require("corpus", isinstance(self.corpus, str) and self.corpus != "", 'a name, or "files"')
         self._require("languages", self.languages is None or _is_pair(self.languages), 'two languages, like "en-de"')
         for one in fields(self):
             if float in (one.type, *get_args(one.type)) and getattr(self, one.name) is not None:
                 self._require(one.name, self._is_finite(one.name), "a finite number")
-        for name in ("d_model", "n_heads", "n_layers", "d_ff", "tokens_per_batch", "max_tokens"):
+        sizes = ("d_model", "n_heads", "n_layers", "d_ff", "tokens_per_batch", "max_tokens")
+        counts = (
+            "batches_per_step",
+            "validate_every",
+            "checkpoint_every",
+            *(["warmup"] if self.warmup is not None else []),
+        )
+        for name in sizes + counts:
             self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
-        given = self.warmup is None or (self._is_int("warmup") and self.warmup >= 1)
-        self._require("warmup", given, "a whole number, at least 1")
         self._require("patience", self._is_int("patience") and self.patience >= 0, "a whole number, at least 0")
-        for name in ("batches_per_step", "validate_every", "checkpoint_every"):
-            self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
         for name in ("dropout", "label_smoothing", "averaging"):
             self._require(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")
         for name in ("learning_rate", "clip_norm"):
@@ -171,60 +173,30 @@ class TrainingRecipe:
 
     def to_toml(self) -> str:
         """The recipe as a file that a person can read: one setting a line, with what it means."""
-        lines = [f"{one.name} = {_toml(getattr(self, one.name))}" for one in self._given()]
+        given = [one for one in fields(self) if getattr(self, one.name) is not None]
+        lines = [f"{one.name} = {json.dumps(getattr(self, one.name), ensure_ascii=False)}" for one in given]
         width = max(map(len, lines))
-        meanings = [one.metadata["explanation"] for one in self._given()]
+        meanings = [one.metadata["explanation"] for one in given]
         return "".join(f"{line:<{width}}  # {meaning}\n" for line, meaning in zip(lines, meanings, strict=True))
-
-    def _given(self) -> list[dataclasses.Field]:
-        return [one for one in fields(self) if getattr(self, one.name) is not None]
 
     @classmethod
     def load(cls, path: str | Path) -> "TrainingRecipe":
-        """Read a recipe from a TOML file, or JSON where the name ends in .json; what is left out keeps its default."""
+        """Read a recipe from a TOML file; what is left out keeps its default."""
         path = Path(path)
         try:
-            text = path.read_text(encoding="utf-8")
-            values = json.loads(text) if path.suffix == ".json" else tomllib.loads(text)
+            values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise RecipeError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
-        except ValueError as error:  # bad TOML, bad JSON, not UTF-8
+        except ValueError as error:  # bad TOML, not UTF-8
             raise RecipeError(f"the recipe {path} cannot be understood: {error}") from None
-        if not isinstance(values, dict):
-            raise RecipeError(
-                f'the recipe {path} must be an object of settings like {{"steps": 100}}, got {type(values).__name__}'
-            )
         unknown = sorted(set(values) - {one.name for one in fields(cls)})
         if unknown:
             raise RecipeError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")
-        kinds: dict[str, Any] = {one.name: one.type for one in fields(cls)}
-        given: dict[str, Any] = {name: _of_kind(name, value, kinds[name]) for name, value in values.items()}
-        return cls(**{"name": path.stem, **given})
+        return cls(**{"name": path.stem, **values})
 
 
 _ARGS = "".join(f"    {one.name}: {one.metadata['explanation']}.\n" for one in fields(TrainingRecipe))
 TrainingRecipe.__doc__ = f"{cleandoc(str(TrainingRecipe.__doc__))}\n\nArgs:\n{_ARGS}"
-
-
-def _is_text(value: object) -> bool:
-    """Whether it is text without halves of surrogate pairs, which bad bytes in a file's name become."""
-    return isinstance(value, str) and not any("\ud800" <= character <= "\udfff" for character in value)
-
-
-def _toml(value: object) -> str:
-    """A value as TOML writes it: like JSON, but with every character whole, and without a bare DEL."""
-    return json.dumps(value, ensure_ascii=False).replace("\x7f", "\\u007f")
-
-
-def _of_kind(name: str, value: object, kind: type | UnionType) -> object:
-    """A value from a file as the setting wants it; a whole number will do where a fraction may stand."""
-    wanted = next(one for one in (int, float, str) if one == kind or one in get_args(kind))
-    if wanted is float and isinstance(value, int) and not isinstance(value, bool):
-        return float(value)
-    if type(value) is not wanted:
-        words = {int: "a whole number", float: "a number", str: "text"}
-        raise RecipeError(f"{name} must be {words[wanted]}, got {value!r}")
-    return value
 
 
 def _is_pair(languages: object) -> bool:

@@ -1,7 +1,6 @@
 """A training run on disk: the recipe, the tokenizer, the facts about its text, the metrics and the checkpoints."""
 
 import json
-import os
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from dataclasses import asdict, dataclass
@@ -10,17 +9,15 @@ from pathlib import Path
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.errors import CheckpointError
-from ttutor.files import PARTIAL, cannot_write, make_folder, remove_leftovers, write_file
+from ttutor.files import make_folder, remove_leftovers, write_file
 from ttutor.training.checkpoint import checkpoint_paths, remove_checkpoints
-from ttutor.training.precision import PRECISIONS
 from ttutor.training.recipe import TrainingRecipe
-from ttutor.training.records import add_record, cut_records, read_records
+from ttutor.training.records import cut_records, read_records
 
 FORMAT = "ttutor-translation-run-1"
 FACTS, RECIPE, TOKENIZER, METRICS = "run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl"
 SAMPLES, CURVE = "samples.jsonl", "curve.svg"
-UNFINISHED = f"{PARTIAL}run"
-"""Stands in a folder while a run is made or removed, and tells what a kill left there from a person's own files."""
+FILES = (FACTS, RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE)
 
 
 @dataclass(frozen=True)
@@ -44,22 +41,7 @@ class RunFacts:
     @classmethod
     def from_dict(cls, body: Mapping) -> "RunFacts":
         """Read what `asdict` made."""
-        facts = cls(**{**body, "style": TextStyle(**body["style"])})
-        paths = facts.files.values() if isinstance(facts.files, dict) else [0]
-        sound = {
-            "corpus": isinstance(facts.corpus, str),
-            "fingerprint": isinstance(facts.fingerprint, str),
-            "files": all(path is None or isinstance(path, str) for path in paths),
-            "style": all(isinstance(value, bool) for value in asdict(facts.style).values()),
-            "precision": facts.precision in PRECISIONS,
-            "threads": type(facts.threads) is int and facts.threads >= 1,
-            "processes": type(facts.processes) is int and facts.processes >= 1,
-            "device": isinstance(facts.device, str),
-        }
-        wrong = [name for name, is_sound in sound.items() if not is_sound]
-        if wrong:
-            raise TypeError(", ".join(f"{name} cannot be {body[name]!r}" for name in wrong))
-        return facts
+        return cls(**{**body, "style": TextStyle(**body["style"])})
 
 
 class RunFolder:
@@ -93,11 +75,6 @@ class RunFolder:
         """Whether a training can go on from here."""
         return bool(checkpoint_paths(self.checkpoints))
 
-    @property
-    def has_remains(self) -> bool:
-        """Whether a run was begun or removed here and that was cut off; nobody's work is lost by clearing it away."""
-        return not self.exists and (self.path / UNFINISHED).is_file()
-
     def check_free(self) -> None:
         """Make sure that a run may begin here."""
         if self.exists:
@@ -105,36 +82,26 @@ class RunFolder:
                 f"{self.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "
                 "or choose another folder by --out"
             )
-        foreign = [name for name in (RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE) if (self.path / name).exists()]
-        if foreign and not self.has_remains:
+        found = [name for name in FILES if (self.path / name).exists()]
+        if found or self.has_checkpoint:
             raise CheckpointError(
-                f"{self.path} holds {', '.join(foreign)} but no training run, and a run would write over them; "
-                "choose another folder by --out, or move them"
+                f"{self.path} holds {', '.join(found or ['checkpoints'])} but no training run, and a run would write "
+                "over them; choose another folder by --out, move them, or replace them by --overwrite"
             )
 
     def create(self, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, facts: RunFacts) -> None:
-        """Write everything that stands before the first step.
-
-        Checkpoints that a former run left are removed first. If anything fails, what was written goes again.
-        """
+        """Write everything that stands before the first step. If anything fails, what was written goes again."""
         self.check_free()
-        was_there = self.path.is_dir()
         make_folder(self.path)
         try:
-            write_file(self.path / UNFINISHED, b"")
-            self._remove_files()
             write_file(self.path / RECIPE, recipe.to_toml().encode())
             write_file(self.path / TOKENIZER, tokenizer.to_json().encode())
             write_file(self.metrics, b"")
             write_file(self.path / FACTS, json.dumps({"format": FORMAT, **asdict(facts)}, indent=1).encode())
         except CheckpointError:
-            with suppress(CheckpointError, OSError):
-                self._remove_files()
-                remove_leftovers(self.path)
-                if not was_there:
-                    self.path.rmdir()
+            with suppress(CheckpointError):
+                self.remove()
             raise
-        remove_leftovers(self.path)
 
     def begin(self, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, facts: RunFacts) -> None:
         """Write what stands in the folder before the first step, unless it stands there already."""
@@ -147,26 +114,14 @@ class RunFolder:
             )
 
     def remove(self) -> None:
-        """Remove the files of a run, and nothing else that may stand in the folder.
-
-        Wherever this is cut off, what stays is known for the remains of a run: `run.json` turns into their mark.
-        """
+        """Remove the files of a run, `run.json` first, and nothing else that may stand in the folder."""
         try:
-            if self.exists:
-                os.replace(self.path / FACTS, self.path / UNFINISHED)
-        except OSError as error:
-            raise CheckpointError(cannot_write(self.path / FACTS, error)) from None
-        self._remove_files()
-        remove_leftovers(self.path)
-
-    def _remove_files(self) -> None:
-        """Remove everything but the mark of an unfinished run."""
-        try:
-            remove_checkpoints(self.checkpoints)
-            for name in (FACTS, RECIPE, TOKENIZER, METRICS, SAMPLES, CURVE):
+            for name in FILES:
                 (self.path / name).unlink(missing_ok=True)
+            remove_checkpoints(self.checkpoints)
         except OSError as error:
             raise CheckpointError(f"cannot remove the old run in {self.path}: {error.strerror or error}") from None
+        remove_leftovers(self.path)
 
     def facts(self) -> RunFacts:
         """Read `run.json`."""
@@ -200,10 +155,6 @@ class RunFolder:
     def tokenizer(self) -> SubwordTokenizer:
         """The tokenizer of the run."""
         return SubwordTokenizer.load(self.path / TOKENIZER)
-
-    def add_metrics(self, record: dict) -> None:
-        """Append one line to `metrics.jsonl`, through to the disk."""
-        add_record(self.metrics, record)
 
     def read_metrics(self) -> Iterator[dict]:
         """The records so far; lines that a crash cut off or damaged are left out."""

@@ -23,7 +23,7 @@ from ttutor.errors import RecipeError, TrainingError
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches
 from ttutor.training.dropout import with_fast_dropout
-from ttutor.training.objective import batch_loss
+from ttutor.training.loss import batch_loss
 from ttutor.training.optimizer import Optimizers
 from ttutor.training.parallel_batches import ParallelBatches
 from ttutor.training.precision import products_in, resolve_precision, training_device
@@ -31,6 +31,7 @@ from ttutor.training.preparation import model_config, token_pairs, train_tokeniz
 from ttutor.training.processes import Processes
 from ttutor.training.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
 from ttutor.training.recipe import TrainingRecipe
+from ttutor.training.records import add_record
 from ttutor.training.run_folder import RunFacts, RunFolder
 from ttutor.training.schedule import SCHEDULES
 from ttutor.training.state import TrainingState
@@ -312,7 +313,7 @@ class Trainer:
         }
         self.metrics.append(record)
         if self.writes:
-            self.folder.add_metrics(record)
+            add_record(self.folder.metrics, record)
         bar.show_validation(validation_loss)
 
     def save(self) -> None:

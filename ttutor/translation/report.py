@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING
 
-from ttutor.training.progress import say_above, time_left
+from ttutor.training.progress import Pace, say_above, time_left
 from ttutor.translation.samples import Samples, shown
 
 if TYPE_CHECKING:
@@ -22,8 +22,13 @@ class Report:
     def __init__(self, trainer: "Trainer", n_samples: int, quiet: bool = False):
         self.samples = Samples(trainer, n_samples) if n_samples else None
         self.quiet = quiet
-        self._beginning = self._last = _marks(trainer)
         self._is_first = True
+
+        def clock() -> float:
+            return trainer.position.seconds
+
+        self._speed, self._pace = Pace(window=0.0, clock=clock), Pace(clock=clock)
+        self._speed(float(trainer.position.target_tokens)), self._pace(trainer.progress())
 
     def __call__(self, trainer: "Trainer") -> None:
         """Say the line, and translate."""
@@ -36,24 +41,11 @@ class Report:
             say_above("\n".join(lines))
 
     def _line(self, trainer: "Trainer") -> str:
-        record, marks = trainer.metrics[-1], _marks(trainer)
-        speed = _growth(self._last, marks, "tokens")
-        left = time_left(trainer.progress(), _growth(self._beginning, marks, "progress"))
+        record, speed = trainer.metrics[-1], self._speed(float(trainer.position.target_tokens))
+        left = time_left(trainer.progress(), self._pace(trainer.progress()))
         if trainer.is_overfitting():
             left = "no better for too long: it ends here"
-        self._last = marks
         return (
             f"step {record['step']:,}, {record['seconds'] / 60:.1f} min: loss {record['training_loss']:.3f}, "
             f"validation {record['validation_loss']:.3f}; {speed:,.0f} tokens/s, {left}"
         )
-
-
-def _marks(trainer: "Trainer") -> dict[str, float]:
-    position = trainer.position
-    return {"seconds": position.seconds, "tokens": position.target_tokens, "progress": trainer.progress()}
-
-
-def _growth(before: dict[str, float], now: dict[str, float], name: str) -> float:
-    """How much there was more of it each second."""
-    seconds = now["seconds"] - before["seconds"]
-    return (now[name] - before[name]) / seconds if seconds > 0 else 0.0

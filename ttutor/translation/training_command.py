@@ -135,8 +135,8 @@ def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes) ->
     """A training at its beginning, with its folder on disk."""
     recipe, tell = _recipe(request), teller(request.quiet)
     device = training_device(request.device, processes.local_rank)
-    if processes.is_first:
-        _check_leave(folder, request.overwrite)
+    if processes.is_first and not request.overwrite:
+        folder.check_free()
     files = files_for(recipe, request.files, request.data_dir)
     corpus = read_corpus(files, recipe.seed)
     for note in corpus.notes:
@@ -144,22 +144,10 @@ def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes) ->
     trainer = Trainer(corpus, recipe, folder, device=device, processes=processes)
     _tell_left_out(trainer, tell)
     if trainer.writes:
-        if folder.exists or folder.has_checkpoint:
+        if request.overwrite:
             folder.remove()
         folder.create(recipe, trainer.tokenizer, trainer.facts(files))
     return trainer
-
-
-def _check_leave(folder: RunFolder, overwrite: bool) -> None:
-    """Make sure that a training may begin in this folder, before anything is read or removed."""
-    if overwrite and (folder.exists or folder.has_checkpoint):
-        return
-    folder.check_free()
-    if folder.has_checkpoint and not folder.has_remains:
-        raise CheckpointError(
-            f"{folder.checkpoints} holds checkpoints of a training run whose run.json is missing; "
-            "replace them by --overwrite, or choose another folder by --out"
-        )
 
 
 def _tell_left_out(trainer: Trainer, tell: Callable[[str], None]) -> None:

@@ -17,7 +17,7 @@ def train(
     validation_source: Annotated[Path | None, typer.Option(help="Sentences to validate on.")] = None,
     validation_target: Annotated[Path | None, typer.Option(help="Their translations.")] = None,
     preset: Annotated[str | None, typer.Option(help="embedded, multi30k-short or multi30k-tiny.")] = None,
-    recipe: Annotated[Path | None, typer.Option(help="A recipe of your own, TOML or JSON.")] = None,
+    recipe: Annotated[Path | None, typer.Option(help="A recipe of your own, a TOML file.")] = None,
     languages: Annotated[str | None, typer.Option(help="Of a data set: from and to, as en-fr.")] = None,
     data_dir: Annotated[
         Path | None, typer.Option(help="Folder of all data sets; default: TTUTOR_DATA, else your data folder.")
