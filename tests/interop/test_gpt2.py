@@ -6,7 +6,7 @@ import pytest
 import torch
 import transformers
 
-from tests.interop.oracles import assert_same_tensors, assert_same_tokens, padded
+from tests.interop.oracles import assert_same_tokens, padded
 from ttutor.cache import DecoderCache
 from ttutor.efficient import efficient_attention
 from ttutor.generation import greedy_search
@@ -94,12 +94,6 @@ def test_greedy_continuations_token_by_token(ours, theirs, token_ids):
     )
     found = greedy_search(ours, token_ids, is_real=is_real, eos_id=END, max_new_tokens=9)
     assert_same_tokens(found, expected[:, 7:].tolist(), END)
-
-
-def test_there_and_back(ours, theirs):
-    config, tensors = to_huggingface(ours)
-    assert_same_tensors(tensors, theirs.state_dict())
-    assert all(getattr(theirs.config, name) == value for name, value in config.items() if name.startswith("n_"))
 
 
 @pytest.mark.parametrize("max_shard_size", ["5GB", "4KB"])

@@ -9,11 +9,11 @@ import torch
 import transformers
 from transformers.models.t5.modeling_t5 import T5Attention
 
-from tests.interop.oracles import assert_same_tensors, with_precise_norms
+from tests.interop.oracles import with_precise_norms
 from ttutor.cache import DecoderCache
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
-from ttutor.interop import ConfigError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.interop import ConfigError, from_huggingface, save_huggingface
 from ttutor.masks import padding_mask
 from ttutor.positions import relative_bucket
 
@@ -126,15 +126,6 @@ def test_greedy_answers_token_by_token(ours, theirs, source_ids):
         assert list(hypothesis.token_ids) == row[: row.index(END) if END in row else None]
 
 
-def test_there_and_back(ours, theirs):
-    config, tensors = to_huggingface(ours)
-    assert_same_tensors(tensors, theirs.state_dict())
-    again = transformers.T5Config(**config).to_dict()
-    described = theirs.config.to_dict()
-    for name in {*SIZES, "num_decoder_layers", "feed_forward_proj", "scale_decoder_outputs", "dense_act_fn"}:
-        assert again.get(name) == described.get(name), name
-
-
 @pytest.mark.parametrize("max_shard_size", ["5GB", "8KB"])
 def test_a_folder_of_theirs(theirs, source_ids, target_ids, tmp_path, max_shard_size):
     theirs.save_pretrained(tmp_path, max_shard_size=max_shard_size)
@@ -149,14 +140,6 @@ def test_a_folder_of_ours(ours, source_ids, target_ids, tmp_path):
     loaded = transformers.T5ForConditionalGeneration.from_pretrained(folder, attn_implementation="eager", dtype="auto")
     theirs = answer(with_precise_norms(loaded.eval()), source_ids, target_ids).logits
     torch.testing.assert_close(theirs, ours(source_ids, target_ids), **CLOSE)
-
-
-def test_norms_as_they_compute_them(source_ids, target_ids):
-    """Nothing is replaced here: the variance in float32 is all that separates the two."""
-    model = build()
-    ours = from_huggingface(model)
-    expected = answer(model, source_ids, target_ids).logits
-    torch.testing.assert_close(ours(source_ids, target_ids), expected, rtol=0, atol=1e-6)
 
 
 @pytest.mark.parametrize("is_bidirectional", [True, False])

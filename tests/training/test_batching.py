@@ -6,7 +6,7 @@ from hypothesis import strategies as st
 
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from ttutor.errors import CorpusError
-from ttutor.training.batching import BucketedBatches, make_batch
+from ttutor.training.batching import BucketedBatches
 
 SEQUENCES = st.lists(st.integers(4, 99), min_size=1, max_size=12)
 PAIRS = st.lists(st.tuples(SEQUENCES, SEQUENCES), min_size=1, max_size=60)
@@ -53,14 +53,6 @@ def test_every_epoch_has_the_same_number_of_batches():
     pairs = [([4] * (1 + number % 11), [5] * (1 + number % 13)) for number in range(300)]
     batches = BucketedBatches(pairs, 64)
     assert len({batches.per_epoch(epoch) for epoch in range(10)}) == 1
-
-
-def test_the_target_is_shifted_by_one():
-    batch = make_batch([([7, 8], [9, 10]), ([7], [9])])
-    assert batch.source.tolist() == [[7, 8, EOS_ID], [7, EOS_ID, PAD_ID]]
-    assert batch.target_in.tolist() == [[BOS_ID, 9, 10], [BOS_ID, 9, PAD_ID]]
-    assert batch.target_out.tolist() == [[9, 10, EOS_ID], [9, EOS_ID, PAD_ID]]
-    assert batch.n_target_tokens == int((batch.target_out != PAD_ID).sum()) == 5
 
 
 def test_a_pair_over_the_budget_is_named():

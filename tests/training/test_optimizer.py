@@ -54,21 +54,3 @@ def test_adamw_is_torch_s_own_over_all_parameters():
         theirs.step()
     for mine, wanted in zip(model.parameters(), other.parameters(), strict=True):
         torch.testing.assert_close(mine, wanted)
-
-
-def test_muon_s_first_step_goes_equally_far_in_every_direction():
-    """With the singular vectors of the gradient, and a size like that of Adam's steps."""
-    model, optimizers = build("muon")
-    before = copies(model)
-    give_gradients(model, 0)
-    optimizers.step(0.01)
-    for name, parameter in model.encoder.layers[0].named_parameters(prefix="encoder.layers.0"):
-        if parameter.ndim != 2:
-            continue
-        change = (before[name] - parameter.detach()).double()
-        left, sizes, right = torch.linalg.svd(parameter.grad.double(), full_matrices=False)
-        along = (left.T @ change @ right.T) / (0.01 * 0.2 * max(parameter.shape) ** 0.5)
-        steps = along.diagonal()
-        assert 0.2 < steps.min() <= steps.max() < 1.5  # few iterations in bfloat16 bring them near 1, not to it
-        assert steps.max() / steps.min() < 0.5 * sizes.max() / sizes.min()
-        assert (along - torch.diag(steps)).abs().max() < 0.2

@@ -6,7 +6,7 @@ import sys
 
 import pytest
 
-from ttutor.training.progress import Pace, ProgressBar, say_above
+from ttutor.training.progress import ProgressBar, say_above
 
 Terminal = pytest.importorskip("tests.training.terminal", reason="needs terminals as POSIX has them").Terminal
 
@@ -31,17 +31,6 @@ def open_terminal(monkeypatch):
         return terminal
 
     return opened
-
-
-def test_a_pace_forgets_what_is_long_past():
-    clock = Clock()
-    pace = Pace(window=10.0, clock=clock)
-    growth = [0.0, 1000.0, 1100.0, 1200.0, 1300.0]
-    seen = []
-    for amount in growth:
-        seen.append(pace(amount))
-        clock.now += 5.0
-    assert seen == [0.0, 200.0, 110.0, 20.0, 20.0]
 
 
 def test_the_bar_is_readable_on_80_columns(open_terminal):

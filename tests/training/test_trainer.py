@@ -1,6 +1,5 @@
 """The training loop: it learns, it repeats itself bit for bit, it loses nothing, it says what is wrong."""
 
-import json
 import os
 import pickle
 import signal
@@ -256,15 +255,6 @@ def test_patience_ends_the_training_and_keeps_the_best_weights(begin):
     assert all(torch.equal(tensor, kept[1][name]) for name, tensor in again.result().items())
 
 
-def test_the_average_follows_the_weights():
-    trainer = Trainer(tiny_corpus(), tiny_recipe(averaging=0.9, steps=1))
-    before = {name: parameter.detach().clone() for name, parameter in trainer.model.named_parameters()}
-    trainer.run()
-    for name, parameter in trainer.model.named_parameters():
-        expected = before[name] + (1 - 2 / 11) * (parameter.detach() - before[name])
-        torch.testing.assert_close(trainer.average.tensors[name], expected)
-
-
 @pytest.mark.parametrize(("length", "steps"), [({"steps": 4}, 4), ({"epochs": 2.0}, None)])
 def test_the_training_is_as_long_as_the_recipe_says(length, steps):
     trainer = Trainer(tiny_corpus(), tiny_recipe(**length))
@@ -277,14 +267,6 @@ def test_minutes_end_the_training_by_the_clock():
     trainer = Trainer(tiny_corpus(), tiny_recipe(minutes=0.005))
     trainer.run()
     assert 0.3 <= trainer.position.seconds < 30
-
-
-def test_metrics_are_one_json_object_a_line(begin):
-    trainer = begin()
-    trainer.run()
-    lines = [json.loads(line) for line in (trainer.folder.path / "metrics.jsonl").read_text().splitlines()]
-    assert [line["step"] for line in lines] == [5, 10, 14]
-    assert {"seconds", "target_tokens", "learning_rate", "training_loss", "validation_loss"} <= lines[0].keys()
 
 
 def test_pairs_too_long_for_the_recipe_are_left_out_and_counted():

@@ -132,16 +132,6 @@ def test_a_word_that_looks_at_the_end_mark_has_no_link():
     assert str(attention) == "w0  w1\n-   the\n-   0.50"
 
 
-def test_the_text_is_exact():
-    attention = by_hand([0.1, 0.8, 0.1], [0.757, 0.2, 0.043], [0.1, 0.2, 0.7], target=("▁chien", "▁l", "<eos>"))
-    assert str(attention) == "chien  l\ndog    the\n0.80   0.76"
-
-
-def test_a_narrow_terminal_gets_several_blocks():
-    attention = by_hand([0.1, 0.8, 0.1], [0.8, 0.1, 0.1], target=("▁chien", "▁le"))
-    assert list(attention.lines(width=8)) == ["chien", "dog", "0.80", "", "le", "the", "0.80"]
-
-
 def test_json_holds_tokens_weights_and_links(translator):
     attention = translator(SENTENCES[0]).attention
     body = json.loads(json.dumps(attention.as_dict()))

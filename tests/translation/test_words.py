@@ -5,7 +5,6 @@ import gzip
 import pytest
 
 from ttutor.corpora.tokenizer import SubwordTokenizer
-from ttutor.translation.interlinear import interlinear, terminal_width
 from ttutor.translation.moses_tokenize import moses_tokenize
 from ttutor.translation.words import find_words
 
@@ -56,11 +55,6 @@ def test_pieces_are_together_the_text(text):
     pieces = tokenizer.pieces(ids)
     assert len(pieces) == len(ids)
     assert "".join(pieces).replace("▁", " ") == " " + text.replace("▁", " ")
-
-
-def test_columns_are_as_wide_as_a_terminal_shows_them():
-    assert list(interlinear([("北京", "a"), ("e\u0301", "b")], width=80)) == ["北京  e\u0301", "a     b"]
-    assert terminal_width("e\u0301") == 1
 
 
 @pytest.mark.parametrize(

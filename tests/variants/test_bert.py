@@ -15,7 +15,6 @@ from ttutor.variants.heads import (
     TransformerForSequenceClassification,
     first_token,
     mean_over_tokens,
-    sentence_embedding,
 )
 
 CONFIG = BERTConfig(vocab_size=19, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=11, n_segments=3)
@@ -35,9 +34,6 @@ def token_ids():
 @pytest.fixture
 def segment_ids():
     return torch.randint(3, (3, 7))
-
-
-# The base model's count is that of the published checkpoint; the large one's is printed as 340 M.
 
 
 def test_what_enters_the_layers_is_the_normalised_sum_of_three_tables(bert, token_ids, segment_ids):
@@ -67,13 +63,6 @@ def test_first_token_and_mean_take_real_tokens_alone():
     assert torch.equal(mean_over_tokens(spoilt, is_real)[3], torch.zeros(5, dtype=torch.float64))
     torch.testing.assert_close(mean_over_tokens(hidden), hidden.mean(dim=1))
     assert torch.equal(first_token(hidden), hidden[:, 0])
-
-
-def test_a_sentence_embedding_is_the_mean_over_its_tokens(bert, token_ids, segment_ids):
-    found = sentence_embedding(bert, token_ids, IS_REAL, segment_ids)
-    for row, n_real in enumerate(IS_REAL.sum(dim=-1)):
-        alone = bert(token_ids[row : row + 1, :n_real], segment_ids=segment_ids[row : row + 1, :n_real])
-        torch.testing.assert_close(found[row], alone[0].mean(dim=0))
 
 
 def test_pooler_and_heads_by_their_formulas(bert):

@@ -1,14 +1,10 @@
 """The decoder-only model: properties that hold for every way of telling positions."""
 
-import math
-
 import pytest
 import torch
-from torch import nn
 
 from tests.torch_twins import randomised
 from ttutor.shapes import ShapeError
-from ttutor.training.fit import fit
 from ttutor.variants.gpt import GPT, GPTConfig
 
 POSITIONS = ["alibi", "learned", "none", "rotary", "sinusoidal"]
@@ -73,26 +69,6 @@ def test_initial_weights_by_the_paper():
                 assert parameter.std().item() == pytest.approx(std, rel=0.05)
     assert model.to_logits.weight.std().item() == pytest.approx(0.02, rel=0.05)
     assert all(p.abs().max() == 0 for name, p in model.named_parameters() if name.endswith("bias"))
-
-
-@pytest.mark.usefixtures("as_readers_run_it")  # the annotation checks would take most of the time
-def test_it_learns_what_only_attention_can_tell():
-    """The token after the second occurrence of a token is the one after its first: copying needs looking back."""
-    generator = torch.Generator().manual_seed(0)
-    torch.manual_seed(0)
-
-    def batch():
-        half = torch.stack([torch.randperm(12, generator=generator)[:6] for _ in range(16)])
-        return torch.cat([half, half], dim=1)
-
-    def loss(model, text):
-        logits = model(text[:, :-1])[:, 5:]
-        return nn.functional.cross_entropy(logits.flatten(0, 1), text[:, 6:].flatten())
-
-    model = GPT(small(vocab_size=12, d_model=24, d_ff=48, dropout=0.0))
-    losses = fit(model, (batch() for _ in range(250)), loss, steps=250, learning_rate=1e-2)
-    assert losses[0] > math.log(6)
-    assert sum(losses[-10:]) / 10 < 0.2
 
 
 @pytest.mark.usefixtures("as_readers_run_it")

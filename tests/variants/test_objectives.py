@@ -25,7 +25,6 @@ from ttutor.variants.objectives import (
     replace_tokens,
     restore_spans,
     sentence_order_pairs,
-    sentence_permutation,
     span_corruption,
     text_infilling,
 )
@@ -214,14 +213,6 @@ def test_infilled_spans_have_poisson_lengths_and_some_are_empty():
     assert lengths.total() > 3000
     for length in range(9):
         assert_binomial(lengths[length], lengths.total(), math.exp(-3) * 3**length / math.factorial(length))
-
-
-def test_sentences_come_in_every_order_alike():
-    generator, sentences = seeded(), [[5, 6], [7], [8, 9, 10]]
-    seen = Counter(tuple(map(tuple, sentence_permutation(sentences, generator=generator))) for _ in range(3000))
-    assert set(seen) == set(itertools.permutations(map(tuple, sentences)))
-    for count in seen.values():
-        assert_binomial(count, 3000, 1 / 6)
 
 
 # Orders of prediction.

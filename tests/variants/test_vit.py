@@ -51,9 +51,6 @@ def test_what_enters_the_layers_is_the_class_token_and_the_patches_with_their_po
     torch.testing.assert_close(found[:, 1:], vision.embed_patches(patchify(images, 4)) + place[1:])
 
 
-# The base model's count is that of the published checkpoint with 1,000 classes; the others are printed as millions.
-
-
 def test_interpolated_positions_keep_the_class_token_and_what_is_smooth():
     table = torch.randn(10, 5, dtype=torch.float64)
     torch.testing.assert_close(interpolate_positions(table, 3, 3), table, rtol=0, atol=1e-15)

@@ -11,7 +11,7 @@ from typing import Any, cast
 from torch import Tensor, nn
 
 from ttutor.interop.classes import class_names, n_classes
-from ttutor.interop.families import ConfigError, Family, agree, choose
+from ttutor.interop.families import ConfigError, Family, agree, architecture_of, choose
 from ttutor.interop.rules import Rule, copied, linear, norm, same
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
 from ttutor.variants.heads import Pooler, TransformerForSequenceClassification, TransformerForTokenClassification
@@ -38,7 +38,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
         layer_norm_eps=1e-12,
         tie_word_embeddings=True,
     )
-    kind = _architecture(config)
+    kind = ARCHITECTURES[architecture_of(config, ARCHITECTURES)]
     if kind is BERTForMaskedLM and _holds(tensors, "cls.seq_relationship."):
         kind = BERTForPreTraining
     dropout = config.get("hidden_dropout_prob", 0.1)
@@ -66,14 +66,6 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
 def _holds(tensors: Mapping[str, Tensor], prefix: str) -> bool:
     """Whether there are tensors of an optional part; all of them are then demanded."""
     return any(name.startswith(prefix) for name in tensors)
-
-
-def _architecture(config: Mapping[str, Any]) -> type[nn.Module]:
-    """Our class for what the config says that it is."""
-    named = config.get("architectures") or [None]
-    if not isinstance(named, list) or len(named) != 1 or named[0] not in ARCHITECTURES:
-        raise ConfigError(f"architectures must hold one of {list(ARCHITECTURES)}, but is {config.get('architectures')}")
-    return ARCHITECTURES[named[0]]
 
 
 def describe(model: Any) -> dict[str, Any]:

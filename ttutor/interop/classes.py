@@ -5,21 +5,11 @@ from typing import Any
 
 
 def n_classes(config: Mapping[str, Any]) -> int:
-    """How many classes a config of theirs names; they leave the names out where there are two without any.
-
-    Example:
-        >>> n_classes({"id2label": {"0": "dog", "1": "cat", "2": "bird"}}), n_classes({})
-        (3, 2)
-    """
+    """How many classes a config of theirs names; they leave the names out where there are two without any."""
     return len(config.get("id2label") or range(2))
 
 
 def class_names(count: int) -> dict[str, Any]:
-    """The entries of a config of theirs for so many classes, with the names that they give where there are none.
-
-    Example:
-        >>> class_names(2)["label2id"]
-        {'LABEL_0': 0, 'LABEL_1': 1}
-    """
+    """The entries of a config of theirs for so many classes, with the names that they give where there are none."""
     names = [f"LABEL_{i}" for i in range(count)]
     return {"id2label": dict(enumerate(names)), "label2id": {name: i for i, name in enumerate(names)}}

@@ -40,12 +40,6 @@ def agree(theirs: Mapping[str, Any], **demands: object) -> None:
     Args:
         theirs: the config.
         demands: the one value of each entry that our model supports.
-
-    Example:
-        >>> agree({"model_type": "gpt2", "add_cross_attention": True}, add_cross_attention=False)
-        Traceback (most recent call last):
-        ...
-        ttutor.interop.families.ConfigError: this gpt2 model has what ours has not: add_cross_attention=True ...
     """
     others = [
         f"{name}={theirs[name]!r} (only {value!r} is supported)"
@@ -64,12 +58,16 @@ def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str], *, 
         name: which entry.
         choices: our word for each of theirs.
         default: their word where the config does not mention the entry.
-
-    Example:
-        >>> choose({"activation_function": "gelu_new"}, "activation_function", {"gelu_new": "gelu_tanh"})
-        'gelu_tanh'
     """
     word = theirs.get(name, default)
     if word not in list(choices):
         raise ConfigError(f"{name} must be one of {sorted(choices)}, but is {word!r}")
     return choices[word]
+
+
+def architecture_of(theirs: Mapping[str, Any], known: Mapping[str, Any]) -> str:
+    """The one architecture that a config names, if we have it."""
+    named = theirs.get("architectures") or [None]
+    if not isinstance(named, list) or len(named) != 1 or named[0] not in known:
+        raise ConfigError(f"architectures must hold one of {list(known)}, but is {theirs.get('architectures')}")
+    return named[0]

@@ -5,7 +5,7 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ttutor.interop.families import ConfigError, Family, agree
+from ttutor.interop.families import ConfigError, Family, agree, architecture_of
 from ttutor.interop.rules import Rule, copied, fused, same
 from ttutor.variants.modern_bert import ModernBERT, ModernBERTConfig, ModernBERTForMaskedLM
 
@@ -38,9 +38,7 @@ SPLIT = ("(parts d_out) d_in -> parts d_out d_in", "parts d_out d_in -> (parts d
 def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module:
     """Our model with the sizes of their config."""
     agree(config, **DEMANDS)
-    named = config.get("architectures") or [None]
-    if not isinstance(named, list) or len(named) != 1 or named[0] not in ARCHITECTURES:
-        raise ConfigError(f"architectures must hold one of {list(ARCHITECTURES)}, but is {config.get('architectures')}")
+    kind = ARCHITECTURES[architecture_of(config, ARCHITECTURES)]
     if config["local_attention"] % 2:
         raise ConfigError(f"near words must be as many on both sides, but local_attention={config['local_attention']}")
     every = config.get("global_attn_every_n_layers", 3)
@@ -64,7 +62,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
             local_rotary_base=float(bases[1]["rope_theta"]),
         )
     )
-    return encoder if ARCHITECTURES[named[0]] is ModernBERT else ModernBERTForMaskedLM(encoder)
+    return encoder if kind is ModernBERT else ModernBERTForMaskedLM(encoder)
 
 
 def _layer_types(n_layers: int, every: int) -> list[str]:

@@ -40,13 +40,7 @@ def same(theirs: str, ours: str) -> Rule:
 
 
 def rearranged(theirs: str, ours: str, forwards: str, backwards: str, **sizes: int) -> Rule:
-    """The same numbers in another order, by an einops pattern for each direction.
-
-    Example:
-        >>> rule = rearranged("map", "weight", "d_in d_out -> d_out d_in", "d_out d_in -> d_in d_out")
-        >>> [tensor.shape for tensor in rule.forwards(torch.zeros(2, 3))]
-        [torch.Size([3, 2])]
-    """
+    """The same numbers in another order, by an einops pattern for each direction."""
     return Rule(
         (theirs,),
         (ours,),
@@ -76,13 +70,6 @@ def fused(theirs: str, ours: tuple[str, ...], forwards: str, backwards: str, **s
         theirs, ours: the names.
         forwards, backwards: the patterns; an axis called ``parts`` has as many places as there are tensors of ours.
         **sizes: of other axes that the patterns split.
-
-    Example:
-        >>> rule = fused("qk", ("q", "k"), "(parts d_out) -> parts d_out", "parts d_out -> (parts d_out)")
-        >>> rule.forwards(torch.tensor([1, 2, 3, 4]))
-        (tensor([1, 2]), tensor([3, 4]))
-        >>> rule.backwards(torch.tensor([1, 2]), torch.tensor([3, 4]))
-        (tensor([1, 2, 3, 4]),)
     """
     sizes |= {"parts": len(ours)} if "parts" in forwards else {}
     return Rule(
@@ -118,16 +105,6 @@ def to_ours(rules: Iterable[Rule], theirs: Mapping[str, Tensor], expected: Mappi
         rules: of the family.
         theirs: their tensors by name.
         expected: tensors of our model by name, for their shapes.
-
-    Example:
-        >>> theirs, ours = {"ln.weight": torch.ones(2)}, {"norm.gain": torch.zeros(2)}
-        >>> to_ours(norm("ln", "norm", bias=False), theirs, ours)
-        {'norm.gain': tensor([1., 1.])}
-        >>> to_ours(norm("ln", "norm"), theirs, ours)
-        Traceback (most recent call last):
-        ...
-        ttutor.interop.rules.WeightsError: these weights do not fit the model:
-          missing: ln.bias
     """
     ours: dict[str, Tensor] = {}
     rules, used, faults = list(rules), set(), []

@@ -12,7 +12,7 @@ from typing import Any
 from torch import Tensor, nn
 
 from ttutor.interop.classes import class_names, n_classes
-from ttutor.interop.families import ConfigError, Family, agree
+from ttutor.interop.families import ConfigError, Family, agree, architecture_of
 from ttutor.interop.rules import Rule, linear, norm, rearranged, same
 from ttutor.variants.heads import Pooler
 from ttutor.variants.vit import DistilledViT, VisionEncoder, ViT, ViTConfig
@@ -59,10 +59,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     family = TABLE[config["model_type"]]
     agree(config, hidden_act="gelu", qkv_bias=True, pooler_act="tanh", **family.demands)
     agree(config, pooler_output_size=config["hidden_size"])
-    named = config.get("architectures") or [None]
-    if not isinstance(named, list) or len(named) != 1 or named[0] not in family.architectures:
-        known = list(family.architectures)
-        raise ConfigError(f"architectures must hold one of {known}, but is {config.get('architectures')}")
+    kind = family.architectures[architecture_of(config, family.architectures)]
     if type(config["image_size"]) is not int or type(config["patch_size"]) is not int:
         raise ConfigError(
             "images and patches must be square, their sizes single numbers, but "
@@ -84,7 +81,6 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
         n_registers=config["num_register_tokens"] if config["model_type"] == "dinov2_with_registers" else 0,
         layer_scale=float(config["layerscale_value"]) if is_dino else None,
     )
-    kind = family.architectures[named[0]]
     if kind is not VisionEncoder:
         return kind(sizes)
     return VisionEncoder(sizes, pooler=any(name.startswith("pooler.") for name in tensors))

@@ -36,10 +36,6 @@ class CLIPConfig(Config):
         text: sizes of the tower for texts.
         d_shared: width of the vectors that are compared.
         end_id: the token that ends a text, at which its vector is read off.
-
-    Example:
-        >>> CLIPConfig.base_32().vision.n_patches
-        49
     """
 
     vision: ViTConfig

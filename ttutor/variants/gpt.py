@@ -45,10 +45,6 @@ class GPTConfig(Config):
         tie_embeddings: whether the output projection is the embedding table.
 
     Differs from the paper: GPT-2 drops attention weights as well, while training.
-
-    Example:
-        >>> GPTConfig.gpt2_large().n_layers
-        36
     """
 
     vocab_size: int = 50_257

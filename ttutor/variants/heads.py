@@ -20,7 +20,6 @@ __all__ = [
     "first_token",
     "initialise_normal",
     "mean_over_tokens",
-    "sentence_embedding",
 ]
 
 POOLINGS = ("cls", "mean")
@@ -58,26 +57,6 @@ def mean_over_tokens(
     check_shapes(hidden=(hidden, "batch tokens d_model"), is_real=(is_real, "batch tokens"))
     share = is_real.to(hidden.dtype) / is_real.sum(dim=-1, keepdim=True).clamp(min=1)
     return einsum(share, hidden, "batch tokens, batch tokens d_model -> batch d_model")
-
-
-def sentence_embedding(
-    encoder: nn.Module,
-    token_ids: Int[Tensor, "batch tokens"],
-    is_real: Bool[Tensor, "batch tokens"] | None = None,
-    segment_ids: Int[Tensor, "batch tokens"] | None = None,
-) -> Float[Tensor, "batch d_model"]:
-    """One vector for each text, to compare texts by: the mean of its tokens' hidden vectors.
-
-    Reimers and Gurevych (2019), section 3; in their section 6 the mean is the best of three ways to pool. How well the
-    angle between two such vectors tells likeness depends on how the encoder was trained.
-
-    Example:
-        >>> from ttutor.variants.bert import BERT, BERTConfig
-        >>> bert = BERT(BERTConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=48, max_len=16))
-        >>> sentence_embedding(bert, torch.tensor([[2, 7, 3], [2, 9, 3]])).shape
-        torch.Size([2, 12])
-    """
-    return mean_over_tokens(_hidden(encoder, token_ids, is_real, segment_ids), is_real)
 
 
 class Pooler(nn.Module):

@@ -51,10 +51,6 @@ class ViTConfig(Config):
         activation: of the feed-forward networks, one of `ttutor.layers.ACTIVATIONS`.
         norms_embeddings: whether a norm stands before the first layer; the map of the patches has no bias then (CLIP).
         layer_scale: where the factors of `ttutor.layers.ScaledPreNorm` start; none when left out.
-
-    Example:
-        >>> ViTConfig.base().n_patches
-        196
     """
 
     image_size: int = 224

@@ -25,10 +25,6 @@ class BERTConfig(Config):
         activation: of the feed-forward networks, one of `ttutor.layers.ACTIVATIONS`.
 
     Differs from the paper: BERT drops attention weights as well, while training.
-
-    Example:
-        >>> BERTConfig.large().n_layers
-        24
     """
 
     vocab_size: int = 30_522

@@ -6,14 +6,14 @@ afterwards. Chance always comes from a generator that is given, on the device of
 
 - Other orders than one token after another: `permutation_masks` (XLNet).
 - Tokens hidden in place: `mask_tokens` (BERT); `replace_tokens` (ELECTRA).
-- Text damaged, to be written anew: `span_corruption` (T5); `text_infilling` and `sentence_permutation` (BART).
+- Text damaged, to be written anew: `span_corruption` (T5); `text_infilling` (BART).
 - Two sentences: `next_sentence_pairs` (BERT), `sentence_order_pairs` (ALBERT).
 
 And one trick of ALBERT's that is no objective: `repeat_layer`, which shares the parameters of all layers.
 """
 
 from ttutor.variants.objectives.masked import IGNORE_ID, MaskedTokens, ReplacedTokens, mask_tokens, replace_tokens
-from ttutor.variants.objectives.noise import sentence_permutation, text_infilling
+from ttutor.variants.objectives.noise import text_infilling
 from ttutor.variants.objectives.orders import PermutationMasks, factorisation_order, permutation_masks
 from ttutor.variants.objectives.pairs import (
     SentencePair,
@@ -40,7 +40,6 @@ __all__ = [
     "replace_tokens",
     "restore_spans",
     "sentence_order_pairs",
-    "sentence_permutation",
     "span_corruption",
     "text_infilling",
 ]

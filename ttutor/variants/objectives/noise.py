@@ -1,7 +1,7 @@
-"""Two ways to damage a text, which the model then writes as it was (BART).
+"""A text with holes, which the model then writes as it was (BART).
 
-Lewis et al. (2020), section 2.2, who try three more. Their large model was trained with these two: 30 % of the tokens
-infilled and all sentences permuted (section 5.1).
+Lewis et al. (2020), section 2.2, who try four more. Their large model was trained with 30 % of the tokens infilled and
+all sentences permuted (section 5.1).
 """
 
 from collections.abc import Sequence
@@ -61,15 +61,3 @@ def _poisson_lengths(total: int, mean: float, generator: torch.Generator) -> lis
         lengths.append(min(int(drawn), total))
         total -= lengths[-1]
     return lengths
-
-
-def sentence_permutation(sentences: Sequence[Sequence[int]], *, generator: torch.Generator) -> list[list[int]]:
-    """Put the sentences of a document into a random order.
-
-    Example:
-        >>> shuffled = sentence_permutation([[7, 8], [9], [5, 6]], generator=torch.Generator())
-        >>> sorted(shuffled)
-        [[5, 6], [7, 8], [9]]
-    """
-    order = torch.randperm(len(sentences), generator=generator, device=generator.device)
-    return [list(sentences[place]) for place in order.tolist()]

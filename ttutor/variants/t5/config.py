@@ -32,10 +32,6 @@ class T5Config(Config):
         tie_embeddings: whether the output projection is the embedding table (the paper), the hidden vectors then being
             divided by the root of ``d_model``; in T5 1.1 it is a matrix of its own.
         pad_id: the token id that means "nothing here" in a source, and starts every target.
-
-    Example:
-        >>> T5Config.base().n_layers
-        12
     """
 
     vocab_size: int = 32_128
