@@ -119,9 +119,8 @@ def test_layers_are_chosen_or_averaged():
     torch.testing.assert_close(attention.mean(0), torch.tensor([[0.8, 0.2]]))
     torch.testing.assert_close(attention.mean(1), torch.tensor([[0.1, 0.9]]))
     torch.testing.assert_close(attention.mean(), torch.tensor([[0.45, 0.55]]))
-    assert [attention.links(layer)[0].source.text for layer in (0, 1, None)] == ["a", "b", "b"]
     with pytest.raises(IndexError, match="layers 0 to 1, but layer 2"):
-        attention.links(2)
+        attention.by_word(2)
     with pytest.raises(IndexError, match="but layer -1"):
         attention.mean(-1)
 

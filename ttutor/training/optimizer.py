@@ -24,11 +24,6 @@ class Optimizers:
         kind: "adamw", or "muon" for Muon on the matrices of encoder and decoder.
         weight_decay: pull towards zero.
         places: where they work, at the same time.
-
-    >>> from ttutor.transformer import TransformerConfig
-    >>> model = Transformer(TransformerConfig.tiny(vocab_size=50))
-    >>> len(Optimizers(model, "muon", 0.0, ParallelBatches(2, seed=0)).parts)
-    3
     """
 
     def __init__(self, model: Transformer, kind: str, weight_decay: float, places: ParallelBatches):

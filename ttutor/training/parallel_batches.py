@@ -35,10 +35,6 @@ class ParallelBatches:
         seed: of the random numbers of all places.
         here: which of the places are in this process; all, if not given.
         device: where the work is done.
-
-    >>> places = ParallelBatches(2, seed=0)
-    >>> places.map(lambda number: number**2, [1, 2, 3])
-    [1, 4, 9]
     """
 
     def __init__(

@@ -6,8 +6,8 @@ it is a good guide to which word became which.
 Which layer? Garg et al. (2019), "Jointly Learning to Align and Translate with Transformer Models", find the layer
 before the last best, in models of six. On the embedded corpus, whose word order is known from its grammar, the first of
 two layers is clearly worse than the last, and the mean of all layers and heads about as good as the last or better. So
-`CrossAttention.links` takes the mean, which needs no choice, unless a layer is named. There, too, the row of the token
-predicted is right (nearly all words), and that of the token read is wrong (about one word in ten).
+`CrossAttention.links` takes the mean, which needs no choice. There, too, the row of the token predicted is right
+(nearly all words), and that of the token read is wrong (about one word in ten).
 """
 
 from collections.abc import Iterator, Sequence
@@ -87,18 +87,15 @@ class CrossAttention:
         pattern = "target source, target target_words, source source_words -> target_words source_words"
         return einsum(weights, written, read, pattern)
 
-    def links(self, layer: int | None = None) -> list[Link]:
+    def links(self) -> list[Link]:
         """For each word of the translation the source word that it looked at most, in the translation's order.
 
         A word that looked more at the end mark than at any word has no link.
-
-        Args:
-            layer: whose attention; the mean of all layers when left out.
         """
         if not self.source_words:
             return []
         found = []
-        for word, row in zip(self.target_words, self.by_word(layer), strict=True):
+        for word, row in zip(self.target_words, self.by_word(), strict=True):
             weight, best = row.max(dim=0)
             if weight > 1 - row.sum():
                 found.append(Link(word, self.source_words[int(best)], float(weight)))
@@ -116,14 +113,13 @@ class CrossAttention:
             ],
         }
 
-    def lines(self, width: int = 100, layer: int | None = None) -> Iterator[str]:
+    def lines(self, width: int = 100) -> Iterator[str]:
         """Below each word of the translation the source word that it looked at, and with what weight ("-": none).
 
         Args:
             width: the longest line; longer sentences are continued below an empty line.
-            layer: as for `links`.
         """
-        linked = {link.target: link for link in self.links(layer)}
+        linked = {link.target: link for link in self.links()}
         columns = []
         for word in self.target_words:
             link = linked.get(word)

@@ -38,16 +38,6 @@ def train_translator(
         CorpusError: a file is missing, empty, a folder or not UTF-8, or the lines do not match.
         RecipeError: there is no such field, value or device.
         CheckpointError: the folder cannot be written, or holds another training.
-
-    Example:
-        >>> from tempfile import TemporaryDirectory
-        >>> with TemporaryDirectory() as folder:
-        ...     text = Path(folder, "pairs.tsv")
-        ...     _ = text.write_text("a cat\\tun chat\\na dog\\tun chien\\n" * 20)
-        ...     small = {"d_model": 32, "d_ff": 64, "n_heads": 2, "n_layers": 1, "vocab_size": 270}
-        ...     translator = train_translator(text, steps=3, device="cpu", quiet=True, **small)
-        >>> type(translator("a cat").text)
-        <class 'str'>
     """
     if target is not None and Path(target).is_dir():
         raise CorpusError(f"expected a file of translations, but {target} is a folder; name that by folder=...")

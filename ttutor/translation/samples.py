@@ -25,16 +25,6 @@ class Samples:
     Args:
         trainer: the training to look at.
         count: how many sentences; fewer where there are not as many.
-
-    >>> from ttutor.corpora.corpus import embedded_corpus
-    >>> from ttutor.training.recipe import TrainingRecipe
-    >>> from ttutor.training.trainer import Trainer
-    >>> recipe = TrainingRecipe.preset("embedded").replace(d_model=16, steps=1)
-    >>> trainer = Trainer(embedded_corpus(sizes={"train": 50, "validation": 9, "test": 1}), recipe)
-    >>> samples = Samples(trainer, count=2)
-    >>> record = samples.take(trainer)
-    >>> record["step"], len(record["samples"]), sorted(record["samples"][0])
-    (0, 2, ['reference', 'source', 'translation'])
     """
 
     def __init__(self, trainer: "Trainer", count: int = AT_FIRST):

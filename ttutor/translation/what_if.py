@@ -28,6 +28,8 @@ __all__ = ["Step", "WhatIf", "switch_names", "switched_off", "what_if"]
 
 STACKS = ("encoder", "decoder")
 GLOBAL = ("positions", "causal", "scale")
+RUNNERS_UP = 5
+"""So many tokens of each place are told."""
 LONGEST = 40
 """Tokens of a translation that does not end by itself."""
 
@@ -144,7 +146,6 @@ def what_if(
     off: Collection[str] = (),
     means: Mapping[str, Float[Tensor, "layers heads d_head"]] | None = None,
     beginning: Sequence[int] = (),
-    n_runners_up: int = 5,
     longest: int = LONGEST,
 ) -> WhatIf:
     """Translate by greedy search with parts of the model off and a given beginning.
@@ -154,7 +155,6 @@ def what_if(
         sentence: what to translate.
         off, means: as for `switched_off`.
         beginning: the first token ids of the translation.
-        n_runners_up: how many tokens of each place are told.
         longest: where a translation that does not end by itself is cut off.
     """
     model = translator.model
@@ -175,7 +175,7 @@ def what_if(
                 rows["cross" if "cross_attention" in name else "decoder"].append(looked[0, :, -1])
             logits.append(model.project(hidden[0, -1]))
             probabilities = logits[-1].softmax(dim=-1)
-            best, tokens = probabilities.topk(n_runners_up)
+            best, tokens = probabilities.topk(RUNNERS_UP)
             chosen = beginning[len(steps)] if len(steps) < len(beginning) else int(tokens[0])
             ranked = tuple(zip(tokens.tolist(), best.tolist(), strict=True))
             steps.append(Step(chosen, float(probabilities[chosen]), ranked))

@@ -9,7 +9,6 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ttutor.evaluating import evaluating
-from ttutor.shapes import check_shapes
 from ttutor.variants.vit import ViT
 
 __all__ = ["grad_cam"]
@@ -50,7 +49,6 @@ def grad_cam(
         torch.Size([2, 4, 4])
     """
     classes = torch.as_tensor(class_id, device=images.device).expand(len(images))
-    _check(model, classes, layer)
     with evaluating(model), torch.enable_grad(), _attention_input(model, layer) as seen:
         logits = model(images)
         chosen = logits[torch.arange(len(images), device=images.device), classes]
@@ -76,13 +74,3 @@ def _attention_input(model: ViT, layer: int) -> Iterator[list[Tensor]]:
         yield seen
     finally:
         handle.remove()
-
-
-def _check(model: ViT, classes: Int[Tensor, " batch"], layer: int) -> None:
-    """Refuse classes and layers that the model has not."""
-    n_classes, n_layers = model.config.n_classes, model.config.n_layers
-    check_shapes(class_id=(classes, "batch"))
-    if len(classes) and not 0 <= int(classes.min()) <= int(classes.max()) < n_classes:
-        raise ValueError(f"class_id must be 0 to {n_classes - 1}, but is {classes.unique().tolist()}")
-    if not -n_layers <= layer < n_layers:
-        raise ValueError(f"layer must be {-n_layers} to {n_layers - 1}, but is {layer}")

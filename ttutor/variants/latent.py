@@ -75,14 +75,6 @@ class LatentAttention(nn.Module):
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
-        sizes = {"d_model": d_model, "n_heads": n_heads, "d_head": d_head, "d_value": d_value, "d_latent": d_latent}
-        for name, size in sizes.items():
-            if size < 1:
-                raise ValueError(f"{name} must be at least 1, but is {size}")
-        if d_rotary < 2 or d_rotary % 2:
-            raise ValueError(f"d_rotary must be even and at least 2, but is {d_rotary}")
-        if not 0 <= dropout < 1:
-            raise ValueError(f"dropout must be at least 0 and below 1, but is {dropout}")
         self.d_model, self.n_heads, self.d_head, self.d_rotary = d_model, n_heads, d_head, d_rotary
         self.dropout, self.scale = dropout, 1 / math.sqrt(d_head + d_rotary)
         self.attend = attend

@@ -68,8 +68,6 @@ class T5Block(nn.Module):
         if cross_attention:
             self.cross_attention = make_attention()
             self.around_cross_attention = PreNorm(d_model, dropout, make_norm=RMSNorm)
-        if feed_forward not in FEED_FORWARDS:
-            raise ValueError(f"feed_forward must be one of {sorted(FEED_FORWARDS)}, but is {feed_forward!r}")
         gated, activation = FEED_FORWARDS[feed_forward]
         kind = GatedFeedForward if gated else FeedForward
         self.feed_forward = kind(d_model, d_ff, activation=activation, dropout=dropout, bias=False)
