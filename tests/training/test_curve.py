@@ -1,6 +1,5 @@
 """The curve of a training: the right numbers, the same bytes, and a message where there is nothing to draw."""
 
-import builtins
 import errno
 import json
 import os
@@ -108,23 +107,9 @@ def test_what_cannot_be_drawn_is_one_message_and_code_2(curve, run_of, tmp_path)
     assert "holds no validation yet" in curve("--run", full.path, code=2).output
 
 
-def without_matplotlib(monkeypatch):
-    real = builtins.__import__
-
-    def refuse(name, *arguments, **options):
-        if name.partition(".")[0] == "matplotlib":
-            raise ModuleNotFoundError("No module named 'matplotlib'", name="matplotlib")
-        return real(name, *arguments, **options)
-
-    for name in [name for name in sys.modules if name.partition(".")[0] == "matplotlib"]:
-        monkeypatch.delitem(sys.modules, name)
-    monkeypatch.setitem(sys.modules, "matplotlib", None)
-    monkeypatch.setattr(builtins, "__import__", refuse)
-
-
 def test_without_matplotlib_the_extra_is_named(run_of, tmp_path, monkeypatch):
     folder = run_of("a", records(2.0))
-    without_matplotlib(monkeypatch)
+    monkeypatch.setitem(sys.modules, "matplotlib", None)
     with pytest.raises(CurveError, match=r'pip install "ttutor\[widgets\]"'):
         write_curve([folder], tmp_path / "a.svg")
 

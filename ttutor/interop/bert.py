@@ -17,6 +17,15 @@ from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTr
 from ttutor.variants.heads import Pooler, TransformerForSequenceClassification, TransformerForTokenClassification
 
 ACTIVATIONS = {"gelu": "gelu", "gelu_new": "gelu_tanh", "relu": "relu", "silu": "silu"}
+NAMES = {
+    "vocab_size": "vocab_size",
+    "hidden_size": "d_model",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+    "intermediate_size": "d_ff",
+    "max_position_embeddings": "max_len",
+    "type_vocab_size": "n_segments",
+}
 ARCHITECTURES: dict[str, type[nn.Module]] = {
     "BertModel": BERT,
     "BertForMaskedLM": BERTForMaskedLM,
@@ -44,13 +53,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     dropout = config.get("hidden_dropout_prob", 0.1)
     bert = BERT(
         BERTConfig(
-            vocab_size=config["vocab_size"],
-            d_model=config["hidden_size"],
-            n_heads=config["num_attention_heads"],
-            n_layers=config["num_hidden_layers"],
-            d_ff=config["intermediate_size"],
-            max_len=config["max_position_embeddings"],
-            n_segments=config["type_vocab_size"],
+            **{ours: config[theirs] for theirs, ours in NAMES.items()},
             dropout=dropout,
             activation=choose(config, "hidden_act", ACTIVATIONS, default="gelu"),
         ),
@@ -76,13 +79,7 @@ def describe(model: Any) -> dict[str, Any]:
     config = bert.config
     described = {
         "architectures": [theirs],
-        "vocab_size": config.vocab_size,
-        "hidden_size": config.d_model,
-        "num_attention_heads": config.n_heads,
-        "num_hidden_layers": config.n_layers,
-        "intermediate_size": config.d_ff,
-        "max_position_embeddings": config.max_len,
-        "type_vocab_size": config.n_segments,
+        **{theirs: getattr(config, ours) for theirs, ours in NAMES.items()},
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": 0.0,
         "hidden_act": {ours: theirs for theirs, ours in ACTIVATIONS.items()}[config.activation],

@@ -10,6 +10,13 @@ from ttutor.interop.rules import Rule, copied, fused, norm, rearranged, same
 from ttutor.variants.gpt import GPT, GPTConfig
 
 ACTIVATIONS = {"gelu_new": "gelu_tanh", "gelu_pytorch_tanh": "gelu_tanh", "gelu": "gelu", "relu": "relu"}
+NAMES = {
+    "vocab_size": "vocab_size",
+    "n_embd": "d_model",
+    "n_head": "n_heads",
+    "n_layer": "n_layers",
+    "n_positions": "max_len",
+}
 TO_OURS, TO_THEIRS = "d_in d_out -> d_out d_in", "d_out d_in -> d_in d_out"
 
 
@@ -24,12 +31,8 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> GPT:
     )
     return GPT(
         GPTConfig(
-            vocab_size=config["vocab_size"],
-            d_model=config["n_embd"],
-            n_heads=config["n_head"],
-            n_layers=config["n_layer"],
+            **{ours: config[theirs] for theirs, ours in NAMES.items()},
             d_ff=config.get("n_inner") or 4 * config["n_embd"],
-            max_len=config["n_positions"],
             dropout=config.get("resid_pdrop", 0.1),
             activation=choose(config, "activation_function", ACTIVATIONS, default="gelu_new"),
             tie_embeddings=config.get("tie_word_embeddings", True),
@@ -43,12 +46,8 @@ def describe(model: GPT) -> dict[str, Any]:
     agree({"model_type": "gpt2", **config.to_dict()}, positions="learned")
     return {
         "architectures": ["GPT2LMHeadModel"],
-        "vocab_size": config.vocab_size,
-        "n_embd": config.d_model,
-        "n_head": config.n_heads,
-        "n_layer": config.n_layers,
+        **{theirs: getattr(config, ours) for theirs, ours in NAMES.items()},
         "n_inner": config.d_ff,
-        "n_positions": config.max_len,
         "activation_function": {ours: theirs for theirs, ours in reversed(ACTIVATIONS.items())}[config.activation],
         "tie_word_embeddings": config.tie_embeddings,
         "resid_pdrop": config.dropout,

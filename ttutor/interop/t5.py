@@ -10,6 +10,17 @@ from ttutor.interop.rules import Rule, copied, linear, norm, same
 from ttutor.variants.t5 import T5, T5Config
 
 FEED_FORWARDS = {"relu": "relu", "gated-gelu": "geglu", "gated-silu": "swiglu"}
+NAMES = {
+    "vocab_size": "vocab_size",
+    "d_model": "d_model",
+    "d_kv": "d_head",
+    "num_heads": "n_heads",
+    "num_layers": "n_layers",
+    "d_ff": "d_ff",
+    "relative_attention_num_buckets": "n_buckets",
+    "dropout_rate": "dropout",
+    "pad_token_id": "pad_id",
+}
 UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight"
 
 
@@ -25,18 +36,10 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> T5:
     is_first_version = config.get("scale_decoder_outputs", config.get("tie_word_embeddings", True))
     return T5(
         T5Config(
-            vocab_size=config["vocab_size"],
-            d_model=config["d_model"],
-            d_head=config["d_kv"],
-            n_heads=config["num_heads"],
-            n_layers=config["num_layers"],
-            d_ff=config["d_ff"],
-            n_buckets=config["relative_attention_num_buckets"],
+            **{ours: config[theirs] for theirs, ours in NAMES.items()},
             max_distance=config.get("relative_attention_max_distance", 128),
-            dropout=config["dropout_rate"],
             feed_forward=choose({"feed_forward_proj": "relu", **config}, "feed_forward_proj", FEED_FORWARDS),
             tie_embeddings=is_first_version,
-            pad_id=config["pad_token_id"],
         )
     )
 
@@ -46,20 +49,12 @@ def describe(model: T5) -> dict[str, Any]:
     config = model.config
     return {
         "architectures": ["T5ForConditionalGeneration"],
-        "vocab_size": config.vocab_size,
-        "d_model": config.d_model,
-        "d_kv": config.d_head,
-        "num_heads": config.n_heads,
-        "num_layers": config.n_layers,
+        **{theirs: getattr(config, ours) for theirs, ours in NAMES.items()},
         "num_decoder_layers": config.n_layers,
-        "d_ff": config.d_ff,
-        "relative_attention_num_buckets": config.n_buckets,
         "relative_attention_max_distance": config.max_distance,
-        "dropout_rate": config.dropout,
         "feed_forward_proj": {ours: theirs for theirs, ours in FEED_FORWARDS.items()}[config.feed_forward],
         "tie_word_embeddings": config.tie_embeddings,
         "is_encoder_decoder": True,
-        "pad_token_id": config.pad_id,
         "decoder_start_token_id": config.pad_id,
     }
 

@@ -17,6 +17,16 @@ from ttutor.interop.rules import Rule, linear, norm, rearranged, same
 from ttutor.variants.heads import Pooler
 from ttutor.variants.vit import DistilledViT, VisionEncoder, ViT, ViTConfig
 
+NAMES = {
+    "image_size": "image_size",
+    "patch_size": "patch_size",
+    "num_channels": "n_channels",
+    "hidden_size": "d_model",
+    "num_attention_heads": "n_heads",
+    "num_hidden_layers": "n_layers",
+    "layer_norm_eps": "norm_eps",
+}
+
 
 @dataclass(frozen=True)
 class Vision:
@@ -67,16 +77,10 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
         )
     is_dino = family.names == DINO_NAMES
     sizes = ViTConfig(
-        image_size=config["image_size"],
-        patch_size=config["patch_size"],
-        n_channels=config["num_channels"],
+        **{ours: config[theirs] for theirs, ours in NAMES.items()},
         n_classes=n_classes(config),
-        d_model=config["hidden_size"],
-        n_heads=config["num_attention_heads"],
-        n_layers=config["num_hidden_layers"],
         d_ff=int(config["hidden_size"] * config["mlp_ratio"]) if is_dino else config["intermediate_size"],
         dropout=config.get("hidden_dropout_prob", 0.0),
-        norm_eps=config["layer_norm_eps"],
         is_distilled=config["model_type"] == "deit",
         n_registers=config["num_register_tokens"] if config["model_type"] == "dinov2_with_registers" else 0,
         layer_scale=float(config["layerscale_value"]) if is_dino else None,
@@ -106,15 +110,9 @@ def describe(model: ViT | DistilledViT | VisionEncoder) -> dict[str, Any]:
     described = {
         "model_type": model_type,
         "architectures": named,
-        "image_size": config.image_size,
-        "patch_size": config.patch_size,
-        "num_channels": config.n_channels,
-        "hidden_size": config.d_model,
-        "num_attention_heads": config.n_heads,
-        "num_hidden_layers": config.n_layers,
+        **{theirs: getattr(config, ours) for theirs, ours in NAMES.items()},
         "hidden_dropout_prob": config.dropout,
         "attention_probs_dropout_prob": 0.0,
-        "layer_norm_eps": config.norm_eps,
         "hidden_act": "gelu",
         "qkv_bias": True,
         **class_names(config.n_classes),
