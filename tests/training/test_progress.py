@@ -70,7 +70,7 @@ def test_the_time_left_of_a_resumed_training_counts_from_the_resume(open_termina
     clock.now += 10.0
     bar.show(0.92, 920, 3.0, 1e-3, 1000.0)
     bar.close()
-    assert "| 0:40 left, " in terminal.screen()[0]
+    assert "| 00:40 left, " in terminal.screen()[0]
 
 
 def test_lines_above_the_bar_do_not_break_it(open_terminal):

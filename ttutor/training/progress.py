@@ -84,26 +84,15 @@ class ProgressBar:
         self._bar.close()
 
 
-def duration(seconds: float) -> str:
-    """A length of time as a clock shows it.
-
-    >>> duration(65.0), duration(3600.0), duration(90061.0)
-    ('1:05', '1:00:00', '25:01:01')
-    """
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
-
-
 def time_left(progress: float, pace: float) -> str:
     """In words, how long the rest takes if it goes on like this.
 
     >>> time_left(0.25, pace=0.01), time_left(0.25, pace=0.0), time_left(1.0, pace=0.01)
-    ('1:15 left', '? left', 'done')
+    ('01:15 left', '? left', 'done')
     """
     if progress >= 1:
         return "done"
-    return f"{duration((1 - progress) / pace)} left" if pace > 0 else "? left"
+    return f"{tqdm.format_interval(round((1 - progress) / pace))} left" if pace > 0 else "? left"
 
 
 def say_above(text: str) -> None:
