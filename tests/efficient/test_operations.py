@@ -6,11 +6,8 @@ from functools import partial
 
 import pytest
 import torch
-from torch.utils.flop_counter import FlopCounterMode
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.cache import DecoderCache
-from ttutor.decoder import Decoder
 from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.features import FavorFeatures
 from ttutor.efficient.linear import linear_attention
@@ -64,14 +61,6 @@ def test_the_tiled_memory_is_linear_though_its_work_is_not():
     assert sizes[1].multiply_adds == 4 * sizes[0].multiply_adds
 
 
-def test_pytorchs_own_counter_sees_the_same_products():
-    tensors = [torch.randn(2, 3, 9, 4, requires_grad=True) for _ in range(3)]
-    counted = count_operations(eager_attention, *tensors, backward=True, causal=True)
-    with FlopCounterMode(display=False) as counter:
-        eager_attention(*tensors, causal=True).sum().backward()
-    assert 2 * counted.multiply_adds == counter.get_total_flops()
-
-
 def test_a_fused_kernel_is_counted_by_its_definition():
     options = {"n_queries": 64, "n_heads": 2, "d_head": 16, "device": "cpu"}
     forward = attention_operations(sdpa_attention, **options)
@@ -111,22 +100,6 @@ def test_decoding_costs_a_sum_with_a_cache_and_a_sum_of_squares_without(n):
     # Two products for each score, each of width 4; but the first step blends a single value, which is no product.
     for counted in (with_cache, without):
         assert counted.multiply_adds == (counted.exponentials * 2 - 2) * 4
-
-
-def test_a_real_decoder_with_its_cache_does_the_same():
-    n, n_layers, n_heads = 9, 2, 3
-    decoder = Decoder(d_model=6, n_heads=n_heads, d_ff=8, n_layers=n_layers, cross_attention=False).eval()
-    tokens = torch.randn(1, n, 6)
-
-    def decode(cache):
-        for t in range(1, n + 1):
-            decoder(tokens[:, :t] if cache is None else tokens[:, t - 1 : t], cache=cache)
-
-    with torch.no_grad():
-        cached, uncached = (count_operations(decode, cache) for cache in (DecoderCache(n_layers), None))
-    heads = n_layers * n_heads
-    assert cached.exponentials == heads * decoding_cost(n, with_cache=True).exponentials
-    assert uncached.exponentials == heads * decoding_cost(n, with_cache=False).exponentials
 
 
 def test_a_backward_pass_without_gradients_is_refused():

@@ -84,5 +84,3 @@ def test_what_does_not_fit_is_named(inputs, is_real):
         Convolution(3, 5, 4)
     with pytest.raises(ValueError, match="must be at least 1, but are 3 and 0"):
         ConvolutionEncoder(3, 3, [1, 0])
-    with pytest.raises(ValueError, match="must be at least 1, but are 0 and 1"):
-        receptive_field(0, [1])

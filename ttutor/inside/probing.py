@@ -111,8 +111,6 @@ def probe(
     types: Int[Tensor, " samples"],
     is_train: Bool[Tensor, " samples"],
     generator: torch.Generator,
-    *,
-    ridge: float = 1e-3,
 ) -> ProbeResult:
     """Probe hidden vectors for a label, and beside it for a control task; measure both on held-out samples.
 
@@ -123,7 +121,6 @@ def probe(
             samples alike, or nothing can be memorised and the control task controls nothing.
         is_train: which samples the probes are fitted on.
         generator: draws the control labels.
-        ridge: as for `fit_probe`.
     """
     check_shapes(
         hidden=(hidden, "samples d_model"),
@@ -141,9 +138,7 @@ def probe(
         raise ValueError("no type of a held-out sample occurs in training, so the control task cannot be learnt")
     n_labels = int(labels.max()) + 1
     accuracy, control_accuracy = (
-        fit_probe(hidden[is_train], wanted[is_train], n_labels, ridge=ridge).accuracy(
-            hidden[~is_train], wanted[~is_train]
-        )
+        fit_probe(hidden[is_train], wanted[is_train], n_labels).accuracy(hidden[~is_train], wanted[~is_train])
         for wanted in (labels, control_labels(types, labels, generator))
     )
     commonest = labels[is_train].bincount().argmax()
