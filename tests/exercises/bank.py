@@ -1,7 +1,6 @@
-"""What the tests know of the exercises: every answer with its outcomes, and the numbers to report.
+"""What the tests know of the exercises: every answer with its outcomes.
 
-``python -m tests.exercises.bank`` prints the numbers; ``python -m tests.exercises.bank attention.softmax`` prints what
-each case of one exercise kills.
+``python -m tests.exercises.bank attention.softmax`` prints what each case of one exercise kills.
 """
 
 from __future__ import annotations
@@ -10,7 +9,6 @@ import importlib
 import itertools
 import pkgutil
 import sys
-from collections import Counter
 from collections.abc import Callable
 from functools import cache
 
@@ -62,30 +60,7 @@ def alike(exercise: Exercise, seed: int) -> list[tuple[str, str]]:
     ]
 
 
-def report() -> str:
-    """The numbers, a line for each exercise and the sums."""
-    lines, total = [], Counter()
-    for exercise in EXERCISES:
-        count = Counter(
-            cases=len(exercise.cases),
-            sentences=len(exercise.mistakes),
-            wrong=sum(len(mistake.answers) for mistake in exercise.mistakes),
-            alike=len(alike(exercise, 0)),
-            idle=len(idle_cases(exercise, 0)),
-            right=len(RIGHT.get(exercise.id, ())),
-            stray=len(STRAY.get(exercise.id, ())),
-        )
-        total += count
-        lines.append(f"{exercise.id:45}" + "  ".join(f"{name} {number:3}" for name, number in count.items()))
-    sums = "  ".join(
-        f"{name} {total[name]}" for name in ("cases", "sentences", "wrong", "alike", "idle", "right", "stray")
-    )
-    return "\n".join([*lines, f"{len(EXERCISES)} exercises  {sums}"])
-
-
 def main(names: list[str]) -> None:
-    if not names:
-        print(report())
     for exercise in (one for one in EXERCISES if one.id in names):
         print(exercise.id)
         for name, cases in kills(exercise, 0).items():

@@ -21,14 +21,9 @@ class BadRoster(ValueError):
 
 @dataclass(frozen=True)
 class Student:
-    """One row of the list.
+    """One row of the list, kept whole for the LMS; `key` is the name of the student's files, or the LMS's number.
 
-    Args:
-        key: the student as files name them: the name of a file or folder, or the LMS's number.
-        name: the full name, or "".
-        email: or "".
-        submitted: when the work came in, as an ISO time in UTC, where the list says so.
-        row: the whole row, for the LMS.
+    When the work came in is an ISO time in UTC, where the list says so.
     """
 
     key: str
