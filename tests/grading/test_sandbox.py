@@ -116,7 +116,7 @@ def test_a_worker_sees_nothing_of_this_machine(session, tmp_path):
     names, pid, modules, _ = asked(session, "about", 1)
     assert (set(names), pid) == ({"HOME", "OMP_NUM_THREADS"}, 1)
     of_exercises = {name for name in modules if name.count(".") == 2}
-    assert of_exercises <= {"ttutor.exercises.forbidden", "ttutor.exercises.running"}
+    assert of_exercises <= {f"ttutor.exercises.{name}" for name in ("forbidden", "running", "student_code")}
 
 
 def test_a_worker_reads_the_bytecode_of_its_packages(session):

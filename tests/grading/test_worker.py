@@ -15,6 +15,7 @@ from ttutor.exercises.running import gradients_of
 from ttutor.grading.judging.bundles import sources_for
 from ttutor.grading.judging.raised import Trouble, exception_of, place_of
 from ttutor.grading.judging.session import RemoteAnswer
+from ttutor.grading.judging.verdict import checked_looks
 from ttutor.grading.worker.framing import Malformed
 
 CODE = """
@@ -146,17 +147,29 @@ def test_every_call_runs_in_the_same_state(session):
 
 def test_a_name_that_is_not_there_is_a_lookup_error(session):
     with pytest.raises(LookupError):
-        session.see(0, "nothing")
+        session.see(0, "nothing", 2)
 
 
 def test_what_can_be_seen_of_an_answer(session):
-    seen = session.see(0, "twice")
+    seen = session.see(0, "twice", 1)
     assert seen == {
         "type": "function",
         "class": False,
         "callable": True,
-        "parameters": [["f", 1, False], ["x", 1, False]],
+        "unbound": "missing a required argument: 'x'",
     }
+
+
+LOOKS = {"type": "function", "class": False, "callable": True, "unbound": None}
+
+
+@pytest.mark.parametrize(
+    "came", [None, [], {"type": "x"}, LOOKS | {"class": 1}, LOOKS | {"unbound": 3}, LOOKS | {"x": 1}]
+)
+def test_what_is_no_look_is_refused(came):
+    assert checked_looks(LOOKS) == LOOKS
+    with pytest.raises(Malformed):
+        checked_looks(came)
 
 
 @pytest.mark.parametrize(

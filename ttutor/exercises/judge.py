@@ -59,7 +59,8 @@ def _not_run(exercise: Exercise, answer: Any, cases: tuple[Case, ...], seed: int
     if student_code.is_untouched(exercise, answer):
         return _not_started(exercise, answer, cases)
     inputs = make_inputs(exercise, cases[0], seed)
-    if problem := student_code.cannot_load(exercise, answer, inputs, input_names(exercise, len(inputs))):
+    looks = student_code.seen(answer, len(inputs))
+    if problem := student_code.cannot_load(exercise, looks, input_names(exercise, len(inputs))):
         return _unseen(exercise, cases, "cannot_load", problem)
     return None
 

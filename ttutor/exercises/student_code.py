@@ -5,7 +5,7 @@ from __future__ import annotations
 import dis
 import inspect
 import types
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from ttutor.exercises.exercise import Exercise
@@ -39,32 +39,32 @@ def is_puzzle(exercise: Exercise) -> bool:
     return all(steps(code) != steps(_empty.__code__) for code in codes)
 
 
-def cannot_load(exercise: Exercise, answer: Any, inputs: tuple[Any, ...], names: list[str]) -> str | None:
-    """Return why an answer cannot even be called, or None where it can."""
-    if isinstance(exercise.stub, type):
-        if not isinstance(answer, type):
-            return (
-                f"I expected the class {exercise.name} itself, but {_came(answer)}. Hand in its name, without brackets."
-            )
-        return None
-    if not callable(answer):
-        return f"I expected the function {exercise.name}, but {_came(answer)}. Hand in its name, without brackets."
-    if exercise.calls_directly:
+def seen(answer: Any, n_inputs: int) -> dict[str, Any]:
+    """Return what can be seen of an answer without calling it; the grader has this looked at beside the answer."""
+    unbound = None
+    if callable(answer):
         try:
-            inspect.signature(answer).bind(*inputs)
+            inspect.signature(answer).bind(*[None] * n_inputs)
         except TypeError as error:
-            return (
-                f"Your function cannot be called with what the exercise hands over ({', '.join(names)}): {error}. "
-                "Keep the parameters of the stub, in their order."
-            )
+            unbound = str(error)[:2000]
         except ValueError:  # a function written in C need not tell its parameters; calling it will tell
-            return None
+            unbound = None
+    kind = type(answer).__name__[:80]
+    return {"type": kind, "class": isinstance(answer, type), "callable": callable(answer), "unbound": unbound}
+
+
+def cannot_load(exercise: Exercise, looks: Mapping[str, Any], names: list[str]) -> str | None:
+    """Return why an answer that looks so, see `seen`, cannot even be called with inputs of these names, or None."""
+    is_class = isinstance(exercise.stub, type)
+    if not looks["class" if is_class else "callable"]:
+        wanted = f"the {'class' if is_class else 'function'} {exercise.name}{' itself' if is_class else ''}"
+        return f"I expected {wanted}, but a {looks['type']} came. Hand in its name, without brackets."
+    if exercise.calls_directly and not is_class and looks["unbound"] is not None:
+        return (
+            f"Your function cannot be called with what the exercise hands over ({', '.join(names)}): "
+            f"{looks['unbound']}. Keep the parameters of the stub, in their order."
+        )
     return None
-
-
-def _came(answer: Any) -> str:
-    kind = type(answer).__name__
-    return f"a {kind} came"
 
 
 def _empty() -> None: ...

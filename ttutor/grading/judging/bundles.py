@@ -33,7 +33,8 @@ def sources_for(exercises: list[Exercise]) -> dict[str, str]:
     Raises:
         CannotCut: an exercise uses its imports in a way that cannot be followed.
     """
-    roots = [("ttutor.exercises.forbidden", "watched"), ("ttutor.exercises.running", "gradients_of")]
+    watching = {"forbidden": "watched", "running": "gradients_of", "student_code": "seen"}
+    roots = [(f"ttutor.exercises.{module}", name) for module, name in watching.items()]
     for one in exercises:
         roots += [*given_to(one), *_functions_among_inputs(one)]
         roots += [] if one.calls_directly else [(one.observe.__module__, one.observe.__name__)]

@@ -13,14 +13,14 @@ from ttutor.exercises.exercise import Exercise
 from ttutor.exercises.known import expectations
 from ttutor.exercises.registry import find
 from ttutor.exercises.running import input_names, make_inputs
-from ttutor.exercises.student_code import is_puzzle
+from ttutor.exercises.student_code import cannot_load, is_puzzle
 from ttutor.grading.assignment import Assignment, Worth
 from ttutor.grading.judging import definitions
 from ttutor.grading.judging.bundles import share_a_process, sources_for
 from ttutor.grading.judging.raised import Trouble, is_from_worker, shown
 from ttutor.grading.judging.session import RemoteAnswer, Session
 from ttutor.grading.judging.submitted import FileRead, read_files
-from ttutor.grading.judging.verdict import Verdict, cannot_be_called, unseen, verdict_on
+from ttutor.grading.judging.verdict import Verdict, checked_looks, unseen, verdict_on
 from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark, ungraded
 from ttutor.grading.sandbox.choose import Sandbox, SandboxError
 from ttutor.grading.worker.framing import Malformed
@@ -140,10 +140,10 @@ class _Marking:
         return unseen(exercise, State.MISSING, None, f"`{exercise.name}` was not handed in.")
 
     def _cannot_load(self, exercise: Exercise, answer: RemoteAnswer) -> Verdict | None:
-        inputs = make_inputs(exercise, exercise.cases[0], self.assignment.inputs_seed)
+        n_inputs = len(make_inputs(exercise, exercise.cases[0], self.assignment.inputs_seed))
         try:
-            seen = answer.session.see(answer.file, answer.name)
-            problem = cannot_be_called(exercise, seen, inputs, input_names(exercise, len(inputs)))
+            looks = checked_looks(answer.session.see(answer.file, answer.name, n_inputs))
+            problem = cannot_load(exercise, looks, input_names(exercise, n_inputs))
         except Trouble as trouble:
             return unseen(exercise, State(trouble.kind), trouble.kind, f"While it is loaded: {trouble}.")
         except Malformed:

@@ -75,9 +75,10 @@ class Session:
             self.close()
         self.files, self.modules = files, modules
 
-    def see(self, file: int, name: str) -> Any:
+    def see(self, file: int, name: str, n_inputs: int) -> Any:
         """Return what can be seen of an answer; raises what the worker says was raised, or `Trouble`."""
-        return self._ask({"do": "see", "file": file, "name": name}, b"", ("seen",))[0]["seen"]
+        header = {"do": "see", "file": file, "name": name, "n_inputs": n_inputs}
+        return self._ask(header, b"", ("seen",))[0]["seen"]
 
     def run(self, header: dict[str, Any], inputs: tuple[Any, ...], expected: tuple[str, ...]) -> dict[str, Any]:
         """Run an answer on inputs; return the values of its reply, by the names that are expected.

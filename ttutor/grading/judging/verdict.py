@@ -5,8 +5,7 @@ Only what belongs to a worker is added: hanging, dying, and what may be said of 
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,14 +14,10 @@ from ttutor.exercises.diagnosis import Diagnosis, Sitting
 from ttutor.exercises.exercise import Case, Exercise
 from ttutor.exercises.known import expectations, fingerprint, known_mistakes, outcomes_of
 from ttutor.exercises.running import Outcome
-from ttutor.exercises.student_code import cannot_load
-from ttutor.grading.judging.raised import Trouble, other_of, place_of
+from ttutor.grading.judging.raised import Trouble, place_of
 from ttutor.grading.judging.session import RemoteAnswer
 from ttutor.grading.marks import CaseMark, State
 from ttutor.grading.worker.framing import Malformed
-
-KINDS = tuple(inspect._ParameterKind)
-MOST_PARAMETERS = 1000
 
 IN_HIDDEN = "In a check that runs at grading only: "
 GENERIC_HIDDEN = {
@@ -80,43 +75,12 @@ def unseen(exercise: Exercise, state: State, hint_id: str | None, message: str) 
     return Verdict(state, tuple(marks), hint_id, message)
 
 
-def cannot_be_called(exercise: Exercise, seen: Any, inputs: tuple[Any, ...], names: list[str]) -> str | None:
-    """Return why an answer cannot be called, in the words of `ttutor.exercises.student_code.cannot_load`.
-
-    Args:
-        exercise: what was asked.
-        seen: what the worker says of the answer; raises `Malformed` where it says nothing of the kind.
-        inputs: those of a case.
-        names: what they are called.
-    """
-    shape = {"type": str, "class": bool, "callable": bool}
-    if not isinstance(seen, dict) or set(seen) != {*shape, "parameters"}:
+def checked_looks(came: Any) -> dict[str, Any]:
+    """Return what a worker says that it has seen of an answer; raises `Malformed` where it says nothing of the kind."""
+    kinds = {"type": (str,), "class": (bool,), "callable": (bool,), "unbound": (str, type(None))}
+    if type(came) is not dict or set(came) != set(kinds) or any(type(came[one]) not in kinds[one] for one in kinds):
         raise Malformed("expected what can be seen of an answer")
-    if any(type(seen[name]) is not kind for name, kind in shape.items()):
-        raise Malformed("expected what can be seen of an answer")
-    if seen["class"] and isinstance(exercise.stub, type):
-        return None
-    if not seen["callable"] or isinstance(exercise.stub, type):
-        return cannot_load(exercise, other_of(seen["type"]), inputs, names)
-    return None if seen["parameters"] is None else cannot_load(exercise, _like(seen["parameters"]), inputs, names)
-
-
-def _like(parameters: Any) -> Callable[..., Any]:
-    """Return a function with the same parameters."""
-
-    def stand_in() -> None: ...
-
-    try:
-        if len(parameters) > MOST_PARAMETERS:
-            raise ValueError("too many")
-        found = [
-            inspect.Parameter(name, KINDS[kind], default=None if has_default is True else inspect.Parameter.empty)
-            for name, kind, has_default in parameters
-        ]
-        setattr(stand_in, "__signature__", inspect.Signature(found))  # noqa: B010  (a function's type has none)
-    except (ValueError, TypeError, IndexError) as error:
-        raise Malformed("expected the parameters of a function") from error
-    return stand_in
+    return came
 
 
 def _outcome(exercise: Exercise, case: Case, answer: RemoteAnswer, expected: object, seed: int) -> Outcome:

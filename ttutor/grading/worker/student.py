@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import ast
-import inspect
 import sys
 import traceback
-from collections.abc import Iterator
 from types import ModuleType
 from typing import Any
 
@@ -64,18 +62,3 @@ def told(student: Student, error: BaseException) -> dict[str, Any]:
     except Exception as broken:  # a student's exception may have a broken __str__
         text = f"(its text cannot be had: {type(broken).__name__})"
     return {"type": type(error).__name__[:80], "text": text} | student.place_of(error)
-
-
-def seen(answer: Any) -> dict[str, Any]:
-    """Return what can be seen of an answer without calling it."""
-    kind = {"type": type(answer).__name__[:80], "class": isinstance(answer, type), "callable": callable(answer)}
-    try:
-        parameters = [*_parameters(answer)] if callable(answer) else None
-    except (ValueError, TypeError):  # no signature is to be had: calling it will tell
-        parameters = None
-    return {**kind, "parameters": parameters}
-
-
-def _parameters(answer: Any) -> Iterator[list[Any]]:
-    for parameter in inspect.signature(answer).parameters.values():
-        yield [parameter.name, int(parameter.kind), parameter.default is not inspect.Parameter.empty]
