@@ -1,9 +1,7 @@
-"""Build the book: make what is generated, run Jupyter Book with warnings as errors, see that no page is missing.
+"""Build the book: make what is generated, and run Jupyter Book with warnings as errors.
 
 ``python -m book._tools.build``; the book lies in ``_build/html`` afterwards and opens from disk. Pages whose sources
-changed are built; ``--all`` builds every page anew, which style sheets, settings and the tools themselves ask for. With
-``--links`` the links to other sites are tried instead (that needs the network), and those that fail are listed in
-``_build/links/broken.txt``.
+changed are built; ``--all`` builds every page anew, which style sheets, settings and the tools themselves ask for.
 """
 
 from __future__ import annotations
@@ -28,7 +26,6 @@ ROOT = Path(__file__).resolve().parents[2]
 GENERATED = ROOT / "book" / "_generated"
 HTML = ROOT / "_build" / "html"
 DOCTREES = ROOT / "_build" / ".doctrees"
-LINKS = ROOT / "_build" / "links"
 MATHJAX = "tex-svg-full.js"
 IN_PROCESSES = """
 import os
@@ -97,34 +94,18 @@ def colours() -> str:
     return f'html {{\n{light}}}\n@media screen {{\nhtml[data-theme="dark"] {{\n{dark}}}\n}}\n'
 
 
-def missing_sources(pages: list[str]) -> list[str]:
-    """Return the pages of the table of contents that no file holds."""
-    return [page for page in pages if not any((ROOT / f"{page}{ending}").exists() for ending in (".md", ".ipynb"))]
-
-
-def run_jupyter_book(*options: str) -> int:
-    """Run Jupyter Book over the whole book and return its exit status."""
-    return subprocess.run([sys.executable, "-c", IN_PROCESSES, "build", ".", *options], cwd=ROOT).returncode
-
-
 def build(everything: bool = False) -> int:
-    """Build the pages whose sources changed, as Sphinx sees it, or all. A warning is an error.
+    """Build the pages whose sources changed, as Sphinx sees it, or all. A warning is an error, also a page that lacks.
 
     After a warning all pages are read again the next time: of a page that has not changed, it would not be repeated.
     """
     if everything:
-        empty()
-    status = run_jupyter_book("-W", "--keep-going", *(("--all",) if everything else ()))
+        shutil.rmtree(HTML, ignore_errors=True)  # so that no page stays whose source is gone
+    options = ("-W", "--keep-going", *(("--all",) if everything else ()))
+    status = subprocess.run([sys.executable, "-c", IN_PROCESSES, "build", ".", *options], cwd=ROOT).returncode
     if status:
         shutil.rmtree(DOCTREES, ignore_errors=True)
     return status
-
-
-def empty() -> None:
-    """Remove the built pages, so that none stays whose source is gone; the PDF, which takes minutes, stays."""
-    for path in HTML.iterdir() if HTML.is_dir() else ():
-        if path.name != PDF_NAME:
-            shutil.rmtree(path) if path.is_dir() else path.unlink()
 
 
 def show_pdf_link() -> None:
@@ -137,38 +118,17 @@ def show_pdf_link() -> None:
             path.write_text(shown, encoding="utf-8")
 
 
-def check_links() -> int:
-    """Try every link to another site; write those that lead nowhere to a file, and return 1 if there are any."""
-    shutil.rmtree(LINKS, ignore_errors=True)
-    run_jupyter_book("--all", "--builder", "linkcheck", "--path-output", str(LINKS.relative_to(ROOT)))
-    lines = (LINKS / "_build" / "html" / "output.txt").read_text(encoding="utf-8").splitlines()
-    broken = [line for line in lines if "[broken]" in line or "[timeout]" in line]
-    (LINKS / "broken.txt").write_text("\n".join(broken), encoding="utf-8")
-    print("\n".join(broken) or "Every link leads somewhere.")
-    return 1 if broken else 0
-
-
 def main(arguments: list[str] | None = None) -> int:
-    """Build and check; return 0 only for a whole book without a warning."""
+    """Build; return 0 only for a whole book without a warning."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("--links", action="store_true", help="try the links to other sites, and build nothing")
     parser.add_argument("--all", action="store_true", help="build every page anew, also those that did not change")
     options = parser.parse_args(arguments)
-    pages = read_toc()
-    if absent := missing_sources(pages):
-        print(f"The table of contents names pages that do not exist: {', '.join(absent)}", file=sys.stderr)
-        return 1
     generate()
-    if options.links:
-        return check_links()
     if status := build(options.all):
         print("The book was not built, or with warnings; they are listed above and count as errors.", file=sys.stderr)
         return status
     show_pdf_link()
-    if absent := [page for page in pages if not (HTML / f"{page}.html").exists()]:
-        print(f"Pages of the table of contents are missing from the built book: {', '.join(absent)}", file=sys.stderr)
-        return 1
-    print(f"\nThe book is built: {len(pages)} pages. Open {(HTML / 'index.html').as_uri()}")
+    print(f"\nThe book is built: {len(read_toc())} pages. Open {(HTML / 'index.html').as_uri()}")
     return 0
 
 

@@ -1,14 +1,11 @@
-"""What the three pages of a chapter show of one another: what comes after its road, and where a moved section stands.
+"""What the three pages of a chapter show of one another.
 
 A chapter's number heads its road alone. After a road come the next chapter, its deeper page and its exercises, in this
-order. A link to a place that the road no longer has leads to where it stands now: ids that the pages beside it have are
-found there; headings that were renamed are listed in ``book/moved.toml``.
+order.
 """
 
 from __future__ import annotations
 
-import json
-import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -17,18 +14,6 @@ from docutils import nodes
 from sphinx.application import Sphinx
 from sphinx.environment import BuildEnvironment
 from sphinx.util.typing import ExtensionMetadata
-
-MOVED = "book/moved.toml"
-OF_NO_USE = ("exercise-content", "solution-content")
-"""Ids that every exercise has, which `finished_pages` removes."""
-FOLLOW = """<script>(function (moved) {
-  const follow = () => {
-    const name = decodeURIComponent(location.hash.slice(1));
-    if (name && !document.getElementById(name) && Object.hasOwn(moved, name)) location.replace(moved[name]);
-  };
-  follow();
-  addEventListener("hashchange", follow);
-})(%s);</script>"""
 
 
 def road_of(docname: str) -> str:
@@ -64,26 +49,8 @@ def neighbours(pages: list[str], docname: str) -> tuple[str | None, str | None]:
     return (before[-1] if before else None), (after[0] if after else None)
 
 
-def moved(app: Sphinx, road: str) -> dict[str, str]:
-    """Return the address of everything that a link to a road may name and that stands beside it now."""
-    places = {}
-    for page in beside(app, road):
-        address = f"{page.rpartition('/')[2]}.html"
-        tree = app.env.get_doctree(page)
-        found = [name for node in tree.findall(nodes.Element) for name in node.get("ids", ()) if name not in OF_NO_USE]
-        found += [anchor for raw in tree.findall(nodes.raw) for anchor in claims_in(raw.astext())]
-        places |= {anchor: f"{address}#{anchor}" for anchor in found}
-    listed = tomllib.loads((Path(app.srcdir) / MOVED).read_text(encoding="utf-8"))
-    return places | {old: new.replace("#", ".html#") for old, new in listed.get(road.rpartition("/")[2], {}).items()}
-
-
-def claims_in(markup: str) -> list[str]:
-    """Return the ids of the claims whose boxes a piece of HTML holds."""
-    return [part.partition('"')[0] for part in markup.split('class="ttutor-claim" id="')[1:]]
-
-
 def show(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: nodes.document | None) -> None:
-    """Say what comes before and after a page, and follow what moved (Sphinx event ``html-page-context``)."""
+    """Say what comes before and after a page (Sphinx event ``html-page-context``)."""
     pages = list(reading_order(app.env))
     if name not in pages:
         return
@@ -96,8 +63,6 @@ def show(app: Sphinx, name: str, template: str, context: dict[str, Any], tree: n
     context["prev"], context["next"] = link(before), link(after)
     if others := beside(app, name):
         context["after_the_road"] = [link(page) for page in (after, *others) if page]
-        places = json.dumps(moved(app, name)).replace("</", "<\\/")
-        context["body"] += FOLLOW % places
 
 
 def reading_order(env: BuildEnvironment) -> list[str]:

@@ -16,11 +16,11 @@ from html import escape
 from pathlib import Path
 
 import lxml.html
+from book._tools.myst_to_markdown import authors_and_year
 from book._tools.notebook_io import pages_of
 from docutils import nodes
 from lxml.etree import _Element as Element
 from sphinx.application import Sphinx
-from sphinx.domains import Domain
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
@@ -199,21 +199,13 @@ def cite(app: Sphinx, doctree: nodes.document, docname: str) -> None:
         if work is None:
             return match[0]
         address = app.builder.get_relative_uri(docname, work.bibliography_key.docname)
-        return f'Source:</strong> <a href="{address}#{work.citation_id}">{escape(named(domain, match[1]))}</a>'
+        shown = escape(", ".join(authors_and_year(match[1])))
+        return f'Source:</strong> <a href="{address}#{work.citation_id}">{shown}</a>'
 
     for node in doctree.findall(nodes.raw):
         if "ttutor-claim" in node.rawsource or "ttutor-claim" in node.astext():
             text = SOURCE.sub(reference, node.astext())
             node.children = [nodes.Text(text)]
-
-
-def named(domain: Domain, key: str) -> str:
-    """A work by its first author and its year."""
-    entry = domain.bibdata.data.entries[key]
-    authors = entry.persons["author"]
-    surname = " ".join([*authors[0].prelast_names, *authors[0].last_names])
-    more = " et al." if len(authors) > 2 else f" and {' '.join(authors[1].last_names)}" if len(authors) == 2 else ""
-    return f"{surname}{more}, {entry.fields['year']}"
 
 
 def add_script(app: Sphinx, pagename: str, templatename: str, context: dict, doctree: nodes.document | None) -> None:

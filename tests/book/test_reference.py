@@ -1,4 +1,4 @@
-"""The reference: every page opens with recipes that run as they stand, and links to the page that it was lead on."""
+"""The reference: every page opens with recipes that run as they stand."""
 
 from __future__ import annotations
 
@@ -13,7 +13,6 @@ from pathlib import Path
 
 import pytest
 import torch
-from playwright.sync_api import Browser
 
 from book._tools.build import read_toc
 from tests.require import missing
@@ -94,33 +93,6 @@ def test_no_docstring_shows_code_as_prose() -> None:
         texts = [ast.get_docstring(node) or "" for node in described]
         found += [f"{path.name}: {line}" for text in texts for line in re.findall(r"^\w+ = \w[\w.]*\(.*", text, re.M)]
     assert found == []
-
-
-@pytest.mark.browser
-@pytest.mark.parametrize(
-    ("old", "new"),
-    [
-        ("ttutor.masks.causal_mask", "api-attention.html#ttutor.masks.causal_mask"),
-        ("ttutor.generation.DecodingState.select", "api-generation.html#ttutor.generation.DecodingState.select"),
-        ("module-ttutor.interop", "api-interop.html#module-ttutor.interop"),
-        ("tokenizer", "api-text.html#tokenizer"),
-        ("never-there", "api.html#never-there"),
-    ],
-)
-def test_a_link_to_the_one_page_that_it_was_leads_on(browser: Browser, html: Path, old: str, new: str) -> None:
-    page = browser.new_page()
-    page.goto(f"{(html / 'book' / 'api.html').as_uri()}#{old}")
-    page.wait_for_url(f"{(html / 'book').as_uri()}/{new}")
-    anchor = new.partition("#")[2]
-    assert page.locator(f'[id="{anchor}"]').count() == (old != "never-there")
-    page.close()
-
-
-@pytest.mark.browser
-def test_what_a_cell_shows_leads_to_the_page_of_the_room(html: Path) -> None:
-    text = (html / "book" / "03-multihead.html").read_text(encoding="utf-8")
-    assert 'href="api-attention.html#ttutor.multihead.MultiHeadAttention"' in text
-    assert "api.html#ttutor" not in text
 
 
 @pytest.mark.browser
