@@ -1,6 +1,6 @@
 """A pytest plugin: the kernels of notebooks are forks of one process that has imported PyTorch already.
 
-Importing PyTorch and matplotlib takes four seconds of a processor; forty notebooks would each do it again. A fork has
+Importing PyTorch and matplotlib takes five seconds of a processor; forty notebooks would each do it again. A fork has
 names, folder and environment of its own, as a new kernel has. ``tests/run.py`` uses this on Linux, where forking is
 safe; ``make notebooks`` executes with new kernels everywhere.
 """
@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from multiprocessing.context import ForkServerProcess
 
 SERVER = multiprocessing.get_context("forkserver")
-PRELOADED = ["torch", "matplotlib.pyplot", "ipywidgets", "ipykernel.kernelapp"]
+PRELOADED = ["torch", "torch._dynamo", "matplotlib.pyplot", "ipywidgets", "ipykernel.kernelapp"]
+"""With what the first step of an optimizer imports, `torch._dynamo`: that alone takes a second."""
 INLINE = "module://matplotlib_inline.backend_inline"  # where a kernel draws; matplotlib asks for it when imported
 
 

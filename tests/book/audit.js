@@ -1,7 +1,9 @@
 // What axe-core finds on the page, all that is closed opened before, each fault in words. With `quick` only the first of
 // things that are alike is looked at (a page has thousands of coloured words of code, and axe measures each), and no
-// explorer: each is audited by itself, by the tests of tests/widgets. `colours` asks for contrasts alone.
-async ({ quick, colours }) => {
+// explorer: each is audited by itself, by the tests of tests/widgets. `met` holds what was looked at on other pages, and
+// comes back longer; tables and drawings are looked at on every page. `colours` asks for contrasts alone, of what an
+// audit before has left on the page.
+async ({ quick, colours, met = [] }) => {
   // A rule meant for controls with words on them, which people who speak to their computer say. In explorers the cells and
   // parts are none: they show numbers or short words, and their names say in full what those are.
   const SPOKEN = "label-content-name-mismatch";
@@ -22,7 +24,8 @@ async ({ quick, colours }) => {
       ["alt", "href", "title", "for", "aria-hidden"].map((name) => e.hasAttribute(name)),
       !e.textContent.trim(),
     ].join("|");
-  const seen = new Set();
+  const seen = new Set(met);
+  const lasting = new Set(met);
   function thin(e, within) {
     const own = kind(e);
     for (const child of [...e.children]) {
@@ -32,9 +35,10 @@ async ({ quick, colours }) => {
       const bare = !child.firstElementChild || child.matches(WHOLE);
       if (seen.has(key) && bare && !child.matches(KEPT)) child.remove();
       seen.add(key);
+      if (!child.matches("table, svg")) lasting.add(key);
     }
   }
-  if (quick) {
+  if (quick && !colours) {
     for (const place of document.querySelectorAll("[data-explorer]")) place.remove();
     thin(document.body, "");
   }
@@ -55,7 +59,7 @@ async ({ quick, colours }) => {
       .concat(node.all, node.none)
       .map((check) => check.message)
       .join("; ");
-  return found.violations.flatMap((one) =>
+  const faults = found.violations.flatMap((one) =>
     one.nodes
       .filter((node) => one.id !== "empty-table-header" || !spoken(node))
       .filter(
@@ -63,4 +67,5 @@ async ({ quick, colours }) => {
       )
       .map((node) => `${one.id}: ${node.html.replace(/\s+/g, " ").slice(0, 160)} (${say(node).slice(0, 200)})`),
   );
+  return { faults, met: [...lasting] };
 };

@@ -16,7 +16,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import axe_playwright_python
-from playwright.sync_api import Browser, BrowserContext, Error, Page, Route
+from playwright.sync_api import Browser, Error, Page, Request
 
 from book._tools import chromium
 from book._tools.chromium import find_browser, open_browser
@@ -108,17 +108,14 @@ def serve(folder: Path) -> Iterator[str]:
             server.shutdown()
 
 
-def watch(context: BrowserContext, page: Page, visit: Visit) -> None:
-    """Note what the page says, asks for and fails at; let no request leave this machine."""
+def watch(page: Page, visit: Visit) -> None:
+    """Note what the page says, asks for and fails at. (The browser lets no request leave this machine.)"""
 
-    def guard(route: Route) -> None:
-        if (urlsplit(route.request.url).hostname or "") in LOCAL:
-            route.continue_()
-        else:
-            visit.add("request to another host", route.request.url)
-            route.abort()
+    def guard(request: Request) -> None:
+        if (urlsplit(request.url).hostname or "") not in LOCAL:
+            visit.add("request to another host", request.url)
 
-    context.route("**/*", guard)
+    page.on("request", guard)
     page.on("console", lambda m: visit.add(f"console {m.type}", m.text) if m.type in ("warning", "error") else None)
     page.on("pageerror", lambda error: visit.add("script error", str(error)))
     page.on("requestfailed", lambda r: visit.add("failed request", f"{r.url} ({r.failure})"))
@@ -147,13 +144,15 @@ class Reader:
     Attributes:
         page: the tab.
         widths: the page is loaded at the first width, in pixels, and then shown at the others.
-        audit: None for no audit with axe-core, ``quick`` for one of things unlike, in the light and then in the dark,
-            ``whole`` for everything as it is shown.
+        audit: None for no audit with axe-core, ``quick`` for one of things unlike those audited before, in the light
+            and then in the dark, ``whole`` for everything as it is shown.
+        met: what quick audits have looked at, on the pages before.
     """
 
     page: Page
     widths: tuple[int, ...] = (DESK["width"], 360)
     audit: str | None = None
+    met: list[str] = field(default_factory=list)
     now: Visit = field(default_factory=lambda: Visit(""))
 
     def visit(self, url: str, patience: float = 20) -> Visit:
@@ -177,11 +176,14 @@ class Reader:
         if self.audit:
             self.page.wait_for_timeout(350)  # the theme waits as long before it looks at the new size
             self.page.evaluate(AXE.read_text(encoding="utf-8"))
-            self._note({"axe": self.page.evaluate(AUDIT, {"quick": self.audit == "quick"})})
+            found = self.page.evaluate(AUDIT, {"quick": self.audit == "quick", "met": self.met})
+            self.met = found["met"]
+            self._note({"axe": found["faults"]})
         if self.audit == "quick":
             self.page.emulate_media(color_scheme="dark")
             self.page.evaluate(IN_THE_DARK)
-            self._note({"axe in the dark": self.page.evaluate(AUDIT, {"quick": True, "colours": True})})
+            found = self.page.evaluate(AUDIT, {"quick": True, "colours": True})
+            self._note({"axe in the dark": found["faults"]})
             self.page.emulate_media(color_scheme="light")
         result = replace(self.now)
         self.page.goto("about:blank")
@@ -211,7 +213,7 @@ def reader(
     context = browser.new_context(color_scheme=scheme, reduced_motion="reduce")
     try:
         made = Reader(context.new_page(), widths, audit)
-        watch(context, made.page, made.now)
+        watch(made.page, made.now)
         yield made
     finally:
         context.close()

@@ -27,7 +27,7 @@ def tab(browser: Browser, html: Path) -> Iterator[Page]:
     """One tab for all questions, with the search opened from disk; what goes wrong in it fails the test at the end."""
     context, seen = browser.new_context(viewport=PHONE), Visit("search.html")
     page = context.new_page()
-    watch(context, page, seen)
+    watch(page, seen)
     page.goto((html / "search.html").as_uri())
     yield page
     context.close()
@@ -159,7 +159,7 @@ def test_results_fit_a_phone_in_both_colours(browser: Browser, dark: bool) -> No
 def test_the_field_of_any_page_answers_while_one_types(browser: Browser, html: Path) -> None:
     context, seen = browser.new_context(viewport={"width": 1400, "height": 900}), Visit("glossary.html")
     page = context.new_page()
-    watch(context, page, seen)
+    watch(page, seen)
     page.goto((html / "book" / "glossary.html").as_uri())
     page.keyboard.press("Control+k")
     page.keyboard.type("causal mask")

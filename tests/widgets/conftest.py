@@ -80,7 +80,7 @@ class Show:
         if touch not in self.tabs:
             context = self.browser.new_context(has_touch=touch)
             page, visit = context.new_page(), Visit("")
-            watch(context, page, visit)
+            watch(page, visit)
             self.tabs[touch] = page, visit
             self.n_mounts = 0
         return self.tabs[touch]

@@ -84,7 +84,7 @@ def test_traits_travel_both_ways(browser: Browser, lab: str, tmp_path: Path) -> 
     context = browser.new_context(viewport={"width": 1200, "height": 1000})
     page = context.new_page()
     seen = Visit(lab)
-    watch(context, page, seen)
+    watch(page, seen)
     run_all(page, lab)
 
     cell = page.locator('.jp-OutputArea-output [data-row="2"][data-column="1"]')
