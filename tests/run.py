@@ -73,11 +73,12 @@ def plan(lax: bool) -> list[Stage]:
     warm = ("-p", "tests.warm_kernels") if sys.platform == "linux" else ()
     by_file = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
     nbval = (*PYTEST, *warm, *compare, *by_file, *dict.fromkeys([*first, *notebooks]))
-    build = (sys.executable, "-m", "book._tools.build", "--all")  # three read it: pages wait for what moves late
+    build = (sys.executable, "-m", "book._tools.build", "--all")
+    looking = ("-n", "3")  # a tab often waits, for what moves late
     return [
         Stage("unit", 240, [*LINT, (*PYTEST, "-n", "2", "-m", "not soak and not trainer and not browser")]),
         Stage("notebooks", 200, [nbval]),
-        Stage("book", 160, [build, (*PYTEST, "-n", "3", "-m", "browser and not soak", *MARKED["browser"])]),
+        Stage("book", 160, [build, (*PYTEST, *looking, "-m", "browser and not soak", *MARKED["browser"])]),
         Stage("trainer", 120, [(*PYTEST, "-n", "2", "-m", "trainer and not soak", *MARKED["trainer"])], False),
     ]
 
