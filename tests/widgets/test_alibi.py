@@ -46,5 +46,7 @@ def test_the_shares_on_screen_are_pythons_for_every_head(show: Show) -> None:
         reach = int((weights[::-1].cumsum() < 0.9).sum()) + 1
         edge = page.locator(".word.edge")
         assert edge.evaluate("e => [...e.parentNode.children].indexOf(e)") == 47 - reach
-        assert f"back to “{edge.inner_text()}”" in page.locator(".tt-found").inner_text()
+        said = page.locator(".tt-found").inner_text()
+        assert f"Head {head} hears {reach - 1} words back" in said
+        assert ("“lighthouse”" in said) == (47 - reach <= AlibiExplorer().tokens.index("lighthouse"))
         slide(page, "Head", "ArrowRight")

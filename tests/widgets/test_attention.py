@@ -9,7 +9,7 @@ from playwright.sync_api import Page, expect
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, Table, cell, in_browser, numbers, slide, spoken, state_of
-from ttutor.widgets import AttentionExplorer
+from ttutor.widgets import AttentionExplorer, AttentionStepsExplorer
 from ttutor.widgets.attention import MAX_TOKENS
 
 
@@ -88,6 +88,7 @@ def test_minus_infinity_is_read_as_masked() -> None:
         ({"mask": np.ones((2, 3), bool)}, ValueError, "mask has shape"),
         ({"temperature": 0.0}, ValueError, "temperature has to be a finite number above 0"),
         ({"padding": 4}, ValueError, "padding is .* keys"),
+        ({"arrows": (np.ones((3, 2)), np.ones((3, 3)))}, ValueError, r"arrows\[1\] has shape"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(options: dict, error: type[Exception], message: str) -> None:
@@ -209,7 +210,35 @@ def test_masked_cells_are_hatched_and_say_so(show: Show) -> None:
     assert cell(page, 3, 0).evaluate("c => getComputedStyle(c).backgroundImage") == "none"
     cell(page, 0, 3).hover()
     assert "may not attend" in panel(page)
-    assert "5 masked" in panel(page)
+
+
+@in_browser
+def test_a_disc_has_its_weight_as_area(show: Show) -> None:
+    made = explorer()
+    page = show(made)
+    page.wait_for_timeout(400)
+    widths = page.locator("td").evaluate_all(
+        "all => all.map((td) => new DOMMatrix(getComputedStyle(td, '::before').transform).a)"
+    )
+    np.testing.assert_allclose(np.square(widths), made.weights.ravel(), atol=1e-3)
+
+
+@in_browser
+def test_arrows_are_the_query_of_the_row_and_the_key_that_it_attends_to_most(show: Show) -> None:
+    steps = AttentionStepsExplorer()
+    query, key, scores = (steps.trace()[name] for name in ("Q", "K", "QK"))
+    page = show(AttentionExplorer(steps.tokens, scores, d_head=2, arrows=(query, key)))
+    for row in range(8):
+        cell(page, row, -1).click()
+        page.mouse.move(0, 0)
+        best = scores[row].argmax()
+        expect(page.locator('[data-key="found"]')).to_have_text(steps.tokens[best])
+        page.wait_for_timeout(400)
+        for name, vector in (("query", query[row]), (f"arrow{best}", key[best])):
+            drawn = page.locator(f'[data-key="{name}"]').get_attribute("d") or ""
+            start, tip = (np.array([float(part) for part in at.split()]) for at in drawn[1:].split("L")[:2])
+            across, up = (tip - start) * [1, -1]
+            assert abs(across * vector[1] - up * vector[0]) < 0.02 * np.hypot(across, up) * np.hypot(*vector)
 
 
 @in_browser

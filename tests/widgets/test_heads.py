@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 import torch
@@ -39,7 +41,7 @@ def extremes() -> list[HeadsExplorer]:
     return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
 
 
-TAP = ("button:has-text('head 1')", "Head 1 sends “black” to")
+TAP = ("button:has-text('head 1')", "Head 1 sends “the”, “black”, “cats” to")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
@@ -224,8 +226,10 @@ def test_a_head_is_enlarged_with_lines_as_thick_as_its_weights(show: Show) -> No
     assert_python_agrees(page, made)
     expect(page.get_by_role("button", name="head 2")).to_have_attribute("aria-pressed", "true")
     top = made.key_tokens[int(np.argmax(made.weights[1][2][3]))]
-    assert f"Head 2 sends “down” to “{top}”, " in page.locator(".tt-found").inner_text()
-    widths = page.locator(".link").evaluate_all("all => all.map((one) => +one.getAttribute('stroke-width'))")
+    assert re.search(rf"Head 2 sends .*“down”.* to “{top}”\.", page.locator(".tt-found").inner_text())
+    widths = page.locator(".tt-picture .link").evaluate_all(
+        "all => all.map((one) => +one.getAttribute('stroke-width'))"
+    )
     expected = [0.45 * 34 * weight for row in made.weights[1][2] for weight in row if weight >= 0.01]
     np.testing.assert_allclose(widths, expected, atol=0.006)
 
@@ -239,4 +243,4 @@ def test_every_head_says_where_it_sends_the_word_that_asks(show: Show) -> None:
         found = [made.key_tokens[int(np.argmax(head[query]))] for head in made.weights[0]]
         assert [text.split("→ ")[1] for text in page.locator(".heads button").all_inner_texts()] == found
     agreeing = show(HeadsExplorer(["red", "car"], [np.eye(2)] * 2))
-    assert "and so do all others" in agreeing.locator(".tt-found").text_content()
+    assert "All heads send “red” there." in agreeing.locator(".tt-found").text_content()

@@ -13,7 +13,7 @@ from ttutor.widgets import MergesExplorer
 
 def specimen() -> MergesExplorer:
     """The figure as the gallery shows it."""
-    return MergesExplorer()
+    return MergesExplorer(step=12)
 
 
 def extremes() -> list[MergesExplorer]:
@@ -32,6 +32,12 @@ def test_after_all_merges_it_is_the_tokenizer_and_before_any_it_is_letters() -> 
     assert made.tokens == whole.tokens(whole.encode(made.text))
     assert "▁light" in "".join(made.tokens)
     assert len(made.tokens) < 9
+
+
+def test_a_merge_is_counted_where_it_joined_something_in_the_corpus() -> None:
+    made = MergesExplorer("aab", corpus="aab aab ab", n_merges=2)
+    assert [*zip(made.merges, made.counts, strict=True)] == [(["a", "b"], 3), (["a", "ab"], 2)]
+    assert MergesExplorer().counts == sorted(MergesExplorer().counts, reverse=True)
 
 
 def test_bad_input_is_refused_with_a_reason() -> None:
@@ -59,6 +65,14 @@ def test_every_step_is_pythons_for_whatever_is_typed(show: Show, text: str) -> N
         assert shown(page) == made.tokens
         slide(page, "Merges", "ArrowRight")
     assert page.locator("section.tt img").count() == 0
+
+
+@in_browser
+def test_the_finding_says_how_often_the_pair_stood_together(show: Show) -> None:
+    made = MergesExplorer(step=12)
+    page = show(made)
+    slide(page, "Merges", "ArrowLeft")
+    assert f"stood together {made.counts[made.occurring[10]]} times" in page.locator(".tt-found").inner_text()
 
 
 @in_browser

@@ -58,7 +58,7 @@ def places(page: Page) -> list[str]:
 
 
 def score(page: Page) -> float:
-    return float(numbers(page, "rect")[0])
+    return float(numbers(page, "circle")[0])
 
 
 @in_browser

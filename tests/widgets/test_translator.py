@@ -269,6 +269,11 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     forced = answer_to(load_packed(), text="Two dogs run through the snow.", beginning=beginning)
     assert f"Without your changes: {expected['translation']}" in whole_text(page)
     assert spoken(page).inner_text().startswith(forced["translation"])
+    usual = {step[0] for step in expected["written"]}
+    new = {step[0] for step in forced["written"][2:]} - usual
+    said = page.locator(".tt-found").inner_text()
+    assert ("It adds" in said) == bool(new)
+    assert "from your “" in said or "changes no word after it" in said
     page.get_by_text("Reset", exact=True).click()
     page.get_by_role("radio", name="Heads").check(force=True)
     for layer in range(4):

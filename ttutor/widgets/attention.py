@@ -9,7 +9,7 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.masks import causal_mask, padding_mask
-from ttutor.widgets.base import Explorer, number_array, positive, rounded_matrix, table_html, token_list
+from ttutor.widgets.base import Explorer, number_array, positive, rounded_array, rounded_matrix, table_html, token_list
 
 MAX_TOKENS = 48
 _FALLBACK_TOKENS = 16
@@ -17,7 +17,7 @@ _DECIMALS = 3
 
 
 class AttentionExplorer(Explorer):
-    """A map of attention weights to explore: one row a query, one column a key, purple for weight.
+    """A map of attention weights to explore: one row a query, one column a key, a disc's area for weight.
 
     Point at a cell for its weight, at a word for all that it attends to; change temperature, scale and mask. In
     Jupyter the traits follow what the reader does, and setting one from Python redraws the figure.
@@ -37,6 +37,7 @@ class AttentionExplorer(Explorer):
         padding_masked: whether padding may not be attended to; the figure has a switch for it where there is padding.
 
         selected: a query and a key, ``[row, column]``, or with -1 for one of them a whole column or row.
+        arrows: the queries and the keys behind the scores, if they have two features each; they are drawn as arrows.
 
     More than 48 queries or keys are cut to the first 48, with a warning and a label: weights are then shared among the
     keys shown.
@@ -52,7 +53,7 @@ class AttentionExplorer(Explorer):
     _title = "Attention map"
     _state_keys = (
         "tokens", "key_tokens", "scores", "mask", "temperature", "scaled", "d_head", "causal", "padding",
-        "padding_masked", "selected", "total",
+        "padding_masked", "selected", "total", "arrows",
     )  # fmt: skip
 
     tokens = t.List(t.Unicode()).tag(sync=True)
@@ -67,6 +68,7 @@ class AttentionExplorer(Explorer):
     padding_masked = t.Bool(True).tag(sync=True)
     selected = t.List(t.Int()).tag(sync=True)
     total = t.List(t.Int()).tag(sync=True)
+    arrows = t.List(t.List(t.List(t.Float()))).tag(sync=True)
 
     def __init__(
         self,
@@ -82,6 +84,7 @@ class AttentionExplorer(Explorer):
         padding: int | Any = 0,
         padding_masked: bool = True,
         selected: Any = (),
+        arrows: Any = (),
     ) -> None:
         queries = token_list("tokens", tokens)
         keys = queries if key_tokens is None else token_list("key_tokens", key_tokens)
@@ -106,6 +109,10 @@ class AttentionExplorer(Explorer):
             padding_masked=padding_masked,
             selected=list(selected),
             total=[len(queries), len(keys)],
+            arrows=[
+                rounded_array(f"arrows[{i}]", given, (len((queries, keys)[i]), 2), _DECIMALS, axes="tokens features")
+                for i, given in enumerate(arrows)
+            ],
         )
 
     @classmethod

@@ -1,5 +1,7 @@
 """Type and merge: the reader's own words fall into letters, and byte-pair merges snap them together in order."""
 
+from itertools import pairwise
+
 import traitlets as t
 
 from ttutor.tokenization import BytePairTokenizer
@@ -36,10 +38,11 @@ class MergesExplorer(Explorer):
 
     _module = "merges"
     _title = "Type and merge"
-    _state_keys = ("text", "merges", "step")
+    _state_keys = ("text", "merges", "counts", "step")
 
     text = t.Unicode("").tag(sync=True)
     merges = t.List(t.List(t.Unicode()), read_only=True).tag(sync=True)
+    counts = t.List(t.Int(), read_only=True).tag(sync=True)
     step = t.Int(0).tag(sync=True)
 
     def __init__(
@@ -53,6 +56,8 @@ class MergesExplorer(Explorer):
         within("n_merges", n_merges, 1, 500)
         size = len(SPECIAL_TOKENS) + 256 + n_merges
         self.set_trait("merges", [list(pair) for pair in BytePairTokenizer.train([corpus], vocab_size=size).merges])
+        sizes = [len(self._cut(n, corpus)) for n in range(len(self.merges) + 1)]
+        self.set_trait("counts", [before - after for before, after in pairwise(sizes)])
         super().__init__(text=text, step=step)
 
     @property
@@ -67,9 +72,9 @@ class MergesExplorer(Explorer):
         done = self.occurring[: self.step]
         return self._cut(done[-1] + 1 if done else 0)
 
-    def _cut(self, n_merges: int) -> list[str]:
+    def _cut(self, n_merges: int, text: str | None = None) -> list[str]:
         tokenizer = BytePairTokenizer([(left, right) for left, right in self.merges[:n_merges]])
-        return tokenizer.tokens(tokenizer.encode(self.text))
+        return tokenizer.tokens(tokenizer.encode(self.text if text is None else text))
 
     def describe(self) -> str:
         """The text and the number of merges."""

@@ -16,6 +16,10 @@ const CSS = css`
   .word.edge {
     border-left: 4px solid currentColor;
   }
+  .word.mark {
+    text-decoration: underline dotted 2px;
+    text-underline-offset: 0.25em;
+  }
   .word.last {
     box-shadow: inset 0 0 0 2px var(--tt-query-line);
     background: transparent;
@@ -26,15 +30,17 @@ function render({ model, el }) {
   const get = (name) => model.get(name);
   const initial = { head: get("head") };
   const tokens = get("tokens");
+  const final = tokens.length - 1;
+  const mark = tokens.reduce((best, token, i) => (token.length > tokens[best].length ? i : best), 0); // the longest word
   const card = openCard(el, {
     label: "ALiBi",
     question: "How far back does each head hear?",
-    invite: "Go through the heads: purple is what the framed word hears. How far back?",
+    invite: `Guess, then drag: which head is the first that lets “${tokens[final]}” hear “${tokens[mark]}”?`,
     onReset: () => setTraits(model, initial),
     css: CSS,
   });
   const words = tokens.map((text, i) =>
-    make("span", { class: `word tt-ease${i === tokens.length - 1 ? " last" : ""}`, text }),
+    make("span", { class: `word tt-ease${i === final ? " last" : i === mark ? " mark" : ""}`, text }),
   );
   const head = slider({
     label: "Head",
@@ -47,21 +53,21 @@ function render({ model, el }) {
   card.stage.append(make("p", { class: "text" }, ...words.flatMap((word) => [word, " "])));
   card.controls.append(head.node);
   card.caption.textContent =
-    "All words fit equally well here; only distance tells them apart. Line: nine tenths of the attention stand after it.";
+    "Purple: what the framed word hears. All words fit it equally well. Line: nine tenths of its attention stand after it.";
   const draw = () => {
     const slope = get("slopes")[get("head") - 1];
-    const left = tokens.map((_, i) => Math.exp(-slope * (tokens.length - 1 - i)));
+    const left = tokens.map((_, i) => Math.exp(-slope * (final - i)));
     const total = left.reduce((sum, part) => sum + part, 0);
     head.set(get("head"));
     words.forEach((word, i) => {
-      word.style.setProperty("--w", (left[i] / left[tokens.length - 2]).toFixed(4));
+      word.style.setProperty("--w", (left[i] / left[final - 1]).toFixed(4));
       word.dataset.value = (left[i] / total).toFixed(9);
     });
     let [from, heard] = [tokens.length, 0];
     while (heard < 0.9) heard += left[(from -= 1)] / total;
     words.forEach((word, i) => word.classList.toggle("edge", i === from));
     card.find(
-      `Head ${get("head")} hears back to “${tokens[from]}”: a word of distance costs it ${
+      `Head ${get("head")} hears ${final - from} words back${from <= mark ? `, with “${tokens[mark]}”` : ""}, because distance costs it ${
         slope > 0.1 ? "much" : slope > 0.02 ? "little" : "almost nothing"
       }.`,
     );

@@ -1,7 +1,8 @@
-// The attention map: queries are rows, keys are columns, purple is weight.
+// The attention map: queries are rows, keys are columns, and a disc's area is weight, so that all
+// rows hold the same; beside it, where there are some of two features, the arrows that decide.
 import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
 import { slider, toggle } from "./controls.js";
-import { bars, matrix } from "./drawing.js";
+import { arrow, bars, matrix, stage } from "./drawing.js";
 
 const CSS = css`
   .map {
@@ -21,14 +22,49 @@ const CSS = css`
     flex: 1 1 15rem;
     min-width: min(15rem, 100%);
   }
-  .panel p {
-    margin: 0.3rem;
-    font-variant-numeric: tabular-nums;
-    min-height: 1.45em;
+  .map td {
+    position: relative;
+    background-color: color-mix(in srgb, currentColor 4%, transparent);
+    box-shadow: none;
+  }
+  .map td.near {
+    background-color: color-mix(in srgb, currentColor 12%, transparent);
+    box-shadow: none;
+  }
+  .map td::before {
+    content: "";
+    position: absolute;
+    inset: 0;
+    border-radius: 50%;
+    background: var(--c);
+    transform: scale(var(--w));
+  }
+  @media (prefers-reduced-motion: no-preference) {
+    .map td::before {
+      transition: transform 300ms;
+    }
+  }
+  .query-arrow,
+  .key-arrow {
+    fill: none;
+    stroke: var(--tt-key-line);
+    stroke-width: 3;
+    stroke-linecap: round;
+    stroke-linejoin: round;
+  }
+  .query-arrow {
+    stroke: var(--tt-query-line);
   }
   @container (max-width: 27rem) {
     .panel {
       min-height: 0 !important;
+      display: grid;
+      grid-template-columns: 1fr auto;
+      gap: 0.5rem;
+      align-items: start;
+    }
+    .panel .tt-picture {
+      width: 9.5rem;
     }
     .panel li:nth-child(n + 5) {
       display: none;
@@ -78,11 +114,12 @@ function readState(model) {
     allowed,
     weights: attentionWeights(scores, allowed, scale),
     selected: get("selected"),
+    arrows: get("arrows"),
   };
 }
 
 /** What is selected, as words, and as the list that the panel shows. */
-function describe({ queries, keys, allowed, weights, selected }) {
+function describe({ queries, keys, allowed, weights, selected, arrows }) {
   if (selected.length !== 2) return null;
   const [row, column] = selected;
   if (row >= queries.length || column >= keys.length) return null;
@@ -97,7 +134,6 @@ function describe({ queries, keys, allowed, weights, selected }) {
       on: byRow ? index === column : false,
     };
   });
-  const sum = entries.reduce((total, entry) => total + entry.weight, 0);
   const sorted = entries.filter((entry) => entry.open).sort((a, b) => b.weight - a.weight || a.index - b.index);
   const title =
     byRow && !sorted.length
@@ -107,36 +143,63 @@ function describe({ queries, keys, allowed, weights, selected }) {
         : !byRow
           ? `Most attention to “${keys[column]}” comes from “${sorted[0].token}”`
           : column < 0
-            ? `“${queries[row]}” attends most to “${sorted[0].token}”, because that key fits its query best`
+            ? `“${queries[row]}” attends most to “${sorted[0].token}”, because ${
+                arrows.length ? "that key (orange) fits its query (blue) best" : "that key fits its query best"
+              }`
             : allowed[row][column]
               ? `“${queries[row]}” → “${keys[column]}”: weight ${formatNumber(weights[row][column])}`
               : `“${queries[row]}” may not attend to “${keys[column]}” (masked)`;
-  return { title, sorted, sum, hidden: entries.length - sorted.length, byRow };
+  const [first] = sorted;
+  return { title, sorted, pair: first && (byRow ? [row, first.index] : [first.index, column]) };
 }
 
-/** The panel beside the map: the heaviest entries as bars, and what they sum to. */
-function drawPanel(list, total, { sorted, sum, hidden, byRow }) {
+/** The panel beside the map: the heaviest entries as bars. */
+function drawPanel(list, { sorted }) {
   const shown = sorted.filter((entry, rank) => rank < SHOWN_IN_PANEL || entry.on);
   list.show(
     shown.map(({ token, weight, on }) => ({
       ...{ label: token, share: weight, text: formatNumber(weight), on },
     })),
   );
-  const rest = sorted.length - shown.length;
-  const others = sum - shown.reduce((part, entry) => part + entry.weight, 0);
-  total.textContent = [rest > 0 && `${rest} more, together ${formatNumber(others)}`, hidden > 0 && `${hidden} masked`]
-    .filter(Boolean)
-    .join("; ");
+}
+
+/** One word's query among all keys; the key that it looks at most is named. */
+function drawArrows({ query }, width, height, { arrows: [queries, keys], tokens, pair: [asks, found] }) {
+  const [left, right, low, high] = [0, 1].flatMap((axis) => {
+    const all = [0, ...[...queries, ...keys].map((one) => one[axis])];
+    return [Math.min(...all), Math.max(...all)];
+  });
+  const unit = Math.min((width - 50) / (right - left), (height - 36) / (high - low));
+  const end = ([x, y], more = 0) => {
+    const part = unit + more / (Math.hypot(x, y) || 1);
+    return [width / 2 + part * x - (unit * (left + right)) / 2, height / 2 - part * y + (unit * (low + high)) / 2];
+  };
+  const from = (one) => arrow(...end([0, 0]), ...end(one), 9);
+  const name = (key, one, text) => {
+    const [x, y] = end(one, 16);
+    return [key, "text", { x, y: y + 4, "text-anchor": "middle", text }];
+  };
+  const apart = Math.hypot(query[0] - keys[found][0], query[1] - keys[found][1]);
+  return [
+    ...keys.map((key, i) => [
+      `arrow${i}`,
+      "path",
+      { class: "key-arrow", d: from(key), "stroke-opacity": i === found ? 1 : 0.35 },
+    ]),
+    ["query", "path", { class: "query-arrow", d: from(query) }],
+    name("found", keys[found], tokens[1][found]),
+    unit * apart > 30 && name("asks", query, tokens[0][asks]),
+  ];
 }
 
 /**
- * What stands in a cell: its weight in purple, hatched where masked.
+ * What stands in a cell: a disc, hatched where masked.
  */
 function drawCells(grid, { queries, keys, allowed, weights, selected }) {
   grid.fill((i, j) => {
     const [weight, open] = [weights[i][j], allowed[i][j]];
     return {
-      level: weight,
+      level: Math.sqrt(weight),
       hatch: !open,
       value: weight,
       label: `${queries[i]} attends to ${keys[j]}: ${open ? formatNumber(weight) : "masked"}`,
@@ -156,13 +219,19 @@ function render({ model, el }) {
     label: "Attention map",
     question: isOwn ? "Who attends to whom?" : `Which word attends to “${asked}”?`,
     invite: isOwn
-      ? "Tap a word on the left: where does it look most?"
+      ? "Tap a word on the left: where does it look? Then drag the temperature: who wins?"
       : `Tap “${asked}” above, then “${model.get("tokens").at(-1)}” on the left.`,
     onReset: () => set(initial),
     css: CSS,
   });
-  const [list, total] = [bars(), make("p")];
-  const panel = make("div", { class: "panel" }, list.node, total);
+  const list = bars();
+  let about = null;
+  const picture = stage({
+    label: "One word’s query among all keys",
+    height: (width) => (width < 160 ? 110 : 220),
+    draw: (numbers, ...sizes) => (about?.pair ? drawArrows(numbers, ...sizes, about) : []),
+  });
+  const panel = make("div", { class: "panel" }, list.node);
   const place = make("div", { class: "map" });
   let [grid, shown, preview] = [null, "", null];
   const temperature = slider({
@@ -183,9 +252,13 @@ function render({ model, el }) {
   /** The selected row or column, or, without one, the first row. */
   const describeNow = (state) => describe({ ...state, selected: preview || state.selected });
   const drawSelection = (state) => {
-    const about = describeNow(state) || describe({ ...state, selected: [0, -1] });
+    about = {
+      ...(describeNow(state) || describe({ ...state, selected: [0, -1] })),
+      ...{ arrows: state.arrows, tokens: [state.queries, state.keys] },
+    };
     drawCells(grid, { ...state, selected: preview || state.selected });
-    drawPanel(list, total, about);
+    drawPanel(list, about);
+    if (state.arrows.length && about.pair) picture.show({ query: state.arrows[0][about.pair[0]] });
     const warm = model.get("temperature");
     const turned =
       warm === 1
@@ -213,6 +286,7 @@ function render({ model, el }) {
       });
       const large = grid.node.classList.contains("large");
       refill(place, make("div", { class: `board${large ? " large" : ""}` }, grid.node), panel);
+      if (state.arrows.length) panel.append(picture.node);
       panel.style.minHeight = `${1.36 * Math.min(Math.max(state.keys.length, state.queries.length), SHOWN_IN_PANEL) + 3}rem`;
     }
     const used = {
@@ -228,7 +302,7 @@ function render({ model, el }) {
     const [queries, keys] = model.get("total");
     const capped = queries > state.queries.length || keys > state.keys.length;
     card.caption.textContent =
-      "Purple is weight, from 0 to 1; a row sums to 1." +
+      "Disc: attention. Each row has one whole to share out." +
       (state.allowed.some((row) => row.includes(false)) ? " Hatched: masked." : "") +
       (capped
         ? ` The first ${state.queries.length} of ${queries} queries and ${state.keys.length} of ${keys} keys; ` +
@@ -239,10 +313,7 @@ function render({ model, el }) {
   const names = ["tokens", "key_tokens", "scores", "mask", "d_head", "padding", "total"];
   const stop = onTraits(model, [...names, ...settings], draw);
   draw();
-  return () => {
-    stop();
-    card.close();
-  };
+  return () => [stop, picture.close, card.close].forEach((end) => end());
 }
 
 export default { render };

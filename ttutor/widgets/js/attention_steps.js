@@ -14,6 +14,10 @@ const CSS = css`
     fill: var(--tt-weights);
     stroke: var(--tt-weights-line);
   }
+  .part {
+    stroke: var(--tt-page);
+    stroke-width: 2;
+  }
   .product {
     fill: color-mix(in srgb, currentColor 25%, transparent);
     stroke: currentColor;
@@ -158,7 +162,7 @@ function layoutOf(width, height, numbers, state) {
   const side = narrow ? 196 : Math.min(300, 0.42 * width);
   const left = narrow ? 0 : side + 24;
   const column = (width - left) / state.tokens.length;
-  const [middle, floor] = narrow ? [[width / 2, height - side / 2], 184] : [[side / 2, height / 2], 290];
+  const [middle, floor] = narrow ? [[width / 2, height - side / 2], 176] : [[side / 2, height / 2], 290];
   const unit = (side / 2 - 16) / state.largest;
   return {
     left,
@@ -285,19 +289,18 @@ function strip(numbers, { left, right, floor }, { tokens, step }) {
         `strip${i}`,
         "rect",
         {
-          class: step === 4 ? "value-part" : "weight",
+          class: step === 4 ? "value-part" : "weight part",
           x: start,
           width,
-          y: floor - 8,
-          height: 16,
+          y: floor - 13,
+          height: 26,
         },
       ],
-      left > 0 &&
-        width > 8 * tokens[i].length && [
-          `share${i}`,
-          "text",
-          { x: start + width / 2, y: floor + 22, "text-anchor": "middle", text: tokens[i] },
-        ],
+      width > 8 * tokens[i].length && [
+        `share${i}`,
+        "text",
+        { x: start + width / 2, y: floor + 5, "text-anchor": "middle", text: tokens[i] },
+      ],
     ];
   });
 }

@@ -24,9 +24,14 @@ const CSS = css`
   .heads svg {
     display: block;
     width: 100%;
-    height: 3.6rem;
+    height: 3rem;
     margin-bottom: 0.2rem;
-    fill: var(--tt-weights-line);
+  }
+  .tt-picture text {
+    font-size: 0.9375rem;
+  }
+  .heads path {
+    vector-effect: non-scaling-stroke;
   }
   .link {
     fill: none;
@@ -75,16 +80,30 @@ function writeParts(products, on) {
   return [on.map((yes, i) => (yes ? Math.sqrt(dot(i, i)) : 0)), shares.map((one) => one / (total || 1)), total];
 }
 
-function thumbnail(weights) {
+/** How strongly each line is drawn: the asking word's, then those that go where it goes. */
+const strengths = (weights, query) =>
+  weights.map((row, i) => (i === query ? 1 : mostOf(row) === mostOf(weights[query]) ? 0.5 : 0.2));
+
+const links = (weights, least) =>
+  weights.flatMap((row, i) => row.flatMap((weight, j) => (weight < least ? [] : [[i, j, weight]])));
+
+/** The same lines as in the large drawing, small. */
+function thumbnail(weights, query) {
+  const strong = strengths(weights, query);
   return svg(
     "svg",
     {
-      viewBox: `0 0 ${weights[0].length} ${weights.length}`,
+      viewBox: `0 0 9 ${Math.max(weights.length, weights[0].length)}`,
       preserveAspectRatio: "none",
       "aria-hidden": "true",
     },
-    ...weights.flatMap((row, y) =>
-      row.map((opacity, x) => (opacity < 0.01 ? null : svg("rect", { x, y, width: 1, height: 1, opacity }))),
+    ...links(weights, 0.1).map(([i, j, weight]) =>
+      svg("path", {
+        class: "link",
+        d: `M0 ${i + 0.5}C3 ${i + 0.5} 6 ${j + 0.5} 9 ${j + 0.5}`,
+        "stroke-width": 4 * weight,
+        opacity: strong[i],
+      }),
     ),
   );
 }
@@ -97,25 +116,21 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
   const fit = Math.floor(left / 8);
   const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
   const bend = (right - left) / 3;
+  const strong = strengths(weights, query);
   return [
     ["asking", "text", { x: left - 12, y: 14, "text-anchor": "end", text: "asks" }],
-    ["found", "text", { x: right + 12, y: 14, text: "is found" }],
+    ["found", "text", { x: right + 12, y: 14, text: "looks at" }],
     ["asks", "rect", { class: "asks", x: 1, y: y(query) - row / 2 + 1, width: left - 5, height: row - 2, rx: 6 }],
-    ...weights.flatMap((line, i) =>
-      line.map(
-        (weight, j) =>
-          weight >= 0.01 && [
-            `link${i}-${j}`,
-            "path",
-            {
-              class: "link",
-              d: `M${left} ${y(i)}C${left + bend} ${y(i)} ${right - bend} ${y(j)} ${right} ${y(j)}`,
-              "stroke-width": 0.45 * row * weight,
-              "stroke-opacity": (i === query ? 1 : 0.25) * (0.25 + 0.75 * weight),
-            },
-          ],
-      ),
-    ),
+    ...links(weights, 0.01).map(([i, j, weight]) => [
+      `link${i}-${j}`,
+      "path",
+      {
+        class: "link",
+        d: `M${left} ${y(i)}C${left + bend} ${y(i)} ${right - bend} ${y(j)} ${right} ${y(j)}`,
+        "stroke-width": 0.45 * row * weight,
+        "stroke-opacity": strong[i] * (0.25 + 0.75 * weight),
+      },
+    ]),
     ...tokens.flatMap((token, i) => [
       [`query${i}`, "text", { x: left - 12, y: y(i) + 4, "text-anchor": "end", text: short(token) }],
       [
@@ -192,7 +207,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Attention heads",
     question: "Do all heads look the same way?",
-    invite: "Tap a word on the left: where does each head send it?",
+    invite: "Tap the heads: what does each look for? Then tap other words.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -242,7 +257,7 @@ function render({ model, el }) {
       button.setAttribute("aria-pressed", state.head === head);
       refill(
         button,
-        thumbnail(state.weights[state.layer][head]),
+        thumbnail(state.weights[state.layer][head], state.query),
         make("b", { text: `head ${head}` }),
         make("div", { text: `→ ${finds[head]}` }),
       );
@@ -250,10 +265,15 @@ function render({ model, el }) {
     layer.set(state.layer);
     const weights = state.weights[state.layer][state.head];
     picture.show({ weights });
+    const found = finds[state.head];
+    const asked = state.tokens[state.query];
+    const group = state.tokens.filter((_, i) => keys[mostOf(weights[i])] === found).map((token) => `“${token}”`);
+    const other = finds.findIndex((key) => key !== found);
     card.find(
-      `Head ${state.head} sends “${state.tokens[state.query]}” to “${finds[state.head]}”, ${
-        finds.every((key) => key === finds[0]) ? "and so do all others" : "others elsewhere: each asks its own question"
-      }.`,
+      `Head ${state.head} sends ${group.length > 4 ? `${group.length} words` : group.join(", ")} to “${found}”. ` +
+        (other < 0
+          ? `All heads send “${asked}” there.`
+          : `Head ${other} asks something else: it sends “${asked}” to “${finds[other]}”.`),
     );
     switches.forEach((one, head) => one.set(state.on[head]));
     refill(sum, ...(state.products.length ? drawSum(state) : []));

@@ -53,13 +53,13 @@ const join = (pieces, [left, right]) =>
     return joined;
   });
 
-/** The text after each merge that occurs in it: `[merge, tokens]`, first as letters. */
+/** The text after each merge that occurs in it: `[merge, tokens, its number]`, first as letters. */
 function history(text, merges) {
   let pieces = (text.match(PIECES) || []).map((piece) => [...piece]);
   const steps = [[null, pieces.flat()]];
-  merges.forEach((pair) => {
+  merges.forEach((pair, i) => {
     const next = join(pieces, pair);
-    if (next.flat().length < pieces.flat().length) steps.push([pair, next.flat()]);
+    if (next.flat().length < pieces.flat().length) steps.push([pair, next.flat(), i]);
     pieces = next;
   });
   return steps;
@@ -117,7 +117,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Type and merge",
     question: "How do letters become tokens?",
-    invite: "Drag the merges: what joins, what stays apart? Then type your own name.",
+    invite: "Drag the merges: what joins, what stays apart? Then type words of your own.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -155,13 +155,14 @@ function render({ model, el }) {
     if (own.value !== get("text")) own.value = get("text");
     picture.show({ reached: at }, get("text") === shown ? undefined : 0);
     shown = get("text");
-    const [pair, tokens] = steps[at];
+    const [pair, tokens, number] = steps[at];
+    const times = get("counts")[number];
     card.caption.textContent = `▁ is the blank before a word. ${get("merges").length} merges were learned from a short text, the commonest pair first.`;
     card.find(
       pair
         ? at === steps.length - 1
-          ? `${tokens.length} tokens for ${[...get("text")].length} characters. What was rare in the training text stays in pieces.`
-          : `${visible(pair[0])} and ${visible(pair[1])} join, because they often stood together in the training text.`
+          ? `${tokens.length} tokens for ${[...get("text")].length} characters, because what was rare in the training text stays in pieces.`
+          : `${visible(pair[0])} and ${visible(pair[1])} join, because they stood together ${times === 1 ? "once" : `${times} times`} in the training text.`
         : "Each character is a token of its own.",
     );
   };

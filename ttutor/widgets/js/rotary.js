@@ -1,5 +1,5 @@
 // Rotary positions: a query and a key stand in a sentence; their arrows turn with their positions,
-// and the wedge between them, with the score, depends on the distance alone.
+// and the wedge between them, with the score, depends on the distance alone: a dot on one curve.
 import { choice, slider } from "./controls.js";
 import { css, formatNumber, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
@@ -36,30 +36,31 @@ const CSS = css`
     stroke: currentColor;
     stroke-opacity: 0.35;
   }
-  .ghost {
-    stroke-dasharray: 3 4;
+  .curve {
+    fill: none;
+    stroke: currentColor;
     stroke-width: 2;
   }
   .tt-picture text {
     font-size: 0.9375rem;
   }
   .score {
-    fill: color-mix(in srgb, currentColor 35%, transparent);
-    stroke: currentColor;
+    fill: currentColor;
   }
 `;
 const TURNS = [1, 0.1, 0.01];
 const degrees = (size) => `${formatNumber((180 * size) / Math.PI, size < 0.05 ? 1 : 0)}°`;
 const CHANGES = ["query_position", "key_position", "pair"];
 
-/** Where both arrows point: their own angle, turned by their position. */
-function turned(get) {
-  const turn = TURNS[get("pair")];
+/** Where both arrows point, as length and angle: their own angle, turned by their position. */
+function turned({ query, key, places: [at, other], turn }) {
   const polar = ([x, y], position) => [Math.hypot(x, y), Math.atan2(y, x) + position * turn];
-  const [query, key] = ["query", "key"].map((name) => polar(get(name), get(`${name}_position`)));
-  const score = query[0] * key[0] * Math.cos(query[1] - key[1]);
-  return { query, key, score, most: query[0] * key[0] };
+  return { query: polar(query, at), key: polar(key, other) };
 }
+
+/** The score of two words so many places apart, over the largest that there is. */
+const scoreAt = ({ query, key, turn }, apart) =>
+  Math.cos(Math.atan2(query[1], query[0]) - Math.atan2(key[1], key[0]) + apart * turn);
 
 function render({ model, el }) {
   const get = (name) => model.get(name);
@@ -70,7 +71,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Rotary positions",
     question: "How can a score know how far apart two words stand?",
-    invite: "Move both along the sentence: does the score change? Then drag the blue dot alone.",
+    invite: "Move both: what stays? Then drag the blue word alone until the score is highest.",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -92,24 +93,36 @@ function render({ model, el }) {
       "aria-valuetext": `${get(name)}, ${tokens[get(name)]}`,
     },
   ];
-  const { pair: _, ...start } = initial; // where the two stood: dashed
   const longest = Math.max(...tokens.map((token) => token.length));
   const topOf = (width) => (8.5 * longest > width / tokens.length ? Math.min(14 + 6.5 * longest, 84) : 20);
-  const draw = ({ query, key, score, places }, width) => {
+  const stateOf = () => ({
+    query: get("query"),
+    key: get("key"),
+    places: [get("query_position"), get("key_position")],
+    turn: TURNS[get("pair")],
+  });
+  const draw = (numbers, width) => {
+    const { places } = numbers;
+    const { query, key } = turned(numbers);
     const narrow = width < 520;
     const [slot, top] = [width / tokens.length, topOf(width)];
-    const [slanted, radius] = [top > 20, narrow ? 96 : 120];
-    const [x, y] = [narrow ? radius + 4 : width * 0.36, top + 50 + radius];
-    const unit = radius / Math.max(query[0], key[0]);
+    const [slanted, radius] = [top > 20, narrow ? 76 : 120];
+    const [x, y] = [radius + 4, top + 50 + radius];
+    const [unit, most] = [radius / Math.max(query[0], key[0]), query[0] * key[0]];
     const tip = ([length, angle], part = 1) => [
       x + part * unit * length * Math.cos(angle),
       y - part * unit * length * Math.sin(angle),
     ];
     const [from, to] = [tip(query, 0.45), tip([query[0], key[1]], 0.45)];
-    const apart = (((query[1] - key[1]) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
-    const bend = `A${0.45 * unit * query[0]} ${0.45 * unit * query[0]} 0 ${apart > Math.PI ? 1 : 0} 1`;
-    const [bar, floor, most] = [narrow ? width - 60 : width * 0.7, y, 0.9 * radius];
-    const tall = (most * score) / turned(get).most;
+    const between = (((query[1] - key[1]) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
+    const bend = `A${0.45 * unit * query[0]} ${0.45 * unit * query[0]} 0 ${between > Math.PI ? 1 : 0} 1`;
+    // The curve: every distance that two words of the sentence can have, and its score.
+    const [left, high] = [2 * radius + (narrow ? 22 : 60), 0.8 * radius];
+    const across = (apart) => left + ((apart + last) / (2 * last)) * (width - 8 - left);
+    const up = (apart) => y - high * scoreAt(numbers, apart);
+    const apart = places[0] - places[1];
+    const points = (step) => Array.from({ length: 2 * last * step + 1 }, (_, i) => i / step - last);
+    const dot = (name, at, r, more) => [name, "circle", { class: "score", cx: across(at), cy: up(at), r, ...more }];
     return [
       ...tokens.map((token, i) => [
         `word${i}`,
@@ -127,41 +140,37 @@ function render({ model, el }) {
       word("query_position", (places[0] + 0.5) * slot, top + 22, slot, "query"),
       ["circle", "circle", { class: "faint", cx: x, cy: y, r: radius }],
       ["wedge", "path", { class: "wedge", d: `M${x} ${y}L${from.join(" ")}${bend} ${to.join(" ")}Z` }],
-      ...["query", "key"].map((name) => [
-        `was${name}`,
-        "path",
-        { class: "faint ghost", d: arrow(x, y, ...tip(turned((one) => start[one] ?? get(one))[name]), 10) },
-      ]),
       ["key", "path", { class: "key-arrow", d: arrow(x, y, ...tip(key), 12) }],
       ["query", "path", { class: "query-arrow", d: arrow(x, y, ...tip(query), 12) }],
-      ["axis", "path", { class: "faint", d: `M${bar - 60} ${floor}h120` }],
+      ["axis", "path", { class: "faint", d: `M${left} ${y}H${width - 8}M${across(apart)} ${y}V${up(apart)}` }],
       [
-        "score",
-        "rect",
+        "curve",
+        "path",
         {
-          class: "score",
-          x: bar - 26,
-          width: 52,
-          y: Math.min(floor, floor - tall),
-          height: Math.abs(tall),
-          "data-value": turned(get).score.toFixed(9),
+          class: "curve",
+          d: `M${points(8)
+            .map((at) => `${across(at)} ${up(at)}`)
+            .join("L")}`,
         },
       ],
+      ...points(1).map((at, i) => dot(`at${i}`, at, 2.5)),
+      dot("score", apart, 8, { "data-value": (most * scoreAt(stateOf(), gap())).toFixed(9) }),
+      ["name", "text", { x: left, y: y - radius + 4, text: "score" }],
       [
-        "number",
+        "apart",
         "text",
         {
-          x: bar,
-          y: floor + (tall < 0 ? -8 : 18),
+          x: Math.min(Math.max(across(apart), left + 28), width - 32),
+          y: y + (up(apart) > y ? -8 : 18),
           "text-anchor": "middle",
-          text: `score ${formatNumber(score, 2)}`,
+          text: `${Math.abs(gap())} apart`,
         },
       ],
     ];
   };
   const picture = stage({
     label: "A query and a key in a sentence, their turned arrows, and their score",
-    height: (width) => topOf(width) + (width < 520 ? 246 : 294),
+    height: (width) => topOf(width) + (width < 520 ? 206 : 294),
     draw,
   });
   const gap = () => get("query_position") - get("key_position");
@@ -184,12 +193,11 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(pair.node, turn.node);
   card.caption.textContent =
-    "Blue: the query. Orange: the key. Each turns by one angle a word. Dashed: where they stood at first.";
+    "Blue: the query. Orange: the key. Each word further turns an arrow by one angle. Curve: the score of all distances.";
   const show = () => {
-    const state = turned(get);
     pair.set(get("query_position"));
     turn.set(get("pair"));
-    picture.show({ ...state, places: [get("query_position"), get("key_position")] });
+    picture.show(stateOf());
     card.find(
       `Both arrows turn alike, so only their distance, ${Math.abs(gap())}\u00a0${Math.abs(gap()) === 1 ? "word" : "words"}, sets the angle between them, and the score.`,
     );

@@ -18,13 +18,15 @@ const CSS = css`
     fill: none;
     stroke: currentColor;
   }
+  .tt-picture text {
+    font-size: 0.9375rem;
+  }
   .tt-picture .name {
     font-weight: 600;
-    font-size: 0.9375rem;
   }
 `;
 const LANES = ["RNN", "Transformer"];
-const [ROW, FLOOR] = [64, 34]; // of a lane: a layer's height, and its words
+const [ROW, FLOOR] = [62, 48]; // of a lane: a layer's height, and its words
 
 /** The step in which a cell can run, counted from 1, and the last step of each lane. */
 const dueAt = (rnn, layer, token, { generating, n_layers }) =>
@@ -42,9 +44,9 @@ function lane(rnn, top, state, tick, width) {
   const number = rnn ? 0 : 1;
   const x = (token) => (token + 0.5) * slot;
   const y = (layer) => top + 34 + ROW * (n_layers - 1 - layer);
-  const base = y(0) + 34;
+  const base = y(0) + 46;
   const lit = (due) => Math.min(Math.max(tick - due + 1, 0), 1);
-  const upright = tokens.some((token) => 7 * token.length > slot);
+  const upright = tokens.some((token) => 8 * token.length > slot);
   const every = Math.ceil(16 / slot);
   const parts = [
     [
@@ -123,7 +125,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Sequential or parallel",
     question: "Who has to wait for whom?",
-    invite: "Drag the step: who is done first? Then let them write instead of read.",
+    invite: "Guess how many steps each needs, then drag. And if they write instead of read?",
     onReset: () => set(initial),
     css: CSS,
   });
@@ -136,7 +138,7 @@ function render({ model, el }) {
   const picture = stage({
     label: "The cells of an RNN and of a Transformer, lit when they have run",
     height: (width) => {
-      const long = get("tokens").some((token) => 7 * token.length * get("tokens").length > width);
+      const long = get("tokens").some((token) => 8 * token.length * get("tokens").length > width);
       return 2 * (height + (long ? 30 : 0));
     },
     draw: ({ tick }, width, tall) => [
@@ -190,7 +192,7 @@ function findingOf(tick, rnn, transformer, generating) {
       : `Both need ${rnn} steps: when it writes, the Transformer waits for each word, too.`;
   if (tick < transformer) return "A cell works as soon as all that it needs is there. Who waits for whom?";
   if (tick < rnn) return "The Transformer is done: no word waited for another. The RNN goes on.";
-  return "In the RNN each word waits for the one before; in the Transformer none does.";
+  return `The RNN needs ${rnn} steps, because each word waits for the one before. The Transformer needs ${transformer}: none waits.`;
 }
 
 export default { render };

@@ -34,8 +34,10 @@ const CSS = css`
   .left {
     fill: var(--tt-loss);
   }
-  .tt-picture .name {
+  .tt-picture text {
     font-size: 0.9375rem;
+  }
+  .tt-picture .name {
     font-weight: 600;
   }
 `;
@@ -84,12 +86,12 @@ function race(get, divide) {
     scores,
     weights: powers.map((power) => power / sum(powers)),
     left: line[low] + (exponent - low) * (line[high] - line[low]),
-    top: Math.max(...powers) / sum(powers),
+    top: 1 / sum(powers), // the largest power is 1
   };
 }
 
 /** A race from top to bottom: how the scores spread as the head widens, the shares, the gradient. */
-function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
+function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) {
   const key = (name) => `${name}${Number(divide)}`;
   const [start, end, middle] = [from + 26, to - 8, 118];
   const x = (exponent) => start + (exponent / MOST) * (end - start);
@@ -99,7 +101,7 @@ function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
       const exponent = (i / 20) * MOST;
       return `${x(exponent).toFixed(1)} ${y(sign * (divide ? 1 : 2 ** (exponent / 2)) * 2).toFixed(1)}`;
     });
-  const [slot, floor] = [(end - start) / KEYS, 300];
+  const [slot, floor, high] = [(end - start) / KEYS, 300, 58];
   return [
     [key("name"), "text", { class: "name maths", x: start, y: 14, text: divide ? "scores ÷ √d" : "raw scores" }],
     [key("funnel"), "path", { class: "funnel", d: `M${spread(1).join("L")}L${spread(-1).reverse().join("L")}Z` }],
@@ -130,7 +132,16 @@ function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
         r: 4.5,
       },
     ]),
-    [key("shares"), "text", { x: start, y: 222, text: "attention" }],
+    [
+      key("most"),
+      "text",
+      {
+        x: Math.max(start + (weights.indexOf(top) + 0.5) * slot, start + 16),
+        y: floor - high * top - 5,
+        "text-anchor": "middle",
+        text: percent(top),
+      },
+    ],
     ...weights.map((weight, i) => [
       key(`weight${i}`),
       "rect",
@@ -139,12 +150,11 @@ function drawRace({ divide, trace, scores, weights, left }, from, to, get) {
         "data-value": weight.toFixed(9),
         x: start + (i + 0.12) * slot,
         width: 0.76 * slot,
-        y: floor - 70 * weight,
-        height: 70 * weight,
+        y: floor - high * weight,
+        height: high * weight,
       },
     ]),
     [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
-    [key("left"), "text", { x: start, y: 322, text: "gradient left" }],
     [key("bar"), "rect", { class: "left", x: start, y: 330, width: (end - start) * left, height: 10, rx: 2 }],
     [key("meter"), "rect", { class: "meter", x: start, y: 330, width: end - start, height: 10, rx: 2 }],
   ];
@@ -167,6 +177,8 @@ function render({ model, el }) {
     draw: (_, width) => [
       ...drawRace(race(get, false), 0, width / 2 - 6, get),
       ...drawRace(race(get, true), width / 2 + 6, width, get),
+      ["shares", "text", { x: 26, y: 215, text: "how the attention is shared out" }],
+      ["left", "text", { x: 26, y: 322, text: "how much a mistake can still teach" }],
     ],
   });
   const width = slider({
@@ -183,14 +195,14 @@ function render({ model, el }) {
     button({ label: "Other keys", onClick: () => set({ draw: (get("draw") + 1) % 2 ** 20 }) }),
   );
   card.caption.textContent =
-    "Dots: scores of random keys. Grey: twice the spread expected. Gradient: what a mistake can still teach, the mean of 200 draws.";
+    "Dots: scores of random keys. Grey: twice the spread expected. Orange: the gradient, the mean of 200 draws.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));
     picture.show({}, 0);
     card.find(
-      `Raw scores spread with the width: one key has ${percent(race(get, false).top)} of the attention, and the ` +
-        "more it has, the less a mistake can teach. Divided by √d they spread alike at every width.",
+      `Raw scores spread with the width, so one key takes ${percent(race(get, false).top)}: the more, the less ` +
+        "a mistake teaches. Divided by √d they stay close.",
     );
   };
   const stops = [

@@ -741,6 +741,18 @@ function render({ model, el, alone }) {
     const key = keysOf(part, answer)[top];
     const name = (id) => (id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(answer.tokens[id])}”`);
     const who = model.get("layer") < 0 ? "" : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
+    const forced = model.get("beginning").length;
+    if (forced && place === forced - 1 && part !== "encoder") {
+      const ids = answer.written.map(([id]) => id);
+      const differs = differing(ids, answer.usual);
+      const later = ids.filter((id, i) => i > place && differs[i] && id !== EOS);
+      const listed = (verb, some) => some.length > 0 && `${verb} ${some.map(name).join(", ")}`;
+      const [moved, added] = [true, false].map((was) => later.filter((id) => answer.usual.includes(id) === was));
+      const changes = [listed("adds", added), listed("moves", moved)].filter(Boolean).join(" and ");
+      return changes
+        ? `It ${changes}, because it writes on from your ${name(query)}.`
+        : `Your ${name(query)} changes no word after it.`;
+    }
     const verb = part === "encoder" ? "Reading" : "Writing";
     return `${verb} ${name(query)}, it looks most at ${name(key)}${who}.`;
   };

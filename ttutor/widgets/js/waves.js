@@ -31,9 +31,10 @@ const CSS = css`
     stroke-width: 2;
     stroke-linecap: round;
   }
-  .read .hand,
-  .hand.read {
+  .read {
+    fill: none;
     stroke: var(--tt-loss);
+    stroke-opacity: 1;
     stroke-width: 3;
   }
 `;
@@ -76,7 +77,7 @@ function clocks(position, reads, { left, top, side, across }) {
     const [radius, angle] = [side / 2 - 8, position * frequency(pair)];
     const period = (2 * Math.PI) / frequency(pair);
     return [
-      [`dial${i}`, "circle", { class: "dial", cx: x, cy: y, r: radius }],
+      [`dial${i}`, "circle", { class: `dial${READS[reads].includes(pair) ? " read" : ""}`, cx: x, cy: y, r: radius }],
       [
         `hand${i}`,
         "path",
@@ -127,7 +128,18 @@ function render({ model, el }) {
       else place.top = (tall - 2 * (place.side + 18)) / 2;
       return [
         ["waves", "image", { class: "picture", href: url, width: wide, height: tall, preserveAspectRatio: "none" }],
-        ["rows", "text", { x: 0, y: tall + 15, text: "positions ↓ features →" }],
+        ["rows", "text", { x: 0, y: tall + 17, text: "positions ↓ features →" }],
+        [
+          "columns", // of the hands that are read: two each
+          "rect",
+          {
+            class: "read",
+            x: (wide * READS[get("reads")][0]) / 32 - 1,
+            y: 0,
+            width: wide * (get("reads") === "all" ? 1 : 1 / 32) + 2,
+            height: tall,
+          },
+        ],
         ...lookAlike(position, get("reads")).map((other) => [
           `alike${other}`,
           "rect",
@@ -177,7 +189,7 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(position.node, reads.node);
   card.caption.textContent =
-    "Two columns are a hand; below it, the positions for a round. Marks: where the hands that are read stand as here, within 17°.";
+    "Framed: two columns are one hand. Below a hand: the positions for a round. Marks: where the framed look as here, within 17°.";
   const draw = () => {
     position.set(get("position"));
     reads.set(get("reads"));
