@@ -200,7 +200,7 @@ def part(page: Page, name: str) -> Locator:
 
 
 def panel(page: Page) -> str:
-    return page.locator(".tt-found").inner_text()
+    return page.locator(".tt-found").text_content()
 
 
 @in_browser

@@ -61,7 +61,6 @@ def test_a_token_changes_no_old_row_under_the_mask_and_every_old_row_without() -
         (TOKENS, np.zeros((3, 4)), {}, r"shape \(3, 4\), expected \(4, 4\)"),
         (TOKENS, None, {"shown": 0}, "shown has to be from 1 to 5, not 0; the end mark counts"),
         (TOKENS, None, {"shown": 6}, "shown has to be from 1 to 5"),
-        (TOKENS, None, {"view": "mask"}, "view has to be one of weights, scores, not 'mask'"),
     ],
 )
 def test_bad_input_is_refused_with_a_reason(tokens: list, scores: object, options: dict, message: str) -> None:
@@ -123,13 +122,19 @@ def test_nothing_is_told_before_the_reader_has_answered(show: Show) -> None:
 
 
 @in_browser
-def test_the_future_is_hatched_and_minus_infinity_before_the_softmax(show: Show) -> None:
+def test_the_future_is_hatched(show: Show) -> None:
     page = show(CausalMaskExplorer(TOKENS, SCORES, shown=3))
     cell = page.locator("table").first.locator('[data-row="0"][data-column="2"]')
     expect(cell).to_have_attribute("aria-label", "the to sat: masked")
     assert "repeating-linear-gradient" in cell.evaluate("c => getComputedStyle(c).backgroundImage")
-    page.get_by_label("Scores").check()
-    cell = page.locator("table").first.locator('[data-row="0"][data-column="2"]')
-    assert cell.inner_text() == "−∞"
-    other = page.locator("table").first.locator('[data-row="2"][data-column="0"]')
-    assert other.inner_text() == f"{SCORES[2, 0]:.1f}".replace("-", "−")
+
+
+@in_browser
+def test_the_readers_marks_are_counted_when_the_word_has_come(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2))
+    for table, row in ((1, 0), (0, 1), (0, 1), (0, 0)):  # the second mark is taken back
+        page.locator("table").nth(table).locator(f'[data-row="{row}"][data-column="0"]').click()
+    assert page.locator("th.guess").count() == 2
+    expect(page.locator(".verdict").first).to_have_css("opacity", "0")
+    press(page, "Generate")
+    assert page.locator(".tt-found").inner_text().startswith("Your marks are right for 2 of 4 old rows.")

@@ -248,17 +248,25 @@ def test_of_a_model_that_reads_one_size_no_other_is_offered(show: Show) -> None:
 
 
 @in_browser
-def test_no_bar_is_longer_than_one_of_a_larger_number_unless_it_is_broken(show: Show) -> None:
+def test_no_bar_is_longer_than_one_of_a_larger_number_and_the_chosen_one_has_none(show: Show) -> None:
     page = show(specimen())
     choose(page, "rollout")
     tiles = [page.locator(f'.tile[data-place="{place}"]') for place in range(37)]
     heights = [tile.locator(".up").bounding_box()["height"] for tile in tiles]
-    weights = numbers(page, ".tile")
-    broken = ["over" in (tile.get_attribute("class") or "") for tile in tiles]
-    order = [place for place in np.argsort(weights) if not broken[place]]
+    order = [place for place in np.argsort(numbers(page, ".tile")) if place]
     assert (np.diff(np.array(heights)[order]) > -0.1).all()
-    assert broken == [place == 0 for place in range(37)]
-    assert "A broken bar" in page.locator(".tt-note").first.inner_text()
+    assert heights[0] == 0
+
+
+@in_browser
+@pytest.mark.parametrize("width", [360, 900])
+def test_every_patch_of_the_line_is_in_view(show: Show, width: int) -> None:
+    page = show(specimen(), width=width)
+    patch(page, 19).click()
+    ends = [tile(page, place).bounding_box() for place in (0, 19, 36)]
+    assert ends[0]["x"] >= 0
+    assert ends[2]["x"] + ends[2]["width"] <= width
+    assert ends[1]["width"] > 30
 
 
 @in_browser

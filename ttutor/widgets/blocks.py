@@ -251,7 +251,7 @@ def kinds(config: TransformerConfig) -> dict[str, Kind]:
             blend, f"4 · ({_MAP})",
         ),
         "cross": Kind(
-            "cross-attention", "Queries come from the decoder, keys and values from the encoder's output.",
+            "cross-attention", "Its query comes from the decoder, keys and values from the encoder's output.",
             blend, f"4 · ({_MAP})",
         ),
         "skip": Kind("skip connection", "Carries the stream past the sublayer, unchanged.", "x"),
@@ -455,7 +455,7 @@ class BlocksExplorer(Explorer):
         for model in models.values():
             measure_shapes(model, batch, source_length, target_length)  # complains where a shape is not as we say
         super().__init__(
-            facts=_facts(config, models) | {"sentences": words},
+            facts=_with_sentences(_facts(config, models), words),
             level=level,
             norm=config.norm if norm is None else norm,
             numbers=numbers,
@@ -574,6 +574,22 @@ def _facts(config: TransformerConfig, models: dict[str, Transformer]) -> dict[st
         "sizes": sizes,
         "n_layers": config.n_layers,
     }
+
+
+def _with_sentences(facts: dict[str, Any], words: dict[str, str]) -> dict[str, Any]:
+    """The facts, in which the three kinds of attention say first what they do to the words that are shown."""
+    read, written = words["source_ids"], words["target_ids"]
+    one, asks = read.split()[len(read.split()) // 2], written.split()[len(written.split()) // 2]
+    before = " ".join(written.split()[: len(written.split()) // 2 + 1])
+    said = {
+        "attend": f"“{one}” looks at every word of “{read}”.",
+        "masked": f"“{asks}” looks at “{before}”, not ahead.",
+        "cross": f"“{asks}” asks every word of “{read}”.",
+    }
+    kinds = {
+        name: [kind[0], f"{said.get(name, '')} {kind[1]}".strip(), *kind[2:]] for name, kind in facts["kinds"].items()
+    }
+    return facts | {"kinds": kinds, "sentences": words}
 
 
 def _sentences(texts: Any, source_length: int, target_length: int) -> dict[str, str]:

@@ -9,12 +9,11 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.masks import causal_mask
-from ttutor.widgets.base import Explorer, one_of, rounded_array, table_html, token_list, within
+from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list, within
 
 MAX_TOKENS = 12
 _DECIMALS = 3
 _SEED = 0
-_VIEWS = ("weights", "scores")
 
 
 class CausalMaskExplorer(Explorer):
@@ -30,7 +29,6 @@ class CausalMaskExplorer(Explorer):
             a fixed seed when left out. Rounded to three decimals.
         end_mark: what the end mark looks like.
         shown: how many tokens are there at first; one more than there are means that the end mark has come.
-        view: ``"weights"``, or ``"scores"`` for what goes into the softmax.
 
     More than 12 tokens are cut to the first 12, with a warning and a label.
 
@@ -43,12 +41,11 @@ class CausalMaskExplorer(Explorer):
 
     _module = "causal_mask"
     _title = "Causal mask"
-    _state_keys = ("tokens", "scores", "shown", "view", "end_mark", "total")
+    _state_keys = ("tokens", "scores", "shown", "end_mark", "total")
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     scores = t.List(t.List(t.Float())).tag(sync=True)
     shown = t.Int(1).tag(sync=True)
-    view = t.Unicode("weights").tag(sync=True)
     end_mark = t.Unicode("<eos>").tag(sync=True)
     total = t.Int(1).tag(sync=True)
 
@@ -59,7 +56,6 @@ class CausalMaskExplorer(Explorer):
         *,
         end_mark: str = "<eos>",
         shown: int = 1,
-        view: str = "weights",
     ) -> None:
         listed = token_list("tokens", tokens)
         if listed[-1] == end_mark:
@@ -77,7 +73,6 @@ class CausalMaskExplorer(Explorer):
             tokens=listed[:MAX_TOKENS],
             scores=[list(row[:n_kept]) for row in list(scores)[:n_kept]],
             end_mark=end_mark,
-            view=view,
             total=n_tokens,
         )
         self.shown = shown
@@ -125,10 +120,6 @@ class CausalMaskExplorer(Explorer):
     def _check_shown(self, proposal: dict) -> int:
         most = len(self.tokens) + (self.total == len(self.tokens))
         return within("shown", proposal["value"], 1, most, "the end mark counts as one")
-
-    @t.validate("view")
-    def _check_view(self, proposal: dict) -> str:
-        return one_of("view", proposal["value"], _VIEWS)
 
     @t.validate("scores")
     def _check_scores(self, proposal: dict) -> list[list[float]]:

@@ -4,11 +4,13 @@ from typing import Any
 
 import traitlets as t
 
+from ttutor import assets
 from ttutor.training.schedule import noam_rate
-from ttutor.widgets.base import Explorer, table_html, token_list, within
+from ttutor.widgets.base import Explorer, one_of, table_html, token_list, within
 
 MAX_TOKENS = 24
 START, END = "<bos>", "<eos>"
+EXAMPLE = ("le", "chat", "noir", "dort")
 
 
 class ShiftExplorer(Explorer):
@@ -16,6 +18,7 @@ class ShiftExplorer(Explorer):
 
     Args:
         tokens: a target sentence, at most 24 tokens.
+        source: what it translates.
         position: which position is looked at.
         shifted: whether the input is shifted by one place.
 
@@ -28,15 +31,22 @@ class ShiftExplorer(Explorer):
 
     _module = "shift"
     _title = "The shifted input"
-    _state_keys = ("tokens", "position", "shifted")
+    _state_keys = ("tokens", "source", "position", "shifted")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
+    source = t.Unicode(read_only=True).tag(sync=True)
     position = t.Int(0).tag(sync=True)
     shifted = t.Bool(True).tag(sync=True)
 
     def __init__(
-        self, tokens: Any = ("le", "chat", "noir", "dort"), *, position: int = 2, shifted: bool = True
+        self,
+        tokens: Any = EXAMPLE,
+        *,
+        source: str | None = None,
+        position: int = 2,
+        shifted: bool = True,
     ) -> None:
+        self.set_trait("source", "the black cat sleeps" if source is None and tokens == EXAMPLE else source or "")
         listed = token_list("tokens", tokens)
         within("the number of tokens", len(listed), 1, MAX_TOKENS)
         self.set_trait("tokens", listed)
@@ -69,31 +79,43 @@ class ShiftExplorer(Explorer):
 
 
 class ScheduleExplorer(Explorer):
-    """The learning rate of the 2017 paper by step: drag the warm-up, and see where the peak goes.
+    """The learning rate of the 2017 paper by step, and what was learned with it: drag the warm-up until it learns.
+
+    The trainings are those of ``experiments/training_warmup_curves.py``.
 
     Args:
-        warmup: steps until the peak, from 100 to 10,000.
-        d_model: width of the model.
-        steps: length of the training.
+        warmup: steps until the peak, one of those that were tried.
 
-    >>> explorer = ScheduleExplorer()
+    >>> explorer = ScheduleExplorer(warmup=100)
     >>> explorer
-    ScheduleExplorer(warm-up 4000 of 20000 steps, d_model 512)
-    >>> f"{explorer.rate(4000):.2e}"
-    '6.99e-04'
+    ScheduleExplorer(warm-up 100 of 600 steps, d_model 512)
+    >>> f"{explorer.rate(100):.2e}"
+    '4.42e-03'
     """
 
     _module = "schedule"
     _title = "The warm-up"
-    _state_keys = ("warmup", "d_model", "steps")
+    _state_keys = ("warmup", "d_model", "steps", "runs", "guessing", "note")
 
-    warmup = t.Int(4000).tag(sync=True)
-    d_model = t.Int(512, read_only=True).tag(sync=True)
-    steps = t.Int(20_000, read_only=True).tag(sync=True)
+    warmup = t.Int(1).tag(sync=True)
+    d_model = t.Int(read_only=True, help="the width in the formula").tag(sync=True)
+    steps = t.Int(read_only=True).tag(sync=True)
+    runs = t.List(t.Dict(), read_only=True, help="a warm-up, and the losses of its trainings").tag(sync=True)
+    guessing = t.Float(read_only=True, help="the loss of one who knows the words' frequencies").tag(sync=True)
+    note = t.Unicode(read_only=True).tag(sync=True)
 
-    def __init__(self, *, warmup: int = 4000, d_model: int = 512, steps: int = 20_000) -> None:
-        self.set_trait("d_model", within("d_model", d_model, 1, 2**20))
-        self.set_trait("steps", within("steps", steps, 1000, 10**6))
+    def __init__(self, *, warmup: int = 1) -> None:
+        record = assets.load("training_warmup_curves")
+        settings = record["settings"]
+        self.set_trait("runs", record["runs"])
+        self.set_trait("guessing", record["guessing"])
+        self.set_trait("d_model", settings["width_of_schedule"])
+        self.set_trait("steps", settings["steps"])
+        self.set_trait(
+            "note",
+            f"Above: the paper’s schedule at width {settings['width_of_schedule']}. Below: {settings['n_layers']} "
+            "post-norm layers learn to continue French sentences. Each line is a training.",
+        )
         super().__init__(warmup=warmup)
 
     def rate(self, step: int) -> float:
@@ -105,12 +127,14 @@ class ScheduleExplorer(Explorer):
         return f"warm-up {self.warmup} of {self.steps} steps, d_model {self.d_model}"
 
     def fallback_html(self) -> str:
-        """The rate at some steps, and without a warm-up."""
-        marks = sorted({1, self.warmup // 4, self.warmup, self.steps // 2, self.steps})
-        rows = [[f"{step:,}", f"{self.rate(step):.2e}", f"{noam_rate(step, self.d_model, 1):.2e}"] for step in marks]
-        caption = f"Learning rate by step: width {self.d_model}, warm-up of {self.warmup:,} steps"
-        return table_html(caption, ["step", "with the warm-up", "without it"], rows)
+        """Each warm-up with its peak and the losses at the end."""
+        rows = [
+            [run["warmup"], f"{noam_rate(run['warmup'], self.d_model, run['warmup']):.2e}"]
+            + [", ".join(f"{losses[-1]:.2f}" for losses in run["losses"])]
+            for run in self.runs
+        ]
+        return table_html(self.note, ["steps of warm-up", "highest rate", "loss at the end"], rows)
 
     @t.validate("warmup")
     def _check_warmup(self, proposal: dict) -> int:
-        return within("warmup", proposal["value"], 100, 10_000)
+        return one_of("warmup", proposal["value"], [run["warmup"] for run in self.runs])

@@ -105,6 +105,10 @@ const CSS = css`
       mask: linear-gradient(transparent, #000 1.5rem calc(100% - 1.5rem), transparent);
     }
   }
+  .tt-found details {
+    display: inline-block;
+    margin-inline-end: 1rem;
+  }
   .tt-found span {
     display: block;
   }
@@ -590,9 +594,13 @@ function render({ model, el }) {
               ? "The two sentences have met in one kind of box only: cross-attention, where the target asks and the source answers."
               : null,
           ]
-        : words;
+        : words.slice(0, 2);
+    const line = (text) => text && make("span", { text });
     card.find(
-      ...about.map((text) => text && make("span", { text })),
+      ...about.map(line),
+      about.length === 2 && scene.selected
+        ? make("details", {}, make("summary", { text: "Sizes" }), ...words.slice(2).map(line))
+        : null,
       levels[scene.selected] && scene.selected !== scene.level
         ? button({ label: "Look inside", onClick: () => go(scene.selected) })
         : null,

@@ -1,7 +1,7 @@
 // The causal mask grows with every generated token and old rows stay; without a mask old rows
 // change.
 import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
-import { button, choice } from "./controls.js";
+import { button } from "./controls.js";
 import { matrix } from "./drawing.js";
 
 const CSS = css`
@@ -21,8 +21,14 @@ const CSS = css`
   .views table {
     --digits: 0.7rem;
   }
+  .views tbody {
+    cursor: pointer;
+  }
   .views th:not(.corner) {
     font-size: 0.8rem;
+  }
+  .tt-matrix th.guess {
+    background: color-mix(in srgb, var(--tt-loss) 35%, var(--tt-page));
   }
   .tt-matrix th.changed {
     border-color: var(--tt-loss-line);
@@ -65,15 +71,15 @@ const CSS = css`
     .views .corner {
       visibility: hidden;
     }
-    .tt-controls .tt-choice {
-      display: none; /* no digits fit */
+    .tt-finding {
+      min-height: 8.7em;
     }
   }
   /* The reader says first which old rows will change. */
-  .tt-card:not([data-acted]) .verdict {
+  .tt-card:not([data-told]) .verdict {
     opacity: 0;
   }
-  .tt-card:not([data-acted]) .tt-matrix th {
+  .tt-card:not([data-told]) .tt-matrix th {
     border-color: transparent;
   }
 `;
@@ -104,14 +110,13 @@ const widthsOf = (tokens) => {
  * One of the two tables: “=” after a row that is what it was before the newest token, “≠” if it
  * changed.
  */
-function drawTable(model, causal, length, isNew) {
-  const [tokens, scores, asScores] = [model.get("tokens"), model.get("scores"), model.get("view") === "scores"];
+function drawTable(model, causal, length, isNew, guesses, onGuess) {
+  const [tokens, scores] = [model.get("tokens"), model.get("scores")];
   const [now, before] = [length, length - 1].map((count) => weightsAmong(scores, count, causal));
   const moved = now.map(
     (row, i) =>
       isNew && i < length - 1 && row.some((weight, j) => j < length - 1 && Math.abs(weight - before[i][j]) > 1e-9),
   );
-  const changed = asScores ? [] : moved; // a score is of two tokens: no third one changes it
   const old = (i) => isNew && i < length - 1;
   const title = causal ? "With the causal mask" : "Without a mask";
   const grid = matrix({
@@ -121,27 +126,26 @@ function drawTable(model, causal, length, isNew) {
     corner: ["keys →", "queries ↓"],
     columns: tokens,
     rows: tokens,
+    onSelect: (row, _, { type }) => type === "click" && row >= 0 && row < length && onGuess(grid, causal, row),
   });
+  const right = moved.filter((change, i) => i < length - 1 && change === guesses.has(`${causal}${i}`)).length;
   grid.fill((i, j) => {
     if (Math.max(i, j) >= length) return {};
     const hatch = causal && j > i;
     const weight = now[i][j];
-    const spoken = asScores ? `score ${formatNumber(scores[i][j])}` : formatNumber(weight);
-    // On a hatch −∞ could not be read.
     return {
-      hatch: hatch && !asScores,
+      hatch,
       value: weight,
-      level: asScores ? 0.6 * hatch : weight,
-      colour: asScores ? "masked" : "weights",
-      text: asScores ? (hatch ? "−∞" : formatNumber(scores[i][j], 1)) : hatch ? "" : formatNumber(weight, 2),
-      label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : spoken}`,
+      level: weight,
+      text: hatch ? "" : formatNumber(weight, 2),
+      label: `${tokens[i]} to ${tokens[j]}: ${hatch ? "masked" : formatNumber(weight)}`,
     };
   });
   for (let i = 0; i < length; i += 1)
     if (old(i)) {
       const name = grid.cellAt(i, -1);
-      name.classList.add(changed[i] ? "changed" : "kept");
-      name.firstChild.append(make("span", { class: "verdict", text: changed[i] ? " ≠" : " =" }));
+      name.classList.add(moved[i] ? "changed" : "kept");
+      name.firstChild.append(make("span", { class: "verdict", text: moved[i] ? " ≠" : " =" }));
     }
   // Room for the words to come, so that nothing jumps.
   for (let i = -1; i < tokens.length; i += 1)
@@ -150,38 +154,40 @@ function drawTable(model, causal, length, isNew) {
         (j < 0 ? grid.cellAt(i, j).parentNode : grid.cellAt(i, j)).style.visibility = "hidden";
   const node = make("div", {}, grid.node);
   node.style.width = `min(100%, ${widthsOf(tokens)[1]}rem)`;
-  return node;
+  return { node, right };
 }
 
 function render({ model, el }) {
-  const initial = { shown: model.get("shown"), view: model.get("view") };
+  const initial = { shown: model.get("shown") };
   const go = (values) => setTraits(model, values);
   const card = openCard(el, {
     label: "Causal mask",
     question: "A word is added. Which old rows change?",
-    invite: "Say first: which rows will change, on the left and on the right? Then press Generate.",
+    invite: "Tap the rows that will change, on the left and on the right. Then press Generate.",
     onReset: () => go(initial),
     css: CSS,
   });
   const [views, text] = ["views", "text"].map((name) => make("div", { class: name }));
   const cut = () => model.get("total") > model.get("tokens").length;
   const most = () => model.get("tokens").length + (cut() ? 0 : 1); // the end mark counts
+  const guesses = new Set(); // rows that the reader has marked
+  const onGuess = (grid, causal, row) => {
+    const name = `${causal}${row}`;
+    grid.cellAt(row, -1).classList.toggle("guess", !guesses.delete(name) && guesses.add(name));
+    // Nothing is told until the word has come.
+    delete card.root.dataset.told;
+    delete card.root.dataset.acted;
+  };
   const step = (by) => {
     const shown = model.get("shown") + by;
+    card.root.dataset.told = 1;
     if (shown > 0 && shown <= most()) go({ shown });
+    guesses.clear();
   };
   const generate = button({ label: "Generate", onClick: () => step(1) });
   const back = button({ label: "Back", onClick: () => step(-1) });
-  const view = choice({
-    name: "Show",
-    options: [
-      ["weights", "Weights"],
-      ["scores", "Scores"],
-    ],
-    onChange: (value) => go({ view: value }),
-  });
   card.stage.append(text, views);
-  card.controls.append(generate, back, view.node);
+  card.controls.append(generate, back);
   card.caption.textContent = "=: as before; ≠: changed.";
 
   const draw = () => {
@@ -190,23 +196,23 @@ function render({ model, el }) {
     const ended = shown > length;
     back.setAttribute("aria-disabled", shown < 2);
     generate.setAttribute("aria-disabled", shown >= most());
-    view.set(model.get("view"));
     refill(
       text,
       ...tokens.slice(0, length).flatMap((token) => [make("b", { text: token }), " "]),
       cut() ? `The first ${tokens.length} of ${total} tokens.` : null,
     );
-    refill(views, drawTable(model, true, length, !ended), drawTable(model, false, length, !ended));
+    const tables = [true, false].map((causal) => drawTable(model, causal, length, !ended, guesses, onGuess));
+    refill(views, ...tables.map(({ node }) => node));
+    const [right, all] = [tables[0].right + tables[1].right, 2 * (length - 1)];
     card.find(
       ended
         ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row.`
-        : model.get("view") === "scores"
-          ? "No old score changes; a column comes. Under the mask it is −∞ in old rows, so the softmax gives it nothing."
-          : "Under the mask no old row changes, because it may not look at the new word: it can be kept. Without a mask " +
+        : (guesses.size ? `Your marks are right for ${right} of ${all} old rows. ` : "") +
+            "Under the mask no old row changes, because it may not look at the new word: it can be kept. Without a mask " +
             "every old row gives the new word a share, so all must be computed again.",
     );
   };
-  const stop = onTraits(model, ["tokens", "scores", "shown", "view", "end_mark", "total"], draw);
+  const stop = onTraits(model, ["tokens", "scores", "shown", "end_mark", "total"], draw);
   draw();
   return () => {
     stop();

@@ -41,6 +41,7 @@ const CSS = css`
     mask: linear-gradient(90deg, transparent, #000 1rem calc(100% - 1rem), transparent);
   }
   .tree {
+    --column: 6rem;
     position: relative;
     display: grid;
     align-items: center;
@@ -69,7 +70,7 @@ const CSS = css`
     font-size: 0.85rem;
     line-height: 1.25;
     color: inherit;
-    width: 5.2rem;
+    width: calc(var(--column) - 0.8rem);
     height: 2.3rem;
     padding: 0;
     border: 1px solid var(--tt-decoder-line);
@@ -105,6 +106,17 @@ const CSS = css`
   td:nth-child(n + 3),
   td:first-child {
     white-space: nowrap;
+  }
+  .tt-finding {
+    min-height: 4.4em;
+  }
+  @container (max-width: 27rem) {
+    .tree {
+      --column: 4.8rem;
+    }
+    .tt-finding {
+      min-height: 8.7em;
+    }
   }
 `;
 
@@ -208,7 +220,7 @@ function drawTree(tree, state, onPick) {
       d: `M${x - 0.13} ${from}C${x} ${from} ${x - 0.13} ${to} ${x} ${to}`,
     });
   });
-  tree.style.gridTemplate = `repeat(${rows}, 2.7rem) / repeat(${shown.length}, 6rem)`;
+  tree.style.gridTemplate = `repeat(${rows}, 2.7rem) / repeat(${shown.length}, var(--column))`;
   refill(
     tree,
     svg(
@@ -391,11 +403,11 @@ function render({ model, el }) {
   card.more("About the data", about);
 
   const show = {
-    tree: () => [
-      head("Beginnings, and how probable each is"),
+    tree: ({ source }) => [
+      head(`Beginnings of a translation of “${source}”`),
       box,
       note(
-        "G: greedy search, which keeps one beginning. Thick line: the most probable. Dashed: given up. ■: finished.",
+        "%: how probable the beginning is. G: greedy’s one beginning. Thick line: the best. Dashed: given up. ■: finished.",
       ),
     ],
     look: (state) => [

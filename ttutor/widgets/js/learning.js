@@ -52,7 +52,7 @@ const CSS = css`
     stroke-opacity: 0.4;
   }
   .chance {
-    fill: color-mix(in srgb, currentColor 20%, transparent);
+    fill: color-mix(in srgb, var(--tt-decoder) 45%, transparent);
   }
   .faint {
     fill-opacity: 0.75;
@@ -158,8 +158,7 @@ function drawSentence({ weights, chances }, stop, left, width, top, { source, ta
             x: guess,
             y: middle + 4,
             "font-weight": said === token ? 700 : 400,
-            "font-style": said === token ? "normal" : "italic",
-            text: said.length > 11 ? `${said.slice(0, 10)}…` : said,
+            text: (said === token ? "✓ " : "✗ ") + (said.length > 10 ? `${said.slice(0, 9)}…` : said),
           },
         ],
         [

@@ -15,6 +15,22 @@ const CSS = css`
   }
   .tt-stage > .tt-choice {
     margin-bottom: 0.75rem;
+    align-items: baseline;
+  }
+  .tt-stage .tt-option {
+    border-color: transparent;
+    border-radius: 0.35rem;
+    padding-inline: 0.3rem;
+  }
+  .gap {
+    min-width: 4.5em;
+    margin: 0 0.3rem;
+    text-align: center;
+    font-weight: 700;
+    border-bottom: 2px solid;
+  }
+  .gap ~ .tt-option {
+    opacity: 0.5;
   }
   .strip {
     fill: none;
@@ -38,7 +54,7 @@ const CSS = css`
   }
   @container (max-width: 27rem) {
     .tt-finding {
-      min-height: 4.4em;
+      min-height: 5.8em;
     }
   }
 `;
@@ -124,6 +140,7 @@ function render({ model, el }) {
     format: (depth) => `${depth} of ${layers}`,
     onInput: (depth) => set({ depth }),
   });
+  const gap = make("b", { class: "gap" }); // the sentence goes on with what stands here
   card.stage.append(words.node, picture.node);
   card.controls.append(climb.node);
   card.caption.textContent = "Each layer’s result is read as if it were the last: which word would come next?";
@@ -132,6 +149,8 @@ function render({ model, el }) {
     const [token, depth] = [get("token"), get("depth")];
     words.set(token);
     climb.set(depth);
+    words.node.querySelectorAll(".tt-option")[token].after(gap);
+    gap.textContent = depth ? get("guesses")[token][depth][0] : "?";
     picture.show({ depth });
     card.find(findingOf(read(), tokens[token], depth));
   };

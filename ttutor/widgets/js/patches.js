@@ -1,5 +1,5 @@
 // Patches of an image, the sequence that they become, and what a ViT's attention draws from.
-import { css, formatCount, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { css, formatCount, formatNumber, make, onTraits, openCard, reducedMotion, refill, setTraits } from "./core.js";
 import { choice, rovingGrid, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
@@ -57,16 +57,16 @@ const CSS = css`
     display: flex;
     align-items: end;
     min-height: 6rem;
-    gap: 2px;
-    overflow-x: auto;
+    gap: 1px;
     padding: 0.6rem 3px;
   }
-  .over .up {
-    mask: linear-gradient(#000 30%, transparent 30% 45%, #000 45%);
-  }
   .tile {
-    flex: 1 0 1.05rem;
+    flex: 1 1 0;
+    min-width: 0;
     text-align: center;
+  }
+  .tile.on {
+    flex: 0 0 2.2rem;
   }
   .tile,
   .numbers {
@@ -100,16 +100,19 @@ const CSS = css`
     .picture {
       flex-basis: min(13rem, 100%);
     }
-    .tile {
-      flex: 0 0 2.1rem !important;
+    .tile:not(.on) {
+      font-size: 0;
     }
     .side {
-      min-height: 0;
+      min-height: 6.2rem;
     }
-    .side :not(p) {
-      display: none; /* the picture and the sequence show the same */
+    .side .numbers,
+    .side li:nth-child(n + 4) {
+      display: none;
     }
-    .strip,
+    .strip {
+      min-height: 4.5rem;
+    }
     .tt-controls {
       min-height: 0;
     }
@@ -180,7 +183,7 @@ function placeWords({ columns, weights }, place) {
 
 /** What the picture shows of the chosen place: how long it is, what it draws from, or whom it resembles. */
 function findingOf({ weights, view, selected, columns, patch, channels, nTokens }) {
-  const name = selected ? `Patch ${selected}` : "CLS";
+  const name = selected ? `Patch ${selected}` : weights ? "CLS, which gives the answer," : "CLS";
   if (!weights)
     return selected
       ? `${name} is ${patch ** 2 * channels} numbers, and one of ${nTokens - 1} words of this sentence.`
@@ -345,9 +348,9 @@ function showWeights(root, tokens, state) {
   for (const node of tokens) {
     const place = Number(node.dataset.place);
     const weight = state.weights ? state.weights[place] : 0;
-    node.style.setProperty("--w", Math.min(Math.max(0, weight / state.top), 1));
-    node.classList.toggle("on", place === state.selected);
-    node.classList.toggle("over", weight > state.top);
+    const isOn = place === state.selected;
+    node.style.setProperty("--w", isOn ? 0 : Math.max(0, weight / state.top));
+    node.classList.toggle("on", isOn);
     node.setAttribute("aria-label", placeWords(state, place));
     node.dataset.value = weight.toFixed(9);
   }
@@ -388,6 +391,13 @@ function patchControls({ sizes, attention, positions }, set) {
   };
 }
 
+/** A patch goes from the picture to its place in the line. */
+function fly(from, to) {
+  const [start, end] = [from, to].map((node) => node.getBoundingClientRect());
+  const away = `translate(${start.left - end.left}px, ${start.top - end.bottom + end.width}px)`;
+  if (!reducedMotion()) to.animate({ transform: [away, "none"] }, { duration: 600, easing: "ease-in-out" });
+}
+
 /** Pointing shows a token for a while; a click, a tap or the keyboard keeps it. */
 function listenTo(node, grid, onToken) {
   const choose = (event) => {
@@ -411,7 +421,6 @@ function listenTo(node, grid, onToken) {
 function render({ model, el }) {
   const first = Object.fromEntries(SET.map((name) => [name, model.get(name)]));
   const set = (values) => {
-    follow = true;
     pinned = values.selected ?? pinned;
     setTraits(model, values);
   };
@@ -427,7 +436,6 @@ function render({ model, el }) {
   let state = patchState(model);
   let pinned = state.selected;
   let [cut, grids] = ["", []];
-  let follow = true; // The sequence scrolls to what is selected, but not away from under the pointer.
   const controls = patchControls(state, set);
   card.stage.append(...[controls.views, make("div", { class: "both" }, picture, side), strip].filter(Boolean));
   card.controls.append(...controls.nodes);
@@ -438,9 +446,9 @@ function render({ model, el }) {
       node,
       () => grids[which],
       (place, keep) => {
-        follow = which === 0;
         if (keep) pinned = place;
         setTraits(model, { selected: place ?? pinned });
+        if (keep && !which) fly(grids[0].flat()[place - 1], grids[1][0][place]);
       },
     ),
   );
@@ -455,14 +463,12 @@ function render({ model, el }) {
     }
     controls.show(state);
     showWeights(card.root, grids.flat(2), state);
-    if (follow) strip.scrollLeft = grids[1][0][state.selected].offsetLeft - strip.offsetLeft - strip.clientWidth / 2;
     const panel = panelOf(state, list);
     if (!side.contains(list.node) || !panel.includes(list.node)) refill(side, ...panel);
     else side.firstChild.replaceWith(panel[0]); // the bars stay, and so can grow
     card.find(findingOf(state));
     card.caption.textContent = state.weights
-      ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".") +
-        (state.weights[state.selected] > state.top ? " A broken bar is longer than it is drawn." : "")
+      ? state.notes[state.view].split(":")[0].replace(/\.?$/, ".")
       : state.notes.source.split(/(?<=\.) (?=[A-Z])/)[0];
   };
   const stop = onTraits(model, TRAITS, draw);

@@ -1,6 +1,6 @@
-// The warm-up: the paper's learning rate by step, on axes that stay while the warm-up is dragged.
+// The warm-up: the paper's learning rate by step, and below it how a network learned with it.
 import { slider } from "./controls.js";
-import { css, formatCount, onTraits, openCard, setTraits } from "./core.js";
+import { css, onTraits, openCard, setTraits } from "./core.js";
 import { stage, ticks } from "./drawing.js";
 
 const CSS = css`
@@ -8,107 +8,98 @@ const CSS = css`
     stroke: currentColor;
     stroke-opacity: 0.3;
   }
-  .rate {
-    fill: none;
-    stroke: var(--tt-loss);
-    stroke-width: 3;
-  }
+  .rate,
+  .loss,
   .without {
     fill: none;
+    stroke: var(--tt-query-line);
+    stroke-width: 3;
+  }
+  .loss {
+    stroke: var(--tt-loss);
+    stroke-width: 2;
+  }
+  .without {
     stroke: currentColor;
     stroke-width: 1.5;
     stroke-dasharray: 5 4;
   }
-  .peak,
+  .peak {
+    fill: var(--tt-query-line);
+    stroke: var(--tt-page);
+    stroke-width: 2;
+  }
   .cut {
     fill: var(--tt-loss);
-  }
-  .cut {
     opacity: 0.25;
   }
+  .tt-picture .name {
+    font-size: 0.9375rem;
+    font-weight: 600;
+  }
+  @container (max-width: 27rem) {
+    .tt-finding {
+      min-height: 5.8em;
+    }
+  }
 `;
-const WITHOUT = 1; // step of warm-up
+const [TOP, FLOOR] = [36, 166]; // of the rate
+const [HIGH, LOW] = [212, 340]; // of the loss
 
 /** The paper's rate, equation 3 of Vaswani et al. (2017). */
 const rate = (step, width, warmup) => width ** -0.5 * Math.min(step ** -0.5, step * warmup ** -1.5);
 
-/** A small number with its power of ten: 6.99·10⁻⁴. */
-function short(value) {
-  const [digits, power] = value.toExponential(2).split("e");
-  const raised = (sign) => "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"["-0123456789".indexOf(sign)];
-  return `${digits}·10${power.replace("+", "").replace(/[-\d]/g, raised)}`;
-}
-
-function drawCurves({ warmup }, width, height, { d_model, steps, pull }) {
-  const [left, right, top, floor] = [56, width - 12, 18, height - 40];
-  const most = 1.15 * rate(1000, d_model, 1000);
+function drawCurves({ warmup, losses }, width, { d_model, steps, guessing, runs, pull }) {
+  const [left, right] = [4, width - 14];
+  const most = 1.1 * rate(runs[1].warmup, d_model, runs[1].warmup);
   const x = (step) => left + (step / steps) * (right - left);
-  const y = (value) => floor - (value / most) * (floor - top);
-  // Where a steep curve leaves the picture, and where it comes back.
-  const [leaves, returns] = [(warm) => most * d_model ** 0.5 * warm ** 1.5, 1 / (d_model * most ** 2)];
-  const line = (warm) => {
-    const places = Array.from({ length: 241 }, (_, i) => Math.max(1, (steps * i) / 240));
-    const parts = [...places, warm, leaves(warm), returns]
-      .filter((step) => step >= 1 && step <= steps)
-      .sort((a, b) => a - b)
-      .map((step) => {
-        const value = rate(step, d_model, warm);
-        return value <= most * (1 + 1e-9) ? `${x(step).toFixed(1)} ${y(value).toFixed(1)}` : "";
-      });
-    return parts.map((part, i) => part && `${parts[i - 1] ? "L" : "M"}${part}`).join("");
-  };
-  const peak = rate(warmup, d_model, warmup);
-  const isSeen = peak <= most && warmup <= steps;
-  const cut = [returns, ...Array.from({ length: 60 }, (_, i) => returns + ((i + 1) / 60) * (warmup - returns))];
+  const y = (step, warm) => FLOOR - Math.min(rate(step, d_model, warm) / most, 1) * (FLOOR - TOP);
+  const line = (points) => `M${points.map(([across, down]) => `${across.toFixed(1)} ${down.toFixed(1)}`).join("L")}`;
+  const curve = (warm, from = 1, to = steps) =>
+    line(
+      [...Array.from({ length: 201 }, (_, i) => from + ((to - from) * i) / 200), Math.max(warm, from)]
+        .sort((a, b) => a - b)
+        .map((step) => [x(step), y(step, warm)]),
+    );
+  const all = runs.flatMap((run) => run.losses.flat());
+  const [least, largest] = [Math.min(...all), Math.max(...all)];
+  const down = (loss) => LOW - ((loss - least) / (largest - least)) * (LOW - HIGH);
+  const fall = (series) => line(series.map((loss, i) => [x(((i + 0.5) * steps) / series.length), down(loss)]));
+  const without = runs[0].warmup;
+  const seen = 1 / (d_model * most ** 2); // before that it is above the picture
   return [
-    isSeen && [
-      "cut",
-      "path",
-      {
-        class: "cut",
-        d: `M${x(0)} ${y(0)}V${top}${cut.map((step) => `L${x(step)} ${y(rate(step, d_model, WITHOUT))}`).join("")}Z`,
-      },
-    ],
-    ...ticks([0, steps], width < 520 ? 3 : 5).flatMap((step) => [
-      [`step${step}`, "text", { x: x(step), y: floor + 18, "text-anchor": "middle", text: formatCount(step) }],
-    ]),
-    ...ticks([0, most], 4).flatMap((value, i) => [
-      [`line${i}`, "path", { class: "axis", d: `M${left} ${y(value)}H${right}` }],
-      [
-        `rate${i}`,
-        "text",
-        {
-          x: left - 6,
-          y: y(value) + 4,
-          "text-anchor": "end",
-          text: value ? short(value).replace(/\.?0+·/, "·") : "0",
-        },
-      ],
-    ]),
-    ["steps", "text", { x: (left + right) / 2, y: height - 4, "text-anchor": "middle", text: "step" }],
-    ["name", "text", { x: left, y: 10, text: "learning rate" }],
-    ["without", "path", { class: "without", d: line(WITHOUT) }],
-    [
-      "withoutname",
+    ["cut", "path", { class: "cut", d: `${curve(without, 1, Math.max(warmup, 1.1))}L${x(1)} ${FLOOR}Z` }],
+    ...[FLOOR, LOW].map((at, i) => [`axis${i}`, "path", { class: "axis", d: `M${left} ${at}H${right}` }]),
+    ...ticks([0, steps], 3).map((step) => [
+      `step${step}`,
       "text",
-      {
-        x: x(0.12 * steps),
-        y: y(Math.min(rate(0.12 * steps, d_model, WITHOUT), most)) - 12,
-        text: "without a warm-up",
-      },
+      { x: x(step), y: LOW + 18, "text-anchor": step ? "end" : "start", text: step ? step : "step 0" },
+    ]),
+    ["name", "text", { class: "name", x: left, y: 14, text: "how far a step goes (learning rate)" }],
+    ["lossname", "text", { class: "name", x: left, y: HIGH - 14, text: "how wrong it is (loss)" }],
+    ["guess", "path", { class: "axis", d: `M${left} ${down(guessing)}H${right}` }],
+    [
+      "guessname",
+      "text",
+      { x: right, y: down(guessing) - 10, "text-anchor": "end", text: "knows only which words are common" },
     ],
-    ["curve", "path", { class: "rate", d: line(warmup) }],
-    isSeen && [
+    ["withoutloss", "path", { class: "without", d: fall(runs[0].losses[0]) }],
+    ...losses.map((series, i) => [`loss${i}`, "path", { class: "loss", d: fall(series) }]),
+    ["without", "path", { class: "without", d: curve(without, seen) }],
+    ["withoutname", "text", { x: x(0.2 * steps), y: y(0.2 * steps, without) - 10, text: "without a warm-up" }],
+    ["curve", "path", { class: "rate", d: curve(warmup, warmup > without ? 1 : seen) }],
+    [
       "peak",
       "circle",
       {
         class: "peak pull",
         cx: x(warmup),
-        cy: y(peak),
-        r: 9,
-        "data-value": peak.toFixed(12),
+        cy: y(warmup, warmup),
+        r: 11,
+        "data-value": rate(warmup, d_model, warmup).toFixed(12),
         "aria-label": "peak",
-        "aria-valuenow": warmup,
+        "aria-valuenow": Math.round(warmup),
+        stride: 30,
         pull: (px) => pull(((px - left) / (right - left)) * steps),
       },
     ],
@@ -118,50 +109,59 @@ function drawCurves({ warmup }, width, height, { d_model, steps, pull }) {
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const initial = { warmup: get("warmup") };
-  const [low, high] = [Math.min(1000, initial.warmup), 10000];
-  const sizes = {
-    d_model: get("d_model"),
-    steps: get("steps"),
-    pull: (step) => setTraits(model, { warmup: Math.min(Math.max(100 * Math.round(step / 100), low), high) }),
+  const [runs, steps] = [get("runs"), get("steps")];
+  const nearest = (step) =>
+    runs.reduce((best, one) => (Math.abs(one.warmup - step) < Math.abs(best.warmup - step) ? one : best));
+  const given = {
+    ...{ runs, steps, d_model: get("d_model"), guessing: get("guessing") },
+    pull: (step) => setTraits(model, { warmup: nearest(step).warmup }),
   };
   const card = openCard(el, {
     label: "The warm-up",
-    question: "What does a warm-up cut off?",
-    invite: "Drag the peak along the dashed line.",
+    question: "Why does a training start slowly?",
+    invite: "This training learns nothing. Drag the ball along the dashed line until it does.",
     onReset: () => setTraits(model, initial),
     css: CSS,
   });
   const picture = stage({
-    label: "Learning rate by step, with the warm-up and without it",
-    height: 280,
-    draw: (numbers, width, height) => drawCurves(numbers, width, height, sizes),
+    label: "Learning rate by step, with the warm-up and without it, and the losses of trainings with it",
+    height: LOW + 22,
+    draw: (numbers, width) => drawCurves(numbers, width, given),
   });
   const warmup = slider({
     label: "Warm-up",
-    min: low,
-    max: high,
-    step: 100,
-    format: (steps) => `${formatCount(steps)} steps`,
-    onInput: (value) => setTraits(model, { warmup: value }),
+    min: 0,
+    max: runs.length - 1,
+    step: 1,
+    format: (i) => (runs[i].warmup > 1 ? `${runs[i].warmup} steps` : "none"),
+    onInput: (i) => setTraits(model, { warmup: runs[i].warmup }),
   });
   card.stage.append(picture.node);
   card.controls.append(warmup.node);
-  card.caption.textContent = `The paper’s schedule for a width of ${sizes.d_model}: it rises in a straight line to the end of the warm-up, then falls as one over the root of the step.`;
+  card.caption.textContent = get("note");
   const draw = () => {
-    const steps = get("warmup");
-    const times = rate(1, sizes.d_model, WITHOUT) / rate(steps, sizes.d_model, steps);
-    warmup.set(steps);
-    picture.show({ warmup: steps }, 0);
-    card.find(
-      steps > sizes.steps
-        ? "This training ends before the warm-up does."
-        : `The steep beginning: without a warm-up the first step would have ${formatCount(times)} times the rate of the peak. ` +
-            "A longer warm-up cuts off more of it, so the peak comes later and lower.",
-    );
+    const run = nearest(get("warmup"));
+    warmup.set(runs.indexOf(run));
+    picture.show({ warmup: run.warmup, losses: run.losses });
+    card.find(findingOf(run, given));
   };
   const stops = [onTraits(model, ["warmup"], draw), picture.close, card.close];
   draw();
   return () => stops.forEach((stop) => stop());
+}
+
+/** The first point at which a run's trainings know more than how common words are, or Infinity. */
+const learns = ({ losses }, guessing) =>
+  Math.max(...losses.map((series) => series.findIndex((loss) => loss < guessing - 1) + 1 || Infinity));
+
+/** Whether it learns, and what that says about the beginning. */
+function findingOf(run, { runs, guessing }) {
+  const [when, soonest] = [learns(run, guessing), Math.min(...runs.map((one) => learns(one, guessing)))];
+  if (when === Infinity) return "It ends knowing only which words are common: its first steps went too far.";
+  return (
+    `It learns${when > 1.5 * soonest ? ", but later: for long its steps are short" : ""}. From step ${run.warmup} on both have the ` +
+    "same rate, so it was the steep beginning, cut off here, that spoiled the dashed one."
+  );
 }
 
 export default { render };

@@ -45,7 +45,7 @@ const CSS = css`
 `;
 
 /** Two lanes: above what has to be said, below what is read, which slides by `shift` places. */
-function drawLanes({ shift }, width, { tokens, position, shifted }, pick) {
+function drawLanes({ shift }, width, { tokens, source, position, shifted }, pick) {
   const strip = ["<bos>", ...tokens, "<eos>"];
   const slot = Math.min(width / (strip.length - 0.6), 150);
   const left = (width - slot * strip.length) / 2 - slot / 2;
@@ -70,7 +70,11 @@ function drawLanes({ shift }, width, { tokens, position, shifted }, pick) {
   ];
   const labels = strip.slice(1);
   return [
-    ["says", "text", { x: center(0) - slot / 2 + 3, y: 18, text: "has to say" }],
+    [
+      "says",
+      "text",
+      { x: center(0) - slot / 2 + 3, y: 18, text: source ? `has to say, for “${source}”` : "has to say" },
+    ],
     ["reads", "text", { x: center(0) - slot / 2 + 3, y: 236, text: "reads" }],
     ...labels.slice(0, position + 1).map((_, place) => [
       `path${place}`,
@@ -117,7 +121,7 @@ function render({ model, el }) {
     css: CSS,
   });
   const tokens = get("tokens");
-  const read = () => ({ tokens, position: get("position"), shifted: get("shifted") });
+  const read = () => ({ tokens, source: get("source"), position: get("position"), shifted: get("shifted") });
   const picture = stage({
     label: "What the decoder has to say, and below it what it reads",
     height: 240,

@@ -157,13 +157,21 @@ function lookAt({ view, form, sizes, names }) {
   );
 }
 
+/** Whether, in a text of this length, no part costs more than those that grow with its square. */
+function overtakes({ rows, names }, length) {
+  const values = rows.map(({ formula }) => evaluate(formula, { ...names, T: length }));
+  const most = values.reduce((one, other) => (other > one ? other : one));
+  return rows.some(({ square }, i) => square && values[i] === most);
+}
+
 /** What twice the text would cost, and why. */
-function findingOf({ view, rows, size }) {
+function findingOf(state) {
+  const { view, rows, names } = state;
   return (
-    `${VIEWS[view][0]}: ${size(view)}. ` +
+    (overtakes(state, names.T) ? "Purple has overtaken all others. " : "") +
     (rows.some(({ square }) => square)
       ? "Twice the text makes the grey bars at most twice as long, but the purple one four times, because every word " +
-        "meets every word. So in a long text purple wins."
+        "meets every word."
       : rows.some(({ grows }) => grows)
         ? "Twice the text makes nothing more than twice as large."
         : "No part grows with the text: the same parameters read every word.") +
@@ -231,13 +239,20 @@ function sizeSlider([name, label, steps], onSize) {
     format: (i) => exact(stops[i] || 0),
     onInput: (i) => onSize(name, stops[i]),
   });
-  const show = ({ sizes, form }) => {
+  const show = (state) => {
+    const { sizes, form } = state;
     node.hidden = !sizes[name] || (name === "h_kv" && !form.grouped);
     if (node.hidden) return;
     const possible = steps.length ? steps : divisors(name === "h" ? sizes.d_model : sizes.h);
     stops = [...new Set([...possible, sizes[name]])].sort((a, b) => a - b);
     input.max = stops.length - 1;
     set(stops.indexOf(sizes[name]));
+    // The mark: from this length on nothing costs more than what grows with the square.
+    const goal = name === "T" ? stops.findIndex((length) => overtakes(state, length)) : -1;
+    input.style.background =
+      goal < 1
+        ? ""
+        : `linear-gradient(var(--tt-weights-line) 0 0) calc(${goal / (stops.length - 1)} * (100% - 20px) + 8px) / 4px no-repeat`;
   };
   return { node, show };
 }
@@ -313,7 +328,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Sizes",
     question: "What does a longer text cost?",
-    invite: "Drag the length: which bar wins?",
+    invite: "Drag the length to the purple mark: what happens there?",
     onReset: () => change(initial),
     css: CSS,
   });
