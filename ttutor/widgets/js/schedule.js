@@ -157,9 +157,11 @@ const learns = ({ losses }, guessing) =>
 /** Whether it learns, and what that says about the beginning. */
 function findingOf(run, { runs, guessing }) {
   const [when, soonest] = [learns(run, guessing), Math.min(...runs.map((one) => learns(one, guessing)))];
+  const isLate =
+    when > 1.5 * soonest && runs.some((one) => one.warmup < run.warmup && learns(one, guessing) === soonest);
   if (when === Infinity) return "It ends knowing only which words are common: its first steps went too far.";
   return (
-    `It learns${when > 1.5 * soonest ? ", but later: for long its steps are short" : ""}. From step ${run.warmup} on both have the ` +
+    `It learns${isLate ? ", but later: for long its steps are short" : ""}. From step ${run.warmup} on both have the ` +
     "same rate, so it was the steep beginning, cut off here, that spoiled the dashed one."
   );
 }
