@@ -1,5 +1,5 @@
 // Patches of an image, the sequence that they become, and what a ViT's attention draws from.
-import { css, formatCount, formatNumber, make, onTraits, openCard, reducedMotion, refill, setTraits } from "./core.js";
+import { css, formatCount, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
 import { choice, rovingGrid, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
@@ -391,13 +391,6 @@ function patchControls({ sizes, attention, positions }, set) {
   };
 }
 
-/** A patch goes from the picture to its place in the line. */
-function fly(from, to) {
-  const [start, end] = [from, to].map((node) => node.getBoundingClientRect());
-  const away = `translate(${start.left - end.left}px, ${start.top - end.bottom + end.width}px)`;
-  if (!reducedMotion()) to.animate({ transform: [away, "none"] }, { duration: 600, easing: "ease-in-out" });
-}
-
 /** Pointing shows a token for a while; a click, a tap or the keyboard keeps it. */
 function listenTo(node, grid, onToken) {
   const choose = (event) => {
@@ -448,7 +441,6 @@ function render({ model, el }) {
       (place, keep) => {
         if (keep) pinned = place;
         setTraits(model, { selected: place ?? pinned });
-        if (keep && !which) fly(grids[0].flat()[place - 1], grids[1][0][place]);
       },
     ),
   );
