@@ -132,6 +132,13 @@ class KeyValueCache:
             self._key = _rows_of(self._key, rows, self._n_tokens)
             self._value = _rows_of(self._value, rows, self._n_tokens)
 
+    def select_tokens(self, rows: Int[Tensor, " rows"], places: Int[Tensor, "rows kept"]) -> None:
+        """Keep these rows of the batch, and of each of them the tokens at these places."""
+        if self._key is not None and self._value is not None:
+            self._key = _tokens_of(self._key, rows, places)
+            self._value = _tokens_of(self._value, rows, places)
+            self._n_tokens = places.shape[-1]
+
 
 class RollingCache(KeyValueCache):
     """A cache that keeps only the newest tokens, for a layer whose queries see no farther.
@@ -333,6 +340,16 @@ def _rows_of(
     return chosen
 
 
+def _tokens_of(
+    buffer: Shaped[Tensor, "room batch heads width"], rows: Int[Tensor, " rows"], places: Int[Tensor, "rows kept"]
+) -> Shaped[Tensor, "room rows heads width"]:
+    """A buffer with as much room that holds these tokens of these rows."""
+    chosen = buffer.new_empty(len(buffer), len(rows), *buffer.shape[2:])
+    flat = rearrange(places * buffer.shape[1] + rows[:, None], "rows kept -> (kept rows)")
+    torch.index_select(buffer.flatten(0, 1), 0, flat, out=chosen[: places.shape[-1]].flatten(0, 1))
+    return chosen
+
+
 class LayerCache:
     """The two caches of one decoder layer: its own tokens' keys and values, and those of the memory.
 
@@ -375,6 +392,10 @@ class DecoderCache:
     def n_tokens(self) -> int:
         """How many tokens each row holds, padding included."""
         return 0 if self._is_real is None else self._is_real.shape[-1]
+
+    def length_with(self, n_new: int) -> int:
+        """How many positions are taken once so many tokens more have come."""
+        return self.n_tokens + n_new
 
     @property
     def is_real(self) -> Bool[Tensor, "batch keys"]:
@@ -425,19 +446,13 @@ class DecoderCache:
         for layer in self.layers:
             layer.self_attention.forget(n_newest)
 
-    def select(self, rows: Int[Tensor, " rows"], *, with_memory: bool = True) -> None:
-        """Keep these rows of the batch in every layer, in this order; a row may come more than once.
-
-        Args:
-            rows: which ones.
-            with_memory: whether cross-attention has the same rows; otherwise its caches stay as they are.
-        """
+    def select(self, rows: Int[Tensor, " rows"]) -> None:
+        """Keep these rows of the batch in every layer, in this order; a row may come more than once."""
         if self._is_real is not None:
             self._is_real = self._is_real.index_select(0, rows)
         for layer in self.layers:
             layer.self_attention.select(rows)
-            if with_memory:
-                layer.cross_attention.select(rows)
+            layer.cross_attention.select(rows)
 
 
 def layer_caches(cache: DecoderCache | None, n_layers: int) -> list[LayerCache | None]:

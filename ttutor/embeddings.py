@@ -99,7 +99,7 @@ def place_tokens(
     config: Any,
     embeddings: Embeddings | None = None,
     **ids: Int[Tensor, "batch tokens"],
-) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 1 keys"]]:
+) -> tuple[Int[Tensor, "batch tokens"], Bool[Tensor, "batch 1 queries keys"]]:
     """Announce tokens to a decoder's cache: their positions, and which of all keys are real.
 
     Whatever is wrong is said before the cache is extended, so that a refused call leaves it as it was.
@@ -117,5 +117,5 @@ def place_tokens(
     check_ids(name, token_ids, config.vocab_size)
     seen = DecoderCache(0) if cache is None else cache
     if embeddings is not None:
-        embeddings.check_length(seen.n_tokens + token_ids.shape[-1])
+        embeddings.check_length(seen.length_with(token_ids.shape[-1]))
     return seen.extend(is_real)

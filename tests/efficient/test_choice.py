@@ -36,6 +36,8 @@ SHORT = {"n_queries": 15, "n_keys": 15, "batch": 64}
         (call(), "sdpa", "knows this structure"),
         (call(causal=True, n_queries=1), "sdpa", "knows this structure"),
         (call(causal=True, n_queries=40), "sdpa", "mask as a table"),
+        (call(n_queries=5, n_keys=20, batch=32), "eager", "beam search"),
+        (call(n_queries=5, n_keys=20), "sdpa", "knows this structure"),
         (call(has_key_lengths=True), "sdpa", "knows this structure"),
         (call(has_key_lengths=True, **SHORT), "sdpa", "mask as a table"),
         (call(has_key_lengths=True, needs_gradient=True, **SHORT), "eager", "too short"),

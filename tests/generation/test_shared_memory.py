@@ -8,8 +8,7 @@ import torch
 from tests.generation.tiny import EOS, PAD, beam_by_hand, translator
 from ttutor.cache import KeyValueCache
 from ttutor.generation import TranslationState, beam_search
-from ttutor.generation.shared_memory import SharedMemoryAttention
-from ttutor.multihead import MultiHeadAttention
+from ttutor.generation.state import BeamState
 
 BOS = 2
 SOURCES = [[5, 6, 7, 8, 9], [4, 10, 5], [10], [7, 7, 2, 7], [6, 4, 9, 5, 8, 10]]
@@ -60,13 +59,28 @@ def test_rows_go_on_with_their_own_memory_however_they_are_kept(rows):
             torch.testing.assert_close(after[len(rows) - 1 - row], table[2])
 
 
-def test_attention_with_a_shared_memory_is_attention_with_a_memory_for_each_row():
-    attention = MultiHeadAttention(d_model=8, n_heads=2).double()
-    words, memory = torch.randn(6, 1, 8).double(), torch.randn(2, 7, 8).double()
-    mask, cache = torch.arange(7) < torch.tensor([[[[7]]], [[[4]]]]), KeyValueCache(is_fixed=True)
-    memories = memory.repeat_interleave(3, 0)
-    expected = attention(words, memories, mask=mask.repeat_interleave(3, 0))
-    for _ in range(2):  # when the cache is filled, and when it is read
-        found = SharedMemoryAttention(attention, copies=3)(words, memories, mask=mask, cache=cache)
-        torch.testing.assert_close(found, expected)
-    assert cache.read()[0].shape[0] == 2
+def test_every_branch_sees_its_own_way_however_they_part_end_and_leave():
+    model = translator(1)
+    sources, targets, n_branches = SOURCES, [[BOS] for _ in SOURCES], 1
+    with torch.no_grad():
+        state = BeamState(model, rectangle(sources))
+        for n_kept, n_next in ((5, 4), (5, 4), (3, 4), (3, 2), (3, 2), (1, 3), (1, 3)):
+            found = state.next_log_probabilities(torch.tensor([target[-1] for target in targets]))
+            for row, target in enumerate(targets):
+                source = torch.tensor([sources[row // n_branches]])
+                expected = model(source, torch.tensor([target]))[0, -1].log_softmax(dim=-1)
+                torch.testing.assert_close(found[row], expected)
+            kept = sorted(torch.randperm(len(sources))[:n_kept].tolist())
+            rows = [row * n_branches + int(torch.randint(n_branches, ())) for row in kept for _ in range(n_next)]
+            state.select(torch.tensor(rows))
+            targets = [[*targets[row], 4 + place % 7] for place, row in enumerate(rows)]
+            sources, n_branches = [sources[place] for place in kept], n_next
+
+
+def test_a_cache_keeps_the_tokens_that_it_is_told_to_and_goes_on():
+    cache, tokens = KeyValueCache(), torch.randn(3, 2, 6, 4)
+    cache.append(tokens[:, :, :5], 2 * tokens[:, :, :5])
+    cache.select_tokens(torch.tensor([0, 2]), torch.tensor([[4, 1], [0, 3]]))
+    key, value = cache.append(tokens[[0, 2], :, 5:], 2 * tokens[[0, 2], :, 5:])
+    torch.testing.assert_close(key, torch.stack([tokens[0][:, [4, 1, 5]], tokens[2][:, [0, 3, 5]]]))
+    torch.testing.assert_close(value, 2 * key)

@@ -69,6 +69,11 @@ def _is_long_for_its_window(call: AttentionCall) -> bool:
     return call.window is not None and call.n_queries >= 256 and call.n_keys >= max(shortest, 2 * call.window)
 
 
+def _is_few_at_few(call: AttentionCall) -> bool:
+    """Whether a fused kernel, which starts anew for every head of every row, would hardly do more than start."""
+    return not call.needs_gradient and 1 < call.n_queries <= 8 and call.n_keys <= 48 and call.n_scores >= FEW_SCORES
+
+
 def _has_flash_kernel(call: AttentionCall) -> bool:
     """Whether PyTorch's FlashAttention for GPUs computes in this format, and with these widths."""
     return call.dtype in HALF and (call.capability or (0, 0)) >= (8, 0) and call.d_head == call.d_value
@@ -112,6 +117,11 @@ RULES = {
             lambda call: (
                 call.needs_gradient and call.has_key_lengths and call.n_scores >= FEW_SCORES and call.area <= 24**2
             ),
+        ),
+        Rule(
+            "eager",
+            "a few queries look at a few keys, as in beam search: all heads and rows are one product",
+            _is_few_at_few,
         ),
         Rule(
             "sdpa",

@@ -93,7 +93,7 @@ def beam_search(
     endings = Endings(as_end_ids(eos_id, config.vocab_size), (), max_new_tokens)
     _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), config.vocab_size)
     with evaluating(model):
-        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id)
+        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, has_beams=True)
         beams = _Beams(state, endings, beam_size, alpha, ngram_size, watch)
         while len(last) > 0:
             last = beams.step(last)

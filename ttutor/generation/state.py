@@ -18,7 +18,7 @@ from torch import Tensor, nn
 from ttutor.cache import DecoderCache, check_is_real
 from ttutor.efficient.attention_call import find_lengths
 from ttutor.evaluating import evaluating
-from ttutor.generation.shared_memory import can_share_memory, with_shared_memory
+from ttutor.generation.branches import BranchingCache, can_branch
 from ttutor.generation.stopping import check_token_id
 from ttutor.masks import Mask
 from ttutor.shapes import check_shapes
@@ -92,49 +92,63 @@ class DecodingState:
 class TranslationState(DecodingState):
     """A batch of translations under way: the memory, its mask, and the decoder's cache.
 
-    The rows of a sentence stand together and share its memory: however wide the beam, there is one.
-
     Args:
         model: an encoder-decoder, with ``encode``, ``decode`` and ``project``.
         source_ids: the sentences to translate; those equal to the config's ``pad_id`` count as nothing.
-        copies: rows for each sentence (the width of the beam).
     """
 
-    def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"], copies: int = 1) -> None:
-        nothing = source_ids.new_zeros(len(source_ids) * copies, 0)
-        super().__init__(model, nothing, n_prompt=[1] * len(source_ids))
-        self.memory = self.model.encode(source_ids)
-        self.is_real = source_ids != self.model.config.pad_id
-        self._look_at(torch.arange(len(nothing), device=source_ids.device) // copies)
+    def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"]) -> None:
+        super().__init__(model, source_ids.new_zeros(len(source_ids), 0), n_prompt=[1] * len(source_ids))
+        self._look_at(self.model.encode(source_ids), source_ids != self.model.config.pad_id)
 
-    def _look_at(self, memory_of_row: Int[Tensor, " rows"]) -> None:
-        """Let each row of tokens look at this row of the memory; neighbours that look at the same share it."""
-        memories, counts = memory_of_row.unique_consecutive(return_counts=True)
-        if not can_share_memory(self.model) or (counts != counts[:1]).any():  # then each row has a memory of its own
-            memories = memory_of_row
-        if not torch.equal(memories, torch.arange(len(self.memory), device=memories.device)):
-            for layer in self.cache.layers:
-                layer.cross_attention.select(memories)
-            self.memory, self.is_real = self.memory.index_select(0, memories), self.is_real.index_select(0, memories)
-        self.copies = max(1, len(memory_of_row) // max(1, len(memories)))
-        self.sharing: Any = with_shared_memory(self.model, self.copies)
-        for_each_row = "memory source d_model -> (memory copies) source d_model"
-        self.memory_of_rows = repeat(self.memory, for_each_row, copies=self.copies)
+    def _look_at(self, memory: Float[Tensor, "batch source d_model"], is_real: Bool[Tensor, "batch source"]) -> None:
+        self.memory, self.is_real = memory, is_real
         # Which tokens are real, as lengths where that says it: found out once, not in every layer.
-        mask = Mask(dense=rearrange(self.is_real, "memory source -> memory 1 1 source"))
-        keys = rearrange(self.memory, "memory source d_model -> memory 1 source d_model")
-        self.memory_mask = find_lengths(mask, keys)
+        mask = Mask(dense=rearrange(is_real, "batch source -> batch 1 1 source"))
+        self.memory_mask = find_lengths(mask, rearrange(memory, "batch source d_model -> batch 1 source d_model"))
 
     def _decode(self, token_ids: Int[Tensor, "rows new"], is_real: Bool[Tensor, "rows new"]) -> Tensor:
-        return self.sharing.decode(token_ids, self.memory_of_rows, self.memory_mask, self.cache, is_real=is_real)
+        return self.model.decode(token_ids, self.memory, self.memory_mask, self.cache, is_real=is_real)
 
     def select(self, rows: Int[Tensor, " kept"]) -> None:
-        """Keep these rows, in this order; a row may come more than once. Neighbours go on sharing their memory."""
+        """Keep these rows, in this order; a row may come more than once."""
+        super().select(rows)
+        self._look_at(self.memory.index_select(0, rows), self.is_real.index_select(0, rows))
+
+
+class BeamState(TranslationState):
+    """The same for a beam search, whose partial hypotheses of a sentence are branches of one row of the cache.
+
+    They stand together, as many of each sentence, and sentences leave but never change their order.
+
+    Args:
+        model: an encoder-decoder that `ttutor.generation.branches.can_branch`.
+        source_ids: as for `TranslationState`.
+    """
+
+    def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"]) -> None:
+        super().__init__(model, source_ids)
+        self.cache: BranchingCache = BranchingCache(self.model.config.n_layers)
+
+    def _decode(self, token_ids: Int[Tensor, "rows 1"], is_real: Bool[Tensor, "rows 1"]) -> Tensor:
+        n_sentences = len(self.memory)
+        token_ids, is_real = (
+            rearrange(of_rows, "(sentence branches) 1 -> sentence branches", sentence=n_sentences)
+            for of_rows in (token_ids, is_real)
+        )
+        hidden = super()._decode(token_ids, is_real)
+        return rearrange(hidden, "sentence branches d_model -> (sentence branches) 1 d_model")
+
+    def select(self, rows: Int[Tensor, " kept"]) -> None:
+        """Keep these branches, of each sentence that stays as many as of the others."""
+        n_sentences, n_branches = len(self.memory), len(self.history) // len(self.memory)
         self.history = self.history.index_select(0, rows)
-        self.cache.select(rows, with_memory=False)
-        now = torch.arange(len(self.memory), device=rows.device)
-        if not torch.equal(rows // self.copies, repeat(now, "memory -> (memory copies)", copies=self.copies)):
-            self._look_at(rows // self.copies)
+        sentence = (rows // n_branches).unique_consecutive()
+        self.cache.branch(
+            sentence, rearrange(rows % n_branches, "(kept branches) -> kept branches", kept=len(sentence))
+        )
+        if len(sentence) < n_sentences:
+            self._look_at(self.memory.index_select(0, sentence), self.is_real.index_select(0, sentence))
 
 
 class Prompt(NamedTuple):
@@ -247,8 +261,9 @@ def begin(
     is_real: Bool[Tensor, "batch tokens"] | None = None,
     bos_id: int | None = None,
     after: Prompt | None = None,
+    has_beams: bool = False,
 ) -> tuple[DecodingState, Int[Tensor, " rows"]]:
-    """The state that suits the model, and the token to feed each row first.
+    """The state that suits the model and the search, and the token to feed each row first.
 
     A model with ``encode`` is an encoder-decoder: it reads the ids and starts with ``bos_id``. One without is
     decoder-only: the ids are its prompt.
@@ -266,7 +281,8 @@ def begin(
     if is_real is not None:
         raise ValueError("an encoder-decoder knows padding by its config's pad_id: use that id, and leave is_real out")
     check_token_id("bos_id", bos_id, config.vocab_size)
-    return TranslationState(model, token_ids), token_ids.new_full((len(token_ids),), bos_id)
+    kind = BeamState if has_beams and can_branch(model) else TranslationState
+    return kind(model, token_ids), token_ids.new_full((len(token_ids),), bos_id)
 
 
 def check_decodes(model: nn.Module) -> Any:
