@@ -1,10 +1,19 @@
 """What several tests of the translator share."""
 
 import pytest
+import torch
 
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.training.run_folder import RunFolder
 from ttutor.training.trainer import Trainer
+
+
+@pytest.fixture
+def threads():
+    """Set the number of PyTorch's threads, for this test alone."""
+    former = torch.get_num_threads()
+    yield torch.set_num_threads
+    torch.set_num_threads(former)
 
 
 @pytest.fixture

@@ -16,14 +16,6 @@ def drop(_) -> torch.Tensor:
     return FastDropout(0.5)(ONES)
 
 
-@pytest.fixture
-def threads():
-    """Set the number of PyTorch's threads, for this test alone."""
-    former = torch.get_num_threads()
-    yield torch.set_num_threads
-    torch.set_num_threads(former)
-
-
 @pytest.mark.parametrize("n_items", [1, 2, 3, 7])
 @pytest.mark.parametrize("n_places", [1, 2, 3])
 def test_results_come_in_the_order_of_the_items(n_places, n_items):

@@ -184,8 +184,9 @@ def test_a_step_s_gradient_is_that_of_the_mean_over_all_its_tokens():
         torch.testing.assert_close(found, wanted, rtol=1e-4, atol=1e-6)
 
 
-def test_in_one_process_a_run_is_the_plain_loop_bit_for_bit():
+def test_in_one_process_a_run_is_the_plain_loop_bit_for_bit(threads):
     """Written out without a word of devices or processes: what they are for must cost the usual training nothing."""
+    threads(1)  # as each of the trainer's places has one
     trainer = Trainer(tiny_corpus(), tiny_recipe(dropout=0.0, optimizer="adamw", steps=6), precision="fp32")
     plain = Trainer(tiny_corpus(), trainer.recipe, precision="fp32")
     parameters = list(plain.model.parameters())
@@ -222,15 +223,12 @@ def test_every_pair_is_learned_from_once_an_epoch_whatever_the_batches_a_step(ba
         assert torch.equal(one.target_out, other.target_out)
 
 
-def test_the_number_of_threads_does_not_change_the_weights():
-    former, trainers = torch.get_num_threads(), []
-    try:
-        for n_threads in (1, 2):
-            torch.set_num_threads(n_threads)
-            trainers.append(Trainer(tiny_corpus(), tiny_recipe()))
-            trainers[-1].run()
-    finally:
-        torch.set_num_threads(former)
+def test_the_number_of_threads_does_not_change_the_weights(threads):
+    trainers = []
+    for n_threads in (1, 2):
+        threads(n_threads)
+        trainers.append(Trainer(tiny_corpus(), tiny_recipe()))
+        trainers[-1].run()
     assert_bit_identical(*trainers)
 
 
