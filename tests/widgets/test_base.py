@@ -9,7 +9,7 @@ import pytest
 import torch
 
 from ttutor.widgets import AttentionExplorer
-from ttutor.widgets.base import positive, rounded_array, rounded_matrix, token_list
+from ttutor.widgets.base import rounded_array, token_list
 
 
 @pytest.mark.parametrize(
@@ -38,7 +38,7 @@ def test_tokens_are_a_list_of_text(tokens: object, error: type[Exception], messa
 )
 def test_a_table_holds_finite_numbers_of_the_right_shape(table: object, message: str) -> None:
     with pytest.raises(ValueError, match=message):
-        rounded_matrix("scores", table, (2, 2), 3)
+        rounded_array("scores", table, (2, 2), 3, axes="queries, keys")
 
 
 @pytest.mark.parametrize("kind", [torch.tensor, np.array, list, lambda rows: torch.tensor(rows, requires_grad=True)])
@@ -46,12 +46,6 @@ def test_numbers_of_any_kind_are_rounded_without_minus_zero(kind: Callable) -> N
     rows = rounded_array("scores", kind([[0.12345, -1.5], [-0.00001, 2.0]]), (None, 2), 3, axes="queries, keys")
     assert rows == [[0.123, -1.5], [0.0, 2.0]]
     assert str(rows[1][0]) == "0.0"
-
-
-@pytest.mark.parametrize("value", [0, -1.0, float("nan"), float("inf")])
-def test_a_size_is_positive(value: float) -> None:
-    with pytest.raises(ValueError, match="temperature has to be a finite number above 0"):
-        positive("temperature", value)
 
 
 def test_numbers_that_are_set_later_are_checked_and_rounded_too() -> None:

@@ -54,20 +54,6 @@ def test_a_token_changes_no_old_row_under_the_mask_and_every_old_row_without() -
     assert made.changed_rows(causal=False) == []  # the end mark adds no key
 
 
-@pytest.mark.parametrize(
-    ("tokens", "scores", "options", "message"),
-    [
-        (["<eos>"], None, {}, "nothing but the end mark '<eos>'"),
-        (TOKENS, np.zeros((3, 4)), {}, r"shape \(3, 4\), expected \(4, 4\)"),
-        (TOKENS, None, {"shown": 0}, "shown has to be from 1 to 5, not 0; the end mark counts"),
-        (TOKENS, None, {"shown": 6}, "shown has to be from 1 to 5"),
-    ],
-)
-def test_bad_input_is_refused_with_a_reason(tokens: list, scores: object, options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        CausalMaskExplorer(tokens, scores, **options)
-
-
 def shown_weights(page: Page, causal: bool) -> np.ndarray:
     cells = page.locator("table").nth(0 if causal else 1).locator("td[data-value]")
     values = np.array(cells.evaluate_all("all => all.map((c) => Number(c.dataset.value))"))

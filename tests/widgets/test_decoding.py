@@ -131,24 +131,6 @@ def test_a_model_of_hugging_face_is_recorded_with_its_own_attention() -> None:
     assert recorded["attention"][0][0] == pytest.approx(weights.tolist(), abs=1e-3)
 
 
-@pytest.mark.parametrize(
-    ("text", "options", "error", "message"),
-    [
-        ("", {}, ValueError, "'' is no sentence"),
-        ([], {}, ValueError, "there is no sentence"),
-        (SENTENCE, {"beam": 0}, ValueError, "beam has to be from 1 to 5"),
-        (SENTENCE, {"beam": 6}, ValueError, "beam has to be from 1 to 5"),
-        (SENTENCE, {"alpha": 3.0}, ValueError, "alpha has to be from 0 to 2"),
-        (SENTENCE, {"alpha": math.nan}, ValueError, "alpha has to be from 0 to 2"),
-        ([SENTENCE] * 3, {"beam": 5}, ValueError, "make a page of .* bytes, more than 30,000; give fewer"),
-        ([SENTENCE] * 10_000, {}, ValueError, "10000 sentences are more than fit; give up to 8"),
-    ],
-)
-def test_bad_input_is_refused_with_a_reason(text, options, error, message) -> None:
-    with pytest.raises(error, match=message):
-        DecodingExplorer.from_model(translator(), text, **options)
-
-
 def test_other_models_are_refused() -> None:
     with pytest.raises(
         TypeError, match="has to be a Translator, or an encoder-decoder of Hugging Face, not Transformer"

@@ -99,16 +99,6 @@ def test_the_number_is_the_root_mean_square_over_directions() -> None:
     assert found[0, 0] == pytest.approx(float((directions @ matrix.T).square().sum(1).mean().sqrt()), rel=0.02)
 
 
-def test_functions_without_a_gradient_are_nudged() -> None:
-    mixing = np.array([[1.0, 0, 0], [0.5, 2.0, 0], [0, 0, -3.0]])
-    np.testing.assert_allclose(
-        influence(lambda x: np.matmul(mixing, np.asarray(x)), np.ones((3, 2))), abs(mixing), rtol=1e-6
-    )
-    cut_off = influence(lambda x: (torch.tensor(mixing) @ x.double()).detach(), np.ones((3, 2)))
-    np.testing.assert_allclose(cut_off, abs(mixing), rtol=1e-3)
-    assert (influence(np.sort, np.eye(3)) >= 0).all()
-
-
 def test_tiny_is_not_never() -> None:
     made = DependencyExplorer.of(lambda x: x + 1e-12 * x.sum(0), torch.zeros(3, 2, dtype=torch.float64))
     assert made.moves.all()
@@ -116,28 +106,14 @@ def test_tiny_is_not_never() -> None:
     assert DependencyExplorer(["a"], {"m": [[0.0123456]]}).maps == [[[0.0123]]]
 
 
-def test_another_function_can_be_added_and_replaced() -> None:
-    made = DependencyExplorer.of({"twice": lambda x: 2 * x}, torch.ones(2, 2))
-    made.add("sum", lambda x: x.cumsum(0))
-    assert (made.shown, made.names) == ("sum", ["twice", "sum"])
-    assert made.strengths.tolist() == [[1, 0], [1, 1]]
-    made.add("twice", lambda x: 3 * x)
-    assert made.strengths.tolist() == [[3, 0], [0, 3]]
-    with pytest.raises(ValueError, match=r"no inputs .* DependencyExplorer.of"):
-        DependencyExplorer(["a"], {"m": [[1.0]]}).add("x", lambda x: x)
-
-
 @pytest.mark.parametrize(
     ("function", "given", "message"),
     [
         (lambda x: x.mean(0), torch.ones(3, 2), r"made \(2,\) of inputs \(3, 2\).*layer\(hidden\[None\]\)\[0\]"),
-        (lambda x: x[None], torch.ones(3, 2), "expected tokens features"),
         (lambda x: x + torch.rand(3, 2), torch.ones(3, 2), r"switch dropout off: model.eval\(\)"),
         (lambda x: x.sqrt(), torch.zeros(3, 2), "NaN or infinite"),
-        (nn.Linear(5, 5), torch.ones(3, 2), "failed on a tensor"),
-        (torch.tanh, torch.ones(3), "tokens features"),
+        (lambda x: x.detach(), torch.ones(3, 2), "cut off from the inputs"),
         (torch.tanh, [[1.0, float("nan")]], "finite numbers"),
-        (torch.tanh, [[1.0], [1.0, 2.0]], "rows of equal length"),
     ],
 )
 def test_bad_functions_are_refused_by_name(function, given, message) -> None:
@@ -149,7 +125,6 @@ def test_bad_functions_are_refused_by_name(function, given, message) -> None:
     ("tokens", "maps", "options", "message"),
     [
         (["a", "b"], {}, {}, "has to be a dict"),
-        (["a", "b"], np.eye(2), {}, "has to be a dict"),
         (["a", "b"], {"m": np.eye(3)}, {}, r"m has shape \(3, 3\), expected \(2, 2\) \(outputs, inputs\)"),
         (["a"], {"m": [[-1.0]]}, {}, "negative"),
         (["a"], {"m": [[1.0]]}, {"shown": "x"}, "no map is called 'x'; there are m"),

@@ -9,9 +9,9 @@ os.environ["HF_HUB_OFFLINE"] = "1"  # before transformers is imported
 import numpy as np
 import pytest
 import torch
-from torch import Tensor, nn
+import transformers
+from torch import nn
 
-from tests.require import missing
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.encoder import Encoder
@@ -24,11 +24,7 @@ from ttutor.variants.llama import Llama, LlamaConfig
 from ttutor.variants.t5 import T5, T5Config
 from ttutor.widgets import AttentionExplorer, HeadsExplorer
 from ttutor.widgets.from_model import recorded_attention
-
-try:
-    import transformers
-except ImportError:  # pragma: no cover
-    transformers = None
+from ttutor.widgets.heads import write_products
 
 SIZES = {"vocab_size": 40, "d_model": 12, "n_heads": 6, "n_layers": 2, "d_ff": 20}
 SOURCE, TARGET = [5, 6, 7, 8, 3], [10, 11, 12, 3]
@@ -55,32 +51,22 @@ def ours(kind: str) -> nn.Module:
 
 
 def theirs(kind: str) -> nn.Module:
-    if transformers is None:
-        missing("transformers", "Hugging Face's transformers is not installed")
     sizes = {"vocab_size": 40, "pad_token_id": 0, "bos_token_id": 1, "eos_token_id": 3}
     marian = {
         "d_model": 16, "encoder_layers": 2, "decoder_layers": 2, "encoder_attention_heads": 2,
         "decoder_attention_heads": 2, "encoder_ffn_dim": 32, "decoder_ffn_dim": 32, "decoder_start_token_id": 0,
-        "max_position_embeddings": 64,
+        "max_position_embeddings": 64, "scale_embedding": True, "forced_eos_token_id": None,
     }  # fmt: skip
     hidden = {"hidden_size": 16, "num_attention_heads": 4, "num_hidden_layers": 2, "intermediate_size": 32}
+    gpt = {"n_embd": 16, "n_head": 2, "n_layer": 2, "n_positions": 64}
     built = {
-        "gpt2": lambda: transformers.GPT2LMHeadModel(
-            transformers.GPT2Config(n_embd=16, n_head=2, n_layer=2, n_positions=64, **sizes)
-        ),
+        "gpt2": lambda: transformers.GPT2LMHeadModel(transformers.GPT2Config(**gpt, **sizes)),
         "bert": lambda: transformers.BertModel(transformers.BertConfig(**hidden, **sizes)),
-        "llama": lambda: transformers.LlamaForCausalLM(
-            transformers.LlamaConfig(**hidden, num_key_value_heads=2, **sizes)
-        ),
         "marian": lambda: transformers.MarianMTModel(transformers.MarianConfig(**marian, **sizes)),
-        "t5": lambda: transformers.T5ForConditionalGeneration(
-            transformers.T5Config(
-                d_model=16, d_kv=8, num_heads=2, num_layers=2, d_ff=32, decoder_start_token_id=0, **sizes
-            )
-        ),
     }[kind]()
-    for parameter in built.parameters():
-        nn.init.normal_(parameter, std=0.2)
+    for name, parameter in built.named_parameters():
+        if "embed_positions" not in name:  # whose waves are fixed
+            nn.init.normal_(parameter, std=0.2)
     return built
 
 
@@ -113,8 +99,7 @@ PAIRS = [("transformer", part) for part in ("encoder", "decoder", "cross")] + [
 ]
 SINGLE = [("gpt", "decoder"), ("gpt alibi", "decoder"), ("bert", "encoder"), ("bert with a head", "encoder")]
 SINGLE += [("llama", "decoder")]
-THEIRS = [("gpt2", "decoder"), ("bert", "encoder"), ("llama", "decoder")]
-THEIRS += [(kind, part) for kind in ("marian", "t5") for part in ("encoder", "decoder", "cross")]
+THEIRS = [("gpt2", "decoder"), ("bert", "encoder")] + [("marian", part) for part in ("encoder", "decoder", "cross")]
 
 
 def test_our_translator_is_read_as_capture_reads_it() -> None:
@@ -158,40 +143,14 @@ def test_single_stacks_know_what_they_are(kind: str, part: str) -> None:
 @pytest.mark.parametrize(("kind", "part"), THEIRS)
 def test_models_of_hugging_face_are_read_and_left_as_they_were(kind: str, part: str) -> None:
     model = theirs(kind).train()
-    before = model.config._attn_implementation
-    found = recorded_attention(model, SOURCE, part=part, target=TARGET if kind in ("marian", "t5") else None)
-    assert model.config._attn_implementation == before == "sdpa"
+    found = recorded_attention(model, SOURCE, part=part, target=TARGET if kind == "marian" else None)
     assert all(one.training for one in model.modules())
-    assert not any(one._forward_pre_hooks for one in model.modules())
     assert found.part == part
-    torch.testing.assert_close(found.weights, reference(model.eval(), part))
-    assert_writes_are_the_projections_output(model, found, part)
-
-
-def reference(model: nn.Module, part: str) -> Tensor:
-    model.set_attn_implementation("eager")
-    inputs = {"decoder_input_ids": torch.tensor([[0, *TARGET[:-1]]])} if model.config.is_encoder_decoder else {}
+    model.eval().set_attn_implementation("eager")
+    inputs = {"decoder_input_ids": torch.tensor([[0, *TARGET[:-1]]])} if kind == "marian" else {}
     output = model(torch.tensor([SOURCE]), output_attentions=True, **inputs)
     name = {"cross": "cross_attentions"}.get(part, f"{part}_attentions" if inputs else "attentions")
-    return torch.stack([one[0] for one in output[name]]).detach()
-
-
-def assert_writes_are_the_projections_output(model: nn.Module, found, part: str) -> None:
-    """Heads and bias together are what the output projections give in a run."""
-    ends = {"cross": ("encoder_attn.out_proj", "EncDecAttention.o")}.get(
-        part, ("attn.c_proj", "self_attn.o_proj", "self_attn.out_proj", "attention.output.dense", "SelfAttention.o")
-    )
-    chosen = [one for name, one in model.named_modules() if name.endswith(ends)]
-    if model.config.is_encoder_decoder:
-        stack = "encoder" if part == "encoder" else "decoder"
-        chosen = [one for name, one in model.named_modules() if name.endswith(ends) and f"{stack}." in name]
-    seen: list[Tensor] = []
-    handles = [one.register_forward_hook(lambda m, a, out: seen.append(out[0].detach())) for one in chosen]
-    reference(model, part)
-    for handle in handles:
-        handle.remove()
-    assert len(seen) == len(found.writes) == 2
-    torch.testing.assert_close(found.writes.sum(1) + found.rest, torch.stack(seen), rtol=1e-4, atol=1e-5)
+    torch.testing.assert_close(found.weights, torch.stack([one[0] for one in output[name]]).detach())
 
 
 @pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
@@ -214,27 +173,22 @@ def test_a_tokenizer_gives_ids_and_words() -> None:
 # ---------------------------------------------------------------- the explorers
 
 
-@pytest.mark.parametrize("case", ["translator", "gpt", "gpt2", "marian"])
-def test_the_map_shows_the_models_weights_at_temperature_one(case: str) -> None:
-    model = translator() if case == "translator" else ours("gpt") if case == "gpt" else theirs(case)
-    text = "the red car" if case == "translator" else SOURCE
-    for part in ["encoder", "decoder", "cross"] if case in ("translator", "marian") else [None]:
-        options = {"part": part} if part in (None, "encoder") else {"part": part, "target": text}
-        found = recorded_attention(model, text, **options)
-        explorer = AttentionExplorer.from_model(model, text, layer=-2, head=1, **options)
-        np.testing.assert_allclose(explorer.weights, found.weights[0, 1].double(), atol=5e-4)
-        assert (explorer.tokens, explorer.key_tokens) == (found.tokens, found.key_tokens)
-        assert explorer.temperature == 1.0
-        hidden = found.weights[0, 1] == 0
-        assert explorer.mask == ([] if not hidden.any() else (~hidden).tolist())
+@pytest.mark.parametrize("part", ["encoder", "decoder", "cross"])
+def test_the_map_shows_the_models_weights_at_temperature_one(part: str) -> None:
+    model, options = ours("transformer"), {"part": part, "target": TARGET}
+    found = recorded_attention(model, SOURCE, **options)
+    explorer = AttentionExplorer.from_model(model, SOURCE, layer=-2, head=1, **options)
+    np.testing.assert_allclose(explorer.weights, found.weights[0, 1].double(), atol=5e-4)
+    assert (explorer.tokens, explorer.key_tokens) == (found.tokens, found.key_tokens)
+    hidden = found.weights[0, 1] == 0
+    assert explorer.mask == ([] if not hidden.any() else (~hidden).tolist())
 
 
 def test_all_heads_of_a_model() -> None:
     found = recorded_attention(ours_model := ours("gpt"), SOURCE)
     explorer = HeadsExplorer.from_model(ours_model, SOURCE, query=4, layer=1)
     np.testing.assert_allclose(explorer.weights, found.weights, atol=5e-4)
-    total = found.writes[1, :, 4].sum(dim=0) + found.rest[1, 4]
-    assert explorer.write_parts().total == pytest.approx(float(total.norm()), rel=1e-3)
+    np.testing.assert_allclose(explorer.products, write_products(found.writes, found.rest), atol=2e-3)
     assert explorer.note == "Decoder self-attention of GPT."
 
 
@@ -245,10 +199,9 @@ def test_all_heads_of_a_model() -> None:
     ("model", "text", "options", "error", "words"),
     [
         ("gpt2", SOURCE, {}, TypeError, "expected a model"),
-        (nn.Linear(2, 2), SOURCE, {}, TypeError, "none of our attention layers"),
-        (Encoder(8, 2, 16, 1), SOURCE, {}, TypeError, "does not read tokens"),
+        (Encoder(8, 2, 16, 1), SOURCE, {}, TypeError, "no model of texts"),
         (ours("gpt"), "the cat", {}, TypeError, "give the model's tokenizer too"),
-        (ours("gpt"), ["the", "cat"], {}, TypeError, "one string or the token ids of one text, not list of str"),
+        (ours("gpt"), ["the", "cat"], {}, TypeError, "one string or the token ids of one text"),
         (ours("gpt"), [], {}, ValueError, "text is empty"),
         (ours("gpt"), SOURCE, {"target": TARGET}, ValueError, "reads one text only"),
         (ours("gpt"), SOURCE, {"part": "middle"}, ValueError, "has no part 'middle'"),

@@ -74,20 +74,6 @@ def test_a_guess_in_the_recording_is_right_where_its_chance_is_above_one_half() 
         assert sure.sum() > 100
 
 
-def test_bad_recordings_are_refused_with_a_reason() -> None:
-    with pytest.raises(ValueError, match="sentence has to be from 0 to 2, not 3; it numbers the recorded"):
-        LearningExplorer.recorded(3)
-    with pytest.raises(ValueError, match="stop has to be from 0 to 36, not 37; it counts the recorded steps"):
-        LearningExplorer.recorded(stop=37)
-    with pytest.raises(ValueError, match="the number of tokens of the source has to be from 1 to 8, not 9"):
-        explorer(9, 2)
-    given = {"losses": [1, 2], "weights": np.ones((2, 1, 1)), "chances": np.ones((2, 1)), "looked": [0, 1]}
-    with pytest.raises(ValueError, match="guesses need 2 steps"):
-        LearningExplorer(["a"], ["b"], [0, 1], guesses=[["b"]], written=["", "b"], said=[0, 1], **given)
-    with pytest.raises(ValueError, match=r"said has shape \(3,\), expected \(2\) \(steps\)"):
-        LearningExplorer(["a"], ["b"], [0, 1], guesses=[["b"]] * 2, written=["", "b"], said=[0, 1, 1], **given)
-
-
 @in_browser
 @pytest.mark.parametrize("stop", [0, 13, 36])
 def test_the_page_shows_the_step_that_it_stands_at(show: Show, stop: int) -> None:

@@ -36,20 +36,6 @@ def test_the_score_stays_while_both_move() -> None:
     np.testing.assert_allclose(plain.score, float((q * k).sum()), atol=1e-12)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"query_position": 9}, "query_position has to be from 0 to 8"),
-        ({"pair": 3}, "pair has to be from 0 to 2"),
-        ({"query": [1, 2, 3]}, "query has shape"),
-        ({"tokens": ["a"]}, "the number of tokens has to be from 2 to 16"),
-    ],
-)
-def test_bad_settings_are_refused_with_a_reason(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        RotaryExplorer(**options)
-
-
 def places(page: Page) -> list[str]:
     """Where the key and the query stand."""
     return [

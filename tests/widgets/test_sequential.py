@@ -32,20 +32,6 @@ def extremes() -> list[SequentialExplorer]:
 TAP = ("label:has-text('Writing')", "Each word has to be written")
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"n_tokens": 1}, "n_tokens has to be from 2 to 64, not 1"),
-        ({"n_layers": 0}, "n_layers has to be from 1 to 6"),
-        ({"d_model": 0}, "d_model"),
-        ({"tick": -1}, "tick"),
-    ],
-)
-def test_bad_input_is_refused_with_a_reason(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SequentialExplorer(SENTENCE, **options)
-
-
 def test_the_fallback_has_what_was_measured() -> None:
     text = specimen().fallback_html()
     rows = dict(re.findall(r'<tr><th scope="row">([^<]*)</th>((?:<td>[^<]*</td>)+)</tr>', text))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import pytest
 from playwright.sync_api import expect
 
 from tests.widgets.conftest import Show
@@ -35,15 +34,6 @@ def test_the_shift() -> None:
     ]
     made.shifted = False
     assert made.decoder_input == made.labels
-
-
-@pytest.mark.parametrize(
-    ("tokens", "error", "message"),
-    [("le chat", TypeError, "not one string"), ([], ValueError, "empty"), (["a"] * 25, ValueError, "from 1 to 24")],
-)
-def test_bad_input_is_refused_with_a_reason(tokens: list, error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        ShiftExplorer(tokens)
 
 
 @in_browser

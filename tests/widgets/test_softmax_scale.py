@@ -80,19 +80,6 @@ def test_what_is_left_falls_with_the_width_and_never_revives() -> None:
     assert raw[6] == pytest.approx(measure(weights)["gradient"].mean() / most, abs=2e-3)
 
 
-@pytest.mark.parametrize(
-    ("options", "message"),
-    [
-        ({"width": 0}, "width has to be from 1 to 1,024, not 0"),
-        ({"width": 2048}, "width has to be from 1 to 1,024"),
-        ({"draw": -1}, "draw has to be from 0"),
-    ],
-)
-def test_bad_settings_are_refused_with_a_reason(options: dict, message: str) -> None:
-    with pytest.raises(ValueError, match=message):
-        SoftmaxScaleExplorer(**options)
-
-
 @in_browser
 def test_what_is_drawn_and_said_is_pythons(show: Show) -> None:
     page = show(SoftmaxScaleExplorer())

@@ -238,10 +238,6 @@ def small() -> TranslatorExplorer:
     ("name", "value", "message"),
     [
         ("off", ["cross.2.0"], "nothing called 'cross.2.0' to switch off"),
-        ("by", "median", "by has to be one of zero, mean"),
-        ("view", "x", "view has to be one of words, heads, beam"),
-        ("layer", 2, "layer has to be from -1 to 1"),
-        ("head", -2, "head has to be from -1 to 1"),
         ("text", "x" * 201, "the length of text has to be from 0 to 200"),
         ("beginning", [99999], "a token of beginning has to be from 0 to"),
     ],

@@ -9,7 +9,7 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.masks import causal_mask, padding_mask
-from ttutor.widgets.base import Explorer, number_array, positive, rounded_array, rounded_matrix, table_html, token_list
+from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, token_list
 
 MAX_TOKENS = 48
 _FALLBACK_TOKENS = 16
@@ -33,9 +33,8 @@ class AttentionExplorer(Explorer):
         temperature: what the scores are divided by; below 1 sharpens, above 1 flattens.
         scaled: whether raw products are divided by the square root of ``d_head``.
         causal: whether a query may attend only to keys up to its own position (the last query is at the last key).
-        padding: how many keys at the end are padding, or for each key whether it is (True = padding).
+        padding: for each key whether it is padding (True = padding).
         padding_masked: whether padding may not be attended to; the figure has a switch for it where there is padding.
-
         selected: a query and a key, ``[row, column]``, or with -1 for one of them a whole column or row.
         arrows: the queries and the keys behind the scores, if they have two features each; they are drawn as arrows.
 
@@ -51,18 +50,14 @@ class AttentionExplorer(Explorer):
 
     _module = "attention"
     _title = "Attention map"
-    _state_keys = (
-        "tokens", "key_tokens", "scores", "mask", "temperature", "scaled", "d_head", "causal", "padding",
-        "padding_masked", "selected", "total", "arrows",
-    )  # fmt: skip
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     key_tokens = t.List(t.Unicode()).tag(sync=True)
     scores = t.List(t.List(t.Float())).tag(sync=True)
     mask = t.List(t.List(t.Bool())).tag(sync=True)
-    temperature = t.Float(1.0).tag(sync=True)
+    temperature = t.Float(1.0, min=0.001).tag(sync=True)
     scaled = t.Bool(True).tag(sync=True)
-    d_head = t.Int(None, allow_none=True).tag(sync=True)
+    d_head = t.Int(None, min=1, allow_none=True).tag(sync=True)
     causal = t.Bool(False).tag(sync=True)
     padding = t.List(t.Bool()).tag(sync=True)
     padding_masked = t.Bool(True).tag(sync=True)
@@ -81,7 +76,7 @@ class AttentionExplorer(Explorer):
         temperature: float | int = 1.0,
         scaled: bool = True,
         causal: bool = False,
-        padding: int | Any = 0,
+        padding: Any = (),
         padding_masked: bool = True,
         selected: Any = (),
         arrows: Any = (),
@@ -89,7 +84,7 @@ class AttentionExplorer(Explorer):
         queries = token_list("tokens", tokens)
         keys = queries if key_tokens is None else token_list("key_tokens", key_tokens)
         allowed, finite = _read_mask(mask, scores, (len(queries), len(keys)))
-        table = rounded_matrix("scores", finite, (len(queries), len(keys)), _DECIMALS)
+        table = rounded_array("scores", finite, (len(queries), len(keys)), _DECIMALS, axes="queries, keys")
         if max(len(queries), len(keys)) > MAX_TOKENS:
             warnings.warn(
                 f"{len(queries)} queries and {len(keys)} keys are more than fit a screen; showing the first "
@@ -105,7 +100,7 @@ class AttentionExplorer(Explorer):
             scaled=scaled,
             d_head=d_head,
             causal=causal,
-            padding=_read_padding(padding, len(keys))[:MAX_TOKENS],
+            padding=np.asarray(padding, dtype=bool).tolist()[:MAX_TOKENS],
             padding_masked=padding_masked,
             selected=list(selected),
             total=[len(queries), len(keys)],
@@ -138,10 +133,10 @@ class AttentionExplorer(Explorer):
             layer, head: which of them, from the first (0, 1, ...) or from the last (-1, -2, ...).
             options: as for the class.
         """
-        from ttutor.widgets.from_model import log_weights, recorded_attention
+        from ttutor.widgets.from_model import recorded_attention
 
         seen = recorded_attention(model, text, tokenizer, part=part, target=target)
-        return cls(seen.tokens, log_weights(seen.weights, layer, head), seen.key_tokens, **options)
+        return cls(seen.tokens, seen.weights[layer, head].log(), seen.key_tokens, **options)
 
     @property
     def weights(self) -> np.ndarray:
@@ -154,7 +149,6 @@ class AttentionExplorer(Explorer):
         return weights.numpy()
 
     def describe(self) -> str:
-        """The sizes and the settings."""
         parts = [f"{len(self.tokens)} queries", f"{len(self.key_tokens)} keys", f"temperature {self.temperature}"]
         return ", ".join(parts + (["causal"] if self.causal else []))
 
@@ -189,38 +183,17 @@ class AttentionExplorer(Explorer):
             given = given & padding_mask(torch.tensor([self.padding], dtype=torch.long), pad_id=1)[0, 0]
         return given & causal_mask(*shape) if self.causal else given
 
-    @t.validate("temperature")
-    def _check_temperature(self, proposal: dict) -> float:
-        return positive("temperature", proposal["value"])
-
-    @t.validate("d_head")
-    def _check_d_head(self, proposal: dict) -> int | None:
-        return proposal["value"] if proposal["value"] is None else positive("d_head", proposal["value"])
-
     @t.validate("padding")
     def _check_padding(self, proposal: dict) -> list[bool]:
-        return _read_padding(proposal["value"], len(self.key_tokens))
+        padding, n_keys = proposal["value"], len(self.key_tokens)
+        if padding and len(padding) != n_keys:
+            raise ValueError(f"padding has {len(padding)} entries for {n_keys} keys; give a bool for each key")
+        return padding if any(padding) else []
 
     @t.validate("scores")
     def _check_scores(self, proposal: dict) -> list[list[float]]:
-        return rounded_matrix("scores", proposal["value"], (len(self.tokens), len(self.key_tokens)), _DECIMALS)
-
-
-def _read_padding(padding: Any, n_keys: int) -> list[bool]:
-    """Which keys are padding; an empty list when none is."""
-    if isinstance(padding, int) and not isinstance(padding, bool):
-        if not 0 <= padding <= n_keys:
-            raise ValueError(f"padding is {padding}, but there are {n_keys} keys; give how many at the end are padding")
-        listed = [False] * (n_keys - padding) + [True] * padding
-    else:
-        given = np.asarray(padding.detach().cpu() if hasattr(padding, "detach") else padding)
-        if given.size and (given.dtype != bool or given.shape != (n_keys,)):
-            raise ValueError(
-                f"padding is a table of {given.dtype} with shape {given.shape}; give a number of keys at the end, or a "
-                f"bool for each of the {n_keys} keys with True = padding"
-            )
-        listed = given.tolist()
-    return listed if any(listed) else []
+        shape = (len(self.tokens), len(self.key_tokens))
+        return rounded_array("scores", proposal["value"], shape, _DECIMALS, axes="queries, keys")
 
 
 def _read_mask(mask: Any, scores: Any, shape: tuple[int, int]) -> tuple[np.ndarray | None, np.ndarray]:

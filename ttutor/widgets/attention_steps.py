@@ -8,7 +8,7 @@ import traitlets as t
 from einops import einsum
 
 from ttutor.attention import attention_weights, scaled_dot_product_attention
-from ttutor.widgets.base import Explorer, one_of, rounded_array, table_html, token_list, within
+from ttutor.widgets.base import Explorer, rounded_array, table_html, token_list, within
 
 STEPS = ("project", "scores", "scale", "softmax", "blend")
 MAX_TOKENS = 8
@@ -55,7 +55,6 @@ class AttentionStepsExplorer(Explorer):
 
     _module = "attention_steps"
     _title = "One word looks up"
-    _state_keys = ("tokens", "query", "key", "value", "features", "selected", "asked", "pulled", "step", "note")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
     query = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
@@ -65,7 +64,7 @@ class AttentionStepsExplorer(Explorer):
     selected = t.Int(0).tag(sync=True)
     asked = t.Int(-1).tag(sync=True)
     pulled: t.List[Any] = t.List().tag(sync=True)
-    step = t.Unicode("project").tag(sync=True)
+    step = t.Enum(STEPS, "project").tag(sync=True)
     note = t.Unicode("").tag(sync=True)
 
     def __init__(
@@ -117,7 +116,6 @@ class AttentionStepsExplorer(Explorer):
         return {name: table.numpy() for name, table in made.items()}
 
     def describe(self) -> str:
-        """The sizes, and who looks up."""
         return f'{len(self.tokens)} tokens, "{self.tokens[self.selected]}" looks up, d_head {len(self.query[0])}'
 
     def fallback_html(self) -> str:
@@ -138,10 +136,6 @@ class AttentionStepsExplorer(Explorer):
     def _check_pulled(self, proposal: dict) -> list:
         value = proposal["value"]
         return value and rounded_array("pulled", value, (len(self.query[0]),), _DECIMALS, axes="d_head")
-
-    @t.validate("step")
-    def _check_step(self, proposal: dict) -> str:
-        return one_of("step", proposal["value"], STEPS)
 
 
 def _project(tokens: list[str], embeddings: Any, w_query: Any, w_key: Any, w_value: Any) -> list[list]:

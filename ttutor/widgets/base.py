@@ -7,7 +7,6 @@ ES module over it; where scripts are off, on GitHub and in print the fallback is
 
 import html
 import json
-import math
 from collections.abc import Collection, Iterable, Sequence
 from pathlib import Path
 from typing import Any, TypeVar
@@ -49,15 +48,14 @@ if (window.frameElement) new ResizeObserver(fit).observe(document.documentElemen
 class Explorer(anywidget.AnyWidget):
     """An interactive figure. A subclass names its ES module and the traits that make up its state.
 
-    A subclass sets ``_module`` (the stem of a file in ``js/``), ``_title`` and ``_state_keys``, and writes
-    ``fallback_html`` and ``describe``. Everything that a trait holds has to be rounded where it is set, because the
-    state is stored in notebooks and compared there: see ``rounded_matrix``. Dictionaries come out sorted by their keys;
-    where order counts, keep lists.
+    A subclass sets ``_module`` (the stem of a file in ``js/``) and ``_title``, and writes ``fallback_html`` and
+    ``describe``; its synced traits are its state. Everything that a trait holds has to be rounded where it is set,
+    because the state is stored in notebooks and compared there: see ``rounded_array``. Dictionaries come out sorted by
+    their keys; where order counts, keep lists.
     """
 
     _module = ""
     _title = "Interactive figure"
-    _state_keys: tuple[str, ...] = ()
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -66,7 +64,8 @@ class Explorer(anywidget.AnyWidget):
 
     def static_state(self) -> dict[str, Any]:
         """The traits that a page without a kernel starts from."""
-        return {name: getattr(self, name) for name in self._state_keys}
+        own = set(self.trait_names(sync=True)) - set(Explorer.class_trait_names(sync=True))
+        return {name: getattr(self, name) for name in sorted(own) if not name.startswith("_")}
 
     def fallback_html(self) -> str:
         """What readers without scripts see: the real content, as a table or a picture in words."""
@@ -152,11 +151,6 @@ def number_array(name: str, values: Any) -> np.ndarray:
         raise ValueError(f"{name} is not a table of numbers with rows of equal length: {error}") from error
 
 
-def rounded_matrix(name: str, values: Any, shape: Sequence[int], decimals: int) -> list[list[float]]:
-    """Numbers of queries and keys, rounded, as nested lists that JSON can hold: see `rounded_array`."""
-    return rounded_array(name, values, shape, decimals, axes="queries, keys")
-
-
 def rounded_array(name: str, values: Any, shape: Sequence[int | None], decimals: int, *, axes: str) -> list:
     """Numbers of the expected size, rounded, as nested lists that JSON can hold.
 
@@ -206,11 +200,4 @@ def one_of(name: str, value: Any, allowed: Collection[Any]) -> Any:
     """One of the values that there are."""
     if value not in allowed:
         raise ValueError(f"{name} has to be one of {', '.join(map(str, allowed))}, not {value!r}")
-    return value
-
-
-def positive(name: str, value: Number) -> Number:
-    """A finite number above zero."""
-    if not (math.isfinite(value) and value > 0):
-        raise ValueError(f"{name} has to be a finite number above 0, not {value}")
     return value

@@ -1,7 +1,7 @@
 """The Transformer's one picture: the whole, an encoder layer, a decoder layer, and the inside of an attention.
 
-The parts name places in a model. Shapes are measured there by hooks, and compared with the axes that a part says;
-parameters are counted. A model on the device ``meta`` has shapes and no numbers, so the base model takes no memory.
+A part says its axes, which the tests compare with a model that runs, and the module whose parameters are counted. A
+model on the device ``meta`` has no numbers, so the base model takes no memory.
 """
 
 import html
@@ -13,10 +13,6 @@ from typing import Any, NamedTuple
 import torch
 import traitlets as t
 
-from ttutor.attention import attention_weights
-from ttutor.evaluating import evaluating
-from ttutor.inside import capture
-from ttutor.shapes import check_shapes
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.widgets.base import Explorer, within
 
@@ -27,14 +23,11 @@ class Part(NamedTuple):
     Attributes:
         kind: a key of `kinds`.
         axes: the names of its output's axes.
-        site: the intermediate of `ttutor.inside.capture` that it is measured at; a pair where post-norm and pre-norm
-            differ.
         owner: the module whose parameters are its own; empty when it has none.
     """
 
     kind: str
     axes: str
-    site: str | tuple[str, str]
     owner: str = ""
 
 
@@ -91,42 +84,42 @@ _SUBLAYERS = {
 
 def _ends(side: str) -> Iterator[tuple[str, Part]]:
     """What stands below a stack: ids, embedding, positions and their sum."""
-    below, ids, stream = f"{side}_embeddings", f"batch {side}", f"batch {side} d_model"
-    yield f"{side}_ids", Part(f"{side}_ids", ids, f"{below}.input")
-    yield f"{side}_embedding", Part(f"{side}_embedding", stream, f"{below}.token", f"{below}.token")
-    yield f"{side}_positions", Part("positions", stream, f"{below}.position", f"{below}.position")
-    yield f"{side}_add", Part("embedded", stream, below)
+    below, stream = f"{side}_embeddings", f"batch {side} d_model"
+    yield f"{side}_ids", Part(f"{side}_ids", f"batch {side}")
+    yield f"{side}_embedding", Part(f"{side}_embedding", stream, f"{below}.token")
+    yield f"{side}_positions", Part("positions", stream, f"{below}.position")
+    yield f"{side}_add", Part("embedded", stream)
 
 
 def _stack(side: str, sequence: str) -> Iterator[tuple[str, Part]]:
     """A stack, and the parts of its first layer in the order of computing."""
     layer, stream = f"{side}.layers.0", f"batch {sequence} d_model"
-    yield side, Part(side, stream, side, side)
-    yield f"{side}.input", Part("stream", stream, f"{layer}.input")
+    yield side, Part(side, stream, side)
+    yield f"{side}.input", Part("stream", stream)
     for i, (name, around, kind) in enumerate(_SUBLAYERS[side], 1):
-        wrap, own = f"{layer}.{around}", f"{layer}.{name}"
-        yield f"{side}.{name}", Part(kind, stream, own, own)
+        own = f"{layer}.{name}"
+        yield f"{side}.{name}", Part(kind, stream, own)
         if name == "feed_forward":
             wide = f"batch {sequence} d_ff"
-            yield f"{side}.widen", Part("widen", wide, f"{own}.widen", f"{own}.widen")
-            yield f"{side}.activation", Part("activation", wide, f"{own}.narrow.input")
-            yield f"{side}.narrow", Part("narrow", stream, f"{own}.narrow", f"{own}.narrow")
-        yield f"{side}.skip_{i}", Part("skip", stream, f"{wrap}.input")
-        yield f"{side}.add_{i}", Part("add", stream, (f"{wrap}.norm.input", wrap))
-        yield f"{side}.norm_{i}", Part("norm", stream, f"{wrap}.norm", f"{wrap}.norm")
-    yield f"{side}.output", Part("output", stream, layer)
-    yield f"{side}.final_norm", Part("final_norm", stream, f"{side}.final_norm", f"{side}.final_norm")
+            yield f"{side}.widen", Part("widen", wide, f"{own}.widen")
+            yield f"{side}.activation", Part("activation", wide)
+            yield f"{side}.narrow", Part("narrow", stream, f"{own}.narrow")
+        yield f"{side}.skip_{i}", Part("skip", stream)
+        yield f"{side}.add_{i}", Part("add", stream)
+        yield f"{side}.norm_{i}", Part("norm", stream, f"{layer}.{around}.norm")
+    yield f"{side}.output", Part("output", stream)
+    yield f"{side}.final_norm", Part("final_norm", stream, f"{side}.final_norm")
 
 
 def _all_parts() -> Iterator[tuple[str, Part]]:
     yield from _ends("source")
     yield from _stack("encoder", "source")
-    yield "memory", Part("memory", "batch source d_model", "encoder")
-    yield "arrow", Part("arrow", "batch source d_model", "decoder.layers.0.cross_attention.to_key.input")
+    yield "memory", Part("memory", "batch source d_model")
+    yield "arrow", Part("arrow", "batch source d_model")
     yield from _ends("target")
     yield from _stack("decoder", "target")
-    yield "logits", Part("logits", "batch target vocab_size", "to_logits", "to_logits")
-    yield "softmax", Part("softmax", "batch target vocab_size", "softmax")
+    yield "logits", Part("logits", "batch target vocab_size", "to_logits")
+    yield "softmax", Part("softmax", "batch target vocab_size")
     for attention, (queries, keys) in ATTENTIONS.items():
         yield from _inside(attention, queries, keys)
 
@@ -136,24 +129,17 @@ def _inside(attention: str, queries: str, keys: str) -> Iterator[tuple[str, Part
     side, module = attention.split(".")
     site = f"{side}.layers.0.{module}"
     is_cross = queries != keys
-    yield (
-        f"{attention}.q_input",
-        Part("queries_from" if is_cross else "all_from", f"batch {queries} d_model", f"{site}.input"),
-    )
+    yield f"{attention}.q_input", Part("queries_from" if is_cross else "all_from", f"batch {queries} d_model")
     if is_cross:
-        yield f"{attention}.k_input", Part("memory", f"batch {keys} d_model", f"{site}.to_key.input")
+        yield f"{attention}.k_input", Part("memory", f"batch {keys} d_model")
     for tokens, name, letter in ((keys, "value", "v"), (keys, "key", "k"), (queries, "query", "q")):
-        projection = f"{site}.to_{name}"
-        yield f"{attention}.to_{name}", Part(f"to_{name}", f"batch {tokens} d_model", projection, projection)
-        yield f"{attention}.{letter}", Part(letter, f"batch heads {tokens} d_head", f"{site}.{letter}")
-    weights = "masked_weights" if module == "self_attention" and side == "decoder" else "weights"
-    yield f"{attention}.weights", Part(weights, f"batch heads {queries} {keys}", f"{site}.weights")
-    yield f"{attention}.context", Part("context", f"batch heads {queries} d_head", f"{site}.context")
-    yield f"{attention}.merged", Part("merged", f"batch {queries} d_model", f"{site}.to_output.input")
-    yield (
-        f"{attention}.to_output",
-        Part("to_output", f"batch {queries} d_model", f"{site}.to_output", f"{site}.to_output"),
-    )
+        yield f"{attention}.to_{name}", Part(f"to_{name}", f"batch {tokens} d_model", f"{site}.to_{name}")
+        yield f"{attention}.{letter}", Part(letter, f"batch heads {tokens} d_head")
+    weights = "masked_weights" if attention == "decoder.self_attention" else "weights"
+    yield f"{attention}.weights", Part(weights, f"batch heads {queries} {keys}")
+    yield f"{attention}.context", Part("context", f"batch heads {queries} d_head")
+    yield f"{attention}.merged", Part("merged", f"batch {queries} d_model")
+    yield f"{attention}.to_output", Part("to_output", f"batch {queries} d_model", f"{site}.to_output")
 
 
 PARTS: dict[str, Part] = dict(_all_parts())
@@ -326,21 +312,6 @@ def axis_sizes(config: TransformerConfig) -> dict[str, int]:
     }
 
 
-@torch.no_grad()
-def measure_shapes(model: Transformer, batch: int, source: int, target: int) -> dict[str, tuple[int, ...]]:
-    """Run a model once, and give the shape of every part's output; its own parts for each attention."""
-    sites = {name: _site(part.site, model) for name, part in PARTS.items()}
-    sizes = axis_sizes(model.config) | {"batch": batch, "source": source, "target": target}
-    tensors = _run(model, set(sites.values()), (batch, source), (batch, target))
-    shapes = {}
-    for name, site in sites.items():
-        # The embedding table is one module with two uses: the source's comes first.
-        tensor = tensors[site][0 if name.startswith("source") else -1]
-        check_shapes(sizes, **{name: (tensor, PARTS[name].axes)})
-        shapes[name] = tuple(tensor.shape)
-    return shapes
-
-
 def count_parameters(model: Transformer) -> dict[str, int]:
     """Parameters of every part; a table that is used again counts with the part that uses it first."""
     counts: dict[str, int] = {"model": model.n_parameters()}
@@ -350,26 +321,6 @@ def count_parameters(model: Transformer) -> dict[str, int]:
         parameters = model.get_submodule(part.owner).parameters() if part.owner else ()
         counts[name] = sum(parameter.numel() for parameter in parameters if id(parameter) not in shared)
     return counts
-
-
-def _site(site: str | tuple[str, str], model: Transformer) -> str:
-    return site if isinstance(site, str) else site[NORMS.index(model.config.norm)]
-
-
-def _run(model: Transformer, names: set[str], source: tuple[int, int], target: tuple[int, int]) -> dict[str, list]:
-    """What was seen at these places in one forward pass; the model is left as it was."""
-    device = model.to_logits.weight.device
-    ids = [torch.full(shape, (model.config.pad_id + 1) % model.config.vocab_size, device=device)
-           for shape in (source, target)]  # fmt: skip
-    weights = {name for name in names if name.endswith(".weights")}
-    queries_and_keys = {name.removesuffix("weights") + letter for name in weights for letter in "qk"}
-    with evaluating(model), capture(model, *sorted(names - weights - {"softmax"} | queries_and_keys)) as seen:
-        logits = model(*ids)
-    tensors = {name: seen.calls(name) for name in seen} | {"softmax": [logits.softmax(dim=-1)]}
-    for name in weights:  # capture would compare their numbers with the context's, and on `meta` there are none
-        q, k = (tensors[name.removesuffix("weights") + letter][-1] for letter in "qk")
-        tensors[name] = [attention_weights(q, k)]
-    return tensors
 
 
 NORMS = ("post", "pre")
@@ -387,8 +338,8 @@ class BlocksExplorer(Explorer):
 
     The picture has four levels: the full architecture, an encoder layer, a decoder layer, and the inside of any of the
     three attentions. A switch moves the norms (post-norm, pre-norm), and a player follows a forward pass in eight
-    steps. All shapes are measured on a model by hooks, and all parameters counted on it. In Jupyter the traits follow
-    what the reader does, and setting one from Python redraws the figure.
+    steps. All parameters are counted on a model. In Jupyter the traits follow what the reader does, and setting one
+    from Python redraws the figure.
 
     Args:
         config: the model's sizes; the base model of Vaswani et al. (2017) when left out. The model is built on the
@@ -412,27 +363,24 @@ class BlocksExplorer(Explorer):
 
     _module = "blocks"
     _title = "The Transformer, part by part"
-    _state_keys = (
-        "facts", "batch", "source_length", "target_length", "level", "norm", "numbers", "selected", "step",
-    )  # fmt: skip
 
     facts = t.Dict().tag(sync=True)
-    batch = t.Int(2).tag(sync=True)
+    batch = t.Int(2, min=1, max=MAX_BATCH).tag(sync=True)
     source_length = t.Int(7).tag(sync=True)
     target_length = t.Int(6).tag(sync=True)
     level = t.Enum(tuple(LEVELS), "full").tag(sync=True)
     norm = t.Enum(NORMS, "post").tag(sync=True)
     numbers = t.Bool(True).tag(sync=True)
     selected = t.Unicode("").tag(sync=True)
-    step = t.Int(0).tag(sync=True)
+    step = t.Int(0, min=0, max=len(STEPS)).tag(sync=True)
 
     def __init__(
         self,
         config: Any = None,
         *,
-        batch: Any = 2,
-        source_length: Any = 7,
-        target_length: Any = 6,
+        batch: int = 2,
+        source_length: int = 7,
+        target_length: int = 6,
         level: str = "full",
         numbers: bool = True,
         norm: str | None = None,
@@ -445,29 +393,26 @@ class BlocksExplorer(Explorer):
                 f"config has to be a ttutor.transformer.TransformerConfig, not {type(config).__name__}; "
                 "of a model that is there, write BlocksExplorer.of(model)"
             )
-        lengths = {"batch": batch, "source_length": source_length, "target_length": target_length}
-        for name, value in lengths.items():
-            _check_size(name, value, MAX_BATCH if name == "batch" else min(MAX_LENGTH, config.max_len))
         words = _sentences(sentences, source_length, target_length)
         models = {place: build(config.replace(norm=place)) for place in NORMS}
         if _model is not None:
             models[config.norm] = _model
-        for model in models.values():
-            measure_shapes(model, batch, source_length, target_length)  # complains where a shape is not as we say
         super().__init__(
             facts=_with_sentences(_facts(config, models), words),
             level=level,
             norm=config.norm if norm is None else norm,
             numbers=numbers,
-            **lengths,
+            batch=batch,
+            source_length=source_length,
+            target_length=target_length,
         )
 
     @classmethod
     def of(cls, model: Any, **options: Any) -> "BlocksExplorer":
-        """The picture of a model that is there: its shapes are measured, and its parameters counted, on itself.
+        """The picture of a model that is there: its parameters are counted on itself.
 
         Args:
-            model: a `ttutor.transformer.Transformer`; it is run once and left as it was.
+            model: a `ttutor.transformer.Transformer`.
             **options: as for the constructor.
         """
         if not isinstance(model, Transformer):
@@ -501,7 +446,6 @@ class BlocksExplorer(Explorer):
         return self.parts[part]
 
     def describe(self) -> str:
-        """The sizes and what is shown."""
         size = f"{self.facts['n_layers']} + {self.facts['n_layers']} layers, d_model {self.facts['sizes']['d_model']}"
         return f"{size}, {self.parameters('model'):,} parameters, {self.norm}-norm, {self.level}"
 
@@ -542,22 +486,16 @@ class BlocksExplorer(Explorer):
         body = "".join(f"<td>{html.escape(cell)}</td>" for cell in cells)
         return f'<tr><th scope="row">{html.escape(place + title)}</th>{body}</tr>'
 
-    @t.validate("batch", "source_length", "target_length")
+    @t.validate("source_length", "target_length")
     def _check_lengths(self, proposal: dict) -> int:
-        name = proposal["trait"].name
-        return _check_size(
-            name, proposal["value"], MAX_BATCH if name == "batch" else min(MAX_LENGTH, self.facts["sizes"]["max_len"])
-        )
+        most = min(MAX_LENGTH, self.facts["sizes"]["max_len"])
+        return within(proposal["trait"].name, proposal["value"], 1, most)
 
     @t.validate("selected")
     def _check_selected(self, proposal: dict) -> str:
         if proposal["value"] and proposal["value"] not in PARTS:
             raise ValueError(f"selected has to be a part or empty, not {proposal['value']!r}: {', '.join(PARTS)}")
         return proposal["value"]
-
-    @t.validate("step")
-    def _check_step(self, proposal: dict) -> int:
-        return within("step", proposal["value"], 0, len(STEPS), "0 is none")
 
 
 def _facts(config: TransformerConfig, models: dict[str, Transformer]) -> dict[str, Any]:
@@ -600,10 +538,3 @@ def _sentences(texts: Any, source_length: int, target_length: int) -> dict[str, 
     source, target = ((text.split() + ["…"] * n)[:n] for text, n in zip(texts, lengths, strict=True))
     ends = {"source_ids": source, "target_ids": ["<bos>", *target[:-2]], "softmax": target[:-1]}
     return {part: " ".join(words) for part, words in ends.items()}
-
-
-def _check_size(name: str, value: Any, most: int) -> int:
-    """A whole number from 1 to as many as the model takes."""
-    if isinstance(value, bool) or not isinstance(value, int) or not 1 <= value <= most:
-        raise ValueError(f"{name} has to be a whole number from 1 to {most}, not {value!r}")
-    return value

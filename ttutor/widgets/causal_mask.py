@@ -24,13 +24,11 @@ class CausalMaskExplorer(Explorer):
 
     Args:
         tokens: what will be generated, in order. An end mark at the end is taken off: it is written last, stops the
-            generation and is never read, so it has no row.
+            generation and is never read, so it has no row. More than 12 are cut to the first 12, with a warning.
         scores: ``queries keys``, what goes into the softmax (a tensor, an array or nested lists); drawn at random from
             a fixed seed when left out. Rounded to three decimals.
         end_mark: what the end mark looks like.
         shown: how many tokens are there at first; one more than there are means that the end mark has come.
-
-    More than 12 tokens are cut to the first 12, with a warning and a label.
 
     >>> explorer = CausalMaskExplorer(["the", "cat", "sat"], shown=2)
     >>> explorer.changed_rows(causal=True), explorer.changed_rows(causal=False)
@@ -41,7 +39,6 @@ class CausalMaskExplorer(Explorer):
 
     _module = "causal_mask"
     _title = "Causal mask"
-    _state_keys = ("tokens", "scores", "shown", "end_mark", "total")
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     scores = t.List(t.List(t.Float())).tag(sync=True)
@@ -64,14 +61,13 @@ class CausalMaskExplorer(Explorer):
             raise ValueError(f"tokens holds nothing but the end mark {end_mark!r}; there has to be a token before it")
         n_tokens, n_kept = len(listed), min(len(listed), MAX_TOKENS)
         if scores is None:
-            scores = np.random.default_rng(_SEED).normal(size=(n_kept, n_kept)) * 1.5
-        else:
-            scores = rounded_array("scores", scores, (n_tokens, n_tokens), _DECIMALS, axes="queries, keys")
+            scores = np.random.default_rng(_SEED).normal(size=(n_tokens, n_tokens)) * 1.5
+        scores = rounded_array("scores", scores, (n_tokens, n_tokens), _DECIMALS, axes="queries, keys")
         if n_tokens > MAX_TOKENS:
             warnings.warn(f"{n_tokens} tokens are more than fit a screen; showing the first {MAX_TOKENS}", stacklevel=2)
         super().__init__(
-            tokens=listed[:MAX_TOKENS],
-            scores=[list(row[:n_kept]) for row in list(scores)[:n_kept]],
+            tokens=listed[:n_kept],
+            scores=[row[:n_kept] for row in scores[:n_kept]],
             end_mark=end_mark,
             total=n_tokens,
         )
@@ -99,7 +95,6 @@ class CausalMaskExplorer(Explorer):
         return [row for row in range(n - 1) if np.abs(before[row] - after[row, :-1]).max() > 1e-9]
 
     def describe(self) -> str:
-        """How many tokens there are and how many are shown."""
         return f"{min(self.shown, len(self.tokens))} of {len(self.tokens)} tokens"
 
     def fallback_html(self) -> str:
@@ -120,8 +115,3 @@ class CausalMaskExplorer(Explorer):
     def _check_shown(self, proposal: dict) -> int:
         most = len(self.tokens) + (self.total == len(self.tokens))
         return within("shown", proposal["value"], 1, most, "the end mark counts as one")
-
-    @t.validate("scores")
-    def _check_scores(self, proposal: dict) -> list[list[float]]:
-        n = len(self.tokens)
-        return rounded_array("scores", proposal["value"], (n, n), _DECIMALS, axes="queries, keys")

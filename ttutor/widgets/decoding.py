@@ -17,7 +17,7 @@ from torch import Tensor, nn
 from ttutor import assets
 from ttutor.generation import BeamStep, Hypothesis, beam_search, length_penalty, stream
 from ttutor.inside import capture, intermediates
-from ttutor.widgets.base import Explorer, rounded_array, table_html, within
+from ttutor.widgets.base import Explorer, table_html, within
 
 DROPPED, KEPT, FINISHED, CUT = range(4)
 """What becomes of a candidate; one that is cut was open when the limit came."""
@@ -211,10 +211,7 @@ MAX_BEAM = 5
 MAX_SENTENCES = 8
 MAX_STEPS = 24
 """Longer translations are cut off, and the figure says so."""
-MAX_ALPHA = 2.0
 _CONTRACTED = "French joins “de” and “le” into “du”: greedy took “de” one token too early, and cannot go back."
-LARGEST = 30_000
-"""Bytes of the figure in a page."""
 
 
 class DecodingExplorer(Explorer):
@@ -242,7 +239,6 @@ class DecodingExplorer(Explorer):
 
     _module = "decoding"
     _title = "Decoding"
-    _state_keys = ("tokens", "sentences", "beam_size", "sentence", "step", "beam", "alpha", "panel", "note")
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     sentences = t.List(t.Dict()).tag(sync=True)
@@ -250,19 +246,13 @@ class DecodingExplorer(Explorer):
     sentence = t.Int(0).tag(sync=True)
     step = t.Int(0).tag(sync=True)
     beam = t.Int(0).tag(sync=True)
-    alpha = t.Float(1.0).tag(sync=True)
+    alpha = t.Float(1.0, min=0, max=2).tag(sync=True)
     panel = t.Enum(("tree", "look", "next", "results"), "tree").tag(sync=True)
     note = t.Unicode("").tag(sync=True)
 
     def __init__(
         self, tokens: Sequence[str], sentences: Sequence[dict], *, beam_size: int, alpha: float = 1.0, note: str = ""
     ) -> None:
-        if not sentences:
-            raise ValueError(
-                "there is no sentence; use DecodingExplorer.recorded() or DecodingExplorer.from_model(...)"
-            )
-        for number, one in enumerate(sentences):
-            _check_sentence(number, one, len(tokens))
         super().__init__(tokens=list(tokens), sentences=list(sentences), beam_size=beam_size, alpha=alpha, note=note)
 
     @classmethod
@@ -305,8 +295,7 @@ class DecodingExplorer(Explorer):
         """
         texts = [text] if isinstance(text, str) else list(text)
         within("beam", beam, 1, MAX_BEAM, "more do not fit a screen")
-        if len(texts) > MAX_SENTENCES:
-            raise ValueError(f"{len(texts)} sentences are more than fit; give up to {MAX_SENTENCES}")
+        within("the number of sentences", len(texts), 1, MAX_SENTENCES)
         speaker = speaker_of(model, tokenizer)
         names = Names(speaker)
         sentences = []
@@ -315,17 +304,9 @@ class DecodingExplorer(Explorer):
             limit = min(max_new_tokens, MAX_STEPS)
             trace = record_decoding(speaker, one, names, beam_size=beam, max_new_tokens=limit)
             sentences.append({"reference": reference, "model": "", **trace})
-        made = cls(names.texts, sentences, beam_size=beam, alpha=alpha, note=note)
-        size = len(made.to_html().encode())
-        if size > LARGEST:
-            raise ValueError(
-                f"{len(texts)} sentences with a beam of {beam} make a page of {size:,} bytes, more than {LARGEST:,}; "
-                f"give fewer or shorter sentences, or a narrower beam"
-            )
-        return made
+        return cls(names.texts, sentences, beam_size=beam, alpha=alpha, note=note)
 
     def describe(self) -> str:
-        """How many sentences, how wide the beam is, and where the figure stands."""
         return f"{len(self.sentences)} sentences, beam of {self.beam_size}, sentence {self.sentence}, step {self.step}"
 
     def results(self, sentence: int | None = None) -> list[tuple[str, float, int, float, bool]]:
@@ -389,10 +370,6 @@ class DecodingExplorer(Explorer):
         }
         return within(name, value, 0, counts[name] - 1, words[name])
 
-    @t.validate("alpha")
-    def _check_alpha(self, proposal: dict) -> float:
-        return within("alpha", proposal["value"], 0, MAX_ALPHA, "0 is no length penalty")
-
     @t.observe("sentence")
     def _begin_again(self, _: dict) -> None:
         if self.step >= len(self.sentences[self.sentence]["attention"]):
@@ -402,27 +379,3 @@ class DecodingExplorer(Explorer):
     def _best_first(self, _: dict) -> None:
         if self.beam >= len(self.sentences[self.sentence]["attention"][self.step]):
             self.beam = 0
-
-
-def _check_sentence(number: int, one: dict, n_tokens: int) -> None:
-    """Refuse a recording that is not whole."""
-    wanted = ("source", "reference", "model", "source_tokens", "candidates", "attention", "next", "greedy")
-    missing = [name for name in wanted if name not in one]
-    if missing:
-        raise ValueError(f"sentences[{number}] has no {', '.join(missing)}; record it by DecodingExplorer.from_model")
-    if not len(one["candidates"]) == len(one["attention"]) == len(one["next"]) > 0:
-        raise ValueError(f"sentences[{number}] has not as many steps in candidates, attention and next, or none")
-    n_open = 1
-    for at, (candidates, seen, following) in enumerate(
-        zip(one["candidates"], one["attention"], one["next"], strict=True)
-    ):
-        if not len(seen) == len(following) == n_open:
-            raise ValueError(
-                f"sentences[{number}] has {n_open} partial hypotheses at step {at}, but attention for {len(seen)}"
-            )
-        if any(not (0 <= row < n_open and 0 <= token < n_tokens) for row, token, _, _ in candidates):
-            raise ValueError(f"sentences[{number}] has a candidate at step {at} that extends nothing that is there")
-        rounded_array(
-            f"sentences[{number}] attention", seen, (n_open, len(one["source_tokens"])), 3, axes="rows, source"
-        )
-        n_open = sum(fate == KEPT for *_, fate in candidates)

@@ -18,18 +18,22 @@ def influence(function: Callable[[Any], Any], inputs: Any) -> np.ndarray:
     r"""How much each output moves when each input is nudged, ``outputs inputs``: $\|\partial y_i/\partial x_j\|$.
 
     The number is the root mean square over all directions of a nudge of length 1 (the Frobenius norm over the root of
-    the input's width), at this one point. It comes from autograd; where a function has no gradient (NumPy, or a tensor
-    cut off from the graph), from central differences. A zero is exact: the output did not move at all.
+    the input's width), at this one point, by autograd. A zero is exact: the output did not move at all.
 
     Args:
-        function: maps ``tokens features`` to ``tokens features``, a tensor or, failing that, an array.
+        function: maps a tensor ``tokens features`` to one of as many tokens.
         inputs: ``tokens features``. A tensor keeps its dtype; a module is asked in the dtype of its parameters.
 
     >>> influence(lambda hidden: hidden.cumsum(dim=0), torch.zeros(3, 2)).tolist()
     [[1.0, 0.0, 0.0], [1.0, 1.0, 0.0], [1.0, 1.0, 1.0]]
     """
-    point, ask = _asker(function, inputs)
-    first, again = ask(point), ask(point)
+    parameter = next(function.parameters(), None) if isinstance(function, nn.Module) else None
+    own = inputs.dtype if isinstance(inputs, Tensor) and inputs.is_floating_point() else torch.get_default_dtype()
+    point = torch.tensor(number_array("inputs", inputs), dtype=own if parameter is None else parameter.dtype)
+    if point.ndim != 2 or not point.numel() or not torch.isfinite(point).all():
+        raise ValueError(f"inputs have to be finite numbers, tokens features, but have shape {tuple(point.shape)}")
+    point.requires_grad_()
+    first, again = function(point), function(point)
     if first.shape[:1] != point.shape[:1] or first.ndim != 2:
         raise ValueError(
             f"the function made {tuple(first.shape)} of inputs {tuple(point.shape)}; expected tokens features, as many "
@@ -37,55 +41,12 @@ def influence(function: Callable[[Any], Any], inputs: Any) -> np.ndarray:
         )
     if not torch.equal(first, again):
         raise ValueError("the function gives other outputs for the same inputs; switch dropout off: model.eval()")
-    blocks = _by_autograd(ask, point) if first.requires_grad else _by_differences(ask, point)
+    if not first.requires_grad:
+        raise ValueError("the outputs are cut off from the inputs: they have no gradient")
+    blocks = torch.autograd.functional.jacobian(function, point.detach())
     if not torch.isfinite(blocks).all():
         raise ValueError("a derivative of the function is NaN or infinite; look at its outputs at these inputs")
     return (blocks.double().square().sum(dim=(1, 3)) / point.shape[1]).sqrt().numpy()
-
-
-def _asker(function: Callable[[Any], Any], inputs: Any) -> tuple[Tensor, Callable[[Tensor], Tensor]]:
-    """The inputs as a tensor, and the function from tensor to tensor, whatever it speaks itself."""
-    parameter = next(function.parameters(), None) if isinstance(function, nn.Module) else None
-    own = inputs.dtype if isinstance(inputs, Tensor) and inputs.is_floating_point() else torch.get_default_dtype()
-    point = torch.tensor(number_array("inputs", inputs), dtype=own if parameter is None else parameter.dtype)
-    if point.ndim != 2 or not point.numel() or not torch.isfinite(point).all():
-        raise ValueError(f"inputs have to be finite numbers, tokens features, but have shape {tuple(point.shape)}")
-    point.requires_grad_()
-
-    def ask(here: Tensor) -> Tensor:
-        return torch.as_tensor(function(here))
-
-    def ask_numpy(here: Tensor) -> Tensor:
-        return torch.as_tensor(np.asarray(function(here.detach().numpy().astype(np.float64))))
-
-    try:
-        ask(point)
-    except Exception as error:  # whatever a reader's function raises on a tensor
-        try:
-            ask_numpy(point)
-        except Exception:
-            raise ValueError(
-                f"the function failed on a tensor {tuple(point.shape)} of {point.dtype}: {error}. It has to map "
-                "tokens features to tokens features; give inputs as a tensor of the dtype that it needs"
-            ) from error
-        return point.double(), ask_numpy
-    return point, ask
-
-
-def _by_autograd(ask: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
-    """``outputs d_output tokens d_input``, the exact derivatives."""
-    return torch.autograd.functional.jacobian(ask, point.detach())
-
-
-def _by_differences(ask: Callable[[Tensor], Tensor], point: Tensor) -> Tensor:
-    """The same by nudging each number up and down a little."""
-    point = point.detach()
-    step = torch.finfo(point.dtype).eps ** (1 / 3)
-    columns = []
-    for nudge in torch.eye(point.numel(), dtype=point.dtype) * step:
-        moved = nudge.reshape(point.shape)
-        columns.append((ask(point + moved).double() - ask(point - moved).double()) / (2 * step))
-    return torch.stack(columns, dim=-1).unflatten(-1, tuple(point.shape))
 
 
 MAX_TOKENS = 16
@@ -115,7 +76,6 @@ class DependencyExplorer(Explorer):
 
     _module = "dependencies"
     _title = "Dependency map"
-    _state_keys = ("tokens", "names", "maps", "shown", "selected", "total")
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     names = t.List(t.Unicode()).tag(sync=True)
@@ -138,7 +98,6 @@ class DependencyExplorer(Explorer):
             shown=next(iter(tables)) if shown is None else shown,
             total=len(words),
         )
-        self._inputs: Any = None
 
     @classmethod
     def of(
@@ -169,17 +128,8 @@ class DependencyExplorer(Explorer):
             {name: _measured(name, f, inputs[:MAX_TOKENS]) for name, f in named.items()},
             shown=shown,
         )
-        made.total, made._inputs = n_tokens, inputs[:MAX_TOKENS]
+        made.total = n_tokens
         return made
-
-    def add(self, name: str, function: Callable[[Any], Any]) -> None:
-        """Measure one more function at the same inputs and show it; a name that is there already is replaced."""
-        if self._inputs is None:
-            raise ValueError("this explorer has no inputs to put in; make it with DependencyExplorer.of(...)")
-        table = _checked(name, _measured(name, function, self._inputs), len(self.tokens))
-        found = {**dict(zip(self.names, self.maps, strict=True)), name: table}
-        with self.hold_sync(), self.hold_trait_notifications():
-            self.maps, self.names, self.shown = list(found.values()), list(found), name
 
     @property
     def strengths(self) -> np.ndarray:
@@ -192,7 +142,6 @@ class DependencyExplorer(Explorer):
         return self.strengths > 0
 
     def describe(self) -> str:
-        """The sizes, and what is shown."""
         return f"{len(self.tokens)} tokens, {self.shown} of {len(self.names)} map{'s' if len(self.names) > 1 else ''}"
 
     def fallback_html(self) -> str:
@@ -211,12 +160,6 @@ class DependencyExplorer(Explorer):
         )
         table = table_html(caption, ["", *self.tokens], rows)
         return f"{table}<p>Pairs in which the output moves at all:</p><ul>{pairs}</ul>"
-
-    @t.validate("maps")
-    def _check_maps(self, proposal: dict) -> list:
-        if len(proposal["value"]) != len(self.names):
-            raise ValueError(f"there are {len(proposal['value'])} maps for {len(self.names)} names; set both together")
-        return [_checked("maps", table, len(self.tokens)) for table in proposal["value"]]
 
     @t.validate("names")
     def _check_names(self, proposal: dict) -> list[str]:

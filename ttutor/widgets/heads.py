@@ -3,7 +3,7 @@
 import math
 import warnings
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
 import torch
@@ -16,14 +16,6 @@ from ttutor.widgets.base import Explorer, number_array, rounded_array, table_htm
 
 MOSTLY, PARTLY = 0.5, 0.25
 """A head is called after the rule that takes the most of its weight, if that is at least so much."""
-
-
-class WriteParts(NamedTuple):
-    """The vectors that add up to a layer's output for one query: each head's, then the rest."""
-
-    norms: np.ndarray
-    along: np.ndarray
-    total: float
 
 
 def write_products(writes: Any, rest: Any = None, n_heads: int | None = None) -> np.ndarray:
@@ -41,35 +33,13 @@ def write_products(writes: Any, rest: Any = None, n_heads: int | None = None) ->
     >>> write_products([[[[3.0, 4.0]], [[1.0, 0.0]]]]).tolist()
     [[[25.0, 3.0, 1.0, 0.0, 0.0, 0.0]]]
     """
-    vectors = np.moveaxis(_array(writes), 1, 2)
+    vectors = np.moveaxis(number_array("writes", writes), 1, 2)
     n_heads = vectors.shape[2] if n_heads is None else n_heads
-    others = vectors[:, :, n_heads:].sum(axis=2) + (0.0 if rest is None else _array(rest))
+    others = vectors[:, :, n_heads:].sum(axis=2) + (0.0 if rest is None else number_array("rest", rest))
     parts = np.concatenate([vectors[:, :, :n_heads], others[:, :, None]], axis=2)
     products = parts @ np.swapaxes(parts, -1, -2)
     rows, columns = np.tril_indices(parts.shape[2])
     return products[..., rows, columns]
-
-
-def write_parts(products: Any, on: Sequence[bool]) -> WriteParts:
-    """How long each part is, how much of it points along the sum of those that are on, and how long the sum is.
-
-    What points along the sum adds up to the sum's length: $\\sum_h w_h \\cdot s / \\|s\\| = \\|s\\|$ with
-    $s = \\sum_h w_h$. Lengths add up to at least as much.
-
-    Args:
-        products: of one layer and query, as `write_products` gives them.
-        on: which parts are in the sum, the rest being the last.
-
-    >>> write_parts([25.0, 3.0, 1.0, 0.0, 0.0, 0.0], [True, True, True]).along.round(3).tolist()
-    [4.95, 0.707, 0.0]
-    """
-    matrix = np.zeros((len(on), len(on)))
-    rows, columns = np.tril_indices(len(on))
-    matrix[rows, columns] = matrix[columns, rows] = products
-    chosen = np.asarray(on, dtype=float)
-    total = float(np.sqrt(max(chosen @ matrix @ chosen, 0.0)))
-    along = chosen * (matrix @ chosen) / total if total > 0 else np.zeros(len(on))
-    return WriteParts(np.sqrt(np.diag(matrix).clip(min=0.0)), along, total)
 
 
 def head_scores(weights: Any, tokens: Sequence[str], is_self: bool) -> tuple[list[str], np.ndarray]:
@@ -83,7 +53,7 @@ def head_scores(weights: Any, tokens: Sequence[str], is_self: bool) -> tuple[lis
     Returns:
         The names of the scores and ``layers heads scores``; the last is e to the entropy, a number of keys.
     """
-    given = torch.as_tensor(_array(weights))[:, None]
+    given = torch.as_tensor(number_array("weights", weights))[:, None]
     found = _of_self_attention(given, tokens) if is_self else _of_ends(given)
     found["keys in effect"] = attention_entropy(given).exp()
     return list(found), torch.stack(list(found.values()), dim=-1).numpy()
@@ -100,7 +70,7 @@ def keys_by_chance(weights: Any) -> float:
     >>> keys_by_chance([[[[1.0, 0.0], [0.5, 0.5]]]]).__round__(3)
     1.333
     """
-    given = _array(weights)
+    given = number_array("weights", weights)
     n_queries, n_keys = given.shape[-2:]
     if n_queries != n_keys or np.triu(given, 1).any():
         return float(n_keys)
@@ -157,10 +127,6 @@ def _last(weights: Tensor) -> Tensor:
     return weight_on(weights, wanted)
 
 
-def _array(values: Any) -> np.ndarray:
-    return np.asarray(values.detach().cpu() if hasattr(values, "detach") else values, dtype=np.float64)
-
-
 MAX_TOKENS, MAX_HEADS, MAX_NUMBERS = 24, 16, 3600
 
 
@@ -173,13 +139,8 @@ def shares(weights: Any, n_queries: int, n_keys: int) -> np.ndarray:
             f"weights has shape {given.shape}, expected (layers, heads, {n_queries}, {n_keys}) or (heads, {n_queries}, "
             f"{n_keys}): queries and keys are the tokens, of one text"
         )
-    wrong = ~((given > -1e-3) & (given < 1.001))
-    if wrong.any():
-        place = tuple(int(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(
-            f"weights{''.join(f'[{i}]' for i in place)} is {given[place]}; weights are shares from 0 to 1, after the "
-            "softmax"
-        )
+    if not ((given > -1e-3) & (given < 1.001)).all():
+        raise ValueError("weights have to be shares from 0 to 1, after the softmax")
     return given.clip(0.0, 1.0)
 
 
@@ -191,22 +152,10 @@ def vectors(writes: Any, rest: Any, shape: tuple[int, ...]) -> tuple[np.ndarray,
     further = further[None] if further is not None and further.ndim == 2 else further
     if given.ndim != 4 or given.shape[:3] != shape[:3]:
         raise ValueError(f"writes has shape {given.shape}, expected {shape[:3]} and d_model (layers, heads, queries)")
-    for name, one in (("writes", given), ("rest", further)):
-        if one is not None and not np.isfinite(one).all():
-            raise ValueError(f"{name} holds a number that is NaN or infinite; every entry has to be finite")
     wanted = (shape[0], shape[2], given.shape[3])
     if further is not None and further.shape != wanted:
         raise ValueError(f"rest has shape {further.shape}, expected {wanted} (layers, queries, d_model)")
     return given, further
-
-
-def product_table(products: Any, shape: tuple[int, ...], n_heads: int) -> np.ndarray:
-    """The stored products of writes, of the size that weights of this shape ask for."""
-    given, n_parts = number_array("products", products), n_heads + 1
-    wanted = (shape[0], shape[2], n_parts * (n_parts + 1) // 2)
-    if given.shape != wanted:
-        raise ValueError(f"products has shape {given.shape}, expected {wanted}; make it with write_products")
-    return given
 
 
 def what_fits(
@@ -274,10 +223,6 @@ class HeadsExplorer(Explorer):
 
     _module = "heads"
     _title = "Attention heads"
-    _state_keys = (
-        "tokens", "key_tokens", "weights", "products", "score_names", "scores", "labels", "layers", "note", "rest_name",
-        "layer", "head", "query", "on",
-    )  # fmt: skip
 
     tokens = t.List(t.Unicode()).tag(sync=True)
     key_tokens = t.List(t.Unicode()).tag(sync=True)
@@ -318,13 +263,12 @@ class HeadsExplorer(Explorer):
         (n_queries, n_keys), shown, left_out = what_fits(given.shape, layers, products is not None)
         names, measured = head_scores(given[shown, :n_heads], queries, keys == queries)
         scores, labels = _named(names, measured, keys_by_chance(given[shown, :n_heads]))
+        cut = given[shown, :n_heads, :n_queries, :n_keys]
         super().__init__(
             tokens=queries[:n_queries],
             key_tokens=keys[:n_keys],
-            weights=given[shown, :n_heads, :n_queries, :n_keys].tolist(),
-            products=[]
-            if products is None
-            else product_table(products, given.shape, n_heads)[shown, :n_queries].tolist(),
+            weights=rounded_array("weights", cut, cut.shape, 3, axes="layers, heads, queries, keys"),
+            products=[] if products is None else _rounded_products(products, shown, n_queries),
             score_names=names,
             scores=scores,
             labels=labels,
@@ -347,9 +291,7 @@ class HeadsExplorer(Explorer):
         """
         asset = assets.load("multihead_recording")
         stored, command = asset["sentences"], asset["provenance"]["command"]
-        if not 0 <= sentence < len(stored):
-            raise IndexError(f"there are sentences 0 to {len(stored) - 1}, but {sentence} was asked for")
-        one = stored[sentence]
+        one = stored[within("sentence", sentence, 0, len(stored) - 1, "it numbers the recorded sentences")]
         options = {
             "caption": f"Our translator's encoder, recorded by {command}.",
             "products": one["products"],
@@ -380,14 +322,7 @@ class HeadsExplorer(Explorer):
         options = {"caption": f"{PARTS[seen.part].capitalize()} of {type(model).__name__}.", **options}
         return cls(seen.tokens, seen.weights, seen.key_tokens, seen.writes, seen.rest, **options)
 
-    def write_parts(self) -> WriteParts | None:
-        """What the figure shows now of the chosen query's writes; None if it was given none."""
-        if not self.products:
-            return None
-        return write_parts(self.products[self.layer][self.query], [*self.on, True])
-
     def describe(self) -> str:
-        """The sizes."""
         counts = {"layer": len(self.layers), "head": len(self.on)}
         words = [f"{count} {name}{'' if count == 1 else 's'}" for name, count in counts.items()]
         return ", ".join([*words, f"{len(self.tokens)} queries", f"{len(self.key_tokens)} keys"])
@@ -403,42 +338,19 @@ class HeadsExplorer(Explorer):
         table = table_html(caption, ["query", *self.tokens], rows)
         return f'<div style="overflow-x:auto" tabindex="0">{table}</div>'
 
-    @t.validate("weights")
-    def _check_weights(self, proposal: dict) -> list:
-        shape = (len(self.layers), len(self.on), len(self.tokens), len(self.key_tokens))
-        return rounded_array(
-            "weights", shares(proposal["value"], *shape[2:]), shape, 3, axes="layers, heads, queries, keys"
-        )
-
-    @t.observe("weights")
-    def _measure(self, change: dict) -> None:
-        """Scores of weights that are set later: those of the tokens shown."""
-        if change["old"]:
-            names, scores = head_scores(self.weights, self.tokens, self.tokens == self.key_tokens)
-            self.score_names = names
-            self.scores, self.labels = _named(names, scores, keys_by_chance(self.weights))
-
-    @t.validate("products")
-    def _check_products(self, proposal: dict) -> list:
-        if not proposal["value"]:
-            return []
-        n_parts = len(self.on) + 1
-        shape = (len(self.layers), len(self.tokens), n_parts * (n_parts + 1) // 2)
-        largest = np.abs(number_array("products", proposal["value"])).max()
-        decimals = 4 - math.floor(math.log10(largest)) if 0 < largest < math.inf else 4
-        return rounded_array("products", proposal["value"], shape, decimals, axes="layers, queries, pairs of parts")
-
-    @t.validate("layer", "head", "query", "on")
-    def _check_place(self, proposal: dict) -> Any:
-        name, value = proposal["trait"].name, proposal["value"]
-        if name == "on":
-            if self.scores and len(value) != len(self.scores[0]):
-                raise ValueError(
-                    f"on has to say True or False for each of {len(self.scores[0])} heads, not {len(value)}"
-                )
-            return value
+    @t.validate("layer", "head", "query")
+    def _check_place(self, proposal: dict) -> int:
+        name = proposal["trait"].name
         counts = {"layer": len(self.layers), "head": len(self.on), "query": len(self.tokens)}
-        return within(name, value, 0, counts[name] - 1)
+        return within(name, proposal["value"], 0, counts[name] - 1)
+
+
+def _rounded_products(products: Any, shown: list[int], n_queries: int) -> list:
+    """The products of the layers and queries shown, to five digits of the largest."""
+    chosen = number_array("products", products)[shown, :n_queries]
+    largest = np.abs(chosen).max()
+    decimals = 4 - math.floor(math.log10(largest)) if 0 < largest < math.inf else 4
+    return rounded_array("products", chosen, chosen.shape, decimals, axes="layers, queries, pairs of parts")
 
 
 def _named(names: list[str], scores: np.ndarray, n_keys: float) -> tuple[list, list]:

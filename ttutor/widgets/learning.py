@@ -42,21 +42,6 @@ class LearningExplorer(Explorer):
 
     _module = "learning"
     _title = "A translator learns"
-    _given = (
-        "source",
-        "target",
-        "steps",
-        "losses",
-        "weights",
-        "guesses",
-        "chances",
-        "written",
-        "looked",
-        "said",
-        "note",
-    )
-    _state_keys = (*_given, "stop")
-
     source = t.List(t.Unicode(), read_only=True).tag(sync=True)
     target = t.List(t.Unicode(), read_only=True).tag(sync=True)
     steps = t.List(t.Int(), read_only=True).tag(sync=True)
@@ -90,8 +75,6 @@ class LearningExplorer(Explorer):
         sizes = (within("the number of steps", len(steps), 2, MAX_STOPS), len(target), len(source))
         for name, tokens in (("source", source), ("target", target)):
             within(f"the number of tokens of the {name}", len(tokens), 1, MAX_TOKENS)
-        if len(written) != sizes[0] or [len(row) for row in guesses] != [sizes[1]] * sizes[0]:
-            raise ValueError(f"written and guesses need {sizes[0]} steps, and guesses {sizes[1]} tokens at each")
         for name, values, shape, decimals, axes in (
             ("losses", losses, sizes[:1], 3, "steps"),
             ("looked", looked, sizes[:1], 3, "steps"),
@@ -100,12 +83,9 @@ class LearningExplorer(Explorer):
             ("chances", chances, sizes[:2], 2, "steps, target"),
         ):
             self.set_trait(name, rounded_array(name, values, shape, decimals, axes=axes))
-        self.set_trait("source", source)
-        self.set_trait("target", target)
-        self.set_trait("steps", list(steps))
-        self.set_trait("guesses", [list(row) for row in guesses])
-        self.set_trait("written", list(written))
-        self.set_trait("note", note)
+        words = {"source": source, "target": target, "guesses": [list(row) for row in guesses]}
+        for name, value in {**words, "steps": list(steps), "written": list(written), "note": note}.items():
+            self.set_trait(name, value)
         super().__init__(stop=stop)
 
     @classmethod
@@ -130,7 +110,6 @@ class LearningExplorer(Explorer):
         return cls(**words, steps=stored["step"], guesses=guesses, **series, **shares, stop=stop, note=note)
 
     def describe(self) -> str:
-        """Where in the training it stands."""
         return f"step {self.steps[self.stop]} of {self.steps[-1]}"
 
     def fallback_html(self) -> str:

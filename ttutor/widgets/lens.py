@@ -47,7 +47,6 @@ class LensExplorer(Explorer):
 
     _module = "lens"
     _title = "The logit lens"
-    _state_keys = ("tokens", "guesses", "chances", "groups", "subject", "shares", "token", "depth", "note")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
     guesses = t.List(t.List(t.List(t.Unicode())), read_only=True).tag(sync=True)
@@ -73,8 +72,6 @@ class LensExplorer(Explorer):
     ) -> None:
         tokens, groups = token_list("tokens", tokens), groups or {}
         within("the number of tokens", len(tokens), 1, MAX_TOKENS)
-        within("the number of groups", len(groups), 0, 2)
-        within("the size of the vocabulary", len(vocabulary), N_GUESSES, 10**7)
         table = rounded_array("logits", logits, (None, len(tokens), len(vocabulary)), 6, axes="streams, tokens, words")
         within("the number of streams", len(table), 2, MAX_DEPTHS)
         chances = torch.tensor(number_array("logits", table)).softmax(dim=-1)
@@ -127,7 +124,6 @@ class LensExplorer(Explorer):
         return len(self.guesses[0]) - 1
 
     def describe(self) -> str:
-        """The word, and how high it stands."""
         return f"{self.tokens[self.token]!r}, after {self.depth} of {self.n_layers} layers"
 
     def fallback_html(self) -> str:

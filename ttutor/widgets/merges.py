@@ -38,12 +38,11 @@ class MergesExplorer(Explorer):
 
     _module = "merges"
     _title = "Type and merge"
-    _state_keys = ("text", "merges", "counts", "step")
 
     text = t.Unicode("").tag(sync=True)
     merges = t.List(t.List(t.Unicode()), read_only=True).tag(sync=True)
     counts = t.List(t.Int(), read_only=True).tag(sync=True)
-    step = t.Int(0).tag(sync=True)
+    step = t.Int(0, min=0).tag(sync=True)
 
     def __init__(
         self,
@@ -53,7 +52,6 @@ class MergesExplorer(Explorer):
         n_merges: int = N_MERGES,
         step: int = 0,
     ) -> None:
-        within("n_merges", n_merges, 1, 500)
         size = len(SPECIAL_TOKENS) + 256 + n_merges
         self.set_trait("merges", [list(pair) for pair in BytePairTokenizer.train([corpus], vocab_size=size).merges])
         sizes = [len(self._cut(n, corpus)) for n in range(len(self.merges) + 1)]
@@ -77,7 +75,6 @@ class MergesExplorer(Explorer):
         return tokenizer.tokens(tokenizer.encode(self.text if text is None else text))
 
     def describe(self) -> str:
-        """The text and the number of merges."""
         return f"{self.text!r}, {len(self.merges)} merges"
 
     def fallback_html(self) -> str:
@@ -92,7 +89,3 @@ class MergesExplorer(Explorer):
     def _check_text(self, proposal: dict) -> str:
         within("the number of letters", len(proposal["value"]), 1, MAX_LETTERS)
         return proposal["value"]
-
-    @t.validate("step")
-    def _check_step(self, proposal: dict) -> int:
-        return within("step", proposal["value"], 0, 500)

@@ -56,11 +56,7 @@ def cut_picture(pixels: list[str], channels: int, side: int) -> str:
 
 
 def largest_table(weights: np.ndarray, caption: str, n: int = 6) -> str:
-    """The tokens with the largest numbers, by their place.
-
-    >>> largest_table(np.array([0.25, 0.75]), "weights", 1)
-    '<table><caption>weights</caption><tr><th scope="row">patch 1</th><td>0.750</td></tr></table>'
-    """
+    """The tokens with the largest numbers, by their place."""
     order = np.argsort(-weights, kind="stable")[:n]
     names = (f"patch {place}" if place else "CLS" for place in order)
     rows = (
@@ -116,11 +112,7 @@ def read_image(image: Any) -> np.ndarray:
 
 
 def count_patches(size: tuple[int, int], patch_size: int) -> int:
-    """How many patches an image becomes.
-
-    >>> count_patches((24, 24), 4)
-    36
-    """
+    """How many patches an image becomes."""
     height, width = size
     if patch_size < 1 or height % patch_size or width % patch_size:
         raise ValueError(f"patch_size is {patch_size}, but has to divide both sides of an image of {height} x {width}")
@@ -149,21 +141,13 @@ def drawn(image: np.ndarray, patch_size: int) -> tuple[np.ndarray, int]:
 
 
 def hexadecimal(image: np.ndarray) -> list[str]:
-    """Each row of pixels as text, two digits a value, the channels of a pixel side by side.
-
-    >>> hexadecimal(np.array([[[0.0, 1.0]]]))
-    ['00ff']
-    """
+    """Each row of pixels as text, two digits a value, the channels of a pixel side by side."""
     rows = np.rint(255 * rearrange(image, "channels height width -> height (width channels)"))
     return [row.tobytes().hex() for row in rows.astype(np.uint8)]
 
 
 def thousandths(attention: Any, n_tokens: int) -> list[list[list[int]]]:
-    """Weights averaged over heads and rounded to thousandths, each row still adding up to one.
-
-    >>> thousandths([[[0.3333, 0.6667], [0.5, 0.5]]], 2)
-    [[[333, 667], [500, 500]]]
-    """
+    """Weights averaged over heads and rounded to thousandths, each row still adding up to one."""
     values = number_array("attention", attention)
     if values.ndim == 4:
         values = reduce(values, "layers heads queries keys -> layers queries keys", "mean")
@@ -189,8 +173,6 @@ def thousandths(attention: Any, n_tokens: int) -> list[list[list[int]]]:
 def hundredths(similarity: Any, n_tokens: int) -> list[list[int]]:
     """Cosine similarities, rounded to hundredths."""
     rows = rounded_array("positions", similarity, (n_tokens, n_tokens), 2, axes="tokens, tokens")
-    if np.abs(rows).max() > 1:
-        raise ValueError("positions has to hold cosine similarities, from -1 to 1")
     return np.rint(100 * np.array(rows)).astype(int).tolist()
 
 
@@ -201,8 +183,6 @@ def answer_words(probabilities: dict[str, float] | None, answer: str) -> str:
     'The model answers circle (0.750), then square (0.250); the right answer is circle.'
     """
     shares = [] if not probabilities else [(float(share), str(name)) for name, share in probabilities.items()]
-    if not all(0 <= share <= 1 for share, _ in shares):
-        raise ValueError("probabilities has to give each class a number from 0 to 1")
     best = sorted(shares, reverse=True)[:2]
     said = ", then ".join(f"{name} ({share:.3f})" for share, name in best)
     parts = [f"The model answers {said}"] * bool(said) + [f"the right answer is {answer}"] * bool(answer)
@@ -225,7 +205,7 @@ class ReadViT:
     image: Float[Tensor, "channels height width"]
     patch_size: int
     attention: Float[Tensor, "layers tokens tokens"]
-    positions: Float[Tensor, "tokens tokens"] | None
+    positions: Float[Tensor, "tokens tokens"]
     probabilities: dict[str, float] | None
 
 
@@ -238,24 +218,25 @@ def read_vit(vit: Any, image: Any, class_names: list[str] | None = None) -> Read
         >>> read_vit(model, torch.rand(3, 16, 16)).attention.shape
         torch.Size([2, 5, 5])
     """
-    images = _one_image(image)
-    is_ours = isinstance(vit, ViT | VisionEncoder)
-    if not is_ours and not (isinstance(vit, nn.Module) and isinstance(_config_of(vit, "patch_size"), int)):
-        raise TypeError(
-            f"expected a ViT of ours or a ViT module of Hugging Face (with square patches), not {type(vit).__name__}"
-        )
-    first = next(vit.parameters())
-    images = images.to(first)
-    with evaluating(vit), torch.no_grad():
-        weights, logits, table = _run_ours(vit, images) if is_ours else _run_theirs(vit, images)
-    shown = images[0].detach().cpu().double()
+    config = getattr(vit, "config", None)
+    if hasattr(config, "model_type"):
+        from ttutor.interop import from_huggingface
+
+        vit, class_names = from_huggingface(vit), class_names or list(config.id2label.values())
+    if not isinstance(vit, ViT | VisionEncoder):
+        raise TypeError(f"expected a ViT of ours or of Hugging Face, not {type(vit).__name__}")
+    images = _one_image(image).to(next(vit.parameters()))
+    vision, prefix = (vit.vision, "vision.") if isinstance(vit, ViT) else (vit, "")
+    with evaluating(vit), torch.no_grad(), capture(vit, f"{prefix}encoder.layers.*.self_attention.weights") as seen:
+        out = vit(images)
+    shown = images[0].cpu().double()
     span = (shown.max() - shown.min()).clamp_min(1e-12)
     return ReadViT(
         image=(shown - shown.min()) / span,
-        patch_size=_config_of(vit, "patch_size"),
-        attention=reduce(weights.cpu().double(), "layers 1 heads queries keys -> layers queries keys", "mean"),
-        positions=None if table is None else position_similarity(table),
-        probabilities=None if logits is None else _named(logits[0].cpu().double().softmax(-1), vit, class_names),
+        patch_size=vit.config.patch_size,
+        attention=reduce(seen.stack().cpu().double(), "layers 1 heads queries keys -> layers queries keys", "mean"),
+        positions=position_similarity(vision.position.table.weight),
+        probabilities=_named(out[0].cpu().double().softmax(-1), class_names) if isinstance(vit, ViT) else None,
     )
 
 
@@ -265,53 +246,21 @@ def position_similarity(table: Float[Tensor, "tokens d_model"]) -> Float[Tensor,
     return unit @ unit.T
 
 
-def _run_ours(vit: ViT | VisionEncoder, images: Tensor) -> tuple[Tensor, Tensor | None, Tensor]:
-    vision, prefix = (vit.vision, "vision.") if isinstance(vit, ViT) else (vit, "")
-    with capture(vit, f"{prefix}encoder.layers.*.self_attention.weights") as seen:
-        out = vit(images)
-    return seen.stack(), out if isinstance(vit, ViT) else None, vision.position.table.weight
-
-
-def _run_theirs(vit: Any, images: Tensor) -> tuple[Tensor, Tensor | None, Tensor | None]:
-    before = getattr(vit.config, "_attn_implementation", None)
-    try:
-        if hasattr(vit, "set_attn_implementation"):
-            vit.set_attn_implementation("eager")  # the only one that gives weights
-        out = vit(pixel_values=images, output_attentions=True)
-    finally:
-        if before is not None and hasattr(vit, "set_attn_implementation"):
-            vit.set_attn_implementation(before)
-    weights = [one for one in getattr(out, "attentions", None) or () if one is not None]
-    if not weights:
-        raise ValueError(f"{type(vit).__name__} gave no attention; load it with attn_implementation='eager'")
-    tables = [one for name, one in vit.named_parameters() if name.endswith("position_embeddings") and one.ndim == 3]
-    fits = tables and tables[0].shape[1] == weights[0].shape[-1]
-    return torch.stack(weights), getattr(out, "logits", None), tables[0][0] if fits else None
-
-
 def _one_image(image: Any) -> Tensor:
     images = torch.as_tensor(image, dtype=torch.float32)
     if images.ndim == 3:
         images = rearrange(images, "channels height width -> 1 channels height width")
     if images.ndim != 4 or len(images) != 1:
         raise ValueError(f"image has shape {tuple(images.shape)}, expected one image (channels, height, width)")
-    if not torch.isfinite(images).all():
-        raise ValueError("image holds a number that is NaN or infinite")
     return images
 
 
-def _named(probabilities: Tensor, vit: nn.Module, names: list[str] | None) -> dict[str, float]:
-    if names is None:
-        known = _config_of(vit, "id2label") or {}
-        names = [known.get(i, str(i)) for i in range(len(probabilities))]
+def _named(probabilities: Tensor, names: list[str] | None) -> dict[str, float]:
+    names = [str(i) for i in range(len(probabilities))] if names is None else names
     if len(names) != len(probabilities):
         raise ValueError(f"class_names has {len(names)} names, but the model has {len(probabilities)} classes")
     order = probabilities.argsort(descending=True)[:5].tolist()
     return {str(names[i]): probabilities[i].item() for i in order}
-
-
-def _config_of(model: Any, name: str) -> Any:
-    return getattr(getattr(model, "config", None), name, None)
 
 
 VIEWS = ("image", "attention", "rollout", "positions")
@@ -345,10 +294,6 @@ class PatchesExplorer(Explorer):
 
     _module = "patches"
     _title = "Patches"
-    _state_keys = (
-        "pixels", "channels", "step", "patch_size", "model_patch_size", "attention", "positions", "notes",
-        "view", "layer", "selected",
-    )  # fmt: skip
 
     pixels = t.List(t.Unicode(), help="rows of the image as drawn, two hexadecimal digits a value").tag(sync=True)
     channels = t.Int(1).tag(sync=True)
@@ -399,9 +344,7 @@ class PatchesExplorer(Explorer):
         """
         record = assets.load(_RECORDING)
         images = record["images"]
-        if not 0 <= image < len(images):
-            raise ValueError(f"image {image} was not recorded; there are 0 to {len(images) - 1}")
-        one = images[image]
+        one = images[within("image", image, 0, len(images) - 1, "it numbers the recorded drawings")]
         rows = [list(bytes.fromhex(row)) for row in one["pixels"]]
         words = "A ViT of {n_layers} layers and {n_heads} heads, trained on {n_train:,} drawings"
         right = f"of {record['settings']['n_held_out']:,} others it names {100 * record['accuracies'][0]:.1f} % rightly"
@@ -422,7 +365,7 @@ class PatchesExplorer(Explorer):
         """A model on one image: a `ViT` or `VisionEncoder` of ours, or a ViT of Hugging Face.
 
         Args:
-            vit: the model. It runs in evaluation mode, and afterwards is as it was.
+            vit: the model.
             image: ``channels height width`` as the model wants it, scaled and normalised. What is drawn is stretched
                 from the lowest value to the highest, since an image may have been normalised.
             class_names: the classes' names; those in a Hugging Face config when left out, else numbers.
@@ -491,14 +434,6 @@ class PatchesExplorer(Explorer):
         count_patches(self.size, proposal["value"])
         if proposal["value"] % self.step:
             raise ValueError(f"patch_size has to be a multiple of {self.step}, the pixels that are drawn as one")
-        return proposal["value"]
-
-    @t.validate("attention")
-    def _check_attention(self, proposal: dict) -> list[list[list[int]]]:
-        n_tokens = count_patches(self.size, self.model_patch_size) + 1
-        table = np.array(proposal["value"])
-        if table.size and (table.shape[1:] != (n_tokens, n_tokens) or table.min() < 0 or (table.sum(-1) != 1000).any()):
-            raise ValueError("attention is kept in thousandths, rows adding up to 1000; make a new PatchesExplorer")
         return proposal["value"]
 
     @t.validate("view")

@@ -47,9 +47,8 @@ class WavesExplorer(Explorer):
 
     _module = "waves"
     _title = "Waves"
-    _state_keys = ("position", "reads")
 
-    position = t.Float(10.0).tag(sync=True)
+    position = t.Float(10.0, min=0, max=N_POSITIONS - 1).tag(sync=True)
     reads = t.Enum(READS, "fast").tag(sync=True)
 
     def __init__(self, position: float | int = 10, reads: str = "fast") -> None:
@@ -69,7 +68,6 @@ class WavesExplorer(Explorer):
         return (apart < TOLERANCE).nonzero().flatten().tolist()
 
     def describe(self) -> str:
-        """The settings."""
         return f"position {self.position:g}, reads {self.reads}"
 
     def fallback_html(self) -> str:
@@ -80,10 +78,6 @@ class WavesExplorer(Explorer):
             f"{round(self.position)}?"
         )
         return table_html(caption, ["hands read", "positions that look alike"], rows)
-
-    @t.validate("position")
-    def _check_position(self, proposal: dict) -> float:
-        return within("position", proposal["value"], 0, N_POSITIONS - 1)
 
 
 class RotaryExplorer(Explorer):
@@ -106,12 +100,11 @@ class RotaryExplorer(Explorer):
 
     _module = "rotary"
     _title = "Rotary positions"
-    _state_keys = ("tokens", "query_position", "key_position", "pair", "query", "key")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
     query_position = t.Int(0).tag(sync=True)
     key_position = t.Int(0).tag(sync=True)
-    pair = t.Int(0).tag(sync=True)
+    pair = t.Int(0, min=0, max=2).tag(sync=True)
     query = t.List(t.Float(), [1.2, 0.5]).tag(sync=True)
     key = t.List(t.Float(), [0.8, -0.3]).tag(sync=True)
 
@@ -147,7 +140,6 @@ class RotaryExplorer(Explorer):
         return float((query * key).sum())
 
     def describe(self) -> str:
-        """Where both are, and how fast they turn."""
         return f"query at {self.query_position}, key at {self.key_position}, pair {self.pair}"
 
     def fallback_html(self) -> str:
@@ -163,10 +155,9 @@ class RotaryExplorer(Explorer):
         )
         return table_html(caption, ["query position p", "key position p′", "offset p′ − p", "score"], rows)
 
-    @t.validate("query_position", "key_position", "pair")
+    @t.validate("query_position", "key_position")
     def _check_place(self, proposal: dict) -> int:
-        name = proposal["trait"].name
-        return within(name, proposal["value"], 0, 2 if name == "pair" else len(self.tokens) - 1)
+        return within(proposal["trait"].name, proposal["value"], 0, len(self.tokens) - 1)
 
     @t.validate("query", "key")
     def _check_vector(self, proposal: dict) -> list[float]:
@@ -189,11 +180,10 @@ class AlibiExplorer(Explorer):
 
     _module = "alibi"
     _title = "ALiBi"
-    _state_keys = ("tokens", "slopes", "head")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
     slopes = t.List(t.Float(), read_only=True).tag(sync=True)
-    head = t.Int(1).tag(sync=True)
+    head = t.Int(1, min=1, max=8).tag(sync=True)
 
     def __init__(self, tokens: Any = None, *, head: int = 1) -> None:
         listed = _STORY if tokens is None else token_list("tokens", tokens)
@@ -216,7 +206,6 @@ class AlibiExplorer(Explorer):
         return attention_weights(equal[:, -1:], equal, bias=bias)[0, 0].numpy()
 
     def describe(self) -> str:
-        """The length and the head."""
         return f"{len(self.tokens)} tokens, head {self.head}"
 
     def fallback_html(self) -> str:
@@ -227,7 +216,3 @@ class AlibiExplorer(Explorer):
         ]
         heads = ["head", "slope", "left of a word 10 back", "words until half is left"]
         return table_html("ALiBi: each head takes its slope times the distance off a score.", heads, rows)
-
-    @t.validate("head")
-    def _check_head(self, proposal: dict) -> int:
-        return within("head", proposal["value"], 1, 8)

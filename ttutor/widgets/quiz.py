@@ -100,7 +100,6 @@ class Quiz(Explorer):
 
     _module = "quiz"
     _title = "Check yourself"
-    _state_keys = ("questions", "opened")
 
     questions = t.List(t.Dict()).tag(sync=True)
     opened = t.List(t.List(t.Int())).tag(sync=True)
@@ -114,7 +113,6 @@ class Quiz(Explorer):
         super().__init__(questions=[one.as_state() for one in questions], opened=[[] for _ in questions])
 
     def describe(self) -> str:
-        """The number of questions, and of those that were answered."""
         n = len(self.questions)
         return f"{n} question{'s' if n > 1 else ''}, {sum(map(bool, self.opened))} answered"
 

@@ -1,10 +1,9 @@
 """Sequential or parallel: how many steps have to wait for one another in a recurrent net and in a Transformer.
 
-Ticks and hops are not formulas. ``ttutor``'s own cells and decoder layers are run, the autograd graph tells which of
-their calls needed the result of which others, and ``count_operations`` counts the multiply-adds.
+Ticks and hops are not formulas. ``ttutor``'s own cells and decoder layers are run, and the autograd graph tells which
+of their calls needed the result of which others.
 """
 
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cache, cached_property, partial
@@ -18,10 +17,11 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache
 from ttutor.decoder import Decoder, DecoderLayer
-from ttutor.efficient import attention_operations, count_operations, decoding_cost, efficient_attention
+from ttutor.efficient import efficient_attention
 from ttutor.recurrence import RNNCell
 from ttutor.widgets.base import Explorer, table_html, token_list, within
 
+_WIDTH = 4
 Place = tuple[int, int]  # layer (-1: the tokens themselves), token
 
 
@@ -32,16 +32,9 @@ class Lane:
     Attributes:
         waits_for: for each call of a cell or a layer (layer, token), the calls and tokens whose results it needed. A
             call for all tokens at once stands under each of its tokens.
-        multiply_adds: all of them.
-        between_tokens: those that bring tokens together: the recurrent product; scores (masked ones too) and sums of
-            values.
-        kept: numbers that have to be at hand for the next token when the last one is written; 0 in training.
     """
 
     waits_for: dict[Place, set[Place]]
-    multiply_adds: int
-    between_tokens: int = 0
-    kept: int = 0
 
     @cached_property
     def ticks(self) -> np.ndarray:
@@ -74,18 +67,18 @@ class Lane:
 
 
 @cache
-def measure(n_tokens: int, n_layers: int, d_model: int, generating: bool) -> dict[str, Lane]:
+def measure(n_tokens: int, n_layers: int, generating: bool) -> dict[str, Lane]:
     """Run both on a sentence, layers stacked, and look at what happened. Tensors on the ``meta`` device: no numbers.
 
     Args:
-        n_tokens, n_layers, d_model: sizes; the Transformer's feed-forward network is four times as wide.
+        n_tokens, n_layers: sizes; the width does not matter to who waits for whom.
         generating: whether each token is made from what stands above the one before it, or all are known.
     """
     with torch.device("meta"):
-        cells = nn.ModuleList(RNNCell(d_model, d_model) for _ in range(n_layers))
+        cells = nn.ModuleList(RNNCell(_WIDTH, _WIDTH) for _ in range(n_layers))
         make_layer = partial(DecoderLayer, attend=efficient_attention)
-        decoder = Decoder(d_model, 1, 4 * d_model, n_layers, cross_attention=False, make_layer=make_layer)
-        state = torch.zeros(1, d_model)
+        decoder = Decoder(_WIDTH, 1, _WIDTH, n_layers, cross_attention=False, make_layer=make_layer)
+        state = torch.zeros(1, _WIDTH)
     memory = DecoderCache(n_layers)
 
     def read(tokens: list[Tensor]) -> None:
@@ -102,23 +95,15 @@ def measure(n_tokens: int, n_layers: int, d_model: int, generating: bool) -> dic
         for _ in tokens if generating else [None]:
             above = decoder(above, cache=memory if generating else None)
 
-    rnn, transformer = (_watch(*lane, n_tokens, d_model) for lane in ((read, cells), (decode, decoder.layers)))
-    rnn.between_tokens = (
-        n_tokens * n_layers * count_operations(cells[0].get_submodule("from_hidden"), state).multiply_adds
-    )
-    if generating:
-        attention = decoding_cost(n_tokens, with_cache=True, attend=efficient_attention, d_head=d_model)
-        rnn.kept = n_layers * state.numel()
-        transformer.kept = sum(part.numel() for layer in memory.layers for part in layer.self_attention.read())
-    else:
-        attention = attention_operations(efficient_attention, n_tokens, d_head=d_model)
-    transformer.between_tokens = n_layers * attention.multiply_adds
-    return {"rnn": rnn, "transformer": transformer}
+    return {
+        "rnn": Lane(_watch(read, cells, n_tokens)),
+        "transformer": Lane(_watch(decode, decoder.layers, n_tokens)),
+    }
 
 
-def _watch(run: Callable[[list[Tensor]], None], layers: nn.ModuleList, n_tokens: int, d_model: int) -> Lane:
-    """Run with a hook on every layer: which call needed which, and all multiply-adds."""
-    tokens = [torch.zeros(1, d_model, device="meta", requires_grad=True) for _ in range(n_tokens)]
+def _watch(run: Callable[[list[Tensor]], None], layers: nn.ModuleList, n_tokens: int) -> dict[Place, set[Place]]:
+    """Run with a hook on every layer: which call needed which."""
+    tokens = [torch.zeros(1, _WIDTH, device="meta", requires_grad=True) for _ in range(n_tokens)]
     sources = {id(token): (-1, position) for position, token in enumerate(tokens)}
     calls: dict[Any, list[Place]] = {}
     n_done = [0] * len(layers)
@@ -130,11 +115,11 @@ def _watch(run: Callable[[list[Tensor]], None], layers: nn.ModuleList, n_tokens:
         n_done[layer] += len(made)
 
     handles = [module.register_forward_hook(partial(note, layer)) for layer, module in enumerate(layers)]
-    multiply_adds = count_operations(run, tokens).multiply_adds
+    run(tokens)
     for handle in handles:
         handle.remove()
     needed = {node: _needed(node, calls, sources) for node in calls}
-    return Lane({place: needed[node] for node, places in calls.items() for place in places}, multiply_adds)
+    return {place: needed[node] for node, places in calls.items() for place in places}
 
 
 def _needed(node: Any, calls: dict[Any, list[Place]], sources: dict[int, Place]) -> set[Place]:
@@ -156,7 +141,6 @@ def _needed(node: Any, calls: dict[Any, list[Place]], sources: dict[int, Place])
 
 
 LONGEST = 64
-_BOUNDS = {"n_tokens": (2, LONGEST), "n_layers": (1, 6), "d_model": (1, 4096), "tick": (0, 6 * LONGEST)}
 _SHOWN_IN_FALLBACK = 10
 
 
@@ -164,9 +148,8 @@ class SequentialExplorer(Explorer):
     """An RNN and a Transformer read, or write, the same sentence: what can run at once, and what has to wait.
 
     Args:
-        tokens: the sentence; longer ones than 64 tokens are cut, with a warning.
+        tokens: the sentence, up to 64 tokens.
         n_layers: layers of either, 1 to 6.
-        d_model: width of either, 1 to 4096; `measured` counts with it.
         n_tokens: how long the sentence is made, 2 to 64: repeated or cut; as it is when left out.
         generating: whether each token has to be written before the next, or all are known, as in training.
         tick: how many steps have been made.
@@ -180,30 +163,24 @@ class SequentialExplorer(Explorer):
 
     _module = "sequential"
     _title = "Sequential or parallel"
-    _state_keys = ("tokens", "n_layers", "generating", "tick")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
-    n_layers = t.Int(2, read_only=True).tag(sync=True)
+    n_layers = t.Int(2, min=1, max=6, read_only=True).tag(sync=True)
     generating = t.Bool(False).tag(sync=True)
-    tick = t.Int(0).tag(sync=True)
+    tick = t.Int(0, min=0).tag(sync=True)
 
     def __init__(
         self,
         tokens: Any,
         *,
         n_layers: int = 2,
-        d_model: int = 16,
         n_tokens: int | None = None,
         generating: bool = False,
         tick: int = 0,
     ) -> None:
         words = token_list("tokens", tokens)
-        if len(words) > LONGEST:
-            warnings.warn(f"{len(words)} tokens do not fit a screen; showing the first {LONGEST}", stacklevel=2)
-        length = min(max(len(words), 2), LONGEST) if n_tokens is None else n_tokens
-        for name, value in (("n_tokens", length), ("n_layers", n_layers), ("d_model", d_model)):
-            within(name, value, *_BOUNDS[name])
-        self.d_model = d_model
+        length = max(len(words), 2) if n_tokens is None else n_tokens
+        within("the number of tokens", length, 2, LONGEST)
         self.set_trait("tokens", [words[i % len(words)] for i in range(length)])
         self.set_trait("n_layers", n_layers)
         super().__init__(generating=generating, tick=tick)
@@ -211,10 +188,9 @@ class SequentialExplorer(Explorer):
     def measured(self, generating: bool | None = None) -> dict[str, Lane]:
         """What the two did with a sentence of this length: ``rnn`` and ``transformer``, now or in the named mode."""
         mode = self.generating if generating is None else generating
-        return measure(len(self.tokens), self.n_layers, self.d_model, mode)
+        return measure(len(self.tokens), self.n_layers, mode)
 
     def describe(self) -> str:
-        """The sizes and the mode."""
         layers = f"{self.n_layers} layer{'s' if self.n_layers > 1 else ''}"
         return f"{len(self.tokens)} tokens, {layers}, {'generating' if self.generating else 'training'}"
 
@@ -240,7 +216,3 @@ class SequentialExplorer(Explorer):
         cut = f" The first {n} of {len(self.tokens)} tokens." if n < len(self.tokens) else ""
         mode = "generating" if self.generating else "training"
         return table_html(f"The tick in which each token is worked out, {mode}.{cut}", ["", *self.tokens[:n]], rows)
-
-    @t.validate("tick")
-    def _check_tick(self, proposal: dict) -> int:
-        return within("tick", proposal["value"], *_BOUNDS["tick"])

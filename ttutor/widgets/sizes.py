@@ -18,7 +18,7 @@ from ttutor.variants.bert import BERTConfig
 from ttutor.variants.gpt import GPTConfig
 from ttutor.variants.llama import LlamaConfig
 from ttutor.variants.vit import ViTConfig
-from ttutor.widgets.base import Explorer, one_of
+from ttutor.widgets.base import Explorer, one_of, within
 
 REMARKS = {
     "embeddings": "A row for each token that can be looked up.",
@@ -292,7 +292,6 @@ class SizesExplorer(Explorer):
 
     _module = "sizes"
     _title = "Sizes"
-    _state_keys = ("presets", "forms", "remarks", "sliders", "form", "sizes", "precision", "view", "tiled", "selected")
 
     presets = t.List(t.Dict()).tag(sync=True)
     forms = t.Dict().tag(sync=True)
@@ -361,7 +360,6 @@ class SizesExplorer(Explorer):
         return row in [one["name"] for one in self.forms[self.form]["rows"][view]]
 
     def describe(self) -> str:
-        """The family, the sizes and the precision."""
         sizes = self.sizes
         tokens = f"{sizes['B']} × {sizes['T']} tokens"
         return f"{self.form}, {sizes['N']} layers, d_model {sizes['d_model']}, {tokens}, {self.precision}"
@@ -389,19 +387,10 @@ class SizesExplorer(Explorer):
     @t.validate("sizes")
     def _check_sizes(self, proposal: dict) -> dict[str, int]:
         given = proposal["value"]
-        wanted = set(_sizes(self._configs[self.form]))
-        if set(given) != wanted:
-            raise ValueError(f"sizes has to hold {', '.join(sorted(wanted))}, but holds {', '.join(sorted(given))}")
-        for name, value in given.items():
-            if (
-                type(value) is not int
-                or not (0 if name in ("rows", "V", "classes", "patch") else 1) <= value <= LARGEST
-            ):
-                raise ValueError(f"{name} has to be a whole number from 1 to {LARGEST:,}, not {value!r}")
+        for name in ("T", "B"):
+            within(name, given[name], 1, LARGEST)
         expected = {**given, **_sizes(_config(self._configs[self.form], given)), "T": given["T"], "B": given["B"]}
-        wrong = [
-            f"{name} has to be {expected[name]}, not {given[name]}" for name in given if given[name] != expected[name]
-        ]
+        wrong = [f"{name} has to be {n}, not {given.get(name)}" for name, n in expected.items() if given.get(name) != n]
         if wrong:
             raise ValueError(f"in this model {'; '.join(wrong)}")
         return given

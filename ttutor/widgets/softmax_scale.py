@@ -9,14 +9,13 @@ import traitlets as t
 
 from ttutor.attention import attention_weights
 from ttutor.inside.heads import attention_entropy
-from ttutor.widgets.base import Explorer, rounded_array, table_html, within
+from ttutor.widgets.base import Explorer, rounded_array, table_html
 
 WIDTHS = tuple(2**power for power in range(11))
 N_KEYS = 8
 N_DRAWS = 200
 DEAD = 0.01
 """A gradient below this is called dead, as in chapter 2."""
-_LAST_DRAW = 2**20
 _WORD = 2**32
 
 
@@ -40,10 +39,9 @@ class SoftmaxScaleExplorer(Explorer):
 
     _module = "softmax_scale"
     _title = "Two races"
-    _state_keys = ("width", "draw", "gradients")
 
-    width = t.Int(2).tag(sync=True)
-    draw = t.Int(3).tag(sync=True)
+    width = t.Int(2, min=1, max=WIDTHS[-1]).tag(sync=True)
+    draw = t.Int(3, min=0, max=2**20 - 1).tag(sync=True)
     gradients = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
 
     def __init__(self, *, width: int = 2, draw: int = 3) -> None:
@@ -61,7 +59,6 @@ class SoftmaxScaleExplorer(Explorer):
         return weigh(self.scores, 1.0)
 
     def describe(self) -> str:
-        """The settings."""
         return f"width {self.width}, draw {self.draw}"
 
     def fallback_html(self) -> str:
@@ -79,14 +76,6 @@ class SoftmaxScaleExplorer(Explorer):
     def _mean_gradients(self) -> list[list[float]]:
         raw, scaled = average_curves(N_KEYS)["gradient"]
         return [[round(value / max(scaled), 3) for value in line] for line in (raw, scaled)]
-
-    @t.validate("width")
-    def _check_width(self, proposal: dict) -> int:
-        return within("width", proposal["value"], 1, WIDTHS[-1])
-
-    @t.validate("draw")
-    def _check_draw(self, proposal: dict) -> int:
-        return within("draw", proposal["value"], 0, _LAST_DRAW - 1)
 
 
 def normal_numbers(draw: int, count: int) -> np.ndarray:

@@ -1,14 +1,9 @@
-"""Turn the explorers' ES modules into text that a browser runs, in Jupyter and in a page without a kernel.
-
-``python -m ttutor.widgets.static book/_static/explorers.js`` writes the script that the built book
-needs, and beside it the one of the explorer that is large.
-"""
+"""Turn the explorers' ES modules into text that a browser runs, in Jupyter and in a page without a kernel."""
 
 import base64
 import gzip
 import json
 import re
-import sys
 from collections.abc import Collection
 from functools import cache
 from importlib.resources import files
@@ -92,16 +87,6 @@ def weights_script(name: str, packed: bytes) -> str:
     return f'(globalThis.ttutorWeights ||= {{}})[{json.dumps(name)}] = "{base64.b64encode(packed).decode()}";\n'
 
 
-def main(arguments: list[str] | None = None) -> int:
-    """Write the script to the file that is named, and say how large it is."""
-    arguments = sys.argv[1:] if arguments is None else arguments
-    if len(arguments) != 1:
-        print("usage: python -m ttutor.widgets.static OUT.js", file=sys.stderr)
-        return 2
-    write_script(Path(arguments[0]))
-    return 0
-
-
 def _read(name: str) -> str:
     written = (files("ttutor.widgets") / "js" / f"{name}.js").read_text(encoding="utf-8")
     return _UNREAD.sub("", written)
@@ -142,7 +127,3 @@ def _quoted(text: str | None) -> str:
 def _literal(value: object) -> str:
     """JSON that may stand in an HTML script element: a closing tag in it would end the element."""
     return json.dumps(value, ensure_ascii=False, sort_keys=True).replace("</", "<\\/")
-
-
-if __name__ == "__main__":
-    sys.exit(main())

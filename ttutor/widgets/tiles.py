@@ -37,7 +37,6 @@ class TilesExplorer(Explorer):
 
     _module = "tiles"
     _title = "The moving tile"
-    _state_keys = ("scores", "step")
 
     scores = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
     step = t.Int(0).tag(sync=True)

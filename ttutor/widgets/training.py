@@ -31,7 +31,6 @@ class ShiftExplorer(Explorer):
 
     _module = "shift"
     _title = "The shifted input"
-    _state_keys = ("tokens", "source", "position", "shifted")
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
     source = t.Unicode(read_only=True).tag(sync=True)
@@ -95,7 +94,6 @@ class ScheduleExplorer(Explorer):
 
     _module = "schedule"
     _title = "The warm-up"
-    _state_keys = ("warmup", "d_model", "steps", "runs", "guessing", "note")
 
     warmup = t.Int(1).tag(sync=True)
     d_model = t.Int(read_only=True, help="the width in the formula").tag(sync=True)

@@ -14,7 +14,7 @@ from ttutor import assets
 from ttutor.translation.packed import DEFAULT, PARTS, PackedTranslator, load_packed
 from ttutor.translation.translator import Translator
 from ttutor.translation.what_if import LONGEST, WhatIf, switch_names, switched_off, what_if
-from ttutor.widgets.base import Explorer, one_of, table_html, within
+from ttutor.widgets.base import Explorer, table_html, within
 from ttutor.widgets.decoding import record_decoding, speaker_of
 from ttutor.widgets.static import weights_script
 
@@ -33,14 +33,8 @@ LONGEST_TEXT = 200
 """Characters of a sentence."""
 BEAM = 4
 _NOTHING: dict[str, Any] = {
-    "source": [],
-    "written": [],
-    "usual": [],
+    **{name: [] for name in ("source", "written", "usual", "weights", "tree", "strange")},
     "tokens": {},
-    "weights": [],
-    "tree": [],
-    "strange": [],
-} | {
     "translation": "",
     "usual_translation": "",
 }
@@ -77,14 +71,13 @@ class TranslatorExplorer(Explorer):
 
     _module = "translator"
     _title = "A Transformer that translates"
-    _state_keys = (*_QUESTION, "selected", "answer", "examples", "sizes", "weights", "note")
 
     text = t.Unicode("").tag(sync=True)
     off = t.List(t.Unicode()).tag(sync=True)
-    by = t.Unicode("zero").tag(sync=True)
+    by = t.Enum(("zero", "mean"), "zero").tag(sync=True)
     beginning = t.List(t.Int()).tag(sync=True)
-    view = t.Unicode("words").tag(sync=True)
-    part = t.Unicode("cross").tag(sync=True)
+    view = t.Enum(VIEWS, "words").tag(sync=True)
+    part = t.Enum(tuple(PARTS), "cross").tag(sync=True)
     layer = t.Int(-1).tag(sync=True)
     head = t.Int(-1).tag(sync=True)
     selected = t.Int(0).tag(sync=True)
@@ -142,7 +135,6 @@ class TranslatorExplorer(Explorer):
         return f"{page}#what-if?{urlencode({name: lists.get(name, getattr(self, name)) for name in _QUESTION})}"
 
     def describe(self) -> str:
-        """The sentence, and what is switched off."""
         return f"{self.text!r}{', without ' + ', '.join(self.off) if self.off else ''}"
 
     def fallback_html(self) -> str:
@@ -166,13 +158,11 @@ class TranslatorExplorer(Explorer):
     def _answer(self, change: object = None) -> None:
         self.answer = answer_to(self.packed, **{name: getattr(self, name) for name in _QUESTION})
 
-    @t.validate("text", "by", "view", "part", "layer", "head", "off", "beginning")
+    @t.validate("text", "layer", "head", "off", "beginning")
     def _check(self, proposal: dict) -> Any:
         name, value = proposal["trait"].name, proposal["value"]
         if name == "text":
             within("the length of text", len(value), 0, LONGEST_TEXT)
-        elif name in ("by", "view", "part"):
-            one_of(name, value, {"by": ("zero", "mean"), "view": VIEWS, "part": tuple(PARTS)}[name])
         elif name in ("layer", "head"):
             within(name, value, -1, self.sizes[f"{name}s"] - 1, "-1 is the mean of all")
         elif name == "off" and value:
@@ -218,7 +208,8 @@ def answer_to(
     is_changed = bool(off or beginning)
     usual = what_if(translator, text) if is_changed else found
     written: list[list[Any]] = [
-        [one.token_id, _round(one.probability, 4), _ranked(one.runners_up)] for one in found.steps
+        [one.token_id, _round(one.probability, 4), [[token_id, _round(p, 4)] for token_id, p in one.runners_up]]
+        for one in found.steps
     ]
     tree = _tree(packed, text, off, means) if view == "beam" else []
     ids = {*found.source, *(one.token_id for one in (*found.steps, *usual.steps))}
@@ -235,10 +226,6 @@ def answer_to(
         "translation": _text(translator, found, text),
         "usual_translation": _text(translator, usual, text),
     }
-
-
-def _ranked(pairs: Sequence[tuple[int, float]]) -> list[list]:
-    return [[token_id, _round(probability, 4)] for token_id, probability in pairs]
 
 
 def _round(value: float, decimals: int) -> float:
