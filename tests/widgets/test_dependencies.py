@@ -15,7 +15,7 @@ from tests.widgets.figure import HOSTILE, in_browser, numbers
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.masks import causal_mask, window_mask
-from ttutor.recurrence import RNNCell, depends_on, hidden_of, unroll
+from ttutor.recurrence import RNNCell, hidden_of, unroll
 from ttutor.widgets import DependencyExplorer
 from ttutor.widgets.dependencies import influence
 
@@ -67,13 +67,6 @@ def extremes() -> list[DependencyExplorer]:
 
 
 TAP = ('[data-key="pickinput5"]', "hears “mat”")
-
-
-@pytest.mark.parametrize("name", functions())
-def test_what_moves_is_the_support_of_the_jacobian(name: str) -> None:
-    function = functions()[name]
-    found = influence(function, inputs())
-    assert ((found > 0) == depends_on(lambda batch: function(batch[0])[None], inputs()).numpy()).all()
 
 
 def test_the_patterns_that_the_chapter_tells_of() -> None:

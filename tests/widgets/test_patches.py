@@ -52,15 +52,6 @@ def some_attention(layers: int = 2, tokens: int = 10) -> np.ndarray:
     return weights / weights.sum(-1, keepdims=True)
 
 
-def test_pixels_are_kept_to_a_byte() -> None:
-    image = np.random.default_rng(0).random((3, 6, 4))
-    explorer = PatchesExplorer(image, 2)
-    rows = np.array([list(bytes.fromhex(row)) for row in explorer.pixels]).reshape(6, 4, 3)
-    np.testing.assert_array_equal(rows, np.rint(255 * image).transpose(1, 2, 0))
-    assert explorer.size == (6, 4)
-    assert explorer.n_tokens == 7
-
-
 def test_thousandths_add_up_and_are_nearest() -> None:
     weights = some_attention(2, 33)
     kept = np.array(thousandths(weights, 33))

@@ -44,11 +44,6 @@ def test_the_generator_is_mulberry32_with_box_muller(draw: int) -> None:
     assert normal_numbers(draw, 3)[0] == pytest.approx(expected, abs=1e-12)
 
 
-def test_raw_scores_spread_as_the_root_of_the_width() -> None:
-    products = np.stack([running_products(draw, N_KEYS) for draw in range(100)])
-    np.testing.assert_allclose(np.sqrt((products**2).mean(axis=(0, 2))), np.sqrt(np.arange(1, 1025)), rtol=0.2)
-
-
 def test_entropy_and_gradient_are_the_definitions() -> None:
     rng = np.random.default_rng(0)
     weights = weigh(3 * rng.normal(size=(5, 8)), 1.0)

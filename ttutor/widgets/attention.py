@@ -200,14 +200,11 @@ def _read_mask(mask: Any, scores: Any, shape: tuple[int, int]) -> tuple[np.ndarr
     """The mask as an array (None when it forbids nothing), and the scores with minus infinities moved into it."""
     values = number_array("scores", scores)
     hidden = np.isneginf(values)
-    allowed = np.ones(shape, dtype=bool)
-    if mask is not None:
-        given = np.asarray(mask.detach().cpu() if hasattr(mask, "detach") else mask)
-        if given.dtype != bool:
-            raise TypeError(f"mask holds {given.dtype}, expected bool with True = may attend; write mask=(values > 0)")
-        if given.shape != shape:
-            raise ValueError(f"mask has shape {given.shape}, expected {shape} (queries, keys)")
-        allowed = given
+    allowed = np.ones(shape, dtype=bool) if mask is None else np.asarray(mask)
+    if allowed.dtype != bool:
+        raise TypeError(f"mask holds {allowed.dtype}, expected bool with True = may attend; write mask=(values > 0)")
+    if allowed.shape != shape:
+        raise ValueError(f"mask has shape {allowed.shape}, expected {shape} (queries, keys)")
     if hidden.shape == shape:
         allowed = allowed & ~hidden
     return (None if allowed.all() else allowed), np.where(hidden, 0.0, values)

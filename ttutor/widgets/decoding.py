@@ -171,14 +171,11 @@ def speaker_of(model: Any, tokenizer: Any = None) -> Speaker:
 
     if isinstance(model, Translator):
         return _translator(model)
-    config = getattr(model, "config", None)
-    if not getattr(config, "is_encoder_decoder", False):
+    if tokenizer is None or not getattr(getattr(model, "config", None), "is_encoder_decoder", False):
         raise TypeError(
-            f"model has to be a Translator, or an encoder-decoder of Hugging Face, not {type(model).__name__}; a model "
-            f"of ours goes into Translator(model, tokenizer)"
+            f"model has to be a Translator, or an encoder-decoder of Hugging Face with its tokenizer, not "
+            f"{type(model).__name__}; a model of ours goes into Translator(model, tokenizer)"
         )
-    if tokenizer is None:
-        raise TypeError(f"a {type(model).__name__} needs its tokenizer: from_model(model, text, tokenizer=...)")
     return _hugging_face(model, tokenizer)
 
 

@@ -24,7 +24,6 @@ class LiveCell:
         function: called with one keyword argument a control. It may return text (shown as it is, never as markup),
             anything with ``_repr_html_``, a Matplotlib figure, or anything with a ``repr``.
         alt: what a sighted reader would see; required when the function returns a figure.
-        follow: call the function at every movement of a slider and every letter, rather than when the reader lets go.
         **controls: the initial input, one entry a parameter: text, a bool, a number, ``(low, high)`` or
             ``(low, high, step)`` for a slider, a list to choose from, or an ipywidgets widget.
 
@@ -36,13 +35,13 @@ class LiveCell:
     True
     """
 
-    def __init__(self, function: Callable[..., Any], *, alt: str = "", follow: bool = False, **controls: Any) -> None:
+    def __init__(self, function: Callable[..., Any], *, alt: str = "", **controls: Any) -> None:
         if not controls:
             raise TypeError("a live cell needs at least one control, such as live(function, text='I love ML !')")
         _enable_in_colab()
         self.function = function
         self.alt = alt
-        self.controls = {name: _control(name, given, follow) for name, given in controls.items()}
+        self.controls = {name: _control(name, given) for name, given in controls.items()}
         self.initial = dict(self.values)
         self.static_html = self._call()
         self.output = ipywidgets.HTML(self.static_html)
@@ -83,13 +82,13 @@ class LiveCell:
         return {**data, "text/plain": repr(self), "text/html": self.to_html()}, metadata
 
 
-def live(function: Callable[..., Any], *, alt: str = "", follow: bool = False, **controls: Any) -> LiveCell:
+def live(function: Callable[..., Any], *, alt: str = "", **controls: Any) -> LiveCell:
     """Make a live cell; as the last line of a cell it shows itself. See `LiveCell`.
 
     >>> live(lambda text: f"{len(text.split())} words", text="I love ML !")
     LiveCell(text='I love ML !')
     """
-    return LiveCell(function, alt=alt, follow=follow, **controls)
+    return LiveCell(function, alt=alt, **controls)
 
 
 def result_html(result: Any, alt: str = "") -> str:
@@ -122,7 +121,7 @@ def _figure_html(figure: Any, alt: str) -> str:
     return f'<img src="data:image/png;base64,{picture}" alt="{html.escape(alt)}" style="max-width:100%">'
 
 
-def _control(name: str, given: Any, follow: bool) -> ipywidgets.Widget:
+def _control(name: str, given: Any) -> ipywidgets.Widget:
     """A widget for what was given, labelled with the parameter's name in words."""
     made = ipywidgets.interactive.widget_from_abbrev(given)
     if made is None:
@@ -136,7 +135,7 @@ def _control(name: str, given: Any, follow: bool) -> ipywidgets.Widget:
         if isinstance(made, ipywidgets.Text):
             made.layout.width = "min(36rem, 100%)"
         if made.has_trait("continuous_update"):
-            made.continuous_update = follow
+            made.continuous_update = False  # a call when the reader lets go
     return made
 
 

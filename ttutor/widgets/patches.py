@@ -218,7 +218,7 @@ def read_vit(vit: Any, image: Any, class_names: list[str] | None = None) -> Read
         >>> read_vit(model, torch.rand(3, 16, 16)).attention.shape
         torch.Size([2, 5, 5])
     """
-    config = getattr(vit, "config", None)
+    config: Any = getattr(vit, "config", None)
     if hasattr(config, "model_type"):
         from ttutor.interop import from_huggingface
 

@@ -88,8 +88,8 @@ class RotaryExplorer(Explorer):
         query_position: the index of the token whose query it is.
         key_position: the index of the token whose key it is.
         pair: 0, 1 or 2, for a pair of features that turns by 1, 0.1 or 0.01 radians a position.
-        query: the query's two features before they are turned.
-        key: the key's.
+
+    ``query`` and ``key`` hold two features each, before they are turned.
 
     >>> explorer = RotaryExplorer(query_position=8, key_position=5)
     >>> explorer
@@ -115,15 +115,11 @@ class RotaryExplorer(Explorer):
         query_position: int = 5,
         key_position: int = 2,
         pair: int = 0,
-        query: Any = (1.2, 0.5),
-        key: Any = (0.8, -0.3),
     ) -> None:
         listed = _WORDS if tokens is None else token_list("tokens", tokens)
         within("the number of tokens", len(listed), 2, 16)
         self.set_trait("tokens", listed)
-        super().__init__(
-            query_position=query_position, key_position=key_position, pair=pair, query=list(query), key=list(key)
-        )
+        super().__init__(query_position=query_position, key_position=key_position, pair=pair)
 
     @property
     def score(self) -> float:

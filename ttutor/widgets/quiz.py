@@ -1,12 +1,11 @@
 """Questions whose every choice is explained."""
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import traitlets as t
 
-from ttutor.widgets.base import Explorer
+from ttutor.widgets.base import Explorer, within
 from ttutor.widgets.rich_text import rich_html, rich_text
 
 _LETTERS = "abcdefgh"
@@ -118,31 +117,25 @@ class Quiz(Explorer):
 
     def fallback_html(self) -> str:
         """The questions with their choices, and all explanations at the end."""
-        asked = "".join(f"<li>{rich_html(one['prompt'])}{_choices(one['choices'])}</li>" for one in self.questions)
-        answered = "".join(f"<li>{_explanations(one['choices'])}</li>" for one in self.questions)
+        asked, answered = "", ""
+        for one in self.questions:
+            choices = "".join(f"<li>{rich_html(choice['text'])}</li>" for choice in one["choices"])
+            verdicts = "".join(
+                f"<li><strong>{'Right' if choice['right'] else 'No'}.</strong> {rich_html(choice['why'])}</li>"
+                for choice in one["choices"]
+            )
+            asked += f'<li>{rich_html(one["prompt"])}<ol type="a">{choices}</ol></li>'
+            answered += f'<li><ol type="a">{verdicts}</ol></li>'
         return f"<ol>{asked}</ol><p><strong>Answers</strong></p><ol>{answered}</ol>"
 
     @t.validate("opened")
     def _check_opened(self, proposal: dict) -> list[list[int]]:
         opened = proposal["value"]
-        sizes = [len(one["choices"]) for one in self.questions]
-        if len(opened) != len(sizes):
-            raise ValueError(f"opened has {len(opened)} lists, expected one for each of the {len(sizes)} questions")
-        for number, (chosen, size) in enumerate(zip(opened, sizes, strict=True)):
-            if len(set(chosen)) < len(chosen) or not all(0 <= choice < size for choice in chosen):
-                raise ValueError(f"opened[{number}] is {chosen}, expected different numbers from 0 to {size - 1}")
+        if len(opened) != len(self.questions):
+            raise ValueError(
+                f"opened has {len(opened)} lists, expected one for each of {len(self.questions)} questions"
+            )
+        for one, chosen in zip(self.questions, opened, strict=True):
+            for choice in chosen:
+                within("a choice", choice, 0, len(one["choices"]) - 1)
         return opened
-
-
-def _choices(choices: Sequence[dict[str, Any]]) -> str:
-    lines = (f"<li>{rich_html(choice['text'])}</li>" for choice in choices)
-    return f'<ol type="a">{"".join(lines)}</ol>'
-
-
-def _explanations(choices: Sequence[dict[str, Any]]) -> str:
-    lines = (f"<li>{_verdict(choice['right'])} {rich_html(choice['why'])}</li>" for choice in choices)
-    return f'<ol type="a">{"".join(lines)}</ol>'
-
-
-def _verdict(right: bool) -> str:
-    return "<strong>Right.</strong>" if right else "<strong>No.</strong>"
