@@ -53,7 +53,7 @@ def cells(page: Page, lane: int, attribute: str) -> np.ndarray:
 @pytest.mark.parametrize(("n_tokens", "n_layers"), [(2, 3), (8, 2), (9, 4)])
 def test_ticks_on_screen_are_measured(show: Show, n_tokens: int, n_layers: int, generating: bool) -> None:
     page = show(SequentialExplorer(SENTENCE, n_tokens=n_tokens, n_layers=n_layers, generating=generating, tick=1))
-    for i, lane in enumerate(measure(n_tokens, n_layers, 4, generating).values()):
+    for i, lane in enumerate(measure(n_tokens, n_layers, generating).values()):
         assert cells(page, i, "data-due").tolist() == lane.ticks.ravel().tolist()
 
 
