@@ -265,7 +265,7 @@ def test_the_finding_says_what_a_patch_draws_from_and_who_is_near(show: Show) ->
     made.selected = 15
     order = [i for i in np.argsort(-made.weights, kind="stable") if i != 15]
     first, second = (f"patch {i}" if i else "CLS" for i in order[:2])
-    assert found.inner_text() == f"Patch 15 draws most from {first}, then from {second}."
+    assert found.inner_text() == f"Patch 15 draws most from {first}, then from {second}, itself apart."
     choose(page, "positions")
     made.view = "positions"
     alike = [i for i in np.argsort(-made.weights, kind="stable") if i not in (0, 15)][:4]

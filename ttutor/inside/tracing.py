@@ -68,7 +68,7 @@ def causal_trace(model: nn.Module, measure: Measure, corruption: Mapping[str, Re
         corruption: what spoils the run, as for `patch`. It must do the same at each run: draw the noise beforehand.
         names: intermediates whose second-last axis is that of the tokens, such as ``"decoder.layers.*"``.
 
-    Differs from the paper: it restores ten neighbouring sublayers together, here each is restored alone.
+    Each intermediate is restored alone; the paper restores ten neighbouring sublayers together.
 
     Example:
         >>> from ttutor.encoder import Encoder

@@ -195,7 +195,7 @@ function findingOf({ weights, view, selected, columns, patch, channels, nTokens 
   const told = (i) => nameOf(i);
   if (view !== "positions") {
     const [verb, at] = view === "attention" ? ["attends", "to"] : ["draws", "from"];
-    return `${name} ${verb} most ${at} ${told(others[0])}, then ${at} ${told(others[1])}.`;
+    return `${name} ${verb} most ${at} ${told(others[0])}, then ${at} ${told(others[1])}, itself apart.`;
   }
   const place = (i) => [Math.floor((i - 1) / columns), (i - 1) % columns];
   const isNear = (i) => Math.hypot(...place(i).map((at, axis) => at - place(selected)[axis])) < 1.5;

@@ -162,7 +162,7 @@ function findingOf(run, { runs, guessing }) {
   if (when === Infinity) return "It ends knowing only which words are common: its first steps went too far.";
   return (
     `It learns${isLate ? ", but later: for long its steps are short" : ""}. From step ${run.warmup} on both have the ` +
-    "same rate, so it was the steep beginning, cut off here, that spoiled the dashed one."
+    "same rate: the steep beginning, cut off here, spoiled the dashed one."
   );
 }
 

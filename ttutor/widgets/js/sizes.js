@@ -168,7 +168,7 @@ function overtakes({ rows, names }, length) {
 function findingOf(state) {
   const { view, rows, names } = state;
   return (
-    (overtakes(state, names.T) ? "Purple has overtaken all others. " : "") +
+    (overtakes(state, names.T) ? "No bar is longer than purple. " : "") +
     (rows.some(({ square }) => square)
       ? "Twice the text makes the grey bars at most twice as long, but the purple one four times, because every word " +
         "meets every word."

@@ -195,14 +195,14 @@ function render({ model, el }) {
     button({ label: "Other keys", onClick: () => set({ draw: (get("draw") + 1) % 2 ** 20 }) }),
   );
   card.caption.textContent =
-    "Dots: scores of random keys. Grey: twice the spread expected. Orange: the gradient, the mean of 200 draws.";
+    "Dots: scores of random keys. Grey: twice the expected spread. Orange: mean gradient of 200 draws.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));
     picture.show({}, 0);
     card.find(
-      `Raw scores spread with the width, so one key takes ${percent(race(get, false).top)}: the more, the less ` +
-        "a mistake teaches. Divided by √d they stay close.",
+      `Raw scores spread with the width: one key takes ${percent(race(get, false).top)}, ` +
+        "and mistakes teach less. Divided by √d they stay close.",
     );
   };
   const stops = [
