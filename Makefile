@@ -1,5 +1,5 @@
 # ttutor: `make book` builds the book, `make test` runs every check. Both set up all they need.
-# On Windows without make, the README gives the plain commands.
+# On Windows without make, book/setup.md gives the plain commands.
 
 VENV   ?= .venv
 PYTHON ?= $(shell for p in python3 python3.13 python3.12 python3.11 python; do \
