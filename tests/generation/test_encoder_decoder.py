@@ -1,4 +1,4 @@
-"""Greedy and beam search of an encoder-decoder; `test_shared_memory` holds every hypothesis to a search by hand."""
+"""Greedy and beam search of an encoder-decoder; `test_branches` holds every hypothesis to a search by hand."""
 
 import copy
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from tests.generation.test_shared_memory import ranked_after
+from tests.generation.test_branches import ranked_after
 from tests.generation.tiny import beam_by_hand
 from ttutor.corpora.tokenizer import EOS_ID
 from ttutor.generation import packed_weights, state
