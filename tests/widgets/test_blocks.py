@@ -18,7 +18,7 @@ from tests.widgets.figure import (
 from ttutor.attention import attention_weights
 from ttutor.transformer import Transformer, TransformerConfig, account
 from ttutor.widgets import BlocksExplorer
-from ttutor.widgets.blocks import LEVELS, PARTS, STEPS, kinds
+from ttutor.widgets.blocks import ATTENTIONS, LEVELS, PARTS, STEPS, kinds
 
 SMALL = TransformerConfig(vocab_size=50, d_model=12, n_heads=3, n_layers=2, d_ff=20, max_len=16)
 
@@ -40,7 +40,7 @@ LAYERS = {
 
 def specimen() -> BlocksExplorer:
     """The figure as the gallery shows it."""
-    return BlocksExplorer(batch=2, source_length=7, target_length=6)
+    return BlocksExplorer(batch=2, source_length=4, target_length=4)
 
 
 def extremes() -> list[BlocksExplorer]:
@@ -76,7 +76,7 @@ def test_every_module_has_the_shape_that_its_part_says(sizes: tuple[int, int, in
     assert {name: made.shape(name) for name in owners} == {name: seen[owner] for name, owner in owners.items()}
 
 
-@pytest.mark.parametrize("attention", [level for level in LEVELS if "attention" in level])
+@pytest.mark.parametrize("attention", ATTENTIONS)
 def test_inside_an_attention_the_tensors_are_what_the_parts_say(attention: str) -> None:
     made, seen = BlocksExplorer(SMALL, batch=2, source_length=7, target_length=5), {}
     model = Transformer(SMALL).eval()
@@ -112,7 +112,7 @@ def test_the_parts_add_up_to_the_model(changes: dict) -> None:
         assert config.n_layers * layer + count(f"{side}.final_norm") == count(side)
         inner = sum(count(f"{side}.{part}") for part in ("widen", "activation", "narrow"))
         assert inner == count(f"{side}.feed_forward")
-    for attention in (level for level in LEVELS if "attention" in level):
+    for attention in ATTENTIONS:
         assert sum(count(name) for name in PARTS if name.startswith(f"{attention}.")) == count(attention)
 
 
@@ -141,7 +141,7 @@ def test_the_fallback_lists_steps_and_parts() -> None:
     assert text.count("<li>") == 8
     assert "63,082,496 parameters" in text
     row = re.search(r"<tr><th[^>]*>decoder: cross-attention</th>(.*?)</tr>", text)[1]
-    assert re.findall(r"<td>(.*?)</td>", row)[1:] == ["2 × 6 × 512", "1,050,624"]
+    assert re.findall(r"<td>(.*?)</td>", row)[1:] == ["2 × 4 × 512", "1,050,624"]
     assert "final norm" not in text
     made.norm = "pre"
     assert "final norm" in made.fallback_html()
@@ -201,36 +201,24 @@ def test_every_part_of_a_level_says_its_name_role_shape_and_count(level: str, sh
 
 
 @in_browser
-def test_pre_norm_moves_every_norm_below_its_sublayer_and_adds_the_final_ones(show: Show) -> None:
-    page = show(specimen())
+@pytest.mark.parametrize("side", LAYERS)
+def test_pre_norm_moves_every_norm_below_its_sublayer(show: Show, side: str) -> None:
+    page = show(BlocksExplorer(level=side))
     middle = "e => { const b = e.getBoundingClientRect(); return b.top + b.height / 2; }"
-    pairs = [("encoder.norm_1", "encoder.self_attention"), ("encoder.norm_2", "encoder.feed_forward"),
-             ("decoder.norm_1", "decoder.self_attention"), ("decoder.norm_2", "decoder.cross_attention"),
-             ("decoder.norm_3", "decoder.feed_forward")]  # fmt: skip
+    pairs = [(f"{side}.norm_{i}", f"{side}.{name}") for i, name in enumerate(LAYERS[side], 1)]
     assert all(part(page, a).evaluate(middle) < part(page, b).evaluate(middle) for a, b in pairs)
-    expect(part(page, "encoder.final_norm")).to_have_count(0)
-    page.get_by_text("All steps").click()
     page.get_by_label("pre-norm").check()
     assert all(part(page, a).evaluate(middle) > part(page, b).evaluate(middle) for a, b in pairs)
-    expect(part(page, "encoder.final_norm")).to_have_count(1)
-    expect(part(page, "decoder.final_norm")).to_have_count(1)
 
 
 @in_browser
-def test_the_player_lights_the_parts_of_each_step_in_the_full_picture(show: Show) -> None:
-    made = BlocksExplorer(level="decoder")
-    page = show(made)
-    page.get_by_text("All steps").click()
+def test_the_player_lights_the_parts_of_each_step(show: Show) -> None:
+    page = show(specimen())
     for step in STEPS:
         press(page, "Next")
         found = page.locator(".lit[data-id]").evaluate_all("all => all.map((e) => e.dataset.id)")
         assert sorted(found) == sorted(step.lit)
-        now = page.locator(".trace .now").inner_text().replace("\u00a0", " ").replace("\u202f", "")
-        assert step.title in now
-        for word, name in step.shapes:
-            assert f"{word} ({' × '.join(map(str, made.shape(name)))})" in now
         expect(spoken(page)).to_contain_text(step.title)
-    expect(page.get_by_label("Show")).to_have_value("full architecture")
     assert page.locator(".lit[data-to]").count() == 1  # the arrow into the softmax
     press(page, "Play")
     press(page, "Reset")  # it stops the player, too
@@ -241,56 +229,57 @@ def test_the_player_lights_the_parts_of_each_step_in_the_full_picture(show: Show
 @in_browser
 def test_one_can_look_inside_and_come_back(show: Show) -> None:
     page = show(specimen())
-    part(page, "decoder.cross_attention").click()
+    part(page, "decoder").click(position={"x": 4, "y": 60})
     page.get_by_role("button", name="Look inside").click()
-    expect(part(page, "decoder.cross_attention.weights")).to_have_count(1)
-    part(page, "decoder.cross_attention.k").click()
-    assert "keys K, inside the decoder's cross-attention" in panel(page)
-    assert "Shape: batch × heads × source × d_head = 2 × 8 × 7 × 64" in panel(page)
-    page.get_by_label("Show").focus()
-    page.get_by_label("Show").select_option("encoder block")
-    expect(part(page, "encoder.widen")).to_have_count(1)
-    assert "stream passes each sublayer" in panel(page)
-    page.get_by_role("button", name="Reset").click()
+    part(page, "decoder.widen").click()
+    assert "widen, decoder block" in panel(page)
+    assert "Shape: batch × target × d_ff = 2 × 4 × 2\u202f048" in panel(page)
+    page.get_by_role("button", name="Back to the whole").click()
     expect(part(page, "softmax")).to_have_count(1)
+    page.get_by_role("button", name="Reset").click()
+    assert part(show(BlocksExplorer(level="encoder")), "encoder.widen").count() == 1
+
+
+def words(page: Page, name: str) -> str:
+    return " ".join(page.locator(f'[data-words="{name}"] text').all_text_contents())
 
 
 @in_browser
-def test_a_sentence_flows_through_of_the_lengths_that_were_asked_for(show: Show) -> None:
+def test_sentences_are_shown_of_the_lengths_that_were_asked_for(show: Show) -> None:
     page = show(BlocksExplorer(source_length=4, target_length=3))
     ends = {"source_ids": "the old cat sits", "target_ids": "<bos> die alte", "softmax": "die alte Katze"}
-    for name, words in ends.items():
-        drawn = part(page, name).locator("text").evaluate_all("all => all.map((e) => e.textContent.trim())")
-        assert words in " ".join(drawn)
+    assert {name: words(page, name) for name in ends} == ends
     assert BlocksExplorer(source_length=9).facts["sentences"]["source_ids"] == "the old cat sits on the mat <eos> …"
 
 
 @in_browser
-def test_on_a_phone_the_picture_is_a_window_that_follows_the_sentence(show: Show) -> None:
-    page = show(specimen(), width=390)
-    inside = """e => {
-      const [box, part] = [e.closest('.picture'), e].map((one) => one.getBoundingClientRect());
-      return part.top >= box.top && part.bottom <= box.bottom;
-    }"""
-    assert part(page, "source_embedding").evaluate(inside)
-    assert not part(page, "softmax").evaluate(inside)
-    for _ in range(8):
-        press(page, "Next")
-        assert page.locator(".part.on").evaluate(inside)
-    assert "one kind of box only: cross-attention" in panel(page)
+@pytest.mark.parametrize("width", [390, 900])
+def test_the_words_are_carried_up_and_meet_in_the_cross_attention(show: Show, width: int) -> None:
+    page = show(specimen(), width=width)
 
+    def box(selector: str) -> dict:
+        return page.locator(selector).bounding_box()
 
-@in_browser
-def test_a_dot_for_each_token_travels_with_the_step(show: Show) -> None:
-    page = show(BlocksExplorer(source_length=7, target_length=6))
-    expect(page.locator(".dot")).to_have_count(0)
-    lengths = {"source": 7, "target": 6}
-    for step in STEPS:
+    def is_inside(name: str, part: str) -> bool:
+        inner, outer = box(f'[data-words="{name}"]'), box(f'[data-id="{part}"]')
+        return all(
+            outer[at] <= inner[at] and inner[at] + inner[size] <= outer[at] + outer[size]
+            for at, size in (("x", "width"), ("y", "height"))
+        )
+
+    assert is_inside("source_ids", "source_ids")
+    assert is_inside("target_ids", "target_ids")
+    tops = []
+    for step in range(1, len(STEPS) + 1):
         press(page, "Next")
-        lit = page.locator(".lit[data-id]:has(.dot)")
-        assert lit.count() > 0, step.title
-        for part in lit.all():
-            axis = PARTS[part.get_attribute("data-id")].axes.split()[1]
-            assert part.locator(".dot").count() == lengths[axis]
-    press(page, "Reset")
-    expect(page.locator(".dot")).to_have_count(0)
+        tops.append(box('[data-words="target_ids"]')["y"])
+        met = step >= 5
+        assert is_inside("arrow", "decoder.cross_attention") == met
+        assert is_inside("target_ids", "decoder.cross_attention") == (step == 5)
+        expect(page.locator(".web")).to_have_css("opacity", "1" if step == 5 else "0")
+        assert is_inside("source_ids", "memory") == (step >= 3)
+    assert tops == sorted(tops, reverse=True)
+    shown = {name: page.locator(f'[data-words="{name}"]') for name in ("target_ids", "softmax")}
+    expect(shown["softmax"]).to_have_css("opacity", "1")
+    expect(shown["target_ids"]).to_have_css("opacity", "0")
+    assert "one kind of box only, cross-attention" in panel(page)

@@ -1,4 +1,4 @@
-"""The Transformer's one picture: the whole, an encoder layer, a decoder layer, and the inside of an attention.
+"""The Transformer's one picture: the whole, an encoder layer and a decoder layer.
 
 A part says its axes, which the tests compare with a model that runs, and the module whose parameters are counted. A
 model on the device ``meta`` has no numbers, so the base model takes no memory.
@@ -57,18 +57,6 @@ LEVELS = {
     "decoder": (
         "decoder block",
         "In the middle sublayer, look where the queries (Q) come from, and where the keys and values (K, V) do.",
-    ),
-    "encoder.self_attention": (
-        "inside the encoder's self-attention",
-        "Look where the shape gets a fourth axis, heads, and where it loses it again.",
-    ),
-    "decoder.self_attention": (
-        "inside the decoder's masked self-attention",
-        "Look at the weights: what is crossed out would be a look ahead.",
-    ),
-    "decoder.cross_attention": (
-        "inside the decoder's cross-attention",
-        "Look at the weights, where the two lengths meet: a row for each target token, a column for each source token.",
     ),
 }
 """The levels of the picture: each one's name, and what to look at."""
@@ -159,7 +147,7 @@ STEPS = (
         (("weights", "decoder.self_attention.weights"), ("stream", "decoder.self_attention")),
     ),
     Step(
-        "Cross-attention looks at the memory",
+        "Cross-attention: here the two sentences meet",
         ("memory", "arrow", "decoder.cross_attention"),
         (("weights", "decoder.cross_attention.weights"), ("stream", "decoder.cross_attention")),
     ),
@@ -336,10 +324,10 @@ _SENTENCES = ("the old cat sits on the mat <eos>", "die alte Katze sitzt auf der
 class BlocksExplorer(Explorer):
     """The architecture of 2017 as one picture to walk through: point at a part for its role, shape and parameters.
 
-    The picture has four levels: the full architecture, an encoder layer, a decoder layer, and the inside of any of the
-    three attentions. A switch moves the norms (post-norm, pre-norm), and a player follows a forward pass in eight
-    steps. All parameters are counted on a model. In Jupyter the traits follow what the reader does, and setting one
-    from Python redraws the figure.
+    The picture has three levels: the full architecture, an encoder layer and a decoder layer, where norms, skips and
+    sums are. A switch moves the norms (post-norm, pre-norm), and a player carries both sentences through a forward
+    pass in eight steps. All parameters are counted on a model. In Jupyter the traits follow what the reader does, and
+    setting one from Python redraws the figure.
 
     Args:
         config: the model's sizes; the base model of Vaswani et al. (2017) when left out. The model is built on the
@@ -347,8 +335,7 @@ class BlocksExplorer(Explorer):
         batch: how many sentences.
         source_length: tokens of the sentence that is read.
         target_length: tokens of the sentence that is written.
-        level: ``"full"``, ``"encoder"``, ``"decoder"``, or an attention to look into: ``"encoder.self_attention"``,
-            ``"decoder.self_attention"`` or ``"decoder.cross_attention"``.
+        level: ``"full"``, ``"encoder"`` or ``"decoder"``.
         numbers: whether the picture shows shapes as numbers or as names of axes.
         norm: ``"post"`` or ``"pre"``; the config's when left out.
         sentences: the text that is read and the one that is written, tokens between blanks, as the picture shows them;

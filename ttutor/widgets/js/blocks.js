@@ -1,6 +1,6 @@
 // The Transformer's one picture. Data flows up: y falls.
-import { css, formatCount, make, onTraits, openCard, reducedMotion, refill, setTraits, svg } from "./core.js";
-import { button, choice, player, rovingGrid, select, toggle } from "./controls.js";
+import { css, formatCount, make, moveOnce, onTraits, openCard, refill, setTraits, svg } from "./core.js";
+import { button, choice, player, rovingGrid } from "./controls.js";
 
 const CSS = css`
   .picture {
@@ -57,9 +57,25 @@ const CSS = css`
     stroke: currentColor;
     stroke-width: 2.5;
   }
-  .dot {
-    fill: var(--l);
-    stroke: none;
+  .words {
+    --f: 45%;
+  }
+  .words,
+  .web {
+    pointer-events: none;
+  }
+  .words text {
+    font-size: var(--size);
+  }
+  .met rect {
+    stroke: var(--tt-memory-line);
+    stroke-width: 3;
+  }
+  .web {
+    stroke: var(--tt-memory-line);
+  }
+  .gone {
+    opacity: 0;
   }
   .hit {
     fill: none;
@@ -71,13 +87,12 @@ const CSS = css`
       stroke-dasharray: 10 6;
       animation: flow 0.8s linear infinite;
     }
-    .dot {
-      animation: rise 0.6s;
+    .words {
+      transition: transform 1s;
     }
-  }
-  @keyframes rise {
-    from {
-      transform: translateY(1.8rem);
+    .web,
+    .out {
+      transition: opacity 0.5s 0.7s;
     }
   }
   @keyframes flow {
@@ -86,24 +101,20 @@ const CSS = css`
     }
   }
   .tt-finding {
-    min-height: 6em;
+    min-height: 5.8em;
+  }
+  .tt-note {
+    display: none;
   }
   @container (min-width: 40rem) {
     .tt[data-level="full"] .tt-finding {
       position: absolute;
       top: 3.5rem;
-      width: 17rem;
+      width: 21rem;
     }
   }
   .tt-card {
     position: relative;
-  }
-  @container (max-width: 27rem) {
-    .picture {
-      max-height: 21.5rem; /* a window that follows the sentence upwards */
-      overflow-y: auto;
-      mask: linear-gradient(transparent, #000 1.5rem calc(100% - 1.5rem), transparent);
-    }
   }
   .tt-found details {
     display: inline-block;
@@ -112,14 +123,7 @@ const CSS = css`
   .tt-found span {
     display: block;
   }
-  .tt-found span:first-child:not(:only-child) {
-    font-weight: 600;
-  }
-  .trace {
-    margin: 0.5rem 0 0;
-    padding: 0 0 0 1.5rem;
-  }
-  .trace .now {
+  .tt-found span:has(+ span) {
     font-weight: 600;
   }
 `;
@@ -185,24 +189,21 @@ function wire({ scene }, to, path, tone = "plain", head) {
   scene.wires.push({ to, path, tone, head });
 }
 
-function rise(column, to, length = column.gap, tone) {
-  wire(column, to, `M${column.x} ${column.y}v${4 - length}`, tone, [column.x, column.y - length, 0]);
+function rise(column, to, length = column.gap) {
+  wire(column, to, `M${column.x} ${column.y}v${4 - length}`, undefined, [column.x, column.y - length, 0]);
   column.y -= length;
 }
 
 /** A part with name and shape, above an arrow. */
-function box(column, id, tone = column.tone, up = column.gap, via, grid) {
-  if (up) rise(column, id, up, via);
-  const { sentences } = column.scene;
-  const lines = column.scene
-    .name(id)
-    .split(/ (?=×)/)
-    .flatMap((words) => fit(words, column.width, 6.8));
+function box(column, id, tone = column.tone, up = column.gap) {
+  if (up) rise(column, id, up);
+  const { level, name, shape } = column.scene;
+  const full = level === "full";
+  // Of the ids only the words are seen.
+  const lines = /_ids/.test(id) ? [] : full ? [name(id).split(" ×")[0]] : fit(name(id), column.width, 6.8);
   const bold = lines.length;
-  if (column.scene.level !== "full" && !/norm|positions/.test(id))
-    lines.push(...fit(column.scene.shape(id), column.width));
-  if (sentences[id]) lines.push(...fit(sentences[id], column.width));
-  const height = 14 * lines.length + 9 + (grid ? grid[0] * grid[2] + 8 : 0);
+  if (!full && !/norm/.test(id)) lines.push(...fit(shape(id), column.width));
+  const height = 14 * lines.length + 9 + (column.room || 0);
   column.y -= height;
   column.scene.nodes.push({
     id,
@@ -213,28 +214,23 @@ function box(column, id, tone = column.tone, up = column.gap, via, grid) {
     tone,
     lines,
     bold: lines.length > bold ? bold : 0,
-    grid,
   });
   return column.y;
+}
+
+function sum({ scene, x, y }, id) {
+  scene.nodes.push({ id, x, y, width: 20, height: 20, tone: "plain", lines: ["+"], bold: 1 });
 }
 
 function plus(column, id) {
   rise(column, id);
   column.y -= 20;
-  column.scene.nodes.push({
-    id,
-    x: column.x,
-    y: column.y,
-    width: 20,
-    height: 20,
-    tone: "plain",
-    lines: ["+"],
-    bold: 1,
-  });
+  sum(column, id);
 }
 
-function frame({ scene, x, y, width, tone }, id, foot, label, at) {
-  scene.nodes.push({ id, x, y, width, height: foot - y, tone, lines: [label], at });
+/** `notes`: what stands in it, each at its `[x, y]`. */
+function frame({ scene, x, y, width, tone }, id, foot, ...notes) {
+  scene.nodes.push({ id, x, y, width, height: foot - y, tone, notes });
 }
 
 /** Arrows into an attention; V and K may come from the memory, at the gate. */
@@ -265,8 +261,7 @@ function sublayer(column, name, i) {
   if (name !== "feed_forward") {
     fan(column, id, name[0] === "c" && column.gate);
     box(column, id, tone, 0);
-  } else if (scene.level === "full") box(column, id);
-  else {
+  } else {
     rise(column, id);
     const foot = column.y;
     for (const [part, share] of [
@@ -277,7 +272,7 @@ function sublayer(column, name, i) {
       column.y = box({ ...column, width: width * share, y: column.y - 4 }, `${side}.${part}`, tone, 0);
     }
     column.y -= 20;
-    frame(column, id, foot, scene.name(id), x);
+    frame(column, id, foot, [scene.name(id), x, column.y + 15]);
   }
   plus(column, `${side}.add_${i}`);
   scene.nodes.push({
@@ -298,13 +293,11 @@ function layer(column, label) {
   );
   wire(column, "", `M${x} ${column.y}v-20`);
   column.y -= 20;
-  frame(
-    { ...column, x: x + (out * lane) / 2, width: width + lane + 16 },
-    column.side,
-    y,
+  frame({ ...column, x: x + (out * lane) / 2, width: width + lane + 16 }, column.side, y, [
     label,
     x + out * (width / 4 + lane / 2 + 4),
-  );
+    column.y + 15,
+  ]);
 }
 
 const newColumn = (scene, out, x, width, lane, gap) => ({
@@ -320,46 +313,80 @@ const newColumn = (scene, out, x, width, lane, gap) => ({
     : { side: "encoder", seq: "source", tone: "memory" }),
 });
 
-function stack(column) {
-  const { scene, x, width, out, lane, seq, side } = column;
-  box(column, `${seq}_ids`, "plain", 0);
-  box(column, `${seq}_embedding`);
-  plus(column, `${seq}_add`);
-  const far = width / 2 + lane + 8;
-  const wide = Math.min(far - 20, 92);
-  box(
-    { ...column, x: x + out * (far - wide / 2), width: wide, y: column.y + 21.5 },
-    `${seq}_positions`,
-    column.tone,
-    0,
-  );
-  wire(column, "", `M${x + out * (far - wide)} ` + `${column.y + 10}h${out * (wide - far + 10)}M${x} ${column.y}v-10`);
-  column.y -= 10;
-  layer(column, `${scene.n_layers} layers`);
-  if (scene.pre) box(column, `${side}.final_norm`, "masked");
+const trunk = (scene, path, head) => scene.nodes.push({ id: "arrow", tone: "memory", path, head });
+
+/** Words side by side around 0, in two lines at most: `[word, left, top, width]`. */
+function lay(text, room) {
+  const words = text.split(" ");
+  const unit = Math.min(8, Math.max(5.6, room / (text.length + 0.3 * words.length + 1)));
+  const lines = [[]];
+  let used = 0;
+  for (const word of words) {
+    const wide = unit * (word.length + 0.9);
+    if (used && used + wide > room) (lines.push([]), (used = 0));
+    lines.at(-1).push([word, used, wide]);
+    used += wide + 0.4 * unit;
+  }
+  if (lines[2]) lines[1].at(-1)[0] = "…";
+  const laid = lines.slice(0, 2).flatMap((line, i) => {
+    const half = line.at(-1)[1] / 2 + line.at(-1)[2] / 2;
+    return line.map(([word, left, wide]) => [word, left - half, 22 * i, wide]);
+  });
+  return { laid, unit, row: 20 + laid.at(-1)[2] };
 }
 
-const trunk = (scene, path) => scene.nodes.push({ id: "arrow", tone: "memory", path });
-
+/** Both towers, without what keeps each layer calm: norms, skips and sums are in the blocks. */
 function drawFull(scene) {
-  const [gap, lane] = scene.narrow ? [22, 13] : [60, 22];
-  const [width, middle] = [Math.min((scene.width - gap) / 2, 260) - lane - 16, scene.width / 2];
-  const [left, right] = [-1, 1].map((out) =>
-    newColumn(scene, out, middle + out * (gap / 2 + 8 + width / 2), width, lane, 14),
-  );
-  stack(left);
-  const y = box(left, "memory") + 19;
-  right.gate = middle;
-  right.onGate = (end) => trunk(scene, `M${left.x + width / 2} ${y}H${middle - 10}q10 0 10 10V${end}`);
-  stack(right);
-  for (const id of ["logits", "softmax"]) box(right, id);
-  rise(right, "");
+  const gap = scene.narrow ? 26 : 60;
+  const width = Math.min((scene.width - gap - 14) / 2, 236);
+  scene.laid = Object.fromEntries(Object.entries(scene.sentences).map(([id, text]) => [id, lay(text, width - 8)]));
+  scene.laid.arrow = scene.laid.source_ids; // the memory stays, and is read
+  const [from, to] = ["source_ids", "target_ids"].map((id) => scene.laid[id].row);
+  const [row, rest] = [Math.max(from, to), to + 6];
+  const tower = (out) => {
+    const column = newColumn(scene, out, scene.width / 2 + (out * (gap + width)) / 2, width, 0, 14);
+    const { x, side, seq } = column;
+    box({ ...column, room: row - 1 }, `${seq}_ids`, "plain", 0);
+    column.y = -row - 8;
+    const half = { ...column, width: width / 2 - 4 };
+    box({ ...half, x: x + width / 4 + 2, y: column.y - 12 }, `${seq}_positions`, column.tone, 0);
+    column.y = box({ ...half, x: x - width / 4 - 2 }, `${seq}_embedding`, column.tone, 12);
+    sum({ ...column, y: column.y + 1.5 }, `${seq}_add`);
+    rise(column, `${side}.self_attention`, row + 22);
+    return column;
+  };
+  const [left, right] = [-1, 1].map(tower);
+  const foot = left.y + 16;
+  const hull = (column, y, { x, side } = column) =>
+    frame(
+      { ...column, y, width: width + 12 },
+      side,
+      foot,
+      [side, x - width / 4, foot - 5],
+      [`${scene.n_layers} layers`, x + width / 4, foot - 5],
+    );
+  box(left, "encoder.self_attention", left.tone, 0);
+  box(left, "encoder.feed_forward", left.tone, 26);
+  hull(left, left.y - 8);
+  box({ ...left, room: from + 4 }, "memory", left.tone, 22);
+  box(right, "decoder.self_attention", right.tone, 0);
+  const y = box({ ...right, room: from + to + 30 }, "decoder.cross_attention", right.tone, rest);
+  right.y = y;
+  box(right, "decoder.feed_forward", right.tone, rest);
+  hull(right, right.y - rest);
+  box(right, "logits", right.tone, rest + 8);
+  box(right, "softmax", right.tone, rest);
+  trunk(scene, `M${left.x + width / 2} ${y + 21 + from / 2}H${right.x - width / 2 - 6}`, [
+    right.x - width / 2,
+    y + 21 + from / 2,
+    -1,
+  ]);
 }
 
 function drawLayer(scene, side) {
   const [out, free] = side === "decoder" ? [1, scene.narrow ? 84 : 140] : [-1, 0];
   const width = Math.min(scene.width - 46 - free, 300);
-  const column = newColumn(scene, out, scene.width / 2 + (free - out * 26) / 2, width, 26, 18);
+  const column = newColumn(scene, out, scene.width / 2 + (free - out * 26) / 2, width, 26, 13);
   column.gate = column.x - width / 2 + 2;
   column.onGate = (y) => {
     box({ scene, x: column.gate - 12 - free / 2, width: free - 20, y: y + 20 }, "memory", "memory", 0);
@@ -372,68 +399,49 @@ function drawLayer(scene, side) {
   box(column, `${side}.output`, "plain");
 }
 
-function drawAttention(scene, level) {
-  const gap = scene.narrow ? 10 : 22;
-  const width = Math.min((scene.width - 2 * gap - 8) / 3, 168);
-  const [x, step, tone] = [scene.width / 2, width + gap, level[0] === "e" ? "memory" : "decoder"];
-  const [all, two] = [width + 2 * step, width + step];
-  const part = (name, at, wide, y, hue = tone, ...more) =>
-    box({ scene, x: at, width: wide, y, gap: 20 }, `${level}.${name}`, hue, ...more);
-  const arrow = (name, i, y, via, length = 20) => rise({ scene, x: x + i * step, y }, `${level}.${name}`, length, via);
-  const row = (names, y) =>
-    Math.min(...names.map((name, i) => part(name, x + (i - 1) * step, width, y, PORTS[i][1], 20, PORTS[i][1])));
-  const cross = level.includes("cross");
-  let y = part("q_input", cross ? x + step : x, cross ? width : all, 0, tone, 0);
-  if (cross) part("k_input", x - step / 2, two, 0, "memory", 0);
-  const cut = row(["v", "k", "q"], row(["to_value", "to_key", "to_query"], y)) - 7;
-  arrow("weights", 0, cut, "key");
-  arrow("weights", 1, cut, "query");
-  const grid = scene.parts[`${level}.weights`][1]
-    .split(" ")
-    .slice(2)
-    .map((axis) => scene[`${axis}_length`]);
-  const cell = Math.min(12, 100 / Math.max(...grid));
-  y = part("weights", x + step / 2, two, cut - 20, "weights", 0, "", [...grid, cell]) - 7;
-  arrow("context", -1, cut, "value", cut - y + 20);
-  arrow("context", 0.5, y, "weights");
-  y = part("context", x, all, y - 20, "value", 0) - 7;
-  part("to_output", x, all, part("merged", x, all, y));
-}
-
-/** Weights: queries down, keys across, masked ones struck. */
-function cells(level, left, y, [rows, columns, size]) {
-  const cell = (i, j) =>
-    `M${left + j * size} ${y + i * size}h${size}v${size}h${-size}z` +
-    (level === "decoder.self_attention" && j > i ? `l${size} ${size}` : "");
-  return svg("path", {
-    class: "wire",
-    d: Array.from({ length: rows * columns }, (_, index) => cell(Math.floor(index / columns), index % columns)).join(
-      "",
-    ),
-  });
-}
-
 const tip = ([x, y, way, letter]) => [
   svg("path", { class: "head", d: `M${x} ${y}l${way ? `${way * 6} -4v8` : "-4 6h8"}z` }),
   letter ? svg("text", { class: "name", x: x + 9, y: y + 14, text: letter }) : null,
 ];
 const colours = (tone) => `--c: var(--tt-${tone}, var(--tt-masked)); --l: var(--tt-${tone}-line, currentColor)`;
 
-function paintPart(scene, { id, x, y, width, height, tone, lines = [], bold, at, head, path, grid }, order) {
-  const rect = (shift) =>
-    svg("rect", {
-      class: "shape",
-      x: x - width / 2 + shift,
-      y: y - shift,
-      width: width,
-      height: height,
-      rx: 10,
-    });
-  const text = (text, i) => svg("text", { class: i < bold ? "name" : "", x: at || x, y: y + 15 + 14 * i, text });
+/** A sentence: a chip for each word, around the point to which it is carried. */
+function paintWords([id, { laid, unit }]) {
+  const tone = /^(sou|a)/.test(id) ? "memory" : "decoder";
   return svg(
     "g",
     {
-      class: `part ${at ? "frame" : path ? id : ""}`,
+      class: `words${id === "softmax" ? " out" : ""}`,
+      "data-words": id,
+      style: `--size: ${1.75 * unit}px; ${colours(tone)}`,
+      "aria-hidden": "true",
+    },
+    ...laid.flatMap(([text, x, y, width]) => [
+      svg("rect", { class: "shape", x, y, width, height: 20, rx: 6 }),
+      svg("text", { x: x + width / 2, y: y + 14.5, text }),
+    ]),
+  );
+}
+
+/** In the cross-attention, lines from each target word to each source word. */
+function webOf({ nodes, laid }) {
+  const { x, y, height } = nodes.find(({ id }) => id === "decoder.cross_attention");
+  const middles = (id) => laid[id].laid.map(([, left, , wide]) => x + left + wide / 2);
+  return middles("target_ids")
+    .flatMap((to) =>
+      middles("source_ids").map(
+        (from) => `M${to} ${y + height - laid.target_ids.row - 4}L${from} ${y + 20 + laid.arrow.row}`,
+      ),
+    )
+    .join("");
+}
+
+function paintPart(scene, { id, x, y, width, height, tone, lines = [], bold, notes, head, path }, order) {
+  const text = (text, i) => svg("text", { class: i < bold ? "name" : "", x, y: y + 15 + 14 * i, text });
+  return svg(
+    "g",
+    {
+      class: `part ${notes ? "frame" : path ? id : ""}`,
       "data-id": id,
       "data-row": 99 - order,
       "data-column": 0,
@@ -444,18 +452,17 @@ function paintPart(scene, { id, x, y, width, height, tone, lines = [], bold, at,
     },
     ...(path
       ? ["hit", "wire"].map((kind) => svg("path", { class: kind, d: path }))
-      : (scene.parts[id][1].includes("heads") ? [6, 3, 0] : [0]).map(rect)),
+      : [svg("rect", { class: "shape", x: x - width / 2, y, width, height, rx: 10 })]),
     ...lines.map(text),
+    ...(notes || []).map(([text, x, y]) => svg("text", { x, y, text })),
     ...(head ? tip(head) : []),
-    grid ? cells(scene.level, x - (grid[1] * grid[2]) / 2, y + height - grid[0] * grid[2] - 8, grid) : null,
   );
 }
 
 /** The parts in the order of computing. */
 function paint(scene) {
-  const draw = { full: drawFull, encoder: drawLayer, decoder: drawLayer }[scene.level] || drawAttention;
-  draw(scene, scene.level);
-  const top = Math.min(...scene.nodes.map(({ y }) => y ?? 0)) - 18;
+  (scene.level === "full" ? drawFull : drawLayer)(scene, scene.level);
+  const top = Math.min(...scene.nodes.map(({ y }) => y ?? 0)) - (scene.laid ? scene.laid.softmax.row + 6 : 18);
   const order = Object.keys(scene.parts);
   scene.nodes.sort((one, two) => order.indexOf(one.id) - order.indexOf(two.id));
   return svg(
@@ -474,21 +481,38 @@ function paint(scene) {
       ),
     ),
     ...scene.nodes.map((part, i) => paintPart(scene, part, i)),
+    ...Object.entries(scene.laid || {}).map(paintWords),
+    scene.laid ? svg("path", { class: "wire web", d: webOf(scene) }) : null,
   );
 }
 
-/** A dot for each token on top of what is computed now. */
-function carry(picture, scene) {
-  for (const old of picture.querySelectorAll(".dot")) old.remove();
-  for (const node of picture.querySelectorAll(".lit:not(.frame)")) {
-    const box = node.querySelector("rect");
-    const axis = scene.parts[node.dataset.id]?.[1].split(" ")[1];
-    const [x, y, width] = ["x", "y", "width"].map((name) => Number(box?.getAttribute(name)));
-    const n = width > 50 ? scene[`${axis}_length`] || 0 : 0;
-    const gap = Math.min(13, width / n);
-    for (let i = 0; i < n; i += 1)
-      node.append(svg("circle", { class: "dot", cx: x + width / 2 + (i - (n - 1) / 2) * gap, cy: y - 4, r: 4 }));
+const MET = "The two have met in one kind of box only, cross-attention: there the target asks and the source answers.";
+
+/** Where a sentence stands after each step: in these parts, or on top of them. */
+const UP = "source_ids source_ids source_embedding memory";
+const WAYS = {
+  source_ids: UP,
+  arrow: `${UP} memory decoder.cross_attention`,
+  target_ids:
+    "target_ids target_ids target_embedding target_embedding decoder.self_attention decoder.cross_attention " +
+    "decoder.feed_forward logits softmax",
+  softmax: "softmax",
+};
+
+function carry(picture, { nodes, laid }, step) {
+  for (const group of picture.querySelectorAll("[data-words]")) {
+    const name = group.dataset.words;
+    const way = WAYS[name].split(" ");
+    const id = way[Math.min(step, way.length - 1)];
+    const { x, y, height } = nodes.find((node) => node.id === id);
+    const { row } = laid[name];
+    const inside = /ids|memory|cross/.test(id);
+    const top = inside ? (height > 60 && name === "arrow" ? 20 : height - row - 4) : -row - 4;
+    group.style.transform = `translate(${x}px, ${y + top}px)`;
+    group.classList.toggle("met", step > 4 && /get|max/.test(name));
+    group.classList.toggle("gone", /get|max/.test(name) && (name === "softmax") !== step > 7);
   }
+  picture.querySelector(".web")?.classList.toggle("gone", step !== 5);
 }
 
 function mark(picture, { steps, step, selected }) {
@@ -500,18 +524,6 @@ function mark(picture, { steps, step, selected }) {
   }
 }
 
-/** Where the picture is a window, show in its middle what is computed now; at first, the words below. */
-function follow(picture) {
-  const [box, lit] = [picture, picture.querySelector(".on") || picture.querySelector(".lit")].map((node) =>
-    node?.getBoundingClientRect(),
-  );
-  const middle = lit && lit.top + lit.height / 2 - box.top - box.height / 2;
-  picture.scrollTo({
-    top: lit ? picture.scrollTop + middle : picture.scrollHeight,
-    behavior: lit && !reducedMotion() ? "smooth" : "auto",
-  });
-}
-
 function render({ model, el }) {
   const { steps, ...facts } = model.get("facts");
   const levels = table(facts.levels);
@@ -521,7 +533,10 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "The Transformer",
     question: "",
-    invite: "Press Play: in which box do the dots of both sentences come together? Or tap a part.",
+    invite:
+      start.level === "full"
+        ? "Press Play and follow the words: in which box do the two sentences meet? Or tap a part."
+        : levels[start.level][1],
     onReset: () => {
       controls.step.pause();
       set(start);
@@ -529,27 +544,20 @@ function render({ model, el }) {
     css: CSS,
   });
   const controls = {
-    level: select({ label: "Show", options: facts.levels, onChange: go }),
     norm: choice({
       label: "Norms",
       options: ["post", "pre"].map((norm) => [norm, `${norm}-norm`]),
       onChange: (norm) => set({ norm }),
     }),
-    numbers: toggle({ label: "shapes as numbers", onChange: (numbers) => set({ numbers }) }),
     step: player({
       count: () => steps.length + 1,
       describe: (step) => `step ${step} of ${steps.length}`,
       onStep: (step) => set({ step, level: "full", selected: steps[step - 1]?.[1].at(-1) || "" }),
     }),
   };
-  const [picture, trace] = [make("div", { class: "picture" }), make("ol", { class: "trace" })];
+  const picture = make("div", { class: "picture" });
   card.stage.append(picture);
-  card.controls.append(controls.step.node, controls.level.node);
-  card.more(
-    "All steps, and how it is drawn",
-    make("div", { class: "tt-controls" }, controls.norm.node, controls.numbers.node),
-    trace,
-  );
+  card.controls.append(controls.step.node, controls.norm.node);
   const find = (name, value) => picture.querySelector(`[data-${name}="${value}"]`);
   const roving = rovingGrid(
     picture,
@@ -562,13 +570,15 @@ function render({ model, el }) {
     else if (id && !event.key && id !== model.get("selected")) set({ selected: id });
   };
   for (const kind of ["focusin", "click", "keydown"]) picture.addEventListener(kind, pick);
-  let [drawn, followed] = ["", ""];
+  let [drawn, painted] = ["", null];
   const update = () => {
-    const scene = newScene(model, picture.clientWidth || 320);
+    const seen = picture.clientWidth || 320;
+    const scene = newScene(model, model.get("level") === "full" && seen > 460 ? seen / 1.2 : seen);
     const now = `${scene.width},${TRAITS.slice(1, 7).map((name) => scene[name])}`;
     if (now !== drawn) {
       const focused = picture.contains(card.root.getRootNode().activeElement);
       refill(picture, paint(scene));
+      painted = scene;
       const first = find("id", scene.selected) || find("row", 99);
       roving.makeStop(first);
       if (focused) first.focus();
@@ -578,49 +588,34 @@ function render({ model, el }) {
     card.root.querySelector(".tt-question").textContent =
       scene.level === "full" ? "Where do the two sentences meet?" : "What happens in here?";
     mark(picture, scene);
-    carry(picture, scene);
-    const place = `${now},${scene.step}`;
-    if (place !== followed) follow(picture);
-    followed = place;
+    if (painted.laid) carry(picture, painted, scene.step);
     for (const [name, control] of Object.entries(controls)) control.set(scene[name]);
-    const [title, made] = (scene.level === "full" && steps[scene.step - 1]) || [];
+    const full = scene.level === "full";
+    controls.norm.node.hidden = full;
+    controls.step.node.hidden = !full;
+    const [title, made] = (full && steps[scene.step - 1]) || [];
     const words = scene.selected ? scene.words(scene.selected) : [levels[scene.level][1]];
-    const about =
-      scene.selected && made?.at(-1) === scene.selected
-        ? [
-            `${title}.`,
-            words[1],
-            scene.step === steps.length
-              ? "The two sentences have met in one kind of box only: cross-attention, where the target asks and the source answers."
-              : null,
-          ]
-        : words.slice(0, 2);
-    const line = (text) => text && make("span", { text });
+    const goes = made?.at(-1) === scene.selected; // it is the step that is told
+    const about = goes
+      ? [`${title}.`, scene.step === steps.length ? MET : words[1].split(/(?<=\.) /)[0]]
+      : words.slice(0, 2);
+    const line = (text) => make("span", { text });
+    const look = (label, level) => button({ label, onClick: () => go(level) });
     card.find(
       ...about.map(line),
-      about.length === 2 && scene.selected
-        ? make("details", {}, make("summary", { text: "Sizes" }), ...words.slice(2).map(line))
-        : null,
-      levels[scene.selected] && scene.selected !== scene.level
-        ? button({ label: "Look inside", onClick: () => go(scene.selected) })
-        : null,
-    );
-    const shapeWords = ([word, id]) => `${word} (${scene.shape(id)})`.replaceAll(" ", "\u00a0");
-    refill(
-      trace,
-      ...steps.map(([title, , shapes], i) =>
-        make("li", {
-          class: i + 1 === scene.step ? "now" : "",
-          text: `${title}: ${shapes.map(shapeWords).join(", ")}`,
-        }),
-      ),
+      goes || !scene.selected
+        ? null
+        : make("details", {}, make("summary", { text: "Sizes" }), ...words.slice(2).filter(Boolean).map(line)),
+      !goes && levels[scene.selected] && scene.selected !== scene.level ? look("Look inside", scene.selected) : null,
+      full ? null : look("Back to the whole", "full"),
     );
   };
   const stop = onTraits(model, TRAITS, update);
   const watcher = new ResizeObserver(update);
   watcher.observe(picture);
   update();
-  return () => [stop, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
+  const still = moveOnce(card, model, { step: 2 });
+  return () => [stop, still, controls.step.close, () => watcher.disconnect(), card.close].forEach((end) => end());
 }
 
 export default { render };
