@@ -87,15 +87,25 @@ def test_the_page_shows_the_step_that_it_stands_at(show: Show, stop: int) -> Non
 
 
 @in_browser
-def test_the_finding_says_the_shares_of_its_step(show: Show) -> None:
+def test_the_finding_says_the_shares_of_its_step_and_a_word_at_which_it_looks_in_vain(show: Show) -> None:
     page = show(LearningExplorer.recorded(stop=0))
-    slide(page, "Step", *["ArrowRight"] * 13)
-    found = re.search(r"noun in (\d+)\s%.* in (\d+)\s%", page.locator(".tt-found").inner_text())
-    assert found is not None
     made = specimen()
-    expected = [100 * made.looked[13], 100 * made.said[13]]
-    np.testing.assert_allclose([float(part) for part in found.groups()], expected, atol=0.51)
-    assert "First where to look, then what to say." in page.locator(".tt-found").inner_text()
+    assert made.target[1] == "voitures"
+    assert int(np.argmax(made.weights[11][1])) == int(np.argmax(made.weights[-1][1])) == made.source.index("cars")
+    for stop, told in (
+        (0, "too early"),
+        (11, f"looks at “cars”, and says “{made.guesses[11][1]}”"),
+        (36, "finds both"),
+    ):
+        slide(page, "Step", "Home", *["ArrowRight"] * stop)
+        found = page.locator(".tt-found").inner_text()
+        shares = re.search(r"noun in (\d+)\s%.* in (\d+)\s%", found)
+        assert shares is not None
+        np.testing.assert_allclose(
+            [float(part) for part in shares.groups()], [100 * made.looked[stop], 100 * made.said[stop]], atol=0.51
+        )
+        assert told in found
+    assert page.locator("text.half").count() == 1  # the label of the gap: nothing is looked at in vain
 
 
 @in_browser

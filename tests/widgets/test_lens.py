@@ -84,6 +84,7 @@ def test_another_word_has_other_guesses_and_the_finding_names_the_best(show: Sho
     made = LensExplorer.recorded(token=2, depth=4)
     assert f"“{made.guesses[2][4][0]}”." in page.locator(".tt-found").inner_text()
     assert "From layer" in page.locator(".tt-found").inner_text()
+    np.testing.assert_allclose(numbers(page, "[data-key^='part']"), [five[0] for five in made.chances[2]], atol=1e-6)
 
 
 @in_browser

@@ -40,11 +40,11 @@ class SoftmaxScaleExplorer(Explorer):
     _module = "softmax_scale"
     _title = "Two races"
 
-    width = t.Int(2, min=1, max=WIDTHS[-1]).tag(sync=True)
+    width = t.Int(4, min=1, max=WIDTHS[-1]).tag(sync=True)
     draw = t.Int(3, min=0, max=2**20 - 1).tag(sync=True)
     gradients = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
 
-    def __init__(self, *, width: int = 2, draw: int = 3) -> None:
+    def __init__(self, *, width: int = 4, draw: int = 3) -> None:
         super().__init__(width=width, draw=draw)
 
     @property

@@ -23,6 +23,11 @@ _UNREAD = re.compile(r"^\s*(?://.*|/\*[\s\S]*?\*/)\n|^[ \t]+", re.MULTILINE)
 """Lines of comment and indentation: a browser does without, and no text of ours begins with a blank."""
 _UNMISSED = re.compile(r"^((?!.*//).*)(?:(?<=[{,;(\[])\n|\n(?=[})\]?:.]))", re.MULTILINE)
 """Ends of lines at which no statement can end, or at which one ends without them."""
+_IDLE = re.compile(
+    r" (=>|===|\?) |(?<=[\w)\]]) ([<>*/]) (?=[\w(\[])|((?:const|let) \w+) (=) |"
+    r"(?<=\{) | (?=\})|,(?=\n?[}\])])|;(?=\n?\})"
+)
+"""Blanks, commas and semicolons without which code and styles are the same, where no text of ours has them."""
 _STYLES = re.compile(r"css`[^`]*`")
 _LOOSE = re.compile(r"(?<=[:,]) | (?=\{)")
 """Blanks in a style sheet that separate nothing."""
@@ -109,7 +114,8 @@ def _part(name: str) -> str:
 
 
 def _packed(source: str) -> str:
-    return _STYLES.sub(lambda style: _LOOSE.sub("", style[0]), _UNMISSED.sub(r"\1", source))
+    source = _IDLE.sub(r"\1\2\3\4", _UNMISSED.sub(r"\1", source))
+    return _STYLES.sub(lambda style: _LOOSE.sub("", style[0]), source)
 
 
 def _properties(fills: dict[str, str], outlines: dict[str, str]) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""The moving tile: a softmax over whole rows, though only one tile of the scores exists at a time."""
+"""The moving tile: a softmax over a whole row, though only one tile of its scores exists at a time."""
 
 from typing import Any
 
@@ -8,78 +8,69 @@ import traitlets as t
 from ttutor.widgets.base import Explorer, number_array, rounded_array, table_html, within
 
 TILE = 4
-SCORES = (
-    (4, 3, 1, 2, 5, 4, 2, 0, 3, 4, 4, 6),
-    (3, 1, 3, 0, 3, 3, 3, 1, 3, 0, 4, 5),
-    (2, 0, 4, 1, 0, 0, 6, 2, 5, 1, 1, 5),
-)
+SCORES = (2, 3, 1, 2, 4, 2, 3, 1, 3, 4, 2, 0, 1, 5, 3, 4)
 
 
 class TilesExplorer(Explorer):
-    """Attention in tiles, as FlashAttention computes it: drag the step, and watch a row's running maximum and sum.
+    """Attention in tiles, as FlashAttention computes it: drag the tile, and watch a row's running maximum and sum.
 
     A row's softmax needs the sum of all its powers. The tile sees four keys at a time; when a larger score comes, what
     was summed before is multiplied by e to (old maximum − new maximum), and nothing else has to be kept.
 
     Args:
-        scores: ``queries keys``, the keys a multiple of four.
+        scores: a query's score with each key, the keys a multiple of four.
         step: how many tiles are done.
 
-    >>> explorer = TilesExplorer(step=9)
+    >>> explorer = TilesExplorer(step=4)
     >>> explorer
-    TilesExplorer(9 of 9 tiles of 1 x 4)
+    TilesExplorer(4 of 4 tiles of 4)
     >>> maximum, total = explorer.running()
-    >>> weights = np.exp(np.array(explorer.scores) - maximum[:, None]) / total[:, None]
+    >>> weights = np.exp(np.array(explorer.scores) - maximum) / total
     >>> powers = np.exp(explorer.scores)
-    >>> np.allclose(weights, powers / powers.sum(axis=1, keepdims=True))
+    >>> np.allclose(weights, powers / powers.sum())
     True
     """
 
     _module = "tiles"
     _title = "The moving tile"
 
-    scores = t.List(t.List(t.Float()), read_only=True).tag(sync=True)
+    scores = t.List(t.Float(), read_only=True).tag(sync=True)
     step = t.Int(0).tag(sync=True)
 
     def __init__(self, scores: Any = SCORES, *, step: int = 1) -> None:
-        table = number_array("scores", scores)
-        if table.ndim != 2 or not table.size or table.shape[1] % TILE:
-            raise ValueError(f"scores has shape {table.shape}, expected (queries, keys), keys a multiple of {TILE}")
-        self.set_trait("scores", rounded_array("scores", table, table.shape, 2, axes="queries, keys"))
+        row = number_array("scores", scores)
+        if row.ndim != 1 or not row.size or row.size % TILE:
+            raise ValueError(f"scores has shape {row.shape}, expected (keys,), a multiple of {TILE}")
+        self.set_trait("scores", rounded_array("scores", row, row.shape, 2, axes="keys"))
         super().__init__(step=step)
 
     @property
     def n_steps(self) -> int:
-        """How many tiles there are, row by row."""
-        return len(self.scores) * len(self.scores[0]) // TILE
+        """How many tiles there are."""
+        return len(self.scores) // TILE
 
-    def running(self, step: int | None = None) -> tuple[np.ndarray, np.ndarray]:
-        """Each row's largest score and the sum of its powers, corrected tile by tile, up to the step that is shown."""
-        table = np.array(self.scores)
-        maximum, total = np.full(len(table), -np.inf), np.zeros(len(table))
-        for place in range(self.step if step is None else step):
-            row, column = divmod(place, table.shape[1] // TILE)
-            tile = table[row, column * TILE : (column + 1) * TILE]
-            larger = max(maximum[row], tile.max())
-            total[row] = total[row] * np.exp(maximum[row] - larger) + np.exp(tile - larger).sum()
-            maximum[row] = larger
-        return maximum, total
+    def running(self, step: int | None = None) -> tuple[float, float]:
+        """The largest score and the sum of powers, corrected tile by tile, up to the step that is shown."""
+        maximum, total = -np.inf, 0.0
+        for tile in np.reshape(self.scores, (-1, TILE))[: self.step if step is None else step]:
+            larger = max(maximum, tile.max())
+            total = total * np.exp(maximum - larger) + np.exp(tile - larger).sum()
+            maximum = larger
+        return float(maximum), float(total)
 
     def describe(self) -> str:
         """How far it is."""
-        return f"{self.step} of {self.n_steps} tiles of 1 x {TILE}"
+        return f"{self.step} of {self.n_steps} tiles of {TILE}"
 
     def fallback_html(self) -> str:
-        """The running maximum and sum of the first row, tile by tile."""
-        rows = []
-        for step in range(1, len(self.scores[0]) // TILE + 1):
-            maximum, total = self.running(step)
-            rows.append([f"after tile {step}", f"{maximum[0]:.2f}", f"{total[0]:.3f}"])
+        """The running maximum and sum, tile by tile."""
+        running = [(step, *self.running(step)) for step in range(1, self.n_steps + 1)]
+        rows = [[f"after tile {step}", f"{maximum:.2f}", f"{total:.3f}"] for step, maximum, total in running]
         caption = (
             f"Attention in tiles: {TILE} of {TILE * self.n_steps} scores at a time. When the maximum rises, "
             "the sum so far is multiplied by e to the old maximum minus the new one."
         )
-        return table_html(caption, ["first row", "largest score so far", "sum of powers so far"], rows)
+        return table_html(caption, ["", "largest score so far", "sum of powers so far"], rows)
 
     @t.validate("step")
     def _check_step(self, proposal: dict) -> int:

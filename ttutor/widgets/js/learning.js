@@ -57,6 +57,14 @@ const CSS = css`
   .faint {
     fill-opacity: 0.75;
   }
+  .between {
+    fill: var(--tt-weights);
+    fill-opacity: 0.4;
+  }
+  .tt-picture .half {
+    fill: color-mix(in srgb, var(--tt-weights-line) 65%, currentColor);
+    font-weight: 700;
+  }
   .alone {
     margin: 0.5rem 0 0;
     min-height: 1.45em;
@@ -67,6 +75,9 @@ const CSS = css`
     }
     .tt-slider {
       flex-basis: 9rem;
+    }
+    .tt-finding {
+      min-height: 5.8em;
     }
   }
 `;
@@ -83,14 +94,21 @@ function at(series, place) {
   return series[low] + (place - low) * (series[high] - series[low]);
 }
 
+const most = (row) => row.indexOf(Math.max(...row));
+
+/** A place's greatest attention at a stop, where it is strong and on the word on which it is in the end. */
+function found({ weights }, stop, i) {
+  const top = Math.max(...weights[stop][i]);
+  return top > 0.3 && weights[stop][i][most(weights.at(-1)[i])] === top ? top : 0;
+}
+
 /** Three lines over the steps: the loss, and how many nouns are found and said. */
 function drawCurves(place, left, right, top, floor, { steps, losses, looked, said }) {
-  const most = Math.max(...losses);
   const isShort = right - left < 340;
   const well = isShort ? ":" : " right:";
   const x = (stop) => left + (stop / (steps.length - 1)) * (right - left);
   const lines = [
-    ["loss", losses.map((loss) => loss / most), `loss: ${formatNumber(at(losses, place), 2)}`],
+    ["loss", losses.map((loss) => loss / Math.max(...losses)), `loss: ${formatNumber(at(losses, place), 2)}`],
     ["looked", looked, `looks${well} ${percent(at(looked, place))}`],
     ["said", said, `says${well} ${percent(at(said, place))}`],
   ];
@@ -100,7 +118,19 @@ function drawCurves(place, left, right, top, floor, { steps, losses, looked, sai
     return `M${[...inner, [end, at(shares, end)]].map(([i, share]) => `${x(i).toFixed(1)} ${y(share).toFixed(1)}`).join("L")}`;
   };
   const columns = (isShort ? [0, 0.31, 0.68] : [0, 0.24, 0.65]).map((share) => left + share * (right - left));
+  const [over, under] = [looked, said].map((shares) =>
+    path(shares, steps.length - 1)
+      .slice(1)
+      .split("L"),
+  );
+  const widest = most(looked.map((share, i) => share - said[i]));
   return [
+    ["between", "path", { class: "between", d: `M${[...over, ...under.reverse()].join("L")}Z` }],
+    [
+      "gap",
+      "text",
+      { class: "half", x: x(widest) + 0.1 * (right - left), y: (top + floor) / 2, text: "looks right, says wrong" },
+    ],
     ["floor", "path", { class: "axis", d: `M${left} ${floor}H${right}` }],
     ["zero", "text", { x: left, y: floor + 16, text: `step ${steps[0]}` }],
     ["end", "text", { x: right, y: floor + 16, "text-anchor": "end", text: steps.at(-1) }],
@@ -116,7 +146,8 @@ function drawCurves(place, left, right, top, floor, { steps, losses, looked, sai
 
 /** The sentence: what is read, lines as thick as the attention, the guess at each place, and the right
  * word in a box that its probability fills. */
-function drawSentence({ weights, chances }, stop, left, width, top, { source, target, guesses }) {
+function drawSentence({ weights, chances }, stop, left, width, top, given) {
+  const { source, target, guesses } = given;
   const span = width - left;
   const [from, guess, right] = [left + Math.max(0.18 * span, 62), left + 0.47 * span, left + 0.72 * span];
   const wide = width - right - 1;
@@ -154,11 +185,11 @@ function drawSentence({ weights, chances }, stop, left, width, top, { source, ta
           `guess${i}`,
           "text",
           {
-            class: "said-word",
+            class: said !== token && found(given, stop, i) ? "said-word half" : "said-word",
             x: guess,
             y: middle + 4,
             "font-weight": said === token ? 700 : 400,
-            text: (said === token ? "✓ " : "✗ ") + (said.length > 10 ? `${said.slice(0, 9)}…` : said),
+            text: (said === token ? "✓ " : "✗ ") + (said.length > 9 ? `${said.slice(0, 8)}…` : said),
           },
         ],
         [
@@ -247,11 +278,16 @@ function render({ model, el }) {
   return () => stops.forEach((end) => end());
 }
 
-/** How many nouns are found and how many said, and what that means. */
-function findingOf({ looked, said }, stop) {
-  const shares = `It looks at the right noun in ${percent(looked[stop])} of cases, and says it in ${percent(said[stop])}.`;
-  if (looked[stop] > 0.5 && looked[stop] - said[stop] > 0.15) return `${shares} First where to look, then what to say.`;
-  return said[stop] > 0.9 ? `${shares} Now it finds both.` : shares;
+/** How many nouns are found and how many said; between the two, a word of the sentence at which it looks in vain. */
+function findingOf(given, stop) {
+  const { source, target, guesses, weights, looked, said } = given;
+  const shares = `It looks at the right noun in ${percent(looked[stop])} of cases, and says it in ${percent(said[stop])}`;
+  if (looked[stop] < 0.4 || looked[stop] - said[stop] < 0.15)
+    return `${shares}: ${said[stop] > 0.5 ? "now it finds both" : "too early"}.`;
+  const vain = target.map((word, i) => (guesses[stop][i] === word ? 0 : found(given, stop, i)));
+  const i = most(vain);
+  const here = `: here it looks at “${source[most(weights[stop][i])]}”, and says “${guesses[stop][i]}”, not “${target[i]}”`;
+  return `${shares}${vain[i] ? here : ""}. First where to look, then what to say.`;
 }
 
 export default { render };

@@ -66,10 +66,10 @@ const RUNG = 44;
 function drawLadder({ depth }, right, { guesses, chances, shares, groups, reached }) {
   const last = guesses.length - 1;
   const y = (rung) => 22 + (last - rung + 0.5) * RUNG;
-  const [rail, name] = [94, 112];
+  const [rail, name] = [64, 82];
   const [start, end] = [name + 76, right - 4];
   return [
-    !groups.length && ["bestname", "text", { x: name, y: 12, text: "best guess" }],
+    !groups.length && ["bestname", "text", { x: name, y: 12, text: "best guess and its probability" }],
     ...groups.flatMap(([group], i) => [
       [`swatch${i}`, "rect", { class: `group${i}`, x: right - 219 + 110 * i, y: 2, width: 12, height: 12 }],
       [`group${i}`, "text", { x: right - 202 + 110 * i, y: 12, text: group }],
@@ -85,7 +85,7 @@ function drawLadder({ depth }, right, { guesses, chances, shares, groups, reache
         const part = { class: `group${group}`, x, width: share * (end - start), "data-value": share.toFixed(9) };
         return [`part${rung}-${group}`, "rect", { ...strip, ...part }];
       });
-      const words = rung ? `after layer ${rung}` : "at the start";
+      const words = rung ? `layer ${rung}` : "start";
       return [
         [`layer${rung}`, "text", { x: rail - 12, y: y(rung) + 4, "text-anchor": "end", text: words }],
         [`rung${rung}`, "path", { class: "rung", d: `M${rail - 6} ${y(rung)}h12` }],
@@ -113,11 +113,17 @@ function render({ model, el }) {
     onReset: () => set(initial),
     css: CSS,
   });
+  const sharesOf = () => get("shares")[get("token")] || [];
   const read = () => ({
     guesses: get("guesses")[get("token")],
     chances: get("chances")[get("token")],
-    shares: get("shares")[get("token")] || [],
-    groups,
+    shares: sharesOf(),
+    // The groups are shown where one of them has the next word.
+    groups: sharesOf()
+      .at(-1)
+      ?.some((share) => share > SURE)
+      ? groups
+      : [],
     subject,
     reached: get("depth"),
   });

@@ -13,16 +13,19 @@ const CSS = css`
   .without {
     fill: none;
     stroke: var(--tt-query-line);
-    stroke-width: 3;
+    stroke-width: 5;
+    stroke-opacity: 0.5;
   }
   .loss {
     stroke: var(--tt-loss);
     stroke-width: 2;
+    stroke-opacity: 1;
   }
   .without {
     stroke: currentColor;
-    stroke-width: 1.5;
-    stroke-dasharray: 5 4;
+    stroke-width: 2;
+    stroke-opacity: 1;
+    stroke-dasharray: 6 5;
   }
   .peak {
     fill: var(--tt-query-line);
@@ -85,15 +88,15 @@ function drawCurves({ warmup, losses }, width, { d_model, steps, guessing, runs,
     ],
     ["withoutloss", "path", { class: "without", d: fall(runs[0].losses[0]) }],
     ...losses.map((series, i) => [`loss${i}`, "path", { class: "loss", d: fall(series) }]),
-    ["without", "path", { class: "without", d: curve(without, seen) }],
     ["withoutname", "text", { x: x(0.2 * steps), y: y(0.2 * steps, without) - 10, text: "without a warm-up" }],
     ["curve", "path", { class: "rate", d: curve(warmup, warmup > without ? 1 : seen) }],
+    ["without", "path", { class: "without", d: curve(without, seen) }],
     [
       "peak",
       "circle",
       {
         class: "peak pull",
-        cx: x(warmup),
+        cx: x(Math.max(warmup, seen)),
         cy: y(warmup, warmup),
         r: 11,
         "data-value": rate(warmup, d_model, warmup).toFixed(12),

@@ -39,6 +39,14 @@ const CSS = css`
   .rows .tt-bar {
     height: 1.25rem;
   }
+  .rows .tt-bar::after {
+    content: "";
+    display: block;
+    height: 100%;
+    width: var(--twice);
+    background: inherit;
+    opacity: 0.35;
+  }
   .formula {
     margin: 0.5rem 0;
     overflow-wrap: anywhere;
@@ -50,6 +58,9 @@ const CSS = css`
       monospace;
   }
   @container (max-width: 27rem) {
+    .tt-finding {
+      min-height: 5.8em;
+    }
     .rows .tt-bars {
       grid-template-columns: 1fr auto;
     }
@@ -129,6 +140,7 @@ function readState(model) {
         remark: model.get("remarks")[row.name] || "",
         formula,
         value,
+        doubled,
         grows: doubled !== value,
         square: value && doubled === 4n * value,
       };
@@ -168,10 +180,13 @@ function overtakes({ rows, names }, length) {
 function findingOf(state) {
   const { view, rows, names } = state;
   return (
-    (overtakes(state, names.T) ? "No bar is longer than purple. " : "") +
+    (overtakes(state, names.T)
+      ? overtakes(state, names.T - 1)
+        ? "Purple has overtaken all others. "
+        : "Level: purple has caught up. "
+      : "") +
     (rows.some(({ square }) => square)
-      ? "Twice the text makes the grey bars at most twice as long, but the purple one four times, because every word " +
-        "meets every word."
+      ? "Twice the text makes grey at most twice as long, but purple four times, because every word meets every word."
       : rows.some(({ grows }) => grows)
         ? "Twice the text makes nothing more than twice as large."
         : "No part grows with the text: the same parameters read every word.") +
@@ -211,16 +226,18 @@ function rowList(rows, onSelect) {
     node.addEventListener(kind, ({ target }) => target.closest("li") && onSelect(items.indexOf(target.closest("li"))));
   }
   // What does not grow with the square leaves room, so that what does is seen to grow.
-  const set = (values, unit, selected) => {
-    const others = values.filter((_, i) => !rows[i].square).map(Number);
+  const set = (rows, unit, selected) => {
+    const others = rows.filter(({ square }) => !square).map(({ value }) => Number(value));
     const room = others.length < rows.length ? 2.5 : 1;
-    const most = Math.max(1, room * Math.max(0, ...others), ...values.map(Number));
+    const most = Math.max(1, room * Math.max(0, ...others), ...rows.map(({ doubled }) => Number(doubled)));
     items.forEach((item, i) => {
-      const value = Number(values[i]);
-      item.querySelector(".tt-bar").style.width = `${(100 * value) / most}%`;
+      const value = Number(rows[i].value);
+      const { style } = item.querySelector(".tt-bar");
+      style.width = `${(100 * value) / most}%`;
+      style.setProperty("--twice", `${(100 * Number(rows[i].doubled)) / value}%`);
       item.lastChild.textContent = formatSize(value, unit);
       item.classList.toggle("on", i === selected);
-      mark(item, { "aria-selected": i === selected, "data-value": values[i] });
+      mark(item, { "aria-selected": i === selected, "data-value": rows[i].value });
     });
   };
   return { node, set };
@@ -336,6 +353,7 @@ function render({ model, el }) {
   const [place, panel, look] = ["rows", "formula", "tt-note"].map((name) => make("div", { class: name }));
   card.stage.append(controls.views, place);
   card.controls.append(...controls.first);
+  card.caption.textContent = "Pale: with twice the text.";
   card.more("How it is counted", panel, look);
   card.more("More sizes", ...controls.more);
 
@@ -351,11 +369,7 @@ function render({ model, el }) {
       refill(place, list.node);
     }
     const selected = Math.min(Math.max(model.get("selected"), 0), rows.length - 1);
-    list.set(
-      rows.map(({ value }) => value),
-      VIEWS[view][1],
-      selected,
-    );
+    list.set(rows, VIEWS[view][1], selected);
     drawFormula(panel, rows[selected], state);
     look.textContent = lookAt(state);
     card.find(findingOf(state));

@@ -22,6 +22,11 @@ const CSS = css`
     fill: var(--tt-key);
     stroke: var(--tt-key-line);
   }
+  .path.lead {
+    stroke: var(--tt-key-line);
+    stroke-opacity: 1;
+    stroke-width: 3;
+  }
   .weight {
     fill: var(--tt-weights);
     stroke: var(--tt-weights-line);
@@ -40,9 +45,24 @@ const CSS = css`
   .tt-picture .name {
     font-weight: 600;
   }
+  .tt-picture .most {
+    font-size: 1.25rem;
+    font-weight: 700;
+  }
+  @container (max-width: 27rem) {
+    .tt-slider {
+      flex-basis: 9rem;
+      input {
+        width: 0;
+      }
+    }
+    .tt-finding {
+      min-height: 5.8em;
+    }
+  }
 `;
 const KEYS = 8;
-const MOST = 10; // the widest head has 2 to this power features
+const [GOAL, MOST] = [6, 10]; // the paper's head and the widest have 2 to this power features
 const REACH = 64; // of the axis of scores
 const TRACE = Array.from({ length: 8 * MOST + 1 }, (_, i) => Math.round(2 ** (i / 8)));
 const drawn = {};
@@ -93,15 +113,16 @@ function race(get, divide) {
 /** A race from top to bottom: how the scores spread as the head widens, the shares, the gradient. */
 function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) {
   const key = (name) => `${name}${Number(divide)}`;
-  const [start, end, middle] = [from + 26, to - 8, 118];
+  const [start, end, middle] = [from + 26, to - 8, 88];
   const x = (exponent) => start + (exponent / MOST) * (end - start);
-  const y = (score) => middle - (84 * score) / REACH;
+  const y = (score) => middle - (64 * score) / REACH;
   const spread = (sign) =>
     Array.from({ length: 21 }, (_, i) => {
       const exponent = (i / 20) * MOST;
       return `${x(exponent).toFixed(1)} ${y(sign * (divide ? 1 : 2 ** (exponent / 2)) * 2).toFixed(1)}`;
     });
-  const [slot, floor, high] = [(end - start) / KEYS, 300, 58];
+  const lead = weights.indexOf(top);
+  const [slot, floor, high] = [(end - start) / KEYS, 312, 104];
   return [
     [key("name"), "text", { class: "name maths", x: start, y: 14, text: divide ? "scores ÷ √d" : "raw scores" }],
     [key("funnel"), "path", { class: "funnel", d: `M${spread(1).join("L")}L${spread(-1).reverse().join("L")}Z` }],
@@ -110,14 +131,14 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
       [
         key(`tick${score}`),
         "text",
-        { x: start - 4, y: y(score) + 4, "text-anchor": "end", text: formatNumber(score, 0) },
+        { x: start - 4, y: y(score) + 4, "text-anchor": "end", text: score ? formatNumber(score, 0) : "" },
       ],
     ]),
     ...scores.map((_, i) => [
       key(`path${i}`),
       "path",
       {
-        class: "path",
+        class: i === lead ? "path lead" : "path",
         d: `M${trace.map(([exponent, all]) => `${x(exponent).toFixed(1)} ${y(all[i]).toFixed(1)}`).join("L")}`,
       },
     ]),
@@ -129,15 +150,16 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
         "data-value": score.toFixed(9),
         cx: x(Math.log2(get("width"))),
         cy: y(score),
-        r: 4.5,
+        r: i === lead ? 8 : 4.5,
       },
     ]),
     [
       key("most"),
       "text",
       {
-        x: Math.max(start + (weights.indexOf(top) + 0.5) * slot, start + 16),
-        y: floor - high * top - 5,
+        class: "most",
+        x: start + Math.min(Math.max(lead + 0.5, 1.5), KEYS - 1.5) * slot,
+        y: floor - high * top - 6,
         "text-anchor": "middle",
         text: percent(top),
       },
@@ -155,8 +177,8 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
       },
     ]),
     [key("floor"), "path", { class: "axis", d: `M${start} ${floor}H${end}` }],
-    [key("bar"), "rect", { class: "left", x: start, y: 330, width: (end - start) * left, height: 10, rx: 2 }],
-    [key("meter"), "rect", { class: "meter", x: start, y: 330, width: end - start, height: 10, rx: 2 }],
+    [key("bar"), "rect", { class: "left", x: start, y: 340, width: (end - start) * left, height: 16, rx: 3 }],
+    [key("meter"), "rect", { class: "meter", x: start, y: 340, width: end - start, height: 16, rx: 3 }],
   ];
 }
 
@@ -167,18 +189,18 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Two races",
     question: "Why divide by √d?",
-    invite: "Drag the width to the right: on which side does one key take all?",
+    invite: "Drag the width to the mark, that of the paper: on which side does one key take all?",
     onReset: () => set(initial),
     css: CSS,
   });
   const picture = stage({
     label: "Scores of eight keys by the width of the head, raw and scaled, and their softmax",
-    height: 342,
+    height: 358,
     draw: (_, width) => [
       ...drawRace(race(get, false), 0, width / 2 - 6, get),
       ...drawRace(race(get, true), width / 2 + 6, width, get),
-      ["shares", "text", { x: 26, y: 215, text: "how the attention is shared out" }],
-      ["left", "text", { x: 26, y: 322, text: "how much a mistake can still teach" }],
+      ["shares", "text", { class: "name", x: 26, y: 172, text: "how the attention is shared out" }],
+      ["left", "text", { class: "name", x: 26, y: 333, text: "how much a mistake can still teach" }],
     ],
   });
   const width = slider({
@@ -194,15 +216,22 @@ function render({ model, el }) {
     width.node,
     button({ label: "Other keys", onClick: () => set({ draw: (get("draw") + 1) % 2 ** 20 }) }),
   );
+  const share = GOAL / MOST;
+  width.input.style.background = `linear-gradient(var(--tt-weights-line) 0 0) calc(${share} * (100% - 20px) + 8px) / 4px no-repeat`;
   card.caption.textContent =
-    "Dots: scores of random keys. Grey: twice the expected spread. Orange: mean gradient of 200 draws.";
+    "Eight random keys; the thick line leads. Grey: twice the expected spread. Orange: mean of 200 draws.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));
     picture.show({}, 0);
+    const [raw, scaled] = [race(get, false), race(get, true)];
+    const root = +Math.sqrt(get("width")).toFixed(1);
     card.find(
-      `Raw scores spread with the width: one key takes ${percent(race(get, false).top)}, ` +
-        "and mistakes teach less. Divided by √d they stay close.",
+      raw.top - scaled.top < 0.1 && get("width") < 8
+        ? `The sides are still nearly alike, ${percent(raw.top)} and ${percent(scaled.top)}, because √d is only ${root}.`
+        : `Left one key takes ${percent(raw.top)}, because scores grow with the width: a mistake teaches ` +
+            `${percent(raw.left)} of what it could. Right, divided by ${root}, it takes ${percent(scaled.top)}, and ` +
+            "mistakes go on teaching.",
     );
   };
   const stops = [

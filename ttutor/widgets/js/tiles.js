@@ -1,20 +1,25 @@
-// The moving tile: only one tile of the scores exists at a time, and each row's maximum and sum are
-// corrected as it passes.
+// The moving tile: only one tile of a row's scores exists at a time. When a larger one comes, all that
+// was added before shrinks by one factor, so that it is enough to correct the sum.
 import { slider } from "./controls.js";
-import { css, formatNumber, moveOnce, onTraits, openCard, reducedMotion, setTraits } from "./core.js";
+import { css, formatNumber, make, moveOnce, onTraits, openCard, reducedMotion, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
 
 const CSS = css`
-  .cell {
-    fill: transparent;
-    stroke: color-mix(in srgb, currentColor 25%, transparent);
+  .cell,
+  .ceiling {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.3;
+  }
+  .gone {
+    fill: color-mix(in srgb, currentColor 8%, transparent);
+    stroke: currentColor;
+    stroke-opacity: 0.6;
+    stroke-dasharray: 3 3;
   }
   .power {
     fill: var(--tt-weights);
     stroke: var(--tt-weights-line);
-  }
-  .gone {
-    fill: color-mix(in srgb, currentColor 22%, transparent);
   }
   .tile {
     fill: none;
@@ -30,8 +35,14 @@ const CSS = css`
     stroke-width: 4;
   }
   .tt-picture .score {
-    font-size: 1rem;
+    font-size: 1.0625rem;
     font-weight: 600;
+  }
+  .why {
+    margin: 0;
+    sup {
+      line-height: 0;
+    }
   }
   @container (max-width: 27rem) {
     .tt-finding {
@@ -40,125 +51,89 @@ const CSS = css`
   }
 `;
 const TILE = 4;
-const ROW = 96;
+const [CEILING, FLOOR, SUM] = [46, 166, 246]; // heights of the drawing: where a bar counts 1, and 0
 
-/** A row's largest score and its sum of powers after `seen` scores. */
-function running(row, seen) {
-  const known = row.slice(0, seen);
+/** The largest of the first scores, and the sum of their powers. */
+function running(scores, step) {
+  const known = scores.slice(0, step * TILE);
   const top = Math.max(...known);
-  return { seen, top, sum: known.reduce((sum, one) => sum + Math.exp(one - top), 0) };
+  return { top, sum: known.reduce((sum, one) => sum + Math.exp(one - top), 0) };
 }
 
-/** What the tile that came last did to its row: what was there, by which factor it shrank, and what came. */
-function lastTile({ scores, step }) {
-  const across = scores[0].length / TILE;
-  const [line, column] = [Math.floor(Math.max(step - 1, 0) / across), Math.max(step - 1, 0) % across];
-  const [before, now] = [column, column + (step > 0)].map((tiles) => running(scores[line], tiles * TILE));
-  return { line, column, across, before, now, factor: before.seen ? Math.exp(before.top - now.top) : 1 };
+/** The row before the last tile came and after it, and the factor by which what was there shrinks. */
+function lastTile(scores, step) {
+  const [before, now] = [Math.max(step - 1, 0), step].map((tiles) => running(scores, tiles));
+  return { before, now, factor: step > 1 ? Math.exp(before.top - now.top) : 1 };
 }
 
-/** Each row: its scores, of which only those of the tile are there, and below them the sum so far. */
-function drawRows({ column, line, kept, added }, width, { scores, step, most }) {
-  const size = (width - 4) / scores[0].length;
-  const last = lastTile({ scores, step });
-  const bar = (sum) => (sum / most) * (width - 6);
+/** Bars of the powers, relative to `top`; of the last tile's, `come` has grown and `added` is in the sum. */
+function drawRow({ tile, top, come, added }, width, { scores, step, most }) {
+  const size = (width - 4) / scores.length;
+  const { before, now, factor } = lastTile(scores, step);
+  const wide = (sum) => Math.min(sum / most, 1) * (width - 4);
+  const first = Math.max(step - 1, 0) * TILE;
+  const [known, row] = [scores.slice(0, step * TILE), { y: FLOOR, height: 34 }];
+  const [strip, shrunk] = [{ y: SUM, height: 28 }, factor < 1 && top > before.top && `× ${formatNumber(factor, 2)}`];
+  let end = 2 + wide(step > 1 ? before.sum * Math.exp(before.top - top) : 0);
   return [
-    ...scores.flatMap((row, i) => {
-      const top = 2 + i * ROW;
-      const isOn = step > 0 && i === last.line;
-      const seen = isOn ? last.now.seen : i < last.line ? row.length : 0;
-      const { top: largest, sum } = running(row, seen);
-      const isShrunk = isOn && last.factor < 1;
-      let end = 1 + bar(isOn ? kept : sum);
-      const y = { y: top + 60, height: 20 };
+    ["ceiling", "path", { class: "ceiling", d: `M0 ${CEILING}H${width}` }],
+    [
+      "one",
+      "text",
+      {
+        class: shrunk && "score",
+        x: 0,
+        y: CEILING - 10,
+        text: shrunk ? `all old bars ${shrunk}` : "the largest so far counts 1",
+      },
+    ],
+    ...scores.map((_, j) => [`cell${j}`, "rect", { ...row, class: "cell", x: 2 + j * size, width: size }]),
+    ...known.map((score, j) => {
+      const high = Math.min(Math.exp(score - top) * (j < first || come), 1.35) * (FLOOR - CEILING);
+      const part = { x: 3 + j * size, width: size - 2, y: FLOOR - high, height: high };
+      return [`bar${j}`, "rect", { ...part, class: j < first ? "gone" : "power" }];
+    }),
+    ["sum", "rect", { ...strip, class: "sum", "data-value": now.sum.toFixed(9), x: 2, width: end - 2 }],
+    ...known.slice(first).flatMap((score, j) => {
+      const from = end;
+      end = Math.min(end + wide(Math.exp(score - top) * added), width - 2);
       return [
-        ...row.flatMap((score, j) => {
-          const now = isOn && j < seen && j >= seen - TILE;
-          const power = Math.exp(score - largest);
-          const from = end;
-          if (now) end += bar(power * added);
-          return [
-            [
-              `cell${i}-${j}`,
-              "rect",
-              {
-                class: now ? "cell power" : j < seen ? "cell gone" : "cell",
-                "fill-opacity": now ? power : null,
-                x: 2 + j * size,
-                y: top,
-                width: size,
-                height: 34,
-              },
-            ],
-            now && [
-              `score${i}-${j}`,
-              "text",
-              { class: "score", x: 2 + (j + 0.5) * size, y: top + 23, "text-anchor": "middle", text: score },
-            ],
-            now && [`part${i}-${j}`, "rect", { ...y, class: "power", x: from, width: end - from }],
-          ];
-        }),
-        seen > 0 && [
-          `sum${i}`,
-          "rect",
-          { ...y, class: "sum", "data-value": sum.toFixed(9), x: 1, width: bar(isOn ? kept : sum) },
-        ],
-        seen > 0 && [
-          `mark${i}`,
-          "path",
-          { class: "mark", d: `M${1 + bar(running(row, row.length).sum)} ${top + 56}v28` },
-        ],
-        seen > 0 && [
-          `factor${i}`,
+        [`part${j}`, "rect", { ...strip, class: "power", x: from, width: end - from }],
+        [
+          `score${j}`,
           "text",
-          {
-            class: isShrunk ? "score" : null,
-            x: 2,
-            y: top + 52,
-            text: isShrunk ? `old sum × ${formatNumber(last.factor, 2)}` : "sum so far",
-          },
-        ],
-        seen > 0 && [
-          `top${i}`,
-          "text",
-          {
-            x: width,
-            y: top + 52,
-            "text-anchor": "end",
-            "font-weight": isShrunk ? 700 : 400,
-            text: `largest: ${largest}`,
-          },
+          { class: "score", x: 2 + (first + j + 0.5) * size, y: FLOOR + 23, "text-anchor": "middle", text: score },
         ],
       ];
     }),
-    step > 0 && [
-      "tile",
-      "rect",
-      { class: "tile", x: 2 + column * TILE * size, y: 2 + line * ROW, width: TILE * size, height: 34, rx: 4 },
+    ["tile", "rect", { ...row, class: "tile", x: 2 + tile * TILE * size, width: TILE * size, rx: 4 }],
+    ["kept", "text", { class: "score", x: 0, y: SUM - 12, text: shrunk ? `old sum ${shrunk}` : "sum so far" }],
+    [
+      "held",
+      "text",
+      { x: width, y: SUM - 12, "text-anchor": "end", text: `held: ${TILE} + 2 of ${scores.length} numbers` },
     ],
+    ["mark", "path", { class: "mark", d: `M${2 + wide(running(scores, scores.length).sum)} ${SUM - 5}v38` }],
   ];
 }
 
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
-  const initial = { step: get("step") };
-  const scores = get("scores");
-  const count = (scores.length * scores[0].length) / TILE;
+  const [scores, initial] = [get("scores"), { step: get("step") }];
+  const count = scores.length / TILE;
   const card = openCard(el, {
     label: "The moving tile",
     question: "Can a sum come out right when its numbers are forgotten?",
-    invite: "Move the tile to the right: what happens to the old sum when a larger number comes?",
+    invite: "Move the tile on, to a larger number: what happens to the bars already forgotten?",
     onReset: () => set(initial),
     css: CSS,
   });
-  const most = Math.max(
-    ...scores.flatMap((row) => row.map((_, j) => running(row, TILE * Math.ceil((j + 1) / TILE)).sum)),
-  );
+  const most = Math.max(...scores.map((_, j) => running(scores, Math.floor(j / TILE) + 1).sum));
   const picture = stage({
-    label: "Rows of scores, the tile that is computed now, and each row’s largest score and sum so far",
-    height: ROW * scores.length - 8,
-    draw: (numbers, width) => drawRows(numbers, width, { scores, step: get("step"), most }),
+    label: "A row of scores, their powers, and the sum so far",
+    height: SUM + 33,
+    draw: (numbers, width) => drawRow(numbers, width, { scores, step: get("step"), most }),
   });
   const steps = slider({
     label: "Tile",
@@ -168,23 +143,34 @@ function render({ model, el }) {
     format: (step) => `${step} of ${count}`,
     onInput: (step) => set({ step }),
   });
-  card.stage.append(picture.node);
+  const why =
+    "Softmax adds up e^{score}, and that explodes: e^{20} is 485 million. So the largest score is subtracted " +
+    "first: its bar is 1. But here it is known only at the end.";
+  card.stage.append(make("p", { class: "why maths", text: why }), picture.node);
   card.controls.append(steps.node);
-  card.caption.textContent =
-    "Grey: forgotten. A score counts e to the power of (score − largest so far): the largest counts 1, so that no number " +
-    "grows too large. Mark: the sum of the whole row.";
+  card.caption.textContent = "Dashed: forgotten, drawn only for you. Orange mark: the sum of the whole row.";
   let later = 0;
   const draw = () => {
     const step = get("step");
-    const { line, column, before, now, factor } = lastTile({ scores, step });
-    const kept = factor * before.sum;
+    const { before, now, factor } = lastTile(scores, step);
+    const tile = Math.max(step - 1, 0);
+    // First the new bars grow, perhaps beyond 1; then all shrink by one factor; then the new ones join the sum.
+    const acts = [
+      { top: step > 1 ? before.top : now.top, added: 0 },
+      ...(factor < 1 ? [{ top: now.top, added: 0 }] : []),
+      { top: now.top, added: 1 },
+    ].map((act) => ({ ...act, tile, come: 1 }));
+    const show = () => {
+      picture.show(acts.shift());
+      if (acts.length) later = setTimeout(show, 700);
+    };
     steps.set(step);
     clearTimeout(later);
-    // First the old sum shrinks, then what is new comes to it.
-    picture.show({ column, line, kept: before.sum, added: 0 }, 0);
-    picture.show({ column, line, kept, added: 0 });
-    if (reducedMotion()) picture.show({ column, line, kept, added: 1 });
-    else later = setTimeout(() => picture.show({ column, line, kept, added: 1 }), factor < 1 ? 900 : 450);
+    if (reducedMotion()) picture.show(acts.pop());
+    else {
+      picture.show({ ...acts[0], come: 0 }, 0);
+      show();
+    }
     card.find(findingOf({ scores, step }));
   };
   const stops = [
@@ -200,15 +186,17 @@ function render({ model, el }) {
 
 /** What the last tile did to the sum: most of all where the largest score rose. */
 function findingOf({ scores, step }) {
-  const { column, across, before, now, factor } = lastTile({ scores, step });
+  const { before, now, factor } = lastTile(scores, step);
   if (!step) return "Nothing is computed yet.";
   const told =
     factor < 1
-      ? `${now.top} is larger than ${before.top}: the old sum shrinks by one factor, because each of its numbers would.`
-      : column
-        ? "No larger number came: the new ones are only added."
-        : "A new row: its sum begins with this tile.";
-  return column === across - 1 ? `${told} The bar ends on its mark, though the row is forgotten.` : told;
+      ? `From all scores ${+(now.top - before.top).toFixed(2)} more is subtracted: the old bars shrink by one and the same factor, so it is enough to shrink their sum.`
+      : step > 1
+        ? "No larger number came: the new bars are only added to the sum."
+        : "The sum begins.";
+  return step * TILE === scores.length
+    ? `${told} It ends on its mark, though no more than ${TILE + 2} numbers were ever held.`
+    : told;
 }
 
 export default { render };
