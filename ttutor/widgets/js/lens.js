@@ -91,7 +91,7 @@ function drawLadder({ depth }, right, { guesses, chances, shares, groups, reache
         [`rung${rung}`, "path", { class: "rung", d: `M${rail - 6} ${y(rung)}h12` }],
         isClimbed && [`best${rung}`, "text", { class: "best", x: name, y: y(rung) + 4, text: five[0].slice(0, 8) }],
         ...parts,
-        parts.length > 0 && [`strip${rung}`, "rect", { ...strip, class: "strip", x: start, width: end - start }],
+        [`strip${rung}`, "rect", { ...strip, class: "strip", x: start, width: end - start }],
       ];
     }),
     ["climbed", "path", { class: "climbed", d: `M${rail} ${y(0)}V${y(depth) - 0.1}` }],

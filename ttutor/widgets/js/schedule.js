@@ -14,7 +14,7 @@ const CSS = css`
     fill: none;
     stroke: var(--tt-query-line);
     stroke-width: 5;
-    stroke-opacity: 0.5;
+    stroke-opacity: 0.65;
   }
   .loss {
     stroke: var(--tt-loss);
