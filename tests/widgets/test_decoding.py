@@ -19,7 +19,6 @@ from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
 from ttutor.generation import beam_search, greedy_search
 from ttutor.interop import from_huggingface
 from ttutor.transformer import Transformer, TransformerConfig
-from ttutor.translation.alignment import cross_attention
 from ttutor.translation.translator import Translator
 from ttutor.widgets import DecodingExplorer
 from ttutor.widgets.decoding import KEPT
@@ -40,7 +39,7 @@ def extremes() -> list[DecodingExplorer]:
     figures = []
     for number, one in enumerate(specimen().sentences):
         figures.append(specimen())
-        figures[-1].sentence, figures[-1].step = number, len(one["next"]) - 1
+        figures[-1].sentence, figures[-1].step = number, len(one["candidates"]) - 1
     return figures
 
 
@@ -90,15 +89,6 @@ def test_greedy_is_the_greedy_search() -> None:
     assert text.replace(" ", "") == "".join(translator().tokenizer.tokens(found.token_ids)).replace("▁", "")
 
 
-def test_the_recorded_attention_is_the_mean_of_what_the_decoder_does() -> None:
-    recorded = made(1).sentences[0]
-    assert {len(row) for rows in recorded["attention"] for row in rows} == {len(recorded["source_tokens"])}
-    ids = greedy_search(translator().model, source_ids(), **limits())[0].token_ids
-    (seen,) = cross_attention(translator().model, translator().tokenizer, source_ids().tolist(), [list(ids)])
-    for at, row in enumerate(seen.mean().tolist()):
-        assert recorded["attention"][at][0] == pytest.approx(row, abs=6e-4)
-
-
 class Letters:
     """A tokenizer of theirs, as far as it is used: a token for each letter."""
 
@@ -116,32 +106,17 @@ def hugging_face() -> torch.nn.Module:
     return transformers.T5ForConditionalGeneration(config).eval()
 
 
-def test_a_model_of_hugging_face_is_recorded_with_its_own_attention() -> None:
+def test_a_model_of_hugging_face_is_recorded() -> None:
     theirs = hugging_face()
     explorer = DecodingExplorer.from_model(theirs, "abc", beam=2, tokenizer=Letters(), max_new_tokens=5)
-    recorded = explorer.sentences[0]
-    assert recorded["source_tokens"] == ["▁a", "▁b", "▁c", "</s>"]
     source = torch.tensor([Letters()("abc")["input_ids"]])
     (found,) = greedy_search(from_huggingface(theirs), source, bos_id=0, eos_id=1, max_new_tokens=5)
     assert explorer.greedy()[1] == pytest.approx(found.log_probability, abs=1e-3)
-    theirs.set_attn_implementation("eager")
-    with torch.no_grad():
-        start = theirs(input_ids=source, decoder_input_ids=torch.tensor([[0]]), output_attentions=True)
-    weights = torch.stack(start.cross_attentions).mean(dim=(0, 2))[0, 0]
-    assert recorded["attention"][0][0] == pytest.approx(weights.tolist(), abs=1e-3)
 
 
 def test_other_models_are_refused() -> None:
     with pytest.raises(TypeError, match="or an encoder-decoder of Hugging Face with its tokenizer, not Transformer"):
         DecodingExplorer.from_model(translator().model, SENTENCE)
-
-
-def see(page: Page, panel: str) -> None:
-    page.get_by_label(panel, exact=True).check()
-
-
-def node(page: Page, row: int, column: int):
-    return page.locator(f'.node[data-row="{row}"][data-column="{column}"]')
 
 
 def results(page: Page) -> list[tuple[str, list[float]]]:
@@ -166,9 +141,9 @@ def assert_results(page: Page, explorer: DecodingExplorer) -> None:
 def test_the_end_of_every_sentence_is_pythons_under_every_penalty(sentence: int, show: Show) -> None:
     explorer = specimen()
     explorer.sentence = sentence
-    explorer.step = len(explorer.sentences[sentence]["next"]) - 1
+    explorer.step = len(explorer.sentences[sentence]["candidates"]) - 1
     page = show(explorer)
-    see(page, "Results")
+    page.get_by_text("Ranking and data").click()
     assert_results(page, explorer)
     for key, alpha in (("Home", 0.0), ("End", 2.0)):
         page.get_by_label("Length penalty").press(key)
@@ -179,39 +154,61 @@ def test_the_end_of_every_sentence_is_pythons_under_every_penalty(sentence: int,
 
 
 @in_browser
-def test_every_step_shows_its_candidates_weights_and_next_tokens(show: Show) -> None:
+@pytest.mark.parametrize("sentence", range(4))
+def test_every_step_shows_what_the_beam_keeps_and_greedys_beginning(sentence: int, show: Show) -> None:
     explorer = specimen()
+    explorer.sentence = sentence
     page = show(explorer)
-    one = explorer.sentences[0]
-    assert "α acts once" not in whole_text(page)
-    see(page, "Results")
+    page.get_by_text("Ranking and data").click()
     assert "α acts once a translation is finished" in whole_text(page)
-    for step, candidates in enumerate(one["candidates"]):
-        see(page, "Tree")
-        assert sorted(numbers(page, f'.node[data-column="{step + 1}"]')) == pytest.approx(
-            sorted(total for _, _, total, fate in candidates if fate), abs=1e-6
-        )
+    one = explorer.sentences[sentence]
+    for step, candidates in enumerate(one["candidates"], start=1):
+        newest = f'.node[data-column="{step}"]'
+        shown = numbers(page, newest).tolist()
+        for total in (total for _, _, total, fate in candidates if fate):
+            assert shown.pop(next(i for i, value in enumerate(shown) if abs(value - total) < 1e-6)) < 0
+        # Beside them only greedy's beginning, where the beam has dropped it.
+        own = sum(gain for _, gain in one["greedy"][:step])
+        assert shown == ([pytest.approx(own, abs=1e-6)] if shown else [])
+        if step <= len(one["greedy"]):
+            assert numbers(page, f"{newest}.greedy") == pytest.approx([own], abs=2e-3)
         kept = sum(fate == KEPT for *_, fate in candidates)
-        assert page.locator(f'.node[data-column="{step + 1}"]:not(.dead):not(.ended)').count() == kept
-        see(page, "Attention")
-        assert numbers(page, ".word") == pytest.approx(one["attention"][step][0], abs=1e-6)
-        see(page, "Choices")
-        shares = [f"{p:.3f}" for _, p in one["next"][step][0]]
-        assert page.locator(".tt-bars .number").all_inner_texts()[:-1] == shares
-        assert f"ln {shares[0]} =" in page.locator("p.tt-note", has_text="Best extension").inner_text()
+        assert page.locator(f"{newest}[aria-label*=', kept']").count() == kept
+        assert page.locator(".tt-player output").inner_text() == f"token {step} of {len(one['candidates'])}"
         press(page, "Next")
-    assert page.locator(".tt-player output").inner_text() == f"token {len(one['next'])} of {len(one['next'])}"
-    see(page, "Results")
     assert "α acts once" not in whole_text(page)
-    page.get_by_label("Sentence").select_option(index=2)  # a shorter one begins anew
+    assert f"The model {one['model']} of training" in whole_text(page)
+    page.get_by_label("Translate").select_option(index=(sentence + 1) % 4)
     expect(page.locator(".tt-player output")).to_contain_text("token 1 of")
-    page.get_by_text("About the data").click()
-    assert f"The model {explorer.sentences[2]['model']} of training" in whole_text(page)
+
+
+@in_browser
+def test_a_beginning_that_the_reader_keeps_is_judged_one_word_later(show: Show) -> None:
+    page = show(specimen())
+    for word, verdict in (("“j'”", "Yes."), ("“je”", "No.")):
+        page.get_by_role("button", name=word).first.click()
+        found = page.locator(".tt-found")
+        expect(found).to_contain_text(verdict)
+        expect(found).to_contain_text("“j'évite” has overtaken greedy’s “je évitent”")
+        expect(page.locator("svg text", has_text="yours")).to_have_count(1)
+        page.get_by_role("button", name="Reset").click()
+
+
+@in_browser
+def test_streams_are_as_broad_as_their_beginnings_are_probable(show: Show) -> None:
+    page = show(specimen())
+    page.wait_for_timeout(400)
+    values = numbers(page, '.node[data-column="1"]')
+    broad = page.locator(".stream").evaluate_all("all => all.map((e) => +e.getAttribute('stroke-width'))")
+    both = [(width, math.exp(value)) for width, value in zip(broad, values, strict=True) if width > 1]
+    assert len(both) == 2
+    assert both[0][0] / both[1][0] == pytest.approx(both[0][1] / both[1][1], rel=0.01)
 
 
 @in_browser
 def test_the_finding_tells_who_leads_and_when_greedy_is_overtaken(show: Show) -> None:
     explorer = specimen()
+    explorer.sentence = 0
     page = show(explorer)
     one = explorer.sentences[0]
     greedy = [token for token, _ in one["greedy"]]
@@ -233,12 +230,12 @@ def test_the_finding_tells_who_leads_and_when_greedy_is_overtaken(show: Show) ->
 @in_browser
 def test_the_leader_is_lit_beside_greedys_and_the_reason_is_told(show: Show) -> None:
     explorer = specimen()
-    explorer.step = 5
+    explorer.sentence, explorer.step = 0, 5
     page = show(explorer)
     lead, own = page.locator(".node.lead"), page.locator('.node.greedy[data-column="6"]')
     assert (lead.count(), own.count()) == (1, 1)
     values = [float(one.get_attribute("data-value")) for one in (lead, own)]
     assert values[0] > values[1]
     assert "“de” and “le” into “du”" in page.locator(".tt-found").inner_text()
-    share = float(re.sub(r"[^\d.]", "", lead.locator("small").inner_text()))
+    share = float(re.search(r"([\d.]+)\xa0%", lead.get_attribute("aria-label"))[1])
     assert share == pytest.approx(100 * math.exp(values[0]), abs=0.51)

@@ -1,30 +1,25 @@
 """Decoding: how a translation is chosen token by token, by beam search, and what greedy search would have written.
 
-The search is `ttutor.generation.beam_search`, which tells what it sees; nothing of it is done again here. The decoder's
-cross-attention is captured while it runs.
+The search is `ttutor.generation.beam_search`, which tells what it sees; nothing of it is done again here.
 """
 
 import html
 import json
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 import traitlets as t
-from torch import Tensor, nn
+from torch import nn
 
 from ttutor import assets
 from ttutor.generation import BeamStep, Hypothesis, beam_search, length_penalty, stream
-from ttutor.inside import capture, intermediates
 from ttutor.widgets.base import Explorer, table_html, within
 
 DROPPED, KEPT, FINISHED, CUT = range(4)
 """What becomes of a candidate; one that is cut was open when the limit came."""
-_SHOWN = 24
-"""So many source tokens have weights of their own."""
-_CROSS = "cross_attention.weights"
-_NEXT = 4
 
 
 @dataclass(frozen=True)
@@ -34,14 +29,14 @@ class Speaker:
     Attributes:
         model: an encoder-decoder of ours.
         bos_id, eos_id: what a target starts and ends with.
-        read: from a sentence to the ids that the model reads, and their texts.
+        read: from a sentence to the ids that the model reads.
         written: the text of a token; a leading blank is "▁".
     """
 
     model: nn.Module
     bos_id: int
     eos_id: int
-    read: Callable[[str], tuple[list[int], list[str]]]
+    read: Callable[[str], list[int]]
     written: Callable[[int], str]
 
 
@@ -72,34 +67,23 @@ def record_decoding(
         beam_size, max_new_tokens: as for `beam_search`.
 
     Returns:
-        ``source`` and ``source_tokens``; of a long sentence the last entry stands for all others.
-        ``candidates``: for each step the extensions that were ranked, best first: the place of the partial
+        ``source``. ``candidates``: for each step the extensions that were ranked, best first: the place of the partial
         hypothesis that they extend, the token, their log probability, what became of them. Those that were kept are the
-        next step's partial hypotheses, in their order. ``attention``: for each step and partial hypothesis the
-        cross-attention, the mean of all layers and heads. ``next``: for each the most probable next tokens with their
-        probabilities. ``greedy``: the tokens of the greedy search, the end mark included, with their log probabilities.
+        next step's partial hypotheses, in their order. ``greedy``: the tokens of the greedy search, the end mark
+        included, with their log probabilities.
     """
     steps: list[BeamStep] = []
-    ids, pieces = speaker.read(text)
+    ids = speaker.read(text)
     if len(ids) < 2:
         raise ValueError(f"{text!r} is no sentence: there is nothing to translate")
     source = torch.tensor([ids])
     model, eos_id = speaker.model, speaker.eos_id
     limits: dict[str, Any] = {"bos_id": speaker.bos_id, "eos_id": eos_id, "max_new_tokens": max_new_tokens}
-    sites = [site for site in intermediates(model) if site.endswith(_CROSS)]
-    with capture(model, *sites) as seen:
-        (found,) = beam_search(model, source, beam_size=beam_size, watch=steps.append, **limits)
+    (found,) = beam_search(model, source, beam_size=beam_size, watch=steps.append, **limits)
     partials = [_open(step) for step in steps]
-    attention = []
-    for at, open_ in enumerate(partials):
-        layers = torch.stack([seen.calls(site)[at] for site in sites])
-        attention.append(layers[:, 0, :, : len(open_)].float().mean(dim=(0, 1)))  # layers 1 heads beam source
     return {
         "source": text,
-        "source_tokens": _shortened(pieces),
         "candidates": [_candidates(at, steps, partials, found, eos_id, name) for at in range(len(steps))],
-        "attention": [_shown_weights(rows) for rows in attention],
-        "next": [_next_tokens(step, len(open_), name) for step, open_ in zip(steps, partials, strict=True)],
         "greedy": [[name(new.token_id), _round(new.log_probability)] for new in stream(model, source, **limits)],
     }
 
@@ -139,30 +123,8 @@ def _candidates(
     return listed
 
 
-def _next_tokens(step: BeamStep, n_rows: int, name: Callable[[int], int]) -> list:
-    """The most probable next tokens of each partial hypothesis, and how probable."""
-    n_shown = min(_NEXT, step.log_probabilities.shape[-1])
-    probabilities, ids = step.log_probabilities[:n_rows].exp().topk(n_shown, dim=-1)
-    return [
-        [[name(token), _round(p)] for token, p in zip(row, shares, strict=True)]
-        for row, shares in zip(ids.tolist(), probabilities.tolist(), strict=True)
-    ]
-
-
 def _round(value: float) -> float:
     return round(value, 4) + 0.0
-
-
-def _shortened(pieces: list[str]) -> list[str]:
-    n_hidden = len(pieces) - _SHOWN
-    return pieces if n_hidden <= 0 else [*pieces[:_SHOWN], f"{n_hidden} more"]
-
-
-def _shown_weights(rows: Tensor) -> list[list[float]]:
-    """Rounded, and those of tokens that are not shown as one."""
-    if rows.shape[1] > _SHOWN:
-        rows = torch.cat([rows[:, :_SHOWN], rows[:, _SHOWN:].sum(dim=1, keepdim=True)], dim=1)
-    return [[round(weight, 3) + 0.0 for weight in row] for row in rows.tolist()]
 
 
 def speaker_of(model: Any, tokenizer: Any = None) -> Speaker:
@@ -182,10 +144,10 @@ def speaker_of(model: Any, tokenizer: Any = None) -> Speaker:
 def _translator(translator: Any) -> Speaker:
     from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 
-    def read(text: str) -> tuple[list[int], list[str]]:
+    def read(text: str) -> list[int]:
         longest = translator.model.config.max_len - 1
         ids = [*translator.tokenizer.encode(translator.style.prepare(text))[:longest], EOS_ID]
-        return (ids, translator.tokenizer.pieces(ids)) if text.strip() else ([], [])
+        return ids if text.strip() else []
 
     return Speaker(translator.model, BOS_ID, EOS_ID, read, lambda token_id: translator.tokenizer.tokens([token_id])[0])
 
@@ -193,9 +155,8 @@ def _translator(translator: Any) -> Speaker:
 def _hugging_face(model: nn.Module, tokenizer: Any) -> Speaker:
     from ttutor.interop import from_huggingface
 
-    def read(text: str) -> tuple[list[int], list[str]]:
-        ids = list(tokenizer(text)["input_ids"])
-        return (ids, tokenizer.convert_ids_to_tokens(ids)) if text.strip() else ([], [])
+    def read(text: str) -> list[int]:
+        return list(tokenizer(text)["input_ids"]) if text.strip() else []
 
     def written(token_id: int) -> str:
         return str(tokenizer.convert_ids_to_tokens([token_id])[0])
@@ -208,15 +169,16 @@ MAX_BEAM = 5
 MAX_SENTENCES = 8
 MAX_STEPS = 24
 """Longer translations are cut off, and the figure says so."""
+_ELIDED = "Before a vowel French has “j'”: greedy took “je” one token too early, and cannot go back."
 _CONTRACTED = "French joins “de” and “le” into “du”: greedy took “de” one token too early, and cannot go back."
 
 
 class DecodingExplorer(Explorer):
-    """A translation token by token: what the decoder looks at, which tokens it considers, which hypotheses survive.
+    """A translation token by token: which beginnings a beam keeps, and where greedy search's loses the lead.
 
     Make it by `recorded` (sentences that our small translator was recorded on) or by `from_model` (your model, your
-    sentence). The tree shows the partial hypotheses that beam search keeps; step through it, choose one to see where it
-    looks, move the length penalty to rank the finished ones anew.
+    sentence). The tree shows the partial hypotheses that beam search keeps, as broad as they are probable; choose
+    the one that you would keep, step on, move the length penalty to rank the finished ones anew.
 
     Args:
         tokens: the texts of all tokens that occur, a leading blank as "▁"; the first is the end mark, without text.
@@ -244,7 +206,6 @@ class DecodingExplorer(Explorer):
     step = t.Int(0).tag(sync=True)
     beam = t.Int(0).tag(sync=True)
     alpha = t.Float(1.0, min=0, max=2).tag(sync=True)
-    panel = t.Enum(("tree", "look", "next", "results"), "tree").tag(sync=True)
     note = t.Unicode("").tag(sync=True)
 
     def __init__(
@@ -261,7 +222,10 @@ class DecodingExplorer(Explorer):
         for number, one in enumerate(sentences):
             if " de le " in made.greedy(number)[0] and " du " in made.results(number)[0][0]:
                 one["why"] = _CONTRACTED
+            if re.search(r"\bje [aeiouyéè]", made.greedy(number)[0]) and "j'" in made.results(number)[0][0]:
+                one["why"] = _ELIDED
         made.sentences = [*sentences]
+        made.sentence = 1
         return made
 
     @classmethod
@@ -357,9 +321,8 @@ class DecodingExplorer(Explorer):
         name, value = proposal["trait"].name, proposal["value"]
         counts = {"sentence": len(self.sentences)}
         if name != "sentence":
-            steps = self.sentences[self.sentence]["attention"]
-            counts["step"] = len(steps)
-            counts["beam"] = len(steps[min(self.step, len(steps) - 1)])
+            counts["step"] = len(self.sentences[self.sentence]["candidates"])
+            counts["beam"] = self._n_open()
         words = {
             "sentence": "it numbers the recorded sentences",
             "step": "it counts the tokens before it in this sentence",
@@ -369,10 +332,15 @@ class DecodingExplorer(Explorer):
 
     @t.observe("sentence")
     def _begin_again(self, _: dict) -> None:
-        if self.step >= len(self.sentences[self.sentence]["attention"]):
+        if self.step >= len(self.sentences[self.sentence]["candidates"]):
             self.step = 0
 
     @t.observe("sentence", "step")
     def _best_first(self, _: dict) -> None:
-        if self.beam >= len(self.sentences[self.sentence]["attention"][self.step]):
+        if self.beam >= self._n_open():
             self.beam = 0
+
+    def _n_open(self) -> int:
+        """How many partial hypotheses there are at this step."""
+        before = self.sentences[self.sentence]["candidates"][: self.step]
+        return sum(fate == KEPT for *_, fate in before[-1]) if before else 1

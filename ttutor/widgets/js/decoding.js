@@ -1,121 +1,63 @@
-// Decoding: beam search token by token, where the decoder looks, what it considers, and greedy
-// search beside it.
-import { css, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
-import { choice, player, rovingGrid, select, slider } from "./controls.js";
-import { bars } from "./drawing.js";
+// Decoding: beam search token by token. Beginnings are streams, each as broad as it is probable, and
+// greedy search's one beginning runs through the middle.
+import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { player, select, slider } from "./controls.js";
+import { stage } from "./drawing.js";
 
 const CSS = css`
-  .panel {
-    min-height: 13rem;
-    margin-top: 0.75rem;
-  }
-  .head {
-    font-weight: 600;
-    margin: 0 0 0.5rem;
-    overflow-wrap: anywhere;
-  }
-  .row {
-    display: flex;
-    flex-wrap: wrap;
-    gap: 0.3rem;
-    list-style: none;
-    margin: 0;
-    padding: 0;
-  }
-  .word {
-    border: 2px solid var(--tt-memory-line);
-    border-radius: 0.35rem;
-    padding: 0 0.5rem;
-    text-align: center;
-    background: color-mix(in srgb, var(--tt-weights) calc(var(--w) * 100%), transparent);
-  }
-  small {
-    display: block;
-    font-size: 0.75rem;
-    line-height: 1.2;
-  }
-  .scroll {
-    overflow-x: auto;
-    padding: 4px 1rem;
-    margin-inline: -1rem;
-    mask: linear-gradient(90deg, transparent, #000 1rem calc(100% - 1rem), transparent);
-  }
-  .tree {
-    --column: 6rem;
-    position: relative;
-    display: grid;
-    align-items: center;
-    width: max-content;
-  }
-  .tree svg {
-    position: absolute;
-    width: 100%;
-    height: 100%;
-  }
-  path {
+  .stream {
     fill: none;
-    stroke: var(--line);
-    vector-effect: non-scaling-stroke;
-  }
-  path.dead {
-    stroke-dasharray: 3;
-  }
-  path.on {
-    stroke: var(--tt-decoder-line);
-    stroke-width: 3;
+    stroke: color-mix(in srgb, var(--tt-decoder-line) 60%, var(--tt-page));
   }
   .node {
-    position: relative;
-    font: inherit;
-    font-size: 0.85rem;
-    line-height: 1.25;
-    color: inherit;
-    width: calc(var(--column) - 0.8rem);
-    height: 2.3rem;
-    padding: 0;
-    border: 1px solid var(--tt-decoder-line);
-    border-radius: 0.35rem;
-    overflow: hidden;
-    white-space: nowrap;
-    background: color-mix(in srgb, var(--tt-decoder) 16%, var(--tt-page));
+    stroke: var(--tt-decoder-line);
+    fill: color-mix(in srgb, var(--tt-decoder) 25%, var(--tt-page));
+  }
+  .stream.greedy {
+    stroke: color-mix(in srgb, var(--tt-key-line) 60%, var(--tt-page));
   }
   .node.greedy {
-    border: 2px solid var(--tt-key-line);
-  }
-  .node.ended {
-    border: 3px double;
-  }
-  .node.dead {
-    border: 1px dashed var(--tt-masked-line);
-    background: var(--tt-page);
+    stroke: var(--tt-key-line);
+    fill: color-mix(in srgb, var(--tt-key) 25%, var(--tt-page));
   }
   .node.lead {
-    background: color-mix(in srgb, var(--tt-decoder) 45%, var(--tt-page));
+    stroke-width: 3;
   }
-  .node.on {
-    box-shadow: 0 0 0 2px var(--tt-decoder-line);
+  .node.dead {
+    stroke-dasharray: 3;
+    fill: var(--tt-page);
+  }
+  .tt-picture .word {
+    font-size: 0.875rem;
+    font-weight: 600;
+  }
+  .tt-picture text,
+  .to-come {
+    pointer-events: none;
+  }
+  .to-come {
+    fill: none;
+    stroke: currentColor;
+    stroke-opacity: 0.4;
+    stroke-dasharray: 2 4;
   }
   th {
     text-align: start;
     font-weight: 500;
   }
+  td:first-child {
+    white-space: nowrap;
+  }
   td {
     padding-inline-end: 0.6rem;
     vertical-align: top;
   }
-  td:nth-child(n + 3),
-  td:first-child {
-    white-space: nowrap;
-  }
-  .tt-finding {
-    min-height: 4.4em;
-  }
   @container (max-width: 27rem) {
-    .tree {
-      --column: 4.8rem;
+    .tt-picture .word {
+      font-size: 0.8125rem;
     }
     .tt-finding {
-      min-height: 8.7em;
+      min-height: 7.3em;
     }
   }
 `;
@@ -127,28 +69,55 @@ function percent(total) {
   const share = 100 * Math.exp(total);
   return share < 0.005 ? "<\u00a00.01\u00a0%" : `${formatNumber(share, share < 0.95 ? 2 : share < 9.5 ? 1 : 0)}\u00a0%`;
 }
-const sumOf = (pairs) => pairs.reduce((sum, [, value]) => sum + value, 0);
+const sum = (values) => values.reduce((one, other) => one + other, 0);
+const sumOf = (pairs) => sum(pairs.map(([, value]) => value));
+const shareOf = ({ total }) => Math.exp(total);
 
 /**
- * The search as a tree: for each length its nodes, those kept first; each knows its parent and its
- * tokens.
+ * The search as a tree: for each length its nodes; each knows its parent, its tokens, and its lane. Greedy's
+ * has the lane 0 and is there to its end, also where the beam has dropped it.
  */
-export function growTree({ candidates, greedy }) {
-  let open = [{ total: 0, fate: KEPT, ids: [], row: 0, column: 0, greedy: true }];
+function growTree({ candidates, greedy }) {
+  let own = { total: 0, fate: KEPT, ids: [], lane: 0, beam: 0, column: 0, greedy: true };
+  let open = [own];
   return [
     open,
     ...candidates.map((ranked, step) => {
-      const nodes = ranked.map(([from, token, total, fate]) => ({
+      const column = step + 1;
+      const grow = (parent, token, total, fate) => ({
+        parent,
         token,
         total,
         fate,
-        parent: open[from],
-        column: step + 1,
-        ids: [...open[from].ids, token],
-        greedy: open[from].greedy && greedy.length > step && greedy[step][0] === token,
-      }));
-      nodes.sort((a, b) => (a.fate || 9) - (b.fate || 9)).forEach((node, row) => Object.assign(node, { row }));
+        column,
+        ids: [...parent.ids, token],
+      });
+      const nodes = ranked.filter(([, , , fate]) => fate).map(([from, ...rest]) => grow(open[from], ...rest));
       open = nodes.filter(({ fate }) => fate === KEPT);
+      open.forEach((node, beam) => Object.assign(node, { beam }));
+      if (column <= greedy.length) {
+        const next = grow(own, greedy[step][0], sumOf(greedy.slice(0, column)), 0);
+        own = nodes.find(({ ids }) => String(ids) === String(next.ids));
+        if (!own) nodes.push((own = next));
+        own.greedy = true;
+      }
+      const taken = [0];
+      nodes.sort((a, b) => b.total - a.total);
+      for (const node of nodes) {
+        let [away, lane] = [0, node.parent.lane];
+        while (!node.greedy && taken.includes(lane)) {
+          away += 1;
+          lane = node.parent.lane + (away % 2 ? -(away + 1) / 2 : away / 2);
+        }
+        taken.push((node.lane = lane));
+      }
+      // Streams leave a beginning side by side.
+      nodes.sort((a, b) => a.lane - b.lane);
+      for (const node of nodes) {
+        const beside = nodes.filter(({ parent }) => parent === node.parent).map(shareOf);
+        const above = nodes.filter((other) => other.parent === node.parent && other.lane < node.lane);
+        node.leaves = sum(above.map(shareOf)) + (shareOf(node) - sum(beside)) / 2;
+      }
       return nodes;
     }),
   ];
@@ -156,15 +125,16 @@ export function growTree({ candidates, greedy }) {
 
 function readState(model) {
   const [tokens, sentence] = [model.get("tokens"), model.get("sentences")[model.get("sentence")]];
-  const { next, attention, greedy } = sentence;
-  const step = Math.min(model.get("step"), next.length - 1);
-  const beam = Math.min(model.get("beam"), next[step].length - 1);
-  const done = step === next.length - 1;
+  const { candidates, greedy } = sentence;
   const columns = growTree(sentence);
-  const shown = columns.slice(0, step + 2).map((nodes) => nodes.filter(({ fate }) => fate));
+  const step = Math.min(model.get("step"), candidates.length - 1);
+  const done = step === candidates.length - 1;
+  const shown = columns.slice(0, step + 2);
   const nodes = shown.flat();
   const upwards = (node) => (node ? [node, ...upwards(node.parent)] : []);
-  const alive = new Set(nodes.filter(({ fate, column }) => fate > KEPT || (fate && column > step)).flatMap(upwards));
+  const alive = new Set(
+    nodes.filter(({ fate, column, greedy: own }) => own || fate > KEPT || column > step).flatMap(upwards),
+  );
   // Ranked as the search ranks it: by the sum over the length penalty (Wu et al. 2016, equation
   // 14).
   const found = nodes
@@ -177,109 +147,116 @@ function readState(model) {
       .join("")
       .replace(/▁/g, " ")
       .trim();
-  const chosen = columns[step][beam];
   const newest = shown[step + 1];
-  const lead = done ? found[0] : newest.reduce((one, other) => (other.total > one.total ? other : one));
+  const lead = done
+    ? found[0]
+    : newest.filter(({ fate }) => fate).reduce((one, other) => (other.total > one.total ? other : one));
   const soFar = done ? greedy : greedy.slice(0, step + 1);
+  const lanes = columns.flat().map(({ lane }) => lane);
   return {
     ...sentence,
-    shown,
     nodes,
     alive,
     found,
     text,
     step,
     done,
-    chosen,
-    path: new Set(upwards(lead)),
     lead,
     newest,
-    next: next[step][beam],
-    seen: attention[step][beam],
+    length: candidates.length,
+    lanes: [Math.min(...lanes), Math.max(...lanes)],
+    path: upwards(lead),
+    chosen: nodes.find((node) => node.column === step && node.fate === KEPT && node.beam === model.get("beam")),
     greedy: soFar,
     wrote: text(soFar.map(([id]) => id)),
-    named: ({ ids }) => (ids.length ? `“${text(ids)}”` : "the start"),
     // A token by itself: a dot in front where it goes on with a word.
     piece: (id) => (id ? (/^[▁<]/.test(tokens[id]) ? "" : "·") + tokens[id].replace("▁", "") : "end"),
   };
 }
 
-function wordsOf(node, { named, alive }) {
+function wordsOf(node, { text, alive }) {
   const fate = ["dropped", alive.has(node) ? "kept" : "kept at first", "finished", "cut off"][node.fate];
-  return `${named(node)}: ${formatNumber(node.total)}, ${fate}${node.greedy ? ", as in greedy search" : ""}`;
+  return `${node.column ? `“${text(node.ids)}”` : "the start"}: ${percent(node.total)}, ${fate}${node.greedy ? ", greedy’s" : ""}`;
 }
 
-/** The tree: a column for each length, lines from each partial hypothesis to what extends it. */
-function drawTree(tree, state, onPick) {
-  const { shown, nodes, alive, chosen, lead, piece, path } = state;
-  const rows = Math.max(...shown.map((column) => column.length));
-  const lines = nodes.slice(1).map((node) => {
-    const [x, from, to] = [node.column, node.parent.row + 0.5, node.row + 0.5];
-    return svg("path", {
-      class: path.has(node) ? "on" : alive.has(node) ? "" : "dead",
-      d: `M${x - 0.13} ${from}C${x} ${from} ${x - 0.13} ${to} ${x} ${to}`,
-    });
-  });
-  tree.style.gridTemplate = `repeat(${rows}, 2.7rem) / repeat(${shown.length}, var(--column))`;
-  refill(
-    tree,
-    svg(
-      "svg",
-      {
-        viewBox: `0 0 ${shown.length} ${rows}`,
-        preserveAspectRatio: "none",
-        "aria-hidden": "true",
-      },
-      ...lines,
-    ),
-    ...nodes.map((node) => {
-      const life = node.fate > KEPT ? "ended" : alive.has(node) ? "" : "dead";
-      const box = make(
-        "button",
+const START = 8;
+const pitchOf = (width) => (width < 520 ? 58 : 76);
+
+/** The tree as far as it fits: a stream into every node, as broad as its beginning is probable. */
+function drawTree({ last, columns, low }, width, state, guess, onPick) {
+  const { nodes, alive, chosen, lead, piece, newest } = state;
+  const pitch = pitchOf(width);
+  const tall = pitch - (pitch > 60 ? 20 : 17);
+  const most = Math.max(3, Math.floor((width - START) / 60));
+  const first = Math.max(last - most, 0); // the last of those that are out of sight
+  const wide = (width - START) / Math.min(columns, most);
+  const box = Math.min(wide * 0.82, 0.8 * wide + 2, 120);
+  const leftOf = (column) => (column ? START + (column - first) * wide - box : 0);
+  const middleOf = (lane) => (lane - low + 0.5) * pitch + 14;
+  const isSeen = ({ column }) => (column ? column > first + 0.5 : first < 0.5);
+  const inView = nodes.filter(isSeen);
+  const streams = inView.flatMap((node) => {
+    const { parent, lane, column } = node;
+    if (!parent || !isSeen(parent)) return [];
+    const [x, to] = [leftOf(column), middleOf(lane)];
+    const from = leftOf(parent.column) + (parent.column ? box : 8);
+    const [bend, y] = [(x - from) / 2, middleOf(parent.lane) + tall * node.leaves];
+    return [
+      [
+        `stream${node.ids}`,
+        "path",
         {
-          tabindex: -1,
-          "aria-label": wordsOf(node, state),
-          "aria-pressed": String(node === chosen),
-          class: `node ${life} ${node.greedy ? "greedy" : ""} ${node === chosen ? "on" : ""} ${node === lead ? "lead" : ""}`,
-          "data-row": node.row,
-          "data-column": node.column,
-          "data-value": node.total.toFixed(9),
-          onclick: () => onPick(node),
+          class: `stream ${node.greedy ? "greedy" : ""}`,
+          "stroke-width": Math.max(tall * shareOf(node), 1),
+          d: `M${from} ${y}C${from + bend} ${y} ${x - bend} ${to} ${x} ${to}`,
         },
-        node.column ? ["", "", "■ ", "… "][node.fate] + piece(node.token) : "start",
-        life === "dead" ? null : make("small", { text: (node.greedy ? "G " : "") + percent(node.total) }),
-      );
-      box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
-      return box;
-    }),
-  );
-}
-
-/**
- * The next token's probabilities, and what is added to the hypothesis's; extensions that stay in the
- * search are framed.
- */
-function drawNext(likely, { next, newest, chosen, piece }) {
-  const own = newest.filter(({ parent }) => parent === chosen).sort((a, b) => b.total - a.total);
-  const [best] = own;
-  // The number that its bar shows, so that both are rounded alike.
-  const shareOf = ({ token, total }) => (next.find(([id]) => id === token) || [0, Math.exp(total - chosen.total)])[1];
-  return [
-    likely.show(
-      [...next, [-1, Math.max(1 - sumOf(next), 0)]].map(([id, probability]) => ({
-        share: probability,
-        text: formatNumber(probability),
-        label: id < 0 ? "all others" : piece(id),
-        colour: id < 0 ? "masked" : "decoder",
-        on: own.some((one) => one.token === id && one.fate),
-      })),
-    ),
-    note(
-      best
-        ? `Best extension: ${short(chosen.total)} + ln ${formatNumber(shareOf(best))} = ` + `${short(best.total)}`
-        : "No extension of it is among the best of all.",
-    ),
-  ];
+      ],
+    ];
+  });
+  const boxes = inView.flatMap((node) => {
+    const { lane, column, greedy, total, token, fate } = node;
+    const [x, y] = [leftOf(column), middleOf(lane)];
+    const dead = !alive.has(node) || !fate;
+    const name = [
+      greedy && !nodes.some((other) => other.greedy && other.column > column) && "greedy",
+      node === lead && (!greedy || state.done) && "best",
+      node === chosen && guess && "yours",
+    ];
+    const press = {
+      class: `node ${dead ? "dead" : ""} ${greedy ? "greedy" : ""} ${node === lead ? "lead" : ""}`,
+      "aria-label": wordsOf(node, state),
+      "data-column": column,
+      "data-value": total.toFixed(9),
+      press: () => onPick(node),
+    };
+    const label = column ? piece(token) : "";
+    const at = { x: x + box / 2, "text-anchor": "middle" };
+    return [
+      [
+        `box${node.ids}`,
+        "rect",
+        { ...press, x, y: y - tall / 2, width: column ? box : 8, height: tall, rx: column ? 6 : 3 },
+      ],
+      [
+        `word${node.ids}`,
+        "text",
+        {
+          ...at,
+          class: "word",
+          y: y - 2,
+          text: label,
+          textLength: label.length * 9 > box ? box - 6 : null,
+          lengthAdjust: "spacingAndGlyphs",
+        },
+      ],
+      [`share${node.ids}`, "text", { ...at, y: y + 15, text: column ? percent(total) : "" }],
+      [`name${node.ids}`, "text", { ...at, y: y - tall / 2 - 5, text: name.filter(Boolean).join(", ") }],
+      newest.includes(node) &&
+        fate === KEPT &&
+        total > -4.6 && [`next${node.ids}`, "path", { class: "to-come", d: `M${x + box} ${y}H${width}` }],
+    ];
+  });
+  return [...streams, ...boxes];
 }
 
 /** What both searches wrote, and at the end how they stand to each other. */
@@ -293,18 +270,10 @@ function drawResults({ wrote, greedy, found, text }) {
       ),
     );
   return [
-    make(
-      "table",
-      {},
-      line("th", "search", "translation", "log p", "score"),
-      line("td", "greedy", wrote + (greedy.at(-1)[0] ? " …" : ""), sumOf(greedy)),
-      ...found.map((one, i) =>
-        line("td", `beam ${i + 1}`, text(one.ids) + (one.fate === CUT ? " …" : ""), one.total, one.score),
-      ),
-    ),
-    note(
-      "score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included" +
-        (found.length ? "" : "; α acts once a translation is finished"),
+    line("th", "search", "translation", "log p", "score"),
+    line("td", "greedy", wrote + (greedy.at(-1)[0] ? " …" : ""), sumOf(greedy)),
+    ...found.map((one, i) =>
+      line("td", `beam ${i + 1}`, text(one.ids) + (one.fate === CUT ? " …" : ""), one.total, one.score),
     ),
   ];
 }
@@ -313,7 +282,7 @@ const timesOf = (gain) => `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as
 
 /** Whose beginning leads, of all that are in the search after this step. */
 function raceOf({ newest, lead: best, text, wrote, why }) {
-  const own = newest.find((node) => node.greedy);
+  const own = newest.find((node) => node.greedy && node.fate);
   if (!own) return `Greedy search wrote “${wrote}”; the beam goes on with others.`;
   if (own === best) return `Greedy’s beginning leads: “${text(own.ids)}”.`;
   return (
@@ -322,61 +291,52 @@ function raceOf({ newest, lead: best, text, wrote, why }) {
   );
 }
 
-/** What there is to see at this step: who leads or where it looks, and, at the end, how both searches compare. */
-function findingOf(state, panel) {
-  const { seen, source_tokens: read, chosen, named, done, found, text, wrote, greedy, reference, why } = state;
-  if (!done && panel !== "look") return raceOf(state);
-  if (!done) {
-    const top = seen.indexOf(Math.max(...seen));
-    return `After ${named(chosen)} it looks most at “${read[top].replace("▁", "")}”, ${short(seen[top])}.`;
-  }
+/** How both searches compare at the end. */
+function verdictOf({ found, text, wrote, greedy, reference, why = "" }) {
   const gain = found[0].total - sumOf(greedy);
   const times = timesOf(gain);
   const verdict =
     text(found[0].ids) === wrote
       ? "Both write the same sentence."
       : gain > 0
-        ? `They differ: the beam’s first is ${times} as greedy’s.`
+        ? `They differ: the beam’s best is ${times} as greedy’s.`
         : `They differ: greedy’s is ${times}, but the beam ranks by the score.`;
-  return verdict + (why ? ` ${why}` : "") + (reference && ` The corpus has “${reference}”.`);
+  return `${verdict} ${why}${reference && ` The corpus has “${reference}”.`}`;
 }
 
-const note = (text) => make("p", { class: "tt-note", text });
-const head = (text) => make("p", { class: "head", text });
-
-const PANELS = [
-  ["tree", "Tree"],
-  ["look", "Attention"],
-  ["next", "Choices"],
-  ["results", "Results"],
-];
-
 function render({ model, el }) {
-  const keys = ["sentence", "step", "beam", "alpha", "panel"];
+  const keys = ["sentence", "step", "beam", "alpha"];
   const initial = Object.fromEntries(keys.map((key) => [key, model.get(key)]));
-  const go = (values) => setTraits(model, values);
+  let guess = false; // whether the reader chose the beginning that is gone on with
+  const go = (values, own = false) => {
+    guess = own;
+    setTraits(model, values);
+  };
   const card = openCard(el, {
     label: "Decoding",
     question: "Why keep more than one beginning?",
-    invite: "Press Next: where does greedy’s beginning (G) lose the lead, and why?",
+    invite: "Greedy takes the likeliest word. Tap the one that you would keep: does it lead one word later?",
     onReset: () => {
       steps.pause();
       go(initial);
     },
     css: CSS,
   });
-  const [tree, likely] = [make("div", { class: "tree" }), bars()];
-  const box = make("div", { class: "scroll", role: "group", "aria-label": "Partial hypotheses" }, tree);
+  let state = readState(model);
+  const picture = stage({
+    label: "Beginnings of the translation",
+    height: (width) => (state.lanes[1] - state.lanes[0] + 1) * pitchOf(width) + 14,
+    draw: (numbers, width) => drawTree(numbers, width, state, guess, pick),
+  });
   const sentences = select({
-    label: "Sentence",
+    label: "Translate",
     options: model.get("sentences").map(({ source }, i) => [i, source]),
     onChange: (sentence) => go({ sentence, step: 0, beam: 0 }),
   });
-  const count = () => model.get("sentences")[model.get("sentence")].next.length;
   const steps = player({
-    count,
+    count: () => state.length,
     onStep: (step) => go({ step, beam: 0 }),
-    describe: (step) => `token ${step + 1} of ${count()}`,
+    describe: (step) => `token ${step + 1} of ${state.length}`,
   });
   const alpha = slider({
     label: "Length penalty α",
@@ -385,78 +345,40 @@ function render({ model, el }) {
     step: 0.1,
     onInput: (value) => go({ alpha: value }),
   });
-  const panels = choice({
-    name: "What to see",
-    options: PANELS,
-    onChange: (panel) => go({ panel }),
-  });
-  const panel = make("div", { class: "panel" });
-  const cellAt = (row, column) => tree.querySelector(`[data-row="${row}"][data-column="${column}"]`);
-  const roving = rovingGrid(box, cellAt, () => ({
-    ...{ firstRow: 0, lastRow: 99, firstColumn: 0, lastColumn: 99 },
-  }));
-  const pick = (node) =>
-    node.fate === KEPT ? go({ step: node.column, beam: node.row }) : card.say(wordsOf(node, readState(model)));
-  card.stage.append(panels.node, panel);
-  card.controls.append(steps.node, sentences.node);
-  const about = make("p", { class: "tt-note" });
-  card.more("About the data", about);
-
-  const show = {
-    tree: ({ source }) => [
-      head(`Beginnings of a translation of “${source}”`),
-      box,
-      note(
-        "%: how probable the beginning is. G: greedy’s one beginning. Thick line: the best. Dashed: given up. ■: finished.",
-      ),
-    ],
-    look: (state) => [
-      head(`Where ${state.named(state.chosen)} looks to choose its next token`),
-      make(
-        "ul",
-        { class: "row" },
-        ...state.seen.map((weight, i) =>
-          make(
-            "li",
-            { class: "word", style: `--w: ${weight}`, "data-value": weight.toFixed(9) },
-            state.source_tokens[i].replace("▁", ""),
-            make("small", { text: short(weight) }),
-          ),
-        ),
-      ),
-    ],
-    next: (state) => [head(`Next token after ${state.named(state.chosen)}`), ...drawNext(likely, state)],
-    results: (state) => [head("Translations so far"), ...drawResults(state), alpha.node],
+  const pick = (node) => {
+    if (node.fate !== KEPT || (state.done && node.column > state.step)) return card.find(wordsOf(node, state));
+    steps.pause();
+    go({ step: node.column, beam: node.beam }, node.column > state.step);
   };
-  let shown = "";
+  card.stage.append(sentences.node, picture.node);
+  card.controls.append(steps.node);
+  card.caption.textContent = `The likelier a beginning, the broader its stream. This beam keeps ${model.get("beam_size")} beginnings, greedy search one.`;
+  const [table, formula, about] = [make("table"), make("p", { class: "tt-note" }), make("p", { class: "tt-note" })];
+  card.more("Ranking and data", table, alpha.node, formula, about);
+
   const draw = () => {
-    const state = readState(model);
-    const within = tree.contains(tree.getRootNode().activeElement);
-    const sliding = alpha.node.contains(alpha.node.getRootNode().activeElement);
+    state = readState(model);
     sentences.set(model.get("sentence"));
     steps.set(state.step);
     alpha.set(model.get("alpha"));
-    panels.set(model.get("panel"));
-    drawTree(tree, state, pick);
-    const parts = show[model.get("panel")](state);
-    if (shown === "tree" && model.get("panel") === "tree") parts.length = 0; // it stays where it is
-    if (parts.length) refill(panel, ...parts);
-    shown = model.get("panel");
-    if (sliding) alpha.input.focus();
-    card.find(findingOf(state, model.get("panel")));
+    const last = state.step + 1;
+    picture.show({ last, columns: Math.min(last + 0.7, state.length), low: state.lanes[0] });
+    refill(table, ...drawResults(state));
+    formula.textContent = `score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included${state.found.length ? "" : "; α acts once a translation is finished"}`;
+    card.find(
+      (guess ? (state.path.includes(state.chosen) ? "Yes. " : "No. ") : "") +
+        (state.done ? verdictOf(state) : raceOf(state)),
+    );
     about.textContent = `${state.model ? `The model ${state.model} of training. ` : ""}${model.get("note")}`;
-    const node = cellAt(state.chosen.row, state.step);
-    roving.makeStop(node);
-    if (within) node.focus();
-    box.scrollLeft = node.offsetLeft - box.clientWidth / 3;
   };
-  const stop = onTraits(model, ["tokens", "sentences", "note", ...keys], draw);
+  const stops = [
+    onTraits(model, ["tokens", "sentences", "note", ...keys], draw),
+    picture.close,
+    steps.close,
+    card.close,
+  ];
   draw();
-  return () => {
-    stop();
-    steps.close();
-    card.close();
-  };
+  return () => stops.forEach((stop) => stop());
 }
 
 export default { render };
