@@ -25,6 +25,7 @@ from ttutor.corpora.datasets import data_root
 from ttutor.translation.packed import PackedTranslator, load_packed
 from ttutor.translation.what_if import switch_names, what_if
 from ttutor.widgets import TranslatorExplorer
+from ttutor.widgets.decoding import FINISHED
 from ttutor.widgets.translator import EXAMPLES, answer_to
 
 SOME_SENTENCES = [
@@ -295,10 +296,31 @@ def test_words_that_were_never_read_are_told_and_the_beam_is_pythons(show: Show)
     assert "never read “quantum”" in whole_text(page)
     page.get_by_role("radio", name="Beam").check(force=True)
     settled(page)
+    best = load_packed().translator("A man eats quantum soup.", beam_size=4, attention=False)
+    shown = [text.strip() for text in page.locator(".found li > span:first-child").all_inner_texts()]
+    assert [text.replace(" ", "") for text in shown] == [
+        text.replace(" ", "") for text in (best.text, *(text for text, _ in best.alternatives))
+    ]
+    values = page.locator(".found li").evaluate_all("all => all.map((e) => +e.dataset.value)")
     tree = answer_to(load_packed(), text="A man eats quantum soup.", view="beam")["tree"]
-    kept = sorted(total for step in tree for _, _, total, fate in step if fate)
-    shown = sorted(page.locator(".node[data-value]").evaluate_all("all => all.map((e) => +e.dataset.value)"))
-    assert shown == pytest.approx([*kept, 0.0], abs=2e-3)
+    ended = [total for step in tree for _, _, total, fate in step if fate >= FINISHED]
+    assert all(min(abs(value - total) for total in ended) < 2e-3 for value in values)
+
+
+@in_browser
+def test_each_view_says_what_it_shows_also_beside_a_forced_word(show: Show) -> None:
+    page = show(specimen())
+    page.locator(".written .chip").nth(2).click()
+    page.locator(".next button").nth(4).click()
+    settled(page)
+    found = page.locator(".tt-found")
+    expect(found).to_contain_text("from your “")
+    page.get_by_role("radio", name="Heads").check(force=True)
+    settled(page)
+    expect(found).to_contain_text("on average of all heads")
+    page.get_by_role("radio", name="Beam").check(force=True)
+    settled(page)
+    expect(found).to_contain_text("Your words do not bind this search.")
 
 
 @in_browser

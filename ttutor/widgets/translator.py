@@ -52,8 +52,8 @@ class TranslatorExplorer(Explorer):
         off: what is switched off, by the names of `ttutor.translation.what_if`.
         by: what a head that is off hands on: ``"zero"``, or ``"mean"``, what it gives on average.
         beginning: the first tokens of the translation, chosen by the reader.
-        view: what stands below: ``"words"``, what might have been written; ``"heads"``, the switches; ``"beam"``, a
-            beam search of width 4 as a tree.
+        view: what stands below: ``"words"``, what might have been written; ``"heads"``, the switches; ``"beam"``, what
+            a beam search of width 4 finds.
         part: whose attention is shown, ``"encoder"``, ``"decoder"`` or ``"cross"``.
         layer: of which layer; -1 for the mean of all.
         head: of which head; -1 for the mean of all.
@@ -247,7 +247,7 @@ def _shown_weights(found: WhatIf, part: str, layer: int, head: int) -> list[list
 def _tree(packed: PackedTranslator, text: str, off: Sequence[str], means: Any) -> list:
     translator = packed.translator
     speaker = speaker_of(translator)
-    if not speaker.read(text)[0]:
+    if not speaker.read(text):
         return []
     with switched_off(translator.model, off, means):
         trace = record_decoding(speaker, text, int, beam_size=BEAM, max_new_tokens=LONGEST)

@@ -1,6 +1,6 @@
 // Decoding: beam search token by token. Beginnings are streams, each as broad as it is probable, and
 // greedy search's one beginning runs through the middle.
-import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { css, formatNumber, make, onTraits, openCard, setTraits } from "./core.js";
 import { player, select, slider } from "./controls.js";
 import { stage } from "./drawing.js";
 
@@ -41,17 +41,6 @@ const CSS = css`
     stroke-opacity: 0.4;
     stroke-dasharray: 2 4;
   }
-  th {
-    text-align: start;
-    font-weight: 500;
-  }
-  td:first-child {
-    white-space: nowrap;
-  }
-  td {
-    padding-inline-end: 0.6rem;
-    vertical-align: top;
-  }
   @container (max-width: 27rem) {
     .tt-picture .word {
       font-size: 0.8125rem;
@@ -62,8 +51,7 @@ const CSS = css`
   }
 `;
 
-const [KEPT, CUT] = [1, 3]; // 0 dropped, 2 finished
-const short = (value) => formatNumber(value, 2);
+const KEPT = 1; // 0 dropped, 2 finished, 3 cut off
 /** A log-probability as a share in per cent: two digits, but no more than hundredths. */
 function percent(total) {
   const share = 100 * Math.exp(total);
@@ -190,7 +178,7 @@ function drawTree({ last, columns, low }, width, state, guess, onPick) {
   const most = Math.max(3, Math.floor((width - START) / 60));
   const first = Math.max(last - most, 0); // the last of those that are out of sight
   const wide = (width - START) / Math.min(columns, most);
-  const box = Math.min(wide * 0.82, 0.8 * wide + 2, 120);
+  const box = Math.min(0.82 * wide, 120);
   const leftOf = (column) => (column ? START + (column - first) * wide - box : 0);
   const middleOf = (lane) => (lane - low + 0.5) * pitch + 14;
   const isSeen = ({ column }) => (column ? column > first + 0.5 : first < 0.5);
@@ -257,25 +245,6 @@ function drawTree({ last, columns, low }, width, state, guess, onPick) {
     ];
   });
   return [...streams, ...boxes];
-}
-
-/** What both searches wrote, and at the end how they stand to each other. */
-function drawResults({ wrote, greedy, found, text }) {
-  const line = (kind, ...cells) =>
-    make(
-      "tr",
-      {},
-      ...cells.map((cell) =>
-        make(kind, cell.toFixed ? { text: short(cell), "data-value": cell.toFixed(9) } : { text: cell }),
-      ),
-    );
-  return [
-    line("th", "search", "translation", "log p", "score"),
-    line("td", "greedy", wrote + (greedy.at(-1)[0] ? " …" : ""), sumOf(greedy)),
-    ...found.map((one, i) =>
-      line("td", `beam ${i + 1}`, text(one.ids) + (one.fate === CUT ? " …" : ""), one.total, one.score),
-    ),
-  ];
 }
 
 const timesOf = (gain) => `${formatNumber(Math.exp(Math.abs(gain)), 1)} times as probable`;
@@ -352,9 +321,9 @@ function render({ model, el }) {
   };
   card.stage.append(sentences.node, picture.node);
   card.controls.append(steps.node);
-  card.caption.textContent = `The likelier a beginning, the broader its stream. This beam keeps ${model.get("beam_size")} beginnings, greedy search one.`;
-  const [table, formula, about] = [make("table"), make("p", { class: "tt-note" }), make("p", { class: "tt-note" })];
-  card.more("Ranking and data", table, alpha.node, formula, about);
+  card.caption.textContent = `The likelier a beginning, the broader its stream. The beam keeps ${model.get("beam_size")} of them, greedy search one.`;
+  const about = make("p", { class: "tt-note" });
+  card.more("Length penalty and data", alpha.node, about);
 
   const draw = () => {
     state = readState(model);
@@ -363,13 +332,11 @@ function render({ model, el }) {
     alpha.set(model.get("alpha"));
     const last = state.step + 1;
     picture.show({ last, columns: Math.min(last + 0.7, state.length), low: state.lanes[0] });
-    refill(table, ...drawResults(state));
-    formula.textContent = `score = log p ÷ ((5 + n) ÷ 6)^α for n tokens, the end included${state.found.length ? "" : "; α acts once a translation is finished"}`;
     card.find(
       (guess ? (state.path.includes(state.chosen) ? "Yes. " : "No. ") : "") +
         (state.done ? verdictOf(state) : raceOf(state)),
     );
-    about.textContent = `${state.model ? `The model ${state.model} of training. ` : ""}${model.get("note")}`;
+    about.textContent = `The best at the end has the highest log p ÷ ((5 + n) ÷ 6)^α for n tokens. ${state.model ? `The model ${state.model} of training. ` : ""}${model.get("note")}`;
   };
   const stops = [
     onTraits(model, ["tokens", "sentences", "note", ...keys], draw),

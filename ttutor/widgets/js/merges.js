@@ -14,6 +14,13 @@ const CSS = css`
     stroke: var(--tt-memory-line);
     stroke-width: 2.5;
   }
+  .bar {
+    fill: color-mix(in srgb, currentColor 25%, transparent);
+  }
+  .bar.new {
+    fill: var(--tt-memory-line);
+    stroke: none;
+  }
   .tt-picture text {
     font:
       1rem ui-monospace,
@@ -128,8 +135,20 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "The text, cut into tokens",
-    height: (width) => placed(steps[0][1], width).at(-1)[1] + 24,
-    draw: ({ reached }, width) => drawTokens(Math.min(reached, steps.length - 1), steps, width),
+    height: (width) => placed(steps[0][1], width).at(-1)[1] + 100,
+    draw: ({ reached }, width, height) => [
+      ...drawTokens(Math.min(reached, steps.length - 1), steps, width),
+      // How often each pair stood together, and the number of the one that joins.
+      ...steps.slice(1).flatMap(([, , number], i) => {
+        const [count, wide] = [get("counts")[number], width / (steps.length - 1)];
+        const [tall, x] = [(56 * count) / get("counts")[0], i * wide];
+        const on = i + 1 === at;
+        return [
+          [`bar${i}`, "rect", { class: on ? "bar new" : "bar", x, y: height - tall, width: wide - 2, height: tall }],
+          on && ["count", "text", { x, y: height - tall - 5, text: `${count}×` }],
+        ];
+      }),
+    ],
   });
   const own = make("input", {
     class: "own",
@@ -156,8 +175,9 @@ function render({ model, el }) {
     picture.show({ reached: at }, get("text") === shown ? undefined : 0);
     shown = get("text");
     const [pair, tokens, number] = steps[at];
-    const times = get("counts")[number];
-    card.caption.textContent = `▁ is the blank before a word. ${get("merges").length} merges were learned from a short text, the commonest pair first.`;
+    const times = pair && get("counts")[number];
+    card.caption.textContent =
+      "▁ is the blank before a word. Bars: how often each pair stood together, the commonest first.";
     card.find(
       pair
         ? at === steps.length - 1

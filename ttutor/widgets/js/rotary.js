@@ -1,7 +1,7 @@
 // Rotary positions: a query and a key stand in a sentence; their arrows turn with their positions,
 // and the wedge between them, with the score, depends on the distance alone: a dot on one curve.
 import { choice, slider } from "./controls.js";
-import { css, formatNumber, onTraits, openCard, setTraits } from "./core.js";
+import { css, formatCount, formatNumber, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 
 const CSS = css`
@@ -44,6 +44,11 @@ const CSS = css`
   .tt-picture text {
     font-size: 0.9375rem;
   }
+  .ring {
+    fill: none;
+    stroke: var(--tt-query-line);
+    stroke-width: 3;
+  }
   .score {
     fill: currentColor;
   }
@@ -71,11 +76,21 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Rotary positions",
     question: "How can a score know how far apart two words stand?",
-    invite: "Move both: what stays? Then drag the blue word alone until the score is highest.",
+    invite: "Drag the blue word until the dot is in the ring: how do the arrows stand? Then move both: what stays?",
     onReset: () => set(initial),
     css: CSS,
   });
-  const place = (name, position) => set({ [name]: Math.min(Math.max(Math.round(position), 0), last) });
+  let moved = ""; // what the reader moved last
+  const act = (what, values) => {
+    moved = what;
+    set(values);
+  };
+  const place = (name, position) => act("", { [name]: Math.min(Math.max(Math.round(position), 0), last) });
+  /** Where the query scores highest, while the key stays. */
+  const best = () => {
+    const scores = tokens.map((_, at) => scoreAt(stateOf(), at - get("key_position")));
+    return scores.indexOf(Math.max(...scores)) - get("key_position");
+  };
   const word = (name, x, y, slot, color) => [
     name,
     "circle",
@@ -115,7 +130,7 @@ function render({ model, el }) {
     ];
     const [from, to] = [tip(query, 0.45), tip([query[0], key[1]], 0.45)];
     const between = (((query[1] - key[1]) % (2 * Math.PI)) + 2 * Math.PI) % (2 * Math.PI);
-    const bend = `A${0.45 * unit * query[0]} ${0.45 * unit * query[0]} 0 ${between > Math.PI ? 1 : 0} 1`;
+    const bend = `A${0.45 * unit * query[0]} ${0.45 * unit * query[0]} 0 0 ${between > Math.PI ? 0 : 1}`;
     // The curve: every distance that two words of the sentence can have, and its score.
     const [left, high] = [2 * radius + (narrow ? 22 : 60), 0.8 * radius];
     const across = (apart) => left + ((apart + last) / (2 * last)) * (width - 8 - left);
@@ -142,7 +157,11 @@ function render({ model, el }) {
       ["wedge", "path", { class: "wedge", d: `M${x} ${y}L${from.join(" ")}${bend} ${to.join(" ")}Z` }],
       ["key", "path", { class: "key-arrow", d: arrow(x, y, ...tip(key), 12) }],
       ["query", "path", { class: "query-arrow", d: arrow(x, y, ...tip(query), 12) }],
-      ["axis", "path", { class: "faint", d: `M${left} ${y}H${width - 8}M${across(apart)} ${y}V${up(apart)}` }],
+      [
+        "axis",
+        "path",
+        { class: "faint", d: `M${left} ${y}H${width - 8}M${across(apart)} ${y + high + 8}V${up(apart)}` },
+      ],
       [
         "curve",
         "path",
@@ -154,16 +173,17 @@ function render({ model, el }) {
         },
       ],
       ...points(1).map((at, i) => dot(`at${i}`, at, 2.5)),
+      dot("best", best(), 13, { class: "ring" }),
       dot("score", apart, 8, { "data-value": (most * scoreAt(stateOf(), gap())).toFixed(9) }),
       ["name", "text", { x: left, y: y - radius + 4, text: "score" }],
       [
         "apart",
         "text",
         {
-          x: Math.min(Math.max(across(apart), left + 28), width - 32),
-          y: y + (up(apart) > y ? -8 : 18),
+          x: Math.min(Math.max(across(apart), left + 42), width - 42),
+          y: y + high + 22,
           "text-anchor": "middle",
-          text: `${Math.abs(gap())} apart`,
+          text: side(),
         },
       ],
     ];
@@ -174,6 +194,8 @@ function render({ model, el }) {
     draw,
   });
   const gap = () => get("query_position") - get("key_position");
+  const side = () =>
+    `${Math.abs(gap())}\u00a0${Math.abs(gap()) === 1 ? "word" : "words"} ${gap() < 0 ? "before" : "after"}`;
   const pair = slider({
     label: "Move both",
     min: 0,
@@ -182,24 +204,37 @@ function render({ model, el }) {
     format: String,
     onInput: (to) => {
       const low = Math.min(Math.max(to, Math.max(0, gap())), last + Math.min(0, gap()));
-      set({ query_position: low, key_position: low - gap() });
+      act("both", { query_position: low, key_position: low - gap() });
     },
   });
   const turn = choice({
     label: "Angle for each word",
     options: TURNS.map((size, i) => [i, degrees(size)]),
-    onChange: (index) => set({ pair: index }),
+    onChange: (index) => act("angle", { pair: index }),
   });
   card.stage.append(picture.node);
   card.controls.append(pair.node, turn.node);
-  card.caption.textContent =
-    "Blue: the query. Orange: the key. Each word further turns an arrow by one angle. Curve: the score of all distances.";
+  card.caption.textContent = "Blue: the query. Orange: the key. Curve: the score at every distance.";
   const show = () => {
     pair.set(get("query_position"));
     turn.set(get("pair"));
     picture.show(stateOf());
+    const round = (2 * Math.PI) / TURNS[get("pair")];
+    const wedge = degrees(Math.acos(scoreAt(stateOf(), gap())));
     card.find(
-      `Both arrows turn alike, so only their distance, ${Math.abs(gap())}\u00a0${Math.abs(gap()) === 1 ? "word" : "words"}, sets the angle between them, and the score.`,
+      moved === "both"
+        ? `Both arrows turn alike, so the angle between them stays, and with it the score: still ${side()}.`
+        : moved === "angle"
+          ? `An arrow comes round after ${formatCount(round)} words, ${
+              round < tokens.length
+                ? "so places that far apart look alike."
+                : round < 20 * last
+                  ? "so in this sentence it never points the same way twice."
+                  : "so in this sentence it hardly turns: it serves longer texts."
+            }`
+          : gap() === best()
+            ? `${side()} the score is highest, because there the arrows point most nearly the same way: ${wedge} between them.`
+            : `${side()} there are ${wedge} between the arrows, so the score is lower than in the ring.`,
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];

@@ -118,7 +118,7 @@ const CSS = css`
   .next button.on {
     border-color: currentColor;
   }
-  .next .bar {
+  .bar {
     height: 0.75rem;
     min-width: 2px;
     border-radius: 2px;
@@ -129,7 +129,7 @@ const CSS = css`
     text-overflow: ellipsis;
     white-space: nowrap;
   }
-  .next .number {
+  .number {
     text-align: end;
     font-variant-numeric: tabular-nums;
   }
@@ -169,55 +169,31 @@ const CSS = css`
     align-self: center;
     font-size: 0.875rem;
   }
-  .scroll {
-    overflow-x: auto;
-    padding: 4px;
-    margin-top: 0.5rem;
+  .found {
+    margin: 0.5rem 0 0;
+    padding: 0;
+    list-style: none;
   }
-  .tree {
-    position: relative;
+  .found li {
     display: grid;
-    width: max-content;
+    grid-template-columns: 1fr 4rem 2.6rem;
+    align-items: center;
+    gap: 0.6rem;
+    min-height: 2.5rem;
+    padding: 0.2rem 0;
+    border-top: 1px solid color-mix(in srgb, currentColor 18%, transparent);
+    font-size: 1rem;
+    line-height: 1.3;
   }
-  .tree svg {
-    position: absolute;
-    width: 100%;
-    height: 100%;
+  .found li:first-child {
+    font-weight: 600;
   }
-  .tree path {
-    fill: none;
-    stroke: var(--line);
-    vector-effect: non-scaling-stroke;
+  .found .other {
+    text-decoration: underline 2px var(--tt-loss);
+    text-underline-offset: 0.2em;
   }
-  .tree path.best {
-    stroke: var(--tt-decoder-line);
-    stroke-width: 3;
-  }
-  .node {
-    position: relative;
-    align-self: center;
-    width: 5rem;
-    padding: 0.1rem 0.2rem;
-    border: 1px solid var(--line);
-    border-radius: 0.35rem;
-    font-size: 0.8125rem;
-    line-height: 1.25;
-    text-align: center;
-    white-space: nowrap;
-    overflow: hidden;
-    background: var(--tt-page);
-  }
-  .node.best {
-    border-color: var(--tt-decoder-line);
-    box-shadow: inset 0 0 0 1px var(--tt-decoder-line);
-  }
-  .node.ended {
-    border-style: double;
-    border-width: 3px;
-  }
-  .tree small {
-    display: block;
-    font-size: 0.75rem;
+  .tt-card > .tt-note {
+    min-height: 1.45em;
   }
   .strange {
     margin: 0 0 0.6rem;
@@ -227,7 +203,7 @@ const CSS = css`
     .chip {
       transition: background-color 300ms;
     }
-    .next .bar {
+    .bar {
       transition: width 300ms;
     }
     .chip.new {
@@ -437,62 +413,16 @@ function chips(row, label, onPick) {
   };
 }
 
-/** The tree of a beam search: what was kept, step by step, and the best that ended. */
-function drawTree(tree, tokens) {
-  const root = { ids: [], total: 0, row: 0, column: 0, fate: KEPT };
-  let open = [root];
-  const nodes = [root];
-  for (const [step, candidates] of tree.entries()) {
-    const shown = candidates
-      .filter(([, , , fate]) => fate)
-      .map(([parent, id, total, fate]) => ({
-        id,
-        total,
-        fate,
-        parent: open[parent],
-        column: step + 1,
-        ids: [...open[parent].ids, id],
-      }))
-      .sort((a, b) => a.fate - b.fate);
-    shown.forEach((node, row) => Object.assign(node, { row }));
-    open = shown.filter(({ fate }) => fate === KEPT);
-    nodes.push(...shown);
-  }
-  const score = (node) => node.total / ((5 + node.column) / 6);
-  const ended = nodes.filter(({ fate }) => fate > KEPT);
-  const [best] = ended.sort((a, b) => a.fate - b.fate || score(b) - score(a));
-  const path = new Set();
-  for (let node = best; node; node = node.parent) path.add(node);
-  const [rows, columns] = [Math.max(...nodes.map(({ row }) => row)) + 1, tree.length + 1];
-  const grid = make("div", { class: "tree" });
-  grid.style.gridTemplate = `repeat(${rows}, 2.9rem) / repeat(${columns}, 6rem)`;
-  const lines = nodes.slice(1).map((node) => {
-    const [x, from, to] = [node.column, node.parent.row + 0.5, node.row + 0.5];
-    return svg("path", {
-      class: path.has(node) ? "best" : "",
-      d: `M${x - 0.16} ${from}C${x} ${from} ${x - 0.16} ${to} ${x} ${to}`,
-    });
+/** What a beam search found, the best first: `{ ids, total }`. */
+function foundIn(tree) {
+  let open = [{ ids: [] }];
+  const ended = tree.flatMap((candidates) => {
+    const nodes = candidates.map(([parent, id, total, fate]) => ({ ids: [...open[parent].ids, id], total, fate }));
+    open = nodes.filter(({ fate }) => fate === KEPT);
+    return nodes.filter(({ fate }) => fate >= FINISHED);
   });
-  const view = {
-    viewBox: `0 0 ${columns} ${rows}`,
-    preserveAspectRatio: "none",
-    "aria-hidden": "true",
-  };
-  grid.append(svg("svg", view, ...lines));
-  for (const node of nodes) {
-    const kinds = `node ${path.has(node) ? "best" : ""} ${node.fate >= FINISHED ? "ended" : ""}`;
-    const text = node.column ? piece(tokens[node.id]) : "start";
-    const box = make(
-      "div",
-      { class: kinds, "data-value": node.total.toFixed(9) },
-      text,
-      make("small", { text: short(node.total) }),
-    );
-    box.style.gridArea = `${node.row + 1} / ${node.column + 1}`;
-    grid.append(box);
-  }
-  const text = best ? best.ids.map((id) => (id === EOS ? "" : tokens[id])).join("") : "";
-  return { grid, best: best && { text: text.replaceAll("▁", " ").trim(), ids: best.ids } };
+  const score = ({ ids, total }) => total / ((5 + ids.length) / 6);
+  return ended.sort((a, b) => a.fate - b.fate || score(b) - score(a));
 }
 
 function render({ model, el, alone }) {
@@ -704,20 +634,20 @@ function render({ model, el, alone }) {
     onChange: (value) => ask({ by: value }),
   });
   const toggles = SWITCHES.map(([name, label]) => [name, toggle({ label, onChange: () => flip(name) })]);
+  const hint = (text) => make("p", { class: "tt-note", text });
   const headsView = [
     parts.node,
+    hint("Tap a head to switch it off. Lines: where it looks."),
     grid,
     make("div", { class: "tt-controls" }, ...toggles.map(([, one]) => one.node), by.node, all),
   ];
-  const scroll = make("div", {
-    class: "scroll",
-    tabindex: 0,
-    role: "group",
-    "aria-label": "beam search",
-  });
-  const beamNote = make("p", { class: "tt-note" });
+  const found = make("ol", { class: "found" });
   const wordsView = [nextNote, next];
-  const contents = { words: wordsView, heads: headsView, beam: [scroll, beamNote] };
+  const contents = {
+    words: wordsView,
+    heads: headsView,
+    beam: [hint("What a beam of four finds, and how probable it is:"), found],
+  };
   card.stage.append(form, strange, stage);
   card.controls.append(views.node);
   card.controls.after(panel);
@@ -740,9 +670,14 @@ function render({ model, el, alone }) {
     if (top < 0 || query === undefined) return "";
     const key = keysOf(part, answer)[top];
     const name = (id) => (id === null ? "the start" : id === EOS ? "the end mark" : `“${piece(answer.tokens[id])}”`);
-    const who = model.get("layer") < 0 ? "" : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
+    const who =
+      model.get("layer") < 0
+        ? model.get("view") === "heads"
+          ? ", on average of all heads"
+          : ""
+        : ` in layer ${model.get("layer")}, head ${model.get("head")}`;
     const forced = model.get("beginning").length;
-    if (forced && place === forced - 1 && part !== "encoder") {
+    if (model.get("view") !== "heads" && forced && place === forced - 1 && part !== "encoder") {
       const ids = answer.written.map(([id]) => id);
       const differs = differing(ids, answer.usual);
       const later = ids.filter((id, i) => i > place && differs[i] && id !== EOS);
@@ -758,6 +693,7 @@ function render({ model, el, alone }) {
   };
   const finding = () => {
     const [{ written: list, usual: before }, off] = [model.get("answer"), model.get("off")];
+    if (model.get("view") === "beam") return beamed();
     if (!off.length) return looking();
     const n = differing(
       list.map(([id]) => id),
@@ -903,23 +839,43 @@ function render({ model, el, alone }) {
     by.set(model.get("by"));
     for (const [name, one] of toggles) one.set(!off.has(name));
   };
+  const textOf = (ids) => {
+    const { tokens } = model.get("answer");
+    return ids
+      .map((id) => (id === EOS ? "" : tokens[id].replace("▁", " ")))
+      .join("")
+      .trim();
+  };
+  /** What the beam's best is beside what greedy search wrote; it knows nothing of a word that the reader forced. */
+  const beamed = () => {
+    const answer = model.get("answer");
+    const [best, second] = foundIn(answer.tree);
+    if (!best || best.fate > FINISHED) return "No translation ended.";
+    const greedy = model.get("beginning").length ? answer.usual : answer.written.map(([id]) => id);
+    const free = model.get("beginning").length ? "Your words do not bind this search. " : "";
+    return (
+      free +
+      (best.ids.join() === greedy.join()
+        ? `The beam’s best is what greedy search writes, too${second ? `; the next is ${formatNumber(Math.exp(best.total - second.total), 1)} times less probable` : ""}.`
+        : `It finds “${textOf(best.ids)}”, where greedy search writes “${textOf(greedy)}”, because it keeps four beginnings.`)
+    );
+  };
   const drawBeam = () => {
     const answer = model.get("answer");
-    if (!answer.tree.length) {
-      refill(scroll);
-      beamNote.textContent = "";
-      return;
-    }
-    const { grid: tree, best } = drawTree(answer.tree, answer.tokens);
-    refill(scroll, tree);
-    const greedy = answer.written.map(([id]) => id).filter((id) => id !== EOS);
-    const same = best && best.ids.filter((id) => id !== EOS).join() === greedy.join();
-    const verdict = !best
-      ? "No translation ended."
-      : same
-        ? "Its best is what greedy search writes, too."
-        : `Its best is “${best.text}”.`;
-    beamNote.textContent = `Four partial translations at a time, with their log-probabilities. ${verdict}`;
+    const all = foundIn(answer.tree).slice(0, WIDTH);
+    refill(
+      found,
+      ...all.map(({ ids, total }, i) => {
+        const other = differing(ids, all[0].ids);
+        const words = ids.slice(0, ids.at(-1) === EOS ? -1 : ids.length).flatMap((id, at) => {
+          const [, blank, text] = answer.tokens[id].match(/^(▁?)(.*)/s);
+          return [blank && " ", make("span", { class: i && other[at] ? "other" : "", text })];
+        });
+        const bar = make("div", { class: "bar", style: `width:${100 * Math.exp(total)}%` });
+        const share = make("span", { class: "number", text: short(Math.exp(total)) });
+        return make("li", { "data-value": total.toFixed(9) }, make("span", {}, ...words), make("div", {}, bar), share);
+      }),
+    );
   };
 
   const draw = () => {
@@ -936,7 +892,6 @@ function render({ model, el, alone }) {
     strange.hidden = !strange.textContent;
     card.caption.textContent =
       answer.usual_translation === answer.translation ? "" : `Without your changes: ${answer.usual_translation}`;
-    card.caption.hidden = !card.caption.textContent;
     views.set(view);
     if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
     drawWords();

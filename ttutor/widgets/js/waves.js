@@ -1,16 +1,12 @@
 // Waves: the encoding of 64 positions as a picture, a line to drag down it, and the hands of clocks
 // that its pairs of features are.
-import { choice, slider } from "./controls.js";
+import { choice } from "./controls.js";
 import { css, formatCount, formatNumber, onTraits, openCard, setTraits } from "./core.js";
 import { arrow, stage } from "./drawing.js";
 
 const CSS = css`
   .picture {
     image-rendering: pixelated;
-  }
-  .reading {
-    stroke: var(--tt-loss);
-    stroke-width: 2;
   }
   .handle {
     fill: var(--tt-loss);
@@ -20,28 +16,34 @@ const CSS = css`
   .alike {
     fill: var(--tt-loss);
   }
-  .dial {
+  .dial,
+  .hand,
+  .read {
     fill: none;
     stroke: currentColor;
     stroke-opacity: 0.4;
   }
-  .hand {
-    fill: none;
-    stroke: currentColor;
-    stroke-width: 2;
-    stroke-linecap: round;
-  }
+  .hand,
   .read {
-    fill: none;
     stroke: var(--tt-loss);
     stroke-opacity: 1;
     stroke-width: 3;
+  }
+  .second {
+    stroke: var(--tt-query-line);
+    stroke-dasharray: 4 2;
+  }
+  .handle.second {
+    fill: var(--tt-query-line);
+    stroke: var(--tt-page);
+    stroke-dasharray: none;
   }
 `;
 const SIZE = 64;
 const HANDS = [0, 4, 8, 12, 16, 20, 24, 31];
 const READS = { fast: [0], middle: [8], slow: [31], all: Array.from({ length: 32 }, (_, i) => i) };
 const NAMES = { fast: "Fastest hand", middle: "Middle", slow: "Slowest", all: "All" };
+const LINES = ["", "second"];
 const TOLERANCE = 0.3; // between two tips of a hand of length 1: an angle of 17 degrees
 const frequency = (pair) => 10000 ** ((-2 * pair) / SIZE);
 
@@ -62,30 +64,26 @@ function waves() {
 }
 
 /** The positions where the hands that are read look as they do here. */
-function lookAlike(position, reads) {
-  const here = Math.round(position);
-  return Array.from({ length: SIZE }, (_, other) => other).filter((other) =>
-    READS[reads].every((pair) => Math.abs(2 * Math.sin(((other - here) * frequency(pair)) / 2)) < TOLERANCE),
-  );
-}
+const lookAlike = (here, reads) => [...Array(SIZE).keys()].filter((place) => READS[reads].every(alike(place - here)));
+const alike = (apart) => (pair) => Math.abs(2 * Math.sin((apart * frequency(pair)) / 2)) < TOLERANCE;
 
 /** A clock for some of the pairs, from the fastest to the slowest. */
-function clocks(position, reads, { left, top, side, across }) {
+function clocks(places, reads, { left, top, side }) {
   return HANDS.flatMap((pair, i) => {
-    const x = left + ((i % across) + 0.5) * side;
-    const y = top + (Math.floor(i / across) + 0.5) * (side + 18);
-    const [radius, angle] = [side / 2 - 8, position * frequency(pair)];
-    const period = (2 * Math.PI) / frequency(pair);
+    const x = left + ((i % 4) + 0.5) * side;
+    const y = top + (Math.floor(i / 4) + 0.5) * (side + 18);
+    const [radius, turn] = [side / 2 - 8, frequency(pair)];
+    const period = (2 * Math.PI) / turn;
     return [
       [`dial${i}`, "circle", { class: `dial${READS[reads].includes(pair) ? " read" : ""}`, cx: x, cy: y, r: radius }],
-      [
-        `hand${i}`,
+      ...places.map((at, k) => [
+        `hand${i}${LINES[k]}`,
         "path",
         {
-          class: READS[reads].includes(pair) ? "hand read" : "hand",
-          d: arrow(x, y, x + radius * Math.sin(angle), y - radius * Math.cos(angle), 6),
+          class: `hand ${LINES[k]}`,
+          d: arrow(x, y, x + radius * Math.sin(at * turn), y - radius * Math.cos(at * turn), 6),
         },
-      ],
+      ]),
       [
         `period${i}`,
         "text",
@@ -103,27 +101,37 @@ function clocks(position, reads, { left, top, side, across }) {
 function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
+  const near = Math.min(Math.round(get("position")) + 4, SIZE - 1);
+  let other = near; // where the second line is
   const initial = { position: get("position"), reads: get("reads") };
   const card = openCard(el, {
     label: "Waves",
     question: "How can clocks tell a word where it stands?",
-    invite: "Drag the line: which places does the fast hand confuse? Then read all hands.",
-    onReset: () => set(initial),
+    invite: "Drag the blue line to another mark: which clocks tell its place from the orange one?",
+    onReset: () => {
+      set(initial);
+      compare(near);
+    },
     css: CSS,
   });
   const url = waves();
-  const move = (position) => set({ position: Math.min(Math.max(Number(position.toFixed(2)), 0), SIZE - 1) });
+  const within = (place) => Math.min(Math.max(place, 0), SIZE - 1);
+  const move = (position) => set({ position: within(position) });
+  const compare = (place) => {
+    other = within(Math.round(place));
+    draw();
+  };
   const picture = stage({
     label: "The encoding of 64 positions, and a clock for each of eight pairs of features",
-    height: (width) => (width < 520 ? 338 : 320),
+    height: (width) => (width < 520 ? 388 : 340),
     draw: ({ position }, width, height) => {
       const narrow = width < 520;
-      const [wide, tall] = narrow ? [width - 18, 164] : [width * 0.5, height - 20];
+      const [wide, tall] = narrow ? [width - 18, 214] : [width * 0.5, height - 20];
       const row = tall / SIZE;
-      const y = (position + 0.5) * row;
+      const lines = [position, other];
       const place = narrow
-        ? { left: 0, top: tall + 24, side: Math.min(width / 4, 62), across: 4 }
-        : { left: wide + 40, top: 0, side: Math.min((width - wide - 40) / 4, 100), across: 4 };
+        ? { left: 0, top: tall + 24, side: Math.min(width / 4, 62) }
+        : { left: wide + 40, top: 0, side: Math.min((width - wide - 40) / 4, 100) };
       if (narrow) place.left = (width - 4 * place.side) / 2;
       else place.top = (tall - 2 * (place.side + 18)) / 2;
       return [
@@ -140,46 +148,40 @@ function render({ model, el }) {
             height: tall,
           },
         ],
-        ...lookAlike(position, get("reads")).map((other) => [
-          `alike${other}`,
+        ...lookAlike(Math.round(position), get("reads")).map((place) => [
+          `alike${place}`,
           "rect",
           {
             class: "alike",
-            "data-value": other,
+            "data-value": place,
             x: wide + 3,
-            y: other * row,
+            y: place * row,
             width: 9,
             height: Math.max(row - 0.6, 2),
           },
         ]),
-        ["reading", "path", { class: "reading", d: `M0 ${y}H${wide}` }],
-        [
-          "handle",
-          "circle",
-          {
-            class: "handle pull",
-            cx: wide / 2,
-            cy: y,
-            r: 9,
-            pull: (_, to) => move(to / row - 0.5),
-            stride: row,
-            "aria-label": "the line of the position",
-            "aria-valuenow": Math.round(position),
-            "aria-valuemin": 0,
-            "aria-valuemax": SIZE - 1,
-          },
-        ],
-        ...clocks(position, get("reads"), place),
+        ...lines.flatMap((at, k) => [
+          [`reading${k}`, "path", { class: `read ${LINES[k]}`, d: `M0 ${(at + 0.5) * row}H${wide}` }],
+          [
+            `handle${LINES[k]}`,
+            "circle",
+            {
+              class: `handle pull ${LINES[k]}`,
+              cx: wide * (0.5 + 0.2 * k),
+              cy: (at + 0.5) * row,
+              r: 9,
+              pull: (_, to) => [move, compare][k](to / row - 0.5),
+              stride: row,
+              "aria-label": `the ${LINES[k]} line of the position`,
+              "aria-valuenow": Math.round(at),
+              "aria-valuemin": 0,
+              "aria-valuemax": SIZE - 1,
+            },
+          ],
+        ]),
+        ...clocks(lines, get("reads"), place),
       ];
     },
-  });
-  const position = slider({
-    label: "Position",
-    min: 0,
-    max: SIZE - 1,
-    step: 0.25,
-    format: (value) => String(Math.round(value)),
-    onInput: move,
   });
   const reads = choice({
     name: "Read",
@@ -187,21 +189,22 @@ function render({ model, el }) {
     onChange: (value) => set({ reads: value }),
   });
   card.stage.append(picture.node);
-  card.controls.append(position.node, reads.node);
+  card.controls.append(reads.node);
   card.caption.textContent =
-    "Framed: two columns are one hand. Below a hand: the positions for a round. Marks: where the framed look as here, within 17°.";
+    "Marks: where the framed hand looks as at the orange line. Below a clock: the places for a round.";
   const draw = () => {
-    position.set(get("position"));
     reads.set(get("reads"));
     picture.show({ position: get("position") }, 0);
-    const [alike, here] = [lookAlike(get("position"), get("reads")), Math.round(get("position"))];
+    const [here, framed] = [Math.round(get("position")), get("reads")];
+    const differ = HANDS.filter((pair) => !alike(other - here)(pair)).length;
     card.find(
-      {
-        fast: `The fast hand comes round again: to it, ${here} looks like ${alike.length - 1} other places.`,
-        middle: `The middle hand is slow: to it, ${here} looks like its neighbours.`,
-        slow: "The slowest hand hardly moves: to it, all places look the same.",
-        all: `Slow hands tell far places apart, fast ones neighbours: ${here} looks like no other.`,
-      }[get("reads")],
+      framed === "all"
+        ? `Slow hands tell far places apart, fast ones neighbours: ${here} looks like no other.`
+        : other === here
+          ? `Both lines stand at ${here}.`
+          : READS[framed].every(alike(other - here))
+            ? `The framed hand does not: to it, ${here} and ${other} look alike. ${differ} of the 8 clocks do, because there the hands differ.`
+            : `To the framed hand, ${here} looks like ${lookAlike(here, framed).length - 1} other places, the marks, but not like ${other}.`,
     );
   };
   const stops = [onTraits(model, ["position", "reads"], draw), picture.close, card.close];
