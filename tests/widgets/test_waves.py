@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from tests.widgets.conftest import Show
-from tests.widgets.figure import in_browser, numbers, slide
+from tests.widgets.figure import in_browser, numbers
 from ttutor.positions import sinusoidal_encoding
 from ttutor.widgets import WavesExplorer
 from ttutor.widgets.positions import READS
@@ -30,12 +30,26 @@ def test_the_fastest_hand_is_ambiguous_the_slowest_tells_little_and_all_are_exac
 @in_browser
 @pytest.mark.parametrize("reads", READS)
 def test_the_marks_are_pythons_wherever_the_line_is(show: Show, reads: str) -> None:
-    page = show(WavesExplorer(20, reads))
-    for keys, position in (([], 20), (["Home"], 0), (["End"], 63)):
-        slide(page, "Position", *keys)
+    for position in (20, 0, 63):
+        page = show(WavesExplorer(position, reads))
         assert numbers(page, "rect").tolist() == WavesExplorer(position, reads).candidates
     page.locator('[data-key="handle"]').press("ArrowUp")
     assert numbers(page, "rect").tolist() == WavesExplorer(62, reads).candidates
+
+
+@in_browser
+def test_a_second_line_shows_which_clocks_tell_two_places_apart(show: Show) -> None:
+    page = show(WavesExplorer(10))
+    line, found = page.locator('[data-key="handlesecond"]'), page.locator(".tt-found")
+    place = int(line.get_attribute("aria-valuenow") or 0)
+    for place in range(place + 1, 17):
+        line.press("ArrowDown")
+        looks_alike = place in WavesExplorer(10, "fast").candidates
+        assert (f"10 and {place} look alike" in found.inner_text()) == looks_alike
+    both = [page.locator(f'[data-key="hand0{name}"]').get_attribute("d") for name in ("", "second")]
+    assert both[0] != both[1]
+    page.get_by_text("Reset", exact=True).click()
+    assert int(line.get_attribute("aria-valuenow") or 0) < 16
 
 
 @in_browser

@@ -67,6 +67,9 @@ const CSS = css`
     .written {
       min-height: 2.4rem;
     }
+    .tt-card > .tt-note {
+      min-height: 1.45em;
+    }
   }
   .chip {
     font: inherit;
@@ -191,9 +194,6 @@ const CSS = css`
   .found .other {
     text-decoration: underline 2px var(--tt-loss);
     text-underline-offset: 0.2em;
-  }
-  .tt-card > .tt-note {
-    min-height: 1.45em;
   }
   .strange {
     margin: 0 0 0.6rem;
