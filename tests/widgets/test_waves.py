@@ -41,8 +41,7 @@ def test_the_marks_are_pythons_wherever_the_line_is(show: Show, reads: str) -> N
 def test_a_second_line_shows_which_clocks_tell_two_places_apart(show: Show) -> None:
     page = show(WavesExplorer(10))
     line, found = page.locator('[data-key="handlesecond"]'), page.locator(".tt-found")
-    place = int(line.get_attribute("aria-valuenow") or 0)
-    for place in range(place + 1, 17):
+    for place in range(15, 17):
         line.press("ArrowDown")
         looks_alike = place in WavesExplorer(10, "fast").candidates
         assert (f"10 and {place} look alike" in found.inner_text()) == looks_alike

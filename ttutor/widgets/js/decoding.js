@@ -261,7 +261,7 @@ function raceOf({ newest, lead: best, text, wrote, why }) {
 }
 
 /** How both searches compare at the end. */
-function verdictOf({ found, text, wrote, greedy, reference, why = "" }) {
+function verdictOf({ found, text, wrote, greedy, why = "" }) {
   const gain = found[0].total - sumOf(greedy);
   const times = timesOf(gain);
   const verdict =
@@ -270,7 +270,7 @@ function verdictOf({ found, text, wrote, greedy, reference, why = "" }) {
       : gain > 0
         ? `They differ: the beam’s best is ${times} as greedy’s.`
         : `They differ: greedy’s is ${times}, but the beam ranks by the score.`;
-  return `${verdict} ${why}${reference && ` The corpus has “${reference}”.`}`;
+  return `${verdict} ${why}`;
 }
 
 function render({ model, el }) {
