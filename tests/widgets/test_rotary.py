@@ -66,20 +66,20 @@ def test_the_score_on_screen_stays_while_both_move_and_goes_when_one_does(show: 
 
 
 @in_browser
-def test_the_finding_follows_what_was_moved(show: Show) -> None:
+def test_the_finding_says_where_the_score_is_highest_and_what_the_angle_changes(show: Show) -> None:
     page = show(specimen())
     found, query = page.locator(".tt-found"), page.locator('[data-key="query_position"]')
     for _ in range(8):
         query.press("ArrowLeft")
-    assert "so the score is lower than in the ring" in found.inner_text()
+    assert "a lower score than in the ring" in found.inner_text()
     ring, dot = page.locator('[data-key="best"]'), page.locator('[data-key="score"]')
     for _ in range(8):
-        if "the score is highest" in found.inner_text():
+        if "the highest score" in found.inner_text():
             break
         query.press("ArrowRight")
     page.wait_for_timeout(400)
     assert ring.get_attribute("cx") == dot.get_attribute("cx")
     page.get_by_label("Move both").press("ArrowRight")
-    assert "so the angle between them stays" in found.inner_text()
+    assert "the highest score" in found.inner_text()
     page.get_by_label("0.6°").check(force=True)
-    assert "comes round after 628 words" in found.inner_text()
+    assert "comes round after 628 words, so here it hardly turns" in found.inner_text()

@@ -80,12 +80,7 @@ function render({ model, el }) {
     onReset: () => set(initial),
     css: CSS,
   });
-  let moved = ""; // what the reader moved last
-  const act = (what, values) => {
-    moved = what;
-    set(values);
-  };
-  const place = (name, position) => act("", { [name]: Math.min(Math.max(Math.round(position), 0), last) });
+  const place = (name, position) => set({ [name]: Math.min(Math.max(Math.round(position), 0), last) });
   /** Where the query scores highest, while the key stays. */
   const best = () => {
     const scores = tokens.map((_, at) => scoreAt(stateOf(), at - get("key_position")));
@@ -204,13 +199,13 @@ function render({ model, el }) {
     format: String,
     onInput: (to) => {
       const low = Math.min(Math.max(to, Math.max(0, gap())), last + Math.min(0, gap()));
-      act("both", { query_position: low, key_position: low - gap() });
+      set({ query_position: low, key_position: low - gap() });
     },
   });
   const turn = choice({
     label: "Angle for each word",
     options: TURNS.map((size, i) => [i, degrees(size)]),
-    onChange: (index) => act("angle", { pair: index }),
+    onChange: (index) => set({ pair: index }),
   });
   card.stage.append(picture.node);
   card.controls.append(pair.node, turn.node);
@@ -222,19 +217,9 @@ function render({ model, el }) {
     const round = (2 * Math.PI) / TURNS[get("pair")];
     const wedge = degrees(Math.acos(scoreAt(stateOf(), gap())));
     card.find(
-      moved === "both"
-        ? `Both arrows turn alike, so the angle between them stays, and with it the score: still ${side()}.`
-        : moved === "angle"
-          ? `An arrow comes round after ${formatCount(round)} words, ${
-              round < tokens.length
-                ? "so places that far apart look alike."
-                : round < 20 * last
-                  ? "so in this sentence it never points the same way twice."
-                  : "so in this sentence it hardly turns: it serves longer texts."
-            }`
-          : gap() === best()
-            ? `${side()} the score is highest, because there the arrows point most nearly the same way: ${wedge} between them.`
-            : `${side()} there are ${wedge} between the arrows, so the score is lower than in the ring.`,
+      `${side()} the arrows always lie ${wedge} apart, because both turn alike: ${
+        gap() === best() ? "the highest score" : "a lower score than in the ring"
+      }. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];
