@@ -106,7 +106,7 @@ def test_pulling_the_query_turns_the_attention(show: Show) -> None:
     page.mouse.down()
     page.mouse.move(axis["x"] + axis["width"], axis["y"] + axis["height"] / 2, steps=4)
     page.mouse.up()
-    assert re.match(r"Turned so, “it” gives 0.\d\d of its attention to “girl”", finding(page))
+    assert re.match(r"“it” gives 0.\d\d of its attention to “girl”", finding(page))
     assert "“girl”" in spoken(page).inner_text()
     for _ in range(40):
         handle.press("ArrowUp")

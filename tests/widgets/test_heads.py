@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import re
-
 import numpy as np
 import pytest
 import torch
@@ -13,7 +11,9 @@ from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, numbers, press
 from ttutor.inside import attention_entropy, capture, first_token_score, head_writes, previous_token_score
 from ttutor.multihead import MultiHeadAttention
+from ttutor.translation.packed import load_packed
 from ttutor.widgets import HeadsExplorer
+from ttutor.widgets.from_model import recorded_attention
 from ttutor.widgets.heads import (
     MAX_HEADS,
     MAX_NUMBERS,
@@ -24,11 +24,35 @@ from ttutor.widgets.heads import (
 )
 
 TOKENS = ["the", "cat", "sat"]
+SENTENCES = [
+    "A little boy throws a ball to his dog.",
+    "Two men in red shirts play football.",
+    "A woman in a blue dress reads a book.",
+    "Three children stand in front of a large house.",
+    "The old woman sells fruit at the market.",
+    "A man with a hat plays the guitar on the street.",
+]
+
+
+def read(sentence: str) -> tuple[list[str], torch.Tensor]:
+    """The tokens, and the four heads' weights."""
+    seen = recorded_attention(load_packed().translator, sentence)
+    return [token.removeprefix("▁") for token in seen.tokens], seen.weights[[2, 1, 1, 2], [2, 0, 2, 0]]
+
+
+def test_the_gallerys_heads_do_in_every_sentence_what_the_figure_calls_them_after() -> None:
+    for sentence in SENTENCES:
+        everywhere, back, ahead, before = read(sentence)[1]
+        assert before.diagonal(-1).sum() / len(before) > 0.45, sentence
+        assert back.tril(-2).sum() / len(back) > 0.5, sentence
+        assert ahead.triu(1).sum() / len(ahead) > 0.6, sentence
+        assert everywhere.amax(dim=-1).mean() < 0.3, sentence
 
 
 def specimen() -> HeadsExplorer:
-    """The figure as the gallery shows it."""
-    return HeadsExplorer.recorded(layer=1, query=1)
+    """The figure as the gallery shows it: four heads of the translator that ships."""
+    tokens, weights = read(SENTENCES[0])
+    return HeadsExplorer(tokens, weights, query=5)
 
 
 def hostile() -> HeadsExplorer:
@@ -40,7 +64,7 @@ def extremes() -> list[HeadsExplorer]:
     return [explorer(n, caption="A caption.") for n in (1, 24, 60)] + [HeadsExplorer(long, shares(2, 2, 2))]
 
 
-TAP = ("button:has-text('head 1')", "Head 1 sends “the”, “black”, “cats” to")
+TAP = ("button:has-text('head 1')", "No: head 1 looks further back: “ball” finds")
 
 
 def shares(*shape: int, seed: int = 0) -> np.ndarray:
@@ -216,13 +240,13 @@ def test_a_head_is_enlarged_with_lines_as_thick_as_its_weights(show: Show) -> No
     made = explorer()
     page = show(made)
     press(page, "head 2")
-    page.get_by_label("Layer 1").check()
+    page.get_by_label("Layer").select_option("1")
     page.locator('[data-key="ask3"]').click()
     made.head, made.layer, made.query = 2, 1, 3
     assert_python_agrees(page, made)
     expect(page.get_by_role("button", name="head 2")).to_have_attribute("aria-pressed", "true")
     top = made.key_tokens[int(np.argmax(made.weights[1][2][3]))]
-    assert re.search(rf"Head 2 sends .*“down”.* to “{top}”\.", page.locator(".tt-found").inner_text())
+    assert page.locator(".tt-found").inner_text().endswith(f": “down” finds “{top}”.")
     widths = page.locator(".tt-picture .link").evaluate_all(
         "all => all.map((one) => +one.getAttribute('stroke-width'))"
     )
@@ -238,5 +262,15 @@ def test_every_head_says_where_it_sends_the_word_that_asks(show: Show) -> None:
         page.locator(f'[data-key="ask{query}"]').click()
         found = [made.key_tokens[int(np.argmax(head[query]))] for head in made.weights[0]]
         assert [text.split("→ ")[1] for text in page.locator(".heads button").all_inner_texts()] == found
-    agreeing = show(HeadsExplorer(["red", "car"], [np.eye(2)] * 2))
-    assert "All heads send “red” there." in agreeing.locator(".tt-found").text_content()
+
+
+@in_browser
+def test_a_head_that_looks_one_way_is_asked_for_and_found(show: Show) -> None:
+    before, after = np.eye(5)[[0, 0, 1, 2, 3]], np.eye(5)[[1, 2, 3, 4, 4]] * 0.9 + 0.02
+    page = show(HeadsExplorer(list("abcde"), [np.full((5, 5), 0.2), after, before], query=2))
+    assert page.locator(".tt-invite").inner_text() == "Find the head that looks one place back, and tap it."
+    finding = page.locator(".tt-found")
+    for head, words in enumerate(["No: head 0 looks in all directions", "No: head 1 looks ahead", "Yes, 0.80 of"]):
+        press(page, f"head {head}")
+        assert finding.inner_text().startswith(words)
+    assert page.locator(".heads em").all_inner_texts() == ["in all directions", "ahead", "one place back"]

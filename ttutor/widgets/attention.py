@@ -35,7 +35,8 @@ class AttentionExplorer(Explorer):
         causal: whether a query may attend only to keys up to its own position (the last query is at the last key).
         padding: for each key whether it is padding (True = padding).
         padding_masked: whether padding may not be attended to; the figure has a switch for it where there is padding.
-        selected: a query and a key, ``[row, column]``, or with -1 for one of them a whole column or row.
+        selected: a query and a key, ``[row, column]``; with -1 for the key the row, and for the query the row that
+            gives that key most.
         arrows: the queries and the keys behind the scores, if they have two features each; they are drawn as arrows.
 
     More than 48 queries or keys are cut to the first 48, with a warning and a label: weights are then shared among the

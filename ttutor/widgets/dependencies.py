@@ -55,10 +55,11 @@ _DIGITS = 3
 
 
 class DependencyExplorer(Explorer):
-    """Nudge an input token and see which outputs move; point at an output and see which inputs it hears.
+    """Nudge an input token and see which outputs move.
 
-    One row an output, one column an input; the stronger the colour, the more it moves (a logarithmic scale);
-    hatched, it never moves. Several functions can be compared. `of` measures; this constructor takes numbers that were
+    Above each word stands a disc as large as its output moves; dashed, it never moves. Lines go from word to word where
+    the function's name says that it is recurrent, and straight from the nudged word in all others. Several functions
+    can be compared. `of` measures; this constructor takes numbers that were
     measured before.
 
     Args:
@@ -177,8 +178,8 @@ class DependencyExplorer(Explorer):
     @t.validate("selected")
     def _check_selected(self, proposal: dict) -> list[int]:
         value, n = proposal["value"], len(self.tokens)
-        if value and (len(value) != 2 or not all(-1 <= place < n for place in value) or max(value) < 0):
-            raise ValueError(f"selected has to be [output, input] below {n}, -1 for a whole row or column, not {value}")
+        if value and (len(value) != 2 or value[0] != -1 or not 0 <= value[1] < n):
+            raise ValueError(f"selected has to be [-1, input], the input below {n}, not {value}")
         return value
 
 

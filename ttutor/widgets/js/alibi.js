@@ -54,22 +54,27 @@ function render({ model, el }) {
   card.controls.append(head.node);
   card.caption.textContent =
     "Purple: what the framed word hears. All words fit it equally well. Line: nine tenths of its attention stand after it.";
-  const draw = () => {
-    const slope = get("slopes")[get("head") - 1];
+  /** What the framed word's head gives each word, and from which on nine tenths of it stand. */
+  const hear = (slope) => {
     const left = tokens.map((_, i) => Math.exp(-slope * (final - i)));
     const total = left.reduce((sum, part) => sum + part, 0);
+    let [from, heard] = [tokens.length, 0];
+    while (heard < 0.9) heard += left[(from -= 1)] / total;
+    return { left, total, from };
+  };
+  const first = get("slopes").findIndex((slope) => hear(slope).from <= mark) + 1;
+  const draw = () => {
+    const slope = get("slopes")[get("head") - 1];
+    const { left, total, from } = hear(slope);
     head.set(get("head"));
     words.forEach((word, i) => {
       word.style.setProperty("--w", (left[i] / left[final - 1]).toFixed(4));
       word.dataset.value = (left[i] / total).toFixed(9);
+      word.classList.toggle("edge", i === from);
     });
-    let [from, heard] = [tokens.length, 0];
-    while (heard < 0.9) heard += left[(from -= 1)] / total;
-    words.forEach((word, i) => word.classList.toggle("edge", i === from));
+    const now = get("head");
     card.find(
-      `Head ${get("head")} hears ${final - from} words back${from <= mark ? `, with “${tokens[mark]}”` : ""}, because distance costs it ${
-        slope > 0.1 ? "much" : slope > 0.02 ? "little" : "almost nothing"
-      }.`,
+      `${from > mark ? "Not yet" : now > first ? `Yes, but head ${first} was the first` : "Yes, the first"}: head ${now} hears ${final - from} words back, because distance costs it ${from > mark ? "too much" : "almost nothing"}.`,
     );
   };
   const stops = [onTraits(model, ["head"], draw), card.close];

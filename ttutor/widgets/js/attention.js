@@ -15,10 +15,8 @@ const CSS = css`
     min-width: 0;
     max-width: 100%;
   }
-  .board.large {
-    flex: 2 1 20rem;
-  }
-  .panel {
+  .panel,
+  .lines {
     flex: 1 1 15rem;
     min-width: min(15rem, 100%);
   }
@@ -55,6 +53,12 @@ const CSS = css`
   .query-arrow {
     stroke: var(--tt-query-line);
   }
+  .line {
+    stroke: var(--tt-weights-line);
+  }
+  .tt-picture text {
+    font-size: 1rem;
+  }
   @container (max-width: 27rem) {
     .panel {
       min-height: 0 !important;
@@ -72,7 +76,7 @@ const CSS = css`
   }
 `;
 
-const SHOWN_IN_PANEL = 8;
+const SHOWN = 8; // bars in the panel, and words of two languages that are drawn as two lines of text
 
 /**
  * The weights of each row: a softmax over the keys that the row may see, zeros when it may see
@@ -101,70 +105,87 @@ export function allowedKeys(nQueries, nKeys, mask, causal, padding) {
   );
 }
 
-/** Everything that the picture needs, worked out from the traits. */
+/** The place of the largest. */
+const mostOf = (list) => list.indexOf(Math.max(...list));
+
+/** Everything that the picture needs, worked out from the traits; a column alone stands for who looks there most. */
 function readState(model) {
   const get = (name) => model.get(name);
-  const [queries, keys, scores] = [get("tokens"), get("key_tokens"), get("scores")];
-  const scale = (get("d_head") && get("scaled") ? 1 / Math.sqrt(get("d_head")) : 1) / get("temperature");
+  const [queries, keys, warm] = [get("tokens"), get("key_tokens"), get("temperature")];
+  const scale = (get("d_head") && get("scaled") ? 1 / Math.sqrt(get("d_head")) : 1) / warm;
   const padding = get("padding_masked") ? get("padding") : [];
   const allowed = allowedKeys(queries.length, keys.length, get("mask"), get("causal"), padding);
-  return {
-    queries,
-    keys,
-    allowed,
-    weights: attentionWeights(scores, allowed, scale),
-    selected: get("selected"),
-    arrows: get("arrows"),
-  };
+  const weights = attentionWeights(get("scores"), allowed, scale);
+  let [row = 0, column = -1] = get("selected");
+  if (row >= queries.length || column >= keys.length) [row, column] = [0, -1];
+  if (row < 0) row = mostOf(weights.map((line) => line[column]));
+  const sorted = distinct(keys)
+    .map((token, j) => ({
+      label: token,
+      share: weights[row][j],
+      text: formatNumber(weights[row][j]),
+      on: j === column,
+      j,
+    }))
+    .filter(({ j }) => allowed[row][j])
+    .sort((a, b) => b.share - a.share || a.j - b.j);
+  return { queries, keys, warm, allowed, weights, row, column, sorted, best: sorted[0]?.j, arrows: get("arrows") };
 }
 
-/** What is selected, as words, and as the list that the panel shows. */
-function describe({ queries, keys, allowed, weights, selected, arrows }) {
-  if (selected.length !== 2) return null;
-  const [row, column] = selected;
-  if (row >= queries.length || column >= keys.length) return null;
-  const byRow = row >= 0;
-  const entries = distinct(byRow ? keys : queries).map((token, index) => {
-    const [i, j] = byRow ? [row, index] : [index, column];
-    return {
-      token,
-      index,
-      weight: weights[i][j],
-      open: allowed[i][j],
-      on: byRow ? index === column : false,
-    };
-  });
-  const sorted = entries.filter((entry) => entry.open).sort((a, b) => b.weight - a.weight || a.index - b.index);
-  const title =
-    byRow && !sorted.length
-      ? `“${queries[row]}” may attend to no key (all masked): its weights are all 0`
-      : !sorted.length
-        ? `Nobody may attend to “${keys[column]}”`
-        : !byRow
-          ? `Most attention to “${keys[column]}” comes from “${sorted[0].token}”`
-          : column < 0
-            ? `“${queries[row]}” attends most to “${sorted[0].token}”, because ${
-                arrows.length ? "that key (orange) fits its query (blue) best" : "that key fits its query best"
-              }`
-            : allowed[row][column]
-              ? `“${queries[row]}” → “${keys[column]}”: weight ${formatNumber(weights[row][column])}`
-              : `“${queries[row]}” may not attend to “${keys[column]}” (masked)`;
-  const [first] = sorted;
-  return { title, sorted, pair: first && (byRow ? [row, first.index] : [first.index, column]) };
+/** The chosen word's share, and why it goes there. */
+function describe({ queries, keys, warm, allowed, weights, row, column, best, arrows }, isOwn) {
+  const asks = `“${queries[row]}”`;
+  const at = column < 0 ? best : column;
+  if (!allowed[row][at]) return `${asks} may not attend to ${at >= 0 ? `“${keys[at]}”` : "any word"}.`;
+  const top = weights.map(mostOf);
+  const back = isOwn ? -1 : top.findIndex((key, i) => Math.abs(i - row) === 1 && (key - top[row]) * (i - row) < 0);
+  return `${asks} gives ${formatNumber(weights[row][at], 2)} of its whole to “${keys[at]}”${
+    at !== best
+      ? ""
+      : warm !== 1
+        ? `, because ${warm < 1 ? "cold widens" : "warmth narrows"} the gaps between scores`
+        : isOwn
+          ? `, because that key ${arrows.length ? "(orange) " : ""}suits its query best`
+          : back < 0
+            ? ": here the order stays"
+            : `, its neighbour “${queries[back]}” looks at “${keys[top[back]]}”: they cross`
+  }.`;
 }
 
-/** The panel beside the map: the heaviest entries as bars. */
-function drawPanel(list, { sorted }) {
-  const shown = sorted.filter((entry, rank) => rank < SHOWN_IN_PANEL || entry.on);
-  list.show(
-    shown.map(({ token, weight, on }) => ({
-      ...{ label: token, share: weight, text: formatNumber(weight), on },
-    })),
-  );
+/** Two lines of text, and between them the weights: where the order changes, lines cross. */
+function drawLines({ weights }, width, height, { queries, keys, row: chosen }) {
+  const tokens = [queries, keys];
+  const x = (side, i) => ((i + 0.5) * width) / tokens[side].length;
+  return [
+    ...weights.flatMap((row, i) =>
+      row.map((weight, j) => [
+        `line${i}-${j}`,
+        "path",
+        {
+          class: "line",
+          d: `M${x(0, i)} 26L${x(1, j)} ${height - 30}`,
+          "stroke-width": 14 * weight,
+          "stroke-opacity": (i === chosen ? 1 : 0.5) * Math.min(1, 2 * weight),
+        },
+      ]),
+    ),
+    ...tokens.flatMap((words, side) =>
+      words.map((text, i) => [
+        `word${side}-${i}`,
+        "text",
+        { x: x(side, i), y: side ? height - 8 : 16, "text-anchor": "middle", text },
+      ]),
+    ),
+  ];
 }
 
 /** One word's query among all keys; the key that it looks at most is named. */
-function drawArrows({ query }, width, height, { arrows: [queries, keys], tokens, pair: [asks, found] }) {
+function drawArrows(
+  { query },
+  width,
+  height,
+  { arrows: [queries, keys], queries: names, keys: others, row, best: found },
+) {
   const [left, right, low, high] = [0, 1].flatMap((axis) => {
     const all = [0, ...[...queries, ...keys].map((one) => one[axis])];
     return [Math.min(...all), Math.max(...all)];
@@ -175,11 +196,11 @@ function drawArrows({ query }, width, height, { arrows: [queries, keys], tokens,
     return [width / 2 + part * x - (unit * (left + right)) / 2, height / 2 - part * y + (unit * (low + high)) / 2];
   };
   const from = (one) => arrow(...end([0, 0]), ...end(one), 9);
-  const name = (key, one, text) => {
+  const name = (key, one, text, aside) => {
     const [x, y] = end(one, 16);
-    return [key, "text", { x, y: y + 4, "text-anchor": "middle", text }];
+    return [key, "text", { x, y: y + 4 + aside, "text-anchor": "middle", text }];
   };
-  const apart = Math.hypot(query[0] - keys[found][0], query[1] - keys[found][1]);
+  const aside = end(query)[1] < end(keys[found])[1] ? 9 : -9; // the two names make room for one another
   return [
     ...keys.map((key, i) => [
       `arrow${i}`,
@@ -187,15 +208,15 @@ function drawArrows({ query }, width, height, { arrows: [queries, keys], tokens,
       { class: "key-arrow", d: from(key), "stroke-opacity": i === found ? 1 : 0.35 },
     ]),
     ["query", "path", { class: "query-arrow", d: from(query) }],
-    name("found", keys[found], tokens[1][found]),
-    unit * apart > 30 && name("asks", query, tokens[0][asks]),
+    name("found", keys[found], others[found], aside),
+    name("asks", query, names[row], -aside),
   ];
 }
 
 /**
  * What stands in a cell: a disc, hatched where masked.
  */
-function drawCells(grid, { queries, keys, allowed, weights, selected }) {
+function drawCells(grid, { queries, keys, allowed, weights, row, column }) {
   grid.fill((i, j) => {
     const [weight, open] = [weights[i][j], allowed[i][j]];
     return {
@@ -205,7 +226,7 @@ function drawCells(grid, { queries, keys, allowed, weights, selected }) {
       label: `${queries[i]} attends to ${keys[j]}: ${open ? formatNumber(weight) : "masked"}`,
     };
   });
-  grid.mark(...(selected.length === 2 ? selected : [-1, -1]));
+  grid.mark(row, column);
 }
 
 function render({ model, el }) {
@@ -214,26 +235,27 @@ function render({ model, el }) {
   const initial = Object.fromEntries(settings.map((name) => [name, model.get(name)]));
   const keys = model.get("key_tokens");
   const isOwn = JSON.stringify(model.get("tokens")) === JSON.stringify(keys);
-  const asked = keys[Math.floor((keys.length - 1) / 2)];
+  const isShort = !isOwn && Math.max(keys.length, model.get("tokens").length) <= SHOWN;
   const card = openCard(el, {
     label: "Attention map",
-    question: isOwn ? "Who attends to whom?" : `Which word attends to “${asked}”?`,
+    question: isOwn ? "Who attends to whom?" : "Do the words keep their order?",
     invite: isOwn
-      ? "Tap a word on the left: where does it look? Then drag the temperature: who wins?"
-      : `Tap “${asked}” above, then “${model.get("tokens").at(-1)}” on the left.`,
+      ? "Tap a word on the left. Then make it colder, until it looks nowhere else."
+      : "Find the words whose lines cross, and tap one of them on the left.",
     onReset: () => set(initial),
     css: CSS,
   });
   const list = bars();
-  let about = null;
+  let state = null;
   const picture = stage({
-    label: "One word’s query among all keys",
-    height: (width) => (width < 160 ? 110 : 220),
-    draw: (numbers, ...sizes) => (about?.pair ? drawArrows(numbers, ...sizes, about) : []),
+    label: "Who looks at whom",
+    height: (width) => (width < 160 ? 110 : isShort && el.clientWidth > 600 ? 330 : 190),
+    draw: (numbers, ...sizes) =>
+      isShort ? drawLines(numbers, ...sizes, state) : state.sorted.length ? drawArrows(numbers, ...sizes, state) : [],
   });
-  const panel = make("div", { class: "panel" }, list.node);
+  const panel = make("div", { class: isShort ? "lines" : "panel" }, isShort ? picture.node : list.node);
   const place = make("div", { class: "map" });
-  let [grid, shown, preview] = [null, "", null];
+  let [grid, shown] = [null, ""];
   const temperature = slider({
     label: "Temperature",
     min: 0.1,
@@ -249,27 +271,8 @@ function render({ model, el }) {
   card.stage.append(place);
   card.controls.append(temperature.node, ...switches.map(([, { node }]) => node));
 
-  /** The selected row or column, or, without one, the first row. */
-  const describeNow = (state) => describe({ ...state, selected: preview || state.selected });
-  const drawSelection = (state) => {
-    about = {
-      ...(describeNow(state) || describe({ ...state, selected: [0, -1] })),
-      ...{ arrows: state.arrows, tokens: [state.queries, state.keys] },
-    };
-    drawCells(grid, { ...state, selected: preview || state.selected });
-    drawPanel(list, about);
-    if (state.arrows.length && about.pair) picture.show({ query: state.arrows[0][about.pair[0]] });
-    const warm = model.get("temperature");
-    const turned =
-      warm === 1
-        ? ""
-        : warm < 1
-          ? " Colder: gaps between scores grow, so the first takes more."
-          : " Warmer: gaps shrink, so all come closer.";
-    card.find(about.sorted.length ? `${about.title}.${turned}` : about.title);
-  };
   const draw = () => {
-    const state = readState(model);
+    state = readState(model);
     const tokens = JSON.stringify([state.queries, state.keys]);
     if (tokens !== shown) {
       shown = tokens;
@@ -278,23 +281,19 @@ function render({ model, el }) {
         rows: state.queries,
         columns: state.keys,
         corner: ["keys →", "queries ↓"],
+        side: isShort && "3.9rem",
         onSelect: (row, column) => set({ selected: [row, column] }),
-        onPreview: (...at) => {
-          preview = at.length ? at : null;
-          drawSelection(readState(model));
-        },
       });
-      const large = grid.node.classList.contains("large");
-      refill(place, make("div", { class: `board${large ? " large" : ""}` }, grid.node), panel);
+      refill(place, make("div", { class: "board" }, grid.node), panel);
       if (state.arrows.length) panel.append(picture.node);
-      panel.style.minHeight = `${1.36 * Math.min(Math.max(state.keys.length, state.queries.length), SHOWN_IN_PANEL) + 3}rem`;
+      panel.style.minHeight = `${1.36 * Math.min(Math.max(state.keys.length, state.queries.length), SHOWN) + 3}rem`;
     }
     const used = {
       causal: isOwn,
       scaled: model.get("d_head"),
       padding_masked: model.get("padding").length,
     };
-    temperature.set(model.get("temperature"));
+    temperature.set(state.warm);
     for (const [name, { node, set: show }] of switches) {
       show(model.get(name));
       node.hidden = !used[name];
@@ -308,7 +307,11 @@ function render({ model, el }) {
         ? ` The first ${state.queries.length} of ${queries} queries and ${state.keys.length} of ${keys} keys; ` +
           "the weights are shared among the keys shown."
         : "");
-    drawSelection(state);
+    drawCells(grid, state);
+    list.show(state.sorted.filter(({ on }, rank) => rank < SHOWN || on));
+    if (isShort) picture.show({ weights: state.weights });
+    else if (state.arrows.length && state.sorted.length) picture.show({ query: state.arrows[0][state.row] });
+    card.find(describe(state, isOwn));
   };
   const names = ["tokens", "key_tokens", "scores", "mask", "d_head", "padding", "total"];
   const stop = onTraits(model, [...names, ...settings], draw);

@@ -1,6 +1,6 @@
 // One word looks up: its query as an arrow to pull, the keys that it meets, and where its attention
 // goes: the products, the shares and the blend, each word in its own column.
-import { css, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { css, formatNumber, onTraits, openCard, setTraits } from "./core.js";
 import { choice } from "./controls.js";
 import { arrow, stage } from "./drawing.js";
 
@@ -66,12 +66,6 @@ const CSS = css`
   }
   .place {
     fill: transparent;
-  }
-  .rows td,
-  .rows th {
-    padding: 0.1rem 0.6rem 0.1rem 0;
-    text-align: end;
-    font-variant-numeric: tabular-nums;
   }
 `;
 
@@ -312,16 +306,17 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
   const along = dot(numbers.query, numbers.keys[asked]) / (dot(numbers.query, numbers.query) || 1);
   const foot = at(numbers.query.map((part) => part * along));
   const from = (point, size) => arrow(x, y, ...at(point), size);
-  // A name stands beyond its arrow's tip, where no handle covers it, or above a longer arrow that would cross it.
+  // A name stands beyond its arrow's tip, or, where a longer arrow would cross it, on the side where the query is not.
   const label = (key, point, text, more, isCrossed) => {
     const [px, py] = at(point);
     const far = (isCrossed ? 0 : 12) / (Math.hypot(px - x, py - y) || 1);
+    const isLow = shown && numbers.query[1] * point[0] > numbers.query[0] * point[1];
     return [
       key,
       "text",
       {
         x: px + far * (px - x) + (px < x ? -3 : 3),
-        y: py + far * (py - y) + (isCrossed ? -12 : 3),
+        y: py + far * (py - y) + (isCrossed ? (isLow ? 22 : -12) : 3),
         "text-anchor": isCrossed ? "middle" : px < x ? "end" : "start",
         text,
         ...more,
@@ -336,7 +331,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
     ...features.map((name, i) =>
       i
         ? ["up", "text", { x, y: y - reach - 16, text: `${name} ↑` }]
-        : ["right", "text", { x: x + reach + 24, y: y + 16, "text-anchor": "end", text: `${name} →` }],
+        : ["right", "text", { x: x + reach + 24, y: y + 34, "text-anchor": "end", text: `${name} →` }],
     ),
     step === 1 && ["shadow", "path", { class: "shadow", d: `M${x} ${y}L${foot.join(" ")}` }],
     step === 1 && [
@@ -382,7 +377,9 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
           "fill-opacity": 0.7 * numbers.blended,
         }),
     ]),
-    step === 4 && numbers.blended && label("output", end, `output`, { "font-weight": 700 }),
+    step === 4 &&
+      numbers.blended &&
+      label("output", end, "output", { "font-weight": 700 }, Math.abs(end[0]) > Math.abs(end[1])),
     ["query", "path", { class: "query-arrow", "stroke-opacity": shown, d: from(numbers.query, 12) }],
     query.length === 2 &&
       step < 4 && [
@@ -440,18 +437,15 @@ function render({ model, el }) {
     },
   });
   const steps = choice({ name: "Step", options: STEPS, onChange: (step) => set({ step }) });
-  const all = make("div", { class: "rows" });
   card.stage.append(picture.node);
   card.controls.append(steps.node);
-  card.more("All numbers", all);
 
   const show = () => {
     state = look(get);
     steps.set(get("step"));
     picture.show(numbersOf(state), get("pulled").length ? 0 : undefined);
-    card.find(findingOf(state, get("pulled").length > 0));
+    card.find(findingOf(state));
     card.caption.textContent = get("note");
-    refill(all, tableOf(state));
   };
   const stops = [onTraits(model, [...CHANGES, "note"], show), picture.close, card.close];
   show();
@@ -459,13 +453,13 @@ function render({ model, el }) {
 }
 
 /** What the step has found, with the sum behind the number that is looked at. */
-function findingOf(state, pulled) {
+function findingOf(state) {
   const { tokens, step, asked: key, query, keys, products, scores, weights, output } = state;
   const [asking, asked] = [`“${tokens[state.selected]}”`, `“${tokens[key]}”`];
   const terms = (one, other) => one.map((value, i) => `${two(value)}·${two(other[i])}`).join(" + ");
   const root = `√${query.length}`;
   if (step === 0)
-    return `${pulled ? "Turned so, " : ""}${asking} gives ${two(weights[state.heaviest])} of its attention to “${tokens[state.heaviest]}”: its question ${
+    return `${asking} gives ${two(weights[state.heaviest])} of its attention to “${tokens[state.heaviest]}”: its question ${
       alike(query, keys[state.heaviest]) > 0.9
         ? "points where that word’s key points"
         : "points at no key, but lies nearest to that word’s"
@@ -477,18 +471,6 @@ function findingOf(state, pulled) {
   if (step === 3)
     return `${asked} gets ${two(weights[key])} of the attention, its share of the strip: e to its score, over the sum of all.`;
   return `${asking} becomes mostly “${tokens[state.heaviest]}”: all values, each times its weight, = ${vector(output)}.`;
-}
-
-function tableOf({ tokens, keys, values, products, scores, weights }) {
-  const row = (tag, cells) => make("tr", {}, ...cells.map((text) => make(tag, { text })));
-  return make(
-    "table",
-    {},
-    row("th", ["", "key", "query · key", "scaled", "weight", "value"]),
-    ...tokens.map((token, i) =>
-      row("td", [token, vector(keys[i]), two(products[i]), two(scores[i]), two(weights[i]), vector(values[i])]),
-    ),
-  );
 }
 
 export default { render };

@@ -1,4 +1,4 @@
-// The dependency map: nudge an input word and see which outputs move, and how far.
+// The dependency map: a word of the sentence speaks; arcs and discs show who hears it, and how far each moves.
 import { choice, select } from "./controls.js";
 import { css, onTraits, openCard, setTraits } from "./core.js";
 import { stage } from "./drawing.js";
@@ -6,149 +6,145 @@ import { stage } from "./drawing.js";
 const CSS = css`
   .wire {
     fill: none;
-    stroke: currentColor;
+    stroke: var(--tt-loss-line);
+    stroke-linecap: round;
   }
   .moved {
     fill: var(--tt-loss);
-    stroke: var(--tt-loss-line);
+    stroke: var(--tt-page);
+    stroke-width: 2;
   }
   .never {
     fill: var(--tt-page);
     stroke: var(--tt-masked-line);
     stroke-dasharray: 3 3;
   }
-  .node,
   .on {
-    fill: var(--tt-page);
-    stroke: currentColor;
-  }
-  .on {
+    fill: color-mix(in srgb, var(--tt-loss) 16%, transparent);
     stroke: var(--tt-loss-line);
-    stroke-width: 4;
+    stroke-width: 2;
   }
   .tt-picture text {
-    font-size: 0.9375rem;
+    font-size: clamp(0.9375rem, 2.7cqi, 1.25rem);
   }
   .place {
     fill: transparent;
   }
 `;
 
-/** Everything that follows from the traits: what is nudged or heard, and how far each other end moves. */
+/** Everything that follows from the traits: who speaks, how far each word moves, and whether it is handed on. */
 function readState(model) {
   const [tokens, names, maps, shown, selected] = "tokens names maps shown selected"
     .split(" ")
     .map((name) => model.get(name));
   const table = maps[names.indexOf(shown)] || maps[0];
-  const [row, column] = selected.length ? selected : [-1, 0];
-  const fromInput = column >= 0;
+  const at = selected[1] || 0;
   return {
-    ...{ tokens, shown, table, fromInput },
-    at: fromInput ? column : row,
-    sizes: fromInput ? table.map((line) => line[column]) : table[row],
+    ...{ tokens, shown, at },
+    isChain: /recurrent|RNN|GRU|LSTM/.test(shown),
+    sizes: table.map((line) => line[at]),
     most: Math.max(...table.flat()) || 1,
   };
 }
 
-/** Who does not hear, and whether the network as a whole fades with distance. */
-function describe({ tokens, sizes, fromInput, at, shown, table }) {
+/** Who hears best, and why far words do or do not. */
+function describe({ tokens, sizes, at, shown, isChain }) {
   const who = `“${tokens[at]}”`;
-  const isWhole = sizes.every((size) => size);
-  const heard = fromInput
-    ? `${isWhole ? "Every" : "No dashed"} word hears ${who}.`
-    : `${who} hears ${isWhole ? "every" : "no dashed"} word.`;
-  if (sizes.filter((size) => size).length < 4) return heard;
-  const means = tokens.map((_, apart) => {
-    const all = table.flatMap((row, i) => row.filter((size, j) => size && Math.abs(i - j) === apart));
-    return all.reduce((total, size) => total + size, 0) / (all.length || 1);
-  });
-  const isFading = means.every((mean, apart) => !apart || !mean || mean < means[apart - 1]);
-  const because = isFading
-    ? /recurrent|RNN|GRU|LSTM/.test(shown)
-      ? "It fades, because it passes through all between."
-      : "It fades with distance."
-    : /attention/.test(shown)
-      ? "Far need not be fainter: nothing lies between."
-      : "";
-  return `${heard} ${because}`.trim();
+  const heard = sizes.map((size, i) => (i === at ? 0 : size));
+  const best = heard.indexOf(Math.max(...heard));
+  const deaf = sizes.includes(0) ? " Dashed words never hear it." : "";
+  if (!heard[best]) return `Nobody else hears ${who}.`;
+  const after = sizes.slice(at);
+  if (isChain && after.every((size, i) => !i || size < after[i - 1]))
+    return `Each word passes ${who} on to the next, so it fades.${deaf}`;
+  const apart = Math.abs(best - at);
+  return `“${tokens[best]}”, ${apart > 1 ? `${apart} words away` : "next to it"}, hears ${who} best${
+    apart > 1 && !/convolution|layers/.test(shown) ? ", because nothing lies between" : ""
+  }.${deaf}`;
 }
 
-/** Inputs below, outputs above; lines and discs, as large as what they hear, of the one that is chosen. */
-function drawMap({ shares }, width, { tokens, sizes, fromInput, at }, pick) {
-  const slot = (width - 60) / tokens.length;
-  const x = (i) => 60 + (i + 0.5) * slot;
-  const most = Math.min(0.46 * slot, 36);
-  const [high, low] = [70, 216];
-  const fit = Math.max(2, Math.floor(slot / 9));
-  const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
-  const row = (name, y, label, output) =>
-    tokens.flatMap((token, i) => {
-      const heard = fromInput === output;
-      const size = sizes[i];
-      return [
-        [
-          `${name}node${i}`,
-          "circle",
-          {
-            class: heard ? (size ? "moved" : "never") : i === at ? "on" : "node",
-            "data-value": heard ? size.toFixed(9) : null,
-            cx: x(i),
-            cy: y,
-            r: heard && size ? Math.max(most * Math.sqrt(shares[i]), 2) : Math.min(i === at && !heard ? 11 : 7, most),
-          },
-        ],
-        [`${name}${i}`, "text", { x: x(i), y: label, "text-anchor": "middle", text: short(token) }],
-        [
-          `pick${name}${i}`,
-          "rect",
-          {
-            class: "place",
-            x: x(i) - slot / 2,
-            y: Math.min(y, label) - 20,
-            width: slot,
-            height: Math.abs(y - label) + 36,
-            press: () => pick(output ? [i, -1] : [-1, i]),
-            "aria-label": output ? `what moves the output ${token}` : `nudge the input ${token}`,
-          },
-        ],
-      ];
-    });
+/** The words; above them discs, as large as what they hear; and the way there: hop by hop, or in one leap. */
+function drawMap({ shares, from }, width, { tokens, sizes, at, isChain }, pick) {
+  const slot = width / tokens.length;
+  const x = (i) => (i + 0.5) * slot;
+  const most = Math.min(0.46 * slot, 40);
+  const fit = Math.max(2, Math.floor(slot / 8));
+  const [floor, foot] = [166, 234];
   return [
-    ["outputs", "text", { x: 0, y: 18, text: "outputs" }],
-    ["inputs", "text", { x: 0, y: 272, text: "inputs" }],
-    ...sizes.map(
-      (size, i) =>
-        size > 0 && [
+    ...sizes.map((size, i) => {
+      const start = x(isChain ? i - 1 : from);
+      const tall = 46 + 0.34 * Math.abs(x(i) - start);
+      return (
+        size > 0 &&
+        i !== at && [
           `wire${i}`,
           "path",
           {
             class: "wire",
-            d: `M${x(fromInput ? at : i)} ${low}L${x(fromInput ? i : at)} ${high}`,
-            "stroke-width": 0.7 + 7 * shares[i],
-            "stroke-opacity": 0.35 + 0.65 * shares[i],
+            d: `M${start} ${floor}Q${(start + x(i)) / 2} ${floor - Math.min(tall, 150) * 2} ${x(i)} ${floor}`,
+            "stroke-width": 1 + 9 * shares[i],
+            "stroke-opacity": 0.3 + 0.6 * shares[i],
           },
-        ],
-    ),
-    ...row("output", high, 18, true),
-    ...row("input", low, 272, false),
+        ]
+      );
+    }),
+    ["on", "rect", { class: "on", x: x(from) - slot / 2 + 1, y: foot - 21, width: slot - 2, height: 30, rx: 6 }],
+    ...tokens.flatMap((token, i) => [
+      [
+        `node${i}`,
+        "circle",
+        {
+          class: sizes[i] ? "moved" : "never",
+          "data-value": sizes[i].toFixed(9),
+          cx: x(i),
+          cy: floor,
+          r: sizes[i] ? Math.max(most * Math.sqrt(shares[i]), 2) : Math.min(9, most),
+        },
+      ],
+      [
+        `word${i}`,
+        "text",
+        {
+          x: x(i),
+          y: foot,
+          "text-anchor": "middle",
+          text: token.length > fit ? `${token.slice(0, fit - 1)}…` : token,
+        },
+      ],
+      [
+        `pick${i}`,
+        "rect",
+        {
+          class: "place",
+          x: x(i) - slot / 2,
+          y: 120,
+          width: slot,
+          height: 128,
+          press: () => pick(i),
+          "aria-label": `nudge ${token}`,
+        },
+      ],
+    ]),
   ];
 }
 
 function render({ model, el }) {
   const set = (values) => setTraits(model, values);
   const initial = { shown: model.get("shown"), selected: model.get("selected") };
+  let [state, list, known] = [readState(model), null, ""];
   const card = openCard(el, {
     label: "Dependency map",
     question: "Who hears whom?",
-    invite: "Tap a word below to nudge it: who hears it? Then try another network.",
+    invite: `${
+      model.get("names").length > 1 ? "Choose another network" : "Tap another word"
+    }: does a far word hear “${state.tokens[state.at]}” well?`,
     onReset: () => set(initial),
     css: CSS,
   });
-  let [state, list, known] = [null, null, ""];
   const picture = stage({
-    label: "Inputs below, outputs above, and how far each moves",
-    height: 282,
-    draw: (numbers, width) => drawMap(numbers, width, state, (selected) => set({ selected })),
+    label: "A sentence, and how far each word moves when one of them is nudged",
+    height: 250,
+    draw: (numbers, width) => drawMap(numbers, width, state, (at) => set({ selected: [-1, at] })),
   });
   card.stage.append(picture.node);
   const draw = () => {
@@ -164,11 +160,11 @@ function render({ model, el }) {
       card.controls.replaceChildren(list.node);
     }
     list.set(state.shown);
-    picture.show({ shares: state.sizes.map((size) => size / state.most) });
+    picture.show({ shares: state.sizes.map((size) => size / state.most), from: state.at });
     card.find(describe(state));
     const [total, { length }] = [model.get("total"), state.tokens];
     card.caption.textContent =
-      "A disc’s area: how far it moves. Dashed: never, however hard you nudge." +
+      "Disc: how far the word moves when the framed one is nudged. Dashed: never, however hard." +
       (total > length ? ` Only the first ${length} of ${total} tokens.` : "");
   };
   const names = ["tokens", "names", "maps", "shown", "selected", "total"];

@@ -171,16 +171,7 @@ SHARED_CSS.push(css`
  * `--tt-<colour>` (weights when left out), masked, words for a screen reader, the number.
  * `mark(row, column)` outlines a cell, its row and its column.
  */
-export function matrix({
-  label,
-  rows,
-  columns,
-  corner = ["", ""],
-  caption,
-  side,
-  onSelect = () => {},
-  onPreview = () => {},
-}) {
+export function matrix({ label, rows, columns, corner = ["", ""], caption, side, onSelect = () => {} }) {
   const tall = columns.length > 12 || columns.some((token) => token.length > 5);
   const span = (text) => make("span", { class: "token", text });
   const at = (row, column) => ({ tabindex: -1, "data-row": row, "data-column": column });
@@ -230,10 +221,6 @@ export function matrix({
   };
   for (const kind of ["focusin", "click"])
     node.addEventListener(kind, (event) => place(event) && onSelect(...place(event), event));
-  node.addEventListener("pointerover", (event) => {
-    if (event.pointerType === "mouse" && place(event)) onPreview(...place(event));
-  });
-  node.addEventListener("pointerleave", () => onPreview());
 
   const fill = (cell) =>
     cells.forEach((line, i) =>

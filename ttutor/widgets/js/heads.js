@@ -1,7 +1,7 @@
 // Attention heads: each a small map to choose from, one of them large, as lines from the words that
 // ask to the words that are found; and, folded, how what they write adds up.
 import { css, distinct, formatNumber, make, onTraits, openCard, refill, setTraits, svg } from "./core.js";
-import { choice, select, toggle } from "./controls.js";
+import { select, toggle } from "./controls.js";
 import { stage } from "./drawing.js";
 
 const CSS = css`
@@ -18,13 +18,17 @@ const CSS = css`
     text-align: start;
     overflow-wrap: anywhere;
   }
+  .heads em {
+    display: block;
+    min-height: 2.5em;
+  }
   .heads [aria-pressed="true"] {
     box-shadow: inset 0 0 0 2px;
   }
   .heads svg {
     display: block;
     width: 100%;
-    height: 3rem;
+    height: 4rem;
     margin-bottom: 0.2rem;
   }
   .tt-picture text {
@@ -66,8 +70,20 @@ const CSS = css`
 
 const KEPT = ["layer", "head", "query", "on"];
 const GIVEN = ["tokens", "key_tokens", "weights", "products", "layers", "note", "rest_name"];
+const DIRECTIONS = ["further back", "one place back", "at itself", "ahead"];
 const two = (value) => formatNumber(value, 2);
 const add = (values) => values.reduce((sum, value) => sum + value, 0);
+
+/** Where a head looks, seen from the word that asks; how clearly; and the share of its attention that lies there. */
+function directionOf(weights) {
+  const shares = Array(4).fill(0);
+  weights.forEach((row, i) =>
+    row.forEach((weight, j) => (shares[Math.max(-2, Math.min(j - i, 1)) + 2] += weight / weights.length)),
+  );
+  const clear = shares.map((share, side) => share / (side % 3 ? 0.35 : 0.6)); // one place, or all that lie beyond
+  const best = mostOf(clear);
+  return clear[best] > 1 ? [DIRECTIONS[best], clear[best], shares[best]] : ["in all directions", 0];
+}
 
 /** The key that a word finds most in a head. */
 const mostOf = (row) => row.indexOf(Math.max(...row));
@@ -80,16 +96,11 @@ function writeParts(products, on) {
   return [on.map((yes, i) => (yes ? Math.sqrt(dot(i, i)) : 0)), shares.map((one) => one / (total || 1)), total];
 }
 
-/** How strongly each line is drawn: the asking word's, then those that go where it goes. */
-const strengths = (weights, query) =>
-  weights.map((row, i) => (i === query ? 1 : mostOf(row) === mostOf(weights[query]) ? 0.5 : 0.2));
-
 const links = (weights, least) =>
   weights.flatMap((row, i) => row.flatMap((weight, j) => (weight < least ? [] : [[i, j, weight]])));
 
 /** The same lines as in the large drawing, small. */
-function thumbnail(weights, query) {
-  const strong = strengths(weights, query);
+function thumbnail(weights) {
   return svg(
     "svg",
     {
@@ -97,12 +108,12 @@ function thumbnail(weights, query) {
       preserveAspectRatio: "none",
       "aria-hidden": "true",
     },
-    ...links(weights, 0.1).map(([i, j, weight]) =>
+    ...links(weights, 0.05).map(([i, j, weight]) =>
       svg("path", {
         class: "link",
         d: `M0 ${i + 0.5}C3 ${i + 0.5} 6 ${j + 0.5} 9 ${j + 0.5}`,
-        "stroke-width": 4 * weight,
-        opacity: strong[i],
+        "stroke-width": 5 * weight,
+        opacity: 0.2 + 0.8 * weight,
       }),
     ),
   );
@@ -116,7 +127,6 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
   const fit = Math.floor(left / 8);
   const short = (token) => (token.length > fit ? `${token.slice(0, fit - 1)}…` : token);
   const bend = (right - left) / 3;
-  const strong = strengths(weights, query);
   return [
     ["asking", "text", { x: left - 12, y: 14, "text-anchor": "end", text: "asks" }],
     ["found", "text", { x: right + 12, y: 14, text: "looks at" }],
@@ -128,7 +138,7 @@ function drawLines({ weights }, width, { tokens, key_tokens: keys, query }, ask)
         class: "link",
         d: `M${left} ${y(i)}C${left + bend} ${y(i)} ${right - bend} ${y(j)} ${right} ${y(j)}`,
         "stroke-width": 0.45 * row * weight,
-        "stroke-opacity": strong[i] * (0.25 + 0.75 * weight),
+        "stroke-opacity": (i === query ? 1 : 0.4) * (0.25 + 0.75 * weight),
       },
     ]),
     ...tokens.flatMap((token, i) => [
@@ -204,21 +214,25 @@ function render({ model, el }) {
   const read = (names) => Object.fromEntries(names.map((name) => [name, model.get(name)]));
   const initial = read(KEPT);
   const set = (values) => setTraits(model, values);
+  let state = read([...GIVEN, ...KEPT]);
+  const isOwn = JSON.stringify(state.tokens) === JSON.stringify(state.key_tokens);
+  const ways = state.weights.map((one) => one.map(directionOf));
+  const clearest = ways[0][mostOf(ways[0].map(([, share]) => share))];
+  const wanted = isOwn && ways.length < 2 && clearest[1] && clearest[0]; // where one of the heads looks, to be found
+  const known = new Set();
   const card = openCard(el, {
     label: "Attention heads",
     question: "Do all heads look the same way?",
-    invite: "Tap the heads: what does each look for? Then tap other words.",
+    invite: wanted ? `Find the head that looks ${wanted}, and tap it.` : "Tap the heads: what does each look for?",
     onReset: () => set(initial),
     css: CSS,
   });
-  let state = read([...GIVEN, ...KEPT]);
   const heads = initial.on.map((_, head) =>
-    make("button", { class: "tt-button", type: "button", onclick: () => set({ head }) }),
+    make("button", { class: "tt-button", type: "button", onclick: () => (known.add(head), set({ head })) }),
   );
-  const layers = state.layers.map((number, i) => [i, `Layer ${number}`]);
-  const layer = (layers.length > 4 ? select : choice)({
-    ...(layers.length > 4 ? { label: "Show" } : { name: "Layer" }),
-    options: layers,
+  const layer = select({
+    label: "Layer",
+    options: state.layers.map((number, i) => [i, number]),
     onChange: (at) => set({ layer: at }),
   });
   const picture = stage({
@@ -228,7 +242,7 @@ function render({ model, el }) {
     draw: (numbers, width) => drawLines(numbers, width, state, (query) => set({ query })),
   });
   card.stage.append(make("div", { class: "heads" }, ...heads), picture.node);
-  if (layers.length > 1) card.controls.append(layer.node);
+  if (ways.length > 1) card.controls.append(layer.node);
   const sum = make("div", { class: "sum" });
   const switches = heads.map((_, head) =>
     toggle({
@@ -257,23 +271,21 @@ function render({ model, el }) {
       button.setAttribute("aria-pressed", state.head === head);
       refill(
         button,
-        thumbnail(state.weights[state.layer][head], state.query),
+        thumbnail(state.weights[state.layer][head]),
         make("b", { text: `head ${head}` }),
         make("div", { text: `→ ${finds[head]}` }),
+        wanted ? make("em", { text: known.has(head) ? ways[state.layer][head][0] : "?" }) : null,
       );
     });
     layer.set(state.layer);
     const weights = state.weights[state.layer][state.head];
     picture.show({ weights });
-    const found = finds[state.head];
-    const asked = state.tokens[state.query];
-    const group = state.tokens.filter((_, i) => keys[mostOf(weights[i])] === found).map((token) => `“${token}”`);
-    const other = finds.findIndex((key) => key !== found);
+    const [way, , share] = ways[state.layer][state.head];
+    const found = `“${state.tokens[state.query]}” finds “${finds[state.head]}”.`;
     card.find(
-      `Head ${state.head} sends ${group.length > 4 ? `${group.length} words` : group.join(", ")} to “${found}”. ` +
-        (other < 0
-          ? `All heads send “${asked}” there.`
-          : `Head ${other} asks something else: it sends “${asked}” to “${finds[other]}”.`),
+      way === wanted
+        ? `Yes, ${two(share)} of its attention is there, because each head learns to ask its own question.`
+        : `${wanted ? "No: h" : "H"}ead ${state.head} ${isOwn ? `looks ${way}` : "asks"}: ${found}`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));
     refill(sum, ...(state.products.length ? drawSum(state) : []));
