@@ -336,7 +336,6 @@ class BlocksExplorer(Explorer):
         source_length: tokens of the sentence that is read.
         target_length: tokens of the sentence that is written.
         level: ``"full"``, ``"encoder"`` or ``"decoder"``.
-        numbers: whether the picture shows shapes as numbers or as names of axes.
         norm: ``"post"`` or ``"pre"``; the config's when left out.
         sentences: the text that is read and the one that is written, tokens between blanks, as the picture shows them;
             where one is shorter than its length, dots follow.
@@ -357,7 +356,6 @@ class BlocksExplorer(Explorer):
     target_length = t.Int(6).tag(sync=True)
     level = t.Enum(tuple(LEVELS), "full").tag(sync=True)
     norm = t.Enum(NORMS, "post").tag(sync=True)
-    numbers = t.Bool(True).tag(sync=True)
     selected = t.Unicode("").tag(sync=True)
     step = t.Int(0, min=0, max=len(STEPS)).tag(sync=True)
 
@@ -369,7 +367,6 @@ class BlocksExplorer(Explorer):
         source_length: int = 7,
         target_length: int = 6,
         level: str = "full",
-        numbers: bool = True,
         norm: str | None = None,
         sentences: Any = _SENTENCES,
         _model: Transformer | None = None,
@@ -388,7 +385,6 @@ class BlocksExplorer(Explorer):
             facts=_with_sentences(_facts(config, models), words),
             level=level,
             norm=config.norm if norm is None else norm,
-            numbers=numbers,
             batch=batch,
             source_length=source_length,
             target_length=target_length,

@@ -128,7 +128,7 @@ const CSS = css`
   }
 `;
 
-const TRAITS = ["facts", "batch", "source_length", "target_length", "level", "norm", "numbers", "selected", "step"];
+const TRAITS = ["facts", "batch", "source_length", "target_length", "level", "norm", "selected", "step"];
 const PORTS = [
   ["V", "value"],
   ["K", "key"],
@@ -175,7 +175,7 @@ function newScene(model, width) {
     pre: state.norm === "pre",
     words,
     name: (id) => kind(id)[0],
-    shape: (id) => (state.numbers ? numbers(id) : parts[id][1]),
+    shape: numbers,
     nodes: [],
     wires: [],
   };
@@ -574,7 +574,7 @@ function render({ model, el }) {
   const update = () => {
     const seen = picture.clientWidth || 320;
     const scene = newScene(model, model.get("level") === "full" && seen > 460 ? seen / 1.2 : seen);
-    const now = `${scene.width},${TRAITS.slice(1, 7).map((name) => scene[name])}`;
+    const now = `${scene.width},${TRAITS.slice(1, 6).map((name) => scene[name])}`;
     if (now !== drawn) {
       const focused = picture.contains(card.root.getRootNode().activeElement);
       refill(picture, paint(scene));

@@ -8,21 +8,10 @@ const CSS = css`
   .views {
     display: flex;
     flex-wrap: wrap;
-    gap: 0.8rem 2.5rem;
-    align-items: flex-start;
-  }
-  .views {
-    column-gap: 0.75rem;
-  }
-  .views > div {
-    flex: none;
-    max-width: 100%;
+    gap: 0.75rem;
   }
   .views table {
     --digits: 0.7rem;
-  }
-  .views tbody {
-    cursor: pointer;
   }
   .views th:not(.corner) {
     font-size: 0.8rem;
@@ -37,42 +26,21 @@ const CSS = css`
   .tt-matrix th.kept {
     border-color: var(--tt-decoder-line);
   }
-  .text {
-    margin: 0 0 0.6rem;
-    overflow-wrap: anywhere;
-    min-height: 1.45em;
-  }
-  .text b {
-    border: 1px solid var(--tt-decoder-line);
-    border-radius: 0.3rem;
-    padding: 0 0.3rem;
-    font-weight: 500;
-  }
   @container (max-width: 27rem) {
-    .views {
-      flex-wrap: nowrap;
-      column-gap: 0;
-    }
-    .views > div {
-      width: 50% !important;
-    }
     .views table {
-      --cell: max(0.8rem, calc((50cqw - 6.1rem) / var(--columns))) !important;
-      --digits: 0;
+      --cell: max(1.75rem, calc((100cqw - 8.2rem) / var(--columns))) !important;
     }
-    .views th[scope="col"] {
-      border-width: 0;
+    .views td {
+      height: 1.5rem;
     }
-    .views th[scope="col"] .token {
-      writing-mode: vertical-rl;
-      line-height: 1;
-      margin: 0 auto;
+    .views :is(th, caption) {
+      padding-block: 0;
     }
     .views .corner {
-      visibility: hidden;
+      font-size: 0;
     }
     .tt-finding {
-      min-height: 8.7em;
+      min-height: 5.8em;
     }
   }
   /* The reader says first which old rows will change. */
@@ -162,12 +130,12 @@ function render({ model, el }) {
   const go = (values) => setTraits(model, values);
   const card = openCard(el, {
     label: "Causal mask",
-    question: "A word is added. Which old rows change?",
-    invite: "Tap the rows that will change, on the left and on the right. Then press Generate.",
+    question: "A new word: which old rows change?",
+    invite: "Tap the rows that will change, in both tables. Then press Generate.",
     onReset: () => go(initial),
     css: CSS,
   });
-  const [views, text] = ["views", "text"].map((name) => make("div", { class: name }));
+  const views = make("div", { class: "views" });
   const cut = () => model.get("total") > model.get("tokens").length;
   const most = () => model.get("tokens").length + (cut() ? 0 : 1); // the end mark counts
   const guesses = new Set(); // rows that the reader has marked
@@ -186,9 +154,8 @@ function render({ model, el }) {
   };
   const generate = button({ label: "Generate", onClick: () => step(1) });
   const back = button({ label: "Back", onClick: () => step(-1) });
-  card.stage.append(text, views);
+  card.stage.append(views);
   card.controls.append(generate, back);
-  card.caption.textContent = "=: as before; ≠: changed.";
 
   const draw = () => {
     const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
@@ -196,11 +163,8 @@ function render({ model, el }) {
     const ended = shown > length;
     back.setAttribute("aria-disabled", shown < 2);
     generate.setAttribute("aria-disabled", shown >= most());
-    refill(
-      text,
-      ...tokens.slice(0, length).flatMap((token) => [make("b", { text: token }), " "]),
-      cut() ? `The first ${tokens.length} of ${total} tokens.` : null,
-    );
+    card.caption.textContent =
+      "=: as before; ≠: changed." + (cut() ? ` The first ${tokens.length} of ${total} tokens.` : "");
     const tables = [true, false].map((causal) => drawTable(model, causal, length, !ended, guesses, onGuess));
     refill(views, ...tables.map(({ node }) => node));
     const [right, all] = [tables[0].right + tables[1].right, 2 * (length - 1)];
@@ -208,8 +172,8 @@ function render({ model, el }) {
       ended
         ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row.`
         : (guesses.size ? `Your marks are right for ${right} of ${all} old rows. ` : "") +
-            "Under the mask no old row changes, because it may not look at the new word: it can be kept. Without a mask " +
-            "every old row gives the new word a share, so all must be computed again.",
+            "Under the mask no old row changes, because it may not look at the new word: it can be kept. Without a " +
+            "mask each gives the new word a share: all are computed again.",
     );
   };
   const stop = onTraits(model, ["tokens", "scores", "shown", "end_mark", "total"], draw);

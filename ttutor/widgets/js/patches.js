@@ -1,5 +1,5 @@
 // Patches of an image, the sequence that they become, and what a ViT's attention draws from.
-import { css, formatCount, formatNumber, make, onTraits, openCard, refill, setTraits } from "./core.js";
+import { css, formatCount, formatNumber, make, onTraits, openCard, reducedMotion, refill, setTraits } from "./core.js";
 import { choice, rovingGrid, slider } from "./controls.js";
 import { bars } from "./drawing.js";
 
@@ -68,6 +68,9 @@ const CSS = css`
   .tile.on {
     flex: 0 0 2.2rem;
   }
+  .tile canvas {
+    transform-origin: 0 0;
+  }
   .tile,
   .numbers {
     font-size: 0.75rem;
@@ -97,35 +100,41 @@ const CSS = css`
     padding: 0.4rem 0.3rem;
   }
   @container (max-width: 27rem) {
-    .picture {
-      flex-basis: min(13rem, 100%);
+    .both {
+      flex-wrap: nowrap;
+      column-gap: 0.75rem;
     }
-    .tile:not(.on) {
-      font-size: 0;
+    .picture {
+      flex-basis: 10rem;
     }
     .side {
-      min-height: 6.2rem;
+      flex-basis: 0;
+      min-width: 0;
+      min-height: 0;
+      font-size: 0.85rem;
     }
     .side .numbers,
-    .side li:nth-child(n + 4) {
+    .side li:nth-child(n + 6) {
       display: none;
     }
     .strip {
-      min-height: 4.5rem;
+      display: grid;
+      grid-template-columns: repeat(var(--few), minmax(0, 1fr));
+      grid-auto-rows: 3.55rem;
+      gap: 0 2px;
     }
-    .tt-controls {
-      min-height: 0;
+    .tile {
+      font-size: 0.7rem;
+      line-height: 1.2;
+    }
+    .up {
+      height: calc(1.1rem * var(--w));
     }
   }
 `;
 const SET = ["patch_size", "view", "layer", "selected"];
 const TRAITS = [...SET, "pixels", "channels", "step", "model_patch_size", "attention", "positions", "notes"];
-const VIEWS = {
-  image: "image",
-  attention: "attention",
-  rollout: "rollout",
-  positions: "positions",
-};
+const VIEWS = ["image", "attention", "rollout", "positions"];
 const [MOST_TOKENS, MOST_NUMBERS] = [257, 64];
 
 /** How much of each token reaches token `from`; the layers are in thousandths. */
@@ -192,10 +201,9 @@ function findingOf({ weights, view, selected, columns, patch, channels, nTokens 
     .map((_, i) => i)
     .filter((i) => i !== selected && (i || view !== "positions"))
     .sort((a, b) => weights[b] - weights[a] || a - b);
-  const told = (i) => nameOf(i);
   if (view !== "positions") {
     const [verb, at] = view === "attention" ? ["attends", "to"] : ["draws", "from"];
-    return `${name} ${verb} most ${at} ${told(others[0])}, then ${at} ${told(others[1])}, itself apart.`;
+    return `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
   }
   const place = (i) => [Math.floor((i - 1) / columns), (i - 1) % columns];
   const isNear = (i) => Math.hypot(...place(i).map((at, axis) => at - place(selected)[axis])) < 1.5;
@@ -204,7 +212,7 @@ function findingOf({ weights, view, selected, columns, patch, channels, nTokens 
     ? `Of the four patches most like ${nameOf(selected)} in position, ${near} touch${near === 1 ? "es" : ""} it. ${
         near > 2 ? "Nobody told the model who is near whom." : "It has learned only in part who is near whom."
       }`
-    : `Most like CLS in position: ${told(others[0])}.`;
+    : `Most like CLS in position: ${nameOf(others[0])}.`;
 }
 
 function pixelAt({ pixels, channels }, x, y, channel) {
@@ -283,7 +291,7 @@ function costOf({ height, width, patch, rows, columns, nTokens, step, sizes, not
   const words = [
     notes.source,
     step > 1 ? `Each drawn pixel is the mean of ${step} × ${step}.` : "",
-    ...Object.keys(VIEWS).map((view) => (view === "image" ? "" : notes[view])),
+    ...VIEWS.slice(1).map((view) => notes[view]),
     notes.scale,
     `${height} × ${width} pixels: ${rows} × ${columns} = ${nTokens - 1} patches, ` +
       `with CLS ${nTokens} tokens. Pairs of query and key in every layer and head: ` +
@@ -338,9 +346,22 @@ function cutUp(state, picture, strip) {
       },
       ...lines.map((line) => make("div", { role: "row" }, ...line)),
     );
+  strip.style.setProperty("--few", Math.max(13, Math.ceil(nTokens / 3)));
   refill(picture, whole, grid("cells", "The image, cut into patches", rows));
   refill(strip, grid("line", "The sequence: CLS, then the patches in reading order", [tiles]));
   return [rows, [tiles]];
+}
+
+/** Let tokens fly from the picture to their places in the line. */
+function fly(picture, tiles, gap) {
+  tiles.forEach((tile, i) => {
+    const cell = picture.querySelector(`[data-place="${tile.dataset.place}"]`);
+    if (!cell || reducedMotion()) return;
+    const canvas = tile.querySelector("canvas");
+    const [from, to] = [cell, canvas].map((node) => node.getBoundingClientRect());
+    const there = `translate(${from.x - to.x}px, ${from.y - to.y}px) scale(${from.width / to.width})`;
+    canvas.animate({ transform: [there, "none"] }, { duration: 900, delay: gap * i, fill: "backwards" });
+  });
 }
 
 function showWeights(root, tokens, state) {
@@ -366,8 +387,8 @@ function patchControls({ sizes, attention, positions }, set) {
     format: (i) => `${sizes[i].size} × ${sizes[i].size}`,
     onInput: (i) => set({ selected: 0, patch_size: sizes[i].size }),
   });
-  const options = Object.entries(VIEWS).filter(
-    ([view]) => view === "image" || (view === "positions" ? positions : attention).length,
+  const options = VIEWS.filter((view) => view === "image" || (view === "positions" ? positions : attention).length).map(
+    (view) => [view, view],
   );
   const views = choice({ name: "Show", options, onChange: (view) => set({ view }) });
   views.node.classList.add("views");
@@ -420,7 +441,7 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Patches",
     question: "How does a Transformer read an image?",
-    invite: "Tap a patch: where does it stand in the line below?",
+    invite: "Tap a patch: where does it stand in the sentence below?",
     onReset: () => set(first),
     css: CSS,
   });
@@ -439,8 +460,10 @@ function render({ model, el }) {
       node,
       () => grids[which],
       (place, keep) => {
+        const flies = keep && place !== pinned;
         if (keep) pinned = place;
         setTraits(model, { selected: place ?? pinned });
+        if (flies) fly(picture, [grids[1][0][place]], 0);
       },
     ),
   );
@@ -465,8 +488,16 @@ function render({ model, el }) {
   };
   const stop = onTraits(model, TRAITS, draw);
   draw();
+  const watcher = new IntersectionObserver(
+    ([{ isIntersecting }]) => {
+      if (isIntersecting) (watcher.disconnect(), fly(picture, grids[1][0], 25));
+    },
+    { threshold: 0.7 },
+  );
+  watcher.observe(strip);
   return () => {
     stop();
+    watcher.disconnect();
     card.close();
   };
 }

@@ -39,9 +39,13 @@ function lane(rnn, top, state, tick, width) {
   const { tokens, n_layers, generating } = state;
   const slot = width / tokens.length;
   const size = Math.min(slot * 0.7, 34);
-  const end = endsOf(state)[rnn ? 0 : 1];
-  const reached = Math.min(Math.round(tick), end);
   const number = rnn ? 0 : 1;
+  // Steps that were made; in the mode that is not shown, none or all.
+  const count = (mode) => {
+    const end = endsOf({ ...state, generating: mode })[number];
+    const made = mode === generating ? Math.min(Math.round(tick), end) : generating ? end : "?";
+    return `${made}${made === end ? " ✓" : ""}`;
+  };
   const x = (token) => (token + 0.5) * slot;
   const y = (layer) => top + 34 + ROW * (n_layers - 1 - layer);
   const base = y(0) + 46;
@@ -49,17 +53,10 @@ function lane(rnn, top, state, tick, width) {
   const upright = tokens.some((token) => 8 * token.length > slot);
   const every = Math.ceil(16 / slot);
   const parts = [
-    [
-      `name${number}`,
-      "text",
-      {
-        class: "name",
-        x: 0,
-        y: top + 8,
-        text: `${LANES[number]}: ${reached === end ? `done after ${end} step${end > 1 ? "s" : ""}` : `step ${reached}`}`,
-      },
-    ],
-  ];
+    [LANES[number], true, 0],
+    [`reading ${count(false)}`, !generating, width - 190],
+    [`writing ${count(true)}`, generating, width - 90],
+  ].map(([text, on, x], i) => [`name${number}${i}`, "text", { class: on ? "name" : null, x, y: top + 8, text }]);
   for (let layer = 0; layer < n_layers; layer += 1)
     for (let token = 0; token < tokens.length; token += 1) {
       const due = dueAt(rnn, layer, token, state);

@@ -142,7 +142,7 @@ function render({ model, el }) {
     const [seen, answer] = [input.slice(0, position + 1).join(" "), [...tokens, "<eos>"][position]];
     card.find(
       `It reads “${seen}” and has to say “${answer}”` +
-        (shifted ? ", which it has not seen." : ": it learns to copy, not to translate."),
+        (shifted ? ", which it has not seen." : ": it learns to copy. When it writes alone, nothing is there to copy."),
     );
   };
   const stops = [onTraits(model, ["position", "shifted"], draw), picture.close, card.close];
