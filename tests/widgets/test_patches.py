@@ -251,7 +251,18 @@ def test_every_patch_of_the_line_is_in_view(show: Show, width: int) -> None:
     ends = [tile(page, place).bounding_box() for place in (0, 19, 36)]
     assert ends[0]["x"] >= 0
     assert ends[2]["x"] + ends[2]["width"] <= width
-    assert ends[1]["width"] > 30
+    assert min(end["width"] for end in ends) > 18
+
+
+@in_browser
+def test_a_patch_that_is_tapped_flies_to_its_place_in_the_line(show: Show) -> None:
+    page = show(specimen(), motion=True)
+    patch(page, 19).scroll_into_view_if_needed()
+    moving = "e => e.getAnimations().map((one) => one.effect.getTiming().duration)"
+    page.wait_for_timeout(2500)  # at first all of them fly
+    patch(page, 19).click()
+    assert tile(page, 19).locator("canvas").evaluate(moving) == [900]
+    assert tile(page, 18).locator("canvas").evaluate(moving) == []
 
 
 @in_browser

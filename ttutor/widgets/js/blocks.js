@@ -163,7 +163,7 @@ function newScene(model, width) {
       role,
       `Shape: ${parts[id][1].replaceAll(" ", " × ")} = ${numbers(id)}`,
       `Parameters: ${count ? counted + formatCount(count) : "none"}`,
-      formula || null,
+      formula,
     ];
   };
   return {

@@ -11,7 +11,11 @@ const CSS = css`
     gap: 0.75rem;
   }
   .views table {
-    --digits: 0.7rem;
+    --digits: 0.75rem;
+    --cell: clamp(1.75rem, calc((50cqw - 8rem) / var(--columns)), 2.9rem) !important;
+  }
+  .views th[scope="row"] {
+    min-width: 4.5rem; /* a sign will stand behind the name */
   }
   .views th:not(.corner) {
     font-size: 0.8rem;
@@ -35,9 +39,6 @@ const CSS = css`
     }
     .views :is(th, caption) {
       padding-block: 0;
-    }
-    .views .corner {
-      font-size: 0;
     }
     .tt-finding {
       min-height: 5.8em;
@@ -65,15 +66,6 @@ export function weightsAmong(scores, length, causal) {
   });
 }
 
-/** How wide a cell is, and a table of all tokens, in rem: the two keep their places while they grow. */
-const widthsOf = (tokens) => {
-  const longest = Math.max(...tokens.map((token) => token.length));
-  const names = 0.6 + Math.min(Math.max(0.54 * longest + 1.8, 4.5), 8.2);
-  const cell = Math.min(Math.max((22.3 - names) / tokens.length - 0.125, 1.75), 2.5); // two tables in a column of text
-  const columns = tokens.map(({ length }) => 0.125 + (longest > 5 ? cell : Math.max(cell, 0.55 * length + 0.15)));
-  return [cell, columns.reduce((sum, column) => sum + column, names)];
-};
-
 /**
  * One of the two tables: “=” after a row that is what it was before the newest token, “≠” if it
  * changed.
@@ -90,8 +82,7 @@ function drawTable(model, causal, length, isNew, guesses, onGuess) {
   const grid = matrix({
     label: `${title}. Rows are queries, columns are keys.`,
     caption: title,
-    side: `${widthsOf(tokens)[0]}rem`,
-    corner: ["keys →", "queries ↓"],
+    corner: ["looks at →"],
     columns: tokens,
     rows: tokens,
     onSelect: (row, _, { type }) => type === "click" && row >= 0 && row < length && onGuess(grid, causal, row),
@@ -120,9 +111,7 @@ function drawTable(model, causal, length, isNew, guesses, onGuess) {
     for (let j = i < 0 ? 0 : -1; j < tokens.length; j += 1)
       if (Math.max(i, j) >= length)
         (j < 0 ? grid.cellAt(i, j).parentNode : grid.cellAt(i, j)).style.visibility = "hidden";
-  const node = make("div", {}, grid.node);
-  node.style.width = `min(100%, ${widthsOf(tokens)[1]}rem)`;
-  return { node, right };
+  return { node: grid.node, right };
 }
 
 function render({ model, el }) {
