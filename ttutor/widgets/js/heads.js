@@ -219,7 +219,6 @@ function render({ model, el }) {
   const ways = state.weights.map((one) => one.map(directionOf));
   const clearest = ways[0][mostOf(ways[0].map(([, share]) => share))];
   const wanted = isOwn && ways.length < 2 && clearest[1] && clearest[0]; // where one of the heads looks, to be found
-  const known = new Set();
   const card = openCard(el, {
     label: "Attention heads",
     question: "Do all heads look the same way?",
@@ -228,7 +227,7 @@ function render({ model, el }) {
     css: CSS,
   });
   const heads = initial.on.map((_, head) =>
-    make("button", { class: "tt-button", type: "button", onclick: () => (known.add(head), set({ head })) }),
+    make("button", { class: "tt-button", type: "button", onclick: () => set({ head }) }),
   );
   const layer = select({
     label: "Layer",
@@ -274,7 +273,7 @@ function render({ model, el }) {
         thumbnail(state.weights[state.layer][head]),
         make("b", { text: `head ${head}` }),
         make("div", { text: `→ ${finds[head]}` }),
-        wanted ? make("em", { text: known.has(head) ? ways[state.layer][head][0] : "?" }) : null,
+        wanted ? make("em", { text: head === state.head ? ways[state.layer][head][0] : "?" }) : null,
       );
     });
     layer.set(state.layer);
