@@ -68,6 +68,8 @@ class KeyValueCache:
         (4, torch.Size([1, 2, 4, 4]))
     """
 
+    least_room = 0
+
     def __init__(self, *, is_fixed: bool = False) -> None:
         self.is_fixed = is_fixed
         self._n_tokens = 0
@@ -87,15 +89,22 @@ class KeyValueCache:
         had read from.
         """
         self._check(key, value)
-        start, end = self._n_tokens, self._n_tokens + key.shape[-2]
-        key = rearrange(key, "batch heads tokens d_head -> tokens batch heads d_head")
-        value = rearrange(value, "batch heads tokens d_value -> tokens batch heads d_value")
-        self._key = _with_room(self._key, key, start, end)
-        self._value = _with_room(self._value, value, start, end)
+        self._write(
+            rearrange(key, "batch heads tokens d_head -> tokens batch heads d_head"),
+            rearrange(value, "batch heads tokens d_value -> tokens batch heads d_value"),
+        )
+        return self.read()
+
+    def _write(
+        self, key: Shaped[Tensor, "tokens batch heads d_head"], value: Shaped[Tensor, "tokens batch heads d_value"]
+    ) -> None:
+        """Take in new tokens that lie as they are kept."""
+        start, end = self._n_tokens, self._n_tokens + key.shape[0]
+        self._key = _with_room(self._key, key, start, max(end, self.least_room))
+        self._value = _with_room(self._value, value, start, max(end, self.least_room))
         self._key[start:end] = key
         self._value[start:end] = value
         self._n_tokens = end
-        return self.read()
 
     def _check(self, key: Tensor, value: Tensor) -> None:
         tensors = {"key": (key, "batch heads tokens d_head"), "value": (value, "batch heads tokens d_value")}
@@ -108,12 +117,17 @@ class KeyValueCache:
 
     def read(self) -> tuple[Tensor, Tensor]:
         """The keys and values of all tokens so far."""
+        key, value = self._buffers()
+        return (
+            rearrange(key[: self._n_tokens], "tokens batch heads d_head -> batch heads tokens d_head"),
+            rearrange(value[: self._n_tokens], "tokens batch heads d_value -> batch heads tokens d_value"),
+        )
+
+    def _buffers(self) -> tuple[Tensor, Tensor]:
+        """The keys and values with their spare room, as they lie."""
         if self._key is None or self._value is None:
             raise ValueError("the cache is empty: append keys and values before reading it")
-        return (
-            rearrange(self._key[: self._n_tokens], "tokens batch heads d_head -> batch heads tokens d_head"),
-            rearrange(self._value[: self._n_tokens], "tokens batch heads d_value -> batch heads tokens d_value"),
-        )
+        return self._key, self._value
 
     @property
     def n_bytes(self) -> int:

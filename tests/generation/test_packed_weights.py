@@ -7,9 +7,12 @@ import torch
 
 from tests.generation.test_branches import ranked_after
 from tests.generation.tiny import beam_by_hand
+from ttutor.attention import scaled_dot_product_attention
 from ttutor.corpora.tokenizer import EOS_ID
-from ttutor.generation import packed_weights, state
+from ttutor.decoder import Decoder
+from ttutor.generation import TranslationState, packed_weights, state
 from ttutor.generation.packed_weights import PackedLinear, with_packed_weights
+from ttutor.generation.step_decoder import StepDecoder, made_for_search
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.engine import OwnEngine
 
@@ -69,3 +72,32 @@ def test_what_cannot_be_packed_stays():
     watched.register_forward_hook(lambda *_: None)
     kept = with_packed_weights(torch.nn.ModuleList([precise, watched]))
     assert list(kept) == [precise, watched]
+
+
+@needs_onednn
+def test_a_decoder_for_a_search_takes_the_steps_of_the_decoder():
+    model = random_translator(seed=3)
+    prepared = made_for_search(model)
+    source_ids = torch.tensor([[5, 6, 7, EOS_ID], [8, EOS_ID, 0, 0], [9, 4, EOS_ID, 0]])
+    states = [TranslationState(one, source_ids) for one in (model, prepared)]
+    assert type(prepared._modules["decoder"]) is StepDecoder
+    with torch.inference_mode():
+        for step in range(20):  # past the fewest keys that are read
+            rows = torch.arange(len(states[0].memory)).flip(0)
+            expected, found = (state.next_log_probabilities(4 + step + rows) for state in states)
+            torch.testing.assert_close(found, expected)
+            for state in states:
+                state.select(rows[: 2 if step == 5 else None])
+
+
+@pytest.mark.parametrize("unusual", ["norm", "attend", "hook"])
+def test_a_decoder_that_takes_other_steps_stays(unusual):
+    model = random_translator(seed=0)
+    first = model.decoder.layers[0]
+    if unusual == "norm":
+        first.around_feed_forward.norm = torch.nn.LayerNorm(16)
+    elif unusual == "attend":
+        first.cross_attention.attend = lambda *args, **options: scaled_dot_product_attention(*args, **options)
+    else:
+        first.self_attention.register_forward_hook(lambda *_: None)
+    assert type(made_for_search(model)._modules["decoder"]) is Decoder

@@ -6,6 +6,7 @@ which it came, and a mask says which of it each hypothesis sees, the tokens on i
 the hypotheses are queries of one row, and so they look at one memory.
 """
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -13,8 +14,9 @@ from einops import rearrange
 from jaxtyping import Bool, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache
+from ttutor.cache import DecoderCache, KeyValueCache
 from ttutor.decoder import DecoderLayer
+from ttutor.generation.step_decoder import StepDecoder
 
 SPARE = 1.25
 """How many times as many tokens as anybody sees may be kept, before those that nobody sees are dropped."""
@@ -25,6 +27,7 @@ class BranchingCache(DecoderCache):
 
     Args:
         n_layers: number of the decoder's layers.
+        make_cache: makes the caches of each layer.
 
     Example:
         >>> cache = BranchingCache(n_layers=0)
@@ -35,8 +38,8 @@ class BranchingCache(DecoderCache):
         ([[1, 1]], [[[[1, 1, 0], [1, 0, 1]]]])
     """
 
-    def __init__(self, n_layers: int) -> None:
-        super().__init__(n_layers)
+    def __init__(self, n_layers: int, *, make_cache: Callable[..., KeyValueCache] = KeyValueCache) -> None:
+        super().__init__(n_layers, make_cache=make_cache)
         self._depth = 0
         self._sees = torch.empty(0, 0, 0, dtype=torch.bool)  # batch branches tokens
 
@@ -78,5 +81,7 @@ class BranchingCache(DecoderCache):
 def can_branch(model: nn.Module) -> bool:
     """Whether the model's decoder looks wherever its cache says: it has no window, and no bias by the order of keys."""
     decoder: Any = model._modules.get("decoder")
+    if type(decoder) is StepDecoder:
+        return True
     layers = getattr(decoder, "layers", ())
     return len(layers) > 0 and all(type(layer) is DecoderLayer and layer.cross_attention for layer in layers)

@@ -24,16 +24,22 @@ class PackedLinear(nn.Module):
 
     def __init__(self, linear: nn.Linear) -> None:
         super().__init__()
-        self.weight, self.bias, self.in_features = linear.weight, linear.bias, linear.in_features
+        self.weight, self.bias = linear.weight, linear.bias
+        self.out_features, self.in_features = linear.weight.shape
         self._packed: Tensor | None = None
 
     def forward(self, hidden: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
         """The same map."""
-        if hidden.numel() * len(self.weight) < FEW:
+        if hidden.numel() * self.out_features < FEW:
             return functional.linear(hidden, self.weight, self.bias)
         if self._packed is None:
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach())
         return torch.ops.mkldnn._linear_pointwise(hidden, self._packed, self.bias, "none", [], "")
+
+
+def can_be_packed(linear: nn.Linear) -> bool:
+    """Whether a linear map is on a CPU in float32, and nobody watches it."""
+    return linear.weight.is_cpu and linear.weight.dtype == torch.float32 and not linear._forward_hooks
 
 
 def with_packed_weights(model: nn.Module) -> nn.Module:
@@ -44,8 +50,7 @@ def with_packed_weights(model: nn.Module) -> nn.Module:
     if not torch.backends.mkldnn.is_available():
         return model
     if type(model) is nn.Linear:
-        is_plain = model.weight.is_cpu and model.weight.dtype == torch.float32 and not model._forward_hooks
-        return PackedLinear(model) if is_plain else model
+        return PackedLinear(model) if can_be_packed(model) else model
     changed = copy.copy(model)
     changed._modules = {name: part and with_packed_weights(part) for name, part in model._modules.items()}
     return changed

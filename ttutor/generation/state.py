@@ -7,7 +7,7 @@ token to start a target, as T5 and Marian do.
 
 import copy
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple, cast
 
 import torch
@@ -15,7 +15,7 @@ from einops import rearrange, repeat
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache, check_is_real
+from ttutor.cache import DecoderCache, KeyValueCache, check_is_real
 from ttutor.efficient.attention_call import find_lengths
 from ttutor.evaluating import evaluating
 from ttutor.generation.branches import BranchingCache, can_branch
@@ -40,7 +40,7 @@ class DecodingState:
         self.model = model
         self.history = history
         self.n_prompt = n_prompt
-        self.cache = DecoderCache(model.config.n_layers)
+        self.cache = DecoderCache(model.config.n_layers, make_cache=_make_cache(model))
 
     def next_log_probabilities(self, token_ids: Int[Tensor, " rows"]) -> Float[Tensor, "rows vocab_size"]:
         """Append one token to each row; give the distribution of the token after it."""
@@ -128,7 +128,7 @@ class BeamState(TranslationState):
 
     def __init__(self, model: nn.Module, source_ids: Int[Tensor, "batch source"]) -> None:
         super().__init__(model, source_ids)
-        self.cache: BranchingCache = BranchingCache(self.model.config.n_layers)
+        self.cache: BranchingCache = BranchingCache(self.model.config.n_layers, make_cache=_make_cache(self.model))
 
     def _decode(self, token_ids: Int[Tensor, "rows 1"], is_real: Bool[Tensor, "rows 1"]) -> Tensor:
         n_sentences = len(self.memory)
@@ -293,6 +293,11 @@ def check_decodes(model: nn.Module) -> Any:
                 f"generation needs a model with decode and project, but {type(model).__name__} has no {method}"
             )
     return model.config
+
+
+def _make_cache(model: Any) -> Callable[..., KeyValueCache]:
+    """What makes the caches of each layer: a decoder may have a kind of its own."""
+    return getattr(model._modules.get("decoder"), "make_cache", KeyValueCache)
 
 
 def _max_len(model: nn.Module) -> int | float:

@@ -8,8 +8,8 @@ from torch import nn
 
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 from ttutor.generation import Hypothesis, beam_search, greedy_search, length_penalty
-from ttutor.generation.packed_weights import with_packed_weights
 from ttutor.generation.state import check_decodes
+from ttutor.generation.step_decoder import made_for_search
 from ttutor.training.batching import pad
 from ttutor.training.precision import products_in
 from ttutor.transformer import TransformerConfig
@@ -58,7 +58,7 @@ class OwnEngine:
         """What was found for each source, best first."""
         device = next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
         source_ids = pad(sources).to(device)
-        model = self.model if self.precision == "bf16" else with_packed_weights(self.model)
+        model = self.model if self.precision == "bf16" else made_for_search(self.model)
         with products_in(self.precision, device, keep=True):
             if beam_size == 1:
                 found = greedy_search(model, source_ids, bos_id=BOS_ID, eos_id=EOS_ID, max_new_tokens=max_new_tokens)
