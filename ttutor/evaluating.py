@@ -11,10 +11,11 @@ __all__ = ["evaluating"]
 @contextmanager
 def evaluating(model: nn.Module) -> Iterator[None]:
     """Put a model into evaluation mode; afterwards each of its parts has its own mode back."""
-    was_training = {module: module.training for module in model.modules()}
-    model.eval()
+    was_training = [module for module in model.modules() if module.training]
+    for module in was_training:
+        module.training = False
     try:
         yield
     finally:
-        for module, mode in was_training.items():
-            module.training = mode
+        for module in was_training:
+            module.training = True

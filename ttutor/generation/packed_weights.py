@@ -19,13 +19,14 @@ class PackedLinear(nn.Module):
     """A linear map on a CPU in float32, its weight packed when the first product comes that is worth it.
 
     Args:
-        linear: the map; it must not change from now on.
+        weight: the map's; it must not change from now on.
+        bias: what is added, if anything is.
     """
 
-    def __init__(self, linear: nn.Linear) -> None:
+    def __init__(self, weight: Float[Tensor, "d_out d_in"], bias: Float[Tensor, " d_out"] | None = None) -> None:
         super().__init__()
-        self.weight, self.bias = linear.weight, linear.bias
-        self.out_features, self.in_features = linear.weight.shape
+        self.weight, self.bias = weight, bias
+        self.out_features, self.in_features = weight.shape
         self._packed: Tensor | None = None
 
     def forward(self, hidden: Float[Tensor, "... d_in"]) -> Float[Tensor, "... d_out"]:
@@ -35,6 +36,11 @@ class PackedLinear(nn.Module):
         if self._packed is None:
             self._packed = torch.ops.mkldnn._reorder_linear_weight(self.weight.detach())
         return torch.ops.mkldnn._linear_pointwise(hidden, self._packed, self.bias, "none", [], "")
+
+
+def packed(linear: nn.Linear) -> PackedLinear:
+    """The same map, packed."""
+    return PackedLinear(linear.weight, linear.bias)
 
 
 def can_be_packed(linear: nn.Linear) -> bool:
@@ -50,7 +56,7 @@ def with_packed_weights(model: nn.Module) -> nn.Module:
     if not torch.backends.mkldnn.is_available():
         return model
     if type(model) is nn.Linear:
-        return PackedLinear(model) if can_be_packed(model) else model
+        return packed(model) if can_be_packed(model) else model
     changed = copy.copy(model)
     changed._modules = {name: part and with_packed_weights(part) for name, part in model._modules.items()}
     return changed

@@ -19,7 +19,7 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, KeyValueCache, layer_caches
 from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
-from ttutor.generation.packed_weights import PackedLinear, can_be_packed, with_packed_weights
+from ttutor.generation.packed_weights import PackedLinear, can_be_packed, packed, with_packed_weights
 from ttutor.layers import FeedForward, LayerNorm, PreNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
@@ -34,10 +34,10 @@ def made_for_search(model: nn.Module) -> nn.Module:
     Its weights are packed, and its decoder is a `StepDecoder` where that computes the same. The given model stays as
     it is.
     """
-    packed, decoder = with_packed_weights(model), model._modules.get("decoder")
-    if packed is not model and type(decoder) is Decoder and all(map(_can_step, decoder.layers)):
-        packed._modules["decoder"] = StepDecoder(decoder)
-    return packed
+    prepared, decoder = with_packed_weights(model), model._modules.get("decoder")
+    if prepared is not model and type(decoder) is Decoder and all(map(_can_step, decoder.layers)):
+        prepared._modules["decoder"] = StepDecoder(decoder)
+    return prepared
 
 
 class StepDecoder(nn.Module):
@@ -88,8 +88,8 @@ class StepLayer(nn.Module):
         self.to_query_key_value = _side_by_side((own.to_query, scale), (own.to_key, 1.0), (own.to_value, 1.0))
         self.to_query = _side_by_side((other.to_query, scale))
         self.to_key_value = _side_by_side((other.to_key, 1.0), (other.to_value, 1.0))
-        self.from_own, self.from_memory = PackedLinear(own.to_output), PackedLinear(other.to_output)
-        self.widen, self.narrow = PackedLinear(layer.feed_forward.widen), PackedLinear(layer.feed_forward.narrow)
+        self.from_own, self.from_memory = packed(own.to_output), packed(other.to_output)
+        self.widen, self.narrow = packed(layer.feed_forward.widen), packed(layer.feed_forward.narrow)
         self.activation = layer.feed_forward.activation
 
     def forward(
@@ -189,11 +189,9 @@ def _norm(around: PreNorm) -> Callable[[Tensor], Tensor]:
 
 def _side_by_side(*maps: tuple[nn.Linear, float]) -> PackedLinear:
     """Several linear maps of one input as one, each times a factor."""
-    joined = nn.Linear(1, 1)
-    joined.weight = nn.Parameter(torch.cat([linear.weight.detach() * factor for linear, factor in maps]), False)
+    weight = torch.cat([linear.weight.detach() * factor for linear, factor in maps])
     biases = [linear.bias.detach() * factor for linear, factor in maps if linear.bias is not None]
-    joined.bias = nn.Parameter(torch.cat(biases), False) if biases else cast(Any, None)
-    return PackedLinear(joined)
+    return PackedLinear(weight, torch.cat(biases) if biases else None)
 
 
 def _connections(layer: DecoderLayer) -> tuple[Any, Any, Any]:

@@ -63,7 +63,6 @@ def stream(
     return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose, after)
 
 
-@torch.inference_mode()
 def _stream(
     model: nn.Module,
     token_ids: Int[Tensor, "batch tokens"],
@@ -75,17 +74,19 @@ def _stream(
     after: Prompt | None,
 ) -> Iterator[NewToken]:
     with evaluating(model):
-        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, after=after)
+        with torch.inference_mode():
+            state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, after=after)
         limits = state.limits(endings.max_new_tokens)
         tokens: list[list[int]] = [[] for _ in limits]
         rows = list(range(len(limits)))  # the sequences that are still in the batch
         while rows:
-            chosen, gains = [], []
-            for part, log_probabilities in state.next_in_parts(last):
-                filtered = _filtered(log_probabilities, filters, state.history[part], rows[part])
-                chosen.append(choose(filtered, rows[part]))
-                gains += log_probabilities.gather(1, rearrange(chosen[-1], "rows -> rows 1")).flatten().tolist()
-            last, going_on = torch.cat(chosen), []
+            chosen, gains, going_on = [], [], []
+            with torch.inference_mode():
+                for part, log_probabilities in state.next_in_parts(last):
+                    filtered = _filtered(log_probabilities, filters, state.history[part], rows[part])
+                    chosen.append(choose(filtered, rows[part]))
+                    gains += log_probabilities.gather(1, rearrange(chosen[-1], "rows -> rows 1")).flatten().tolist()
+                last = torch.cat(chosen)
             for place, (row, token, gain) in enumerate(zip(rows, last.tolist(), gains, strict=True)):
                 tokens[row].append(token)
                 ended_by = endings.reason(tokens[row], limits[row])
@@ -93,9 +94,10 @@ def _stream(
                 if not ended_by:
                     going_on.append(place)
             if 0 < len(going_on) < len(rows):
-                kept = torch.tensor(going_on, device=last.device)
-                state.select(kept)
-                last = last[kept]
+                with torch.inference_mode():
+                    kept = torch.tensor(going_on, device=last.device)
+                    state.select(kept)
+                    last = last[kept]
             rows = [rows[place] for place in going_on]
 
 
