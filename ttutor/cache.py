@@ -69,6 +69,7 @@ class KeyValueCache:
     """
 
     least_room = 0
+    """For how many tokens there is room as soon as the first comes."""
 
     def __init__(self, *, is_fixed: bool = False) -> None:
         self.is_fixed = is_fixed
