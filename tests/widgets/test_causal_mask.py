@@ -79,6 +79,7 @@ def test_each_click_adds_a_row_and_a_column_with_pythons_numbers(show: Show) -> 
         press(page, "Generate")
     assert_shown(page, made, 4)
     assert "The end mark <eos> has come" in page.locator(".tt-found").inner_text()
+    assert row_labels(page, 0) == row_labels(page, 1) == ["the =", "cat =", "sat =", "on ="]  # it adds no key
     press(page, "Generate", 2)  # nothing comes after it
     assert_shown(page, made, 4)
     expect(page.get_by_role("button", name="Generate")).to_have_attribute("aria-disabled", "true")
@@ -105,6 +106,22 @@ def test_nothing_is_told_before_the_reader_has_answered(show: Show) -> None:
     press(page, "Generate")
     for one in page.locator(".verdict").all():
         expect(one).to_have_css("opacity", "1")
+
+
+@in_browser
+def test_back_leads_no_further_than_to_the_start_and_asks_again(show: Show) -> None:
+    page = show(CausalMaskExplorer(TOKENS, SCORES, shown=2))
+    back, told = page.get_by_role("button", name="Back"), page.locator(".verdict").first
+    expect(back).to_have_attribute("aria-disabled", "true")
+    press(page, "Back")
+    assert len(row_labels(page, 0)) == 2
+    expect(told).to_have_css("opacity", "0")
+    press(page, "Generate")
+    expect(told).to_have_css("opacity", "1")
+    press(page, "Back")
+    assert len(row_labels(page, 0)) == 2
+    expect(told).to_have_css("opacity", "0")
+    expect(page.locator(".tt-found")).to_have_css("opacity", "0")
 
 
 @in_browser

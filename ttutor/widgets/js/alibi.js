@@ -1,6 +1,6 @@
 // ALiBi: a text as one head hears it from its last word, each word as strong as distance leaves it.
 import { slider } from "./controls.js";
-import { css, make, onTraits, openCard, setTraits } from "./core.js";
+import { css, formatNumber, make, onTraits, openCard, setTraits } from "./core.js";
 
 const CSS = css`
   .text {
@@ -53,14 +53,12 @@ function render({ model, el }) {
   card.stage.append(make("p", { class: "text" }, ...words.flatMap((word) => [word, " "])));
   card.controls.append(head.node);
   card.caption.textContent =
-    "Purple: what the framed word hears. All words fit it equally well. Line: nine tenths of its attention stand after it.";
-  /** What the framed word's head gives each word, and from which on nine tenths of it stand. */
+    "Purple: what the framed word hears. All words fit it equally well. Line: words before it count less than a tenth of the nearest.";
+  /** What the framed word's head gives each word, and from which on it is a tenth of the nearest's or more. */
   const hear = (slope) => {
     const left = tokens.map((_, i) => Math.exp(-slope * (final - i)));
     const total = left.reduce((sum, part) => sum + part, 0);
-    let [from, heard] = [tokens.length, 0];
-    while (heard < 0.9) heard += left[(from -= 1)] / total;
-    return { left, total, from };
+    return { left, total, from: left.findIndex((one) => one >= left[final - 1] / 10) };
   };
   const first = get("slopes").findIndex((slope) => hear(slope).from <= mark) + 1;
   const draw = () => {
@@ -70,11 +68,11 @@ function render({ model, el }) {
     words.forEach((word, i) => {
       word.style.setProperty("--w", (left[i] / left[final - 1]).toFixed(4));
       word.dataset.value = (left[i] / total).toFixed(9);
-      word.classList.toggle("edge", i === from);
+      word.classList.toggle("edge", i > 0 && i === from);
     });
     const now = get("head");
     card.find(
-      `${from > mark ? "Not yet" : now > first ? `Yes, but head ${first} was the first` : "Yes, the first"}: head ${now} hears ${final - from} words back, because distance costs it ${from > mark ? "too much" : "almost nothing"}.`,
+      `${from > mark ? "Not yet" : now > first ? `Yes, but head ${first} was the first` : "Yes, the first"}: head ${now} hears ${final - from} words back, because each step back takes ${formatNumber(100 * (1 - Math.exp(-slope)), 1)}\u00a0% off.`,
     );
   };
   const stops = [onTraits(model, ["head"], draw), card.close];

@@ -495,7 +495,7 @@ const WAYS = {
   arrow: `${UP} memory decoder.cross_attention`,
   target_ids:
     "target_ids target_ids target_embedding target_embedding decoder.self_attention decoder.cross_attention " +
-    "decoder.feed_forward logits softmax",
+    "decoder.feed_forward logits decoder.cross_attention",
   softmax: "softmax",
 };
 
@@ -504,15 +504,16 @@ function carry(picture, { nodes, laid }, step) {
     const name = group.dataset.words;
     const way = WAYS[name].split(" ");
     const id = way[Math.min(step, way.length - 1)];
-    const { x, y, height } = nodes.find((node) => node.id === id);
+    const { y, height } = nodes.find((node) => node.id === id);
+    const { x } = nodes.find((node) => node.id === id.replace("embedding", "ids")); // the column's middle
     const { row } = laid[name];
     const inside = /ids|memory|cross/.test(id);
     const top = inside ? (height > 60 && name === "arrow" ? 20 : height - row - 4) : -row - 4;
     group.style.transform = `translate(${x}px, ${y + top}px)`;
     group.classList.toggle("met", step > 4 && /get|max/.test(name));
-    group.classList.toggle("gone", /get|max/.test(name) && (name === "softmax") !== step > 7);
+    group.classList.toggle("gone", name === "softmax" && step < 8);
   }
-  picture.querySelector(".web")?.classList.toggle("gone", step !== 5);
+  picture.querySelector(".web")?.classList.toggle("gone", step !== 5 && step < 8);
 }
 
 function mark(picture, { steps, step, selected }) {

@@ -70,14 +70,14 @@ export function weightsAmong(scores, length, causal) {
  * One of the two tables: “=” after a row that is what it was before the newest token, “≠” if it
  * changed.
  */
-function drawTable(model, causal, length, isNew, guesses, onGuess) {
+function drawTable(model, causal, length, ended, guesses, onGuess) {
   const [tokens, scores] = [model.get("tokens"), model.get("scores")];
   const [now, before] = [length, length - 1].map((count) => weightsAmong(scores, count, causal));
   const moved = now.map(
     (row, i) =>
-      isNew && i < length - 1 && row.some((weight, j) => j < length - 1 && Math.abs(weight - before[i][j]) > 1e-9),
+      !ended && i < length - 1 && row.some((weight, j) => j < length - 1 && Math.abs(weight - before[i][j]) > 1e-9),
   );
-  const old = (i) => isNew && i < length - 1;
+  const old = (i) => ended || i < length - 1;
   const title = causal ? "With the causal mask" : "Without a mask";
   const grid = matrix({
     label: `${title}. Rows are queries, columns are keys.`,
@@ -128,17 +128,21 @@ function render({ model, el }) {
   const cut = () => model.get("total") > model.get("tokens").length;
   const most = () => model.get("tokens").length + (cut() ? 0 : 1); // the end mark counts
   const guesses = new Set(); // rows that the reader has marked
-  const onGuess = (grid, causal, row) => {
-    const name = `${causal}${row}`;
-    grid.cellAt(row, -1).classList.toggle("guess", !guesses.delete(name) && guesses.add(name));
+  const ask = () => {
     // Nothing is told until the word has come.
     delete card.root.dataset.told;
     delete card.root.dataset.acted;
   };
+  const onGuess = (grid, causal, row) => {
+    const name = `${causal}${row}`;
+    grid.cellAt(row, -1).classList.toggle("guess", !guesses.delete(name) && guesses.add(name));
+    ask();
+  };
   const step = (by) => {
     const shown = model.get("shown") + by;
     card.root.dataset.told = 1;
-    if (shown > 0 && shown <= most()) go({ shown });
+    if (by < 0) ask();
+    if (shown >= initial.shown && shown <= most()) go({ shown });
     guesses.clear();
   };
   const generate = button({ label: "Generate", onClick: () => step(1) });
@@ -150,16 +154,16 @@ function render({ model, el }) {
     const [tokens, shown, total] = [model.get("tokens"), model.get("shown"), model.get("total")];
     const length = Math.min(shown, tokens.length);
     const ended = shown > length;
-    back.setAttribute("aria-disabled", shown < 2);
+    back.setAttribute("aria-disabled", shown <= initial.shown);
     generate.setAttribute("aria-disabled", shown >= most());
     card.caption.textContent =
       "=: as before; ≠: changed." + (cut() ? ` The first ${tokens.length} of ${total} tokens.` : "");
-    const tables = [true, false].map((causal) => drawTable(model, causal, length, !ended, guesses, onGuess));
+    const tables = [true, false].map((causal) => drawTable(model, causal, length, ended, guesses, onGuess));
     refill(views, ...tables.map(({ node }) => node));
     const [right, all] = [tables[0].right + tables[1].right, 2 * (length - 1)];
     card.find(
       ended
-        ? `The end mark ${model.get("end_mark")} has come: nothing is generated after it, and it gets no row.`
+        ? `The end mark ${model.get("end_mark")} has come. It is never read, so no row changes, and nothing comes after it.`
         : (guesses.size ? `Your marks are right for ${right} of ${all} old rows. ` : "") +
             "Under the mask no old row changes, because it may not look at the new word: it can be kept. Without a " +
             "mask each gives the new word a share: all are computed again.",

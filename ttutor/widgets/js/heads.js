@@ -283,7 +283,7 @@ function render({ model, el }) {
     const found = `“${state.tokens[state.query]}” finds “${finds[state.head]}”.`;
     card.find(
       way === wanted
-        ? `Yes, ${two(share)} of its attention is there, because each head learns to ask its own question.`
+        ? `Yes, ${two(share)} of its attention lies there, on average over all words. Here ${found}`
         : `${wanted ? "No: h" : "H"}ead ${state.head} ${isOwn ? `looks ${way}` : "asks"}: ${found}`,
     );
     switches.forEach((one, head) => one.set(state.on[head]));

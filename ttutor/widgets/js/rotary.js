@@ -44,11 +44,6 @@ const CSS = css`
   .tt-picture text {
     font-size: 0.9375rem;
   }
-  .ring {
-    fill: none;
-    stroke: var(--tt-query-line);
-    stroke-width: 3;
-  }
   .score {
     fill: currentColor;
   }
@@ -76,16 +71,11 @@ function render({ model, el }) {
   const card = openCard(el, {
     label: "Rotary positions",
     question: "How can a score know how far apart two words stand?",
-    invite: "Drag the blue word until the dot is in the ring: how do the arrows stand? Then move both: what stays?",
+    invite: "Drag “Move both” to move both words: what stays?",
     onReset: () => set(initial),
     css: CSS,
   });
   const place = (name, position) => set({ [name]: Math.min(Math.max(Math.round(position), 0), last) });
-  /** Where the query scores highest, while the key stays. */
-  const best = () => {
-    const scores = tokens.map((_, at) => scoreAt(stateOf(), at - get("key_position")));
-    return scores.indexOf(Math.max(...scores)) - get("key_position");
-  };
   const word = (name, x, y, slot, color) => [
     name,
     "circle",
@@ -168,7 +158,6 @@ function render({ model, el }) {
         },
       ],
       ...points(1).map((at, i) => dot(`at${i}`, at, 2.5)),
-      dot("best", best(), 13, { class: "ring" }),
       dot("score", apart, 8, { "data-value": (most * scoreAt(stateOf(), gap())).toFixed(9) }),
       ["name", "text", { x: left, y: y - radius + 4, text: "score" }],
       [
@@ -217,9 +206,8 @@ function render({ model, el }) {
     const round = (2 * Math.PI) / TURNS[get("pair")];
     const wedge = degrees(Math.acos(scoreAt(stateOf(), gap())));
     card.find(
-      `${side()} the arrows always lie ${wedge} apart, because both turn alike: ${
-        gap() === best() ? "the highest score" : "a lower score than in the ring"
-      }. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
+      `While the distance stays (${side()}), the arrows stay ${wedge} apart and the score stays, because both ` +
+        `turn alike. An arrow comes round after ${formatCount(round)} words${round > 20 * last ? ", so here it hardly turns" : ""}.`,
     );
   };
   const stops = [onTraits(model, [...CHANGES, "query", "key"], show), picture.close, card.close];

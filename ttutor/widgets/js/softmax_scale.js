@@ -158,7 +158,7 @@ function drawRace({ divide, trace, scores, weights, left, top }, from, to, get) 
       "text",
       {
         class: "most",
-        x: start + Math.min(Math.max(lead + 0.5, 1.5), KEYS - 1.5) * slot,
+        x: Math.min(Math.max(start + (lead + 0.5) * slot, start + 22), end - 22),
         y: floor - high * top - 6,
         "text-anchor": "middle",
         text: percent(top),
@@ -200,7 +200,7 @@ function render({ model, el }) {
       ...drawRace(race(get, false), 0, width / 2 - 6, get),
       ...drawRace(race(get, true), width / 2 + 6, width, get),
       ["shares", "text", { class: "name", x: 26, y: 172, text: "how the attention is shared out" }],
-      ["left", "text", { class: "name", x: 26, y: 333, text: "how much a mistake can still teach" }],
+      ["left", "text", { class: "name", x: 26, y: 333, text: "what a mistake still teaches, on average" }],
     ],
   });
   const width = slider({
@@ -219,7 +219,7 @@ function render({ model, el }) {
   const share = GOAL / MOST;
   width.input.style.background = `linear-gradient(var(--tt-weights-line) 0 0) calc(${share} * (100% - 20px) + 8px) / 4px no-repeat`;
   card.caption.textContent =
-    "Eight random keys; the thick line leads. Grey: twice the expected spread. Orange: mean of 200 draws.";
+    "Eight random keys; the thick line leads. Grey: twice the expected spread. Orange: how far a mistake still moves the shares, mean of 200 draws.";
 
   const draw = () => {
     width.set(Math.log2(get("width")));
@@ -229,9 +229,8 @@ function render({ model, el }) {
     card.find(
       raw.top - scaled.top < 0.1 && get("width") < 8
         ? `The sides are still nearly alike, ${percent(raw.top)} and ${percent(scaled.top)}, because √d is only ${root}.`
-        : `Left one key takes ${percent(raw.top)}, because scores grow with the width: a mistake teaches ` +
-            `${percent(raw.left)} of what it could. Right, divided by ${root}, it takes ${percent(scaled.top)}, and ` +
-            "mistakes go on teaching.",
+        : `Left one key takes ${percent(raw.top)}, because scores grow with the width; right, divided by ${root}, ` +
+            `${percent(scaled.top)}. Where one key takes all, a mistake moves nothing, and teaches nothing.`,
     );
   };
   const stops = [

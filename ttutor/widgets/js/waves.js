@@ -117,8 +117,11 @@ function render({ model, el }) {
   const url = waves();
   const within = (place) => Math.min(Math.max(place, 0), SIZE - 1);
   const move = (position) => set({ position: within(position) });
-  const compare = (place) => {
-    other = within(Math.round(place));
+  const compare = (place, snaps) => {
+    const [here, there] = [get("position"), place].map(Math.round);
+    const marks = snaps ? lookAlike(here, get("reads")) : [];
+    const mark = [0, 1, -1, 2, -2].find((by) => there + by !== here && marks.includes(there + by));
+    other = within(there + (mark || 0));
     draw();
   };
   const picture = stage({
@@ -170,7 +173,7 @@ function render({ model, el }) {
               cx: wide * (0.5 + 0.2 * k),
               cy: (at + 0.5) * row,
               r: 9,
-              pull: (_, to) => [move, compare][k](to / row - 0.5),
+              pull: (x, to) => [move, compare][k](to / row - 0.5, x !== wide * 0.7), // a key goes straight down
               stride: row,
               "aria-label": `the ${LINES[k]} line of the position`,
               "aria-valuenow": Math.round(at),
@@ -191,7 +194,7 @@ function render({ model, el }) {
   card.stage.append(picture.node);
   card.controls.append(reads.node);
   card.caption.textContent =
-    "Marks: where the framed hand looks as at the orange line. Below a clock: the places for a round.";
+    "Marks: where the framed clock looks as at the orange line. Below a clock: the places for a round.";
   const draw = () => {
     reads.set(get("reads"));
     picture.show({ position: get("position") }, 0);
@@ -203,8 +206,8 @@ function render({ model, el }) {
         : other === here
           ? `Both lines stand at ${here}.`
           : READS[framed].every(alike(other - here))
-            ? `The framed hand does not: to it, ${here} and ${other} look alike. ${differ} of the 8 clocks do, because there the hands differ.`
-            : `To the framed hand, ${here} looks like ${lookAlike(here, framed).length - 1} other places, the marks, but not like ${other}.`,
+            ? `The framed clock cannot tell ${here} from ${other}. Of the 8 clocks ${differ} can, because there the hands differ.`
+            : `The framed clock tells ${other} from ${here}, but none of the ${lookAlike(here, framed).length - 1} other marks.`,
     );
   };
   const stops = [onTraits(model, ["position", "reads"], draw), picture.close, card.close];
