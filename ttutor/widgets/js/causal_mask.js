@@ -8,7 +8,7 @@ const CSS = css`
   .views {
     display: flex;
     flex-wrap: wrap;
-    gap: 0.75rem;
+    gap: 0.5rem;
   }
   .views table {
     --digits: 0.75rem;
