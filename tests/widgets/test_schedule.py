@@ -38,4 +38,6 @@ def test_the_peak_on_screen_is_pythons_and_the_finding_says_who_learns(show: Sho
         learned = max(losses[-1] for losses in run["losses"]) < made.guessing - 1
         assert found.startswith("It learns") == learned
         assert ("later" in found) == (run["warmup"] == 400)
+        fell = any(min(losses) < made.guessing - 0.3 < losses[-1] for losses in run["losses"])
+        assert ("lost it again" in found) == fell
         slide(page, "Warm-up", "ArrowRight")

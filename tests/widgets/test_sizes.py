@@ -155,12 +155,29 @@ def test_numbers_of_every_published_model_are_pythons(show: Show) -> None:
 
 
 @in_browser
+@pytest.mark.parametrize("name", ["GPT-2 small", "ViT-B/16"])
+def test_what_is_grey_grows_at_most_twofold_and_purple_more(name: str, show: Show) -> None:
+    page = show(SizesExplorer(name))
+    both = [SizesExplorer("GPT-2 small", n_tokens=n).numbers["training"] for n in (1024, 2048)]
+    for kind in ("operations", "training"):
+        view(page, kind)
+        found = page.locator(".tt-found").inner_text()
+        assert f"four times, because every {'patch' if name.startswith('ViT') else 'word'} meets" in found
+        if name == "GPT-2 small" and kind == "training":
+            growth = {row: both[1][row] / both[0][row] for row in both[0]}
+            for row, times in growth.items():
+                bar = page.locator("li", has=page.get_by_text(row, exact=True)).locator(".tt-bar")
+                assert ("--tt-weights)" in bar.evaluate("e => e.style.getPropertyValue('--c')")) == (times > 3), row
+            assert "up to four" in found
+
+
+@in_browser
 def test_precision_and_tiling_change_the_memory_and_changes_are_spoken(show: Show) -> None:
     made = specimen()
     page = show(made)
     unfold(page)
     slide(page, "batch B", "ArrowRight")
-    expect(spoken(page)).to_contain_text("Twice the text")
+    expect(spoken(page)).to_contain_text("Twice the length")
     slide(page, "batch B", "ArrowLeft")
     view(page, "training")
     page.get_by_label("tiled attention").check()

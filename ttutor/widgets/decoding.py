@@ -215,16 +215,21 @@ class DecodingExplorer(Explorer):
 
     @classmethod
     def recorded(cls) -> "DecodingExplorer":
-        """Translations of our small English–French translator, recorded by ``experiments/decoder_recording.py``."""
+        """Translations of our small English–French translator, recorded by ``experiments/decoder_recording.py``.
+
+        Of the recorded sentences those are shown that the beam translates as in the reference.
+        """
         stored = assets.load("decoder_recording")
         sentences = [json.loads(one) for one in stored["sentences"]]
-        made = cls(stored["tokens"], sentences, **{name: stored[name] for name in ("beam_size", "alpha", "note")})
+        note = f"{stored['note']} Shown are sentences that this beam gets right."
+        made = cls(stored["tokens"], sentences, beam_size=stored["beam_size"], alpha=stored["alpha"], note=note)
         for number, one in enumerate(sentences):
             if " de le " in made.greedy(number)[0] and " du " in made.results(number)[0][0]:
                 one["why"] = _CONTRACTED
             if re.search(r"\bje [aeiouyéè]", made.greedy(number)[0]) and "j'" in made.results(number)[0][0]:
                 one["why"] = _ELIDED
-        made.sentences = [*sentences]
+        right = [number for number, one in enumerate(sentences) if made.results(number)[0][0] == one["reference"]]
+        made.sentences = [sentences[number] for number in right]
         made.sentence = 1
         return made
 

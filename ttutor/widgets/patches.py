@@ -27,8 +27,8 @@ NOTES = {
     "image": "Read row by row, channel after channel; one linear map, the same for every patch, makes them a token.",
     "attention": "The mean of the heads; all weights together are 1.",
     "scale": "In the picture and the sequence the full colour is the largest number besides the token's own.",
-    "rollout": "Rollout multiplies ½A + ½I over the layers. It is one reading of attention, not an explanation: "
-    "values, feed-forward networks and norms are left out.",
+    "rollout": "Read so that in every layer half of a patch stays and half comes from where it looks. It is one "
+    "reading of attention, not an explanation: values, feed-forward networks and norms are left out.",
     "positions": "Cosine of two position embeddings, −1 to 1. The model was never told which patches are neighbours.",
 }
 """What the figure says, of the source, of CLS and of each view."""

@@ -111,6 +111,12 @@ function growTree({ candidates, greedy }) {
   ];
 }
 
+/** The uppermost lane, and how many there are. */
+function lanesOf(columns) {
+  const lanes = columns.flat().map(({ lane }) => lane);
+  return [Math.min(...lanes), 1 + Math.max(...lanes) - Math.min(...lanes)];
+}
+
 function readState(model) {
   const [tokens, sentence] = [model.get("tokens"), model.get("sentences")[model.get("sentence")]];
   const { candidates, greedy } = sentence;
@@ -140,7 +146,6 @@ function readState(model) {
     ? found[0]
     : newest.filter(({ fate }) => fate).reduce((one, other) => (other.total > one.total ? other : one));
   const soFar = done ? greedy : greedy.slice(0, step + 1);
-  const lanes = columns.flat().map(({ lane }) => lane);
   return {
     ...sentence,
     nodes,
@@ -152,7 +157,9 @@ function readState(model) {
     lead,
     newest,
     length: candidates.length,
-    lanes: [Math.min(...lanes), Math.max(...lanes)],
+    lanes: lanesOf(columns),
+    // One height for all sentences.
+    most: Math.max(...model.get("sentences").map((one) => lanesOf(growTree(one))[1])),
     path: upwards(lead),
     chosen: nodes.find((node) => node.column === step && node.fate === KEPT && node.beam === model.get("beam")),
     greedy: soFar,
@@ -167,14 +174,12 @@ function wordsOf(node, { text, alive }) {
   return `${node.column ? `“${text(node.ids)}”` : "the start"}: ${percent(node.total)}, ${fate}${node.greedy ? ", greedy’s" : ""}`;
 }
 
-const START = 8;
-const pitchOf = (width) => (width < 520 ? 58 : 76);
+const [START, PITCH] = [8, 58];
 
 /** The tree as far as it fits: a stream into every node, as broad as its beginning is probable. */
-function drawTree({ last, columns, low }, width, state, guess, onPick) {
+function drawTree({ last, columns, low, pitch }, width, state, guess, onPick) {
   const { nodes, alive, chosen, lead, piece, newest } = state;
-  const pitch = pitchOf(width);
-  const tall = pitch - (pitch > 60 ? 20 : 17);
+  const tall = pitch - 17;
   const most = Math.max(3, Math.floor((width - START) / 60));
   const first = Math.max(last - most, 0); // the last of those that are out of sight
   const wide = (width - START) / Math.min(columns, most);
@@ -207,7 +212,7 @@ function drawTree({ last, columns, low }, width, state, guess, onPick) {
     const dead = !alive.has(node) || !fate;
     const name = [
       greedy && !nodes.some((other) => other.greedy && other.column > column) && "greedy",
-      node === lead && (!greedy || state.done) && "best",
+      node === lead && (!greedy || state.done) && (state.done ? "best" : "leads"),
       node === chosen && guess && "yours",
     ];
     const press = {
@@ -269,7 +274,11 @@ function verdictOf({ found, text, wrote, greedy, why = "" }) {
       ? "Both write the same sentence."
       : gain > 0
         ? `They differ: the beam’s best is ${times} as greedy’s.`
-        : `They differ: greedy’s is ${times}, but the beam ranks by the score.`;
+        : `They differ: greedy’s is ${times}, but ${
+            found.some((node) => node.greedy && node.column < found[0].column)
+              ? "shorter. The beam divides by the length, so that short texts do not win."
+              : "the beam did not finish it."
+          }`;
   return `${verdict} ${why}`;
 }
 
@@ -294,7 +303,7 @@ function render({ model, el }) {
   let state = readState(model);
   const picture = stage({
     label: "Beginnings of the translation",
-    height: (width) => (state.lanes[1] - state.lanes[0] + 1) * pitchOf(width) + 14,
+    height: () => state.most * PITCH + 14,
     draw: (numbers, width) => drawTree(numbers, width, state, guess, pick),
   });
   const sentences = select({
@@ -321,7 +330,6 @@ function render({ model, el }) {
   };
   card.stage.append(sentences.node, picture.node);
   card.controls.append(steps.node);
-  card.caption.textContent = `The likelier a beginning, the broader its stream. The beam keeps ${model.get("beam_size")} of them, greedy search one.`;
   const about = make("p", { class: "tt-note" });
   card.more("Length penalty and data", alpha.node, about);
 
@@ -331,12 +339,20 @@ function render({ model, el }) {
     steps.set(state.step);
     alpha.set(model.get("alpha"));
     const last = state.step + 1;
-    picture.show({ last, columns: Math.min(last + 0.7, state.length), low: state.lanes[0] });
+    picture.show({
+      last,
+      columns: Math.min(last + 0.7, state.length),
+      low: state.lanes[0],
+      pitch: (state.most * PITCH) / state.lanes[1],
+    });
     card.find(
       (guess ? (state.path.includes(state.chosen) ? "Yes. " : "No. ") : "") +
         (state.done ? verdictOf(state) : raceOf(state)),
     );
-    about.textContent = `The best at the end has the highest log p ÷ ((5 + n) ÷ 6)^α for n tokens. ${state.model ? `The model ${state.model} of training. ` : ""}${model.get("note")}`;
+    card.caption.textContent =
+      `The likelier a beginning, the broader its stream. The beam keeps ${model.get("beam_size")} of them, greedy search one.` +
+      (state.model ? ` Written by the translator ${state.model} of training.` : "");
+    about.textContent = `The best at the end has the highest log p ÷ ((5 + n) ÷ 6)^α for n tokens. ${model.get("note")}`;
   };
   const stops = [
     onTraits(model, ["tokens", "sentences", "note", ...keys], draw),

@@ -281,12 +281,12 @@ function render({ model, el }) {
 /** How many nouns are found and how many said; between the two, a word of the sentence at which it looks in vain. */
 function findingOf(given, stop) {
   const { source, target, guesses, weights, looked, said } = given;
-  const shares = `It looks at the right noun in ${percent(looked[stop])} of cases, and says it in ${percent(said[stop])}`;
+  const shares = `Over many sentences it looks at the right noun in ${percent(looked[stop])} of cases, and says it in ${percent(said[stop])}`;
   if (looked[stop] < 0.4 || looked[stop] - said[stop] < 0.15)
     return `${shares}: ${said[stop] > 0.5 ? "now it finds both" : "too early"}.`;
   const vain = target.map((word, i) => (guesses[stop][i] === word ? 0 : found(given, stop, i)));
   const i = most(vain);
-  const here = `: here it looks at “${source[most(weights[stop][i])]}”, and says “${guesses[stop][i]}”, not “${target[i]}”`;
+  const here = `. In this one it looks at “${source[most(weights[stop][i])]}”, and says “${guesses[stop][i]}”, not “${target[i]}”`;
   return `${shares}${vain[i] ? here : ""}. First where to look, then what to say.`;
 }
 

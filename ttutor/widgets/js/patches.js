@@ -191,7 +191,7 @@ function placeWords({ columns, weights }, place) {
 }
 
 /** What the picture shows of the chosen place: how long it is, what it draws from, or whom it resembles. */
-function findingOf({ weights, view, selected, columns, patch, channels, nTokens }) {
+function findingOf({ weights, view, selected, patch, channels, nTokens }) {
   const name = selected ? `Patch ${selected}` : weights ? "CLS, which gives the answer," : "CLS";
   if (!weights)
     return selected
@@ -201,18 +201,12 @@ function findingOf({ weights, view, selected, columns, patch, channels, nTokens 
     .map((_, i) => i)
     .filter((i) => i !== selected && (i || view !== "positions"))
     .sort((a, b) => weights[b] - weights[a] || a - b);
-  if (view !== "positions") {
-    const [verb, at] = view === "attention" ? ["attends", "to"] : ["draws", "from"];
-    return `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
-  }
-  const place = (i) => [Math.floor((i - 1) / columns), (i - 1) % columns];
-  const isNear = (i) => Math.hypot(...place(i).map((at, axis) => at - place(selected)[axis])) < 1.5;
-  const near = others.slice(0, 4).filter(isNear).length;
-  return selected
-    ? `Of the four patches most like ${nameOf(selected)} in position, ${near} touch${near === 1 ? "es" : ""} it. ${
-        near > 2 ? "Nobody told the model who is near whom." : "It has learned only in part who is near whom."
-      }`
-    : `Most like CLS in position: ${nameOf(others[0])}.`;
+  const [verb, at] = {
+    attention: ["attends", "to"],
+    rollout: ["draws", "from"],
+    positions: ["is, by position,", "like"],
+  }[view];
+  return `${name} ${verb} most ${at} ${nameOf(others[0])}, then ${at} ${nameOf(others[1])}, itself apart.`;
 }
 
 function pixelAt({ pixels, channels }, x, y, channel) {

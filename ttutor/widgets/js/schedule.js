@@ -162,7 +162,12 @@ function findingOf(run, { runs, guessing }) {
   const [when, soonest] = [learns(run, guessing), Math.min(...runs.map((one) => learns(one, guessing)))];
   const isLate =
     when > 1.5 * soonest && runs.some((one) => one.warmup < run.warmup && learns(one, guessing) === soonest);
-  if (when === Infinity) return "It ends knowing only which words are common: its first steps went too far.";
+  if (when === Infinity)
+    return `It ends knowing only which words are common: ${
+      run.losses.some((series) => Math.min(...series) < guessing - 0.3)
+        ? "one that learned for a while lost it again"
+        : "its first steps went too far"
+    }.`;
   return (
     `It learns${isLate ? ", but later: for long its steps are short" : ""}. From step ${run.warmup} on both have the ` +
     "same rate: the steep beginning, cut off here, spoiled the dashed one."

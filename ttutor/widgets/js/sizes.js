@@ -47,6 +47,9 @@ const CSS = css`
     background: inherit;
     opacity: 0.35;
   }
+  .rows :has(> :nth-child(8)) li {
+    min-height: 1.75rem;
+  }
   .formula {
     margin: 0.5rem 0;
     overflow-wrap: anywhere;
@@ -68,6 +71,23 @@ const CSS = css`
       padding-bottom: 0.3rem;
       order: 1;
       grid-column: 1 / -1;
+    }
+    .rows :has(> :nth-child(8)) li {
+      min-height: 0;
+      > * {
+        grid-row: 1;
+        position: relative;
+      }
+      > span {
+        z-index: 1;
+        grid-column: 1;
+      }
+      > .number {
+        grid-column: 2;
+      }
+      > div {
+        padding: 0;
+      }
     }
     .views {
       display: grid;
@@ -142,7 +162,7 @@ function readState(model) {
         value,
         doubled,
         grows: doubled !== value,
-        square: value && doubled === 4n * value,
+        square: formula.includes("T × T"),
       };
     });
     twice.parameters = names.parameters ||= total(views[view]);
@@ -178,7 +198,9 @@ function overtakes({ rows, names }, length) {
 
 /** What twice the text would cost, and why. */
 function findingOf(state) {
-  const { view, rows, names } = state;
+  const { view, rows, names, sizes } = state;
+  const word = sizes.patch ? "patch" : "word";
+  const exactly = rows.every(({ square, value, doubled }) => !square || doubled === 4n * value);
   return (
     (overtakes(state, names.T)
       ? overtakes(state, names.T - 1)
@@ -186,11 +208,11 @@ function findingOf(state) {
         : "Level: purple has caught up. "
       : "") +
     (rows.some(({ square }) => square)
-      ? "Twice the text makes grey at most twice as long, but purple four times, because every word meets every word."
+      ? `Twice the length makes grey at most about twice as long, but purple ${exactly ? "" : "up to "}four times, because every ${word} meets every ${word}.`
       : rows.some(({ grows }) => grows)
-        ? "Twice the text makes nothing more than twice as large."
-        : "No part grows with the text: the same parameters read every word.") +
-    (VIEWS[view][1] === "B" ? " A phone has about 8 GB, a large graphics card 80." : "")
+        ? "Twice the length makes each part at most about twice as large."
+        : `No part grows with the length: the same parameters read every ${word}.`) +
+    ({ running: " A phone has about 8 GB.", training: " A large graphics card has 80 GB." }[view] || "")
   );
 }
 
@@ -353,7 +375,7 @@ function render({ model, el }) {
   const [place, panel, look] = ["rows", "formula", "tt-note"].map((name) => make("div", { class: name }));
   card.stage.append(controls.views, place);
   card.controls.append(...controls.first);
-  card.caption.textContent = "Pale: with twice the text.";
+  card.caption.textContent = "Pale: with twice the length.";
   card.more("How it is counted", panel, look);
   card.more("More sizes", ...controls.more);
 

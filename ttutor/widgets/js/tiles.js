@@ -83,13 +83,13 @@ function drawRow({ tile, top, come, added }, width, { scores, step, most }) {
       {
         class: shrunk && "score",
         x: 0,
-        y: CEILING - 10,
+        y: CEILING - 24,
         text: shrunk ? `all old bars ${shrunk}` : "the largest so far counts 1",
       },
     ],
     ...scores.map((_, j) => [`cell${j}`, "rect", { ...row, class: "cell", x: 2 + j * size, width: size }]),
     ...known.map((score, j) => {
-      const high = Math.min(Math.exp(score - top) * (j < first || come), 1.35) * (FLOOR - CEILING);
+      const high = Math.min(Math.exp(score - top) * (j < first || come), 1.15) * (FLOOR - CEILING);
       const part = { x: 3 + j * size, width: size - 2, y: FLOOR - high, height: high };
       return [`bar${j}`, "rect", { ...part, class: j < first ? "gone" : "power" }];
     }),
@@ -143,9 +143,7 @@ function render({ model, el }) {
     format: (step) => `${step} of ${count}`,
     onInput: (step) => set({ step }),
   });
-  const why =
-    "Softmax adds up e^{score}, and that explodes: e^{20} is 485 million. So the largest score is subtracted " +
-    "first: its bar is 1. But here it is known only at the end.";
+  const why = "A bar is e^{score − largest so far}, because e^{score} explodes: e^{20} is 485 million.";
   card.stage.append(make("p", { class: "why maths", text: why }), picture.node);
   card.controls.append(steps.node);
   card.caption.textContent = "Dashed: forgotten, drawn only for you. Orange mark: the sum of the whole row.";
