@@ -165,7 +165,7 @@ function findingOf(run, { runs, guessing }) {
   if (when === Infinity)
     return `It ends knowing only which words are common: ${
       run.losses.some((series) => Math.min(...series) < guessing - 0.3)
-        ? "one that learned for a while lost it again"
+        ? "a training that learned for a while lost it again"
         : "its first steps went too far"
     }.`;
   return (
