@@ -44,7 +44,7 @@ def extremes() -> list[SizesExplorer]:
     return [SizesExplorer("Llama 2 70B", view=view, n_tokens=100_000, batch=1000) for view in VIEWS]
 
 
-TAP = ("label:has-text('Memory to train')", "A phone has about 8")
+TAP = ("label:has-text('Memory to train')", "graphics card has 80")
 
 
 def value_of(formula: str, names: dict[str, int]) -> int:

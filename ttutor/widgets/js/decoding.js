@@ -174,7 +174,7 @@ function wordsOf(node, { text, alive }) {
   return `${node.column ? `“${text(node.ids)}”` : "the start"}: ${percent(node.total)}, ${fate}${node.greedy ? ", greedy’s" : ""}`;
 }
 
-const [START, PITCH] = [8, 58];
+const [START, PITCH] = [8, 52];
 
 /** The tree as far as it fits: a stream into every node, as broad as its beginning is probable. */
 function drawTree({ last, columns, low, pitch }, width, state, guess, onPick) {
@@ -236,13 +236,13 @@ function drawTree({ last, columns, low, pitch }, width, state, guess, onPick) {
         {
           ...at,
           class: "word",
-          y: y - 2,
+          y: y - 3,
           text: label,
           textLength: label.length * 9 > box ? box - 6 : null,
           lengthAdjust: "spacingAndGlyphs",
         },
       ],
-      [`share${node.ids}`, "text", { ...at, y: y + 15, text: column ? percent(total) : "" }],
+      [`share${node.ids}`, "text", { ...at, y: y + 13, text: column ? percent(total) : "" }],
       [`name${node.ids}`, "text", { ...at, y: y - tall / 2 - 5, text: name.filter(Boolean).join(", ") }],
       newest.includes(node) &&
         fate === KEPT &&
