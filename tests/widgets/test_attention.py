@@ -276,4 +276,4 @@ def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
         f"“cat” gives {made.weights[1, best]:.2f} of its whole to “{made.tokens[best]}”, because that key"
     )
     slide(page, "Temperature", "Home")
-    expect(spoken(page)).to_contain_text("because cold widens")
+    expect(spoken(page)).to_contain_text("; cold widens the gaps")

@@ -171,9 +171,7 @@ def test_a_far_word_that_hears_best_is_named_with_its_distance(show: Show) -> No
     table = np.eye(4) + [[0, 0, 0, 0], [0.1, 0, 0, 0], [0, 0, 0, 0], [0.5, 0, 0, 0]]
     page = show(DependencyExplorer(list("abcd"), {"attention": table}))
     page.locator('[data-key="pick0"]').click()
-    assert finding(page) == (
-        "“d”, 3 words away, hears “a” best, because nothing lies between. Dashed words never hear it."
-    )
+    assert finding(page) == ("“d”, 3 words away, hears “a” best: nobody has to pass it on. Dashed words never hear it.")
 
 
 def test_only_an_input_can_be_selected() -> None:

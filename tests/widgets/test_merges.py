@@ -41,7 +41,7 @@ def test_a_merge_is_counted_where_it_joined_something_in_the_corpus() -> None:
 
 
 def test_a_text_that_is_too_long_is_refused() -> None:
-    with pytest.raises(ValueError, match="the number of letters has to be from 1 to 48, not 49"):
+    with pytest.raises(ValueError, match="the number of letters has to be from 0 to 48, not 49"):
         MergesExplorer("a" * 49)
 
 
@@ -74,8 +74,18 @@ def test_the_finding_says_how_often_the_pair_stood_together(show: Show) -> None:
 
 
 @in_browser
-def test_an_emptied_field_keeps_the_last_text(show: Show) -> None:
+def test_an_emptied_field_has_no_tokens(show: Show) -> None:
     page = show(specimen())
-    before = shown(page)
     page.get_by_label("Your text").fill("")
-    assert shown(page) == before
+    assert shown(page) == MergesExplorer("").tokens == []
+    page.get_by_label("Your text").fill("the")
+    assert shown(page) == MergesExplorer("the", step=12).tokens
+
+
+@in_browser
+@pytest.mark.parametrize(("text", "is_told"), [("the the", True), (" the the", False), ("x the", False)])
+def test_the_finding_names_a_first_word_that_joins_less_without_its_blank(show: Show, text: str, is_told: bool) -> None:
+    page = show(specimen())
+    page.get_by_label("Your text").fill(text)
+    slide(page, "Merges", "End")
+    assert ("first word without ▁" in page.locator(".tt-found").inner_text()) == is_told

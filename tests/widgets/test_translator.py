@@ -264,7 +264,7 @@ def test_a_reader_types_forces_a_word_and_switches_a_head_off(show: Show) -> Non
     settled(page)
     beginning = [expected["written"][0][0], ranked[1][0]]
     forced = answer_to(load_packed(), text="Two dogs run through the snow.", beginning=beginning)
-    assert f"Without your changes: {expected['translation']}" in whole_text(page)
+    assert f"Before: {expected['translation']}" in whole_text(page)
     assert spoken(page).inner_text().startswith(forced["translation"])
     usual = {step[0] for step in expected["written"]}
     new = {step[0] for step in forced["written"][2:]} - usual
@@ -320,7 +320,7 @@ def test_each_view_says_what_it_shows_also_beside_a_forced_word(show: Show) -> N
     expect(found).to_contain_text("on average of all heads")
     page.get_by_role("radio", name="Beam").check(force=True)
     settled(page)
-    expect(found).to_contain_text("Your words do not bind this search.")
+    expect(found).to_contain_text("The beam searches without your words.")
 
 
 @in_browser

@@ -87,5 +87,5 @@ class MergesExplorer(Explorer):
 
     @t.validate("text")
     def _check_text(self, proposal: dict) -> str:
-        within("the number of letters", len(proposal["value"]), 1, MAX_LETTERS)
+        within("the number of letters", len(proposal["value"]), 0, MAX_LETTERS)
         return proposal["value"]

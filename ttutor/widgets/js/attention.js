@@ -129,11 +129,12 @@ function readState(model) {
     }))
     .filter(({ j }) => allowed[row][j])
     .sort((a, b) => b.share - a.share || a.j - b.j);
-  return { queries, keys, warm, allowed, weights, row, column, sorted, best: sorted[0]?.j, arrows: get("arrows") };
+  const raw = get("d_head") && !get("scaled");
+  return { queries, keys, warm, raw, allowed, weights, row, column, sorted, best: sorted[0]?.j, arrows: get("arrows") };
 }
 
 /** The chosen word's share, and why it goes there. */
-function describe({ queries, keys, warm, allowed, weights, row, column, best, arrows }, isOwn) {
+function describe({ queries, keys, warm, raw, allowed, weights, row, column, sorted, best, arrows }, isOwn) {
   const asks = `“${queries[row]}”`;
   const at = column < 0 ? best : column;
   if (!allowed[row][at]) return `${asks} may not attend to ${at >= 0 ? `“${keys[at]}”` : "any word"}.`;
@@ -142,10 +143,12 @@ function describe({ queries, keys, warm, allowed, weights, row, column, best, ar
   return `${asks} gives ${formatNumber(weights[row][at], 2)} of its whole to “${keys[at]}”${
     at !== best
       ? ""
-      : warm !== 1
-        ? `, because ${warm < 1 ? "cold widens" : "warmth narrows"} the gaps between scores`
+      : sorted.length < 2
+        ? ", the only word that it may see"
         : isOwn
-          ? `, because that key ${arrows.length ? "(orange) " : ""}suits its query best`
+          ? `, because that key ${arrows.length ? "(orange) " : ""}suits its query best${sorted.length < keys.length ? " of those it sees" : ""}${
+              raw ? "; without √d the gaps grow" : ""
+            }${warm < 1 ? "; cold widens the gaps" : warm > 1 ? "; warmth narrows the gaps" : ""}`
           : back < 0
             ? ": here the order stays"
             : `, its neighbour “${queries[back]}” looks at “${keys[top[back]]}”: they cross`
@@ -190,7 +193,7 @@ function drawArrows(
     const all = [0, ...[...queries, ...keys].map((one) => one[axis])];
     return [Math.min(...all), Math.max(...all)];
   });
-  const unit = Math.min((width - 50) / (right - left), (height - 36) / (high - low));
+  const unit = Math.min((width - 50) / (right - left), (height - 48) / (high - low));
   const end = ([x, y], more = 0) => {
     const part = unit + more / (Math.hypot(x, y) || 1);
     return [width / 2 + part * x - (unit * (left + right)) / 2, height / 2 - part * y + (unit * (low + high)) / 2];
@@ -305,7 +308,7 @@ function render({ model, el }) {
       (state.allowed.some((row) => row.includes(false)) ? " Hatched: masked." : "") +
       (capped
         ? ` The first ${state.queries.length} of ${queries} queries and ${state.keys.length} of ${keys} keys; ` +
-          "the weights are shared among the keys shown."
+          "these keys share the whole."
         : "");
     drawCells(grid, state);
     list.show(state.sorted.filter(({ on }, rank) => rank < SHOWN || on));

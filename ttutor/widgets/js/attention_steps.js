@@ -23,7 +23,7 @@ const CSS = css`
     stroke: currentColor;
   }
   .value-part {
-    fill: var(--tt-value);
+    fill: color-mix(in srgb, var(--tt-value) 55%, transparent);
     stroke: var(--tt-page);
   }
   .query-arrow,
@@ -373,6 +373,7 @@ function plane(numbers, { at, unit, reach, middle: [x, y] }, state, pull) {
         },
       ],
       step === 4 &&
+        state.weights[i] * Math.hypot(...state.values[i]) > largest / 15 &&
         label(`gives${i}`, state.values[i], tokens[i].slice(0, 9), {
           "fill-opacity": 0.7 * numbers.blended,
         }),
@@ -458,11 +459,11 @@ function findingOf(state) {
   const [asking, asked] = [`“${tokens[state.selected]}”`, `“${tokens[key]}”`];
   const terms = (one, other) => one.map((value, i) => `${two(value)}·${two(other[i])}`).join(" + ");
   const root = `√${query.length}`;
+  const most = weights[state.heaviest];
+  if (step === 0 && most < 0.3) return `No word wins: the largest share is ${two(most)}.`;
   if (step === 0)
-    return `${asking} gives ${two(weights[state.heaviest])} of its attention to “${tokens[state.heaviest]}”: its question ${
-      alike(query, keys[state.heaviest]) > 0.9
-        ? "points where that word’s key points"
-        : "points at no key, but lies nearest to that word’s"
+    return `${asking} gives ${two(most)} of its attention to “${tokens[state.heaviest]}”: its question ${
+      alike(query, keys[state.heaviest]) > 0.9 ? "points where that word’s key points" : "fits that word’s key best"
     }.`;
   if (step === 1)
     return `${asking} · ${asked} = ${terms(query, keys[key])} = ${two(products[key])}: the longer the key’s shadow on the query, the more.`;
@@ -470,7 +471,7 @@ function findingOf(state) {
     return `${two(products[key])} / ${root} = ${two(scores[key])}: the more products in a sum, the louder; the root evens that out.`;
   if (step === 3)
     return `${asked} gets ${two(weights[key])} of the attention, its share of the strip: e to its score, over the sum of all.`;
-  return `${asking} becomes mostly “${tokens[state.heaviest]}”: all values, each times its weight, = ${vector(output)}.`;
+  return `${asking} becomes ${most > 0.5 ? `mostly “${tokens[state.heaviest]}”` : "a mixture"}: all values, each times its weight, = ${vector(output)}.`;
 }
 
 export default { render };

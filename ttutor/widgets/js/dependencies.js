@@ -59,7 +59,7 @@ function describe({ tokens, sizes, at, shown, isChain }) {
     return `Each word passes ${who} on to the next, so it fades.${deaf}`;
   const apart = Math.abs(best - at);
   return `“${tokens[best]}”, ${apart > 1 ? `${apart} words away` : "next to it"}, hears ${who} best${
-    apart > 1 && !/convolution|layers/.test(shown) ? ", because nothing lies between" : ""
+    apart > 1 && !isChain && !/convolution|layers/.test(shown) ? ": nobody has to pass it on" : ""
   }.${deaf}`;
 }
 

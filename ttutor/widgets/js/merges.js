@@ -49,14 +49,8 @@ const visible = (token) => token.replaceAll(" ", "▁");
 const join = (pieces, [left, right]) =>
   pieces.map((tokens) => {
     const joined = [];
-    for (const token of tokens)
-      if (token === right && joined.at(-1) === left && !joined.fresh) {
-        joined[joined.length - 1] = left + right;
-        joined.fresh = true;
-      } else {
-        joined.push(token);
-        joined.fresh = false;
-      }
+    for (let i = 0; i < tokens.length; i += 1)
+      joined.push(tokens[i] === left && tokens[i + 1] === right ? left + tokens[(i += 1)] : tokens[i]);
     return joined;
   });
 
@@ -135,17 +129,21 @@ function render({ model, el }) {
   };
   const picture = stage({
     label: "The text, cut into tokens",
-    height: (width) => placed(steps[0][1], width).at(-1)[1] + 100,
+    height: (width) => (placed(steps[0][1], width).at(-1)?.[1] || 32) + 100,
     draw: ({ reached }, width, height) => [
       ...drawTokens(Math.min(reached, steps.length - 1), steps, width),
       // How often each pair stood together, and the number of the one that joins.
-      ...steps.slice(1).flatMap(([, , number], i) => {
-        const [count, wide] = [get("counts")[number], width / (steps.length - 1)];
-        const [tall, x] = [(56 * count) / get("counts")[0], i * wide];
-        const on = i + 1 === at;
+      ...get("counts").flatMap((count, number, { length }) => {
+        const wide = width / length;
+        const [tall, x] = [(56 * count) / get("counts")[0], number * wide];
+        const on = steps[at][2] === number;
         return [
-          [`bar${i}`, "rect", { class: on ? "bar new" : "bar", x, y: height - tall, width: wide - 2, height: tall }],
-          on && ["count", "text", { x, y: height - tall - 5, text: `${count}×` }],
+          [
+            `bar${number}`,
+            "rect",
+            { class: on ? "bar new" : "bar", x, y: height - tall, width: wide - 1, height: tall },
+          ],
+          on && ["count", "text", { x: Math.min(x, width - 32), y: height - tall - 5, text: `${count}×` }],
         ];
       }),
     ],
@@ -155,7 +153,7 @@ function render({ model, el }) {
     type: "text",
     maxlength: MOST,
     "aria-label": "Your text",
-    oninput: () => own.value && set({ text: own.value }),
+    oninput: () => set({ text: own.value }),
   });
   const merges = slider({
     label: "Merges",
@@ -181,7 +179,7 @@ function render({ model, el }) {
     card.find(
       pair
         ? at === steps.length - 1
-          ? `${tokens.length} tokens for ${[...get("text")].length} characters, because what was rare in the training text stays in pieces.`
+          ? `${tokens.length} tokens for ${[...get("text")].length} characters, because what was rare or unseen in training stays in pieces${history(` ${get("text")}`, get("merges")).at(-1)[1].length < tokens.length ? ", also a first word without ▁" : ""}.`
           : `${visible(pair[0])} and ${visible(pair[1])} join, because they stood together ${times === 1 ? "once" : `${times} times`} in the training text.`
         : "Each character is a token of its own.",
     );

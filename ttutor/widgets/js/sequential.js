@@ -161,7 +161,7 @@ function render({ model, el }) {
   });
   card.stage.append(picture.node);
   card.controls.append(step.node, mode.node);
-  card.caption.textContent = "Dashed: waits. Strong: works in this step. Pale: done.";
+  card.caption.textContent = "Dashed: to come. Strong: works in this step. Pale: done.";
   const draw = () => {
     const state = stateOf();
     const [rnn, transformer] = endsOf(state);
@@ -173,7 +173,7 @@ function render({ model, el }) {
   };
   const stops = [
     onTraits(model, ["generating", "tick"], draw),
-    moveOnce(card, model, { tick: Math.min(initial.tick + 1, endsOf(stateOf())[0]) }),
+    moveOnce(card, model, { tick: initial.tick ? initial.tick - 1 : 1 }),
     picture.close,
     card.close,
   ];
@@ -189,7 +189,7 @@ function findingOf(tick, rnn, transformer, generating) {
       : `Both need ${rnn} steps: when it writes, the Transformer waits for each word, too.`;
   if (tick < transformer) return "A cell works as soon as all that it needs is there. Who waits for whom?";
   if (tick < rnn) return "The Transformer is done: no word waited for another. The RNN goes on.";
-  return `The RNN needs ${rnn} steps, because each word waits for the one before. The Transformer needs ${transformer}: none waits.`;
+  return `The RNN needs ${rnn} steps, because each word waits for the one before. The Transformer needs ${transformer}: no word waits.`;
 }
 
 export default { render };

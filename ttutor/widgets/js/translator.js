@@ -92,9 +92,6 @@ const CSS = css`
     text-decoration: underline 3px var(--tt-loss);
     text-underline-offset: 0.2em;
   }
-  .chip.forced {
-    border-bottom-color: var(--tt-decoder-line);
-  }
   .panel {
     min-height: 14.5rem;
     margin-top: 0.6rem;
@@ -386,7 +383,7 @@ function chips(row, label, onPick) {
     at: (column) => all[column],
     show: (list) => {
       while (all.length > list.length) all.pop().remove();
-      list.forEach(({ token, weight, on, other, forced, label: words }, column) => {
+      list.forEach(({ token, weight, on, other, label: words }, column) => {
         if (!all[column]) {
           const events = { onclick: () => onPick(column) };
           all[column] = make("button", {
@@ -399,7 +396,7 @@ function chips(row, label, onPick) {
           node.append(all[column]);
         }
         const chip = all[column];
-        const kinds = { word: token.startsWith("▁") || column === 0, on, other, forced };
+        const kinds = { word: token.startsWith("▁") || column === 0, on, other };
         chip.className = ["chip", ...Object.keys(kinds).filter((kind) => kinds[kind])].join(" ");
         if (chip.textContent !== piece(token)) {
           chip.textContent = piece(token);
@@ -433,7 +430,7 @@ function render({ model, el, alone }) {
   const card = openCard(el, {
     label: "A Transformer that translates",
     question: "What does the model write?",
-    invite: "Tap a word of the translation: where does it look? Then put another word there.",
+    invite: "Tap the first word of the translation and put another there: what changes after it?",
     onReset: () => {
       clearTimeout(waiting);
       round_ += 1;
@@ -726,7 +723,6 @@ function render({ model, el, alone }) {
           answer.written.map(([id]) => id),
           answer.usual,
         );
-    const forced = model.get("beginning").length;
     const at = (key) => (partial ? 0 : row[key] || 0);
     const said = (token, weight, more) =>
       `${token === "<eos>" ? "end" : piece(token)}${more}${weight ? `, weight ${short(weight)}` : ""}`;
@@ -753,7 +749,6 @@ function render({ model, el, alone }) {
           token,
           weight,
           other: other[i],
-          forced: i < forced,
           on: part !== "encoder" && i === place && !partial,
           label: said(token, weight, more),
         };
@@ -852,12 +847,12 @@ function render({ model, el, alone }) {
     const [best, second] = foundIn(answer.tree);
     if (!best || best.fate > FINISHED) return "No translation ended.";
     const greedy = model.get("beginning").length ? answer.usual : answer.written.map(([id]) => id);
-    const free = model.get("beginning").length ? "Your words do not bind this search. " : "";
+    const free = model.get("beginning").length ? "The beam searches without your words. " : "";
     return (
       free +
       (best.ids.join() === greedy.join()
-        ? `The beam’s best is what greedy search writes, too${second ? `; the next is ${formatNumber(Math.exp(best.total - second.total), 1)} times less probable` : ""}.`
-        : `It finds “${textOf(best.ids)}”, where greedy search writes “${textOf(greedy)}”, because it keeps four beginnings.`)
+        ? `Its best is what greedy search writes${model.get("beginning").length ? " without them" : ""}, too${second ? `; the next is ${formatNumber(Math.exp(best.total - second.total), 1)} times less probable` : ""}.`
+        : `It finds “${textOf(best.ids)}”, where greedy search writes “${textOf(greedy)}”, because it keeps four beginnings. What is probable need not be right.`)
     );
   };
   const drawBeam = () => {
@@ -891,7 +886,7 @@ function render({ model, el, alone }) {
       trouble || (words ? `The model never read ${words}. It knows captions of photographs, and guesses here.` : "");
     strange.hidden = !strange.textContent;
     card.caption.textContent =
-      answer.usual_translation === answer.translation ? "" : `Without your changes: ${answer.usual_translation}`;
+      answer.usual_translation === answer.translation ? "" : `Underlined: changed. Before: ${answer.usual_translation}`;
     views.set(view);
     if (panel.firstChild !== contents[view][0]) refill(panel, ...contents[view]);
     drawWords();
