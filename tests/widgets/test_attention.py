@@ -277,3 +277,10 @@ def test_screen_readers_hear_cells_words_and_changes(show: Show) -> None:
     )
     slide(page, "Temperature", "Home")
     expect(spoken(page)).to_contain_text("; cold widens the gaps")
+
+
+@in_browser
+def test_a_word_that_may_see_only_one_is_not_said_to_choose_it(show: Show) -> None:
+    made = explorer()
+    made.causal, made.selected = True, [0, -1]
+    assert finding(show(made)).endswith("the only word that it may see.")

@@ -147,3 +147,13 @@ def test_the_finding_says_that_the_arrows_agree_only_where_they_do(show: Show) -
     for _ in range(6):
         page.locator('[data-key="pull"]').press("ArrowRight")
     assert "fits that word’s key best" in finding(page)
+
+
+@in_browser
+@pytest.mark.parametrize(
+    ("step", "said"), [("project", "No word wins: the largest share is 0."), ("blend", "becomes a mixture")]
+)
+def test_no_winner_is_named_where_none_wins(show: Show, step: str, said: str) -> None:
+    made = AttentionStepsExplorer(step=step)
+    made.pulled = [0.1, 0.1]
+    assert said in finding(show(made))
