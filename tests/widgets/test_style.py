@@ -64,7 +64,7 @@ def test_white_is_readable_on_every_badge() -> None:
 
 def test_explorers_get_their_colours_from_the_palette() -> None:
     source = static.module_source("attention")
-    start = source.index("const COLOURS = ") + len("const COLOURS = ")
+    start = source.index("const COLOURS=") + len("const COLOURS=")
     colours, _ = json.JSONDecoder().raw_decode(source, start)
     assert colours["light"] == {**PALETTE, **{f"{name}-line": colour for name, colour in OUTLINES.items()}}
     assert colours["dark"] == {**PALETTE_DARK, **{f"{name}-line": colour for name, colour in OUTLINES_DARK.items()}}
