@@ -11,6 +11,7 @@ from functools import partial
 from typing import Any, cast
 
 import torch
+from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
@@ -113,7 +114,12 @@ class StepLayer(nn.Module):
     def _by_head(
         self, side_by_side: Float[Tensor, "batch tokens width"], n_kinds: int
     ) -> Float[Tensor, "kinds tokens batch heads d_head"]:
-        return side_by_side.unflatten(-1, (n_kinds, self.n_heads, -1)).permute(2, 1, 0, 3, 4)
+        return rearrange(
+            side_by_side,
+            "batch tokens (kinds heads d_head) -> kinds tokens batch heads d_head",
+            kinds=n_kinds,
+            heads=self.n_heads,
+        )
 
 
 class StepCache(KeyValueCache):
@@ -159,13 +165,15 @@ def _attend(
     value: Float[Tensor, "keys batch heads d_head"],
     table: Float[Tensor, "..."] | None,
 ) -> Float[Tensor, "batch queries d_model"]:
-    """Attention of scaled queries; in torch's own views, which a short step feels less than einops'."""
-    batch, n_heads = query.shape[1:3]
-    scores = torch.bmm(query.permute(1, 2, 0, 3).flatten(0, 1), key.flatten(1, 2).permute(1, 2, 0))
+    """Attention of scaled queries, all heads of all rows as one batch of matrices."""
+    batch = query.shape[1]
+    query = rearrange(query, "queries batch heads d_head -> (batch heads) queries d_head")
+    scores = torch.bmm(query, rearrange(key, "keys batch heads d_head -> (batch heads) d_head keys"))
     if table is not None:
-        scores.unflatten(0, (batch, n_heads)).add_(table)
-    context = torch.bmm(scores.softmax(dim=-1), value.flatten(1, 2).transpose(0, 1))
-    return context.unflatten(0, (batch, n_heads)).transpose(1, 2).flatten(2)
+        rearrange(scores, "(batch heads) queries keys -> batch heads queries keys", batch=batch).add_(table)
+    value = rearrange(value, "keys batch heads d_head -> (batch heads) keys d_head")
+    context = torch.bmm(scores.softmax(dim=-1), value)
+    return rearrange(context, "(batch heads) queries d_head -> batch queries (heads d_head)", batch=batch)
 
 
 def _table(mask: Mask, n_queries: int, n_keys: int) -> Float[Tensor, "..."] | None:
