@@ -67,3 +67,12 @@ def test_a_large_explorer_comes_from_a_script_beside_the_page_only_where_it_stan
 
 def test_the_script_may_stand_inside_a_page() -> None:
     assert "</" not in static.static_script()
+
+
+@pytest.mark.parametrize("name", [*static._SHARED, "translator_model", *static.module_names()])
+def test_packing_changes_no_text_between_quotes(name: str) -> None:
+    quoted = re.compile(r'"(?:[^"\\\n]|\\.)*"')
+    written = static._read(name)
+    found = quoted.findall(static._packed(written))
+    assert found
+    assert found == quoted.findall(written)
