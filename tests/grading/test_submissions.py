@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import struct
 import sys
+import unicodedata
 import zipfile
 
 import pytest
@@ -275,6 +276,47 @@ def test_a_roster_names_those_who_are_missing(tmp_path) -> None:
     assert (work.students[0].shown, work.students[0].submitted) == ("Ada L", "2026-11-20T22:00:00+00:00")
     assert came["bo"].problem is None
     assert work.notes == ("stranger handed in and is not on the roster.",)
+
+
+SPELLINGS = {
+    "a file from a Mac": ("Zoë Müller", "NFD", "NFC"),
+    "a roster from a Mac": ("Zoë Müller", "NFC", "NFD"),
+    "Vietnamese": ("Nguyễn Thị Ngọc", "NFD", "NFC"),
+    "Hangul in parts": ("김민준", "NFD", "NFC"),
+    "Cyrillic with a breve": ("Андрей Йовчев", "NFD", "NFC"),
+    "Arabic with a hamza": ("أحمد", "NFD", "NFC"),
+    "Devanagari with a nukta": ("फ़ारूक़", "NFC", "NFD"),
+    "wide letters": ("Ｚｏｅ　Ｍ", "NFC", "NFKC"),
+}
+
+
+@pytest.mark.parametrize(("name", "on_disk", "in_roster"), SPELLINGS.values(), ids=SPELLINGS)
+@pytest.mark.parametrize("entry", ["{}.py", "{}/hw.py", "{}_417_assignsubmission_file/hw.py"])
+def test_however_a_name_is_spelt_its_student_is_found(tmp_path, entry, name, on_disk, in_roster) -> None:
+    put(tmp_path, {f"in/{entry.format(unicodedata.normalize(on_disk, name))}": "1"})
+    put(tmp_path, {"r.csv": f"student,name\n{unicodedata.normalize(in_roster, name)},A name\n"})
+    (one,) = find_work(tmp_path / "in", read_roster(tmp_path / "r.csv")).students
+    assert one.shown == "A name"
+    assert read_work(one, BOTH).files
+
+
+def test_a_name_that_only_looks_alike_without_its_marks_is_another(tmp_path) -> None:
+    put(tmp_path, {"in/Zoe.py": "1", "r.csv": "student\nZoë\n"})
+    work = find_work(tmp_path / "in", read_roster(tmp_path / "r.csv"))
+    assert sorted(bool(one.sources) for one in work.students) == [False, True]
+
+
+def test_two_spellings_of_one_name_are_one_student_with_one_id(tmp_path) -> None:
+    names = [unicodedata.normalize(form, "李 Žofia") for form in ("NFC", "NFD")]
+    put(tmp_path, {f"both/{names[0]}.py": "1", f"both/{names[1]}/more.py": "2", f"mac/{names[1]}.py": "1"})
+    assert len(read(tmp_path / "both")) == 1
+    assert list(read(tmp_path / "mac")) == list(read(tmp_path / "both"))
+
+
+def test_a_pattern_of_files_knows_every_spelling(tmp_path) -> None:
+    put(tmp_path, {unicodedata.normalize("NFD", "ada/Lösung.py"): "1"})
+    (one,) = find_work(tmp_path).students
+    assert read_work(one, ("lösung*.py",)).files
 
 
 def test_rosters_of_canvas_and_moodle(tmp_path) -> None:

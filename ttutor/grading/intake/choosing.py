@@ -10,6 +10,7 @@ from functools import partial
 from ttutor.grading.intake.archives import MOST_BYTES, MOST_ENTRIES, BadArchive, Member, members_of, read_member
 from ttutor.grading.intake.sources import Source
 from ttutor.grading.marks import SourceFile
+from ttutor.texts import normal_form
 
 IGNORED = {"__MACOSX", "__pycache__", "desktop.ini", "Thumbs.db"}
 MOST_FILES, MOST_NESTED, MOST_NOTES = 100, 2, 20
@@ -88,7 +89,7 @@ class Reading:
                 yield one
 
     def _counts(self, source: Source) -> bool:
-        if any(fnmatchcase(source.parts[-1].lower(), pattern.lower()) for pattern in self.patterns):
+        if any(fnmatchcase(normal_form(source.parts[-1]), normal_form(pattern)) for pattern in self.patterns):
             return True
         self._say(f"{source.name} was left out: only {', '.join(self.patterns)} count.")
         return False

@@ -48,12 +48,12 @@ class Ambiguous(ValueError):
 
 def looks_like_canvas(files: Iterable[str]) -> bool:
     """Return whether every file of a class is named as Canvas names them: a single one may be so by accident."""
-    names = tuple(files)
+    names = tuple(unicodedata.normalize("NFC", name) for name in files)
     return bool(names) and all(any(one.fullmatch(name) for one in (CANVAS_ANONYMOUS, CANVAS)) for name in names)
 
 
 def owner_of(entry: str, *, is_folder: bool = False, canvas: bool = False) -> Owner:
-    """Read off the name of a file or folder of a class whose it is.
+    """Read off the name of a file or folder of a class whose it is; letters come composed, however a disk writes them.
 
     Args:
         entry: the name.
@@ -67,6 +67,7 @@ def owner_of(entry: str, *, is_folder: bool = False, canvas: bool = False) -> Ow
     >>> owner_of("ada.py").raw
     'ada'
     """
+    entry = unicodedata.normalize("NFC", entry)
     if canvas and not is_folder:
         for pattern in (CANVAS_ANONYMOUS, CANVAS):
             if (found := pattern.fullmatch(entry)) is not None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import io
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from pathlib import Path
+
+from ttutor.texts import normal_form
 
 KEYS = ("student", "identifier", "id")
 """The columns that may say who a student is, the first that there is; Canvas's own `Student` is a name beside an ID."""
@@ -42,8 +45,8 @@ class Roster:
 
     def find(self, *keys: str) -> Student | None:
         """Return the student with one of these keys, tried in turn, or None."""
-        known = {student.key.casefold(): student for student in self.students}
-        return next((known[key.casefold()] for key in keys if key and key.casefold() in known), None)
+        known = {normal_form(student.key): student for student in self.students}
+        return next((known[normal_form(key)] for key in keys if key and normal_form(key) in known), None)
 
 
 def read_roster(path: Path) -> Roster:
@@ -63,7 +66,7 @@ def read_roster(path: Path) -> Roster:
     columns = {str(name).strip().casefold(): str(name) for name in (rows[0] if rows else {}) if name}
     key = _key_column(path, columns)
     students = tuple(_student(path, row, columns, key) for row in rows if _text(row, key) and not _is_scale(row))
-    keys = [student.key.casefold() for student in students]
+    keys = [normal_form(student.key) for student in students]
     if twice := sorted({one for one in keys if keys.count(one) > 1}):
         raise BadRoster(f"{path} must name each student once, but twice came {', '.join(twice)}")
     return Roster(students, tuple(columns.values()))
@@ -82,7 +85,7 @@ def _student(path: Path, row: Mapping[str, str], columns: Mapping[str, str], key
     def first(names: tuple[str, ...]) -> str:
         return next((_text(row, columns[name]) for name in names if name in columns and columns[name] != key), "")
 
-    who = _text(row, key)
+    who = unicodedata.normalize("NFC", _text(row, key))  # an id is made of it, the same on every system
     who = who.removeprefix("Participant ") if key.casefold() == "identifier" else who
     plain = {name: _text(row, name) for name in columns.values()}
     return Student(who, first(NAMES), first(EMAILS), _moment(path, who, first(("submitted",))), plain)

@@ -6,6 +6,7 @@ import itertools
 import os
 import re
 import stat
+import unicodedata
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
@@ -47,7 +48,7 @@ class Source:
     @property
     def family(self) -> tuple[str, ...]:
         """What the versions of one file have in common."""
-        path = PurePosixPath(self.parts[-1])
+        path = PurePosixPath(unicodedata.normalize("NFC", self.parts[-1]))
         stem = RESUBMITTED.sub("", path.stem) if self.versioned else path.stem
         return (*self.parts[:-1], COPY.sub("", stem), path.suffix.lower())
 

@@ -7,6 +7,7 @@ a look by a human, and nobody else anything.
 from __future__ import annotations
 
 import os
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -129,7 +130,7 @@ def _owned(sources: Iterable[Source], notes: list[str]) -> list[tuple[Owner, Sou
 def _of_class(owned: list[tuple[Owner, Source]], roster: Roster, notes: list[str]) -> ClassWork:
     by_raw: dict[str, list[tuple[Owner, Source]]] = {}
     for owner, source in owned:
-        by_raw.setdefault(owner.raw, []).append((owner, source))
+        by_raw.setdefault(unicodedata.normalize("NFC", owner.raw), []).append((owner, source))
     owners = {raw: pairs[0][0] for raw, pairs in by_raw.items()}
     rows = {raw: roster.find(one.raw, one.number, one.name) for raw, one in owners.items()}
     _check_one_row_each(owners, rows)
