@@ -5,8 +5,8 @@ import torch
 from torch.nn.functional import scaled_dot_product_attention as torch_attention
 
 from ttutor.attention import attention_weights, scaled_dot_product_attention
+from ttutor.errors import ShapeError
 from ttutor.masks import CAUSAL, Mask, causal_mask, window_mask
-from ttutor.shapes import ShapeError
 
 BATCH, HEADS, QUERIES, KEYS, D_HEAD, D_VALUE = 2, 3, 5, 7, 8, 4
 

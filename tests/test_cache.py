@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from ttutor.cache import DecoderCache, KeyValueCache, PagedCache, PagePool, RollingCache, real_positions
-from ttutor.shapes import ShapeError
+from ttutor.errors import ShapeError
 
 
 @pytest.mark.parametrize("steps", [[1] * 9, [4, 1, 1, 7], [3]])

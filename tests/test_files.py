@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.files import PARTIAL, cannot_write, make_folder, remove_leftovers, write_file, write_folder
 
 
@@ -35,7 +35,7 @@ def test_a_folder_is_written_and_replaced(tmp_path):
 def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, failing, write):
     (tmp_path / "old").write_bytes(b"old")
     monkeypatch.setattr(os, failing, full_disk)
-    with pytest.raises(CheckpointError, match="No space left on device; make room"):
+    with pytest.raises(FileError, match="No space left on device; make room"):
         write(tmp_path / "x")
     assert os.listdir(tmp_path) == ["old"]
 
@@ -43,7 +43,7 @@ def test_a_full_disk_leaves_nothing_half_written(tmp_path, monkeypatch, failing,
 def test_a_full_disk_leaves_the_former_file_as_it_was(tmp_path, monkeypatch):
     write_file(tmp_path / "x", b"old")
     monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(CheckpointError):
+    with pytest.raises(FileError):
         write_file(tmp_path / "x", b"new")
     assert (tmp_path / "x").read_bytes() == b"old"
 
@@ -65,7 +65,7 @@ def test_the_advice_fits_what_went_wrong(tmp_path, code, advice):
 
 def test_a_file_in_the_place_of_a_folder_is_named(tmp_path):
     (tmp_path / "x").write_bytes(b"")
-    with pytest.raises(CheckpointError, match="cannot write .*x"):
+    with pytest.raises(FileError, match="cannot write .*x"):
         make_folder(tmp_path / "x" / "y")
 
 

@@ -8,7 +8,7 @@ import torch
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.corpora.tokenizer import SubwordTokenizer
-from ttutor.errors import CheckpointError, CorpusError, RecipeError
+from ttutor.errors import FileError, InputError, SettingError
 from ttutor.multihead import AttentionHead, MultiHeadAttention
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
@@ -78,19 +78,19 @@ def test_a_trainer_takes_a_corpus_not_a_path() -> None:
 
 
 def test_a_device_that_is_none_is_refused() -> None:
-    with pytest.raises(RecipeError, match="auto, cpu, cuda, or one GPU as cuda:1, got 'gpu'"):
+    with pytest.raises(SettingError, match="auto, cpu, cuda, or one GPU as cuda:1, got 'gpu'"):
         Trainer(tiny_corpus(), tiny_recipe(), device="gpu")
 
 
 def test_a_translator_is_loaded_from_a_folder(tmp_path) -> None:
     path = tmp_path / "my.en"
     path.write_text("a cat\n")
-    with pytest.raises(CheckpointError, match="is a file; expected the folder"):
+    with pytest.raises(FileError, match="is a file; expected the folder"):
         Translator.load(path)
 
 
 def test_a_folder_is_no_file_of_translations(tmp_path) -> None:
-    with pytest.raises(CorpusError, match=r"is a folder; name that by folder=\.\.\."):
+    with pytest.raises(InputError, match=r"is a folder; name that by folder=\.\.\."):
         train_translator(tmp_path / "my.en", tmp_path)
 
 

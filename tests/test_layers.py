@@ -7,6 +7,7 @@ import pytest
 import torch
 from torch import nn
 
+from ttutor.errors import ShapeError
 from ttutor.layers import (
     ACTIVATIONS,
     FeedForward,
@@ -19,7 +20,6 @@ from ttutor.layers import (
     residual_sublayer,
     rms_norm,
 )
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

@@ -6,9 +6,9 @@ from torch import nn
 
 from tests.torch_twins import attention_twin
 from ttutor.cache import KeyValueCache
+from ttutor.errors import ShapeError
 from ttutor.masks import CAUSAL, Mask
 from ttutor.multihead import AttentionHead, MultiHeadAttention
-from ttutor.shapes import ShapeError
 
 D_MODEL, N_HEADS = 12, 3
 

@@ -3,7 +3,8 @@
 import pytest
 import torch
 
-from ttutor.shapes import ShapeError, check_shapes
+from ttutor.errors import ShapeError
+from ttutor.shapes import check_shapes
 
 
 def test_gives_the_size_of_every_named_axis():

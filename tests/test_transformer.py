@@ -5,8 +5,8 @@ import torch
 
 from tests.torch_twins import model_twin, randomised
 from ttutor.cache import DecoderCache
+from ttutor.errors import ShapeError
 from ttutor.masks import padding_mask
-from ttutor.shapes import ShapeError
 from ttutor.transformer import Transformer, TransformerConfig
 
 PAD = 0

@@ -16,8 +16,9 @@ from einops import einsum, repeat
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.errors import ShapeError
 from ttutor.masks import Mask, both
-from ttutor.shapes import ShapeError, check_broadcasts, check_dtypes, check_shapes
+from ttutor.shapes import check_broadcasts, check_dtypes, check_shapes
 
 __all__ = ["attention_weights", "scaled_dot_product_attention"]
 

@@ -1,41 +1,33 @@
-"""Errors that a reader can act on; the commands print their message alone and leave with code 2."""
+"""Errors that a reader can act on; the commands print their message alone and leave with code 2.
+
+Whatever ttutor refuses, it refuses with a `TtutorError`, so one `except` is enough. The kinds below say where to look:
+at the text, at a setting, at a tensor, at a file, or at the machine.
+"""
 
 
-class TranslationError(Exception):
-    """Something about the files, the settings or the machine, said in one message: what was expected, what came."""
+class TtutorError(Exception):
+    """What the user can mend, said in one message: what was expected, what came, what to do."""
 
 
-class CorpusError(TranslationError):
-    """The text to learn from, or to translate, cannot be used as it is."""
+class InputError(TtutorError, ValueError):
+    """A text, a data set or a submission cannot be used as it is."""
 
 
-class RecipeError(TranslationError, ValueError):
-    """A setting of the training is impossible."""
+class SettingError(TtutorError, ValueError):
+    """A setting is impossible, or not one that this model, file format or backend has."""
 
 
-class SearchError(TranslationError, ValueError):
-    """A setting of the search for a translation is impossible."""
+class ShapeError(TtutorError, ValueError):
+    """Tensors whose axes do not fit together; the message names the axis, the tensors and the sizes."""
 
 
-class CheckpointError(TranslationError):
-    """A checkpoint is missing, damaged, of another kind, or cannot be written."""
+class FileError(TtutorError):
+    """A file or folder is missing, damaged or of another kind, or cannot be written."""
 
 
-class TrainingError(TranslationError):
-    """The training cannot go on."""
+class RunError(TtutorError):
+    """The work cannot go on: a training has diverged, or a package, a program or another process is missing."""
 
 
-class ProcessLost(TrainingError):
+class ProcessLost(RunError):
     """Another process of the training has ended, or cannot be reached any more."""
-
-
-class CurveError(TranslationError):
-    """A picture of a training cannot be drawn."""
-
-
-class FetchError(TranslationError):
-    """A file cannot be got from where it is published, or not be kept here."""
-
-
-class ExportError(TranslationError):
-    """A translator cannot be written for, or run by, another program."""

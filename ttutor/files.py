@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from pathlib import Path
 
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 
 PARTIAL = ".partial-"
 """How the names of unfinished folders and files begin; whatever a killed process leaves is recognised by it."""
@@ -33,14 +33,14 @@ def make_folder(folder: Path) -> None:
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
-        raise CheckpointError(cannot_write(folder, error)) from None
+        raise FileError(cannot_write(folder, error)) from None
 
 
 def write_file(path: Path, data: bytes) -> None:
     """Write a file whole or not at all: into a temporary neighbour, to the disk, then renamed into place.
 
     Raises:
-        CheckpointError: the disk is full, the folder is read-only, or the like; a former file stays as it was.
+        FileError: the disk is full, the folder is read-only, or the like; a former file stays as it was.
     """
     temporary = path.with_name(f"{PARTIAL}{path.name}")
     try:
@@ -49,14 +49,14 @@ def write_file(path: Path, data: bytes) -> None:
         _sync_folder(path.parent)
     except OSError as error:
         _remove_quietly(temporary)
-        raise CheckpointError(cannot_write(path, error)) from None
+        raise FileError(cannot_write(path, error)) from None
 
 
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a folder of files whole or not at all; an older folder of that name is replaced.
 
     Raises:
-        CheckpointError: the disk is full, the folder is read-only, or the like; nothing half-written is left.
+        FileError: the disk is full, the folder is read-only, or the like; nothing half-written is left.
     """
     temporary = None
     try:
@@ -71,7 +71,7 @@ def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     except OSError as error:
         if temporary is not None:
             _remove_quietly(temporary)
-        raise CheckpointError(cannot_write(folder, error)) from None
+        raise FileError(cannot_write(folder, error)) from None
 
 
 def remove_leftovers(folder: Path) -> None:

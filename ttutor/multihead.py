@@ -14,9 +14,10 @@ from torch import Tensor, nn
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
+from ttutor.errors import ShapeError
 from ttutor.masks import Mask, as_mask
 from ttutor.positions import Rotation
-from ttutor.shapes import ShapeError, check_dtypes, check_shapes
+from ttutor.shapes import check_dtypes, check_shapes
 
 __all__ = ["AttentionHead", "MultiHeadAttention"]
 

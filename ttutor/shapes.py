@@ -9,11 +9,9 @@ from functools import lru_cache
 import torch
 from torch import Tensor
 
-__all__ = ["ShapeError", "check_broadcasts", "check_dtypes", "check_shapes"]
+from ttutor.errors import ShapeError
 
-
-class ShapeError(ValueError):
-    """Tensors whose axes do not fit together; the message names the axis, the tensors and the sizes."""
+__all__ = ["check_broadcasts", "check_dtypes", "check_shapes"]
 
 
 def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor, str]) -> dict[str, int]:
@@ -32,7 +30,7 @@ def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor
         >>> check_shapes(key=(key, "batch keys d_head"), value=(value, "batch keys d_head"))
         Traceback (most recent call last):
         ...
-        ttutor.shapes.ShapeError: axis 'keys' is 7 in key but 6 in value
+        ttutor.errors.ShapeError: axis 'keys' is 7 in key but 6 in value
         expected: key [batch keys d_head], value [batch keys d_head]
         came:     key (2, 7, 8), value (2, 6, 8)
     """
@@ -68,7 +66,7 @@ def check_broadcasts(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
         >>> check_broadcasts("mask", torch.ones(2, 5), (2, 3, 4, 5))  # doctest: +ELLIPSIS
         Traceback (most recent call last):
         ...
-        ttutor.shapes.ShapeError: mask has shape (2, 5), which does not broadcast to `batch heads queries keys` ...
+        ttutor.errors.ShapeError: mask has shape (2, 5), which does not broadcast to `batch heads queries keys` ...
     """
     if torch.compiler.is_compiling():
         return

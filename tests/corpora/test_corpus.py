@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ttutor.corpora.corpus import MAX_CHARACTERS, MAX_WORDS, file_corpus, read_aligned, read_lines
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 
 
 def write(path, *lines: str):
@@ -44,7 +44,7 @@ def test_any_text_comes_back_as_it_was_written(tmp_path_factory, lines):
 
 def test_unequal_line_counts_name_both(tmp_path):
     source, target = write(tmp_path / "a.en", "one", "two", "three"), write(tmp_path / "a.fr", "un", "deux")
-    with pytest.raises(CorpusError, match=r"a\.en has 3 lines and .*a\.fr has 2"):
+    with pytest.raises(InputError, match=r"a\.en has 3 lines and .*a\.fr has 2"):
         read_aligned(source, target)
 
 
@@ -57,13 +57,13 @@ def test_one_file_may_hold_both_sides_with_a_tab_between(tmp_path):
 @pytest.mark.parametrize(("line", "n_tabs"), [("a cat", 0), ("a\tcat\tun chat", 2)])
 def test_a_line_without_its_one_tab_is_named(tmp_path, line, n_tabs):
     path = write(tmp_path / "pairs.tsv", "a dog\tun chien", line)
-    with pytest.raises(CorpusError, match=f"line 2 has {n_tabs} tabs"):
+    with pytest.raises(InputError, match=f"line 2 has {n_tabs} tabs"):
         read_aligned(path)
 
 
 def test_the_same_file_on_both_sides_is_refused(tmp_path):
     path = write(tmp_path / "a.en", "one", "two")
-    with pytest.raises(CorpusError, match="given on both sides"):
+    with pytest.raises(InputError, match="given on both sides"):
         read_aligned(path, str(path))
 
 
@@ -83,7 +83,7 @@ def test_a_file_that_cannot_be_read_is_named(tmp_path, case):
     name, content, message = DAMAGED[case]
     if content is not None:
         (tmp_path / name).write_bytes(content)
-    with pytest.raises(CorpusError, match=message):
+    with pytest.raises(InputError, match=message):
         read_lines(tmp_path / name)
 
 

@@ -16,7 +16,7 @@ import pytest
 from ttutor.corpora import datasets
 from ttutor.corpora.datasets import MULTI30K, DataSet, data_root, find_dataset
 from ttutor.corpora.fetch import fetch_dataset
-from ttutor.errors import CorpusError, FetchError
+from ttutor.errors import FileError, InputError
 
 # Pooch leaves the connection of a failed attempt to the garbage collector.
 pytestmark = pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
@@ -113,7 +113,7 @@ def test_only_the_languages_that_are_asked_for_are_fetched(fetch, server):
         f"{split}.{language}.gz" for split in ("test_2016_flickr", "train", "val") for language in ("de", "en")
     ]
     assert len(MULTI30K.files_of(["en-de", "en-fr"])) == len(MULTI30K.files_of()) == 9
-    with pytest.raises(CorpusError, match="little has no languages 'en-es'; expected .*: en-de, de-en"):
+    with pytest.raises(InputError, match="little has no languages 'en-es'; expected .*: en-de, de-en"):
         fetch(["en-es"])
     assert server.asked == []
 
@@ -132,7 +132,7 @@ def test_what_may_pass_is_tried_again(fetch, server, folder, failures):
 )
 def test_what_does_not_pass_is_one_message_and_no_file(fetch, server, folder, failure, message):
     server.planned[ONE] = 5 * [failure]
-    with pytest.raises(FetchError, match=rf"learn.en.gz cannot be fetched: .*{message}"):
+    with pytest.raises(FileError, match=rf"learn.en.gz cannot be fetched: .*{message}"):
         fetch()
     assert server.asked == 5 * [ONE]
     assert list(folder.iterdir()) == []
@@ -142,14 +142,14 @@ def test_what_does_not_pass_is_one_message_and_no_file(fetch, server, folder, fa
 
 def test_another_file_than_the_published_one_is_refused(fetch, server, folder):
     server.bodies[ONE] = bytes(len(BODIES[ONE]))
-    with pytest.raises(FetchError, match="does not match the known hash"):
+    with pytest.raises(FileError, match="does not match the known hash"):
         fetch(retries=0)
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9", "https://published.invalid/files", "files", "http://[/x"])
 def test_without_a_connection_the_message_says_what_to_do(fetch, folder, address):
-    with pytest.raises(FetchError, match=r"cannot be fetched: .*Check that this machine is online .*--from, or copy"):
+    with pytest.raises(FileError, match=r"cannot be fetched: .*Check that this machine is online .*--from, or copy"):
         fetch(base_url=address, retries=0)
     assert list(folder.iterdir()) == []
 
@@ -158,11 +158,11 @@ def test_a_file_of_the_user_is_named_and_replaced_only_with_leave(fetch, server,
     folder.mkdir()
     (folder / ONE).write_bytes(b"mine")
     (folder / SMALL).write_bytes(bytes(len(BODIES[SMALL])))
-    with pytest.raises(FetchError, match="learn.en.gz is damaged: its SHA-256 is .*; check.de.gz is damaged"):
+    with pytest.raises(FileError, match="learn.en.gz is damaged: its SHA-256 is .*; check.de.gz is damaged"):
         fetch()
     assert server.asked == []
     server.planned[ONE] = [(404, 0)]
-    with pytest.raises(FetchError, match="404"):
+    with pytest.raises(FileError, match="404"):
         fetch(overwrite=True, retries=0)
     assert (folder / ONE).read_bytes() == b"mine"
     assert fetch(overwrite=True) == list(BODIES)
@@ -229,7 +229,7 @@ def test_a_data_set_that_is_there_is_found(fetch, folder):
 
 
 def test_a_data_set_that_is_not_whole_says_what_to_do(fetch, folder):
-    with pytest.raises(CorpusError) as caught:
+    with pytest.raises(InputError) as caught:
         find_dataset("multi30k", "en-fr", data_dir=folder.parent)
     told = str(caught.value)
     assert f"multi30k is not whole in {folder.parent / 'multi30k'}: it lacks test_2016_flickr.en.gz" in told
@@ -238,11 +238,11 @@ def test_a_data_set_that_is_not_whole_says_what_to_do(fetch, folder):
     assert ".de.gz" not in told
     fetch()
     (folder / SMALL).write_bytes(bytes(len(BODIES[SMALL])))
-    with pytest.raises(CorpusError, match=r"not whole .*: check.de.gz is damaged: its SHA-256 is .* --overwrite`"):
+    with pytest.raises(InputError, match=r"not whole .*: check.de.gz is damaged: its SHA-256 is .* --overwrite`"):
         find_dataset(LITTLE, "en-de", data_dir=folder.parent)
-    with pytest.raises(CorpusError, match="there is no data set 'large'"):
+    with pytest.raises(InputError, match="there is no data set 'large'"):
         find_dataset("large", "en-de")
-    with pytest.raises(CorpusError, match="'en-en'"):
+    with pytest.raises(InputError, match="'en-en'"):
         find_dataset(LITTLE, "en-en")
 
 

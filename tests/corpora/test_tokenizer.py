@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SubwordTokenizer
-from ttutor.errors import CheckpointError, RecipeError
+from ttutor.errors import FileError, SettingError
 
 TEXT = ["the red cars do not sleep", "les voitures rouges ne dorment pas", "l'oiseau n'aime pas d'arbre"] * 5
 
@@ -51,20 +51,20 @@ def test_saved_and_loaded_it_is_the_same(tokenizer, tmp_path):
 
 
 def test_a_vocabulary_too_small_for_the_bytes_is_refused():
-    with pytest.raises(RecipeError, match="at least 260 .* got 100"):
+    with pytest.raises(SettingError, match="at least 260 .* got 100"):
         SubwordTokenizer.train(TEXT, vocab_size=100)
 
 
 def test_a_missing_or_damaged_file_is_named(tmp_path, tokenizer):
-    with pytest.raises(CheckpointError, match="there is no tokenizer at"):
+    with pytest.raises(FileError, match="there is no tokenizer at"):
         SubwordTokenizer.load(tmp_path / "tokenizer.json")
     (tmp_path / "tokenizer.json").write_text(tokenizer.to_json()[:100], encoding="utf-8")
-    with pytest.raises(CheckpointError, match="is not a tokenizer's JSON"):
+    with pytest.raises(FileError, match="is not a tokenizer's JSON"):
         SubwordTokenizer.load(tmp_path / "tokenizer.json")
 
 
 def test_a_tokenizer_with_other_special_tokens_is_refused(tmp_path, tokenizer):
     path = tmp_path / "tokenizer.json"
     path.write_text(tokenizer.to_json().replace("<bos>", "<start>"), encoding="utf-8")
-    with pytest.raises(CheckpointError, match="expected a tokenizer whose first tokens are"):
+    with pytest.raises(FileError, match="expected a tokenizer whose first tokens are"):
         SubwordTokenizer.load(path)

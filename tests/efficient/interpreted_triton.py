@@ -22,9 +22,9 @@ from hypothesis import strategies as st
 from tests.efficient.cases import Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import triton_launch
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.triton import triton_attention
 from ttutor.efficient.triton_launch import Plan
+from ttutor.errors import SettingError
 from ttutor.masks import Mask
 
 STRUCTURES = ("none", "causal", "window", "causal+window", "lengths", "causal+lengths")
@@ -122,7 +122,7 @@ def no_keys_give_zeros() -> None:
 
 def bfloat16_is_refused_here() -> None:
     query = torch.ones(1, 1, 2, 8, dtype=torch.bfloat16)
-    with pytest.raises(BackendError, match="bit patterns of bfloat16"):
+    with pytest.raises(SettingError, match="bit patterns of bfloat16"):
         triton_attention(query, query, query)
 
 

@@ -11,11 +11,11 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from tests.efficient.cases import MASKINGS, SMALL_SIZES, Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient import BACKENDS, AttentionCall, BackendError, choose, choose_backend, efficient_attention
+from ttutor.efficient import BACKENDS, AttentionCall, choose, choose_backend, efficient_attention
 from ttutor.efficient.attention_call import call_of, find_lengths
 from ttutor.efficient.choice import why_not
+from ttutor.errors import SettingError, ShapeError
 from ttutor.masks import Mask
-from ttutor.shapes import ShapeError
 
 
 def call(**facts) -> AttentionCall:
@@ -207,13 +207,13 @@ def test_a_backend_by_name(name):
 
 def test_a_backend_that_cannot_says_why_and_what_can():
     tensors = inputs_of(Case()).tensors()
-    with pytest.raises(BackendError, match=r"backend 'window' cannot run this call: there is no window; .*sdpa.* can"):
+    with pytest.raises(SettingError, match=r"backend 'window' cannot run this call: there is no window; .*sdpa.* can"):
         efficient_attention(*tensors, backend="window")
     with pytest.raises(
-        BackendError, match=r"backend 'tiled' cannot run this call: .*drop.*; reference, eager, sdpa can"
+        SettingError, match=r"backend 'tiled' cannot run this call: .*drop.*; reference, eager, sdpa can"
     ):
         efficient_attention(*tensors, dropout=0.5, backend="tiled")
-    with pytest.raises(BackendError, match=r'backend must be "auto" or one of .*\'triton\'\], but is \'flash\''):
+    with pytest.raises(SettingError, match=r'backend must be "auto" or one of .*\'triton\'\], but is \'flash\''):
         efficient_attention(*tensors, backend="flash")
 
 

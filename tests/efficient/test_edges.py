@@ -7,8 +7,8 @@ import torch
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import efficient_attention
+from ttutor.errors import ShapeError
 from ttutor.masks import Mask
-from ttutor.shapes import ShapeError
 
 BACKENDS = pytest.mark.parametrize("backend", ["auto", "reference", "eager", "sdpa", "tiled", "window"])
 

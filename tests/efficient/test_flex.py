@@ -11,8 +11,8 @@ import pytest
 from tests.efficient.cases import MASKINGS, Case, inputs_of
 from ttutor.efficient import flex
 from ttutor.efficient.attention_call import AttentionCall
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.flex import flex_attention
+from ttutor.errors import SettingError
 
 PROGRAM = """
 import sys
@@ -70,5 +70,5 @@ def test_no_compiler_no_kernel(monkeypatch):
 
 
 def test_dropout_is_refused():
-    with pytest.raises(BackendError, match="no dropout, but dropout is 0.5"):
+    with pytest.raises(SettingError, match="no dropout, but dropout is 0.5"):
         flex_attention(*inputs_of(Case()).tensors(), dropout=0.5)

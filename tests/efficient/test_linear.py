@@ -10,12 +10,11 @@ import torch
 
 from tests.efficient.cases import Case, inputs_of, mask_of
 from ttutor.efficient import linear
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FavorFeatures, elu_features
 from ttutor.efficient.linear import linear_attention
 from ttutor.efficient.linear_state import LinearState, linear_attention_recurrent
+from ttutor.errors import SettingError, ShapeError
 from ttutor.masks import Mask, padding_mask
-from ttutor.shapes import ShapeError
 
 
 def seeded(seed: int = 0) -> torch.Generator:
@@ -198,7 +197,7 @@ def test_the_features_products_are_exponentials_on_average():
 )
 def test_what_has_no_sum_for_all_queries_is_refused_and_the_message_says_so(call):
     tensors = inputs_of(Case()).tensors()
-    with pytest.raises(BackendError, match="no window, bias, dropout or mask that differs"):
+    with pytest.raises(SettingError, match="no window, bias, dropout or mask that differs"):
         linear_attention(*tensors, **call)
 
 

@@ -11,8 +11,8 @@ from tests.efficient.cases import MASKINGS, SMALL_SIZES, Case, assert_as_good_as
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient.eager import eager_attention
 from ttutor.efficient.sdpa import sdpa_attention
+from ttutor.errors import ShapeError
 from ttutor.masks import Mask
-from ttutor.shapes import ShapeError
 
 BACKENDS = pytest.mark.parametrize("attend", [eager_attention, sdpa_attention])
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]

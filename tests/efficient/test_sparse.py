@@ -9,11 +9,10 @@ from hypothesis import strategies as st
 
 from tests.efficient.cases import Case, inputs_of, run, ulp
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.sparse import sparse_attention
 from ttutor.efficient.sparse_masks import draw_random_blocks, sparse_mask
+from ttutor.errors import SettingError, ShapeError
 from ttutor.masks import Mask, padding_mask
-from ttutor.shapes import ShapeError
 
 
 def draw(n_tokens, block_size, n_random, *, causal=False, seed=0):
@@ -151,7 +150,7 @@ def test_draws_are_distinct_seeded_and_causal_where_asked():
 )
 def test_what_is_no_part_of_the_pattern_is_refused_and_the_message_says_so(call):
     tensors = inputs_of(Case()).tensors()
-    with pytest.raises(BackendError, match="builds its own mask"):
+    with pytest.raises(SettingError, match="builds its own mask"):
         sparse_attention(*tensors, window=2, **call)
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from ttutor.efficient.mamba import SelectiveStateSpace, StateSpaceState
 from ttutor.efficient.state_space import Selection, discretise, selective_loop, selective_matrix, selective_scan
-from ttutor.shapes import ShapeError
+from ttutor.errors import ShapeError
 
 
 def drawn(batch=2, tokens=7, d_inner=3, d_state=5, seed=0):

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.efficient.cases import MASKINGS, SMALL_SIZES, Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from ttutor.efficient import tiled
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.tiled import tiled_attention
+from ttutor.errors import SettingError
 from ttutor.masks import Mask
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -82,7 +82,7 @@ def test_hidden_tiles_are_not_computed(monkeypatch, mask, expected):
 
 def test_what_it_cannot_do_is_refused():
     inputs = inputs_of(Case())
-    with pytest.raises(BackendError, match="has no dropout, but dropout is 0.5"):
+    with pytest.raises(SettingError, match="has no dropout, but dropout is 0.5"):
         tiled_attention(*inputs.tensors(), dropout=0.5)
-    with pytest.raises(BackendError, match="gives no gradient to a bias"):
+    with pytest.raises(SettingError, match="gives no gradient to a bias"):
         tiled_attention(*inputs.tensors(), bias=torch.zeros(5, 7, requires_grad=True))

@@ -17,10 +17,9 @@ import torch
 from tests.efficient.cases import Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from tests.require import missing
 from ttutor.efficient.attention_call import HAS_TRITON, AttentionCall
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.triton import triton_attention, why_not
 from ttutor.efficient.triton_launch import PLANS, SHARED_KIB, plan
-from ttutor.shapes import ShapeError
+from ttutor.errors import SettingError, ShapeError
 
 STRUCTURES = ("none", "causal", "window", "causal+window", "lengths", "causal+lengths")
 HALF = (torch.bfloat16, torch.float16)
@@ -107,7 +106,7 @@ def test_it_says_what_it_cannot_run(change, reason):
 
 def test_tensors_on_a_cpu_are_refused():
     tensors = inputs_of(Case()).tensors()
-    with pytest.raises(BackendError, match="on cpu; 'sdpa' and 'tiled' can"):
+    with pytest.raises(SettingError, match="on cpu; 'sdpa' and 'tiled' can"):
         triton_attention(*tensors)
 
 

@@ -9,8 +9,8 @@ from hypothesis import strategies as st
 
 from tests.efficient.cases import Case, assert_as_good_as_plain, inputs_of, small_cases
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.window import window_attention
+from ttutor.errors import SettingError
 from ttutor.masks import Mask
 
 DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16]
@@ -50,5 +50,5 @@ def test_any_window_over_any_lengths(n_queries, n_keys, window, causal, length):
     "call", [{}, {"window": 2, "bias": torch.zeros(5, 7)}, {"window": 2, "mask": torch.ones(5, 7, dtype=torch.bool)}]
 )
 def test_what_is_no_band_is_refused(call):
-    with pytest.raises(BackendError, match="needs a window, and takes neither a dense mask nor a bias"):
+    with pytest.raises(SettingError, match="needs a window, and takes neither a dense mask nor a bias"):
         window_attention(*inputs_of(Case()).tensors(), **call)

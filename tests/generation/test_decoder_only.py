@@ -15,8 +15,8 @@ from tests.generation.tiny import (
     padded,
     translator,
 )
+from ttutor.errors import ShapeError
 from ttutor.generation import ContinuationState, beam_search, greedy_search, read_prompt, sample, stream
-from ttutor.shapes import ShapeError
 
 SIDES = ("left", "right", "strewn")
 KINDS = ("alibi", "learned", "none", "rotary", "sinusoidal")

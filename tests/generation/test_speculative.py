@@ -10,8 +10,8 @@ from torch import nn
 
 from tests.generation.tiny import PROMPTS, gpt, greedy_by_hand, padded
 from ttutor.cache import DecoderCache
+from ttutor.errors import ShapeError
 from ttutor.generation import accepted_share, greedy_search, leftover, speculative_batch, speculative_sample
-from ttutor.shapes import ShapeError
 
 
 class Bigrams(nn.Module):

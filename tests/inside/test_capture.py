@@ -8,11 +8,11 @@ from tests.inside.models import SOURCE_IDS, TARGET_IDS, TOKEN_IDS, language_mode
 from tests.torch_twins import attention_twin, randomised
 from ttutor.cache import DecoderCache
 from ttutor.encoder import Encoder
+from ttutor.errors import ShapeError
 from ttutor.inside import capture, intermediates, patch
 from ttutor.masks import CAUSAL
 from ttutor.multihead import MultiHeadAttention
 from ttutor.recurrence import LSTMCell, RecurrentEncoder
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

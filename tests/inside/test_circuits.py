@@ -4,9 +4,9 @@ import pytest
 import torch
 
 from tests.torch_twins import randomised
+from ttutor.errors import ShapeError
 from ttutor.inside import capture, head_writes, ov_circuit, qk_circuit
 from ttutor.multihead import MultiHeadAttention
-from ttutor.shapes import ShapeError
 
 HEADS = [(6, None, None), (6, 2, None), (6, 1, 5)]  # as many key/value heads, fewer, and heads of another width
 

@@ -6,8 +6,8 @@ import torch
 from torch import nn
 
 from tests.inside.models import TOKEN_IDS, language_model
+from ttutor.errors import ShapeError
 from ttutor.inside import capture, edited, find_value, key_covariance, rank_one_edit
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

@@ -5,6 +5,7 @@ import math
 import pytest
 import torch
 
+from ttutor.errors import ShapeError
 from ttutor.inside import (
     attention_distance,
     attention_entropy,
@@ -13,7 +14,6 @@ from ttutor.inside import (
     previous_token_score,
     weight_on,
 )
-from ttutor.shapes import ShapeError
 
 IDS = torch.tensor([[4, 9, 4, 9, 9, 1, 4], [3, 5, 6, 3, 5, 0, 0]])
 IS_REAL = torch.tensor([[True] * 7, [True] * 5 + [False] * 2])

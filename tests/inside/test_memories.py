@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from tests.inside.models import TOKEN_IDS, language_model
+from ttutor.errors import ShapeError
 from ttutor.inside import capture, memory_coefficients, memory_keys, memory_values, top_inputs
 from ttutor.layers import FeedForward, GatedFeedForward
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

@@ -5,9 +5,9 @@ import torch
 from torch import nn
 
 from tests.inside.models import SOURCE_IDS, TARGET_IDS, TOKEN_IDS, language_model, translator
+from ttutor.errors import ShapeError
 from ttutor.inside import ablate, ablation_effects, capture, patch
 from ttutor.multihead import MultiHeadAttention
-from ttutor.shapes import ShapeError
 
 ZEROS = torch.zeros(2, 7, 12, dtype=torch.float64)  # as large as the encoder's output
 

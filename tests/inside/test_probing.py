@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from ttutor.errors import ShapeError
 from ttutor.inside import control_labels, fit_probe, probe
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import itertools
 import pytest
 import torch
 
+from ttutor.errors import ShapeError
 from ttutor.inside import attention_rollout
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

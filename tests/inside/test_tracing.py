@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from tests.inside.models import TOKEN_IDS, language_model
+from ttutor.errors import ShapeError
 from ttutor.inside import activation_patching, capture, causal_trace, patch
-from ttutor.shapes import ShapeError
 
 ONE, OTHER = TOKEN_IDS[:1], torch.tensor([[2, 10, 8, 12, 13]])  # they differ at token 2
 

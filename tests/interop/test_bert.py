@@ -11,7 +11,8 @@ from safetensors.torch import load_file, save_file
 from torch import nn
 
 from tests.interop.oracles import assert_same_gradients
-from ttutor.interop import ConfigError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.errors import SettingError
+from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
 from ttutor.variants.heads import TransformerForSequenceClassification, TransformerForTokenClassification
 
@@ -158,12 +159,12 @@ def test_the_published_checkpoints_keep_all_they_hold(token_ids, tmp_path):
     ],
 )
 def test_a_config_that_asks_for_more_is_refused(changes, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(SettingError, match=message):
         from_huggingface(random_model("BertModel", **changes))
 
 
 def test_an_architecture_that_we_have_not_is_refused():
-    with pytest.raises(ConfigError, match=r"architectures must hold one of .* but is \['BertForQuestionAnswering'\]"):
+    with pytest.raises(SettingError, match=r"architectures must hold one of .* but is \['BertForQuestionAnswering'\]"):
         from_huggingface(random_model("BertForQuestionAnswering"))
 
 
@@ -179,5 +180,5 @@ def test_models_of_ours_that_they_cannot_express_are_refused():
         "stands on a Embedding": TransformerForTokenClassification(nn.Embedding(5, 12), 12, 3),
     }
     for message, model in refused.items():
-        with pytest.raises(ConfigError, match=message):
+        with pytest.raises(SettingError, match=message):
             to_huggingface(model)

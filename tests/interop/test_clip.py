@@ -7,7 +7,8 @@ import torch
 import transformers
 
 from tests.interop.oracles import randomised
-from ttutor.interop import ConfigError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.errors import SettingError
+from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.clip import CLIP, CLIPConfig, contrastive_loss
 
 CLOSE = {"rtol": 0, "atol": 1e-10}
@@ -97,5 +98,5 @@ def test_what_does_not_fit_is_refused(ours, images):
         ours.encode_texts(torch.tensor([[1, 2, 3]]))
     with pytest.raises(ValueError, match="end_id must be one of 53 tokens"):
         ours.config.replace(end_id=53)
-    with pytest.raises(ConfigError, match="norms_embeddings=False"):
+    with pytest.raises(SettingError, match="norms_embeddings=False"):
         to_huggingface(CLIP(ours.config.replace(vision=ours.config.vision.replace(norms_embeddings=False))))

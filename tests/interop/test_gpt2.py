@@ -9,9 +9,10 @@ import transformers
 from tests.interop.oracles import assert_same_tokens, padded
 from ttutor.cache import DecoderCache
 from ttutor.efficient import efficient_attention
+from ttutor.errors import FileError, SettingError
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
-from ttutor.interop import ConfigError, WeightsError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.gpt import GPT, GPTConfig
 
 VOCAB, END = 53, 52
@@ -126,14 +127,14 @@ def test_the_bare_model_and_the_masks_of_old_checkpoints(ours, theirs):
 
 def test_a_config_that_asks_for_more_is_refused(theirs):
     config = transformers.GPT2Config(**{**theirs.config.to_dict(), "scale_attn_by_inverse_layer_idx": True})
-    with pytest.raises(ConfigError, match="scale_attn_by_inverse_layer_idx=True"):
+    with pytest.raises(SettingError, match="scale_attn_by_inverse_layer_idx=True"):
         from_huggingface(transformers.GPT2LMHeadModel(config))
 
 
 def test_a_projection_of_its_own(theirs, token_ids):
     borrowed = transformers.GPT2LMHeadModel(theirs.config).double().eval()
     borrowed.lm_head.weight = torch.nn.Parameter(torch.randn(VOCAB, 12, dtype=torch.float64))
-    with pytest.raises(WeightsError, match=r"two values: lm_head.weight should be what embeddings.token.table.weight"):
+    with pytest.raises(FileError, match=r"two values: lm_head.weight should be what embeddings.token.table.weight"):
         from_huggingface(borrowed)
     untied = transformers.GPT2Config(**{**theirs.config.to_dict(), "tie_word_embeddings": False})
     borrowed = transformers.GPT2LMHeadModel(untied).double().eval()

@@ -9,9 +9,10 @@ from einops import rearrange
 
 from tests.interop.oracles import assert_same_tokens
 from ttutor.cache import DecoderCache
+from ttutor.errors import SettingError
 from ttutor.generation import beam_search, greedy_search
 from ttutor.inside import capture
-from ttutor.interop import ConfigError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.masks import padding_mask
 from ttutor.transformer import Transformer, TransformerConfig
 
@@ -175,12 +176,12 @@ def test_a_folder_of_ours(source_ids, target_ids, tmp_path, norm, family):
     ],
 )
 def test_a_config_that_asks_for_more_is_refused(changes, named):
-    with pytest.raises(ConfigError, match=named):
+    with pytest.raises(SettingError, match=named):
         from_huggingface(published(**changes))
 
 
 def test_a_model_that_they_do_not_have_is_refused():
     sizes = {"vocab_size": 9, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 8}
     model = Transformer(TransformerConfig(**sizes, positions="learned"))
-    with pytest.raises(ConfigError, match="positions='learned'"):
+    with pytest.raises(SettingError, match="positions='learned'"):
         to_huggingface(model)

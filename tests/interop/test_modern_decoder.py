@@ -13,9 +13,10 @@ import transformers
 from tests.interop.decoders import END, FAMILIES, LLAMA3, SIZES, VOCAB, YARN, build
 from tests.interop.oracles import assert_same_tokens, in_float64, padded
 from ttutor.cache import DecoderCache
+from ttutor.errors import FileError, SettingError
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
-from ttutor.interop import ConfigError, WeightsError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.transformer import account
 from ttutor.variants.modern_decoder import ModernDecoder, ModernDecoderConfig
 
@@ -143,13 +144,13 @@ def test_configs_from_before_transformers_5(scaling, tmp_path):
     ],
 )
 def test_a_config_that_asks_for_more_is_refused(family, changes, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(SettingError, match=message):
         from_huggingface(build(family, **changes))
 
 
 def test_parts_that_no_family_has_together_are_refused():
     sizes = {"vocab_size": 9, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 12}
-    with pytest.raises(ConfigError, match="has just these parts"):
+    with pytest.raises(SettingError, match="has just these parts"):
         to_huggingface(ModernDecoder(ModernDecoderConfig(**sizes, norm_place="after")))
 
 
@@ -166,14 +167,14 @@ def test_checkpoints_of_other_times_and_of_the_bare_model(token_ids):
 
 def test_tensors_that_do_not_fit_are_named():
     model = build("Mistral")
-    with pytest.raises(WeightsError, match=r"missing: lm_head\.weight"):
+    with pytest.raises(FileError, match=r"missing: lm_head\.weight"):
         from_huggingface(model.model)
     model.model.layers[1].mlp.gate_proj = torch.nn.Linear(12, 20)
-    with pytest.raises(WeightsError, match=r"surplus: model\.layers\.1\.mlp\.gate_proj\.bias"):
+    with pytest.raises(FileError, match=r"surplus: model\.layers\.1\.mlp\.gate_proj\.bias"):
         from_huggingface(model)
     tied = build("Llama 3")
     tied.lm_head.weight = torch.nn.Parameter(torch.randn(VOCAB, 12, dtype=torch.float64))
-    with pytest.raises(WeightsError, match="should be what embedding.table.weight has"):
+    with pytest.raises(FileError, match="should be what embedding.table.weight has"):
         from_huggingface(tied)
 
 

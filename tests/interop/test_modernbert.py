@@ -7,7 +7,8 @@ import torch
 import transformers
 
 from tests.interop.oracles import in_float64, padded, randomised
-from ttutor.interop import ConfigError, from_huggingface, save_huggingface
+from ttutor.errors import SettingError
+from ttutor.interop import from_huggingface, save_huggingface
 from ttutor.transformer import account
 from ttutor.variants.modern_bert import ModernBERT, ModernBERTConfig
 
@@ -73,7 +74,7 @@ def test_folders_go_both_ways(ours, theirs, tmp_path):
     ],
 )
 def test_a_config_that_asks_for_more_is_refused(changes, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(SettingError, match=message):
         from_huggingface(build(**changes))
 
 

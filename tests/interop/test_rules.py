@@ -9,7 +9,8 @@ import torch
 import transformers
 from torch import nn
 
-from ttutor.interop import ConfigError, WeightsError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.errors import FileError, SettingError
+from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.interop.folder import read_folder
 from ttutor.interop.rules import copied, fixed, fused, linear, rearranged, to_ours, to_theirs
 from ttutor.variants.gpt import GPT, GPTConfig
@@ -60,7 +61,7 @@ def test_what_repeats_something_may_be_missing(ours, theirs):
 def test_every_fault_is_listed_at_once(ours, theirs):
     del theirs["a.bias"]
     theirs |= {"b": torch.zeros(7, 4), "c": torch.zeros(2, 2), "z": torch.zeros(1), "e": torch.zeros(4, 5)}
-    with pytest.raises(WeightsError) as caught:
+    with pytest.raises(FileError) as caught:
         to_ours(RULES, theirs, ours)
     assert str(caught.value).splitlines() == [
         "these weights do not fit the model:",
@@ -74,7 +75,7 @@ def test_every_fault_is_listed_at_once(ours, theirs):
 
 @pytest.mark.parametrize("value", [torch.tensor([1.0, 2.1]), torch.tensor([1.0])])
 def test_what_is_fixed_must_have_its_value(ours, theirs, value):
-    with pytest.raises(WeightsError, match="d should hold fixed values"):
+    with pytest.raises(FileError, match="d should hold fixed values"):
         to_ours(RULES, {**theirs, "d": value}, ours)
 
 
@@ -100,7 +101,7 @@ def test_a_folder_is_all_that_is_needed(model, folder):
 
 def test_a_folder_with_a_model_is_left_alone(model, folder):
     before = (folder / "model.safetensors").read_bytes()
-    with pytest.raises(FileExistsError, match=r"holds a model already \(config.json, model.safetensors\)"):
+    with pytest.raises(FileError, match=r"holds a model already \(config.json, model.safetensors\)"):
         save_huggingface(GPT(model.config), folder)
     assert (folder / "model.safetensors").read_bytes() == before
 
@@ -108,25 +109,25 @@ def test_a_folder_with_a_model_is_left_alone(model, folder):
 def test_a_pickle_is_never_read(model, folder):
     (folder / "model.safetensors").unlink()
     torch.save(model.state_dict(), folder / "pytorch_model.bin")
-    with pytest.raises(FileNotFoundError, match=r"pytorch_model.bin is a pickle, which may run code when read"):
+    with pytest.raises(FileError, match=r"pytorch_model.bin is a pickle, which may run code when read"):
         from_huggingface(folder)
 
 
 @pytest.mark.parametrize(
     ("name", "content", "error", "message"),
     [
-        ("config.json", None, FileNotFoundError, "has no config.json"),
-        ("config.json", b"", ValueError, "config.json is no JSON"),
-        ("config.json", b"[]", ValueError, "should hold a JSON object, but holds a list"),
-        ("config.json", b"\xff\xfe", ValueError, "config.json is no JSON"),
-        ("config.json", b"{}", ConfigError, r"model_type must be one of .*, but is None"),
-        ("config.json", b'{"model_type": "gpt_neox"}', ConfigError, "but is 'gpt_neox'"),
-        ("config.json", b'{"model_type": "../gpt2"}', ConfigError, "but is '../gpt2'"),
-        ("config.json", b'{"model_type": ["gpt2"]}', ConfigError, r"but is \['gpt2'\]"),
-        ("config.json", b'{"model_type": "gpt2"}', ConfigError, "this gpt2 config has no"),
-        ("model.safetensors", b"", ValueError, "model.safetensors is damaged"),
-        ("model.safetensors", b"not a model at all", ValueError, "model.safetensors is damaged"),
-        ("model.safetensors", None, FileNotFoundError, "neither model.safetensors nor model.safetensors.index.json"),
+        ("config.json", None, FileError, "has no config.json"),
+        ("config.json", b"", FileError, "config.json is no JSON"),
+        ("config.json", b"[]", FileError, "should hold a JSON object, but holds a list"),
+        ("config.json", b"\xff\xfe", FileError, "config.json is no JSON"),
+        ("config.json", b"{}", SettingError, r"model_type must be one of .*, but is None"),
+        ("config.json", b'{"model_type": "gpt_neox"}', SettingError, "but is 'gpt_neox'"),
+        ("config.json", b'{"model_type": "../gpt2"}', SettingError, "but is '../gpt2'"),
+        ("config.json", b'{"model_type": ["gpt2"]}', SettingError, r"but is \['gpt2'\]"),
+        ("config.json", b'{"model_type": "gpt2"}', SettingError, "this gpt2 config has no"),
+        ("model.safetensors", b"", FileError, "model.safetensors is damaged"),
+        ("model.safetensors", b"not a model at all", FileError, "model.safetensors is damaged"),
+        ("model.safetensors", None, FileError, "neither model.safetensors nor model.safetensors.index.json"),
     ],
 )
 def test_damaged_folders_are_refused_with_their_fault(folder, name, content, error, message):
@@ -141,17 +142,17 @@ def test_damaged_folders_are_refused_with_their_fault(folder, name, content, err
 def test_a_truncated_file_is_refused(folder):
     whole = (folder / "model.safetensors").read_bytes()
     (folder / "model.safetensors").write_bytes(whole[: len(whole) // 2])
-    with pytest.raises(ValueError, match="model.safetensors is damaged"):
+    with pytest.raises(FileError, match="model.safetensors is damaged"):
         from_huggingface(folder)
 
 
 @pytest.mark.parametrize(
     ("index", "error", "message"),
     [
-        ({"weight_map": {"x": "../outside.safetensors"}}, ValueError, "names files outside its folder"),
-        ({"weight_map": {"x": "not-there.safetensors"}}, FileNotFoundError, "has no not-there.safetensors"),
-        ({"files": []}, ValueError, "should say in weight_map"),
-        ({"weight_map": ["x"]}, ValueError, "should say in weight_map"),
+        ({"weight_map": {"x": "../outside.safetensors"}}, FileError, "names files outside its folder"),
+        ({"weight_map": {"x": "not-there.safetensors"}}, FileError, "has no not-there.safetensors"),
+        ({"files": []}, FileError, "should say in weight_map"),
+        ({"weight_map": ["x"]}, FileError, "should say in weight_map"),
     ],
 )
 def test_a_bad_index_is_refused(folder, index, error, message):
@@ -164,9 +165,9 @@ def test_a_bad_index_is_refused(folder, index, error, message):
 def test_what_is_no_model_of_theirs_is_refused(tmp_path):
     with pytest.raises(TypeError, match="expected a model of transformers or a folder, but came Linear"):
         from_huggingface(nn.Linear(2, 2))
-    with pytest.raises(FileNotFoundError, match="fetch a published model first"):
+    with pytest.raises(FileError, match="fetch a published model first"):
         from_huggingface(tmp_path / "nowhere")
-    with pytest.raises(ConfigError, match="transformers has no counterpart of Linear"):
+    with pytest.raises(SettingError, match="transformers has no counterpart of Linear"):
         to_huggingface(nn.Linear(2, 2))
 
 
@@ -179,5 +180,5 @@ def test_the_dtype_is_that_of_the_weights(model, tmp_path, dtype):
 
 def test_quantised_tensors_are_refused(ours, theirs):
     theirs["a.weight"] = theirs["a.weight"].to(torch.int8)
-    with pytest.raises(WeightsError, match=r"quantised, which our model cannot hold: a.weight \(torch.int8\)"):
+    with pytest.raises(FileError, match=r"quantised, which our model cannot hold: a.weight \(torch.int8\)"):
         to_ours(RULES, theirs, ours)

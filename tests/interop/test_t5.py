@@ -11,9 +11,10 @@ from transformers.models.t5.modeling_t5 import T5Attention
 
 from tests.interop.oracles import with_precise_norms
 from ttutor.cache import DecoderCache
+from ttutor.errors import SettingError
 from ttutor.generation import greedy_search
 from ttutor.inside import capture
-from ttutor.interop import ConfigError, from_huggingface, save_huggingface
+from ttutor.interop import from_huggingface, save_huggingface
 from ttutor.masks import padding_mask
 from ttutor.positions import relative_bucket
 
@@ -183,7 +184,7 @@ def test_a_checkpoint_of_v1_1_from_before_transformers_5(source_ids, target_ids,
     ],
 )
 def test_a_config_that_asks_for_more_is_refused(changes, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(SettingError, match=message):
         from_huggingface(build(**changes))
 
 

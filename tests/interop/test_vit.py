@@ -11,8 +11,9 @@ from safetensors.torch import load_file
 from torch import nn
 
 from tests.interop.oracles import assert_same_gradients, assert_same_tensors, randomised
+from ttutor.errors import SettingError
 from ttutor.inside import capture
-from ttutor.interop import ConfigError, from_huggingface, save_huggingface, to_huggingface
+from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.vit import VisionEncoder, ViT, ViTConfig, with_image_size
 
 CLOSE = {"rtol": 0, "atol": 1e-10}
@@ -137,13 +138,13 @@ def test_a_folder_of_ours(theirs, tmp_path):
     ],
 )
 def test_a_config_that_asks_for_more_is_refused(changes, message):
-    with pytest.raises(ConfigError, match=message):
+    with pytest.raises(SettingError, match=message):
         from_huggingface(random_model(**changes))
 
 
 def test_an_architecture_that_we_have_not_is_refused():
     changes = {"image_size": 32, "patch_size": 16}
-    with pytest.raises(ConfigError, match=r"architectures must hold one of .* is \['ViTForMaskedImageModeling'\]"):
+    with pytest.raises(SettingError, match=r"architectures must hold one of .* is \['ViTForMaskedImageModeling'\]"):
         from_huggingface(random_model("ViTForMaskedImageModeling", **changes))
 
 
@@ -174,5 +175,5 @@ def test_relatives_with_more_tokens_and_scaled_branches(architecture, images, tm
 
 def test_parts_that_no_family_has_together_are_refused():
     model = VisionEncoder(ViTConfig.tiny(image_size=32, patch_size=8, n_layers=1, n_registers=2))
-    with pytest.raises(ConfigError, match="has just these parts"):
+    with pytest.raises(SettingError, match="has just these parts"):
         to_huggingface(model)

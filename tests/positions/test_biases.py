@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from ttutor.errors import ShapeError
 from ttutor.positions import AlibiPositions, RelativePositions, alibi_slopes, relative_bucket
-from ttutor.shapes import ShapeError
 
 
 @pytest.mark.parametrize("n_heads", [1, 2, 4, 8, 16])

@@ -3,12 +3,12 @@
 import pytest
 import torch
 
+from ttutor.errors import ShapeError
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import (
     RotaryPositions,
     half_to_interleaved,
 )
-from ttutor.shapes import ShapeError
 
 LAYOUTS = ["half", "interleaved"]
 CLOSE = {"rtol": 0, "atol": 1e-12}

@@ -3,8 +3,8 @@
 import pytest
 import torch
 
+from ttutor.errors import ShapeError
 from ttutor.recurrence import AdditiveAttention, additive_weights
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from ttutor.errors import ShapeError
 from ttutor.recurrence import GRUCell, LSTMCell, RNNCell
-from ttutor.shapes import ShapeError
 
 CELLS = [RNNCell, LSTMCell, GRUCell]
 

@@ -4,8 +4,8 @@ import pytest
 import torch
 from torch import nn
 
+from ttutor.errors import ShapeError
 from ttutor.recurrence import Convolution, ConvolutionEncoder, convolve, depends_on, receptive_field
-from ttutor.shapes import ShapeError
 
 
 @pytest.mark.parametrize("dilation", [1, 2, 4])

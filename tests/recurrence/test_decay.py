@@ -6,8 +6,8 @@ import pytest
 import torch
 from einops import einsum
 
+from ttutor.errors import ShapeError
 from ttutor.recurrence import DecayMixing, decay_recurrent, decay_weights
-from ttutor.shapes import ShapeError
 
 
 @pytest.fixture

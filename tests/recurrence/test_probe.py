@@ -4,9 +4,9 @@ import pytest
 import torch
 from torch import nn
 
+from ttutor.errors import ShapeError
 from ttutor.recurrence import GRUCell, LSTMCell, RNNCell, gradient_norms, jacobians_through_time
 from ttutor.recurrence import unroll as unroll_cell
-from ttutor.shapes import ShapeError
 
 
 def state_jacobian(cell, inputs, state):

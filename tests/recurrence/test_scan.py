@@ -5,8 +5,8 @@ import math
 import pytest
 import torch
 
+from ttutor.errors import ShapeError
 from ttutor.recurrence import RNNCell, hidden_of, linear_scan, unroll
-from ttutor.shapes import ShapeError
 
 
 def by_loop(factor, inputs):

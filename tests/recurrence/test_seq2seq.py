@@ -5,8 +5,8 @@ import torch
 from torch import nn
 
 from tests.recurrence.torch_twins import copy_weights, torch_twin
+from ttutor.errors import ShapeError
 from ttutor.recurrence import Seq2Seq, Seq2SeqConfig
-from ttutor.shapes import ShapeError
 
 PAD, BOS, EOS = 0, 2, 3
 

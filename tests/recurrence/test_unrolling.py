@@ -5,8 +5,8 @@ import torch
 from torch.nn.utils.rnn import pack_padded_sequence, pad_packed_sequence
 
 from tests.recurrence.torch_twins import our_gradients, torch_twin, twin_gradients
+from ttutor.errors import ShapeError
 from ttutor.recurrence import GRUCell, LSTMCell, RecurrentEncoder, RNNCell, hidden_of, unroll
-from ttutor.shapes import ShapeError
 
 CELLS = [RNNCell, LSTMCell, GRUCell]
 

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 from ttutor.training.batching import BucketedBatches
 
 SEQUENCES = st.lists(st.integers(4, 99), min_size=1, max_size=12)
@@ -56,5 +56,5 @@ def test_every_epoch_has_the_same_number_of_batches():
 
 
 def test_a_pair_over_the_budget_is_named():
-    with pytest.raises(CorpusError, match="pair 2 has 6 tokens, but a batch may hold 5"):
+    with pytest.raises(InputError, match="pair 2 has 6 tokens, but a batch may hold 5"):
         BucketedBatches([([4], [5]), ([4] * 5, [5])], max_tokens=5)

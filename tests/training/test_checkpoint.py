@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.training.checkpoint import (
     FORMAT,
     STATE,
@@ -51,7 +51,7 @@ def test_checkpoints_of_later_steps_are_of_a_training_thrown_away(tmp_path):
 
 
 def test_a_missing_checkpoint_is_named(tmp_path):
-    with pytest.raises(CheckpointError, match="there is no checkpoint in .*train first"):
+    with pytest.raises(FileError, match="there is no checkpoint in .*train first"):
         load_checkpoint(tmp_path / "nowhere")
 
 
@@ -84,14 +84,14 @@ def test_a_damaged_checkpoint_is_passed_over_with_a_message(tmp_path, file, dama
 def test_when_none_is_whole_the_message_names_each(tmp_path):
     for step in (1, 2):
         flip_bit(save_checkpoint(tmp_path, checkpoint(step)) / TENSORS)
-    with pytest.raises(CheckpointError, match="step-00000002.*step-00000001.*train anew"):
+    with pytest.raises(FileError, match="step-00000002.*step-00000001.*train anew"):
         load_checkpoint(tmp_path)
 
 
 def test_another_format_is_named(tmp_path):
     path = save_checkpoint(tmp_path, checkpoint(1)) / STATE
     path.write_text(path.read_text().replace(FORMAT, "ttutor-translation-checkpoint-9"))
-    with pytest.raises(CheckpointError, match=f"checkpoint-9', expected '{FORMAT}'"):
+    with pytest.raises(FileError, match=f"checkpoint-9', expected '{FORMAT}'"):
         load_checkpoint(tmp_path)
 
 
@@ -105,7 +105,7 @@ def test_a_failed_write_keeps_the_checkpoints_before(tmp_path, monkeypatch):
         raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
 
     monkeypatch.setattr(os, "fsync", full_disk)
-    with pytest.raises(CheckpointError, match="No space left"):
+    with pytest.raises(FileError, match="No space left"):
         save_checkpoint(tmp_path, checkpoint(2))
     monkeypatch.undo()
     assert [path.name for path in tmp_path.iterdir()] == ["step-00000001"]
@@ -113,7 +113,7 @@ def test_a_failed_write_keeps_the_checkpoints_before(tmp_path, monkeypatch):
 
 
 def test_a_checkpoint_of_another_model_is_named():
-    with pytest.raises(CheckpointError, match=r"of another model: .* missing: b; unexpected: c"):
+    with pytest.raises(FileError, match=r"of another model: .* missing: b; unexpected: c"):
         copy_into({"a": torch.zeros(1), "b": torch.zeros(1)}, {"a": torch.zeros(1), "c": torch.zeros(1)}, "the model")
-    with pytest.raises(CheckpointError, match=r"expected a of shape \(2,\), found \(3,\)"):
+    with pytest.raises(FileError, match=r"expected a of shape \(2,\), found \(3,\)"):
         copy_into({"a": torch.zeros(2)}, {"a": torch.zeros(3)}, "the model")

@@ -9,7 +9,7 @@ from functools import partial
 
 import pytest
 
-from ttutor.errors import CheckpointError, CurveError
+from ttutor.errors import FileError, RunError
 from ttutor.training.curve import draw, write_curve
 from ttutor.training.run_folder import RunFolder
 from ttutor.translation import training_command
@@ -110,7 +110,7 @@ def test_what_cannot_be_drawn_is_one_message_and_code_2(curve, run_of, tmp_path)
 def test_without_matplotlib_the_extra_is_named(run_of, tmp_path, monkeypatch):
     folder = run_of("a", records(2.0))
     monkeypatch.setitem(sys.modules, "matplotlib", None)
-    with pytest.raises(CurveError, match=r'pip install "ttutor\[widgets\]"'):
+    with pytest.raises(RunError, match=r'pip install "ttutor\[widgets\]"'):
         write_curve([folder], tmp_path / "a.svg")
 
 
@@ -143,5 +143,5 @@ def test_a_training_does_not_fail_for_the_lack_of_a_picture(begin, monkeypatch, 
     assert "Warning: the training is saved, but not its curve: cannot write" in told.err
     assert told.out == ""
     assert not trainer.folder.curve.exists()
-    with pytest.raises(CheckpointError, match="No space left"):
+    with pytest.raises(FileError, match="No space left"):
         write_curve([trainer.folder], trainer.folder.curve)

@@ -5,7 +5,7 @@ import torch
 
 from tests.training.ranks import tiny_trainer
 from tests.training.tiny import tiny_corpus, tiny_recipe
-from ttutor.errors import RecipeError
+from ttutor.errors import SettingError
 from ttutor.training import precision
 from ttutor.training.checkpoint import load_checkpoint
 from ttutor.training.precision import products_in, resolve_precision, training_device
@@ -37,7 +37,7 @@ def test_each_process_of_a_machine_takes_a_gpu_of_its_own(gpus, wanted):
         torch.device("cuda:0"),
         torch.device("cuda:1"),
     ]
-    with pytest.raises(RecipeError, match="more processes on this machine than its 2 GPUs: start at most 2 here"):
+    with pytest.raises(SettingError, match="more processes on this machine than its 2 GPUs: start at most 2 here"):
         training_device(wanted, local_rank=2)
     assert training_device("cpu", local_rank=2) == torch.device("cpu")
     assert training_device("cuda:1") == torch.device("cuda:1")
@@ -59,7 +59,7 @@ def test_each_process_of_a_machine_takes_a_gpu_of_its_own(gpus, wanted):
 def test_a_device_that_is_not_here_is_refused(gpus, monkeypatch, wanted, message):
     gpus(0)
     monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(SettingError, match=message):
         training_device(wanted)
 
 

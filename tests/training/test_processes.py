@@ -15,7 +15,7 @@ from typer.testing import CliRunner
 from tests.training.ranks import in_processes, numbers, tiny_trainer
 from tests.training.tiny import tiny_toml
 from ttutor import cli
-from ttutor.errors import CorpusError, ProcessLost, RecipeError, TrainingError
+from ttutor.errors import InputError, ProcessLost, RunError, SettingError
 from ttutor.training.checkpoint import load_checkpoint
 from ttutor.training.processes import LAUNCHED, Processes
 from ttutor.training.progress import Stopped
@@ -60,7 +60,7 @@ def test_the_curve_does_not_depend_on_the_number_of_processes(count, batches_per
 
 
 def test_more_processes_than_batches_of_a_step_are_refused():
-    with pytest.raises(RecipeError, match=r"3 processes share 2 batches of a step.*--batches-per-step"):
+    with pytest.raises(SettingError, match=r"3 processes share 2 batches of a step.*--batches-per-step"):
         tiny_trainer(Processes(2, 3), batches_per_step=2)
 
 
@@ -94,7 +94,7 @@ def train_with_a_slip(processes: Processes, folder: Path) -> None:
 def test_weights_that_differ_in_one_bit_end_all_at_the_next_checkpoint(tmp_path):
     one, other = in_processes(2, train_with_a_slip, tmp_path / "run")
     for error in (one, other):
-        assert isinstance(error, TrainingError)
+        assert isinstance(error, RunError)
         assert "the processes differ in averaged.source_embeddings" in str(error)
         assert "model.source_embeddings" in str(error)
         assert "go on from the last checkpoint" in str(error)
@@ -115,7 +115,7 @@ def train_with_a_nan(processes: Processes, folder: Path) -> None:
 
 def test_a_loss_that_is_no_number_in_one_process_ends_all_with_the_same_message(tmp_path):
     one, other = in_processes(2, train_with_a_nan, tmp_path / "run")
-    assert isinstance(one, TrainingError)
+    assert isinstance(one, RunError)
     assert type(one) is type(other)
     assert str(one) == str(other)
     assert "the loss became nan" in str(one)
@@ -126,7 +126,7 @@ def test_a_loss_that_is_no_number_in_one_process_ends_all_with_the_same_message(
 def fail_together(processes: Processes, failing: list[int]):
     def work():
         if processes.rank in failing:
-            raise CorpusError("there is no such file")
+            raise InputError("there is no such file")
         return processes.rank
 
     return processes.together(work)
@@ -135,10 +135,10 @@ def fail_together(processes: Processes, failing: list[int]):
 def test_a_complaint_of_some_processes_ends_all_and_is_raised_once():
     assert in_processes(2, fail_together, []) == [0, 1]
     everywhere = in_processes(2, fail_together, [0, 1])
-    assert [type(error) for error in everywhere] == [CorpusError, TrainingError]
+    assert [type(error) for error in everywhere] == [InputError, RunError]
     assert str(everywhere[0]) == "there is no such file"
     at_one = in_processes(3, fail_together, [1])
-    assert [type(error) for error in at_one] == [TrainingError, CorpusError, TrainingError]
+    assert [type(error) for error in at_one] == [RunError, InputError, RunError]
     assert str(at_one[1]).startswith("rank 1 of 3 on ")
     assert "another process could not go on" in str(at_one[0])
 
@@ -257,7 +257,7 @@ def test_restarts_that_would_look_for_the_dead_are_refused(monkeypatch):
         monkeypatch.setenv(name, "2")
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
-    with pytest.raises(TrainingError, match="TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
+    with pytest.raises(RunError, match="TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
         Processes.launched()
 
 

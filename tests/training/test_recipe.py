@@ -4,7 +4,7 @@ import math
 
 import pytest
 
-from ttutor.errors import RecipeError
+from ttutor.errors import SettingError
 from ttutor.training.recipe import PRESETS, TrainingRecipe
 
 EMBEDDED = TrainingRecipe.preset("embedded")
@@ -48,7 +48,7 @@ def test_the_file_explains_each_setting():
     ],
 )
 def test_impossible_settings_are_named(changes, message, as_readers_run_it):
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(SettingError, match=message):
         EMBEDDED.replace(**changes)
 
 
@@ -58,7 +58,7 @@ def test_giving_another_length_replaces_the_old_one():
 
 
 def test_an_unknown_preset_lists_those_there_are():
-    with pytest.raises(RecipeError, match="no preset 'big'; there are embedded, multi30k-short, multi30k-tiny"):
+    with pytest.raises(SettingError, match="no preset 'big'; there are embedded, multi30k-short, multi30k-tiny"):
         TrainingRecipe.preset("big")
 
 
@@ -76,10 +76,10 @@ def test_an_unknown_preset_lists_those_there_are():
 )
 def test_a_bad_file_is_named(tmp_path, content, message, as_readers_run_it):
     (tmp_path / "mine.toml").write_text(content, encoding="utf-8")
-    with pytest.raises(RecipeError, match=message):
+    with pytest.raises(SettingError, match=message):
         TrainingRecipe.load(tmp_path / "mine.toml")
 
 
 def test_a_missing_file_is_named(tmp_path):
-    with pytest.raises(RecipeError, match=r"none\.toml cannot be read"):
+    with pytest.raises(SettingError, match=r"none\.toml cannot be read"):
         TrainingRecipe.load(tmp_path / "none.toml")

@@ -5,7 +5,7 @@ import os
 import pytest
 
 from ttutor.corpora.text_style import TextStyle
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.training.run_folder import RunFacts, RunFolder
 
 pytestmark = pytest.mark.trainer
@@ -36,7 +36,7 @@ def test_files_of_a_folder_that_is_no_run_are_not_written_over(begin, tmp_path, 
     own = tmp_path / "own"
     own.mkdir()
     (own / name).write_text("mine")
-    with pytest.raises(CheckpointError, match=f"holds {name} but no training run"):
+    with pytest.raises(FileError, match=f"holds {name} but no training run"):
         create(begin("one"), own)
     assert os.listdir(own) == [name]
     assert (own / name).read_text() == "mine"
@@ -46,7 +46,7 @@ def test_checkpoints_of_a_former_run_are_gone_before_the_new_one_is_there(traine
     for name in ("run.json", "recipe.toml", "tokenizer.json", "metrics.jsonl", "samples.jsonl", "curve.svg"):
         (trained.folder.path / name).unlink()
     (trained.folder.checkpoints / "notes").write_text("mine")
-    with pytest.raises(CheckpointError, match="holds checkpoints but no training run"):
+    with pytest.raises(FileError, match="holds checkpoints but no training run"):
         create(trained, trained.folder.path)
     trained.folder.remove()
     assert not create(trained, trained.folder.path).has_checkpoint

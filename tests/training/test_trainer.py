@@ -14,7 +14,7 @@ from torch.nn import functional
 
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.corpora.tokenizer import PAD_ID
-from ttutor.errors import CheckpointError, CorpusError, TrainingError
+from ttutor.errors import FileError, InputError, RunError
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
 from ttutor.training.loss import batch_loss
@@ -138,7 +138,7 @@ def test_a_text_that_changed_since_the_checkpoint_is_refused(begin):
     trainer.run()
     folder = trainer.folder
     other = Trainer(tiny_corpus(seed=1), folder.recipe(), folder, tokenizer=folder.tokenizer())
-    with pytest.raises(CheckpointError, match="the text has changed since the checkpoint"):
+    with pytest.raises(FileError, match="the text has changed since the checkpoint"):
         other.resume()
 
 
@@ -150,7 +150,7 @@ def test_nan_stops_with_the_last_checkpoint_intact(begin):
         return take(batch, smoothing) * (float("nan") if trainer.position.step == 7 else 1.0)
 
     trainer.loss = poisoned
-    with pytest.raises(TrainingError, match=r"the loss became nan .* at step \d+ .* is intact.*smaller learning_rate"):
+    with pytest.raises(RunError, match=r"the loss became nan .* at step \d+ .* is intact.*smaller learning_rate"):
         trainer.run()
     assert all(tensor.isfinite().all() for tensor in weights(trainer).values())
     resumed = reopened(trainer)
@@ -272,7 +272,7 @@ def test_pairs_too_long_for_the_recipe_are_left_out_and_counted():
     corpus.train.append(("the dog " * 100, "le chien " * 100))
     trainer = Trainer(corpus, tiny_recipe())
     assert trainer.n_left_out == 1
-    with pytest.raises(CorpusError, match="none of the 121 training pairs has at most max_tokens=1 tokens"):
+    with pytest.raises(InputError, match="none of the 121 training pairs has at most max_tokens=1 tokens"):
         Trainer(corpus, tiny_recipe(max_tokens=1))
 
 
@@ -289,7 +289,7 @@ def test_a_trainer_with_a_new_folder_makes_a_run_that_loads(tmp_path):
 def test_a_trainer_does_not_write_over_a_run_that_it_did_not_resume(begin):
     trainer = begin()
     trainer.run()
-    with pytest.raises(CheckpointError, match=r"holds a training run already; go on with it by Trainer.resume\(\)"):
+    with pytest.raises(FileError, match=r"holds a training run already; go on with it by Trainer.resume\(\)"):
         reopened(trainer).run()
     assert reopened(trainer).resume() == []
 

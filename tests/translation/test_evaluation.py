@@ -6,7 +6,7 @@ import math
 import pytest
 import sacrebleu
 
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 from ttutor.translation.evaluation import evaluate, sentence_chrf
 
 OUTPUT = ["The cat sits on the mat .", "A dog runs through the park", "two men talk"]
@@ -42,7 +42,7 @@ def test_the_report_shows_scores_with_signatures():
 
 @pytest.mark.parametrize(("output", "reference"), [([], []), (["a"], ["a", "b"])])
 def test_lists_of_unequal_length_or_none_are_refused(output, reference):
-    with pytest.raises(CorpusError, match=f"got {len(output)} and {len(reference)}"):
+    with pytest.raises(InputError, match=f"got {len(output)} and {len(reference)}"):
         evaluate(output, reference)
 
 
@@ -58,5 +58,5 @@ def test_bleu_of_spaced_words_is_sacrebleus_on_text_cut_by_hand():
 def test_sentence_scores_equal_sacrebleu_called_directly():
     expected = [sacrebleu.sentence_chrf(one, [other]).score for one, other in zip(OUTPUT, REFERENCE, strict=True)]
     assert sentence_chrf(OUTPUT, REFERENCE) == pytest.approx(expected)
-    with pytest.raises(CorpusError, match="got 0 and 0"):
+    with pytest.raises(InputError, match="got 0 and 0"):
         sentence_chrf([], [])

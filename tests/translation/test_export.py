@@ -14,8 +14,7 @@ from hypothesis import strategies as st
 from ttutor.corpora.corpus import embedded_corpus, read_lines
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import EOS_ID, SubwordTokenizer
-from ttutor.errors import ExportError
-from ttutor.interop import ConfigError
+from ttutor.errors import FileError, SettingError
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.evaluation import evaluate
 from ttutor.translation.export import FORMS, export_translator, load_exported
@@ -120,7 +119,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_left(translator, case, tm
     (name, to), options, message = WRONG[case]
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine.txt").write_text("mine")
-    with pytest.raises(ExportError, match=message):
+    with pytest.raises(FileError, match=message):
         export_translator(translator, tmp_path / name, to, **options)
     assert [path.name for path in tmp_path.rglob("*")] == ["taken", "mine.txt"]
 
@@ -128,7 +127,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_left(translator, case, tm
 def test_a_model_that_they_do_not_have_is_refused_and_nothing_is_left(translator, tmp_path):
     sizes = {"vocab_size": translator.tokenizer.vocab_size, "d_model": 16, "n_heads": 2, "n_layers": 1}
     learned = Translator(Transformer(TransformerConfig(**sizes, positions="learned")), translator.tokenizer)
-    with pytest.raises(ConfigError, match="positions='learned'"):
+    with pytest.raises(SettingError, match="positions='learned'"):
         export_translator(learned, tmp_path / "model", "huggingface")
     assert list(tmp_path.iterdir()) == []
 
@@ -136,7 +135,7 @@ def test_a_model_that_they_do_not_have_is_refused_and_nothing_is_left(translator
 def test_a_missing_program_is_named_with_its_command(translator, exported, tmp_path, monkeypatch):
     folder = exported("ctranslate2")
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(ExportError, match=r"ctranslate2 does not load .* pip install \"ttutor\[serve\]\""):
+    with pytest.raises(FileError, match=r"ctranslate2 does not load .* pip install \"ttutor\[serve\]\""):
         load_exported(folder)
 
 
@@ -153,7 +152,7 @@ def test_a_folder_that_cannot_be_read_is_one_message(case, tmp_path):
     text, message = DAMAGED[case]
     if text is not None:
         (tmp_path / "ttutor.json").write_text(text)
-    with pytest.raises(ExportError, match=message):
+    with pytest.raises(FileError, match=message):
         load_exported(tmp_path)
 
 

@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.widgets.test_decoding import translator
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.translation import load_default
 from ttutor.translation.packed import PackedTranslator, head_means, known_words, load_packed, word_number
 
@@ -55,7 +55,7 @@ def test_the_mean_of_a_head_is_the_mean_of_its_context() -> None:
 
 @pytest.mark.parametrize("damaged", [b"", b"nothing of the kind", b"\x08" + bytes(7) + b'{"a":1} '])
 def test_other_files_are_refused(damaged: bytes) -> None:
-    with pytest.raises(CheckpointError, match="no packed translator, or a damaged one"):
+    with pytest.raises(FileError, match="no packed translator, or a damaged one"):
         PackedTranslator.from_bytes(damaged)
 
 

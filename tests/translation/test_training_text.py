@@ -9,7 +9,7 @@ import pytest
 
 from tests.training.tiny import tiny_toml
 from ttutor.corpora.datasets import DATASETS, DataSet
-from ttutor.errors import CorpusError, RecipeError
+from ttutor.errors import InputError, SettingError
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.run_folder import RunFolder
 from ttutor.translation.training_text import files_for, read_corpus, recipe_for
@@ -79,17 +79,23 @@ def test_files_of_the_user_win_over_the_data_set(data):
             "embedded",
             "en-fr",
             None,
-            RecipeError,
+            SettingError,
             "only a data set takes --languages, and this training is on the embedded",
         ),
-        ("embedded", None, Path("x"), RecipeError, "only a data set takes --data-dir"),
-        ("files", "en-fr", None, RecipeError, "this training is on files"),
-        ("files", None, None, CorpusError, "learns from files: give --source and --target"),
-        ("tiny", None, None, RecipeError, "tiny has several languages: choose two by --languages, out of en-de, en-fr"),
-        ("tiny", "en-it", None, CorpusError, "tiny has no languages 'en-it'"),
-        ("tiny", "en-de", None, CorpusError, "ttutor fetch tiny"),
-        ("wmt", "en-de", None, CorpusError, "no data set 'wmt'"),
-        ("wmt", None, None, CorpusError, "no data set 'wmt'"),
+        ("embedded", None, Path("x"), SettingError, "only a data set takes --data-dir"),
+        ("files", "en-fr", None, SettingError, "this training is on files"),
+        ("files", None, None, InputError, "learns from files: give --source and --target"),
+        (
+            "tiny",
+            None,
+            None,
+            SettingError,
+            "tiny has several languages: choose two by --languages, out of en-de, en-fr",
+        ),
+        ("tiny", "en-it", None, InputError, "tiny has no languages 'en-it'"),
+        ("tiny", "en-de", None, InputError, "ttutor fetch tiny"),
+        ("wmt", "en-de", None, InputError, "no data set 'wmt'"),
+        ("wmt", None, None, InputError, "no data set 'wmt'"),
     ],
 )
 def test_what_is_no_text_is_named(data, as_readers_run_it, corpus, languages, data_dir, error, message):

@@ -5,7 +5,7 @@ import torch
 
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.corpora.tokenizer import PAD_ID
-from ttutor.errors import CheckpointError, CorpusError, SearchError
+from ttutor.errors import FileError, InputError, SettingError
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
 from ttutor.translation import engine
@@ -130,20 +130,20 @@ def test_a_translation_without_an_end_is_told(begin, beam_size, monkeypatch):
     ],
 )
 def test_impossible_searches_are_named(translator, options, message):
-    with pytest.raises(SearchError, match=message):
+    with pytest.raises(SettingError, match=message):
         translator("x", **options)
 
 
 def test_what_is_no_text_is_named(translator):
-    with pytest.raises(CorpusError, match=r"sentence 2 is no text .* character 4 is '\\udcff'"):
+    with pytest.raises(InputError, match=r"sentence 2 is no text .* character 4 is '\\udcff'"):
         translator.translate(["good", "bad\udcff"])
 
 
 def test_a_folder_that_holds_no_run_is_named(tmp_path, begin):
-    with pytest.raises(CheckpointError, match="there is no trained model in .*ttutor train"):
+    with pytest.raises(FileError, match="there is no trained model in .*ttutor train"):
         Translator.load(tmp_path / "nowhere")
     folder = begin().folder
-    with pytest.raises(CheckpointError, match="there is no checkpoint"):
+    with pytest.raises(FileError, match="there is no checkpoint"):
         Translator.load(folder.path)
 
 
@@ -152,5 +152,5 @@ def test_a_checkpoint_of_another_model_is_named(begin):
     trainer.run()
     recipe = trainer.folder.path / "recipe.toml"
     recipe.write_text(recipe.read_text().replace("d_ff = 32 ", "d_ff = 48 "))
-    with pytest.raises(CheckpointError, match=r"another model than .*: d_ff=32 \(the recipe has 48\)"):
+    with pytest.raises(FileError, match=r"another model than .*: d_ff=32 \(the recipe has 48\)"):
         Translator.load(trainer.folder.path)

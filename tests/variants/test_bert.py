@@ -7,8 +7,8 @@ import torch
 from torch import nn
 
 from tests.torch_twins import randomised
+from ttutor.errors import ShapeError
 from ttutor.inside import capture
-from ttutor.shapes import ShapeError
 from ttutor.variants.bert import BERT, BERTConfig, BERTForPreTraining
 from ttutor.variants.heads import (
     MaskedTokenHead,

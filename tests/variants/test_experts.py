@@ -10,8 +10,8 @@ from transformers.models.deepseek_v3.modeling_deepseek_v3 import DeepseekV3MoE
 from transformers.models.mixtral.modeling_mixtral import MixtralSparseMoeBlock, load_balancing_loss_func
 from transformers.models.qwen3_moe.modeling_qwen3_moe import Qwen3MoeSparseMoeBlock
 
+from ttutor.errors import ShapeError
 from ttutor.layers import FeedForward, GatedFeedForward
-from ttutor.shapes import ShapeError
 from ttutor.variants.experts import (
     BiasedRouter,
     MixtureOfExperts,

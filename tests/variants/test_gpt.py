@@ -4,7 +4,7 @@ import pytest
 import torch
 
 from tests.torch_twins import randomised
-from ttutor.shapes import ShapeError
+from ttutor.errors import ShapeError
 from ttutor.variants.gpt import GPT, GPTConfig
 
 POSITIONS = ["alibi", "learned", "none", "rotary", "sinusoidal"]

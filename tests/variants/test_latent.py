@@ -12,10 +12,10 @@ from tests.interop.oracles import with_precise_norms
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
 from ttutor.efficient import efficient_attention
+from ttutor.errors import ShapeError
 from ttutor.layers import GatedFeedForward, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL
 from ttutor.positions import RotaryPositions
-from ttutor.shapes import ShapeError
 from ttutor.variants.latent import LatentAttention
 from ttutor.variants.modern_decoder import DecoderBlock
 

@@ -7,8 +7,8 @@ import torch
 
 from tests.torch_twins import randomised
 from ttutor.cache import DecoderCache
+from ttutor.errors import ShapeError
 from ttutor.positions import RotaryScaling, rotary_frequencies
-from ttutor.shapes import ShapeError
 from ttutor.transformer import account
 from ttutor.variants.llama import Llama, LlamaConfig
 

@@ -11,12 +11,12 @@ from tests.interop.oracles import with_precise_norms
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
 from ttutor.efficient import efficient_attention
+from ttutor.errors import ShapeError
 from ttutor.inside import capture
 from ttutor.layers import RMSNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import RotaryPositions
-from ttutor.shapes import ShapeError
 from ttutor.variants.scores import AttentionSinks, SoftCap, soft_cap
 
 D_MODEL, N_HEADS, N_KV_HEADS, D_HEAD, N_TOKENS = 18, 6, 2, 4, 7

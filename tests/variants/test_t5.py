@@ -7,8 +7,8 @@ import torch
 
 from tests.torch_twins import randomised
 from ttutor.cache import DecoderCache
+from ttutor.errors import ShapeError
 from ttutor.masks import padding_mask
-from ttutor.shapes import ShapeError
 from ttutor.variants.t5 import T5, T5Block, T5Config
 
 VOCAB, PAD = 23, 0

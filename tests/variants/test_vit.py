@@ -7,7 +7,7 @@ import torch
 from torch import nn
 
 from tests.torch_twins import randomised
-from ttutor.shapes import ShapeError
+from ttutor.errors import ShapeError
 from ttutor.variants.gradcam import grad_cam
 from ttutor.variants.patches import interpolate_positions, patchify, unpatchify
 from ttutor.variants.vit import ViT, ViTConfig, with_image_size

@@ -7,7 +7,7 @@ from random import Random
 
 from ttutor.corpora.embedded import SIZES, embedded_sentences
 from ttutor.corpora.text_files import open_text, read_groups
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 
 MAX_CHARACTERS = 1_000
 """A line longer than this is skipped, and counted, whatever its words."""
@@ -72,7 +72,7 @@ def file_corpus(
     def read(one: str | Path, other: str | Path | None) -> list[Pair]:
         pairs, skipped = _learnable(read_aligned(one, other))
         if not pairs:
-            raise CorpusError(f"no sentence pair is left of {_names(one, other, ' and ')}; skipped: {skipped}")
+            raise InputError(f"no sentence pair is left of {_names(one, other, ' and ')}; skipped: {skipped}")
         notes.extend([f"{_names(one, other, ', ')}: skipped pairs: {skipped}."] if skipped else [])
         return pairs
 
@@ -88,7 +88,7 @@ def file_corpus(
 def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
     """Split off one pair in twenty (at least one, at most 1,000), chosen by the seed; the order of the rest stays."""
     if len(pairs) < 2:
-        raise CorpusError(
+        raise InputError(
             f"expected at least 2 sentence pairs (one to train on, one to validate with), found {len(pairs)}; "
             "give more text"
         )
@@ -107,10 +107,10 @@ def read_aligned(source: str | Path, target: str | Path | None = None) -> list[P
     if target is None:
         return _read_tab_separated(source)
     if Path(source).absolute() == Path(target).absolute():
-        raise CorpusError(f"{source} is given on both sides: a translator learns from a text and its translation")
+        raise InputError(f"{source} is given on both sides: a translator learns from a text and its translation")
     source_lines, target_lines = read_lines(source), read_lines(target)
     if len(source_lines) != len(target_lines):
-        raise CorpusError(
+        raise InputError(
             f"the two files must have one line per sentence, pair by pair, but {source} has "
             f"{len(source_lines):,} lines and {target} has {len(target_lines):,}; "
             "find the line that is split or missing"
@@ -126,7 +126,7 @@ def _read_tab_separated(path: str | Path) -> list[Pair]:
             case [sentence, translation]:
                 pairs.append((sentence.strip(), translation.strip()))
             case parts:
-                raise CorpusError(
+                raise InputError(
                     f"{path} is the only file, so each line must hold a sentence, a tab and its translation, but line "
                     f"{number} has {len(parts) - 1} tabs; mend the line, or give the translations as a second file"
                 )
@@ -157,5 +157,5 @@ def read_lines(path: str | Path) -> list[str]:
     with open_text(Path(path)) as stream:
         lines = [line for group in read_groups(stream, str(path)) for line in group]
     if not any(map(str.strip, lines)):
-        raise CorpusError(f"{path} is empty; expected one sentence per line")
+        raise InputError(f"{path} is empty; expected one sentence per line")
     return lines

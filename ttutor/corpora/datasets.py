@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 
 DATA_VARIABLE = "TTUTOR_DATA"
 """The environment variable that names the folder of all data sets."""
@@ -58,7 +58,7 @@ class DataSet:
         ('val.en.gz', 'val.de.gz')
         """
         if languages not in self.pairs:
-            raise CorpusError(
+            raise InputError(
                 f"{self.name} has no languages {languages!r}; expected two of its languages, source first: "
                 f"{', '.join(self.pairs)}"
             )
@@ -85,7 +85,7 @@ class DataSet:
             except (FileNotFoundError, NotADirectoryError):
                 faults[name] = MISSING
             except OSError as error:
-                raise CorpusError(f"{folder / name} cannot be read: {error.strerror or error}") from None
+                raise InputError(f"{folder / name} cannot be read: {error.strerror or error}") from None
             else:
                 if found != self.files[name]:
                     faults[name] = f"damaged: its SHA-256 is {found} instead of {self.files[name]}"
@@ -126,7 +126,7 @@ DATASETS = {dataset.name: dataset for dataset in (MULTI30K,)}
 def known_dataset(name: str) -> DataSet:
     """The data set of this name."""
     if name not in DATASETS:
-        raise CorpusError(f"there is no data set {name!r}; known are: {', '.join(DATASETS)}")
+        raise InputError(f"there is no data set {name!r}; known are: {', '.join(DATASETS)}")
     return DATASETS[name]
 
 
@@ -152,13 +152,13 @@ def find_dataset(
     `languages` names the two, source first: "en-de".
 
     Raises:
-        CorpusError: the data set or the pair is unknown, or a file is missing or damaged; says how to get it.
+        InputError: the data set or the pair is unknown, or a file is missing or damaged; says how to get it.
     """
     dataset = known_dataset(dataset) if isinstance(dataset, str) else dataset
     folder, names = data_root(data_dir) / dataset.name, dataset.names(languages)
     faults = dataset.faults(dataset.files_of([languages]), folder)
     if faults:
-        raise CorpusError(_how_to_get(dataset, faults, folder, data_dir))
+        raise InputError(_how_to_get(dataset, faults, folder, data_dir))
     return {split: (folder / source, folder / target) for split, (source, target) in names.items()}
 
 

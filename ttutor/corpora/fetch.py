@@ -12,7 +12,7 @@ from pathlib import Path
 import pooch
 
 from ttutor.corpora.datasets import MISSING, DataSet
-from ttutor.errors import FetchError
+from ttutor.errors import FileError
 from ttutor.files import cannot_write
 
 RETRIES = 4
@@ -44,14 +44,14 @@ def fetch_dataset(
         retries: how often to ask again for a file that did not come.
 
     Raises:
-        CorpusError: a pair of languages is unknown, or a file that is there cannot be read.
-        FetchError: a file does not come, is not the published one, cannot be kept, or stands in the way.
+        InputError: a pair of languages is unknown, or a file that is there cannot be read.
+        FileError: a file does not come, is not the published one, cannot be kept, or stands in the way.
     """
     files = dataset.files_of(pairs)
     faults = dataset.faults(files, folder)
     strange = [f"{name} is {fault}" for name, fault in faults.items() if fault != MISSING]
     if strange and not overwrite:
-        raise FetchError(
+        raise FileError(
             f"{folder} holds other files than the published ones: {'; '.join(strange)}. "
             "Move them away, or replace them by --overwrite"
         )
@@ -64,7 +64,7 @@ def fetch_dataset(
                 source = pooch.create(folder, address, registry=registry, retry_if_failed=retries)
                 source.fetch(name, downloader=downloader)
             except (OSError, ValueError) as error:  # what pooch raises, the errors of requests among them
-                raise FetchError(_why_not(name, address, folder, error)) from None
+                raise FileError(_why_not(name, address, folder, error)) from None
     return list(faults)
 
 

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from io import BufferedIOBase
 from pathlib import Path
 
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 from ttutor.files import write_file
 
 CHUNK = 65_536
@@ -46,9 +46,9 @@ def _as_they_come(stream: BufferedIOBase, name: str) -> Iterator[list[bytes]]:
                 rest = [lines[-1]]
                 yield whole
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise CorpusError(f"{name} ends in .gz but cannot be decompressed ({error}); fetch or pack it again") from None
+        raise InputError(f"{name} ends in .gz but cannot be decompressed ({error}); fetch or pack it again") from None
     except OSError as error:
-        raise CorpusError(f"{name} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{name} cannot be read: {error.strerror or error}") from None
     if last := b"".join(rest):
         yield [last]
 
@@ -58,7 +58,7 @@ def _decoded(line: bytes, number: int, name: str) -> str:
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\r")
     except UnicodeDecodeError as error:
-        raise CorpusError(
+        raise InputError(
             f"{name} is not UTF-8: line {number}, byte {error.start + 1}; convert it to UTF-8 (iconv does it)"
         ) from None
 
@@ -68,27 +68,27 @@ def open_text(path: Path) -> BufferedIOBase:
     try:
         return gzip.open(path) if path.suffix == ".gz" else path.open("rb")
     except FileNotFoundError:
-        raise CorpusError(f"there is no file {path}; check the path") from None
+        raise InputError(f"there is no file {path}; check the path") from None
     except OSError as error:
-        raise CorpusError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise InputError(f"{path} cannot be read: {error.strerror or error}") from None
 
 
 def check_output(path: Path) -> None:
     """Refuse, before any work is done, a path to which `write_text` could not write."""
     folder = path.resolve().parent
     if path.exists() and not path.is_file():
-        raise CorpusError(f"--output {path} is no file but a folder or a device; leave it out to print, or name a file")
+        raise InputError(f"--output {path} is no file but a folder or a device; leave it out to print, or name a file")
     if not folder.is_dir():
-        raise CorpusError(f"--output {path}: there is no folder {folder}; create it or choose another")
+        raise InputError(f"--output {path}: there is no folder {folder}; create it or choose another")
     if not os.access(folder, os.W_OK):
-        raise CorpusError(f"--output {path}: the folder may not be written to; choose another")
+        raise InputError(f"--output {path}: the folder may not be written to; choose another")
 
 
 def write_text(path: Path, lines: list[str]) -> None:
     """Write lines whole or not at all, compressed if the name ends in .gz; a link stays one.
 
     Raises:
-        CheckpointError: the disk is full or the like; a former file stays as it was.
+        FileError: the disk is full or the like; a former file stays as it was.
     """
     data = "".join(line + "\n" for line in lines).encode()
     write_file(path.resolve(), gzip.compress(data, mtime=0) if path.suffix == ".gz" else data)

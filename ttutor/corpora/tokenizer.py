@@ -10,7 +10,7 @@ from pathlib import Path
 
 from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, trainers
 
-from ttutor.errors import CheckpointError, RecipeError
+from ttutor.errors import FileError, SettingError
 from ttutor.files import write_file
 
 PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
@@ -36,7 +36,7 @@ class SubwordTokenizer:
     def __init__(self, tokenizer: Tokenizer):
         found = tuple(tokenizer.id_to_token(index) for index in range(len(SPECIAL_TOKENS)))
         if found != SPECIAL_TOKENS:
-            raise CheckpointError(f"expected a tokenizer whose first tokens are {SPECIAL_TOKENS}, found {found}")
+            raise FileError(f"expected a tokenizer whose first tokens are {SPECIAL_TOKENS}, found {found}")
         tokenizer.encode_special_tokens = True  # "<pad>" in a text is text, not padding
         self._tokenizer = tokenizer
 
@@ -50,12 +50,12 @@ class SubwordTokenizer:
 
         Raises:
             TypeError: one string came in place of sentences.
-            RecipeError: the vocabulary would be too small.
+            SettingError: the vocabulary would be too small.
         """
         if isinstance(sentences, str):
             raise TypeError("expected sentences, such as a list of strings, but came one string; text.splitlines()?")
         if vocab_size < SMALLEST_VOCABULARY:
-            raise RecipeError(
+            raise SettingError(
                 f"vocab_size must be at least {SMALLEST_VOCABULARY} (4 special tokens, 256 bytes), got {vocab_size}"
             )
         tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS[UNK_ID]))
@@ -134,7 +134,7 @@ class SubwordTokenizer:
         """Read a tokenizer from its JSON file."""
         path = Path(path)
         if not path.is_file():
-            raise CheckpointError(f"there is no tokenizer at {path}; is this the folder of a training run?")
+            raise FileError(f"there is no tokenizer at {path}; is this the folder of a training run?")
         return cls.from_json(path.read_bytes(), str(path))
 
     @classmethod
@@ -143,5 +143,5 @@ class SubwordTokenizer:
         try:
             tokenizer = Tokenizer.from_buffer(text)
         except Exception as error:  # the library raises bare Exception for whatever is wrong with the JSON
-            raise CheckpointError(f"{name} is not a tokenizer's JSON ({error}); copy the run's folder again") from error
+            raise FileError(f"{name} is not a tokenizer's JSON ({error}); copy the run's folder again") from error
         return cls(tokenizer)

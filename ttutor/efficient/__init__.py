@@ -12,7 +12,6 @@ from ttutor.efficient.attention_call import AttentionCall
 from ttutor.efficient.call import efficient_attention
 from ttutor.efficient.choice import BACKENDS, Choice, choose, choose_backend
 from ttutor.efficient.eager import eager_attention
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FavorFeatures, FeatureMap, Features, elu_features
 from ttutor.efficient.flex import flex_attention
 from ttutor.efficient.linear import linear_attention
@@ -30,7 +29,6 @@ from ttutor.efficient.window import window_attention
 __all__ = [
     "BACKENDS",
     "AttentionCall",
-    "BackendError",
     "Choice",
     "FavorFeatures",
     "FeatureMap",

@@ -11,8 +11,9 @@ from einops import rearrange
 from jaxtyping import Bool, Float
 from torch import Tensor
 
+from ttutor.errors import ShapeError
 from ttutor.masks import Mask, both
-from ttutor.shapes import ShapeError, check_dtypes, check_shapes
+from ttutor.shapes import check_dtypes, check_shapes
 
 HALF = (torch.bfloat16, torch.float16)
 """The half-precision number formats, in which kernels differ most."""

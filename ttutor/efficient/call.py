@@ -30,7 +30,7 @@ def efficient_attention(
         backend: ``"auto"``, or a name of `ttutor.efficient.BACKENDS`.
 
     Raises:
-        BackendError: the named backend does not exist or cannot run this call; the message says why, and what can.
+        SettingError: the named backend does not exist or cannot run this call; the message says why, and what can.
 
     Example:
         >>> import torch

@@ -15,8 +15,8 @@ from torch import Tensor
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import eager, flex, sdpa, tiled, triton, window
 from ttutor.efficient.attention_call import HALF, AttentionCall, prepare
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.sdpa import mask_form
+from ttutor.errors import SettingError
 from ttutor.masks import Mask
 
 
@@ -202,7 +202,7 @@ def choose_backend(
 def why_not(name: str, call: AttentionCall) -> str | None:
     """Why a backend cannot run such a call; None if it can."""
     if name not in BACKENDS:
-        raise BackendError(f'backend must be "auto" or one of {list(BACKENDS)}, but is {name!r}')
+        raise SettingError(f'backend must be "auto" or one of {list(BACKENDS)}, but is {name!r}')
     return BACKENDS[name].why_not(call)
 
 
@@ -211,4 +211,4 @@ def check_backend(name: str, call: AttentionCall) -> None:
     reason = why_not(name, call)
     if reason is not None:
         able = [other for other in BACKENDS if why_not(other, call) is None]
-        raise BackendError(f"backend {name!r} cannot run this call: {reason}; {', '.join(able)} can")
+        raise SettingError(f"backend {name!r} cannot run this call: {reason}; {', '.join(able)} can")

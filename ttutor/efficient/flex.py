@@ -14,7 +14,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.efficient.attention_call import AttentionCall
-from ttutor.efficient.errors import BackendError
+from ttutor.errors import SettingError
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
@@ -50,7 +50,7 @@ def flex_attention(
     from torch.nn.attention.flex_attention import create_block_mask
 
     if dropout > 0:
-        raise BackendError(f"FlexAttention has no dropout, but dropout is {dropout}")
+        raise SettingError(f"FlexAttention has no dropout, but dropout is {dropout}")
     structure = both(mask, Mask(causal=causal, window=window))
     batch, n_heads, n_queries, _ = query.shape
     n_keys = key.shape[-2]

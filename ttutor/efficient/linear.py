@@ -17,10 +17,10 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Bool, Float
 from torch import Tensor
 
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.features import FeatureMap, elu_features
 from ttutor.efficient.linear_state import SPREAD, LinearState, absorb, divide, empty_state, look_up, prepare, relative
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
+from ttutor.errors import SettingError
 from ttutor.masks import Mask, both, causal_mask
 
 CHUNK = 128
@@ -63,7 +63,7 @@ def linear_attention(
     """
     structure = both(mask, Mask(causal=causal, window=window))
     if structure.window is not None or bias is not None or dropout > 0 or not is_same_for_all_queries(structure.dense):
-        raise BackendError(
+        raise SettingError(
             "linear attention sums over the keys once for all queries: it takes causal masks and padding, but no "
             "window, bias, dropout or mask that differs between queries or heads; eager_attention takes all of "
             f"them, as another function. Came: window={structure.window}, bias: {bias is not None}, {dropout=}, "

@@ -20,11 +20,11 @@ from torch import Tensor
 
 from ttutor.efficient.attention_call import check_tensors
 from ttutor.efficient.eager import eager_attention
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.padding import is_same_for_all_queries, real_keys
 from ttutor.efficient.sdpa import sdpa_attention
 from ttutor.efficient.sparse_masks import NO_BLOCK, check_sizes
 from ttutor.efficient.window import block_kernel
+from ttutor.errors import SettingError
 from ttutor.masks import Mask, both
 
 
@@ -65,7 +65,7 @@ def sparse_attention(
     """
     structure = both(mask, Mask(causal=causal))
     if structure.window is not None or bias is not None or not is_same_for_all_queries(structure.dense):
-        raise BackendError(
+        raise SettingError(
             "sparse attention builds its own mask: it takes causal masks and padding besides, but no second window, "
             "bias or mask that differs between queries or heads; eager_attention takes them together with "
             f"sparse_mask(...). Came: window={structure.window}, bias: {bias is not None}, "

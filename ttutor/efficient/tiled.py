@@ -20,7 +20,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.efficient.attention_call import AttentionCall
-from ttutor.efficient.errors import BackendError
+from ttutor.errors import SettingError
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
@@ -61,9 +61,9 @@ def tiled_attention(
     Dao et al. (2022), algorithms 1 and 4. Tiles that a causal mask, a window or the rows' lengths hide are left out.
     """
     if dropout > 0:
-        raise BackendError("tiled attention has no dropout, but dropout is " + str(dropout))
+        raise SettingError("tiled attention has no dropout, but dropout is " + str(dropout))
     if bias is not None and bias.requires_grad and torch.is_grad_enabled():
-        raise BackendError("tiled attention gives no gradient to a bias: detach it, or use another backend")
+        raise SettingError("tiled attention gives no gradient to a bias: detach it, or use another backend")
     scores_shape = (*query.shape[:-1], key.shape[-2])
     structure = both(mask, Mask(causal=causal, window=window))
     for name, tensor in (("mask", structure.dense), ("bias", bias)):

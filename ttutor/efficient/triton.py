@@ -13,8 +13,8 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.efficient.attention_call import AttentionCall, call_of, check_tensors
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.triton_launch import forward
+from ttutor.errors import SettingError
 from ttutor.masks import Mask, both
 
 LARGEST_HEAD = 128
@@ -71,7 +71,7 @@ def triton_attention(
     call = call_of(query, key, value, structure, bias=bias, dropout=dropout)
     reason = _why_not_interpreted(call) if _is_interpreted() else why_not(call)
     if reason is not None:
-        raise BackendError(f"the backend 'triton' cannot run this call: {reason}; 'sdpa' and 'tiled' can")
+        raise SettingError(f"the backend 'triton' cannot run this call: {reason}; 'sdpa' and 'tiled' can")
     scale = 1 / math.sqrt(query.shape[-1]) if scale is None else float(scale)
     output, _ = forward(query, key, value, structure.key_lengths, structure.causal, structure.window, scale)
     return output

@@ -16,8 +16,8 @@ from torch import Tensor
 
 from ttutor.efficient.attention_call import HALF, AttentionCall
 from ttutor.efficient.eager import eager_attention
-from ttutor.efficient.errors import BackendError
 from ttutor.efficient.sdpa import sdpa_attention
+from ttutor.errors import SettingError
 from ttutor.masks import Mask, both
 
 
@@ -47,7 +47,7 @@ def window_attention(
     """Attention by the protocol of `ttutor.attention.scaled_dot_product_attention`, where there is a window."""
     structure = both(mask, Mask(causal=causal, window=window))
     if structure.window is None or structure.dense is not None or bias is not None:
-        raise BackendError(
+        raise SettingError(
             "window attention needs a window, and takes neither a dense mask nor a bias, but "
             f"window={structure.window}, dense mask: {structure.dense is not None}, bias: {bias is not None}"
         )

@@ -8,8 +8,8 @@ import torch
 from jaxtyping import Shaped
 from torch import Tensor, nn
 
+from ttutor.errors import ShapeError
 from ttutor.inside.taps import find_sites, open_taps
-from ttutor.shapes import ShapeError
 
 
 class Captured(Mapping[str, Any]):

@@ -10,8 +10,8 @@ from einops import reduce
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.errors import ShapeError
 from ttutor.inside.taps import ATTENTION_PARTS, Site, find_sites, open_taps
-from ttutor.shapes import ShapeError
 
 Replacement = Tensor | Callable[[Tensor], Tensor]
 

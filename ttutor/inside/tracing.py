@@ -8,9 +8,9 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.errors import ShapeError
 from ttutor.inside.capture import Captured, capture
 from ttutor.inside.patching import Replacement, patch
-from ttutor.shapes import ShapeError
 
 Measure = Callable[[], Tensor]
 

@@ -4,8 +4,6 @@
 weights; ``to_huggingface`` and ``save_huggingface`` go back. Folders need `safetensors` alone; no pickle is ever read.
 """
 
-from ttutor.interop.families import ConfigError
 from ttutor.interop.huggingface import from_huggingface, save_huggingface, to_huggingface
-from ttutor.interop.rules import WeightsError
 
-__all__ = ["ConfigError", "WeightsError", "from_huggingface", "save_huggingface", "to_huggingface"]
+__all__ = ["from_huggingface", "save_huggingface", "to_huggingface"]

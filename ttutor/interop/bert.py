@@ -10,8 +10,9 @@ from typing import Any, cast
 
 from torch import Tensor, nn
 
+from ttutor.errors import SettingError
 from ttutor.interop.classes import class_names, n_classes
-from ttutor.interop.families import ConfigError, Family, agree, architecture_of, choose
+from ttutor.interop.families import Family, agree, architecture_of, choose
 from ttutor.interop.rules import Rule, copied, linear, norm, same
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM, BERTForPreTraining
 from ttutor.variants.heads import Pooler, TransformerForSequenceClassification, TransformerForTokenClassification
@@ -96,18 +97,18 @@ def describe(model: Any) -> dict[str, Any]:
 def _check(model: Any, bert: nn.Module, theirs: str) -> None:
     """Refuse what their class of that name has not, or has otherwise."""
     if not isinstance(bert, BERT):
-        raise ConfigError(
+        raise SettingError(
             f"{type(model).__name__} stands on a {type(bert).__name__}; transformers has only one on a BERT"
         )
     if isinstance(model, WITH_POOLER) and not isinstance(bert.pooler, Pooler):
-        raise ConfigError(f"the {theirs} of transformers has a pooler, but this BERT was made without")
+        raise SettingError(f"the {theirs} of transformers has a pooler, but this BERT was made without")
     if not isinstance(model, (BERT, *WITH_POOLER)) and isinstance(bert.pooler, Pooler):
-        raise ConfigError(
+        raise SettingError(
             f"the {theirs} of transformers has no pooler, but this BERT has one, which would be lost: "
             "make it with pooler=False, or replace its pooler by nn.Identity()"
         )
     if getattr(model, "pooling", "cls") != "cls":
-        raise ConfigError(f'the classifier of transformers pools by "cls", but this one by {model.pooling!r}')
+        raise SettingError(f'the classifier of transformers pools by "cls", but this one by {model.pooling!r}')
 
 
 def rules(model: nn.Module) -> Iterator[Rule]:

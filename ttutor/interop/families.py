@@ -6,11 +6,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ttutor.errors import SettingError
 from ttutor.interop.rules import Rule
-
-
-class ConfigError(ValueError):
-    """A published config that asks for something our models do not have; the message names it."""
 
 
 @dataclass(frozen=True)
@@ -47,7 +44,7 @@ def agree(theirs: Mapping[str, Any], **demands: object) -> None:
         if name in theirs and theirs[name] != value and (theirs[name] or value)  # null, false and [] say the same
     ]
     if others:
-        raise ConfigError(f"this {theirs.get('model_type')} model has what ours has not: " + "; ".join(others))
+        raise SettingError(f"this {theirs.get('model_type')} model has what ours has not: " + "; ".join(others))
 
 
 def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str], *, default: str | None = None) -> str:
@@ -61,7 +58,7 @@ def choose(theirs: Mapping[str, Any], name: str, choices: Mapping[str, str], *, 
     """
     word = theirs.get(name, default)
     if word not in list(choices):
-        raise ConfigError(f"{name} must be one of {sorted(choices)}, but is {word!r}")
+        raise SettingError(f"{name} must be one of {sorted(choices)}, but is {word!r}")
     return choices[word]
 
 
@@ -69,5 +66,5 @@ def architecture_of(theirs: Mapping[str, Any], known: Mapping[str, Any]) -> str:
     """The one architecture that a config names, if we have it."""
     named = theirs.get("architectures") or [None]
     if not isinstance(named, list) or len(named) != 1 or named[0] not in known:
-        raise ConfigError(f"architectures must hold one of {list(known)}, but is {theirs.get('architectures')}")
+        raise SettingError(f"architectures must hold one of {list(known)}, but is {theirs.get('architectures')}")
     return named[0]

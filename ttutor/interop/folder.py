@@ -7,6 +7,8 @@ from typing import Any
 
 from torch import Tensor
 
+from ttutor.errors import FileError
+
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
 
@@ -14,11 +16,10 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
     """The config and all tensors of a folder.
 
     Raises:
-        FileNotFoundError: the folder, its config or its safetensors are not there; pickles are not read instead.
-        ValueError: a file is damaged.
+        FileError: the folder, its config or its safetensors are missing or damaged; pickles are not read instead.
     """
     if not folder.is_dir():
-        raise FileNotFoundError(
+        raise FileError(
             f"there is no folder {folder}; fetch a published model first, for example with "
             "huggingface_hub.snapshot_download, and give the folder that it returns"
         )
@@ -29,11 +30,11 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
         parts = _parts(folder / INDEX)
         outside = [part for part in parts if Path(part).name != part]
         if outside:
-            raise ValueError(f"{folder / INDEX} names files outside its folder: {outside}")
+            raise FileError(f"{folder / INDEX} names files outside its folder: {outside}")
         return config, {name: tensor for part in parts for name, tensor in _tensors(folder / part).items()}
     pickles = sorted(path.name for path in folder.glob("*.bin"))
     because = f" ({', '.join(pickles)} is a pickle, which may run code when read: convert it)" if pickles else ""
-    raise FileNotFoundError(f"{folder} has neither {WEIGHTS} nor {INDEX}{because}")
+    raise FileError(f"{folder} has neither {WEIGHTS} nor {INDEX}{because}")
 
 
 def write_folder(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
@@ -42,7 +43,7 @@ def write_folder(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, 
 
     present = [name for name in (CONFIG, WEIGHTS, INDEX) if (folder / name).exists()]
     if present:
-        raise FileExistsError(f"{folder} holds a model already ({', '.join(present)}); give another folder")
+        raise FileError(f"{folder} holds a model already ({', '.join(present)}); give another folder")
     folder.mkdir(parents=True, exist_ok=True)
     save_file(dict(tensors), folder / f"{WEIGHTS}.part", metadata={"format": "pt"})
     (folder / f"{WEIGHTS}.part").replace(folder / WEIGHTS)
@@ -54,19 +55,19 @@ def _parts(index: Path) -> list[str]:
     """The files among which an index says the tensors are spread."""
     where = _json(index).get("weight_map")
     if not isinstance(where, dict) or not all(isinstance(part, str) for part in where.values()):
-        raise ValueError(f"{index} should say in weight_map which file holds each tensor, but does not")
+        raise FileError(f"{index} should say in weight_map which file holds each tensor, but does not")
     return sorted(set(where.values()))
 
 
 def _json(path: Path) -> dict[str, Any]:
     if not path.is_file():
-        raise FileNotFoundError(f"{path.parent} has no {path.name}")
+        raise FileError(f"{path.parent} has no {path.name}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except ValueError as fault:  # no JSON, or no UTF-8
-        raise ValueError(f"{path} is no JSON: {fault}") from fault
+        raise FileError(f"{path} is no JSON: {fault}") from fault
     if not isinstance(content, dict):
-        raise ValueError(f"{path} should hold a JSON object, but holds a {type(content).__name__}")
+        raise FileError(f"{path} should hold a JSON object, but holds a {type(content).__name__}")
     return content
 
 
@@ -75,8 +76,8 @@ def _tensors(path: Path) -> dict[str, Tensor]:
     from safetensors.torch import load_file
 
     if not path.is_file():
-        raise FileNotFoundError(f"{path.parent} has no {path.name}")
+        raise FileError(f"{path.parent} has no {path.name}")
     try:
         return load_file(path)
     except SafetensorError as fault:
-        raise ValueError(f"{path} is damaged: {fault}") from fault
+        raise FileError(f"{path} is damaged: {fault}") from fault

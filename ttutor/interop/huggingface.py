@@ -10,8 +10,9 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.efficient import efficient_attention
+from ttutor.errors import SettingError
 from ttutor.interop import modern_decoder, vit
-from ttutor.interop.families import ConfigError, Family
+from ttutor.interop.families import Family
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
@@ -38,8 +39,8 @@ def from_huggingface(
             one that always takes the same backend.
 
     Raises:
-        ConfigError: the family is unknown to us, or the config asks for what our model has not.
-        WeightsError: tensors are missing, too many or of another size; the message lists them.
+        SettingError: the family is unknown to us, or the config asks for what our model has not.
+        FileError: tensors are missing, too many or of another size; the message lists them.
 
     Example:
         >>> from_huggingface("a-folder-that-is-not-there")
@@ -54,7 +55,7 @@ def from_huggingface(
         with torch.device("meta"):  # a model without numbers: a config with absurd sizes must not fill the memory
             sketch = family.build(config, tensors)
     except KeyError as missing:
-        raise ConfigError(
+        raise SettingError(
             f"this {config['model_type']} config has no {missing}, which our model needs to know"
         ) from None
     ours = to_ours(family.rules(sketch), tensors, sketch.state_dict())
@@ -110,7 +111,7 @@ def _with_ties(expected: Mapping[str, Tensor], ours: Mapping[str, Tensor]) -> di
 def _family(model_type: object) -> Family:
     known = [*FAMILIES, *TABLES]
     if model_type not in known:
-        raise ConfigError(f"model_type must be one of {known}, but is {model_type!r}")
+        raise SettingError(f"model_type must be one of {known}, but is {model_type!r}")
     return importlib.import_module(f"ttutor.interop.{TABLES.get(str(model_type), model_type)}").FAMILY
 
 
@@ -122,4 +123,4 @@ def _describe(model: nn.Module) -> tuple[Family, dict[str, Any]]:
             dtype = str(next(model.parameters()).dtype).removeprefix("torch.")
             return family, {"model_type": model_type, "dtype": dtype, **json.loads(json.dumps(family.describe(model)))}
     known = [*FAMILIES, *TABLES]
-    raise ConfigError(f"transformers has no counterpart of {type(model).__name__}; known are {known}")
+    raise SettingError(f"transformers has no counterpart of {type(model).__name__}; known are {known}")

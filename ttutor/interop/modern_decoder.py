@@ -13,7 +13,8 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
-from ttutor.interop.families import ConfigError, Family, agree
+from ttutor.errors import SettingError
+from ttutor.interop.families import Family, agree
 from ttutor.interop.rules import Rule, copied, fused, linear, same
 from ttutor.positions import RotaryScaling
 from ttutor.positions.scaling import YarnScaling
@@ -188,7 +189,7 @@ def _value(config: Mapping[str, Any], name: str) -> Any:
     kinds = value or _layer_types(config["num_hidden_layers"], default)
     every = kinds.index("full_attention") + 1 if "full_attention" in kinds else None
     if list(kinds) != _layer_types(len(kinds), every) or len(kinds) != config["num_hidden_layers"]:
-        raise ConfigError(f"layers without a window must come in an even step, but layer_types={kinds}")
+        raise SettingError(f"layers without a window must come in an even step, but layer_types={kinds}")
     return every
 
 
@@ -201,11 +202,11 @@ def _rotary(config: Mapping[str, Any]) -> dict[str, Any]:
     """Bases and scaling: since transformers 5 in one entry, before in several."""
     theirs = config.get("rope_parameters") or config.get("rope_scaling") or {}
     if not isinstance(theirs, Mapping):
-        raise ConfigError(f"rotary positions must be described by a JSON object, but by {theirs!r}")
+        raise SettingError(f"rotary positions must be described by a JSON object, but by {theirs!r}")
     if "full_attention" in theirs:  # one for each kind of layer
         near, theirs = theirs["sliding_attention"], theirs["full_attention"]
         if near.get("rope_type", "default") != "default":
-            raise ConfigError(f"in layers with a window rotary positions are not scaled, but came {near}")
+            raise SettingError(f"in layers with a window rotary positions are not scaled, but came {near}")
         local = {"local_rotary_base": near["rope_theta"]}
     else:
         local = {"local_rotary_base": config["rope_local_base_freq"]} if "rope_local_base_freq" in config else {}
@@ -227,7 +228,9 @@ def _rotary(config: Mapping[str, Any]) -> dict[str, Any]:
         if theirs.get("mscale") != theirs.get("mscale_all_dim") or (
             config["model_type"] == "deepseek_v3" and theirs.get("mscale_all_dim") != 1
         ):
-            raise ConfigError(f"YaRN must sharpen the softmax as its paper says, mscale and mscale_all_dim 1: {theirs}")
+            raise SettingError(
+                f"YaRN must sharpen the softmax as its paper says, mscale and mscale_all_dim 1: {theirs}"
+            )
         scaling = YarnScaling(
             factor=theirs["factor"],
             trained_len=theirs["original_max_position_embeddings"],
@@ -237,7 +240,7 @@ def _rotary(config: Mapping[str, Any]) -> dict[str, Any]:
             in_whole_pairs=theirs.get("truncate", True),
         )
     else:
-        raise ConfigError(f"the scaling of rotary positions must be one of default, linear, llama3, yarn: {kind!r}")
+        raise SettingError(f"the scaling of rotary positions must be one of default, linear, llama3, yarn: {kind!r}")
     return {"rotary_base": base, "rotary_scaling": scaling, **local}
 
 
@@ -292,7 +295,7 @@ def family_of(config: ModernDecoderConfig) -> str:
         can_say_it = has_parts and (config.window is None or "window" in names)
         if can_say_it and _explicit(read(write(model_type, config))) == _explicit(config):
             return model_type
-    raise ConfigError(f"none of {list(TABLE)} has just these parts: {config}")
+    raise SettingError(f"none of {list(TABLE)} has just these parts: {config}")
 
 
 def _explicit(config: ModernDecoderConfig) -> ModernDecoderConfig:

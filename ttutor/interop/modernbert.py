@@ -5,7 +5,8 @@ from typing import Any
 
 from torch import Tensor, nn
 
-from ttutor.interop.families import ConfigError, Family, agree, architecture_of
+from ttutor.errors import SettingError
+from ttutor.interop.families import Family, agree, architecture_of
 from ttutor.interop.rules import Rule, copied, fused, same
 from ttutor.variants.modern_bert import ModernBERT, ModernBERTConfig, ModernBERTForMaskedLM
 
@@ -40,19 +41,19 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     agree(config, **DEMANDS)
     kind = ARCHITECTURES[architecture_of(config, ARCHITECTURES)]
     if config["local_attention"] % 2:
-        raise ConfigError(f"near words must be as many on both sides, but local_attention={config['local_attention']}")
+        raise SettingError(f"near words must be as many on both sides, but local_attention={config['local_attention']}")
     every = config.get("global_attn_every_n_layers", 3)
     kinds = config.get("layer_types") or _layer_types(config["num_hidden_layers"], every)
     every = kinds.index("full_attention", 1) if "full_attention" in kinds[1:] else len(kinds)
     if kinds != _layer_types(len(kinds), every) or len(kinds) != config["num_hidden_layers"]:
-        raise ConfigError(f"layers that see everything must come in an even step, but layer_types={kinds}")
+        raise SettingError(f"layers that see everything must come in an even step, but layer_types={kinds}")
     rotary = config.get("rope_parameters") or {}
     bases = [
         rotary.get(kind, {"rope_theta": config.get(older)})
         for kind, older in {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}.items()
     ]
     if any(each.get("rope_type", "default") != "default" for each in bases):
-        raise ConfigError(f"rotary positions must not be scaled, but are: {rotary}")
+        raise SettingError(f"rotary positions must not be scaled, but are: {rotary}")
     encoder = ModernBERT(
         ModernBERTConfig(
             **{ours: config[theirs] for theirs, ours in NAMES.items()},

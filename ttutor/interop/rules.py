@@ -11,9 +11,7 @@ import torch
 from einops import EinopsError, rearrange
 from torch import Tensor
 
-
-class WeightsError(ValueError):
-    """Weights that do not belong to the model: the message lists what is missing, surplus or of another size."""
+from ttutor.errors import FileError
 
 
 @dataclass(frozen=True)
@@ -92,7 +90,7 @@ def fixed(theirs: str, value: Tensor) -> Rule:
         """Nothing to load, if the value is the known one."""
         expected = value.to(tensor.dtype)
         if tensor.shape != expected.shape or not torch.allclose(tensor, expected, rtol=0, atol=1e-5):
-            raise WeightsError(f"{theirs} should hold fixed values that the model computes itself, but holds others")
+            raise FileError(f"{theirs} should hold fixed values that the model computes itself, but holds others")
         return ()
 
     return Rule((theirs,), (), agrees, lambda: (value.clone(),), is_optional=True)
@@ -120,7 +118,7 @@ def to_ours(rules: Iterable[Rule], theirs: Mapping[str, Tensor], expected: Mappi
             continue
         try:
             made = rule.forwards(*(theirs[name] for name in rule.theirs))
-        except WeightsError as fault:
+        except FileError as fault:
             faults.append(str(fault))
             continue
         except EinopsError:  # the tensor has other axes than the pattern
@@ -164,4 +162,4 @@ def _does_not_fit(rule: Rule, theirs: Mapping[str, Tensor]) -> str:
 def _complain(faults: list[str], shown: int = 40) -> None:
     if faults:
         more = [f"... and {len(faults) - shown} more"] if len(faults) > shown else []
-        raise WeightsError("these weights do not fit the model:\n  " + "\n  ".join(faults[:shown] + more))
+        raise FileError("these weights do not fit the model:\n  " + "\n  ".join(faults[:shown] + more))

@@ -11,8 +11,9 @@ from typing import Any
 
 from torch import Tensor, nn
 
+from ttutor.errors import SettingError
 from ttutor.interop.classes import class_names, n_classes
-from ttutor.interop.families import ConfigError, Family, agree, architecture_of
+from ttutor.interop.families import Family, agree, architecture_of
 from ttutor.interop.rules import Rule, linear, norm, rearranged, same
 from ttutor.variants.heads import Pooler
 from ttutor.variants.vit import DistilledViT, VisionEncoder, ViT, ViTConfig
@@ -71,7 +72,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     agree(config, pooler_output_size=config["hidden_size"])
     kind = family.architectures[architecture_of(config, family.architectures)]
     if type(config["image_size"]) is not int or type(config["patch_size"]) is not int:
-        raise ConfigError(
+        raise SettingError(
             "images and patches must be square, their sizes single numbers, but "
             f"image_size={config['image_size']} and patch_size={config['patch_size']}"
         )
@@ -95,7 +96,7 @@ def family_of(config: ViTConfig) -> str:
     if config.layer_scale is None and not config.n_registers:
         return "deit" if config.is_distilled else "vit"
     if config.layer_scale is None or config.is_distilled or config.d_ff % config.d_model:
-        raise ConfigError(f"none of {list(TABLE)} has just these parts: {config}")
+        raise SettingError(f"none of {list(TABLE)} has just these parts: {config}")
     return "dinov2_with_registers" if config.n_registers else "dinov2"
 
 
@@ -106,7 +107,7 @@ def describe(model: ViT | DistilledViT | VisionEncoder) -> dict[str, Any]:
     family = TABLE[model_type]
     named = [theirs for theirs, ours in family.architectures.items() if type(model) is ours]
     if not named:
-        raise ConfigError(f"{model_type} has no {type(model).__name__}; there are {list(family.architectures)}")
+        raise SettingError(f"{model_type} has no {type(model).__name__}; there are {list(family.architectures)}")
     described = {
         "model_type": model_type,
         "architectures": named,

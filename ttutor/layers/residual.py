@@ -6,8 +6,8 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.errors import ShapeError
 from ttutor.layers.norms import LayerNorm
-from ttutor.shapes import ShapeError
 
 
 class PostNorm(nn.Module):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from ttutor.device import to_device
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 
 TokenPair = tuple[Sequence[int], Sequence[int]]
 
@@ -87,11 +87,11 @@ class BucketedBatches:
 
     def __init__(self, pairs: Sequence[TokenPair], max_tokens: int, seed: int = 0):
         if not pairs:
-            raise CorpusError("there is no sentence pair to make batches of")
+            raise InputError("there is no sentence pair to make batches of")
         lengths = np.array([(len(target) + 1, len(source) + 1) for source, target in pairs])
         longest = int(lengths.max(axis=1).argmax())
         if lengths[longest].max() > max_tokens:
-            raise CorpusError(
+            raise InputError(
                 f"pair {longest + 1} has {lengths[longest].max()} tokens, but a batch may hold {max_tokens}; "
                 "raise tokens_per_batch or leave the pair out"
             )

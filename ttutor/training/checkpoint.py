@@ -17,7 +17,7 @@ import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.files import make_folder, remove_leftovers, write_folder
 
 FORMAT = "ttutor-translation-checkpoint-2"
@@ -70,13 +70,11 @@ def load_checkpoint(folder: Path) -> tuple[Checkpoint, list[str]]:
     for path in checkpoint_paths(folder):
         try:
             return read_checkpoint(path), complaints
-        except CheckpointError as error:
+        except FileError as error:
             complaints.append(str(error))
     if not complaints:
-        raise CheckpointError(f"there is no checkpoint in {folder}; train first with `ttutor train`")
-    raise CheckpointError(
-        f"no checkpoint in {folder} is whole: {'; '.join(complaints)}; train anew with `ttutor train`"
-    )
+        raise FileError(f"there is no checkpoint in {folder}; train first with `ttutor train`")
+    raise FileError(f"no checkpoint in {folder} is whole: {'; '.join(complaints)}; train anew with `ttutor train`")
 
 
 def read_checkpoint(path: Path) -> Checkpoint:
@@ -84,35 +82,35 @@ def read_checkpoint(path: Path) -> Checkpoint:
     try:
         tensors_bytes, state_bytes = (path / TENSORS).read_bytes(), (path / STATE).read_bytes()
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read ({error.strerror or error})") from None
+        raise FileError(f"{path} cannot be read ({error.strerror or error})") from None
     try:
         body = json.loads(state_bytes)
         checksum = body.pop("sha256")
     except (ValueError, KeyError, AttributeError):
-        raise CheckpointError(f"{path / STATE} is damaged: it is not the JSON that was written") from None
+        raise FileError(f"{path / STATE} is damaged: it is not the JSON that was written") from None
     if body.get("format") != FORMAT:
-        raise CheckpointError(f"{path} has the format {body.get('format')!r}, expected {FORMAT!r}")
+        raise FileError(f"{path} has the format {body.get('format')!r}, expected {FORMAT!r}")
     if checksum != _sha256(_canonical(body)):
-        raise CheckpointError(f"{path / STATE} is damaged: its checksum differs")
+        raise FileError(f"{path / STATE} is damaged: its checksum differs")
     if body["tensors_sha256"] != _sha256(tensors_bytes):
-        raise CheckpointError(f"{path / TENSORS} is damaged: its checksum differs")
+        raise FileError(f"{path / TENSORS} is damaged: its checksum differs")
     try:
         return Checkpoint(safetensors.torch.load(tensors_bytes), body["state"])
     except SafetensorError as error:
-        raise CheckpointError(f"{path / TENSORS} is no safetensors file ({error})") from None
+        raise FileError(f"{path / TENSORS} is no safetensors file ({error})") from None
 
 
 def copy_into(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], what: str) -> None:
     """Copy stored tensors into a model's, by name; refuse a checkpoint of another model."""
     missing, extra = sorted(set(parameters) - set(stored)), sorted(set(stored) - set(parameters))
     if missing or extra:
-        raise CheckpointError(
+        raise FileError(
             f"this checkpoint is of another model: {what} expected {len(parameters)} tensors, found {len(stored)}; "
             f"missing: {', '.join(missing[:3]) or 'none'}; unexpected: {', '.join(extra[:3]) or 'none'}"
         )
     for name, parameter in parameters.items():
         if parameter.shape != stored[name].shape:
-            raise CheckpointError(
+            raise FileError(
                 f"this checkpoint is of another model: {what} expected {name} of shape "
                 f"{tuple(parameter.shape)}, found {tuple(stored[name].shape)}"
             )
@@ -129,7 +127,7 @@ def check_belongs(checkpoint: Checkpoint, folder: Path, *, fingerprint: str, mod
         model: the settings of the model that the recipe describes.
     """
     if checkpoint.state.get("fingerprint") != fingerprint:
-        raise CheckpointError(
+        raise FileError(
             f"the text has changed since the checkpoint in {folder} was written, or the checkpoint is of another run; "
             "restore the files as they were, or train anew in another folder"
         )
@@ -137,7 +135,7 @@ def check_belongs(checkpoint: Checkpoint, folder: Path, *, fingerprint: str, mod
     if found != model:
         names = [name for name in model | found if model.get(name) != found.get(name)]
         different = ", ".join(f"{name}={found.get(name)} (the recipe has {model.get(name)})" for name in names)
-        raise CheckpointError(
+        raise FileError(
             f"the checkpoint in {folder} is of another model than its recipe describes: {different}; "
             "restore recipe.toml as it was, or train anew in another folder"
         )

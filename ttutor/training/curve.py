@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ttutor.errors import CheckpointError, CurveError
+from ttutor.errors import FileError, RunError, SettingError
 from ttutor.files import write_file
 from ttutor.training.run_folder import RunFolder
 
@@ -30,7 +30,7 @@ FEW = 30
 def write_curve(folders: Sequence[RunFolder], output: Path) -> None:
     """Draw the metrics of these runs into one picture; the same metrics give the same bytes."""
     if output.suffix not in NO_DATES:
-        raise CurveError(f"the picture's name must end in {', '.join(NO_DATES)}, got {output}")
+        raise SettingError(f"the picture's name must end in {', '.join(NO_DATES)}, got {output}")
     runs = {name: _records(folder) for name, folder in zip(_labels(folders), folders, strict=True)}
     buffer = io.BytesIO()
     with _style(), warnings.catch_warnings():
@@ -44,7 +44,7 @@ def _records(folder: RunFolder) -> list[dict]:
     folder.facts()
     records = {record["step"]: record for record in folder.read_metrics()}
     if not records:
-        raise CheckpointError(
+        raise FileError(
             f"{folder.metrics} holds no validation yet, so there is nothing to draw; the first comes after "
             f"{folder.recipe().validate_every:,} steps"
         )
@@ -71,7 +71,7 @@ def _style() -> Any:
     try:
         import matplotlib.style
     except ImportError as error:
-        raise CurveError(
+        raise RunError(
             f"Matplotlib draws the curve, and it does not load ({error}); the widgets extra brings it: "
             'pip install "ttutor[widgets]", or in a checkout pip install ".[widgets]"'
         ) from None

@@ -5,7 +5,7 @@ from contextlib import AbstractContextManager, nullcontext
 import torch
 
 from ttutor.device import choose_device, half_precision
-from ttutor.errors import RecipeError
+from ttutor.errors import SettingError
 
 PRECISIONS = ("fp32", "bf16")
 """The precisions of a training, once "auto" is decided."""
@@ -25,17 +25,17 @@ def training_device(wanted: str = "auto", local_rank: int = 0) -> torch.device:
     """
     name = "cuda" if wanted == "auto" and torch.cuda.is_available() else wanted.replace("auto", "cpu")
     if name not in ("cpu", "cuda") and not name.startswith("cuda:"):
-        raise RecipeError(f"the device must be auto, cpu, cuda, or one GPU as cuda:1, got {wanted!r}")
+        raise SettingError(f"the device must be auto, cpu, cuda, or one GPU as cuda:1, got {wanted!r}")
     n_gpus = torch.cuda.device_count()
     if name == "cuda" and 0 < n_gpus <= local_rank:
-        raise RecipeError(
+        raise SettingError(
             f"there are more processes on this machine than its {n_gpus} GPUs: "
             f'start at most {n_gpus} here, or train with device="cpu" (--device cpu)'
         )
     try:
         return choose_device(f"cuda:{local_rank}" if name == "cuda" else name)
     except ValueError as error:
-        raise RecipeError(f'{error}; device="auto" (--device auto) takes what there is') from None
+        raise SettingError(f'{error}; device="auto" (--device auto) takes what there is') from None
 
 
 def place(processes: int, threads: int, device: str) -> str:

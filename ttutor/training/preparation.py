@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from ttutor.corpora.corpus import Corpus, Pair
 from ttutor.corpora.tokenizer import PAD_ID, SubwordTokenizer
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 from ttutor.training.batching import TokenPair
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.transformer import TransformerConfig
@@ -30,7 +30,7 @@ def token_pairs(
     encoded: list[TokenPair] = list(zip(sources, targets, strict=True))
     kept = [pair for pair in encoded if max(map(len, pair)) <= max_tokens]
     if not kept:
-        raise CorpusError(
+        raise InputError(
             f"none of the {len(pairs):,} {purpose} pairs has at most max_tokens={max_tokens} tokens on each side; "
             "raise max_tokens or give shorter sentences"
         )

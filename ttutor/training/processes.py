@@ -28,7 +28,7 @@ import torch
 import torch.distributed as distributed
 from torch import Tensor
 
-from ttutor.errors import ProcessLost, TrainingError, TranslationError
+from ttutor.errors import ProcessLost, RunError, TtutorError
 
 Item = TypeVar("Item")
 Result = TypeVar("Result")
@@ -54,7 +54,7 @@ def check_restarts() -> None:
     Since PyTorch 2.5 the agent keeps one store of addresses for all attempts (pytorch/pytorch, issue 135712).
     """
     if may_be_restarted() and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
-        raise TrainingError(
+        raise RunError(
             "torchrun --max-restarts keeps the addresses of processes that died: start it with the variable "
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment, on every machine"
         )
@@ -162,7 +162,7 @@ class Processes:
         """Make sure that all processes have the same of each fact.
 
         Raises:
-            TrainingError: in all processes, if one differs; it names the fact and gives the advice.
+            RunError: in all processes, if one differs; it names the fact and gives the advice.
         """
         if self.count == 1:
             return
@@ -170,19 +170,19 @@ class Processes:
         table = self.merged_rows(mine, self.count)
         different = [name for name, same in zip(facts, (table == table[0]).all(dim=0), strict=True) if not same]
         if different:
-            raise TrainingError(f"the processes differ in {', '.join(different[:3])}: {advice}")
+            raise RunError(f"the processes differ in {', '.join(different[:3])}: {advice}")
 
     def together(self, work: Callable[[], Result]) -> Result:
         """Do something that may fail in some processes alone, as reading a file may; then it ends in all of them.
 
         Raises:
-            TranslationError: what `work` raised in this process.
-            TrainingError: the same, where a process of lower rank raises it too; or another process failed, not this.
+            TtutorError: what `work` raised in this process.
+            RunError: the same, where a process of lower rank raises it too; or another process failed, not this.
         """
         result, error = None, None
         try:
             result = work()
-        except TranslationError as raised:
+        except TtutorError as raised:
             if self.count == 1 or isinstance(raised, ProcessLost):
                 raise
             error = raised
@@ -190,9 +190,9 @@ class Processes:
         if self.count == 1 or not any(complaints):
             return result  # type: ignore[return-value]
         if error is None:
-            raise TrainingError("another process could not go on, and says why")
+            raise RunError("another process could not go on, and says why")
         if complaints.index(complaints[self.rank]) < self.rank:
-            raise TrainingError(str(error)) from error
+            raise RunError(str(error)) from error
         raise error if self.is_first else type(error)(f"{self}: {error}")
 
     def wait_for_an_end(self) -> None:

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from ttutor.corpora.tokenizer import SMALLEST_VOCABULARY
-from ttutor.errors import RecipeError
+from ttutor.errors import SettingError
 from ttutor.training.schedule import SCHEDULES
 
 PRECISIONS = ("auto", "fp32", "bf16")
@@ -37,7 +37,7 @@ class TrainingRecipe:
     >>> TrainingRecipe.preset("embedded").replace(dropout=1.5)
     Traceback (most recent call last):
     ...
-    ttutor.errors.RecipeError: dropout must be at least 0 and below 1, got 1.5
+    ttutor.errors.SettingError: dropout must be at least 0 and below 1, got 1.5
     """
 
     name: str = _explained("what to call it")
@@ -115,13 +115,13 @@ class TrainingRecipe:
         room = f"a whole number, at least {SMALLEST_VOCABULARY} (4 special tokens and 256 bytes)"
         self._require("vocab_size", self._is_int("vocab_size") and self.vocab_size >= SMALLEST_VOCABULARY, room)
         if self.d_model % self.n_heads:
-            raise RecipeError(
+            raise SettingError(
                 f"d_model must be a multiple of n_heads, got d_model={self.d_model}, n_heads={self.n_heads}"
             )
         if self.d_model % 2:
-            raise RecipeError(f"d_model must be even (sines and cosines come in pairs), got {self.d_model}")
+            raise SettingError(f"d_model must be even (sines and cosines come in pairs), got {self.d_model}")
         if self.tokens_per_batch < self.max_tokens + 1:
-            raise RecipeError(
+            raise SettingError(
                 f"a batch of tokens_per_batch={self.tokens_per_batch} cannot hold one sentence of "
                 f"max_tokens={self.max_tokens} and its end mark"
             )
@@ -136,13 +136,13 @@ class TrainingRecipe:
 
     def _require(self, name: str, condition: bool, expected: str) -> None:
         if not condition:
-            raise RecipeError(f"{name} must be {expected}, got {getattr(self, name)!r}")
+            raise SettingError(f"{name} must be {expected}, got {getattr(self, name)!r}")
 
     def _check_length(self) -> None:
         given = {name: getattr(self, name) for name in LENGTHS if getattr(self, name) is not None}
         if len(given) != 1:
             found = ", ".join(f"{name}={value}" for name, value in given.items()) or "none"
-            raise RecipeError(f"exactly one of {', '.join(LENGTHS)} must say how long to train, got {found}")
+            raise SettingError(f"exactly one of {', '.join(LENGTHS)} must say how long to train, got {found}")
         ((name, value),) = given.items()
         self._require(name, value > 0 and (name != "steps" or self._is_int("steps")), "a positive number")
         self._require(name, value <= LONGEST, f"at most {LONGEST:,}")
@@ -154,7 +154,7 @@ class TrainingRecipe:
             known = ", ".join(one.name for one in fields(self))
             meant = ", ".join(near for name in unknown for near in get_close_matches(name, known.split(", "), 1))
             asked = f"did you mean {meant}? " if meant else ""
-            raise RecipeError(f"a recipe has no setting {', '.join(unknown)}; {asked}it has {known}")
+            raise SettingError(f"a recipe has no setting {', '.join(unknown)}; {asked}it has {known}")
         if any(name in changes for name in LENGTHS):
             changes = dict.fromkeys(LENGTHS) | changes
         return dataclasses.replace(self, **changes)
@@ -168,7 +168,7 @@ class TrainingRecipe:
         is the Transformer-Tiny of Wu et al. (2021) on Multi30k.
         """
         if name not in PRESETS:
-            raise RecipeError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
+            raise SettingError(f"there is no preset {name!r}; there are {', '.join(PRESETS)}")
         return cls.load(PRESETS[name])
 
     def to_toml(self) -> str:
@@ -186,12 +186,12 @@ class TrainingRecipe:
         try:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
-            raise RecipeError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
+            raise SettingError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
         except ValueError as error:  # bad TOML, not UTF-8
-            raise RecipeError(f"the recipe {path} cannot be understood: {error}") from None
+            raise SettingError(f"the recipe {path} cannot be understood: {error}") from None
         unknown = sorted(set(values) - {one.name for one in fields(cls)})
         if unknown:
-            raise RecipeError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")
+            raise SettingError(f"the recipe {path} has unknown settings: {', '.join(unknown)}")
         return cls(**{"name": path.stem, **values})
 
 

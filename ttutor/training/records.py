@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from pathlib import Path
 
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.files import cannot_write, write_file
 
 
@@ -21,7 +21,7 @@ def add_record(path: Path, record: dict) -> None:
             file.flush()
             os.fsync(file.fileno())
     except OSError as error:
-        raise CheckpointError(cannot_write(path, error)) from None
+        raise FileError(cannot_write(path, error)) from None
 
 
 def read_records(path: Path) -> Iterator[dict]:
@@ -31,7 +31,7 @@ def read_records(path: Path) -> Iterator[dict]:
     except FileNotFoundError:
         return
     except OSError as error:
-        raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from None
+        raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
     for line in lines:
         with suppress(ValueError):
             record = json.loads(line)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import SubwordTokenizer
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.files import make_folder, remove_leftovers, write_file
 from ttutor.training.checkpoint import checkpoint_paths, remove_checkpoints
 from ttutor.training.recipe import TrainingRecipe
@@ -78,13 +78,13 @@ class RunFolder:
     def check_free(self) -> None:
         """Make sure that a run may begin here."""
         if self.exists:
-            raise CheckpointError(
+            raise FileError(
                 f"{self.path} holds a training run already; go on with it by --resume, replace it by --overwrite, "
                 "or choose another folder by --out"
             )
         found = [name for name in FILES if (self.path / name).exists()]
         if found or self.has_checkpoint:
-            raise CheckpointError(
+            raise FileError(
                 f"{self.path} holds {', '.join(found or ['checkpoints'])} but no training run, and a run would write "
                 "over them; choose another folder by --out, move them, or replace them by --overwrite"
             )
@@ -98,8 +98,8 @@ class RunFolder:
             write_file(self.path / TOKENIZER, tokenizer.to_json().encode())
             write_file(self.metrics, b"")
             write_file(self.path / FACTS, json.dumps({"format": FORMAT, **asdict(facts)}, indent=1).encode())
-        except CheckpointError:
-            with suppress(CheckpointError):
+        except FileError:
+            with suppress(FileError):
                 self.remove()
             raise
 
@@ -108,7 +108,7 @@ class RunFolder:
         if not self.exists:
             self.create(recipe, tokenizer, facts)
         elif self.has_checkpoint:
-            raise CheckpointError(
+            raise FileError(
                 f"{self.path} holds a training run already; go on with it by Trainer.resume() or "
                 "`ttutor train --resume`, or choose another folder"
             )
@@ -120,7 +120,7 @@ class RunFolder:
                 (self.path / name).unlink(missing_ok=True)
             remove_checkpoints(self.checkpoints)
         except OSError as error:
-            raise CheckpointError(f"cannot remove the old run in {self.path}: {error.strerror or error}") from None
+            raise FileError(f"cannot remove the old run in {self.path}: {error.strerror or error}") from None
         remove_leftovers(self.path)
 
     def facts(self) -> RunFacts:
@@ -129,24 +129,22 @@ class RunFolder:
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
         except NotADirectoryError:
-            raise CheckpointError(
-                f"{self.path} is a file; expected the folder of a training, as `--out` named it"
-            ) from None
+            raise FileError(f"{self.path} is a file; expected the folder of a training, as `--out` named it") from None
         except FileNotFoundError:
-            raise CheckpointError(
+            raise FileError(
                 f"there is no trained model in {self.path}; train one with `ttutor train --out {self.path}`"
             ) from None
         except OSError as error:
-            raise CheckpointError(f"{path} cannot be read: {error.strerror or error}") from None
+            raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
         except ValueError:
-            raise CheckpointError(f"{path} is damaged: it is not JSON") from None
+            raise FileError(f"{path} is damaged: it is not JSON") from None
         found = body.pop("format", None) if isinstance(body, dict) else None
         if found != FORMAT:
-            raise CheckpointError(f"{path} has the format {found!r}, expected {FORMAT!r}: another program wrote it")
+            raise FileError(f"{path} has the format {found!r}, expected {FORMAT!r}: another program wrote it")
         try:
             return RunFacts.from_dict(body)
         except (KeyError, TypeError) as error:
-            raise CheckpointError(f"{path} is damaged: {error}; copy the run's folder again or train anew") from None
+            raise FileError(f"{path} is damaged: {error}; copy the run's folder again or train anew") from None
 
     def recipe(self) -> TrainingRecipe:
         """The recipe of the run."""

@@ -55,8 +55,8 @@ class TrainingState:
         """Write a checkpoint; of several processes the first writes, for all.
 
         Raises:
-            CheckpointError: the checkpoint cannot be written; those before stay.
-            TrainingError: the processes have come to different weights; nothing is written.
+            FileError: the checkpoint cannot be written; those before stay.
+            RunError: the processes have come to different weights; nothing is written.
         """
         tensors = self.tensors()
         check_weights(processes, tensors)

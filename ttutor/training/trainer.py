@@ -19,7 +19,7 @@ from torch import Tensor, nn
 from ttutor.corpora.corpus import Corpus
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import SubwordTokenizer
-from ttutor.errors import RecipeError, TrainingError
+from ttutor.errors import RunError, SettingError
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches
 from ttutor.training.dropout import with_fast_dropout
@@ -54,8 +54,8 @@ class Trainer:
         processes: those that train together, of which this is one; all of them make a trainer of the same arguments.
 
     Raises:
-        CorpusError: no pair of the corpus is short enough for the recipe.
-        RecipeError: there are more processes than batches in a step.
+        InputError: no pair of the corpus is short enough for the recipe.
+        SettingError: there are more processes than batches in a step.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class Trainer:
         with_fast_dropout(self.model).to(self.device)
         here = self.processes.mine(range(recipe.batches_per_step))
         if not here:
-            raise RecipeError(
+            raise SettingError(
                 f"{self.processes.count} processes share {recipe.batches_per_step} batches of a step, and some would "
                 "have none: start fewer processes, or give each step more batches (--batches-per-step), which makes "
                 "another training"
@@ -128,8 +128,8 @@ class Trainer:
                 processes, in each.
 
         Raises:
-            CheckpointError: the folder cannot be written, or holds a run that this trainer did not resume.
-            TrainingError: the loss became infinite or not a number; or processes differ that must be equal.
+            FileError: the folder cannot be written, or holds a run that this trainer did not resume.
+            RunError: the loss became infinite or not a number; or processes differ that must be equal.
             ProcessLost: another process has ended.
             Stopped: on Ctrl-C, after a checkpoint was saved; a second Ctrl-C interrupts at once.
         """
@@ -233,7 +233,7 @@ class Trainer:
         """One update of the weights; returns the loss before it, in nats per real target token of all batches.
 
         Raises:
-            TrainingError: loss or gradient is infinite or not a number; the weights stay as they were.
+            RunError: loss or gradient is infinite or not a number; the weights stay as they were.
         """
         step = self.position.step + 1
         self.learning_rate = SCHEDULES[self.recipe.schedule](
@@ -247,7 +247,7 @@ class Trainer:
         loss = self.backward(batches)
         norm = nn.utils.clip_grad_norm_(self.model.parameters(), self.recipe.clip_norm, foreach=True)
         if not math.isfinite(loss) or not math.isfinite(norm.item()):
-            raise TrainingError(self._diverged(step, loss, norm.item()))
+            raise RunError(self._diverged(step, loss, norm.item()))
         self.optimizers.step(self.learning_rate)
         self.average.update(self.model, step)
         self.position.step = step

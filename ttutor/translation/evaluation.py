@@ -14,7 +14,7 @@ from typing import Any
 
 from sacrebleu.metrics import BLEU, CHRF
 
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 from ttutor.translation.moses_tokenize import moses_tokenize
 
 
@@ -108,7 +108,7 @@ def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> lis
 
 def _check_lengths(translations: Sequence[str], references: Sequence[str]) -> None:
     if len(translations) != len(references) or not references:
-        raise CorpusError(
+        raise InputError(
             "expected as many translations as references and at least one, "
             f"got {len(translations)} and {len(references)}"
         )

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from ttutor.corpora.corpus import Pair, embedded_corpus, read_aligned
 from ttutor.corpora.datasets import DATASETS, find_dataset
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 from ttutor.training.run_folder import RunFacts, RunFolder
 
 OTHER = "other"
@@ -31,9 +31,7 @@ def evaluation_text(
         data_dir: the folder of all data sets; where the run's training files lay, if it is not given.
     """
     if (source is None) != (reference is None):
-        raise CorpusError(
-            "--source and --reference belong together: give both, or neither for the run's own test split"
-        )
+        raise InputError("--source and --reference belong together: give both, or neither for the run's own test split")
     if source is not None and reference is not None:
         return EvaluationText(read_aligned(source, reference), language_of(reference))
     run = RunFolder(folder)
@@ -64,7 +62,7 @@ def _embedded_test(folder: Path, facts: RunFacts) -> list[Pair]:
     """The combinations of the embedded grammar that no training shows."""
     corpus = embedded_corpus()
     if any(facts.files.values()) or facts.fingerprint != corpus.fingerprint():
-        raise CorpusError(
+        raise InputError(
             f"the run {folder} was trained on {facts.corpus}, of which there is no test split here: "
             "give --source and --reference"
         )

@@ -4,7 +4,7 @@ from pathlib import Path
 from typing import Any
 
 from ttutor.corpora.corpus import file_corpus
-from ttutor.errors import CorpusError
+from ttutor.errors import InputError
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import Translator
@@ -35,12 +35,12 @@ def train_translator(
         **changes: fields of the recipe that you want otherwise, such as ``steps=2000`` or ``minutes=10``.
 
     Raises:
-        CorpusError: a file is missing, empty, a folder or not UTF-8, or the lines do not match.
-        RecipeError: there is no such field, value or device.
-        CheckpointError: the folder cannot be written, or holds another training.
+        InputError: a file is missing, empty, a folder or not UTF-8, or the lines do not match.
+        SettingError: there is no such field, value or device.
+        FileError: the folder cannot be written, or holds another training.
     """
     if target is not None and Path(target).is_dir():
-        raise CorpusError(f"expected a file of translations, but {target} is a folder; name that by folder=...")
+        raise InputError(f"expected a file of translations, but {target} is a folder; name that by folder=...")
     recipe = recipe or TrainingRecipe.preset("multi30k-tiny").replace(warmup=None)
     recipe = recipe.replace(corpus="files", languages=None).replace(**changes)
     trainer = Trainer(file_corpus(source, target, seed=recipe.seed), recipe, folder, device=device)

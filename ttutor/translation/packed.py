@@ -22,7 +22,7 @@ from torch import Tensor
 
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
-from ttutor.errors import CheckpointError
+from ttutor.errors import FileError
 from ttutor.inside import capture
 from ttutor.training.checkpoint import copy_into
 from ttutor.transformer import Transformer, TransformerConfig
@@ -82,7 +82,7 @@ class PackedTranslator:
         """Read what `to_bytes` wrote.
 
         Raises:
-            CheckpointError: it is something else.
+            FileError: it is something else.
         """
         try:
             tensors = safetensors.torch.load(packed)
@@ -91,7 +91,7 @@ class PackedTranslator:
             config, style, card = TransformerConfig(**about["config"]), TextStyle(**about["style"]), about["card"]
             pieces = json.dumps(about["tokenizer"]).encode()
         except (safetensors.SafetensorError, KeyError, TypeError, ValueError) as error:
-            raise CheckpointError(f"this is no packed translator, or a damaged one: {error}") from None
+            raise FileError(f"this is no packed translator, or a damaged one: {error}") from None
         model = Transformer(config)
         weights = {
             name: Quantised(tensors[name], tensors[name + SCALES]).restored() if name + SCALES in tensors else tensor

@@ -11,7 +11,7 @@ import torch
 import typer
 
 from ttutor.console import MENDABLE, say, teller
-from ttutor.errors import CheckpointError, ProcessLost, RecipeError, TrainingError, TranslationError
+from ttutor.errors import FileError, ProcessLost, RunError, SettingError, TtutorError
 from ttutor.training.curve import write_curve
 from ttutor.training.precision import place, training_device
 from ttutor.training.processes import Processes, may_be_restarted
@@ -98,7 +98,7 @@ def speaking_once(processes: Processes, folder: RunFolder) -> Iterator[None]:
         again = processes.command(f"train --resume --out {folder.path}")
         kept = f". The last checkpoint in {folder.checkpoints} is whole; go on with: {again}"
         raise ProcessLost(f"{error}{kept if folder.has_checkpoint else ''}") from None
-    except TrainingError:
+    except RunError:
         if processes.is_first:
             raise
         processes.wait_for_an_end()
@@ -111,7 +111,7 @@ def draw_curve(trainer: Trainer, tell: Callable[[str], None]) -> None:
         return
     try:
         write_curve([trainer.folder], trainer.folder.curve)
-    except TranslationError as error:
+    except TtutorError as error:
         say(f"Warning: the training is saved, but not its curve: {error}", error=True)
     else:
         tell(f"Losses and learning rate, drawn: {trainer.folder.curve}")
@@ -164,7 +164,7 @@ def _resumed(request: TrainingRequest, folder: RunFolder, processes: Processes) 
     facts, recipe = folder.facts(), folder.recipe()
     contradicting = _contradicting_options(request, facts, recipe)
     if contradicting:
-        raise RecipeError(
+        raise SettingError(
             f"--resume goes on with the recipe and the text of the run in {folder.path}, which differ from "
             f"{', '.join(contradicting)}; leave those out"
         )
@@ -172,7 +172,7 @@ def _resumed(request: TrainingRequest, folder: RunFolder, processes: Processes) 
     moved = request.data_dir is not None  # the data set, since the training began
     corpus = read_corpus(files_for(recipe, {}, request.data_dir) if moved else facts.files, recipe.seed)
     if corpus.fingerprint() != facts.fingerprint:
-        raise CheckpointError(
+        raise FileError(
             f"the text has changed since the run in {folder.path} began, or was not read from files; "
             "restore the files as they were, or train anew in another folder"
         )
@@ -215,7 +215,7 @@ def _contradicting_options(request: TrainingRequest, facts: RunFacts, recipe: Tr
 
 def _recipe(request: TrainingRequest) -> TrainingRecipe:
     if request.preset and request.recipe:
-        raise RecipeError("--preset and --recipe exclude each other: give one")
+        raise SettingError("--preset and --recipe exclude each other: give one")
     if request.recipe:
         recipe = TrainingRecipe.load(request.recipe)
     else:

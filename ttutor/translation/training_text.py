@@ -6,7 +6,7 @@ from pathlib import Path
 
 from ttutor.corpora.corpus import Corpus, embedded_corpus, file_corpus
 from ttutor.corpora.datasets import DATASETS, find_dataset, known_dataset
-from ttutor.errors import CorpusError, RecipeError
+from ttutor.errors import InputError, SettingError
 from ttutor.training.recipe import TrainingRecipe
 
 EMBEDDED, FILES = "embedded", "files"
@@ -37,14 +37,14 @@ def files_for(recipe: TrainingRecipe, files: Mapping[str, Path | None], data_dir
     if recipe.corpus in (EMBEDDED, FILES):
         _check_no_dataset(recipe, data_dir)
         if recipe.corpus == FILES and not any(given.values()):
-            raise CorpusError(
+            raise InputError(
                 "the recipe learns from files: give --source and --target, or write into the recipe another corpus: "
                 f'"{EMBEDDED}", or a data set ({", ".join(DATASETS)})'
             )
         return given
     if recipe.languages is None:
         pairs = ", ".join(known_dataset(recipe.corpus).pairs)
-        raise RecipeError(f"{recipe.corpus} has several languages: choose two by --languages, out of {pairs}")
+        raise SettingError(f"{recipe.corpus} has several languages: choose two by --languages, out of {pairs}")
     splits = find_dataset(recipe.corpus, recipe.languages, data_dir)
     paths = [*splits["train"], *splits["validation"]]
     names = ("source", "target", "validation_source", "validation_target")
@@ -56,7 +56,7 @@ def _check_no_dataset(recipe: TrainingRecipe, data_dir: Path | None) -> None:
     given = [name for name, value in wrong.items() if value is not None]
     if given:
         text = "files" if recipe.corpus == FILES else "the embedded grammar (English to French)"
-        raise RecipeError(
+        raise SettingError(
             f"only a data set takes {' and '.join(given)}, and this training is on {text}; leave that out, "
             "or choose a recipe for a data set, as --preset multi30k-tiny"
         )
@@ -66,12 +66,12 @@ def read_corpus(files: Mapping[str, str | None], seed: int) -> Corpus:
     """The text of the files or, without any, of the embedded grammar."""
     for one, other in (("source", "target"), ("validation_source", "validation_target")):
         if files.get(one) is None and files.get(other) is not None:
-            raise CorpusError(f"--{other.replace('_', '-')} needs --{one.replace('_', '-')}: give both")
+            raise InputError(f"--{other.replace('_', '-')} needs --{one.replace('_', '-')}: give both")
     source, target = files.get("source"), files.get("target")
     held_out_source, held_out_target = files.get("validation_source"), files.get("validation_target")
     validation = (held_out_source, held_out_target) if held_out_source else None
     if source:
         return file_corpus(source, target, validation=validation, seed=seed)
     if validation:
-        raise CorpusError("validation files without training files: give --source and --target too")
+        raise InputError("validation files without training files: give --source and --target too")
     return embedded_corpus()

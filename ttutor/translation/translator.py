@@ -16,7 +16,7 @@ import torch
 
 from ttutor.corpora.text_style import TextStyle
 from ttutor.corpora.tokenizer import EOS_ID, SubwordTokenizer
-from ttutor.errors import CheckpointError, CorpusError, SearchError
+from ttutor.errors import FileError, InputError, SettingError
 from ttutor.generation import Hypothesis
 from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
 from ttutor.training.precision import PRECISIONS, resolve_precision
@@ -105,11 +105,11 @@ class EngineTranslator:
     def _check_search(self, beam_size: int, length_penalty: float) -> None:
         widest = self.engine.config.vocab_size // 2
         if beam_size < 1:
-            raise SearchError(f"beam_size must be at least 1, got {beam_size}")
+            raise SettingError(f"beam_size must be at least 1, got {beam_size}")
         if beam_size > widest:
-            raise SearchError(f"beam_size must be at most half the vocabulary, {widest}, got {beam_size}")
+            raise SettingError(f"beam_size must be at most half the vocabulary, {widest}, got {beam_size}")
         if not 0 <= length_penalty <= 10:
-            raise SearchError(
+            raise SettingError(
                 f"length_penalty must be a number from 0 to 10, got {length_penalty}; {LENGTH_PENALTY} is usual here"
             )
 
@@ -132,7 +132,7 @@ class EngineTranslator:
         try:
             return engine.search(sources, beam_size=beam_size, length_penalty=length_penalty, max_new_tokens=limit)
         except FloatingPointError as error:
-            raise CheckpointError(
+            raise FileError(
                 f"the model's weights give no probabilities ({error}); use an older checkpoint or train anew"
             ) from None
 
@@ -218,13 +218,13 @@ class Translator(EngineTranslator):
 
         Raises:
             TypeError: `sentences` is one string.
-            CorpusError: a sentence cannot be written in UTF-8.
-            SearchError: (a ValueError) `beam_size` is below 1 or more than half the vocabulary, or there is no such
+            InputError: a sentence cannot be written in UTF-8.
+            SettingError: (a ValueError) `beam_size` is below 1 or more than half the vocabulary, or there is no such
                 penalty or number format.
-            CheckpointError: the model's weights give no probabilities.
+            FileError: the model's weights give no probabilities.
         """
         if precision not in ("auto", *PRECISIONS):
-            raise SearchError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
+            raise SettingError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
         engine = OwnEngine(self.model, resolve_precision(precision, self.device))
         return self._translate(engine, sentences, beam_size, length_penalty, self._looked if attention else None)
 
@@ -258,7 +258,7 @@ def _check_sentences(sentences: Sequence[str]) -> None:
         try:
             sentence.encode()
         except UnicodeEncodeError as error:
-            raise CorpusError(
+            raise InputError(
                 f"sentence {number} is no text that UTF-8 can write: its character {error.start + 1} is "
                 f"{sentence[error.start]!a}, half of a pair or a byte that was not UTF-8; convert it to UTF-8"
             ) from None

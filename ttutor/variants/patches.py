@@ -4,7 +4,8 @@ from einops import pack, rearrange
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.shapes import ShapeError, check_shapes
+from ttutor.errors import ShapeError
+from ttutor.shapes import check_shapes
 
 __all__ = ["interpolate_positions", "patchify", "unpatchify"]
 

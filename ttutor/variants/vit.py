@@ -18,9 +18,10 @@ from torch import Tensor, nn
 from ttutor.configs import Config
 from ttutor.efficient import efficient_attention
 from ttutor.encoder import Encoder, EncoderLayer
+from ttutor.errors import ShapeError
 from ttutor.layers import ACTIVATIONS, LayerNorm, ScaledPreNorm
 from ttutor.positions import LearnedPositions
-from ttutor.shapes import ShapeError, check_dtypes, check_shapes
+from ttutor.shapes import check_dtypes, check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
 from ttutor.variants.heads import Pooler, first_token, initialise_normal
 from ttutor.variants.patches import interpolate_positions, patchify

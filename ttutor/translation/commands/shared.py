@@ -22,12 +22,12 @@ Folder = Annotated[
 @contextmanager
 def plain_errors() -> Iterator[None]:
     """Say what is wrong in one message and leave with code 2; a traceback helps nobody who mistyped a path."""
-    from ttutor.errors import TranslationError
+    from ttutor.errors import TtutorError
 
     try:
         with plain_output():
             yield
-    except TranslationError as error:
+    except TtutorError as error:
         fail(str(error))
 
 
@@ -64,14 +64,12 @@ def say_which_ships() -> None:
 
 def with_engine(run: Path | None, name: str | None) -> "EngineTranslator":
     """The translator of a run or of an exported folder; with the name of another program, as that program runs it."""
-    from ttutor.errors import ExportError
+    from ttutor.errors import FileError
     from ttutor.translation.export import EXPORT, export_translator, is_exported, load_exported
 
     if run is not None and is_exported(run):
         if name is not None:
-            raise ExportError(
-                f"{run} is an exported model already ({EXPORT} says for which program): leave out --engine"
-            )
+            raise FileError(f"{run} is an exported model already ({EXPORT} says for which program): leave out --engine")
         return load_exported(run)
     translator = load_translator(run) if run else latest_or_shipped()
     if name is None:
@@ -87,11 +85,11 @@ def runs_by_age() -> list[Path]:
 
 def latest_run() -> Path:
     """The run under ttutor-runs that was begun last."""
-    from ttutor.errors import CheckpointError
+    from ttutor.errors import FileError
 
     runs = runs_by_age()
     if not runs:
-        raise CheckpointError(
+        raise FileError(
             f"there is no trained model under {DEFAULT_RUNS}; train one first with `ttutor train`, or name it by --run"
         )
     return runs[-1].parent

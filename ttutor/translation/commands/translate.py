@@ -79,16 +79,16 @@ def search_options(
     translator: "EngineTranslator", beam: int, length_penalty: float, precision: str, alignment: bool
 ) -> dict[str, Any]:
     """What `translate` of this translator is told; refuses what only the package's own search can do."""
-    from ttutor.errors import SearchError
+    from ttutor.errors import SettingError
     from ttutor.translation.translator import Translator
 
     options: dict[str, Any] = {"beam_size": beam, "length_penalty": length_penalty}
     if isinstance(translator, Translator):
         return options | {"precision": precision, "attention": alignment}
     if alignment:
-        raise SearchError("--alignment needs the package's own search: leave out --engine, and give the run's folder")
+        raise SettingError("--alignment needs the package's own search: leave out --engine, and give the run's folder")
     if precision != "fp32":
-        raise SearchError("an exported model has its number format already: leave out --precision")
+        raise SettingError("an exported model has its number format already: leave out --precision")
     return options
 
 
@@ -123,20 +123,20 @@ def warn_if_cut(number: int, answer: "Translation") -> None:
 
 def sentence_groups(sentences: list[str] | None, input_file: Path | None) -> Iterator[list[str]]:
     """What to translate, in groups: the arguments, the lines of the file or those of the standard input."""
-    from ttutor.errors import CorpusError
+    from ttutor.errors import InputError
 
     if sentences and input_file is not None:
-        raise CorpusError("sentences were given both as arguments and by --input: give one or the other")
+        raise InputError("sentences were given both as arguments and by --input: give one or the other")
     return iter([sentences]) if sentences else lines_of(input_file)
 
 
 def lines_of(input_file: Path | None) -> Iterator[list[str]]:
     """The lines of a file or, without one, of the standard input."""
     from ttutor.corpora.text_files import open_text, read_groups
-    from ttutor.errors import CorpusError
+    from ttutor.errors import InputError
 
     if input_file is None and sys.stdin is None:
-        raise CorpusError("there is no input: give the sentences as arguments, or one a line through a pipe")
+        raise InputError("there is no input: give the sentences as arguments, or one a line through a pipe")
     if input_file is None and sys.stdin.isatty():
         say("One sentence a line; end with Ctrl-D.", error=True)
     name = "the input" if input_file is None else str(input_file)

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ttutor.corpora.tokenizer import SubwordTokenizer
-from ttutor.errors import ExportError
+from ttutor.errors import FileError, SettingError
 from ttutor.translation.engine import Engine
 from ttutor.translation.export import ctranslate2, huggingface, onnx
 from ttutor.translation.export.folder import (
@@ -59,15 +59,16 @@ def export_translator(
         files: further files that must travel with the weights, such as the terms of their text.
 
     Raises:
-        ExportError: there is no such form or number format, the folder is taken, or a package is missing.
-        ConfigError: the form has no such model (learned positions, untied embeddings).
-        CheckpointError: the folder cannot be written.
+        SettingError: there is no such form or number format, or the form has no such model (learned positions, untied
+            embeddings).
+        RunError: a package that the form needs does not load.
+        FileError: the folder is taken or cannot be written.
     """
     if to not in FORMS:
-        raise ExportError(f"the form must be one of {', '.join(FORMS)}, got {to!r}")
+        raise SettingError(f"the form must be one of {', '.join(FORMS)}, got {to!r}")
     if quantization is not None and quantization not in FORMS[to].quantizations:
         offered = ", ".join(FORMS[to].quantizations) or "none"
-        raise ExportError(f"{to} has these quantizations: {offered}; got {quantization!r}")
+        raise SettingError(f"{to} has these quantizations: {offered}; got {quantization!r}")
     exported = Exported(to, quantization, translator.style, translator.model.config)
     tokenizer = portable_tokenizer(translator.tokenizer, translator.style)
     with new_folder(Path(folder)) as unfinished:
@@ -87,11 +88,12 @@ def load_exported(folder: str | Path, *, threads: int | None = None) -> EngineTr
         threads: how many the program uses; it decides when left out.
 
     Raises:
-        ExportError: there is none, it is damaged, or its program is not installed.
+        FileError: there is none, or it is damaged.
+        RunError: its program is not installed.
     """
     folder = Path(folder)
     exported = Exported.read(folder)
     if exported.form not in FORMS:
-        raise ExportError(f"{folder} has the form {exported.form!r}, expected one of {', '.join(FORMS)}")
+        raise FileError(f"{folder} has the form {exported.form!r}, expected one of {', '.join(FORMS)}")
     engine = FORMS[exported.form].engine(folder, exported.config, threads)
     return EngineTranslator(engine, SubwordTokenizer.load(folder / TOKENIZER), exported.style)

@@ -16,7 +16,7 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, processors
 
 from ttutor.corpora.text_style import ENDS, TextStyle
 from ttutor.corpora.tokenizer import EOS_ID, SPECIAL_TOKENS, SubwordTokenizer
-from ttutor.errors import CheckpointError, ExportError
+from ttutor.errors import FileError, RunError
 from ttutor.files import PARTIAL, cannot_write
 from ttutor.transformer import TransformerConfig
 
@@ -56,21 +56,21 @@ class Exported:
         """What the folder's ``ttutor.json`` says.
 
         Raises:
-            ExportError: it is not there, damaged, or of another format.
+            FileError: it is not there, damaged, or of another format.
         """
         path = folder / EXPORT
         try:
             body = json.loads(path.read_text(encoding="utf-8"))
             if body["format"] != FORMAT:
-                raise ExportError(f"{path} has the format {body['format']!r}, expected {FORMAT!r}; export it again")
+                raise FileError(f"{path} has the format {body['format']!r}, expected {FORMAT!r}; export it again")
             style, config = TextStyle(**body["style"]), TransformerConfig(**body["config"])
             return cls(body["form"], body["quantization"], style, config)
         except OSError as error:
-            raise ExportError(
+            raise FileError(
                 f"{folder} holds no exported model ({error.strerror or error}); make one with `ttutor export`"
             ) from None
         except (KeyError, TypeError, ValueError) as error:
-            raise ExportError(f"{path} is damaged ({error}); export the model again") from None
+            raise FileError(f"{path} is damaged ({error}); export the model again") from None
 
 
 def is_exported(folder: str | Path) -> bool:
@@ -83,7 +83,7 @@ def needed(package: str) -> ModuleType:
     try:
         return importlib.import_module(package)
     except ImportError as error:
-        raise ExportError(f'{package} does not load ({error}); get it with: pip install "ttutor[serve]"') from None
+        raise RunError(f'{package} does not load ({error}); get it with: pip install "ttutor[serve]"') from None
 
 
 def portable_tokenizer(tokenizer: SubwordTokenizer, style: TextStyle) -> Tokenizer:
@@ -106,22 +106,21 @@ def new_folder(folder: Path) -> Iterator[Path]:
     """A folder to write into that takes its place when all is written, or not at all.
 
     Raises:
-        ExportError: there is something in that place already.
-        CheckpointError: it cannot be written.
+        FileError: there is something in that place already, or it cannot be written.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise ExportError(f"{folder} is there already: choose another folder by --out, or remove it")
+        raise FileError(f"{folder} is there already: choose another folder by --out, or remove it")
     try:
         folder.parent.mkdir(parents=True, exist_ok=True)
         unfinished = Path(tempfile.mkdtemp(prefix=f"{PARTIAL}export-", dir=folder.parent))
     except OSError as error:
-        raise CheckpointError(cannot_write(folder, error)) from None
+        raise FileError(cannot_write(folder, error)) from None
     try:
         yield unfinished
         unfinished.chmod(0o755)
         os.replace(unfinished, folder)
     except OSError as error:
-        raise CheckpointError(cannot_write(folder, error)) from None
+        raise FileError(cannot_write(folder, error)) from None
     finally:
         shutil.rmtree(unfinished, ignore_errors=True)
 
