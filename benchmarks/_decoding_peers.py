@@ -15,8 +15,8 @@ from types import SimpleNamespace
 import torch
 from torch import Tensor, nn
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from ttutor.multihead import MultiHeadAttention
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, UNK_ID
 from ttutor.training.batching import pad
 from ttutor.transformer import Transformer
 from ttutor.translation.engine import OwnEngine

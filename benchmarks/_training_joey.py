@@ -15,7 +15,7 @@ from torch import Tensor
 from torch.utils.data import DataLoader
 
 from benchmarks._training_peers import CLIP, DROPOUT, LEARNING_RATE, SIZES, SMOOTHING, WARMUP, Step, TutorialLoop, cycle
-from ttutor.corpora.tokenizer import PAD_ID, UNK_ID
+from ttutor.tokenization import PAD_ID, UNK_ID
 from ttutor.training.batching import Batch, TokenPair
 
 SPECIALS = ("<unk>", "<pad>", "<s>", "</s>")  # their order is JoeyNMT's: its padding is 1 and its unknown token 0

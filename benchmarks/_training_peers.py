@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator, Sequence
 import torch
 from torch import Tensor, nn
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID
 from ttutor.training.batching import Batch, BucketedBatches, TokenPair
 from ttutor.training.precision import products_in
 

@@ -39,7 +39,7 @@ import torch
 from benchmarks import _in_turn, _training_joey, _training_peers
 from experiments import _record
 from ttutor.corpora.corpus import Corpus
-from ttutor.corpora.tokenizer import SubwordTokenizer
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.batching import TokenPair
 from ttutor.training.dropout import drawing_from
 from ttutor.training.precision import resolve_precision

@@ -18,10 +18,10 @@ from einops import rearrange, reduce
 from torch import Tensor
 
 from ttutor.corpora.corpus import embedded_corpus
-from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.inside import ablate, attention_entropy, capture, first_token_score, induction_score, weight_on
 from ttutor.inside import previous_token_score as before_score
 from ttutor.multihead import MultiHeadAttention
+from ttutor.tokenization import PAD_ID
 from ttutor.training.batching import Batch
 from ttutor.training.loss import batch_loss
 from ttutor.training.recipe import TrainingRecipe

@@ -18,7 +18,7 @@ from torch import Tensor, nn
 
 from ttutor.corpora.corpus import read_aligned
 from ttutor.corpora.datasets import find_dataset
-from ttutor.corpora.tokenizer import SubwordTokenizer
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches, make_batch
 from ttutor.training.trainer import token_pairs

@@ -17,8 +17,9 @@ from torch.nn import functional
 
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.corpora.lexicon import NOUNS
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, SubwordTokenizer
 from ttutor.generation import greedy_search
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.batching import Batch, BucketedBatches, make_batch, pad
 from ttutor.training.trainer import token_pairs
 from ttutor.transformer import Transformer, TransformerConfig

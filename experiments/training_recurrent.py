@@ -21,9 +21,10 @@ from torch import Tensor, nn
 
 from ttutor import assets
 from ttutor.corpora.corpus import embedded_corpus
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, SubwordTokenizer
 from ttutor.generation import greedy_search
 from ttutor.recurrence.seq2seq import Seq2Seq, Seq2SeqConfig
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.batching import Batch, BucketedBatches, make_batch
 from ttutor.training.trainer import token_pairs
 from ttutor.transformer import Transformer, TransformerConfig

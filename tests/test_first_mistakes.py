@@ -7,9 +7,9 @@ import torch
 
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.errors import FileError, InputError, SettingError
 from ttutor.multihead import AttentionHead, MultiHeadAttention
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer

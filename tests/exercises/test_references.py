@@ -8,7 +8,6 @@ from torch import nn
 
 from tests.exercises.bank import EXERCISES
 from ttutor.cache import DecoderCache
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from ttutor.efficient import linear_attention_recurrent, sparse_mask
 from ttutor.efficient.linear_state import LinearState
 from ttutor.encoder import Encoder
@@ -30,6 +29,7 @@ from ttutor.layers import GatedFeedForward
 from ttutor.multihead import AttentionHead, MultiHeadAttention
 from ttutor.positions import SinusoidalPositions, sinusoidal_encoding
 from ttutor.recurrence import LSTMCell
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID
 from ttutor.training.batching import BucketedBatches, make_batch, pad
 from ttutor.training.fit import fit
 from ttutor.training.loss import smoothed_cross_entropy, smoothing_floor

@@ -8,11 +8,11 @@ import torch
 from tests.generation.test_branches import ranked_after
 from tests.generation.tiny import beam_by_hand
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.corpora.tokenizer import EOS_ID
 from ttutor.decoder import Decoder
 from ttutor.generation import TranslationState, packed_weights, state
 from ttutor.generation.packed_weights import PackedLinear, with_packed_weights
 from ttutor.generation.step_decoder import StepDecoder, made_for_search
+from ttutor.tokenization import EOS_ID
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.engine import OwnEngine
 

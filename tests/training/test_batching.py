@@ -4,8 +4,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from ttutor.errors import InputError
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID
 from ttutor.training.batching import BucketedBatches
 
 SEQUENCES = st.lists(st.integers(4, 99), min_size=1, max_size=12)

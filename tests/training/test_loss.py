@@ -6,8 +6,8 @@ import pytest
 import torch
 from torch.nn import functional
 
-from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.errors import ShapeError
+from ttutor.tokenization import PAD_ID
 from ttutor.training.loss import chunked_linear_cross_entropy, smoothed_cross_entropy
 
 POSITIONS, D_MODEL, VOCAB = 7, 5, 11

@@ -13,8 +13,8 @@ import torch
 from torch.nn import functional
 
 from tests.training.tiny import tiny_corpus, tiny_recipe
-from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.errors import FileError, InputError, RunError
+from ttutor.tokenization import PAD_ID
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
 from ttutor.training.loss import batch_loss

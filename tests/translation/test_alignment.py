@@ -6,8 +6,8 @@ import pytest
 import torch
 
 from ttutor.corpora.corpus import embedded_corpus
-from ttutor.corpora.tokenizer import EOS_ID
 from ttutor.inside import capture
+from ttutor.tokenization import EOS_ID
 from ttutor.translation.alignment import CrossAttention
 from ttutor.translation.translator import Translator
 

@@ -13,8 +13,9 @@ from hypothesis import strategies as st
 
 from ttutor.corpora.corpus import embedded_corpus, read_lines
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import EOS_ID, SubwordTokenizer
 from ttutor.errors import FileError, SettingError
+from ttutor.tokenization import EOS_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.evaluation import evaluate
 from ttutor.translation.export import FORMS, export_translator, load_exported

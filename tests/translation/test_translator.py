@@ -4,8 +4,8 @@ import pytest
 import torch
 
 from ttutor.corpora.corpus import embedded_corpus
-from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.errors import FileError, InputError, SettingError
+from ttutor.tokenization import PAD_ID
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
 from ttutor.translation import engine

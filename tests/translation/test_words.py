@@ -4,7 +4,7 @@ import gzip
 
 import pytest
 
-from ttutor.corpora.tokenizer import SubwordTokenizer
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.translation.moses_tokenize import moses_tokenize
 from ttutor.translation.words import find_words
 

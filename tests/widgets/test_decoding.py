@@ -15,9 +15,10 @@ from tests.training.tiny import tiny_corpus
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, numbers, press, whole_text
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
 from ttutor.generation import beam_search, greedy_search
 from ttutor.interop import from_huggingface
+from ttutor.tokenization import BOS_ID, EOS_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.translator import Translator
 from ttutor.widgets import DecodingExplorer

@@ -13,9 +13,9 @@ import transformers
 from torch import nn
 
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.encoder import Encoder
 from ttutor.inside import capture
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.translator import Translator
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM

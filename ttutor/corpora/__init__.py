@@ -1,1 +1,1 @@
-"""Text to learn from: a small grammar, data sets and files; how they are fetched, read and cut into tokens."""
+"""Text to learn from: a small grammar, data sets and files; how they are fetched and read."""

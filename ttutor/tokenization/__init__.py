@@ -7,8 +7,8 @@ Four ways of cutting a text, all with the same few methods (`Tokenizer`), writte
 - `BytePairTokenizer`: frequent words whole, rare ones in pieces, any text at all (GPT-2, Llama);
 - `WordPieceTokenizer`: the same idea with another way to choose and to cut (BERT).
 
-Everywhere 0 is padding, 1 stands for what is unknown, 2 starts a sequence, 3 ends it. The translator trains its
-vocabulary with a compiled library instead (`ttutor.corpora.tokenizer`); the tests compare that library with this.
+Everywhere 0 is padding, 1 stands for what is unknown, 2 starts a sequence, 3 ends it. The translator's own tokenizer,
+`ttutor.tokenization.subword`, is byte-pair encoding by a compiled library, which the tests compare with the one here.
 """
 
 from ttutor.tokenization.base import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer

@@ -12,9 +12,9 @@ import torch
 from jaxtyping import Int
 from torch import Tensor
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID
 from ttutor.device import to_device
 from ttutor.errors import InputError
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID
 
 TokenPair = tuple[Sequence[int], Sequence[int]]
 

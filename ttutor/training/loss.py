@@ -17,9 +17,9 @@ from jaxtyping import Float, Int
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from ttutor.corpora.tokenizer import PAD_ID
 from ttutor.masks import padding_mask
 from ttutor.shapes import check_shapes
+from ttutor.tokenization import PAD_ID
 from ttutor.training.batching import Batch
 from ttutor.transformer import Transformer
 

@@ -3,8 +3,9 @@
 from collections.abc import Sequence
 
 from ttutor.corpora.corpus import Corpus, Pair
-from ttutor.corpora.tokenizer import PAD_ID, SubwordTokenizer
 from ttutor.errors import InputError
+from ttutor.tokenization import PAD_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.batching import TokenPair
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.transformer import TransformerConfig

@@ -10,8 +10,8 @@ from inspect import cleandoc
 from pathlib import Path
 from typing import get_args
 
-from ttutor.corpora.tokenizer import SMALLEST_VOCABULARY
 from ttutor.errors import SettingError
+from ttutor.tokenization.subword import SMALLEST_VOCABULARY
 from ttutor.training.schedule import SCHEDULES
 
 PRECISIONS = ("auto", "fp32", "bf16")

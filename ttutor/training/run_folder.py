@@ -7,9 +7,9 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.errors import FileError
 from ttutor.files import make_folder, remove_leftovers, write_file
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.checkpoint import checkpoint_paths, remove_checkpoints
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.records import cut_records, read_records

@@ -18,8 +18,8 @@ from torch import Tensor, nn
 
 from ttutor.corpora.corpus import Corpus
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.errors import RunError, SettingError
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches
 from ttutor.training.dropout import with_fast_dropout

@@ -20,9 +20,10 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Float
 from torch import Tensor
 
-from ttutor.corpora.tokenizer import BOS_ID, PAD_ID, SubwordTokenizer
 from ttutor.inside import capture
 from ttutor.masks import padding_mask
+from ttutor.tokenization import BOS_ID, PAD_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.batching import pad
 from ttutor.transformer import Transformer
 from ttutor.translation.interlinear import interlinear

@@ -6,10 +6,10 @@ from typing import Protocol, runtime_checkable
 import torch
 from torch import nn
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 from ttutor.generation import Hypothesis, beam_search, greedy_search, length_penalty
 from ttutor.generation.state import check_decodes
 from ttutor.generation.step_decoder import made_for_search
+from ttutor.tokenization import BOS_ID, EOS_ID
 from ttutor.training.batching import pad
 from ttutor.training.precision import products_in
 from ttutor.transformer import TransformerConfig

@@ -21,9 +21,10 @@ from jaxtyping import Float, Int
 from torch import Tensor
 
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SubwordTokenizer
 from ttutor.errors import FileError
 from ttutor.inside import capture
+from ttutor.tokenization import BOS_ID, EOS_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.checkpoint import copy_into
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.translator import Translator

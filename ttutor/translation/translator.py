@@ -15,9 +15,10 @@ from typing import Any
 import torch
 
 from ttutor.corpora.text_style import TextStyle
-from ttutor.corpora.tokenizer import EOS_ID, SubwordTokenizer
 from ttutor.errors import FileError, InputError, SettingError
 from ttutor.generation import Hypothesis
+from ttutor.tokenization import EOS_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
 from ttutor.training.precision import PRECISIONS, resolve_precision
 from ttutor.training.preparation import model_config

@@ -18,8 +18,8 @@ from jaxtyping import Float
 from torch import Tensor, nn
 from torch.nn import functional
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 from ttutor.inside import ablate, capture, patch
+from ttutor.tokenization import BOS_ID, EOS_ID
 from ttutor.transformer import Transformer
 from ttutor.translation.packed import PARTS
 from ttutor.translation.translator import Translator

@@ -4,7 +4,7 @@ import re
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from ttutor.corpora.tokenizer import SPECIAL_TOKENS
+from ttutor.tokenization import SPECIAL_TOKENS
 
 MARKS = r"!-/:-@\[-`{-~¡-¿‐-⁞、-〿！-／"
 """What is not part of a word: punctuation and symbols; anything else but a blank is a letter here."""

@@ -142,7 +142,7 @@ def speaker_of(model: Any, tokenizer: Any = None) -> Speaker:
 
 
 def _translator(translator: Any) -> Speaker:
-    from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
+    from ttutor.tokenization import BOS_ID, EOS_ID
 
     def read(text: str) -> list[int]:
         longest = translator.model.config.max_len - 1

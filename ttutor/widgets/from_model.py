@@ -12,12 +12,12 @@ import torch
 from jaxtyping import Float
 from torch import Tensor, nn
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID
 from ttutor.embeddings import TokenEmbedding
 from ttutor.evaluating import evaluating
 from ttutor.generation import greedy_search
 from ttutor.inside import capture, head_writes
 from ttutor.multihead import MultiHeadAttention
+from ttutor.tokenization import BOS_ID, EOS_ID
 from ttutor.variants.t5 import T5
 
 PARTS = {"encoder": "encoder self-attention", "decoder": "decoder self-attention", "cross": "cross-attention"}

@@ -7,8 +7,8 @@ from typing import Any
 
 from tokenizers import Tokenizer
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, SPECIAL_TOKENS, UNK_ID
 from ttutor.generation import Hypothesis
+from ttutor.tokenization import BOS_ID, EOS_ID, SPECIAL_TOKENS, UNK_ID
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.engine import rank
 from ttutor.translation.export import huggingface

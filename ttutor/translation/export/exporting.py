@@ -4,8 +4,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttutor.corpora.tokenizer import SubwordTokenizer
 from ttutor.errors import FileError, SettingError
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.translation.engine import Engine
 from ttutor.translation.export import ctranslate2, huggingface, onnx
 from ttutor.translation.export.folder import (

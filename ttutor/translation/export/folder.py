@@ -15,9 +15,10 @@ from typing import Any
 from tokenizers import Regex, Tokenizer, decoders, normalizers, processors
 
 from ttutor.corpora.text_style import ENDS, TextStyle
-from ttutor.corpora.tokenizer import EOS_ID, SPECIAL_TOKENS, SubwordTokenizer
 from ttutor.errors import FileError, RunError
 from ttutor.files import PARTIAL, cannot_write
+from ttutor.tokenization import EOS_ID, SPECIAL_TOKENS
+from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.transformer import TransformerConfig
 
 EXPORT, TOKENIZER, CARD = "ttutor.json", "tokenizer.json", "README.md"

@@ -8,9 +8,9 @@ from typing import Any
 import torch
 from tokenizers import Tokenizer
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from ttutor.generation import Hypothesis
 from ttutor.interop import save_huggingface
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
 from ttutor.training.batching import pad
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.engine import rank

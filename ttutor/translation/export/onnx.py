@@ -19,9 +19,9 @@ from torch import Tensor, nn
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, KeyValueCache
-from ttutor.corpora.tokenizer import EOS_ID
 from ttutor.masks import Mask
 from ttutor.multihead import MultiHeadAttention
+from ttutor.tokenization import EOS_ID
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.engine import OwnEngine
 from ttutor.translation.export.folder import needed

@@ -51,7 +51,7 @@ function restored({ rows, columns, data: codes }, scales) {
 
 // ------------------------------------------------------------------ words and pieces
 
-// As in ttutor/corpora/tokenizer.py; whitespace is single blanks by then.
+// As in ttutor/tokenization/subword.py; whitespace is single blanks by then.
 const WORDS = / ?(?:[CDJLMNSTcdjlmnst]|[Qq]u)['’](?=\p{L})| ?\p{L}+| ?\p{N}| ?[^ \p{L}\p{N}]+| +(?! |$)| +/gu;
 const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/; // Python's
 const ENDS = ".!?…";

@@ -4,8 +4,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttutor.corpora.tokenizer import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, SubwordTokenizer
 from ttutor.errors import FileError, SettingError
+from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID
+from ttutor.tokenization.subword import SubwordTokenizer
 
 TEXT = ["the red cars do not sleep", "les voitures rouges ne dorment pas", "l'oiseau n'aime pas d'arbre"] * 5
 

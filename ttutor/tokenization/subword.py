@@ -12,9 +12,8 @@ from tokenizers import Regex, Tokenizer, decoders, models, pre_tokenizers, train
 
 from ttutor.errors import FileError, SettingError
 from ttutor.files import write_file
+from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID
 
-PAD_ID, UNK_ID, BOS_ID, EOS_ID = 0, 1, 2, 3
-SPECIAL_TOKENS = ("<pad>", "<unk>", "<bos>", "<eos>")
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
 """The special tokens and one token for every byte."""
 
