@@ -2,7 +2,7 @@
 
 A script ``experiments/<stem>_<name>.py`` ends with::
 
-    import _record
+    from experiments import _record
 
     started = _record.start()
     ...
@@ -26,6 +26,8 @@ import time
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
+
+from ttutor.files import write_file
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -171,14 +173,7 @@ def write(
     if len(text.encode("utf-8")) > LARGEST_BYTES:
         raise ValueError(f"{name}.json would hold {len(text):,} characters; store less than {LARGEST_BYTES:,} bytes")
     if packed is not None:
-        put(ASSETS / f"{name}.safetensors", packed)
+        write_file(ASSETS / f"{name}.safetensors", packed)
     target = ASSETS / f"{name}.json"
-    put(target, text.encode("utf-8"))
+    write_file(target, text.encode("utf-8"))
     return target
-
-
-def put(target: Path, data: bytes) -> None:
-    """Write a file whole or not at all."""
-    unfinished = target.with_suffix(".part")
-    unfinished.write_bytes(data)
-    unfinished.replace(target)

@@ -11,12 +11,11 @@ from pathlib import Path
 
 import torch
 
+from experiments import _record
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import attention_operations, efficient_attention, linear_attention, linear_attention_recurrent
 from ttutor.masks import CAUSAL
 from ttutor.transformer.costs import cache_bytes
-
-import _record
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results" / "attention.json"
 N_HEADS, D_HEAD, N_TOKENS, WINDOW = 8, 64, 4096, 256

@@ -10,12 +10,11 @@ positions are seen; it learns more slowly and gets more steps. Four minutes on o
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.decoder import Decoder
 from ttutor.positions import sinusoidal_encoding
 from ttutor.recurrence import RNNCell, hidden_of, unroll
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS = [0, 1, 2]
 LENGTHS = [4, 8, 12, 16, 32, 64]

@@ -15,13 +15,12 @@ import json
 
 import torch
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import LENGTH_PENALTY, Translation, Translator
 from ttutor.widgets.decoding import Names, record_decoding, speaker_of
-
-import _record
 
 SEED = 0
 BEAM = 3

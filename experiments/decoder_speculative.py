@@ -10,15 +10,14 @@ short as the pieces of training: in texts of twice that length a draft of the sa
 """
 
 import torch
-from _characters import characters_of, loss_on, next_character_loss
 from torch import nn
 
+from experiments import _record
+from experiments._characters import characters_of, loss_on, next_character_loss
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.generation.speculative import accepted_share, speculative_sample
 from ttutor.training.fit import fit
 from ttutor.variants.gpt import GPT, GPTConfig
-
-import _record
 
 SEEDS, SEED_OF_LARGE = [0, 1, 2], 7
 STEPS_LARGE, STEPS = 1500, [0, 100, 300, 1000]

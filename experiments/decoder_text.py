@@ -14,13 +14,12 @@ from collections.abc import Iterator
 from pydoc_data.topics import topics
 
 import torch
-from _characters import loss_on, next_character_loss
 
+from experiments import _record
+from experiments._characters import loss_on, next_character_loss
 from ttutor.generation import sample
 from ttutor.training.fit import fit
 from ttutor.variants.gpt import GPT, GPTConfig
-
-import _record
 
 SEED, SHOWN_AT = 0, (0, 50, 200, 600, 2500)
 N_TOKENS, BATCH, PEAK = 128, 8, 4e-3

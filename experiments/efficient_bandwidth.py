@@ -11,7 +11,7 @@ import time
 
 import torch
 
-import _record
+from experiments import _record
 
 KIB = 1024
 SIZES = [64 * KIB << doubling for doubling in range(14)]  # 64 KiB to 512 MiB, both tensors together

@@ -21,13 +21,12 @@ from einops import einsum, rearrange
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.efficient import FavorFeatures, efficient_attention, linear_attention
 from ttutor.layers import LayerNorm
 from ttutor.masks import CAUSAL
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS, SEEDS_OF_CHOICE, RATES, STEPS, BATCH = [0, 1, 2], [100, 101], [1e-2, 3e-2, 1e-1], 600, 32
 N_SYMBOLS, N_PAIRS, N_QUESTIONS, D_MODEL, WINDOW, N_FEATURES = 64, [4, 8, 16, 32], 8, 32, 8, 64

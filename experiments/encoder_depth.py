@@ -21,10 +21,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.layers import LayerNorm
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS = [0, 1, 2]
 RATES = [1e-3, 3e-3]

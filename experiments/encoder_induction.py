@@ -12,12 +12,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.layers import FeedForward, LayerNorm, PreNorm
 from ttutor.masks import causal_mask
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS = [0, 1, 2]
 RATES = [3e-3, 1e-2]

@@ -15,14 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.embeddings import Embeddings, TokenEmbedding
 from ttutor.encoder import Encoder
 from ttutor.inside import capture
 from ttutor.layers import LayerNorm, RMSNorm
 from ttutor.positions import SinusoidalPositions
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS = [0, 1, 2]
 RATES = [3e-3, 1e-2]

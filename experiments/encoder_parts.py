@@ -21,11 +21,10 @@ from torch import Tensor, nn
 from torch.func import functional_call, grad_and_value, stack_module_state, vmap
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import sinusoidal_encoding
-
-import _record
 
 SEEDS = [0, 1, 2]
 RATES = [1e-3, 3e-3, 1e-2, 3e-2, 1e-1]

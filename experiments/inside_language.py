@@ -13,10 +13,9 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.training.fit import fit
 from ttutor.variants.gpt import GPT, GPTConfig
-
-import _record
 
 SEEDS = [0, 1, 2]
 PEAKS = [5e-3, 1e-2, 2e-2]

@@ -4,14 +4,12 @@ Every sublayer gives what it computed from the normalised stream, and nothing is
 but the peak is the best of three by the mean loss of all seeds, since without skips the seeds differ more.
 """
 
-import inside_language
 import torch
 from torch import Tensor
 
+from experiments import _record, inside_language
 from ttutor.layers import PreNorm
 from ttutor.variants.gpt import GPT
-
-import _record
 
 
 class NoSkip(PreNorm):

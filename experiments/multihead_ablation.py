@@ -17,6 +17,7 @@ import torch
 from einops import rearrange, reduce
 from torch import Tensor
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.inside import ablate, attention_entropy, capture, first_token_score, induction_score, weight_on
 from ttutor.inside import previous_token_score as before_score
@@ -29,8 +30,6 @@ from ttutor.training.trainer import Trainer
 from ttutor.transformer import Transformer
 from ttutor.translation.translator import Translator
 from ttutor.widgets.heads import label_of
-
-import _record
 
 SEEDS = [0, 1, 2]
 N_BATCHES = 3

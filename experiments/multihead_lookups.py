@@ -12,12 +12,11 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.inside import capture
 from ttutor.masks import causal_mask
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS = [0, 1, 2]
 N_TOKENS, BATCH, STEPS, WARMUP, PEAK = 16, 32, 1000, 50, 0.02

@@ -14,12 +14,11 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.inside import capture
 from ttutor.masks import causal_mask
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS, CHOOSING = [0, 1, 2, 3, 4], 100
 N_SYMBOLS, N_PLACES, N_TOKENS, D_MODEL, BATCH, WARMUP = 32, 4, 16, 32, 32, 50

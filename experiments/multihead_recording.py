@@ -5,14 +5,13 @@ all layers and heads, and of each query the inner products of the vectors that t
 output: lengths and angles, all that `HeadsExplorer` draws. The result says how long it took.
 """
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import Translator
 from ttutor.widgets import HeadsExplorer
 from ttutor.widgets.from_model import recorded_attention
-
-import _record
 
 SEED = 0
 SENTENCES = ["The black cats see a small dog.", "The young strong foxes swim behind the city."]

@@ -13,12 +13,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.corpora.corpus import Pair, embedded_corpus
 from ttutor.masks import causal_mask
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS, CHOOSING = [0, 1, 2, 3, 4], 100
 D_MODEL, BATCH, STEPS, LONG, WARMUP = 64, 32, 300, 1200, 50

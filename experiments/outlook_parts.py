@@ -32,12 +32,11 @@ import torch
 from torch import Tensor, nn
 from torch.nn.functional import cross_entropy
 
+from experiments import _record
 from ttutor import minimal
 from ttutor.corpora.embedded import embedded_sentences
 from ttutor.corpora.grammar import NounPhrase, Sentence
 from ttutor.corpora.lexicon import ADJECTIVES, NOUNS, VERBS
-
-import _record
 
 SEEDS, TUNING_SEEDS = [0, 1, 2, 3, 4], [100, 101]
 RATES = [0.003, 0.006, 0.012]

@@ -6,10 +6,10 @@ enough from the start, and training meets its first 32 rows only. About fifteen 
 
 import time
 
-import _positions as study
 import torch
 
-import _record
+from experiments import _positions as study
+from experiments import _record
 
 SCHEMES = ["none", "sinusoidal", "learned", "rotary", "alibi"]
 

@@ -8,10 +8,10 @@ minutes of one core.
 
 import time
 
-import _positions as study
 import torch
 
-import _record
+from experiments import _positions as study
+from experiments import _record
 
 TIMES = [1, 2, 4, 8]
 SCHEMES = ["none", "sinusoidal", "learned", "rotary", "alibi"]

@@ -10,14 +10,13 @@ one core.
 
 import time
 
-import _positions as study
 import torch
 from torch import Tensor
 
+from experiments import _positions as study
+from experiments import _record
 from ttutor.positions import RotaryScaling, rotary_frequencies
 from ttutor.positions.scaling import YarnScaling, ntk_base, partial_frequencies
-
-import _record
 
 D_HEAD, TIMES = 8, [1, 2, 4, 8]
 USUAL = rotary_frequencies(D_HEAD)

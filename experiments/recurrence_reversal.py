@@ -16,10 +16,9 @@ import torch
 from einops import rearrange
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.recurrence import GRUCell, Seq2Seq, Seq2SeqConfig, Source, State
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS, CHOOSING = [0, 1, 2], 100
 RATES = [1e-3, 3e-3, 1e-2, 3e-2]

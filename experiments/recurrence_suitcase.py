@@ -18,9 +18,8 @@ import random
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS, CHOOSING = [0, 1, 2, 3, 4], 100
 D_MODEL, BATCH, STEPS, LONGER, LONGEST = 64, 32, 400, 1600, 2

@@ -23,14 +23,13 @@ import torch
 from sacrebleu.metrics import BLEU
 from sacrebleu.significance import PairedTest
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus, read_aligned
 from ttutor.corpora.datasets import find_dataset
 from ttutor.training.run_folder import RunFolder
 from ttutor.translation.answer import Translation
 from ttutor.translation.evaluation import evaluate, exact_match, sentence_chrf
 from ttutor.translation.translator import Translator
-
-import _record
 
 NAMED = {
     "colour": {

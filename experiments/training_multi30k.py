@@ -1,19 +1,19 @@
 """BLEU, loss and learning rate by minutes, of the small translator on real text (Multi30k).
 
     ttutor fetch multi30k
-    python experiments/training_multi30k.py --seed 0      # and --seed 1, --seed 2: each adds its run
-    python experiments/training_multi30k.py --stored      # train nothing: take what benchmarks/results holds
+    python benchmarks/multi30k.py --seed 0      # and --seed 1, --seed 2: each adds its run
+    python experiments/training_multi30k.py
 
-Runs `benchmarks/multi30k.py`, whose options it takes, and keeps for the book what the chapters show of its result: of
-each preset and pair of languages the mean and the spread over the seeds, and the whole run of the first seed, with its
-own command, machine and minutes. Only numbers are stored, no sentence of the corpus.
+The first measures and writes ``benchmarks/results/multi30k.json``; this keeps for the book what the chapters show of
+it: of each preset and pair of languages the mean and the spread over the seeds, and the whole run of the first seed,
+with its own command, machine and minutes. Only numbers are stored, no sentence of the corpus.
 """
 
-import sys
+import json
 
-from benchmarks import multi30k
 from experiments import _record
 
+MEASURED = _record.EXPERIMENTS.parent / "benchmarks" / "results" / "multi30k.json"
 KEPT = ("step", "seconds", "target_tokens", "learning_rate", "training_loss", "validation_loss", "test_bleu")
 
 
@@ -27,11 +27,7 @@ def for_the_book(series: dict) -> dict:
 
 def main() -> None:
     started = _record.start()
-    if sys.argv[1:] == ["--stored"]:
-        stored = multi30k.stored()
-    else:
-        options = multi30k.arguments()
-        stored = multi30k.write(options, multi30k.measure(options))
+    stored = json.loads(MEASURED.read_text(encoding="utf-8"))["series"]
     seeds = sorted({run["seed"] for series in stored for run in series["runs"]})
     _record.write("training_multi30k", {"series": list(map(for_the_book, stored))}, seeds=seeds, started=started)
 

@@ -16,6 +16,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.corpora.corpus import read_aligned
 from ttutor.corpora.datasets import find_dataset
 from ttutor.tokenization.subword import SubwordTokenizer
@@ -23,8 +24,6 @@ from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches, make_batch
 from ttutor.training.trainer import token_pairs
 from ttutor.transformer import Transformer, TransformerConfig
-
-import _record
 
 SEEDS, RATE = [0, 1, 2], 5e-3
 STEPS, WARMUP, EVERY, AVERAGING = 300, 30, 30, 0.95

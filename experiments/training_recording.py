@@ -15,6 +15,7 @@ from einops import rearrange
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.corpora.lexicon import NOUNS
 from ttutor.generation import greedy_search
@@ -24,8 +25,6 @@ from ttutor.training.batching import Batch, BucketedBatches, make_batch, pad
 from ttutor.training.trainer import token_pairs
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.translation.alignment import cross_attention
-
-import _record
 
 SEED, STEPS, EVERY = 0, 360, 10
 PEAK, WARMUP, SMOOTHING = 5e-3, 40, 0.1

@@ -19,6 +19,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor import assets
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.generation import greedy_search
@@ -28,8 +29,6 @@ from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.batching import Batch, BucketedBatches, make_batch
 from ttutor.training.trainer import token_pairs
 from ttutor.transformer import Transformer, TransformerConfig
-
-import _record
 
 SEEDS = [0, 1, 2]
 RATES = {

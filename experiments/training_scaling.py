@@ -15,14 +15,13 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.decoder import Decoder
 from ttutor.embeddings import Embeddings, TokenEmbedding
 from ttutor.positions import SinusoidalPositions
 from ttutor.training.batching import pad
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS, TUNING_SEED = [0, 1, 2], 3
 RATES = [3e-3, 1e-2, 3e-2, 1e-1]

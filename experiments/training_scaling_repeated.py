@@ -9,12 +9,13 @@ import json
 
 import numpy as np
 import torch
-import training_scaling  # its text is the embedded_corpus
 
+from experiments import (
+    _record,
+    training_scaling,  # its text is the embedded_corpus
+)
 from ttutor.training.batching import pad
 from ttutor.training.fit import fit
-
-import _record
 
 
 def loss_of(size: dict, seed: int, data: tuple) -> float:

@@ -8,7 +8,7 @@ where the time goes, loss after as many tokens, BLEU, memory, and two processes 
 import json
 from pathlib import Path
 
-import _record
+from experiments import _record
 
 RESULTS = Path(__file__).resolve().parent.parent / "benchmarks" / "results"
 

@@ -8,13 +8,14 @@ is the loss of one who knows how frequent each word is and nothing else. About t
 
 import numpy as np
 import torch
-import training_warmup  # its text is the embedded_corpus
 from torch import Tensor, nn
 
+from experiments import (
+    _record,
+    training_warmup,  # its text is the embedded_corpus
+)
 from ttutor.training.fit import fit
 from ttutor.training.schedule import noam_rate
-
-import _record
 
 SEEDS = [0, 1, 2]
 WARMUPS = [1, 25, 50, 100, 200, 400]

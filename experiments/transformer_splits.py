@@ -16,12 +16,11 @@ import itertools
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.generation import greedy_search
 from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, WordTokenizer
 from ttutor.training.fit import fit
 from ttutor.transformer import Transformer, TransformerConfig
-
-import _record
 
 SEEDS = [0, 1, 2, 3, 4]
 STEPS, LONGER, WARMUP, BATCH = 160, 480, 30, 32

@@ -10,13 +10,12 @@ minute of one core.
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.corpora.animals import animal_sentences
 from ttutor.generation import greedy_search
 from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, WordTokenizer
 from ttutor.training.fit import fit
 from ttutor.transformer import Transformer, TransformerConfig
-
-import _record
 
 SEEDS = [0, 1, 2]
 STEPS, WARMUP, BATCH, N_HELD_OUT = 80, 20, 32, 270

@@ -12,13 +12,12 @@ minutes of one core.
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.corpora.animals import animal_sentences
 from ttutor.generation import greedy_search
 from ttutor.tokenization import BOS_ID, EOS_ID, PAD_ID, WordTokenizer
 from ttutor.training.fit import fit
 from ttutor.transformer import Transformer, TransformerConfig
-
-import _record
 
 VERBS = ["sat", "slept", "ran", "ate", "stood", "drank"]
 SEEDS = [0, 1, 2]

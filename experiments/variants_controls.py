@@ -15,13 +15,12 @@ hidden (64 sentences a step for 32); and with 30 % hidden and as many questions 
 from functools import partial
 
 import torch
-import variants_longer as longer
-import variants_mask_rate as mask_rate
-import variants_objectives as language
 
+from experiments import _record
+from experiments import variants_longer as longer
+from experiments import variants_mask_rate as mask_rate
+from experiments import variants_objectives as language
 from ttutor.variants.objectives import IGNORE_ID, mask_tokens
-
-import _record
 
 SEEDS = [0, 1, 2]
 FATES = {"100, 0, 0": (1.0, 0.0), "80, 20, 0": (0.8, 0.2), "80, 0, 20": (0.8, 0.0)}

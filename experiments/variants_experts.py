@@ -15,16 +15,15 @@ bound.
 """
 
 import torch
-from _characters import characters_of, loss_on, next_character_loss
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
+from experiments._characters import characters_of, loss_on, next_character_loss
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.training.fit import fit
 from ttutor.variants.experts import Router, balance_loss, n_active_parameters, record_routing
 from ttutor.variants.modern_decoder import ExpertsConfig, ModernDecoder, ModernDecoderConfig
-
-import _record
 
 SEEDS, SEED_OF_CHOICE = {"facts": [0, 1, 2, 3, 4], "language": [0, 1, 2]}, 100
 RATES = {"facts": [3e-3, 1e-2, 3e-2, 1e-1], "language": [3e-3, 1e-2, 3e-2]}

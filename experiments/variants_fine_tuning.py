@@ -23,13 +23,12 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.heads import TransformerForSequenceClassification
 from ttutor.variants.objectives import mask_tokens
-
-import _record
 
 SEEDS, SEED_OF_CHOICE = [0, 1, 2], 100
 RATES, LABELS, BATCH = [3e-4, 1e-3, 3e-3, 1e-2], [100, 400, 1600], 32

@@ -14,16 +14,15 @@ characters, and those of characters after each other character. Losses in nats p
 """
 
 import torch
-from _characters import Characters, characters_of, loss_on, next_character_loss
 from torch import nn
 
+from experiments import _record
+from experiments._characters import Characters, characters_of, loss_on, next_character_loss
 from ttutor.cache import DecoderCache
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.training.fit import fit
 from ttutor.transformer.blueprint import Latent
 from ttutor.variants.modern_decoder import ModernDecoder, ModernDecoderConfig
-
-import _record
 
 SEEDS, SEED_OF_CHOICE = [0, 1, 2], 100
 RATES = [3e-3, 1e-2, 3e-2, 1e-1]

@@ -12,14 +12,13 @@ no mask in them; and on sentences with one word replaced by a random one, the sh
 """
 
 import torch
-import variants_mask_rate as mask_rate
-import variants_objectives as language
-import variants_parts as parts
 
+from experiments import _record
+from experiments import variants_mask_rate as mask_rate
+from experiments import variants_objectives as language
+from experiments import variants_parts as parts
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.variants.objectives import IGNORE_ID, mask_tokens
-
-import _record
 
 SEEDS = [0, 1, 2]
 

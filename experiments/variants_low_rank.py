@@ -15,15 +15,14 @@ import copy
 import unicodedata
 
 import torch
-from _characters import characters_of, loss_on, next_character_loss
 from torch import nn
 
+from experiments import _record
+from experiments._characters import characters_of, loss_on, next_character_loss
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.training.fit import fit
 from ttutor.training.low_rank import attach_low_rank
 from ttutor.variants.gpt import GPT, GPTConfig
-
-import _record
 
 SEEDS, SEED_OF_CHOICE, SEED_OF_ENGLISH = [0, 1, 2, 3, 4], 100, 7
 STEPS_ENGLISH, STEPS = 1000, 200

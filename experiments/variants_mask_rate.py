@@ -9,14 +9,13 @@ the share of coherent sentences among 512 that it writes from masks alone, one m
 import math
 
 import torch
-import variants_objectives as language
 from torch.nn import functional
 
+from experiments import _record
+from experiments import variants_objectives as language
 from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.objectives import mask_tokens
-
-import _record
 
 SEEDS, MASKED, STEPS = [0, 1, 2], [0.05, 0.15, 0.3, 0.5, 0.8], 700
 COHERENT = {tuple(row) for row in language.SENTENCES.tolist()}

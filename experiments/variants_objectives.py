@@ -21,6 +21,7 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.layers import FeedForward, LayerNorm
 from ttutor.multihead import MultiHeadAttention
 from ttutor.training.fit import fit
@@ -39,8 +40,6 @@ from ttutor.variants.objectives import (
     text_infilling,
 )
 from ttutor.variants.t5 import T5, T5Config
-
-import _record
 
 SEEDS, RATE, BATCH = [0, 1, 2], 3e-3, 32
 CLS, SEP, MASK, SENTINELS = 2, 3, 4, [5, 6, 7]

@@ -15,14 +15,13 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.layers import FeedForward, GatedFeedForward, LayerNorm, PostNorm, PreNorm, RMSNorm
 from ttutor.masks import CAUSAL
 from ttutor.multihead import MultiHeadAttention
 from ttutor.positions import LearnedPositions, RotaryPositions
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS, SEED_OF_CHOICE = [0, 1, 2], 100
 RATES = [1e-3, 3e-3, 1e-2]

@@ -9,15 +9,14 @@ rate, gradients clipped to norm 1, no dropout.
 """
 
 import torch
-import variants_objectives as language
 from torch import Tensor
 from torch.nn import functional
 
+from experiments import _record
+from experiments import variants_objectives as language
 from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig
 from ttutor.variants.heads import TransformerForSequenceClassification
-
-import _record
 
 SEEDS, SEED_OF_CHOICE, RATES, STEPS = [0, 1, 2], 100, [3e-4, 1e-3, 3e-3], 1500
 CALLS = torch.tensor([language.INDEX[call] for call in language.CALLS.values()])

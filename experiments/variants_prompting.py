@@ -13,14 +13,13 @@ whose they are is the trivial answer: one in as many as stood there.
 """
 
 import torch
-import variants_objectives as language
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
+from experiments import variants_objectives as language
 from ttutor.training.fit import fit
 from ttutor.variants.gpt import GPT, GPTConfig
-
-import _record
 
 SEEDS, SEED_OF_CHOICE, RATES = [0, 1, 2], 100, [1e-3, 3e-3, 1e-2]
 STEPS, BATCH, N_SENTENCES, N_ANIMALS = 1500, 32, 16, 8

@@ -7,16 +7,15 @@ parameters. Two minutes on one core.
 """
 
 import torch
-import variants_objectives as language
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
+from experiments import variants_objectives as language
 from ttutor.training.fit import fit
 from ttutor.variants.bert import BERT, BERTConfig, BERTForMaskedLM
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.objectives import mask_tokens
-
-import _record
 
 SEEDS = [0, 1, 2]
 VOCAB_SIZE = language.VOCAB_SIZE - len(language.ORDER_OF_STORY)  # the chapter tells no stories

@@ -14,11 +14,10 @@ import torch
 from torch import Tensor, nn
 from torch.nn import functional
 
+from experiments import _record
 from ttutor.training.fit import fit
 from ttutor.transformer import Transformer, TransformerConfig
 from ttutor.variants.gpt import GPT, GPTConfig
-
-import _record
 
 SEEDS, SEED_OF_CHOICE, RATES = [0, 1, 2], 100, [3e-4, 1e-3, 3e-3, 1e-2, 3e-2]
 N_SYMBOLS, LENGTH, BATCH, STEPS = 12, 8, 32, 800

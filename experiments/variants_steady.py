@@ -11,15 +11,14 @@ whoever knows how frequent each character is and nothing else.
 """
 
 import torch
-from _characters import characters_of, loss_on, next_character_loss
 from torch import Tensor, nn
 
+from experiments import _record
+from experiments._characters import characters_of, loss_on, next_character_loss
 from ttutor.corpora.corpus import embedded_corpus
 from ttutor.efficient import efficient_attention
 from ttutor.training.fit import fit
 from ttutor.variants.modern_decoder import ModernDecoder, ModernDecoderConfig
-
-import _record
 
 SEEDS = [0, 1, 2]
 RATES = [3e-3, 1e-2, 3e-2, 1e-1, 3e-1]

@@ -13,11 +13,10 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.training.fit import fit
 from ttutor.variants.drawings import SHAPES, drawn_shapes
 from ttutor.variants.vit import ViT, ViTConfig
-
-import _record
 
 SEEDS, SEARCH_SEED = [0, 1, 2], 10
 SIZES = [100, 400, 1_600, 6_400, 25_600]

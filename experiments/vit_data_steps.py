@@ -5,11 +5,9 @@ the same images, the same peak rate, three seeds. About two minutes on one core.
 """
 
 import torch
-import vit_data_size
 
+from experiments import _record, vit_data_size
 from ttutor.variants.drawings import drawn_shapes
-
-import _record
 
 SEEDS = [0, 1, 2]
 N_IMAGES, PEAK, STEPS = 25_600, 3e-3, 3_000

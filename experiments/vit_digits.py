@@ -16,11 +16,10 @@ from einops import rearrange
 from sklearn.datasets import load_digits
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.training.fit import fit
 from ttutor.variants.patches import patchify, unpatchify
 from ttutor.variants.vit import ViT, ViTConfig
-
-import _record
 
 SEEDS, SEARCH_SEEDS = [0, 1, 2], [10, 11, 12]
 SIZES = [50, 200, 1_000]

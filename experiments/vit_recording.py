@@ -12,12 +12,11 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.training.fit import fit
 from ttutor.variants.drawings import SHAPES, drawn_shapes
 from ttutor.variants.vit import ViT, ViTConfig
 from ttutor.widgets.patches import hexadecimal, hundredths, read_vit, thousandths
-
-import _record
 
 SEEDS = [0, 1, 2]
 CONFIG = ViTConfig(

@@ -11,10 +11,9 @@ and distance the peak rate is chosen by a further seed; fresh images at every st
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.training.fit import fit
 from ttutor.variants.vit import ViT, ViTConfig
-
-import _record
 
 SEEDS, SEARCH_SEED = [0, 1, 2], 10
 DISTANCES = [4, 20]

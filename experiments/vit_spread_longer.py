@@ -6,9 +6,8 @@ minutes on one core.
 """
 
 import torch
-import vit_spread
 
-import _record
+from experiments import _record, vit_spread
 
 SEEDS = [0, 1, 2]
 PEAKS = [1e-3, 3e-3]

@@ -7,10 +7,9 @@ one core.
 """
 
 import torch
-import vit_spread
 from torch import nn
 
-import _record
+from experiments import _record, vit_spread
 
 SEEDS, SEARCH_SEED = [0, 1, 2], 10
 PEAKS = [3e-3, 1e-2, 3e-2]

@@ -8,11 +8,10 @@ minutes on one core.
 
 import torch
 from torch import nn
-from vit_spread import BATCH, N_TEST, NETWORKS, SEARCH_SEED, STEPS, WARMUP, loss, two_marks
 
+from experiments import _record
+from experiments.vit_spread import BATCH, N_TEST, NETWORKS, SEARCH_SEED, STEPS, WARMUP, loss, two_marks
 from ttutor.training.fit import fit
-
-import _record
 
 SEEDS = [0, 1, 2, 3, 4]
 PEAKS = [1e-3, 3e-3, 1e-2]

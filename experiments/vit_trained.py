@@ -9,11 +9,10 @@ two minutes on one core.
 import torch
 from torch import Tensor, nn
 
+from experiments import _record
 from ttutor.training.fit import fit
 from ttutor.variants.drawings import SHAPES, drawn_shapes
 from ttutor.variants.vit import ViT, ViTConfig
-
-import _record
 
 SEEDS = [0, 1, 2]
 CONFIG = ViTConfig(

@@ -12,11 +12,10 @@ import copy
 
 import torch
 from torch import Tensor, nn
-from vit_digits import N_TRAIN, N_VALIDATION, NETWORKS, accuracy, digits, train
 
+from experiments import _record
+from experiments.vit_digits import N_TRAIN, N_VALIDATION, NETWORKS, accuracy, digits, train
 from ttutor.variants.drawings import SHAPES, drawn_shapes
-
-import _record
 
 SEEDS, SEARCH_SEED = [0, 1, 2], 10
 N_LABELS = [10, 50]
