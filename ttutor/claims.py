@@ -11,7 +11,6 @@ go on saying what its own numbers contradict.
 
 import difflib
 import html
-import json
 import re
 import tomllib
 from dataclasses import dataclass
@@ -40,6 +39,9 @@ BADGES: dict[str, str] = {
     "out of scope": "#5F6670",
 }
 """Background of a verdict's badge: white text on each keeps a contrast of 4.5:1, on a light page and on a dark one."""
+
+MIME = "application/vnd.ttutor.claim+json"
+"""The type under which a notebook stores a claim's record beside what it shows."""
 
 _TIGHT = ' style="margin:.4rem 0"'
 _SENTENCE_END = re.compile(r"(?<=[.!?]) +(?=[^a-z(])")
@@ -127,25 +129,25 @@ class ClaimResult:
         if self.source is not None:
             folded.append(_paragraph("Source:", f" {_escape(self.source)} (see the bibliography)"))
         return (
-            f'<div class="ttutor-claim" id="claim-{self.claim.id}" {self._record()} style="border:1px solid #8a8f98;'
-            f'border-left:.35rem solid {colour};border-radius:.25rem;padding:.25rem 1rem;margin:.75rem 0">'
+            f'<div class="ttutor-claim {verdict_class(self.claim.verdict)}" id="claim-{self.claim.id}" '
+            f'style="border:1px solid #8a8f98;border-left:.35rem solid {colour};border-radius:.25rem;'
+            'padding:.25rem 1rem;margin:.75rem 0">'
             + _paragraph("Often said:", f" <q>{_escape(self.claim.statement)}</q> {badge}")
             + f"<p{_TIGHT}>{_escape(gist)}</p>"
             + f"<details{_TIGHT}><summary>{'Measured' if self.measured is not None else 'Cited'}: "
             f"claim {self.claim.id}</summary>{''.join(folded)}</details></div>"
         )
 
-    def _record(self) -> str:
-        """Attributes that a machine can read back from the stored output: the ledger page is made from them."""
-        record = {
-            "data-claim": self.claim.id,
-            "data-chapter": self.claim.chapter,
-            "data-verdict": self.claim.verdict,
-            "data-agrees": "true" if self.measured is not None else "",
-            "data-measured": "" if self.measured is None else json.dumps(self.measured, ensure_ascii=False),
-            "data-source": self.source or "",
+    def _repr_mimebundle_(self, include: object = None, exclude: object = None) -> dict[str, Any]:
+        """What a machine reads in the stored output; the page of claims is made from it. HTML and text come beside."""
+        return {
+            MIME: {
+                "claim": self.claim.id,
+                "verdict": self.claim.verdict,
+                "measured": None if self.measured is None else [list(line) for line in lines(self.measured)],
+                "source": self.source,
+            }
         }
-        return " ".join(f'{name}="{_escape(value)}"' for name, value in record.items())
 
 
 @cache
@@ -255,6 +257,15 @@ def _as_bool(claim_id: str, agrees: Any) -> bool:
         f"agrees of claim {claim_id} has to be one True or False, not {what}; "
         f"compare with a bound, and reduce with .all() or .any()"
     )
+
+
+def verdict_class(verdict: str) -> str:
+    """The class by which a page gives everything about a verdict its colour.
+
+    >>> verdict_class("out of scope")
+    'verdict-out-of-scope'
+    """
+    return f"verdict-{verdict.replace(' ', '-')}"
 
 
 def in_short(text: str) -> tuple[str, str]:

@@ -15,17 +15,14 @@ from dataclasses import dataclass
 from html import escape
 from pathlib import Path
 
-import lxml.html
 from book._tools.myst_to_markdown import authors_and_year
 from book._tools.notebook_io import pages_of
 from docutils import nodes
-from lxml.etree import _Element as Element
 from sphinx.application import Sphinx
 from sphinx.util.docutils import SphinxDirective
 from sphinx.util.typing import ExtensionMetadata
 
-from ttutor.claims import VERDICTS, Claim, chapters
-from ttutor.measurement import lines
+from ttutor.claims import MIME, VERDICTS, Claim, chapters, verdict_class
 
 TITLES = {"multihead": "Multi-head attention", "efficient": "Efficiency", "vit": "Vision"}
 COUNTED = [verdict for verdict in VERDICTS if verdict != "out of scope"]
@@ -35,12 +32,12 @@ SOURCE = re.compile(r"Source:</strong> (\w+) \(see the bibliography\)")
 
 @dataclass(frozen=True, kw_only=True)
 class Record:
-    """What a callout has stored of one claim: its verdict then, the numbers, and the work it cites."""
+    """What a callout has stored of one claim: its verdict then, labels and values measured, and the work it cites."""
 
     claim: str
     verdict: str
-    measured: object
-    source: str
+    measured: list[list[str]] | None
+    source: str | None
 
 
 def title(stem: str) -> str:
@@ -58,23 +55,11 @@ def chapter_pages(root: Path, stem: str) -> list[Path]:
 
 
 def records(page: Path) -> Iterator[Record]:
-    """Yield what the callouts in a notebook's stored outputs say, in the order of the cells."""
+    """Yield what the callouts in a notebook have stored, in the order of the cells."""
     for cell in json.loads(page.read_text(encoding="utf-8"))["cells"]:
         for output in cell.get("outputs", []):
-            markup = "".join(output.get("data", {}).get("text/html", ""))
-            if "data-claim" in markup:
-                yield from map(record, lxml.html.fromstring(markup).xpath("descendant-or-self::*[@data-claim]"))
-
-
-def record(callout: Element) -> Record:
-    """Return what a callout's attributes say."""
-    measured = callout.get("data-measured")
-    return Record(
-        claim=callout.get("data-claim"),
-        verdict=callout.get("data-verdict", ""),
-        measured=json.loads(measured) if measured else None,
-        source=callout.get("data-source", ""),
-    )
+            if MIME in output.get("data", {}):
+                yield Record(**output["data"][MIME])
 
 
 class ClaimsLedger(SphinxDirective):
@@ -101,13 +86,16 @@ class ClaimsLedger(SphinxDirective):
 
     def _claim(self, claim: Claim, page: Path | None, record: Record | None) -> nodes.container:
         """One claim: id and verdict, what is said, what is true, what was measured, who found it."""
-        entry = nodes.container(ids=[claim.id.lower()], classes=["ledger-claim", _class(claim.verdict)])
+        entry = nodes.container(ids=[claim.id.lower()], classes=["ledger-claim", verdict_class(claim.verdict)])
         head = nodes.paragraph(classes=["ledger-head"])
         if page is None:
             head += nodes.strong(text=claim.id)
         else:
             head += nodes.reference("", claim.id, refuri=f"{page.stem}.html#claim-{claim.id}", internal=True)
-        head += [nodes.Text(" "), nodes.inline(text=claim.verdict, classes=["ledger-verdict", _class(claim.verdict)])]
+        head += [
+            nodes.Text(" "),
+            nodes.inline(text=claim.verdict, classes=["ledger-verdict", verdict_class(claim.verdict)]),
+        ]
         entry += head
         entry += nodes.paragraph("", "", nodes.strong(text=claim.statement))
         entry += nodes.paragraph(text=claim.correct)
@@ -136,14 +124,10 @@ def coverage(found: set[str]) -> str:
     )
 
 
-def _class(verdict: str) -> str:
-    return f"verdict-{verdict.replace(' ', '-')}"
-
-
-def _measured(measured: object) -> nodes.bullet_list:
+def _measured(lines: list[list[str]]) -> nodes.bullet_list:
     """What was measured, one line for each number or group of numbers, as the callout shows it."""
     items = nodes.bullet_list()
-    for label, value in lines(measured):
+    for label, value in lines:
         paragraph = nodes.paragraph(text=f"{label}: " if label else "")
         paragraph += nodes.strong(text=value)
         items += nodes.list_item("", paragraph)
@@ -179,7 +163,7 @@ def _row(*cells: str | nodes.Node) -> nodes.row:
 def _controls() -> nodes.raw:
     """The choice of chapter and verdict; hidden until the script that makes it work has run."""
     by_chapter = "".join(f'<option value="chapter-{stem}">{escape(title(stem))}</option>' for stem in chapters())
-    by_verdict = "".join(f'<option value="{_class(verdict)}">{verdict}</option>' for verdict in VERDICTS)
+    by_verdict = "".join(f'<option value="{verdict_class(verdict)}">{verdict}</option>' for verdict in VERDICTS)
     markup = (
         '<form class="ledger-controls" hidden>'
         f'<label>Chapter <select name="chapter"><option value="">all</option>{by_chapter}</select></label> '

@@ -18,9 +18,9 @@ PAGES = {stem: chapter_pages(ROOT, stem) for stem in chapters()}
 STORED = {stem: [record for page in pages for record in records(page)] for stem, pages in PAGES.items()}
 
 
-def made(tmp_path: Path, *markup: str) -> Path:
-    """A chapter whose one cell has stored this HTML."""
-    output = {"output_type": "execute_result", "data": {"text/html": list(markup)}}
+def made(tmp_path: Path, data: dict) -> Path:
+    """A chapter whose one cell has stored this output."""
+    output = {"output_type": "execute_result", "data": data}
     page = tmp_path / "02-attention.ipynb"
     cells = [{"cell_type": "code", "outputs": [output]}, {"cell_type": "markdown"}]
     page.write_text(json.dumps({"cells": cells}), encoding="utf-8")
@@ -32,9 +32,10 @@ def made(tmp_path: Path, *markup: str) -> Path:
 
 def test_a_callout_is_read_back_as_it_was_shown(tmp_path: Path) -> None:
     measured = {"rows": [0.25, 0.75], "note": 'a "<b>" & b'}
-    shown = claim("ATT-10", measured=measured, agrees=True, source="vaswani2017")._repr_html_()
-    assert list(records(made(tmp_path, shown[:50], shown[50:]))) == [
-        Record(claim="ATT-10", verdict="wrong", measured=measured, source="vaswani2017")
+    shown = claim("ATT-10", measured=measured, agrees=True, source="vaswani2017")._repr_mimebundle_()
+    lines = [["rows", "[0.25, 0.75]"], ["note", 'a "<b>" & b']]
+    assert list(records(made(tmp_path, shown | {"text/plain": "a callout"}))) == [
+        Record(claim="ATT-10", verdict="wrong", measured=lines, source="vaswani2017")
     ]
 
 
