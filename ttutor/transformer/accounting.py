@@ -118,7 +118,7 @@ class Account:
 
     @property
     def rolling_cache_bytes(self) -> int:
-        """The same, if layers with a window keep only the tokens that it reaches (`ttutor.cache.RollingCache`)."""
+        """The same, if layers with a window keep only the tokens that it reaches (``DecoderCache(windows=...)``)."""
         return self.cache_bytes - self._own_cache() + self._own_cache(rolling=True)
 
     def _own_cache(self, *, rolling: bool = False) -> int:

@@ -24,10 +24,8 @@ __all__ = [
     "latent_attention_parameters",
     "latent_cache_bytes",
     "norm_parameters",
-    "paged_cache_bytes",
     "projection_flops",
     "projection_parameters",
-    "quantised_cache_bytes",
     "weights_bytes",
 ]
 
@@ -222,38 +220,6 @@ def cache_bytes(
         1342177280
     """
     return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * dtype.itemsize
-
-
-def paged_cache_bytes(
-    n_tokens: int, *, page_size: int, n_layers: int, n_kv_heads: int, d_head: int, dtype: torch.dtype = torch.float16
-) -> int:
-    r"""The same in pages (`ttutor.cache.PagedCache`): the tokens of a sequence, rounded up to whole pages.
-
-    Example:
-        >>> sizes = {"n_layers": 2, "n_kv_heads": 1, "d_head": 4}
-        >>> paged_cache_bytes(17, page_size=16, **sizes) == cache_bytes(32, **sizes)
-        True
-    """
-    n_held = -(-n_tokens // page_size) * page_size
-    return cache_bytes(n_held, n_layers=n_layers, n_kv_heads=n_kv_heads, d_head=d_head, dtype=dtype)
-
-
-def quantised_cache_bytes(
-    n_tokens: int, *, n_layers: int, n_kv_heads: int, d_head: int, dtype: torch.dtype = torch.float16
-) -> int:
-    r"""The same in eight bits (`ttutor.variants.quantised.QuantisedCache`): a byte a number, and each vector's scale.
-
-    Args:
-        n_tokens, n_layers, n_kv_heads, d_head: as for `cache_bytes`.
-        dtype: of the scales.
-
-    Example:
-        >>> sizes = {"n_layers": 32, "n_kv_heads": 8, "d_head": 128}
-        >>> quantised_cache_bytes(1000, **sizes) / cache_bytes(1000, **sizes)
-        0.5078125
-    """
-    n_vectors = 2 * n_layers * n_kv_heads * n_tokens
-    return n_vectors * (d_head + dtype.itemsize)
 
 
 def latent_cache_bytes(

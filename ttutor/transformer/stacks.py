@@ -102,7 +102,7 @@ def stack_cache_bytes(stack: Stack, n_tokens: int, *, rolling: bool = False, dty
     Args:
         stack: its sizes.
         n_tokens: length of the sequence.
-        rolling: whether layers with a window keep only what it reaches (`ttutor.cache.RollingCache`).
+        rolling: whether layers with a window keep only what it reaches (``DecoderCache(windows=...)``).
         dtype: of what is kept.
     """
     windows = stack.windows if rolling and stack.windows is not None else (None,) * stack.n_layers
