@@ -32,7 +32,7 @@ __all__ = [
 
 def projection_parameters(d_in: int, d_out: int, *, bias: bool = True) -> int:
     r"""A linear map: $d_\mathrm{in} d_\mathrm{out}$, and $d_\mathrm{out}$ more for its bias."""
-    return d_in * d_out + bias * d_out
+    return d_in * d_out + (d_out if bias else 0)
 
 
 def norm_parameters(d_model: int, *, rms: bool = False) -> int:
@@ -59,13 +59,8 @@ def attention_parameters(
         True
     """
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-    queries, keys = n_heads * d_head, n_kv_heads * d_head
-    to_keys_and_values = 2 * projection_parameters(d_model, keys, bias=bias)
-    return (
-        projection_parameters(d_model, queries, bias=bias)
-        + to_keys_and_values
-        + projection_parameters(queries, d_model, bias=bias)
-    )
+    biases = (n_heads + 2 * n_kv_heads) * d_head + d_model if bias else 0
+    return 2 * d_model * (n_heads + n_kv_heads) * d_head + biases
 
 
 def latent_attention_parameters(
@@ -108,7 +103,8 @@ def feed_forward_parameters(d_model: int, d_ff: int, *, gated: bool = False, bia
         True
     """
     n_inward = 2 if gated else 1
-    return n_inward * projection_parameters(d_model, d_ff, bias=bias) + projection_parameters(d_ff, d_model, bias=bias)
+    biases = n_inward * d_ff + d_model if bias else 0
+    return (n_inward + 1) * d_model * d_ff + biases
 
 
 def projection_flops(n_tokens: int, d_in: int, d_out: int) -> int:
@@ -155,8 +151,7 @@ def attention_projection_flops(
         True
     """
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-    queries_and_output = 2 * projection_flops(n_queries, d_model, n_heads * d_head)
-    return queries_and_output + 2 * projection_flops(n_keys, d_model, n_kv_heads * d_head)
+    return 4 * d_model * d_head * (n_queries * n_heads + n_keys * n_kv_heads)
 
 
 def feed_forward_flops(n_tokens: int, *, d_model: int, d_ff: int, gated: bool = False) -> int:
@@ -166,7 +161,7 @@ def feed_forward_flops(n_tokens: int, *, d_model: int, d_ff: int, gated: bool = 
         >>> feed_forward_flops(7, d_model=512, d_ff=2048) == 16 * 7 * 512**2
         True
     """
-    return (3 if gated else 2) * projection_flops(n_tokens, d_model, d_ff)
+    return (6 if gated else 4) * n_tokens * d_model * d_ff
 
 
 def crossover_length(
