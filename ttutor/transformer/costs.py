@@ -202,7 +202,6 @@ def cache_bytes(
     n_layers: int,
     n_kv_heads: int,
     d_head: int,
-    batch: int = 1,
     dtype: torch.dtype = torch.float16,
 ) -> int:
     r"""Keys and values of all layers, kept for generation: $2\,L\,h_\mathrm{kv}\,d_\mathrm{head}\,n$ values a sequence.
@@ -214,11 +213,11 @@ def cache_bytes(
         >>> cache_bytes(4096, n_layers=80, n_kv_heads=8, d_head=128)  # Llama 3 70B: 1.34 GB
         1342177280
     """
-    return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * dtype.itemsize
+    return 2 * n_layers * n_kv_heads * d_head * n_tokens * dtype.itemsize
 
 
 def latent_cache_bytes(
-    n_tokens: int, *, n_layers: int, d_latent: int, d_rotary: int, batch: int = 1, dtype: torch.dtype = torch.float16
+    n_tokens: int, *, n_layers: int, d_latent: int, d_rotary: int, dtype: torch.dtype = torch.float16
 ) -> int:
     r"""The same with latent attention: one latent vector and one rotary key, $L\,(d_c + d_R)\,n$ values a sequence.
 
@@ -226,7 +225,7 @@ def latent_cache_bytes(
         >>> latent_cache_bytes(1, n_layers=61, d_latent=512, d_rotary=64)  # DeepSeek-V3: 70 kB a token
         70272
     """
-    return n_layers * (d_latent + d_rotary) * n_tokens * batch * dtype.itemsize
+    return n_layers * (d_latent + d_rotary) * n_tokens * dtype.itemsize
 
 
 def weights_bytes(
@@ -235,7 +234,6 @@ def weights_bytes(
     *,
     n_heads: int,
     n_layers: int = 1,
-    batch: int = 1,
     dtype: torch.dtype = torch.float32,
 ) -> int:
     r"""Attention weights, written out in full: $L\,h\,n_q\,n_k$ values a sequence.
@@ -246,7 +244,7 @@ def weights_bytes(
         >>> weights_bytes(4096, 4096, n_heads=1, dtype=torch.float16)  # 32 MiB, or 33.6 MB
         33554432
     """
-    return n_layers * n_heads * n_queries * n_keys * batch * dtype.itemsize
+    return n_layers * n_heads * n_queries * n_keys * dtype.itemsize
 
 
 def adam_bytes(n_parameters: int, *, dtype: torch.dtype = torch.float32) -> int:
