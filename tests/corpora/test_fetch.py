@@ -161,7 +161,7 @@ def test_a_file_of_the_user_is_named_and_replaced_only_with_leave(fetch, server,
     with pytest.raises(FileError, match="learn.en.gz is damaged: its SHA-256 is .*; check.de.gz is damaged"):
         fetch()
     assert server.asked == []
-    server.planned[ONE] = [(404, 0)]
+    server.planned[ONE] = 5 * [(404, 0)]
     with pytest.raises(FileError, match="404"):
         fetch(overwrite=True)
     assert (folder / ONE).read_bytes() == b"mine"
