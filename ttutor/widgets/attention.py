@@ -31,8 +31,10 @@ class AttentionExplorer(Explorer):
         mask: ``queries keys``, bool, True = may attend.
         d_head: the width of a head, when ``scores`` are raw products.
         temperature: what the scores are divided by; below 1 sharpens, above 1 flattens.
+        scaled: whether raw products are divided by the square root of ``d_head``.
         causal: whether a query may attend only to keys up to its own position (the last query is at the last key).
         padding: for each key whether it is padding (True = padding).
+        padding_masked: whether padding may not be attended to; the figure has a switch for it where there is padding.
         selected: a query and a key, ``[row, column]``; with -1 for the key the row, and for the query the row that
             gives that key most.
         arrows: the queries and the keys behind the scores, if they have two features each; they are drawn as arrows.
@@ -73,8 +75,10 @@ class AttentionExplorer(Explorer):
         *,
         d_head: int | None = None,
         temperature: float | int = 1.0,
+        scaled: bool = True,
         causal: bool = False,
         padding: Any = (),
+        padding_masked: bool = True,
         selected: Any = (),
         arrows: Any = (),
     ) -> None:
@@ -94,9 +98,11 @@ class AttentionExplorer(Explorer):
             scores=[row[:MAX_TOKENS] for row in table[:MAX_TOKENS]],
             mask=[] if allowed is None else allowed[:MAX_TOKENS, :MAX_TOKENS].tolist(),
             temperature=float(temperature),
+            scaled=scaled,
             d_head=d_head,
             causal=causal,
             padding=np.asarray(padding, dtype=bool).tolist()[:MAX_TOKENS],
+            padding_masked=padding_masked,
             selected=list(selected),
             total=[len(queries), len(keys)],
             arrows=[

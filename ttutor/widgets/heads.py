@@ -210,6 +210,8 @@ class HeadsExplorer(Explorer):
         products: instead of both, their inner products, as `write_products` gives them.
         layers: which layers to show, such as ``[0, -1]``; as many as the figure can hold when left out.
         caption: what it shows, in a few words.
+        layer: the layer that is open first, by its place among those shown.
+        head: the head that is enlarged first.
         query: the token whose writes are shown first.
 
     What is more than 24 tokens, 16 heads or a few thousand numbers is left out, with a warning and a label. Scores are
@@ -248,6 +250,8 @@ class HeadsExplorer(Explorer):
         products: Any = None,
         layers: Sequence[int] | None = None,
         caption: str = "",
+        layer: int = 0,
+        head: int = 0,
         query: int = 0,
     ) -> None:
         queries = token_list("tokens", tokens)
@@ -271,6 +275,8 @@ class HeadsExplorer(Explorer):
             layers=shown,
             note=" ".join(filter(None, [caption, left_out])),
             rest_name="bias" if n_heads == given.shape[1] else "others, bias",
+            layer=layer,
+            head=head,
             query=query,
             on=[True] * n_heads,
         )
