@@ -70,6 +70,7 @@ def plan(lax: bool) -> list[Stage]:
     first = [f"book/{name}.ipynb" for name in LONGEST]
     notebooks = sorted(str(path.relative_to(ROOT)) for path in (ROOT / "book").glob("*.ipynb"))
     compare = ("--nbval-lax" if lax else "--nbval", "--nbval-cell-timeout=120")
+    compare += ("--nbval-sanitize-with=tests/pictures.ini",)
     warm = ("-p", "tests.warm_kernels") if sys.platform == "linux" else ()
     by_file = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
     nbval = (*PYTEST, *warm, *compare, *by_file, *dict.fromkeys([*first, *notebooks]))

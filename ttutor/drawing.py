@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from html import escape
 from zlib import crc32
 
-from ttutor.widgets.style import OUTLINES, OUTLINES_DARK, PAGE, PAGE_DARK, PALETTE, PALETTE_DARK
+from ttutor.widgets.style import PALETTE, scheme_css
 
 __all__ = ["Box", "Drawing"]
 
@@ -136,20 +136,9 @@ class Drawing:
 
 
 def _style() -> str:
-    """Colours of a light page; those of a dark one where the page, Jupyter or the system says so."""
-    light, dark = _colours(PALETTE, OUTLINES, PAGE), _colours(PALETTE_DARK, OUTLINES_DARK, PAGE_DARK)
     return (
-        f".{_NAME}{{{light}}}"
-        f"@media(prefers-color-scheme:dark){{html:not([data-theme=light]) "
-        f"body:not([data-jp-theme-light=true]) .{_NAME}{{{dark}}}}}"
-        f"html[data-theme=dark] .{_NAME},body[data-jp-theme-light=false] .{_NAME}{{{dark}}}"
+        f"{scheme_css(f'.{_NAME}')}"
         f".{_NAME} rect{{fill:none;stroke-width:1.5}}.{_NAME} .arrow{{stroke:var(--muted);stroke-width:1.5}}"
         f".{_NAME} path{{fill:var(--muted)}}.{_NAME} text{{fill:var(--text);font:14px sans-serif}}"
         f".{_NAME} .code{{font:12px monospace}}"
     )
-
-
-def _colours(fills: dict[str, str], lines: dict[str, str], page: dict[str, str]) -> str:
-    """The palette as CSS variables."""
-    parts = "".join(f"--{name}:{fills[name]};--{name}-line:{lines[name]};" for name in fills)
-    return f"{parts}--text:{page['text']};--muted:{page['muted']};"

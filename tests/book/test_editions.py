@@ -17,7 +17,7 @@ from book._tools.notebooks import execute
 from tests.book.made import code, notebook, text
 from ttutor.exercises.registry import find
 from ttutor.exercises.source import solution_source, stub_source
-from ttutor.widgets import Question, Quiz, Right, Wrong
+from ttutor.widgets import Quiz
 
 BY_HAND = find("attention.weights_by_hand")
 
@@ -80,7 +80,7 @@ def test_a_students_exercise_runs_though_no_cell_ran_before_it(path: Path) -> No
 
 
 def test_nothing_answers_before_it_is_asked() -> None:
-    quiz = Quiz(Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits.")))
+    quiz = Quiz("What is 1 + 1?\n+ 2 :: Count.\n- 11 :: That joins the digits.")
     asked = code("...", "quiz")
     asked.outputs = [nbformat.v4.new_output("execute_result", data={"text/html": quiz.to_html()}, execution_count=1)]
     stored = notebook(

@@ -12,11 +12,39 @@ import pytest
 from nbformat import NotebookNode
 
 from book._tools.exercise_cells import mark
-from book._tools.notebook_io import chapters, code_cells, pages_of, read, roads, tags
+from book._tools.notebook_io import ROOT, chapters, code_cells, pages_of, read, roads, tags
 from book._tools.notebooks import execute
 
 BOUNDS = {"words": 5000, "visible lines": 350, "lines in a cell": 30, "boxes": 6}
+LONGEST_HIDDEN = 25  # lines of a cell that a reader of the page does not see
 LONGEST_RUN = 40  # seconds of one core
+HIDDEN_LINES = {
+    "01-recurrence-deeper": (396, 0),
+    "01-recurrence": (445, 7),
+    "02-attention-deeper": (1380, 26),
+    "02-attention": (421, 0),
+    "03-multihead-deeper": (714, 14),
+    "03-multihead": (590, 10),
+    "04-positions-deeper": (846, 14),
+    "04-positions": (330, 6),
+    "05-encoder-deeper": (1537, 23),
+    "05-encoder": (725, 13),
+    "06-decoder-deeper": (614, 6),
+    "06-decoder": (632, 12),
+    "07-transformer-deeper": (526, 3),
+    "07-transformer": (394, 5),
+    "08-training-deeper": (657, 11),
+    "08-training": (561, 8),
+    "09-variants-deeper": (477, 5),
+    "09-variants": (688, 12),
+    "10-vit-deeper": (649, 9),
+    "10-vit": (582, 10),
+    "11-efficient-deeper": (760, 6),
+    "11-efficient": (544, 10),
+    "12-inside-deeper": (555, 5),
+    "12-inside": (784, 13),
+}
+"""By page: how many lines its hidden cells may have, and how many of these cells are still too long."""
 HIDDEN = {"hide-input", "hide-cell", "remove-input", "remove-cell"}
 FORMULA = re.compile(r"```\{math\}.*?```|\$\$.*?\$\$", re.DOTALL)
 WORD = re.compile(r"\w[\w'’-]*")
@@ -58,6 +86,12 @@ def measure(road: Path) -> dict[str, int]:
         "lines in a cell": max(lines),
         "boxes": len(boxes(notebook)),
     }
+
+
+def hidden_lines(page: Path) -> list[int]:
+    """The lengths of the cells that a reader of the page does not see."""
+    notebook = without_exercises(stored(page))
+    return [len(cell.source.splitlines()) for cell in code_cells(notebook) if not is_visible(cell)]
 
 
 def made_by(tree: ast.Module) -> set[str]:
@@ -106,6 +140,20 @@ def test_a_road_keeps_the_bounds(road: Path) -> None:
     sizes = measure(road)
     print(f"\n{road.stem}: " + ", ".join(f"{name} {size} of {BOUNDS[name]}" for name, size in sizes.items()))
     assert {name: size for name, size in sizes.items() if size > BOUNDS[name]} == {}
+
+
+@pytest.mark.parametrize("page", sorted(HIDDEN_LINES))
+def test_hidden_lines_only_become_fewer(page: str) -> None:
+    """Whoever opens the notebook sees them: plots by `ttutor.figures`, claims, and little else."""
+    lines = hidden_lines(ROOT / "book" / f"{page}.ipynb")
+    most, longer = HIDDEN_LINES[page]
+    print(f"\n{page}: {sum(lines)} hidden lines of {most}, {sum(n > LONGEST_HIDDEN for n in lines)} cells too long")
+    assert sum(lines) <= most
+    assert sum(n > LONGEST_HIDDEN for n in lines) <= longer
+
+
+def test_every_page_that_is_read_has_a_bound_of_hidden_lines() -> None:
+    assert set(HIDDEN_LINES) == {page.stem for page in chapters() if not page.stem.endswith("-exercises")}
 
 
 @pytest.mark.soak

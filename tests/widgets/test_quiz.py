@@ -14,42 +14,33 @@ from tests.widgets.figure import (
     in_browser,
     spoken,
 )
-from ttutor.widgets import Question, Quiz, Right, Wrong
+from ttutor.widgets import Quiz
 from ttutor.widgets.rich_text import plain_text, rich_text
 
 
 def specimen() -> Quiz:
     """The figure as the gallery shows it."""
-    return Quiz(
-        Question(
-            "The queries have the shape `5 64`, the keys `9 64`, the values `9 32`. What is the shape of the output?",
-            Wrong("`5 64`", "The queries' features are used up in the scores; none of them reaches the output."),
-            Right("`5 32`", "One row for each query, made of values."),
-            Wrong("`9 32`", "Keys and values are summed over: the 9 is the axis that disappears."),
-        ),
-        Question(
-            "What happens to the weights of a row when 10 is added to all of its scores?",
-            Wrong("They sharpen", "*Multiplying* the scores sharpens. Adding leaves their differences alone."),
-            Right("Nothing", "The factor $e^{10}$ stands above and below the fraction."),
-        ),
-        Question(
-            r"Why divide by $\sqrt{d_\mathrm{head}}$?",
-            Right(
-                "The spread of a sum of independent terms grows with the root of their number", "So the spread stays."
-            ),
-            Wrong("It is a convention", r"Without it the weights are one-hot at $d_\mathrm{head} = 512$."),
-        ),
-    )
+    return Quiz(r"""
+        The queries have the shape `5 64`, the keys `9 64`, the values `9 32`. What is the shape of the output?
+        - `5 64` :: The queries' features are used up in the scores; none of them reaches the output.
+        + `5 32` :: One row for each query, made of values.
+        - `9 32` :: Keys and values are summed over: the 9 is the axis that disappears.
+
+        What happens to the weights of a row when 10 is added to all of its scores?
+        - They sharpen :: *Multiplying* the scores sharpens. Adding leaves their differences alone.
+        + Nothing :: The factor $e^{10}$ stands above and below the fraction.
+
+        Why divide by $\sqrt{d_\mathrm{head}}$?
+        + The spread of a sum of independent terms grows with the root of their number :: So the spread stays.
+        - It is a convention :: Without it the weights are one-hot at $d_\mathrm{head} = 512$.
+    """)
 
 
 def hostile() -> Quiz:
-    return Quiz(Question(HOSTILE[0], Right(f"`{HOSTILE[0]}`", HOSTILE[0]), Wrong(HOSTILE[1], "no")))
+    return Quiz(f"{HOSTILE[0]}\n+ `{HOSTILE[0]}` :: {HOSTILE[0]}\n- {HOSTILE[1]} :: no")
 
 
 TAP = (".choice label >> nth=1", "One row for each query")
-
-
-ASK = {"prompt": "Which?", "choices": (Right("this", "Yes."), Wrong("that", "It is not."))}
 
 
 def test_the_state_is_data_and_the_trait_is_what_was_opened() -> None:
@@ -63,23 +54,22 @@ def test_the_state_is_data_and_the_trait_is_what_was_opened() -> None:
 
 
 @pytest.mark.parametrize(
-    ("make", "error", "message"),
+    ("text", "error", "message"),
     [
-        (lambda: Quiz(), ValueError, "at least one Question"),
-        (lambda: Quiz("What?"), TypeError, "expected Question"),
-        (lambda: Question("What?", Right("a", "b")), ValueError, "has 1 choices, expected 2 to 8"),
-        (lambda: Question("What?", Right("a", "b"), "c"), TypeError, "has to be Right"),
-        (lambda: Question("What?", Wrong("a", "x"), Wrong("b", "y")), ValueError, "no choice is right"),
-        (lambda: Question("What?", Right("a", "x"), Right("b", "y")), ValueError, "every choice is right"),
-        (lambda: Question("What?", Right("a", "x"), Wrong("a", "y")), ValueError, "read the same"),
-        (lambda: Quiz(Question("What?", Right("a", " "), Wrong("b", "y"))), ValueError, "an empty string"),
-        (lambda: Quiz(Question(r"$\foo$?", *ASK["choices"])), ValueError, r"uses \\foo, which is not known"),
-        (lambda: Quiz(Question(7, *ASK["choices"])), TypeError, "expected text, got int"),
+        ("", ValueError, "at least one question"),
+        (7, TypeError, "expected the questions as one text, got int"),
+        ("What?\n+ a :: b", ValueError, "has 1 choices, expected 2 to 8"),
+        ("What?\n+ a :: b\n- c", ValueError, "'c' has no reason; write it as '- c :: why'"),
+        ("+ a :: b\n- c :: d", ValueError, "'a' stands before any question"),
+        ("What?\n- a :: x\n- b :: y", ValueError, "no choice is right"),
+        ("What?\n+ a :: x\n+ b :: y", ValueError, "every choice is right"),
+        ("What?\n+ a :: x\n- a :: y", ValueError, "read the same"),
+        ("$\\foo$?\n+ this :: Yes.\n- that :: No.", ValueError, r"uses \\foo, which is not known"),
     ],
 )
-def test_bad_input_is_refused_with_a_reason(make, error, message) -> None:
+def test_bad_input_is_refused_with_a_reason(text, error, message) -> None:
     with pytest.raises(error, match=message):
-        make()
+        Quiz(text)
 
 
 def test_without_scripts_the_explanations_come_after_all_questions() -> None:
@@ -144,7 +134,7 @@ def test_all_explanations_at_once_and_on_paper(show: Show) -> None:
 @in_browser
 def test_a_choice_is_named_with_its_formulas(show: Show) -> None:
     """Chromium leaves MathML out of the name that a label gives."""
-    page = show(Quiz(Question("Which?", Right("$F(x) = 0$", "yes"), Wrong("it is $x$", "no"), Wrong("5", "no"))))
+    page = show(Quiz("Which?\n+ $F(x) = 0$ :: yes\n- it is $x$ :: no\n- 5 :: no"))
     tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
     names = [node["name"]["value"] for node in tree if node.get("role", {}).get("value") == "radio"]
     assert names == ["F(x)=0", "it is x", "5"]

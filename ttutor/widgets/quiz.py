@@ -13,63 +13,30 @@ _LETTERS = "abcdefgh"
 
 @dataclass(frozen=True)
 class Choice:
-    """A possible answer, and what there is to say for and against it; use `Right` or `Wrong`."""
+    """A possible answer, and what there is to say for and against it."""
 
     text: str
     why: str
     right: bool
 
 
-class Right(Choice):
-    """A right answer and its reason.
-
-    >>> Right("5 32", "One row for each query, made of values.").right
-    True
-    """
-
-    def __init__(self, text: str, why: str) -> None:
-        super().__init__(text, why, True)
-
-
-class Wrong(Choice):
-    """A wrong answer, with the reason why, or why one might think so.
-
-    >>> Wrong("9 32", "Keys and values are summed over.").right
-    False
-    """
-
-    def __init__(self, text: str, why: str) -> None:
-        super().__init__(text, why, False)
-
-
+@dataclass(frozen=True)
 class Question:
-    """A question with its choices, in the order in which they are offered.
+    """A question with its choices, in the order in which they are offered."""
 
-    Args:
-        prompt: what is asked.
-        *choices: two to eight of `Right` and `Wrong`, at least one of them right.
+    prompt: str
+    choices: tuple[Choice, ...]
 
-    >>> Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits."))
-    Question('What is 1 + 1?')
-    """
-
-    def __init__(self, prompt: Any, *choices: Any) -> None:
-        stray = next((choice for choice in choices if not isinstance(choice, Choice)), None)
-        if stray is not None:
-            raise TypeError(f"{prompt!r}: every choice has to be Right(...) or Wrong(...), not {stray!r}")
-        if not 2 <= len(choices) <= len(_LETTERS):
-            raise ValueError(f"{prompt!r} has {len(choices)} choices, expected 2 to {len(_LETTERS)}")
-        n_right = sum(choice.right for choice in choices)
-        if n_right in (0, len(choices)):
+    def __post_init__(self) -> None:
+        if not 2 <= len(self.choices) <= len(_LETTERS):
+            raise ValueError(f"{self.prompt!r} has {len(self.choices)} choices, expected 2 to {len(_LETTERS)}")
+        n_right = sum(choice.right for choice in self.choices)
+        if n_right in (0, len(self.choices)):
             raise ValueError(
-                f"{prompt!r}: {'no' if not n_right else 'every'} choice is right; some have to be, not all"
+                f"{self.prompt!r}: {'no' if not n_right else 'every'} choice is right; some have to be, not all"
             )
-        if len({choice.text for choice in choices}) < len(choices):
-            raise ValueError(f"{prompt!r}: two choices read the same")
-        self.prompt, self.choices = prompt, choices
-
-    def __repr__(self) -> str:
-        return f"Question({self.prompt!r})"
+        if len({choice.text for choice in self.choices}) < len(self.choices):
+            raise ValueError(f"{self.prompt!r}: two choices read the same")
 
     def as_state(self) -> dict[str, Any]:
         """The question as data, its texts as nodes of `ttutor.widgets.rich_text`."""
@@ -80,6 +47,29 @@ class Question:
         return {"prompt": rich_text(self.prompt), "choices": choices}
 
 
+def read_questions(text: str) -> list[Question]:
+    """Read the text of a quiz, a line for each question and for each of its choices.
+
+    Raises:
+        ValueError: a choice without a question or without its reason, or choices that make no question.
+
+    >>> read_questions("What is 1 + 1?\\n+ 2 :: Count.\\n- 11 :: That joins the digits.")[0].choices[0].right
+    True
+    """
+    found: list[tuple[str, list[Choice]]] = []
+    for line in filter(None, map(str.strip, text.splitlines())):
+        if line[:2] not in ("+ ", "- "):
+            found.append((line, []))
+            continue
+        answer, between, why = line[2:].partition(" :: ")
+        if not between:
+            raise ValueError(f"the choice {answer!r} has no reason; write it as '{line[0]} {answer} :: why'")
+        if not found:
+            raise ValueError(f"the choice {answer!r} stands before any question")
+        found[-1][1].append(Choice(answer, why, line[0] == "+"))
+    return [Question(prompt, tuple(choices)) for prompt, choices in found]
+
+
 class Quiz(Explorer):
     """Questions to answer for oneself: choosing an answer shows what there is to say about it, right or wrong.
 
@@ -87,9 +77,14 @@ class Quiz(Explorer):
     Where scripts are off and in print the explanations stand together at the end.
 
     Args:
-        *questions: at least one `Question`. Texts may have ```code```, ``*emphasis*`` and ``$formulas$``.
+        text: a line for each question, and below it one for each choice: ``+ right :: why``, ``- wrong :: why``. Texts
+            may have ```code```, ``*emphasis*`` and ``$formulas$``.
 
-    >>> quiz = Quiz(Question("What is 1 + 1?", Right("2", "Count."), Wrong("11", "That joins the digits.")))
+    Raises:
+        ValueError: there is no question; one has fewer than two choices, none that is right or none that is wrong; a
+            choice has no reason.
+
+    >>> quiz = Quiz("What is 1 + 1?\\n+ 2 :: Count.\\n- 11 :: That joins the digits.")
     >>> quiz
     Quiz(1 question, 0 answered)
     >>> quiz.opened = [[1, 0]]
@@ -103,12 +98,12 @@ class Quiz(Explorer):
     questions = t.List(t.Dict()).tag(sync=True)
     opened = t.List(t.List(t.Int())).tag(sync=True)
 
-    def __init__(self, *questions: Any) -> None:
-        stray = next((one for one in questions if not isinstance(one, Question)), None)
-        if stray is not None:
-            raise TypeError(f"expected Question(...) objects, got {type(stray).__name__}")
+    def __init__(self, text: Any) -> None:
+        if not isinstance(text, str):
+            raise TypeError(f"expected the questions as one text, got {type(text).__name__}")
+        questions = read_questions(text)
         if not questions:
-            raise ValueError("a quiz needs at least one Question")
+            raise ValueError("a quiz needs at least one question")
         super().__init__(questions=[one.as_state() for one in questions], opened=[[] for _ in questions])
 
     def describe(self) -> str:

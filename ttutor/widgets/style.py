@@ -71,6 +71,27 @@ def use_style() -> None:
     matplotlib.style.use(STYLE_FILE)
 
 
+def scheme_css(selector: str) -> str:
+    """The palette as CSS variables of an element: of a light page, and of a dark one where the page, Jupyter or the
+    system says so.
+
+    >>> "--query:#0072B2" in scheme_css(".picture")
+    True
+    """
+    light, dark = _variables(PALETTE, OUTLINES, PAGE), _variables(PALETTE_DARK, OUTLINES_DARK, PAGE_DARK)
+    return (
+        f"{selector}{{{light}}}"
+        f"@media(prefers-color-scheme:dark){{html:not([data-theme=light]) "
+        f"body:not([data-jp-theme-light=true]) {selector}{{{dark}}}}}"
+        f"html[data-theme=dark] {selector},body[data-jp-theme-light=false] {selector}{{{dark}}}"
+    )
+
+
+def _variables(fills: dict[str, str], lines: dict[str, str], page: dict[str, str]) -> str:
+    parts = "".join(f"--{name}:{fills[name]};--{name}-line:{lines[name]};" for name in fills)
+    return parts + "".join(f"--{name}:{page[name]};" for name in ("text", "muted", "border", "page"))
+
+
 def weights_cmap() -> Any:
     """The purple scale of attention weights: white at 0, the palette's purple at 1; masked entries are grey.
 

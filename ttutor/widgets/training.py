@@ -18,7 +18,9 @@ class ShiftExplorer(Explorer):
 
     Args:
         tokens: a target sentence, at most 24 tokens.
+        source: what it translates.
         position: which position is looked at.
+        shifted: whether the input is shifted by one place.
 
     >>> explorer = ShiftExplorer(["un", "chat", "dort"])
     >>> explorer
@@ -35,12 +37,19 @@ class ShiftExplorer(Explorer):
     position = t.Int(0).tag(sync=True)
     shifted = t.Bool(True).tag(sync=True)
 
-    def __init__(self, tokens: Any = EXAMPLE, *, position: int = 2) -> None:
-        self.set_trait("source", "the black cat sleeps" if tokens == EXAMPLE else "")
+    def __init__(
+        self,
+        tokens: Any = EXAMPLE,
+        *,
+        source: str | None = None,
+        position: int = 2,
+        shifted: bool = True,
+    ) -> None:
+        self.set_trait("source", "the black cat sleeps" if source is None and tokens == EXAMPLE else source or "")
         listed = token_list("tokens", tokens)
         within("the number of tokens", len(listed), 1, MAX_TOKENS)
         self.set_trait("tokens", listed)
-        super().__init__(position=min(position, len(listed)))
+        super().__init__(position=min(position, len(listed)), shifted=shifted)
 
     @property
     def decoder_input(self) -> list[str]:
