@@ -3,7 +3,6 @@
 import dataclasses
 import inspect
 from collections.abc import Callable
-from functools import partial
 
 import pytest
 import torch
@@ -13,9 +12,9 @@ from torch import nn
 from torch.utils.flop_counter import FlopCounterMode
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.cache import DecoderCache, PagedCache, PagePool
+from ttutor.cache import DecoderCache
 from ttutor.configs import Config
-from ttutor.transformer import Latent, Stack, Transformer, TransformerConfig, account, costs
+from ttutor.transformer import Latent, Stack, Transformer, TransformerConfig, account
 from ttutor.transformer.activations import ActivationPolicy, layer_activations
 from ttutor.variants.bert import BERT, BERTConfig
 from ttutor.variants.experts import n_active_parameters
@@ -23,7 +22,6 @@ from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.llama import Llama, LlamaConfig
 from ttutor.variants.modern_decoder import ExpertsConfig
 from ttutor.variants.objectives import repeat_layer
-from ttutor.variants.quantised import QuantisedCache
 from ttutor.variants.t5 import T5, T5Config
 from ttutor.variants.vit import ViT, ViTConfig
 
@@ -283,19 +281,6 @@ def test_the_cache_holds_what_was_reckoned(config, sizes):
     caches = [part for layer in cache.layers for part in (layer.self_attention, layer.cross_attention)]
     held = sum(tensor.numel() for part in caches if len(part) for tensor in part.read())
     assert account_of_call(config, dtype=torch.float16).cache_bytes == 2 * held
-
-
-def test_paged_and_quantised_caches_hold_what_was_reckoned():
-    config = LlamaConfig(vocab_size=11, d_model=12, n_heads=6, n_kv_heads=2, d_head=4, n_layers=3, d_ff=28)
-    sizes = {"n_layers": 3, "n_kv_heads": 2, "d_head": 4, "dtype": torch.float32}
-    pool = PagePool(n_pages=20, page_size=4, n_heads=2, d_head=4)
-    for make_cache, reckoned in [
-        (partial(PagedCache, pool), costs.paged_cache_bytes(TOKENS, page_size=4, **sizes)),
-        (QuantisedCache, costs.quantised_cache_bytes(TOKENS, **sizes)),
-    ]:
-        cache = DecoderCache(config.n_layers, make_cache=make_cache)
-        build(config, "cpu").eval().decode(torch.ones(BATCH, TOKENS, dtype=torch.long), cache=cache)
-        assert cache.n_bytes == BATCH * reckoned
 
 
 def test_adam_keeps_what_was_reckoned():

@@ -3,7 +3,7 @@
 import pytest
 import torch
 
-from ttutor.cache import DecoderCache, KeyValueCache, PagedCache, PagePool, RollingCache, real_positions
+from ttutor.cache import DecoderCache, KeyValueCache, real_positions
 from ttutor.errors import ShapeError
 
 
@@ -86,8 +86,8 @@ def test_tokens_that_do_not_belong_are_refused_and_leave_the_cache_as_it_was():
 
 
 @pytest.mark.parametrize("chunks", [[1] * 9, [4, 1, 6], [3]])
-def test_a_rolling_cache_gives_all_that_a_window_reaches_and_keeps_no_more(chunks):
-    plain, rolling = KeyValueCache(), RollingCache(window=3)
+def test_a_cache_with_a_window_gives_all_that_a_window_reaches_and_keeps_no_more(chunks):
+    plain, rolling = KeyValueCache(), KeyValueCache(window=3)
     for n_new in chunks:
         new = torch.randn(2, 3, n_new, 5), torch.randn(2, 3, n_new, 4)
         reach = min(len(plain), 3) + n_new
@@ -97,45 +97,13 @@ def test_a_rolling_cache_gives_all_that_a_window_reaches_and_keeps_no_more(chunk
     assert rolling.n_bytes == 2 * 3 * len(rolling) * 9 * 4
 
 
-def test_a_rolling_cache_goes_back_only_while_nothing_is_gone():
-    cache = RollingCache(window=3)
+def test_a_cache_with_a_window_goes_back_only_while_nothing_is_gone():
+    cache = KeyValueCache(window=3)
     cache.append(torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 3, 2))
     cache.forget(1)
     assert len(cache) == 2
     cache.append(torch.zeros(1, 1, 3, 2), torch.zeros(1, 1, 3, 2))
-    with pytest.raises(ValueError, match="cannot go back"):
+    with pytest.raises(ValueError, match="a window of 3 has dropped older tokens and cannot go back"):
         cache.forget(1)
-
-
-def test_a_paged_cache_gives_what_one_in_a_stretch_gives():
-    pool = PagePool(n_pages=12, page_size=2, n_heads=3, d_head=5, d_value=4)
-    plain, paged = KeyValueCache(), PagedCache(pool)
-
-    def assert_equal():
-        for expected, found in zip(plain.read(), paged.read(), strict=True):
-            assert torch.equal(found, expected)
-
-    def append(n_rows, n_new):
-        new = torch.randn(n_rows, 3, n_new, 5), torch.randn(n_rows, 3, n_new, 4)
-        plain.append(*new)
-        paged.append(*new)
-        assert_equal()
-
-    append(2, 3)
-    append(2, 2)
-    assert pool.n_free == 12 - 2 * 3
-    assert paged.n_bytes == 6 * 2 * 3 * 9 * 4  # one place in six is empty
-    for cache in (plain, paged):
-        cache.forget(2)
-    assert pool.n_free == 12 - 2 * 2
-    for cache in (plain, paged):
-        cache.select(torch.tensor([1, 1, 0]))
-    assert_equal()
-    append(3, 3)
-    assert pool.n_free == 12 - 3 * 3
-    for cache in (plain, paged):
-        cache.select(torch.tensor([2]))
-    assert_equal()
-    assert pool.n_free == 12 - 3
-    with pytest.raises(MemoryError, match="all 12 pages are used"):
-        append(1, 30)
+    with pytest.raises(ValueError, match="window must be at least 1, but is 0"):
+        KeyValueCache(window=0)

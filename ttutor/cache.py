@@ -18,9 +18,6 @@ __all__ = [
     "DecoderCache",
     "KeyValueCache",
     "LayerCache",
-    "PagedCache",
-    "PagePool",
-    "RollingCache",
     "check_is_real",
     "layer_caches",
     "real_positions",
@@ -59,6 +56,8 @@ class KeyValueCache:
 
     Args:
         is_fixed: filled once and then only read, as in cross-attention, where the memory stays the same for all steps.
+        window: how many tokens back a query sees, itself included, so that older ones are dropped (Jiang et al. 2023,
+            section 2); all are kept when left out.
 
     Example:
         >>> cache = KeyValueCache()
@@ -71,9 +70,11 @@ class KeyValueCache:
     least_room = 0
     """For how many tokens there is room as soon as the first comes."""
 
-    def __init__(self, *, is_fixed: bool = False) -> None:
-        self.is_fixed = is_fixed
-        self._n_tokens = 0
+    def __init__(self, *, is_fixed: bool = False, window: int | None = None) -> None:
+        if window is not None and window < 1:
+            raise ValueError(f"a query sees at least itself, so window must be at least 1, but is {window}")
+        self.is_fixed, self.window = is_fixed, window
+        self._n_tokens, self._has_dropped = 0, False
         self._key: Tensor | None = None  # tokens batch heads d_head, with room for more tokens than there are
         self._value: Tensor | None = None
 
@@ -85,6 +86,9 @@ class KeyValueCache:
     ) -> tuple[Tensor, Tensor]:
         """Take in the keys and values of new tokens; give those of all tokens so far.
 
+        With a window it gives the tokens kept from before and all of this call's own, the last ones of all: the call's
+        mask must be for these. Only then does it drop what no later token sees.
+
         The room is doubled when it runs out, so that appending ``n`` tokens copies about ``2n`` of them, not ``n^2/2``.
         A cache is for inference: a backward pass through several calls fails where one wrote into room that another
         had read from.
@@ -94,7 +98,12 @@ class KeyValueCache:
             rearrange(key, "batch heads tokens d_head -> tokens batch heads d_head"),
             rearrange(value, "batch heads tokens d_value -> tokens batch heads d_value"),
         )
-        return self.read()
+        keys, values = self.read()
+        if self.window is not None and len(self) > self.window:
+            kept = [kind[self._n_tokens - self.window : self._n_tokens] for kind in self._buffers()]
+            self._key, self._value = (kind.clone() for kind in kept)  # the call still reads what is dropped
+            self._n_tokens, self._has_dropped = self.window, True
+        return keys, values
 
     def _write(
         self, key: Shaped[Tensor, "tokens batch heads d_head"], value: Shaped[Tensor, "tokens batch heads d_value"]
@@ -136,7 +145,12 @@ class KeyValueCache:
         return sum(tensor.numel() * tensor.itemsize for tensor in self.read()) if len(self) else 0
 
     def forget(self, n_newest: int) -> None:
-        """Drop the newest tokens, as if they had never come; their room is kept."""
+        """Drop the newest tokens, as if they had never come; their room is kept.
+
+        Refused once a window has dropped older ones, which the tokens before would have to see.
+        """
+        if n_newest and self._has_dropped:
+            raise ValueError(f"a cache with a window of {self.window} has dropped older tokens and cannot go back")
         if not 0 <= n_newest <= self._n_tokens:
             raise ValueError(f"the cache holds {self._n_tokens} tokens and cannot forget {n_newest}")
         self._n_tokens -= n_newest
@@ -153,180 +167,6 @@ class KeyValueCache:
             self._key = _tokens_of(self._key, rows, places)
             self._value = _tokens_of(self._value, rows, places)
             self._n_tokens = places.shape[-1]
-
-
-class RollingCache(KeyValueCache):
-    """A cache that keeps only the newest tokens, for a layer whose queries see no farther.
-
-    What it gives to a call are the tokens kept from before and all of the call's own: the call's mask must be for these
-    keys, the last ones of all. Jiang et al. (2023), section 2.
-
-    Args:
-        window: how many tokens back a query sees, itself included.
-        is_fixed: as for `KeyValueCache`.
-
-    Example:
-        >>> cache = RollingCache(window=3)
-        >>> for _ in range(5):
-        ...     key, value = cache.append(torch.zeros(1, 2, 2, 4), torch.zeros(1, 2, 2, 4))
-        >>> len(cache), key.shape
-        (3, torch.Size([1, 2, 5, 4]))
-    """
-
-    def __init__(self, window: int, *, is_fixed: bool = False) -> None:
-        if window < 1:
-            raise ValueError(f"a query sees at least itself, so window must be at least 1, but is {window}")
-        super().__init__(is_fixed=is_fixed)
-        self.window, self._has_dropped = window, False
-
-    def append(
-        self, key: Shaped[Tensor, "batch heads tokens d_head"], value: Shaped[Tensor, "batch heads tokens d_value"]
-    ) -> tuple[Tensor, Tensor]:
-        """Take in the keys and values of new tokens; give them with those kept, then drop what no later token sees."""
-        keys, values = super().append(key, value)
-        if len(self) > self.window:
-            self._n_tokens, self._has_dropped = 0, True
-            self._key = self._value = None
-            super().append(keys[:, :, -self.window :], values[:, :, -self.window :])
-        return keys, values
-
-    def forget(self, n_newest: int) -> None:
-        """Drop the newest tokens; refused once older ones are gone, which the tokens before would have to see."""
-        if n_newest and self._has_dropped:
-            raise ValueError(f"a rolling cache of {self.window} tokens has dropped older ones and cannot go back")
-        super().forget(n_newest)
-
-
-class PagePool:
-    """Memory for keys and values in pages of equal size, from which many sequences take what they need.
-
-    A cache in one stretch needs room for the longest text that might come. Pages are handed out when they are needed
-    and come back when a text has ended, so at most one page of each text is part empty. Kwon et al. (2023), section 4.
-
-    Args:
-        n_pages: how many there are.
-        page_size: tokens in a page.
-        n_heads: key/value heads.
-        d_head, d_value: widths of a key and of a value.
-        dtype: of both.
-
-    Example:
-        >>> PagePool(n_pages=4, page_size=2, n_heads=1, d_head=3).n_free
-        4
-    """
-
-    def __init__(
-        self,
-        n_pages: int,
-        page_size: int,
-        *,
-        n_heads: int,
-        d_head: int,
-        d_value: int | None = None,
-        dtype: torch.dtype = torch.float32,
-    ) -> None:
-        self.page_size = page_size
-        self.keys = torch.zeros(n_pages, page_size, n_heads, d_head, dtype=dtype)
-        self.values = torch.zeros(n_pages, page_size, n_heads, d_head if d_value is None else d_value, dtype=dtype)
-        self._free = list(range(n_pages))[::-1]
-
-    @property
-    def n_free(self) -> int:
-        """How many pages nobody uses."""
-        return len(self._free)
-
-    def take(self) -> int:
-        """The number of a page that is now used."""
-        if not self._free:
-            raise MemoryError(f"all {len(self.keys)} pages are used: end a text, or make the pool larger")
-        return self._free.pop()
-
-    def give_back(self, page: int) -> None:
-        """Let others use a page."""
-        self._free.append(page)
-
-
-class PagedCache(KeyValueCache):
-    """A cache whose tokens lie in the pages of a pool, each row's in pages of its own.
-
-    It gives what `KeyValueCache` gives, gathered from the pages; a kernel for paged attention would read them where
-    they lie. `select` copies the pages of a row that comes twice.
-
-    Args:
-        pool: where the pages are.
-        is_fixed: as for `KeyValueCache`.
-
-    Example:
-        >>> pool = PagePool(n_pages=4, page_size=2, n_heads=1, d_head=3)
-        >>> cache = PagedCache(pool)
-        >>> key, value = cache.append(torch.ones(1, 1, 3, 3), torch.ones(1, 1, 3, 3))
-        >>> key.shape, pool.n_free
-        (torch.Size([1, 1, 3, 3]), 2)
-    """
-
-    def __init__(self, pool: PagePool, *, is_fixed: bool = False) -> None:
-        super().__init__(is_fixed=is_fixed)
-        self.pool = pool
-        self._pages: list[list[int]] = []  # of each row, in the order of its tokens
-
-    def append(
-        self, key: Shaped[Tensor, "batch heads tokens d_head"], value: Shaped[Tensor, "batch heads tokens d_value"]
-    ) -> tuple[Tensor, Tensor]:
-        """Take in the keys and values of new tokens; give those of all tokens so far."""
-        check_shapes(
-            {"batch": len(self._pages)} if self._pages else {},
-            key=(key, "batch heads tokens d_head"),
-            value=(value, "batch heads tokens d_value"),
-        )
-        start, size = self._n_tokens, self.pool.page_size
-        self._n_tokens += key.shape[-2]
-        self._pages = self._pages or [[] for _ in key]
-        for row, pages in enumerate(self._pages):
-            while len(pages) * size < self._n_tokens:
-                pages.append(self.pool.take())
-            place = torch.arange(start, self._n_tokens)
-            page = torch.tensor(pages)[place // size]
-            self.pool.keys[page, place % size] = rearrange(key[row], "heads tokens d_head -> tokens heads d_head")
-            self.pool.values[page, place % size] = rearrange(value[row], "heads tokens d_value -> tokens heads d_value")
-        return self.read()
-
-    def read(self) -> tuple[Tensor, Tensor]:
-        """The keys and values of all tokens so far, gathered."""
-        if not self._pages:
-            raise ValueError("the cache is empty: append keys and values before reading it")
-        pages = torch.tensor(self._pages)
-        pattern = "batch pages page_size heads width -> batch heads (pages page_size) width"
-        keys, values = (rearrange(kind[pages], pattern) for kind in (self.pool.keys, self.pool.values))
-        return keys[:, :, : self._n_tokens], values[:, :, : self._n_tokens]
-
-    @property
-    def n_bytes(self) -> int:
-        """How much memory the pages take, the empty rest of the last ones included."""
-        n_pages = sum(map(len, self._pages))
-        return n_pages * sum(kind[0].numel() * kind.itemsize for kind in (self.pool.keys, self.pool.values))
-
-    def forget(self, n_newest: int) -> None:
-        """Drop the newest tokens; pages that get empty go back to the pool."""
-        super().forget(n_newest)
-        for pages in self._pages:
-            while len(pages) * self.pool.page_size >= self._n_tokens + self.pool.page_size:
-                self.pool.give_back(pages.pop())
-
-    def select(self, rows: Int[Tensor, " rows"]) -> None:
-        """Keep these rows of the batch, in this order; the pages of others go back to the pool."""
-        kept: list[list[int]] = []
-        unused = dict(enumerate(self._pages))
-        for row in rows.tolist():
-            pages = unused.pop(row, None)
-            if pages is None:  # it came already
-                pages = [self.pool.take() for _ in self._pages[row]]
-                for kind in (self.pool.keys, self.pool.values):
-                    kind[torch.tensor(pages)] = kind[torch.tensor(self._pages[row])]
-            kept.append(pages)
-        for pages in unused.values():
-            for page in pages:
-                self.pool.give_back(page)
-        self._pages = kept
 
 
 def _with_room(
@@ -370,10 +210,11 @@ class LayerCache:
 
     Args:
         make_cache: makes each of them; takes ``is_fixed``.
+        window: of the layer's self-attention, if it has one.
     """
 
-    def __init__(self, make_cache: Callable[..., KeyValueCache] = KeyValueCache) -> None:
-        self.self_attention = make_cache()
+    def __init__(self, make_cache: Callable[..., KeyValueCache] = KeyValueCache, window: int | None = None) -> None:
+        self.self_attention = make_cache() if window is None else KeyValueCache(window=window)
         self.cross_attention = make_cache(is_fixed=True)
 
 
@@ -382,8 +223,8 @@ class DecoderCache:
 
     Args:
         n_layers: number of the decoder's layers.
-        make_cache: makes the caches of each layer, such as `ttutor.variants.quantised.QuantisedCache`; or a list with
-            one for each layer.
+        make_cache: makes the caches of each layer, where a decoder keeps its keys and values otherwise.
+        windows: for each layer how far it sees, and so how much of the past it keeps; all of it where that is None.
 
     Example:
         >>> cache = DecoderCache(n_layers=2)
@@ -397,10 +238,10 @@ class DecoderCache:
         self,
         n_layers: int,
         *,
-        make_cache: Callable[..., KeyValueCache] | Sequence[Callable[..., KeyValueCache]] = KeyValueCache,
+        make_cache: Callable[..., KeyValueCache] = KeyValueCache,
+        windows: Sequence[int | None] | None = None,
     ) -> None:
-        makers = [make_cache] * n_layers if callable(make_cache) else make_cache
-        self.layers = [LayerCache(make) for make in makers]
+        self.layers = [LayerCache(make_cache, window) for window in windows or [None] * n_layers]
         self._is_real: Tensor | None = None
 
     @property

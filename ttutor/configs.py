@@ -65,7 +65,7 @@ class Config:
         """Errors of fields that must be integers of at least 1."""
         for name in names:
             value = getattr(self, name)
-            if type(value) is not int or value < 1:
+            if not isinstance(value, int) or isinstance(value, bool) or value < 1:
                 yield f"{name} must be a positive integer ({name}={value!r})"
 
     def require_multiple(self, name: str, divisor: str) -> Iterable[str]:

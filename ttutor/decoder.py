@@ -29,7 +29,6 @@ class DecoderLayer(nn.Module):
         dropout: probability of dropping a feature of what each sublayer writes, while training (section 5.4).
         norm: ``"post"`` (the paper) or ``"pre"``.
         activation: ``"relu"`` (the paper) or another of `ttutor.layers.ACTIVATIONS`.
-        make_norm: makes a norm from ``d_model``.
         attend: the attention function.
     """
 
@@ -43,18 +42,17 @@ class DecoderLayer(nn.Module):
         dropout: float = 0.0,
         norm: str = "post",
         activation: str = "relu",
-        make_norm: Callable[[int], nn.Module] = LayerNorm,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.self_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
-        self.around_self_attention = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
+        self.around_self_attention = residual_sublayer(norm, d_model, dropout)
         self.cross_attention: MultiHeadAttention | None = None
         if cross_attention:
             self.cross_attention = MultiHeadAttention(d_model, n_heads, attend=attend)
-            self.around_cross_attention = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
+            self.around_cross_attention = residual_sublayer(norm, d_model, dropout)
         self.feed_forward = FeedForward(d_model, d_ff, activation=activation)
-        self.around_feed_forward = residual_sublayer(norm, d_model, dropout, make_norm=make_norm)
+        self.around_feed_forward = residual_sublayer(norm, d_model, dropout)
 
     def forward(
         self,
@@ -100,7 +98,7 @@ class Decoder(nn.Module):
     """A stack of `DecoderLayer`; with pre-norm a last norm follows.
 
     Args:
-        d_model, n_heads, d_ff, cross_attention, norm, make_norm: as for `DecoderLayer`.
+        d_model, n_heads, d_ff, cross_attention, norm: as for `DecoderLayer`.
         n_layers: number of layers.
         make_layer: makes each layer; ``partial(DecoderLayer, dropout=0.1)`` to give its other choices.
 
@@ -120,15 +118,13 @@ class Decoder(nn.Module):
         *,
         cross_attention: bool = True,
         norm: str = "post",
-        make_norm: Callable[[int], nn.Module] = LayerNorm,
         make_layer: Callable[..., nn.Module] = DecoderLayer,
     ) -> None:
         super().__init__()
         self.layers = nn.ModuleList(
-            make_layer(d_model, n_heads, d_ff, cross_attention=cross_attention, norm=norm, make_norm=make_norm)
-            for _ in range(n_layers)
+            make_layer(d_model, n_heads, d_ff, cross_attention=cross_attention, norm=norm) for _ in range(n_layers)
         )
-        self.final_norm = make_norm(d_model) if norm == "pre" else nn.Identity()
+        self.final_norm = LayerNorm(d_model) if norm == "pre" else nn.Identity()
 
     def forward(
         self,

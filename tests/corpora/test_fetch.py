@@ -143,14 +143,14 @@ def test_what_does_not_pass_is_one_message_and_no_file(fetch, server, folder, fa
 def test_another_file_than_the_published_one_is_refused(fetch, server, folder):
     server.bodies[ONE] = bytes(len(BODIES[ONE]))
     with pytest.raises(FileError, match="does not match the known hash"):
-        fetch(retries=0)
+        fetch()
     assert list(folder.iterdir()) == []
 
 
 @pytest.mark.parametrize("address", ["http://127.0.0.1:9", "https://published.invalid/files", "files", "http://[/x"])
 def test_without_a_connection_the_message_says_what_to_do(fetch, folder, address):
     with pytest.raises(FileError, match=r"cannot be fetched: .*Check that this machine is online .*--from, or copy"):
-        fetch(base_url=address, retries=0)
+        fetch(base_url=address)
     assert list(folder.iterdir()) == []
 
 
@@ -161,9 +161,9 @@ def test_a_file_of_the_user_is_named_and_replaced_only_with_leave(fetch, server,
     with pytest.raises(FileError, match="learn.en.gz is damaged: its SHA-256 is .*; check.de.gz is damaged"):
         fetch()
     assert server.asked == []
-    server.planned[ONE] = [(404, 0)]
+    server.planned[ONE] = 5 * [(404, 0)]
     with pytest.raises(FileError, match="404"):
-        fetch(overwrite=True, retries=0)
+        fetch(overwrite=True)
     assert (folder / ONE).read_bytes() == b"mine"
     assert fetch(overwrite=True) == list(BODIES)
     assert_whole(folder)

@@ -55,16 +55,18 @@ SHORT = {"n_queries": 15, "n_keys": 15, "batch": 64}
         (call(dtype=torch.bfloat16, n_queries=2**16, n_keys=2**16), "sdpa", "knows this structure"),
         (call(dtype=torch.bfloat16, n_queries=1), "eager", "half precision"),
         (call(dtype=torch.bfloat16, n_queries=1, n_keys=8, n_heads=4), "sdpa", "knows this structure"),
-        (call(device="mps", window=64), "sdpa", "for mps, handed the mask as a table; nothing was measured"),
+        (call(device="mps", window=64), "sdpa", "for mps, handed the mask as a table; not measured here"),
         (on_a_gpu(causal=True), "sdpa", "flash kernel"),
         (on_a_gpu(causal=True, capability=(7, 5)), "sdpa", "memory-efficient kernel knows"),
         (on_a_gpu(causal=True, dtype=torch.float32), "sdpa", "memory-efficient kernel knows"),
         (on_a_gpu(causal=True, dtype=torch.float64), "sdpa", "plain products"),
         (on_a_gpu(has_dense=True), "sdpa", "mask as a table"),
-        (on_a_gpu(window=64, causal=True), "triton", "not yet measured"),
-        (on_a_gpu(has_key_lengths=True), "triton", "not yet measured"),
-        (on_a_gpu(window=64, capability=(7, 5)), "window", "not yet measured"),
-        (on_a_gpu(window=64, has_triton=False), "window", "not yet measured"),
+        (on_a_gpu(window=64, causal=True), "flex", "blocks outside it; not measured here"),
+        (on_a_gpu(window=64, n_queries=1), "sdpa", "mask as a table"),
+        (on_a_gpu(window=64, dropout=0.1), "sdpa", "mask as a table"),
+        (on_a_gpu(window=64, dtype=torch.float64), "sdpa", "plain products"),
+        (on_a_gpu(window=64, has_triton=False), "sdpa", "mask as a table"),
+        (on_a_gpu(has_key_lengths=True), "sdpa", "mask as a table; not measured here"),
     ],
 )
 def test_what_is_chosen(facts, expected, reason):
@@ -85,13 +87,15 @@ def test_whatever_is_chosen_can_run():
         "dropout": (0.0, 0.1),
         "needs_gradient": (False, True),
         "is_compiling": (False, True),
+        "has_triton": (False, True),
         "n_queries": (1, 64, 2048),
     }
     for values in itertools.product(*facts.values()):
         asked = call(**dict(zip(facts, values, strict=True)), n_keys=2048, capability=(8, 0))
         name, reason = choose(asked)
         assert why_not(name, asked) is None, f"{name} was chosen for {asked}"
-        assert reason
+        assert reason.endswith("not measured here") == (asked.device != "cpu")
+        assert asked.device == "cpu" or name in ("sdpa", "flex")
 
 
 # What is said against what runs --------------------------------------------------------------------------------------
@@ -213,7 +217,7 @@ def test_a_backend_that_cannot_says_why_and_what_can():
         SettingError, match=r"backend 'tiled' cannot run this call: .*drop.*; reference, eager, sdpa can"
     ):
         efficient_attention(*tensors, dropout=0.5, backend="tiled")
-    with pytest.raises(SettingError, match=r'backend must be "auto" or one of .*\'triton\'\], but is \'flash\''):
+    with pytest.raises(SettingError, match=r'backend must be "auto" or one of .*\'flex\'\], but is \'flash\''):
         efficient_attention(*tensors, backend="flash")
 
 

@@ -55,8 +55,9 @@ def test_as_good_as_plain_on_a_gpu():
         ({"dropout": 0.1}, "no dropout"),
         ({"needs_gradient": True}, "no backward pass on a CPU"),
         ({"device": "mps"}, "does not compile for mps"),
-        ({"device": "cuda", "has_bias": True, "needs_gradient": True}, "gradient of a bias"),
-        ({"device": "cuda", "needs_gradient": True}, None),
+        ({"device": "cuda", "has_triton": True, "has_bias": True, "needs_gradient": True}, "gradient of a bias"),
+        ({"device": "cuda"}, "needs Triton"),
+        ({"device": "cuda", "has_triton": True, "needs_gradient": True}, None),
     ],
 )
 def test_it_says_what_it_cannot(facts, reason):

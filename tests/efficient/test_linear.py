@@ -80,12 +80,8 @@ def test_the_recurrence_equals_chunks_of_every_size(name, chunk, monkeypatch):
     monkeypatch.setattr(linear, "CHUNK", chunk)
     case = Case(n_queries=41, n_keys=41, n_heads=4, n_kv_heads=2, d_value=5, dtype=torch.float64)
     inputs, feature_map = inputs_of(case), MAPS[name]
-    lengths = torch.tensor([41, 17])
-    is_real = torch.arange(41) < lengths[:, None]
-    looped, _ = linear_attention_recurrent(*inputs.tensors(), is_real=is_real, feature_map=feature_map)
-    chunked = linear_attention(
-        *inputs.tensors(), Mask(key_lengths=lengths), causal=True, scale=None, feature_map=feature_map
-    )
+    looped, _ = linear_attention_recurrent(*inputs.tensors(), feature_map=feature_map)
+    chunked = linear_attention(*inputs.tensors(), causal=True, feature_map=feature_map)
     torch.testing.assert_close(chunked, looped, rtol=0, atol=1e-12)
 
 

@@ -25,17 +25,15 @@ def test_a_product_is_counted_by_its_shapes():
 
 
 def test_attention_is_two_products_forward_and_four_backward():
-    n, m, d, v = 11, 13, 5, 3
-    forward = attention_operations(scaled_dot_product_attention, n, m, batch=2, n_heads=4, d_head=d, d_value=v)
+    n, m, d = 11, 13, 5
+    forward = attention_operations(scaled_dot_product_attention, n, m, n_heads=8, d_head=d)
     assert forward.matrix_products == 2
-    assert forward.multiply_adds == 8 * n * m * (d + v)
+    assert forward.multiply_adds == 8 * n * m * 2 * d
     assert forward.exponentials == forward.largest == 8 * n * m
     assert forward.kept == 0
-    both = attention_operations(
-        scaled_dot_product_attention, n, m, batch=2, n_heads=4, d_head=d, d_value=v, backward=True
-    )
+    both = attention_operations(scaled_dot_product_attention, n, m, n_heads=8, d_head=d, backward=True)
     assert both.matrix_products == 6
-    assert both.multiply_adds == 3 * 8 * n * m * (d + v)
+    assert both.multiply_adds == 3 * 8 * n * m * 2 * d
     assert both.kept >= 8 * n * m
 
 
@@ -94,12 +92,12 @@ def test_linear_and_sparse_attention_double_where_full_attention_quadruples():
 
 @pytest.mark.parametrize("n", [1, 2, 30])
 def test_decoding_costs_a_sum_with_a_cache_and_a_sum_of_squares_without(n):
-    with_cache, without = (decoding_cost(n, with_cache=cached, n_heads=2, d_head=4) for cached in (True, False))
-    assert with_cache.exponentials == 2 * n * (n + 1) // 2
-    assert without.exponentials == 2 * n * (n + 1) * (2 * n + 1) // 6
-    # Two products for each score, each of width 4; but the first step blends a single value, which is no product.
+    with_cache, without = (decoding_cost(n, with_cache=cached) for cached in (True, False))
+    assert with_cache.exponentials == n * (n + 1) // 2
+    assert without.exponentials == n * (n + 1) * (2 * n + 1) // 6
+    # Two products for each score, each of width 64; but the first step blends a single value, which is no product.
     for counted in (with_cache, without):
-        assert counted.multiply_adds == (counted.exponentials * 2 - 2) * 4
+        assert counted.multiply_adds == (counted.exponentials * 2 - 1) * 64
 
 
 def test_a_backward_pass_without_gradients_is_refused():

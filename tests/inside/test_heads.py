@@ -43,27 +43,29 @@ def mean_by_loop(weights, is_wanted, is_real):
 
 @pytest.mark.parametrize("is_real", [None, IS_REAL, LEFT], ids=["unpadded", "padded right", "padded left"])
 def test_scores_equal_loops_over_pairs(weights, is_real):
-    real = torch.ones_like(IS_REAL) if is_real is None else is_real
+    everywhere = torch.ones_like(IS_REAL)
+    real = everywhere if is_real is None else is_real
     first = [min(j for j in range(7) if real[row, j]) for row in range(2)]
-    for score, is_wanted in [
-        (previous_token_score(weights, is_real), lambda row, i, j: j == i - 1),
-        (first_token_score(weights, is_real), lambda row, i, j: j == first[row]),
-        (induction_score(weights, IDS, is_real), lambda row, i, j: 0 < j <= i and IDS[row, j - 1] == IDS[row, i]),
+    for score, is_wanted, counted in [
+        (previous_token_score(weights), lambda row, i, j: j == i - 1, everywhere),
+        (first_token_score(weights, is_real), lambda row, i, j: j == first[row], real),
+        (induction_score(weights, IDS), lambda row, i, j: 0 < j <= i and IDS[row, j - 1] == IDS[row, i], everywhere),
     ]:
-        torch.testing.assert_close(score, mean_by_loop(weights, is_wanted, real), rtol=0, atol=1e-12)
+        torch.testing.assert_close(score, mean_by_loop(weights, is_wanted, counted), rtol=0, atol=1e-12)
 
 
 def test_entropy_and_distance_equal_loops(weights):
-    for score, of_query in [
-        (attention_entropy, lambda i, row: -sum(p * math.log(p) for p in row)),
-        (attention_distance, lambda i, row: sum(p * abs(i - j) for j, p in enumerate(row))),
+    everywhere = torch.ones_like(IS_REAL)
+    for score, of_query, counted in [
+        (attention_entropy(weights, IS_REAL), lambda i, row: -sum(p * math.log(p) for p in row), IS_REAL),
+        (attention_distance(weights), lambda i, row: sum(p * abs(i - j) for j, p in enumerate(row)), everywhere),
     ]:
         expected = [
-            sum(of_query(i, weights[row, head, i].tolist()) for row in range(2) for i in range(7) if IS_REAL[row, i])
-            / 12
+            sum(of_query(i, weights[row, head, i].tolist()) for row in range(2) for i in range(7) if counted[row, i])
+            / counted.sum()
             for head in range(3)
         ]
-        torch.testing.assert_close(score(weights, IS_REAL), torch.tensor(expected, dtype=torch.float64))
+        torch.testing.assert_close(score, torch.tensor(expected, dtype=torch.float64))
 
 
 def test_weight_on_separators(weights):

@@ -129,16 +129,6 @@ def test_the_bias_spreads_the_tokens_and_leaves_the_shares_alone():
     torch.testing.assert_close(after.shares, affinities / affinities.sum(dim=-1, keepdim=True))
 
 
-def test_an_expert_that_is_full_sends_the_later_tokens_away():
-    router = Router(D_MODEL, 4, 1)
-    with torch.no_grad():
-        router.to_scores.weight.zero_()[2] = 1.0
-    ours = MixtureOfExperts(router, make_expert, capacity=2.0)
-    hidden = torch.rand(1, 8, D_MODEL) + 0.1  # so all choose the third
-    served = ours(hidden).abs().sum(dim=-1) > 0
-    assert served.tolist() == [[True] * 4 + [False] * 4]
-
-
 def test_active_parameters():
     shared = FeedForward(D_MODEL, 5)
     model = nn.Sequential(
@@ -157,8 +147,6 @@ def test_what_does_not_fit_is_refused():
         BiasedRouter(8, 9, 2, n_groups=2)
     with pytest.raises(ValueError, match="too few experts for n_chosen=5"):
         BiasedRouter(8, 8, 5, n_groups=2)
-    with pytest.raises(ValueError, match="capacity must be positive, but is 0"):
-        MixtureOfExperts(Router(8, 4, 2), make_expert, capacity=0)
     with pytest.raises(ShapeError, match="axis 'd_model' is 5 in hidden but must be 8"):
         MixtureOfExperts(Router(8, 4, 2), make_expert)(torch.randn(1, 2, 5))
     assert Routing(torch.tensor([[1], [1]]), torch.ones(2, 1), torch.ones(2, 3)).n_visits().tolist() == [0, 2, 0]

@@ -82,9 +82,9 @@ def test_a_ragged_batch_goes_on_after_its_padding(model, token_ids):
         torch.testing.assert_close(step[row, -1], alone[0, -1], **CLOSE)
 
 
-def test_rolling_caches_give_the_same_and_keep_what_was_reckoned(token_ids):
+def test_caches_with_windows_give_the_same_and_keep_what_was_reckoned(token_ids):
     model = build(n_layers=4, window=3, global_every=2)
-    cache, plain, is_real = model.rolling_cache(), DecoderCache(4), padded("left")
+    cache, plain, is_real = DecoderCache(4, windows=model.config.windows), DecoderCache(4), padded("left")
     for chunk, real in zip(token_ids.split([3, 1, 1, 3], dim=1), is_real.split([3, 1, 1, 3], dim=1), strict=True):
         found, expected = model(chunk, real, cache), model(chunk, real, plain)
         torch.testing.assert_close(found[real], expected[real], **CLOSE)

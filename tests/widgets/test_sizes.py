@@ -89,7 +89,7 @@ def test_the_fallback_has_every_number_and_its_formula() -> None:
     table = Table(made.fallback_html())
     assert f"{made.numbers['parameters']['attention']:,}" in table.cells["td"]
     assert "18 × N × (2 × d_model" not in table.cells["td"]
-    assert any(cell.startswith("3 × N × (2 × d_model × (h + h_kv)") for cell in table.cells["td"])
+    assert any(cell.startswith("3 × N × (2 × d_model × d_head × (h + h_kv)") for cell in table.cells["td"])
     assert "parameters: 63,082,496 parameters" in table.cells["th"]
 
 
@@ -221,5 +221,5 @@ def test_the_formula_of_a_row_has_the_numbers_put_in(show: Show) -> None:
     page.get_by_role("option").filter(has_text="feed-forward").click()
     lines = [line.replace("\u202f", "") for line in page.locator(".made").all_inner_texts()]
     count = specimen().numbers["operations"]["feed-forward"]
-    assert lines == ["N × B × T × 4 × d_model × d_ff", "= 12 × 1 × 1024 × 4 × 768 × 3072", f"= {count}"]
+    assert lines == ["4 × B × N × T × d_model × d_ff", "= 4 × 1 × 12 × 1024 × 768 × 3072", f"= {count}"]
     assert "39.8" in page.locator(".formula").inner_text()

@@ -27,7 +27,6 @@ def fetch_dataset(
     base_url: str | None = None,
     overwrite: bool = False,
     progress: bool = False,
-    retries: int = RETRIES,
 ) -> list[str]:
     """Bring the files that these pairs of languages need (without any: all) into a folder; names those that came.
 
@@ -41,7 +40,6 @@ def fetch_dataset(
         base_url: another address that has the files.
         overwrite: replace files that are not the published ones.
         progress: show a bar for each file on the error stream.
-        retries: how often to ask again for a file that did not come.
 
     Raises:
         InputError: a pair of languages is unknown, or a file that is there cannot be read.
@@ -61,7 +59,7 @@ def fetch_dataset(
     with _silent_pooch():
         for name in faults:
             try:
-                source = pooch.create(folder, address, registry=registry, retry_if_failed=retries)
+                source = pooch.create(folder, address, registry=registry, retry_if_failed=RETRIES)
                 source.fetch(name, downloader=downloader)
             except (OSError, ValueError) as error:  # what pooch raises, the errors of requests among them
                 raise FileError(_why_not(name, address, folder, error)) from None

@@ -12,24 +12,25 @@ from ttutor.files import write_file
 
 CHUNK = 65_536
 """How many bytes are asked for at a time; a pipe gives what it has."""
+LARGEST_GROUP = 64
+"""The most lines that are handed on together."""
 
 
-def read_groups(stream: BufferedIOBase, name: str, at_once: int = 64) -> Iterator[list[str]]:
+def read_groups(stream: BufferedIOBase, name: str) -> Iterator[list[str]]:
     """The lines of a stream as they come, in groups: as many as are there, so that nobody waits for a group to fill.
 
     Args:
         stream: open for bytes; text in UTF-8, a line feed (or carriage return and line feed) after each line.
         name: what messages call it.
-        at_once: the most lines in a group.
 
     >>> import io
-    >>> list(read_groups(io.BytesIO("un\\n\\ntrois".encode()), "the input", at_once=2))
+    >>> list(read_groups(io.BytesIO("un\\n\\ntrois".encode()), "the input"))
     [['un', ''], ['trois']]
     """
     number = 0
     for lines in _as_they_come(stream, name):
-        for start in range(0, len(lines), at_once):
-            group = lines[start : start + at_once]
+        for start in range(0, len(lines), LARGEST_GROUP):
+            group = lines[start : start + LARGEST_GROUP]
             yield [_decoded(line, number + place, name) for place, line in enumerate(group, start=1)]
             number += len(group)
 

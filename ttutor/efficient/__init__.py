@@ -23,7 +23,6 @@ from ttutor.efficient.sparse import sparse_attention
 from ttutor.efficient.sparse_masks import draw_random_blocks, sparse_mask
 from ttutor.efficient.state_space import Selection, discretise, selective_loop, selective_matrix, selective_scan
 from ttutor.efficient.tiled import tiled_attention
-from ttutor.efficient.triton import triton_attention
 from ttutor.efficient.window import window_attention
 
 __all__ = [
@@ -58,6 +57,5 @@ __all__ = [
     "sparse_attention",
     "sparse_mask",
     "tiled_attention",
-    "triton_attention",
     "window_attention",
 ]

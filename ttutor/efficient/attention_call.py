@@ -38,7 +38,7 @@ class AttentionCall(NamedTuple):
         dropout: probability of dropping a weight.
         needs_gradient: whether a backward pass may follow.
         is_compiling: whether `torch.compile` is tracing the call.
-        has_triton: whether the compiler of GPU kernels is installed.
+        has_triton: whether Triton is installed, with which PyTorch compiles kernels for GPUs.
     """
 
     n_queries: int

@@ -1,8 +1,8 @@
 """Which backend runs a call, and why.
 
 The choice is made for each call from the facts in an `AttentionCall` alone. It is a pure function, so it can be asked
-about a machine that is not there. The limits in the rules were measured on CPUs by ``benchmarks/attention.py``; where
-nothing was measured, the reason says so.
+about a machine that is not there. The limits in the rules for CPUs were measured by ``benchmarks/attention.py``. On a
+GPU nothing was, and the reason says so: there only PyTorch's own kernels are chosen, by what its documentation says.
 """
 
 from collections.abc import Callable
@@ -13,7 +13,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
-from ttutor.efficient import eager, flex, sdpa, tiled, triton, window
+from ttutor.efficient import eager, flex, sdpa, tiled, window
 from ttutor.efficient.attention_call import HALF, AttentionCall, prepare
 from ttutor.efficient.sdpa import mask_form
 from ttutor.errors import SettingError
@@ -39,7 +39,6 @@ BACKENDS = {
     "tiled": Backend(tiled.tiled_attention, tiled.why_not),
     "window": Backend(window.window_attention, window.why_not),
     "flex": Backend(flex.flex_attention, flex.why_not),
-    "triton": Backend(triton.triton_attention, triton.why_not),
 }
 """All backends that compute the same function, by name."""
 
@@ -143,14 +142,9 @@ RULES = {
             lambda call: mask_form(call) != "table" and call.dtype != torch.float64,
         ),
         Rule(
-            "triton",
-            "our kernel skips what the mask's structure hides; not yet measured on a GPU",
-            lambda call: True,
-        ),
-        Rule(
-            "window",
-            "blocks outside the band are never computed; not yet measured on a GPU",
-            _is_long_for_its_window,
+            "flex",
+            "PyTorch compiles a kernel for this window, which skips the blocks outside it",
+            lambda call: _is_long_for_its_window(call) and call.dtype != torch.float64,
         ),
         Rule(
             "sdpa",
@@ -170,11 +164,12 @@ def choose(call: AttentionCall) -> Choice:
         >>> choose(AttentionCall(n_queries=512, n_keys=512, causal=True))
         Choice(name='sdpa', reason='a fused kernel that knows this structure')
     """
+    unmeasured = "" if call.device == "cpu" else "; not measured here"
     for rule in RULES.get(call.device, ()):
         if rule.applies(call) and why_not(rule.name, call) is None:
-            return Choice(rule.name, rule.reason)
+            return Choice(rule.name, rule.reason + unmeasured)
     handed = ", handed the mask as a table" if mask_form(call) == "table" else ""
-    return Choice("sdpa", f"PyTorch's kernels for {call.device}{handed}; nothing was measured there")
+    return Choice("sdpa", f"PyTorch's kernels for {call.device}{handed}{unmeasured}")
 
 
 def choose_backend(

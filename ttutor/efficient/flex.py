@@ -1,8 +1,8 @@
 """PyTorch's FlexAttention: a mask written as a function, compiled into a kernel of its own.
 
 Dong et al. (2024). Whole blocks that the function hides are skipped, so windows and lengths cost what they show. The
-first call for new sizes compiles, which takes seconds on a GPU and up to a minute on a CPU; so `auto` never takes it
-and it is there by name alone.
+first call for new sizes compiles, which takes seconds on a GPU and up to a minute on a CPU; so on a CPU it is there by
+name alone, and on a GPU `auto` takes it for long texts with a window.
 """
 
 import shutil
@@ -25,6 +25,8 @@ def why_not(call: AttentionCall) -> str | None:
         return "FlexAttention has no dropout"
     if call.device == "mps":
         return "FlexAttention does not compile for mps"
+    if call.device == "cuda" and not call.has_triton:
+        return "compiling for a GPU needs Triton, and it is not installed"
     if call.device == "cpu" and call.needs_gradient:
         return "FlexAttention has no backward pass on a CPU"
     if call.has_bias and call.needs_gradient:
@@ -58,8 +60,10 @@ def flex_attention(
         if table is not None:
             check_broadcasts(name, table, (batch, n_heads, n_queries, n_keys))
     rule, blocks = _rule(structure, (batch, n_heads, n_queries, n_keys)), None
-    if rule is not None:
-        blocks = create_block_mask(rule, batch, n_heads, n_queries, n_keys, device=query.device)
+    if rule is not None:  # a rule that is the same for all rows or heads is drawn for one
+        rows = None if structure.key_lengths is None and structure.dense is None else batch
+        heads = None if structure.dense is None else n_heads
+        blocks = create_block_mask(rule, rows, heads, n_queries, n_keys, device=query.device)
     return _compiled()(
         query,
         key,

@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 import torch
 from einops import einsum, rearrange, reduce
-from jaxtyping import Bool, Float
+from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.efficient.features import FeatureMap, elu_features
@@ -39,8 +39,6 @@ def linear_attention_recurrent(
     value: Float[Tensor, "batch kv_heads tokens d_value"],
     state: LinearState | None = None,
     *,
-    is_real: Bool[Tensor, "batch tokens"] | None = None,
-    scale: float | None = None,
     feature_map: FeatureMap = elu_features,
 ) -> tuple[Float[Tensor, "batch heads tokens d_value"], LinearState]:
     r"""Causal linear attention as a recurrent network: add a token to both sums, then look it all up.
@@ -54,8 +52,7 @@ def linear_attention_recurrent(
     Args:
         query, key, value: of the new tokens, one or many.
         state: after the tokens before them; nothing came before when left out.
-        is_real: which tokens count as keys (True = real); all when left out.
-        scale, feature_map: as for `ttutor.efficient.linear.linear_attention`.
+        feature_map: as for `ttutor.efficient.linear.linear_attention`.
 
     Returns:
         What each new token receives, and the state after the last.
@@ -69,7 +66,7 @@ def linear_attention_recurrent(
         True
     """
     check_shapes(query=(query, "_ heads tokens d_head"), key=(key, "_ kv_heads tokens d_head"))
-    q, k, log_size, v = prepare(query, key, value, is_real, scale, feature_map)
+    q, k, log_size, v = prepare(query, key, value, None, None, feature_map)
     state = empty_state(k, v) if state is None else state
     contexts = []
     tokens = zip(q.split(1, dim=-2), k.unbind(dim=-2), log_size.unbind(dim=-1), v.unbind(dim=-2), strict=True)

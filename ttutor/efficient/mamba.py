@@ -12,6 +12,7 @@ from ttutor.efficient.state_space import Selection, selective_scan
 from ttutor.shapes import check_shapes
 
 SHORTEST_STEP, LONGEST_STEP = 1e-3, 1e-1
+N_TAPS = 4  # how many tokens the convolution sees
 
 
 class StateSpaceState(NamedTuple):
@@ -33,11 +34,7 @@ class SelectiveStateSpace(nn.Module):
 
     Args:
         d_model: width of what comes in and goes out.
-        d_inner: number of features with a state; ``2 * d_model`` when left out.
         d_state: numbers in the state of each feature.
-        d_step: width of the waist through which the step sizes are computed; ``d_model / 16``, rounded up, when left
-            out.
-        n_taps: how many tokens the convolution sees.
 
     Example:
         >>> block = SelectiveStateSpace(d_model=8)
@@ -45,20 +42,15 @@ class SelectiveStateSpace(nn.Module):
         torch.Size([2, 5, 8])
     """
 
-    def __init__(
-        self, d_model: int, *, d_inner: int | None = None, d_state: int = 16, d_step: int | None = None, n_taps: int = 4
-    ) -> None:
+    def __init__(self, d_model: int, *, d_state: int = 16) -> None:
         super().__init__()
-        d_inner = 2 * d_model if d_inner is None else d_inner
-        d_step = -(-d_model // 16) if d_step is None else d_step
-        if min(d_model, d_inner, d_state, d_step, n_taps) < 1:
-            raise ValueError(
-                f"all widths must be at least 1, but {d_model=}, {d_inner=}, {d_state=}, {d_step=}, {n_taps=}"
-            )
-        self.d_model, self.d_inner, self.d_state, self.n_taps = d_model, d_inner, d_state, n_taps
+        if min(d_model, d_state) < 1:
+            raise ValueError(f"all widths must be at least 1, but {d_model=}, {d_state=}")
+        d_inner, d_step = 2 * d_model, math.ceil(d_model / 16)
+        self.d_model, self.d_inner, self.d_state = d_model, d_inner, d_state
         self.to_inner = nn.Linear(d_model, d_inner, bias=False)
         self.to_gate = nn.Linear(d_model, d_inner, bias=False)
-        self.taps = nn.Parameter(torch.empty(n_taps, d_inner).uniform_(-1, 1) / math.sqrt(n_taps))
+        self.taps = nn.Parameter(torch.empty(N_TAPS, d_inner).uniform_(-1, 1) / math.sqrt(N_TAPS))
         self.tap_bias = nn.Parameter(torch.zeros(d_inner))
         self.to_waist = nn.Linear(d_inner, d_step, bias=False)
         self.to_step = nn.Linear(d_step, d_inner)
@@ -89,7 +81,7 @@ class SelectiveStateSpace(nn.Module):
         """
         check_shapes({"d_model": self.d_model}, hidden=(hidden, "batch tokens d_model"))
         state = self.initial_state(hidden) if state is None else state
-        sizes = {"batch": len(hidden), "d_inner": self.d_inner, "d_state": self.d_state, "reach": self.n_taps - 1}
+        sizes = {"batch": len(hidden), "d_inner": self.d_inner, "d_state": self.d_state, "reach": N_TAPS - 1}
         recent, memory = state
         check_shapes(sizes, recent=(recent, "batch reach d_inner"), memory=(memory, "batch d_inner d_state"))
         inner, recent = self._convolve(self.to_inner(hidden), recent)
@@ -101,7 +93,7 @@ class SelectiveStateSpace(nn.Module):
         """Before the first token: zeros, for a batch such as this."""
         batch = hidden.shape[0]
         return StateSpaceState(
-            recent=hidden.new_zeros(batch, self.n_taps - 1, self.d_inner),
+            recent=hidden.new_zeros(batch, N_TAPS - 1, self.d_inner),
             memory=hidden.new_zeros(batch, self.d_inner, self.d_state),
         )
 
@@ -118,6 +110,6 @@ class SelectiveStateSpace(nn.Module):
         """Blend each feature with its own last values; give the values that the next tokens will need."""
         known = torch.cat([recent, inner], dim=1)
         n_tokens = inner.shape[1]
-        shifted = torch.stack([known[:, j : j + n_tokens] for j in range(self.n_taps)])
+        shifted = torch.stack([known[:, j : j + n_tokens] for j in range(N_TAPS)])
         blended = einsum(shifted, self.taps, "taps batch tokens d_inner, taps d_inner -> batch tokens d_inner")
         return nn.functional.silu(blended + self.tap_bias), known[:, n_tokens:]

@@ -100,21 +100,17 @@ def attention_operations(
     n_queries: int,
     n_keys: int | None = None,
     *,
-    batch: int = 1,
     n_heads: int = 1,
-    n_kv_heads: int | None = None,
     d_head: int = 64,
-    d_value: int | None = None,
     backward: bool = False,
     device: str = "meta",
     **options: Any,
 ) -> Operations:
-    """What an attention function does on tensors of these sizes.
+    """What an attention function does on tensors of these sizes, a batch of one.
 
     Args:
         attend: by the protocol of `ttutor.attention.scaled_dot_product_attention`.
-        n_queries, n_keys, batch, n_heads, n_kv_heads, d_head, d_value: sizes; as many keys as queries, key heads as
-            query heads, and values as wide as keys, when left out.
+        n_queries, n_keys, n_heads, d_head: sizes; as many keys as queries when left out.
         backward: also count the gradients of query, key and value.
         device: ``"meta"`` runs no arithmetic. To have the kernel chosen as in real use: ``"cpu"``.
         **options: handed to the attention function.
@@ -124,29 +120,15 @@ def attention_operations(
         1000000
     """
     n_keys = n_queries if n_keys is None else n_keys
-    n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-    d_value = d_head if d_value is None else d_value
     query, key, value = (
-        torch.zeros(batch, heads, tokens, width, device=device, requires_grad=backward)
-        for heads, tokens, width in (
-            (n_heads, n_queries, d_head),
-            (n_kv_heads, n_keys, d_head),
-            (n_kv_heads, n_keys, d_value),
-        )
+        torch.zeros(1, n_heads, n_tokens, d_head, device=device, requires_grad=backward)
+        for n_tokens in (n_queries, n_keys, n_keys)
     )
     return count_operations(attend, query, key, value, backward=backward, **options)
 
 
-def decoding_cost(
-    n_tokens: int,
-    *,
-    with_cache: bool,
-    attend: Callable[..., Tensor] = eager_attention,
-    n_heads: int = 1,
-    d_head: int = 64,
-    device: str = "meta",
-) -> Operations:
-    r"""What the attention of one layer does while ``n_tokens`` are written one after the other.
+def decoding_cost(n_tokens: int, *, with_cache: bool) -> Operations:
+    r"""What one head of 64 numbers does while ``n_tokens`` are written one after the other.
 
     With a cache, step $t$ asks with one query and finds $t$ keys: $\sum t$ scores in all, about $n^2/2$. Without, it
     asks again for all $t$ tokens: $\sum t^2$ scores, about $n^3/3$. Here they are not summed but run.
@@ -154,7 +136,6 @@ def decoding_cost(
     Args:
         n_tokens: how many steps.
         with_cache: whether keys and values of earlier tokens are kept.
-        attend, n_heads, d_head, device: as for `attention_operations`.
 
     Example:
         >>> decoding_cost(10, with_cache=True).exponentials, decoding_cost(10, with_cache=False).exponentials
@@ -165,9 +146,9 @@ def decoding_cost(
         """Write the tokens one by one."""
         for t in range(1, n_tokens + 1):
             known = tokens[:, :, :t]
-            attend(known[:, :, -1:] if with_cache else known, known, known, causal=True)
+            eager_attention(known[:, :, -1:] if with_cache else known, known, known, causal=True)
 
-    return count_operations(decode, torch.zeros(1, n_heads, n_tokens, d_head, device=device))
+    return count_operations(decode, torch.zeros(1, 1, n_tokens, 64, device="meta"))
 
 
 @cache

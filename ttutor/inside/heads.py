@@ -5,7 +5,7 @@ All but two are one number: the mean, over the queries, of the weight that falls
 $$\mathrm{score} = \frac{1}{|Q|} \sum_{i \in Q} \sum_{j} A_{ij}\,[\,j \text{ is of interest to } i\,],$$
 
 where queries without any such key do not count. Weights have the axes ``batch heads queries keys``, with any axes
-before them, such as ``layers``; padding is left out by ``is_real``.
+before them, such as ``layers``.
 """
 
 import torch
@@ -16,7 +16,6 @@ from torch import Tensor
 from ttutor.shapes import check_shapes
 
 SquareWeights = Float[Tensor, "... batch heads tokens tokens"]
-IsReal = Bool[Tensor, "batch tokens"] | None
 
 
 def weight_on(
@@ -41,7 +40,7 @@ def weight_on(
     return _mean_over_queries(landed, wanted.any(dim=-1))
 
 
-def previous_token_score(weights: SquareWeights, is_real: IsReal = None) -> Float[Tensor, "... heads"]:
+def previous_token_score(weights: SquareWeights) -> Float[Tensor, "... heads"]:
     """How much each head looks at the token before: one part of an induction circuit (Elhage et al. 2021).
 
     Example:
@@ -50,12 +49,10 @@ def previous_token_score(weights: SquareWeights, is_real: IsReal = None) -> Floa
     """
     position = _positions(weights)
     wanted = rearrange(position, "queries -> queries 1") - 1 == position
-    return weight_on(weights, _among_real(wanted, weights, is_real))
+    return weight_on(weights, wanted.expand(weights.shape[-4], *wanted.shape))
 
 
-def induction_score(
-    weights: SquareWeights, token_ids: Int[Tensor, "batch tokens"], is_real: IsReal = None
-) -> Float[Tensor, "... heads"]:
+def induction_score(weights: SquareWeights, token_ids: Int[Tensor, "batch tokens"]) -> Float[Tensor, "... heads"]:
     """How much each head looks at what came after the current token when it occurred before.
 
     In ``A B ... A`` the query is the second ``A`` and the wanted key is ``B``: a model that looks there can copy what
@@ -66,23 +63,24 @@ def induction_score(
     before = token_ids.roll(1, dims=1)  # the token in front of each key; the first key has none
     same = rearrange(token_ids, "batch queries -> batch queries 1") == rearrange(before, "batch keys -> batch 1 keys")
     earlier = (position <= rearrange(position, "queries -> queries 1")) & (position > 0)
-    return weight_on(weights, _among_real(same & earlier, weights, is_real))
+    return weight_on(weights, same & earlier)
 
 
-def first_token_score(weights: SquareWeights, is_real: IsReal = None) -> Float[Tensor, "... heads"]:
+def first_token_score(
+    weights: SquareWeights, is_real: Bool[Tensor, "batch tokens"] | None = None
+) -> Float[Tensor, "... heads"]:
     """How much each head looks at the first token, where heads with nothing to do often rest.
 
     Xiao et al. (2024) call it an attention sink; Clark et al. (2019) found the same for [SEP]. The first query counts
     too; in a causal model it has no choice and adds ``1 / tokens``.
     """
     position = _positions(weights)
-    first = position == 0
-    if is_real is not None:  # the first real token of each row, wherever the padding stands
-        check_shapes(weights=(weights, "... batch heads tokens tokens"), is_real=(is_real, "batch tokens"))
-        first = is_real & (is_real.cumsum(dim=-1) == 1)
-        first = rearrange(first, "batch keys -> batch 1 keys")
-    wanted = first.expand(*first.shape[:-2], len(position), len(position))
-    return weight_on(weights, _among_real(wanted, weights, is_real))
+    if is_real is None:
+        return weight_on(weights, (position == 0).expand(weights.shape[-4], len(position), -1))
+    check_shapes(weights=(weights, "... batch heads tokens tokens"), is_real=(is_real, "batch tokens"))
+    first = is_real & (is_real.cumsum(dim=-1) == 1)  # the first real token of each row, wherever the padding stands
+    wanted = rearrange(first, "batch keys -> batch 1 keys") & rearrange(is_real, "batch queries -> batch queries 1")
+    return weight_on(weights, wanted)
 
 
 def attention_entropy(
@@ -103,7 +101,7 @@ def attention_entropy(
     return _mean_over_queries(torch.special.entr(weights).sum(dim=-1), _counted(weights, is_real))
 
 
-def attention_distance(weights: SquareWeights, is_real: IsReal = None) -> Float[Tensor, "... heads"]:
+def attention_distance(weights: SquareWeights) -> Float[Tensor, "... heads"]:
     r"""How far each head looks, in tokens: the mean of $\sum_j A_{ij} |i - j|$ over the queries.
 
     Dosovitskiy et al. (2021), section 4.5, measure it for the patches of an image.
@@ -115,28 +113,13 @@ def attention_distance(weights: SquareWeights, is_real: IsReal = None) -> Float[
     position = _positions(weights)
     distance = (rearrange(position, "queries -> queries 1") - position).abs().to(weights.dtype)
     travelled = einsum(weights, distance, "... queries keys, queries keys -> ... queries")
-    return _mean_over_queries(travelled, _counted(weights, is_real))
+    return _mean_over_queries(travelled, _counted(weights, None))
 
 
 def _positions(weights: Tensor) -> Int[Tensor, " tokens"]:
     """The positions 0, 1, 2, ... of the tokens, once it is certain that queries and keys are the same tokens."""
     check_shapes(weights=(weights, "... batch heads tokens tokens"))
     return torch.arange(weights.shape[-1], device=weights.device)
-
-
-def _among_real(
-    wanted: Bool[Tensor, "... tokens tokens"], weights: Tensor, is_real: IsReal
-) -> Bool[Tensor, "batch tokens tokens"]:
-    """The wanted pairs of which both tokens are real, for each row of the batch."""
-    wanted = wanted.expand(weights.shape[-4], *wanted.shape[-2:])
-    if is_real is None:
-        return wanted
-    check_shapes(weights=(weights, "... batch heads tokens tokens"), is_real=(is_real, "batch tokens"))
-    queries, keys = (
-        rearrange(is_real, "batch tokens -> batch tokens 1"),
-        rearrange(is_real, "batch keys -> batch 1 keys"),
-    )
-    return wanted & queries & keys
 
 
 def _counted(weights: Tensor, is_real: Bool[Tensor, "batch queries"] | None) -> Bool[Tensor, "batch queries"]:

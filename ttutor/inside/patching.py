@@ -137,7 +137,7 @@ def _broadcasts(shape: torch.Size, wanted: torch.Size) -> bool:
 
 
 def ablation_effects(
-    model: nn.Module, measure: Callable[[], Tensor], pattern: str = "**.context", *, by: str | Tensor = "zero"
+    model: nn.Module, measure: Callable[[], Tensor], *, by: str | Tensor = "zero"
 ) -> dict[str, Float[Tensor, " heads"]]:
     """How much a number changes when each head alone is taken away: the bars of a head-ablation study.
 
@@ -146,7 +146,6 @@ def ablation_effects(
     Args:
         model: the model that ``measure`` runs.
         measure: runs the model and gives a number, such as the loss on held-out text.
-        pattern: which attention layers, by their ``context``.
         by: as for `ablate`.
 
     Returns:
@@ -155,7 +154,7 @@ def ablation_effects(
     with torch.no_grad():
         whole = measure()
         effects = {}
-        for name, site in find_sites(model, pattern).items():
+        for name, site in find_sites(model, "**.context").items():
             changes = []
             for head in range(site.module.n_heads):
                 with ablate(model, name, heads=[head], by=by):

@@ -19,10 +19,10 @@ from ttutor.positions.rotary import rotary_frequencies
 __all__ = ["YarnScaling", "ntk_base", "partial_frequencies"]
 
 
-def ntk_base(d_head: int, factor: float, base: float = 10_000.0) -> float:
+def ntk_base(d_head: int, factor: float) -> float:
     r"""A larger base, with which the slowest pair turns ``factor`` times slower and the fastest as before.
 
-    $$b' = b\,f^{\,d/(d-2)}$$
+    $$b' = 10000\,f^{\,d/(d-2)}$$
 
     The name is from the neural tangent kernel, a theory of why networks need high frequencies. Peng et al. (2024),
     section 3.1, tell it; it was first posted by a user called bloc97. "Dynamic" NTK takes the factor anew as the text
@@ -31,7 +31,6 @@ def ntk_base(d_head: int, factor: float, base: float = 10_000.0) -> float:
     Args:
         d_head: width of a head, $d$.
         factor: $f$, how many times longer the texts become.
-        base: $b$.
 
     Example:
         >>> rotary_frequencies(8) / rotary_frequencies(8, ntk_base(8, 4.0))
@@ -43,10 +42,10 @@ def ntk_base(d_head: int, factor: float, base: float = 10_000.0) -> float:
         )
     if not 1 <= factor < math.inf:
         raise ValueError(f"factor must be at least 1 and finite, but is {factor}")
-    return base * factor ** (d_head / (d_head - 2))
+    return 10_000.0 * factor ** (d_head / (d_head - 2))
 
 
-def partial_frequencies(d_head: int, d_turned: int, base: float = 10_000.0) -> Float[Tensor, " pairs"]:
+def partial_frequencies(d_head: int, d_turned: int) -> Float[Tensor, " pairs"]:
     """Frequencies that turn the first features of a head and leave the others as they are.
 
     Black et al. (2022), section 2.1.1, turn a quarter of each head. For `RotaryPositions` in the layout
@@ -54,8 +53,7 @@ def partial_frequencies(d_head: int, d_turned: int, base: float = 10_000.0) -> F
 
     Args:
         d_head: width of a head, even.
-        d_turned: how many of its features are turned, even; the base counts within these.
-        base: as for `rotary_frequencies`.
+        d_turned: how many of its features are turned, even.
 
     Example:
         >>> partial_frequencies(8, 4)
@@ -63,7 +61,7 @@ def partial_frequencies(d_head: int, d_turned: int, base: float = 10_000.0) -> F
     """
     if d_turned > d_head or d_head % 2:
         raise ValueError(f"d_head must be even and at least d_turned, but d_head={d_head} and d_turned={d_turned}")
-    turned = rotary_frequencies(d_turned, base)
+    turned = rotary_frequencies(d_turned)
     return torch.cat([turned, turned.new_zeros((d_head - d_turned) // 2)])
 
 

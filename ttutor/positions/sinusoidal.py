@@ -8,9 +8,7 @@ from torch import Tensor, nn
 from ttutor.positions.learned import check_range
 
 
-def sinusoidal_encoding(
-    max_len: int, d_model: int, *, device: torch.device | str | None = None
-) -> Float[Tensor, "max_len d_model"]:
+def sinusoidal_encoding(max_len: int, d_model: int) -> Float[Tensor, "max_len d_model"]:
     r"""One vector for each position, made of waves whose lengths grow geometrically.
 
     $$PE_{p,2i} = \sin\!\left(p / 10000^{2i/d_\mathrm{model}}\right), \qquad
@@ -31,8 +29,8 @@ def sinusoidal_encoding(
     """
     if max_len < 0 or d_model < 1:
         raise ValueError(f"max_len must be at least 0 and d_model at least 1, but max_len={max_len}, d_model={d_model}")
-    position = torch.arange(max_len, dtype=torch.float64, device=device)
-    even_feature = torch.arange(0, d_model, 2, dtype=torch.float64, device=device)  # the 2i of the formula
+    position = torch.arange(max_len, dtype=torch.float64)
+    even_feature = torch.arange(0, d_model, 2, dtype=torch.float64)  # the 2i of the formula
     frequency = 10000.0 ** (-even_feature / d_model)
     angle = rearrange(position, "positions -> positions 1") * frequency
     waves = rearrange([angle.sin(), angle.cos()], "sin_cos positions pairs -> positions (pairs sin_cos)")

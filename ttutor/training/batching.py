@@ -136,8 +136,8 @@ class BucketedBatches:
         """How many batches the epoch has."""
         return len(self.plan(epoch))
 
-    def real_share(self, epoch: int = 0) -> float:
+    def real_share(self) -> float:
         """The share of computed target tokens that are real, the rest being padding."""
         target = self._lengths[:, 0]
-        computed = sum(len(indices) * int(target[indices].max()) for indices in self.plan(epoch))
+        computed = sum(len(indices) * int(target[indices].max()) for indices in self.plan(0))
         return float(target.sum()) / computed

@@ -46,7 +46,7 @@ class Account:
             counts.update(stack_parameters(stack))
         for projection in self.blueprint.projections:
             matrix = 0 if projection.is_tied else projection.d_in * projection.d_out
-            counts[projection.part] += matrix + projection.bias * projection.d_out
+            counts[projection.part] += matrix + (projection.d_out if projection.bias else 0)
         return dict(counts)
 
     @property
@@ -118,7 +118,7 @@ class Account:
 
     @property
     def rolling_cache_bytes(self) -> int:
-        """The same, if layers with a window keep only the tokens that it reaches (`ttutor.cache.RollingCache`)."""
+        """The same, if layers with a window keep only the tokens that it reaches (``DecoderCache(windows=...)``)."""
         return self.cache_bytes - self._own_cache() + self._own_cache(rolling=True)
 
     def _own_cache(self, *, rolling: bool = False) -> int:
@@ -241,6 +241,6 @@ def account(
         raise ValueError(f"{blueprint.name} has a single stack and reads no memory, but n_memory={n_memory}")
     n_memory = n_tokens if n_memory is None else n_memory
     for name, value in {"n_tokens": n_tokens, "n_memory": n_memory, "batch": batch}.items():
-        if type(value) is not int or value < 1:
+        if not isinstance(value, int) or value < 1:
             raise ValueError(f"{name} must be a positive integer ({name}={value!r})")
     return Account(blueprint=blueprint, n_tokens=n_tokens, n_memory=n_memory, batch=batch, dtype=dtype)

@@ -64,7 +64,7 @@ def layer_activations(
         }
     )
     if stack.dropout:
-        dropped = n_sublayers * stack.d_model + stack.drops_inside * stack.d_ff
+        dropped = n_sublayers * stack.d_model + (stack.d_ff if stack.drops_inside else 0)
         kept["dropout"] = n_tokens * dropped * per_value
     kept.update(_attention(stack, n_tokens, n_tokens, stack.is_causal, policy))
     if stack.cross_attention:
@@ -110,8 +110,8 @@ def _attention(stack: Stack, n_queries: int, n_keys: int, is_causal: bool, polic
 
 def stack_activations(
     stack: Stack, n_tokens: int, n_memory: int = 0, *, batch: int = 1, policy: ActivationPolicy = PLAIN
-) -> int:
-    """The bytes that a stack keeps: all layers, the last norm, and once the memory, which all layers share.
+) -> dict[str, int]:
+    """The bytes that all layers of a stack keep, by what they are.
 
     Arguments as for `layer_activations`. Of a mixture of experts it counts the networks that a token visits, of latent
     attention the plain form; routers and latent vectors are left out.
@@ -119,15 +119,38 @@ def stack_activations(
     if stack.latent is not None:
         width = stack.latent.d_head + stack.latent.d_rotary
         stack = stack.replace(latent=None, n_kv_heads=stack.n_heads, d_head=width)
-    layers = [stack] * stack.n_layers
+    layers = [(stack.n_layers, stack)]
     if stack.experts is not None:
         visited = (stack.experts.n_chosen + stack.experts.n_shared) * stack.experts.d_ff
         n_dense = stack.experts.n_dense_layers
-        layers = [stack] * n_dense + [stack.replace(d_ff=visited)] * (stack.n_layers - n_dense)
-    kept = (layer_activations(layer, n_tokens, n_memory, batch=batch, policy=policy) for layer in layers)
-    last_norm = stack.final_norm * n_tokens * (stack.d_model + _beside_its_input(stack))
-    memory = stack.cross_attention * n_memory * stack.d_model
-    return sum(sum(layer.values()) for layer in kept) + (last_norm + memory) * batch * policy.dtype.itemsize
+        layers = [(n_dense, stack), (stack.n_layers - n_dense, stack.replace(d_ff=visited))]
+    kept: Counter[str] = Counter()
+    for n_layers, layer in layers:
+        of_one = layer_activations(layer, n_tokens, n_memory, batch=batch, policy=policy)
+        kept.update({what: n_layers * count for what, count in of_one.items()})
+    return dict(kept)
+
+
+def activations_around(
+    blueprint: Blueprint, n_tokens: int, n_memory: int, *, batch: int = 1, policy: ActivationPolicy = PLAIN
+) -> dict[str, int]:
+    """The bytes that are kept around the layers: each stack's last norm, its memory, embeddings and projections.
+
+    Of the embeddings it is the dropout, of the projections the inputs, and of the output projection the
+    log-probabilities as well, which the cross-entropy keeps. Arguments as for `activation_bytes`.
+    """
+    kept: Counter[str] = Counter()
+    for stack, length in zip(blueprint.stacks, blueprint.lengths(n_tokens, n_memory), strict=True):
+        if stack.final_norm:
+            kept[stack.name] += length * (stack.d_model + _beside_its_input(stack))
+        if stack.cross_attention:  # all layers share the memory
+            kept[stack.name] += n_memory * stack.d_model
+        if stack.dropout:
+            kept["embeddings"] += length * stack.d_model
+    for projection in blueprint.projections:
+        width = projection.d_in + (projection.d_out if projection.part == "output projection" else 0)
+        kept[projection.part] += projection.n_rows(n_tokens) * width
+    return {what: batch * policy.dtype.itemsize * count for what, count in kept.items()}
 
 
 def activation_bytes(
@@ -140,9 +163,8 @@ def activation_bytes(
 ) -> dict[str, int]:
     """The bytes that a whole model keeps until the backward pass, by stack and in what stands around them.
 
-    Around them are the embeddings' dropout, the inputs of the projections, and for the output projection the
-    log-probabilities, which the cross-entropy keeps. Left out besides what `layer_activations` leaves out: token ids
-    and other integers, norms outside the stacks, and whatever a head does between two projections.
+    Left out besides what `layer_activations` leaves out: token ids and other integers, norms outside the stacks, and
+    whatever a head does between two projections.
 
     Args:
         blueprint: the model.
@@ -151,13 +173,7 @@ def activation_bytes(
         batch, policy: as for `layer_activations`.
     """
     n_memory = n_tokens if n_memory is None else n_memory
-    kept: Counter[str] = Counter()
+    kept = Counter(activations_around(blueprint, n_tokens, n_memory, batch=batch, policy=policy))
     for stack, length in zip(blueprint.stacks, blueprint.lengths(n_tokens, n_memory), strict=True):
-        kept[stack.name] += stack_activations(stack, length, n_memory, batch=batch, policy=policy)
-        if stack.dropout:
-            kept["embeddings"] += length * stack.d_model * batch * policy.dtype.itemsize
-    for projection in blueprint.projections:
-        is_output = projection.part == "output projection"
-        values = projection.n_rows(n_tokens) * (projection.d_in + is_output * projection.d_out)
-        kept[projection.part] += values * batch * policy.dtype.itemsize
+        kept[stack.name] += sum(stack_activations(stack, length, n_memory, batch=batch, policy=policy).values())
     return dict(kept)

@@ -224,7 +224,7 @@ class Blueprint(Config):
             names = [stack.name for stack in self.stacks]
             yield f"stacks must be one without cross-attention, and perhaps a second one with it (stacks={names})"
         for part, count in self.further.items():
-            if part not in PARTS or type(count) is not int or count < 0:
+            if part not in PARTS or not isinstance(count, int) or count < 0:
                 yield f"further must give a count for each of {list(PARTS)} ({part!r}: {count!r})"
 
     def lengths(self, n_tokens: int, n_memory: int) -> tuple[int, ...]:

@@ -24,17 +24,15 @@ __all__ = [
     "latent_attention_parameters",
     "latent_cache_bytes",
     "norm_parameters",
-    "paged_cache_bytes",
     "projection_flops",
     "projection_parameters",
-    "quantised_cache_bytes",
     "weights_bytes",
 ]
 
 
 def projection_parameters(d_in: int, d_out: int, *, bias: bool = True) -> int:
     r"""A linear map: $d_\mathrm{in} d_\mathrm{out}$, and $d_\mathrm{out}$ more for its bias."""
-    return d_in * d_out + bias * d_out
+    return d_in * d_out + (d_out if bias else 0)
 
 
 def norm_parameters(d_model: int, *, rms: bool = False) -> int:
@@ -61,13 +59,8 @@ def attention_parameters(
         True
     """
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-    queries, keys = n_heads * d_head, n_kv_heads * d_head
-    to_keys_and_values = 2 * projection_parameters(d_model, keys, bias=bias)
-    return (
-        projection_parameters(d_model, queries, bias=bias)
-        + to_keys_and_values
-        + projection_parameters(queries, d_model, bias=bias)
-    )
+    biases = (n_heads + 2 * n_kv_heads) * d_head + d_model if bias else 0
+    return 2 * d_model * (n_heads + n_kv_heads) * d_head + biases
 
 
 def latent_attention_parameters(
@@ -110,7 +103,8 @@ def feed_forward_parameters(d_model: int, d_ff: int, *, gated: bool = False, bia
         True
     """
     n_inward = 2 if gated else 1
-    return n_inward * projection_parameters(d_model, d_ff, bias=bias) + projection_parameters(d_ff, d_model, bias=bias)
+    biases = n_inward * d_ff + d_model if bias else 0
+    return (n_inward + 1) * d_model * d_ff + biases
 
 
 def projection_flops(n_tokens: int, d_in: int, d_out: int) -> int:
@@ -157,8 +151,7 @@ def attention_projection_flops(
         True
     """
     n_kv_heads = n_heads if n_kv_heads is None else n_kv_heads
-    queries_and_output = 2 * projection_flops(n_queries, d_model, n_heads * d_head)
-    return queries_and_output + 2 * projection_flops(n_keys, d_model, n_kv_heads * d_head)
+    return 4 * d_model * d_head * (n_queries * n_heads + n_keys * n_kv_heads)
 
 
 def feed_forward_flops(n_tokens: int, *, d_model: int, d_ff: int, gated: bool = False) -> int:
@@ -168,7 +161,7 @@ def feed_forward_flops(n_tokens: int, *, d_model: int, d_ff: int, gated: bool = 
         >>> feed_forward_flops(7, d_model=512, d_ff=2048) == 16 * 7 * 512**2
         True
     """
-    return (3 if gated else 2) * projection_flops(n_tokens, d_model, d_ff)
+    return (6 if gated else 4) * n_tokens * d_model * d_ff
 
 
 def crossover_length(
@@ -209,7 +202,6 @@ def cache_bytes(
     n_layers: int,
     n_kv_heads: int,
     d_head: int,
-    batch: int = 1,
     dtype: torch.dtype = torch.float16,
 ) -> int:
     r"""Keys and values of all layers, kept for generation: $2\,L\,h_\mathrm{kv}\,d_\mathrm{head}\,n$ values a sequence.
@@ -221,43 +213,11 @@ def cache_bytes(
         >>> cache_bytes(4096, n_layers=80, n_kv_heads=8, d_head=128)  # Llama 3 70B: 1.34 GB
         1342177280
     """
-    return 2 * n_layers * n_kv_heads * d_head * n_tokens * batch * dtype.itemsize
-
-
-def paged_cache_bytes(
-    n_tokens: int, *, page_size: int, n_layers: int, n_kv_heads: int, d_head: int, dtype: torch.dtype = torch.float16
-) -> int:
-    r"""The same in pages (`ttutor.cache.PagedCache`): the tokens of a sequence, rounded up to whole pages.
-
-    Example:
-        >>> sizes = {"n_layers": 2, "n_kv_heads": 1, "d_head": 4}
-        >>> paged_cache_bytes(17, page_size=16, **sizes) == cache_bytes(32, **sizes)
-        True
-    """
-    n_held = -(-n_tokens // page_size) * page_size
-    return cache_bytes(n_held, n_layers=n_layers, n_kv_heads=n_kv_heads, d_head=d_head, dtype=dtype)
-
-
-def quantised_cache_bytes(
-    n_tokens: int, *, n_layers: int, n_kv_heads: int, d_head: int, dtype: torch.dtype = torch.float16
-) -> int:
-    r"""The same in eight bits (`ttutor.variants.quantised.QuantisedCache`): a byte a number, and each vector's scale.
-
-    Args:
-        n_tokens, n_layers, n_kv_heads, d_head: as for `cache_bytes`.
-        dtype: of the scales.
-
-    Example:
-        >>> sizes = {"n_layers": 32, "n_kv_heads": 8, "d_head": 128}
-        >>> quantised_cache_bytes(1000, **sizes) / cache_bytes(1000, **sizes)
-        0.5078125
-    """
-    n_vectors = 2 * n_layers * n_kv_heads * n_tokens
-    return n_vectors * (d_head + dtype.itemsize)
+    return 2 * n_layers * n_kv_heads * d_head * n_tokens * dtype.itemsize
 
 
 def latent_cache_bytes(
-    n_tokens: int, *, n_layers: int, d_latent: int, d_rotary: int, batch: int = 1, dtype: torch.dtype = torch.float16
+    n_tokens: int, *, n_layers: int, d_latent: int, d_rotary: int, dtype: torch.dtype = torch.float16
 ) -> int:
     r"""The same with latent attention: one latent vector and one rotary key, $L\,(d_c + d_R)\,n$ values a sequence.
 
@@ -265,7 +225,7 @@ def latent_cache_bytes(
         >>> latent_cache_bytes(1, n_layers=61, d_latent=512, d_rotary=64)  # DeepSeek-V3: 70 kB a token
         70272
     """
-    return n_layers * (d_latent + d_rotary) * n_tokens * batch * dtype.itemsize
+    return n_layers * (d_latent + d_rotary) * n_tokens * dtype.itemsize
 
 
 def weights_bytes(
@@ -274,7 +234,6 @@ def weights_bytes(
     *,
     n_heads: int,
     n_layers: int = 1,
-    batch: int = 1,
     dtype: torch.dtype = torch.float32,
 ) -> int:
     r"""Attention weights, written out in full: $L\,h\,n_q\,n_k$ values a sequence.
@@ -285,7 +244,7 @@ def weights_bytes(
         >>> weights_bytes(4096, 4096, n_heads=1, dtype=torch.float16)  # 32 MiB, or 33.6 MB
         33554432
     """
-    return n_layers * n_heads * n_queries * n_keys * batch * dtype.itemsize
+    return n_layers * n_heads * n_queries * n_keys * dtype.itemsize
 
 
 def adam_bytes(n_parameters: int, *, dtype: torch.dtype = torch.float32) -> int:

@@ -102,11 +102,12 @@ def stack_cache_bytes(stack: Stack, n_tokens: int, *, rolling: bool = False, dty
     Args:
         stack: its sizes.
         n_tokens: length of the sequence.
-        rolling: whether layers with a window keep only what it reaches (`ttutor.cache.RollingCache`).
+        rolling: whether layers with a window keep only what it reaches (``DecoderCache(windows=...)``).
         dtype: of what is kept.
     """
-    windows = stack.windows if rolling and stack.windows is not None else (None,) * stack.n_layers
-    n_kept = sum(n_tokens if window is None else min(n_tokens, window) for window in windows)
+    n_kept = stack.n_layers * n_tokens
+    if rolling and stack.windows is not None:
+        n_kept = sum(n_tokens if window is None else min(n_tokens, window) for window in stack.windows)
     if stack.latent is not None:
         widths = {"d_latent": stack.latent.d_latent, "d_rotary": stack.latent.d_rotary}
         return costs.latent_cache_bytes(n_kept, n_layers=1, **widths, dtype=dtype)

@@ -15,10 +15,11 @@ _UPRIGHT = torch.tensor([0.0, math.pi / 2, math.pi / 4, 0.0])
 _TILT = 0.4
 _STROKE = 1.8
 _N_SCRIBBLES = 2
+_NOISE = 0.08  # standard deviation of what is added to every pixel
 
 
 def drawn_shapes(
-    n_images: int, *, image_size: int = 24, noise: float = 0.08, seed: int = 0
+    n_images: int, *, image_size: int = 24, seed: int = 0
 ) -> tuple[Float[Tensor, "images 1 height width"], Int[Tensor, " images"]]:
     """Outlines of a circle, a triangle, a square or a cross, each with two scribbles on it or beside it, in greys.
 
@@ -28,7 +29,6 @@ def drawn_shapes(
     Args:
         n_images: how many.
         image_size: height and width in pixels.
-        noise: standard deviation of what is added to every pixel.
         seed: the same seed gives the same images.
 
     Returns:
@@ -39,8 +39,8 @@ def drawn_shapes(
         >>> images.shape, [SHAPES[i] for i in classes]
         (torch.Size([2, 1, 24, 24]), ['triangle', 'cross'])
     """
-    if image_size < 16 or noise < 0:
-        raise ValueError(f"image_size must be at least 16 and noise not negative, not {image_size} and {noise}")
+    if image_size < 16:
+        raise ValueError(f"image_size must be at least 16, not {image_size}")
     generator = torch.Generator().manual_seed(seed)
     classes = torch.randint(len(SHAPES), (n_images,), generator=generator)
     radius = image_size * _uniform(0.24, 0.34, n_images, generator)
@@ -53,7 +53,7 @@ def drawn_shapes(
     is_circle = rearrange(classes == SHAPES.index("circle"), "images -> images 1 1")
     shape = _ink(torch.where(is_circle, to_circle, strokes)) * rearrange(brightness, "images -> images 1 1")
     scribbles = 0.6 * _ink(_distance(pixels, _scribbles(n_images, image_size, generator)))
-    images = torch.maximum(shape, scribbles) + noise * torch.randn(shape.shape, generator=generator)
+    images = torch.maximum(shape, scribbles) + _NOISE * torch.randn(shape.shape, generator=generator)
     return rearrange(images.clamp(0, 1), "images height width -> images 1 height width"), classes
 
 

@@ -177,8 +177,6 @@ class MixtureOfExperts(nn.Module):
         router: chooses experts for each token.
         make_expert: makes one expert, a feed-forward network.
         shared: a network that every token visits besides; none when left out.
-        capacity: an expert takes at most this many times its even share of a call's tokens, the first ones that chose
-            it; the others get nothing from it (Fedus et al. 2022, section 2.2). All are served when left out.
 
     Example:
         >>> from functools import partial
@@ -192,20 +190,12 @@ class MixtureOfExperts(nn.Module):
     """
 
     def __init__(
-        self,
-        router: Router,
-        make_expert: Callable[[], nn.Module],
-        *,
-        shared: nn.Module | None = None,
-        capacity: float | None = None,
+        self, router: Router, make_expert: Callable[[], nn.Module], *, shared: nn.Module | None = None
     ) -> None:
         super().__init__()
-        if capacity is not None and capacity <= 0:
-            raise ValueError(f"capacity must be positive, but is {capacity}")
         self.router = router
         self.experts = nn.ModuleList(make_expert() for _ in range(router.n_experts))
         self.shared = shared
-        self.capacity = capacity
 
     def forward(self, hidden: Float[Tensor, "batch tokens d_model"]) -> Float[Tensor, "batch tokens d_model"]:
         """Send each token through its experts, and add up what they make of it."""
@@ -215,18 +205,11 @@ class MixtureOfExperts(nn.Module):
         mixed = torch.zeros_like(tokens)
         for number, expert in enumerate(self.experts):
             visitors, place = (routing.experts == number).nonzero(as_tuple=True)
-            visitors, place = visitors[: self._room(len(tokens))], place[: self._room(len(tokens))]
             if len(visitors):
                 shares = rearrange(routing.shares[visitors, place], "visitors -> visitors 1")
                 mixed = mixed.index_add(0, visitors, shares * expert(tokens[visitors]))
         mixed = rearrange(mixed, "(batch tokens) d_model -> batch tokens d_model", batch=len(hidden))
         return mixed if self.shared is None else mixed + self.shared(hidden)
-
-    def _room(self, n_tokens: int) -> int | None:
-        """How many tokens an expert takes."""
-        if self.capacity is None:
-            return None
-        return int(self.capacity * n_tokens * self.router.n_chosen / self.router.n_experts)
 
 
 def balance_loss(routing: Routing) -> Float[Tensor, ""]:

@@ -48,8 +48,6 @@ class LatentAttention(nn.Module):
         d_latent: width of the vector that is cached.
         d_query_latent: width of a vector that queries are made from in the same way, which saves parameters; queries
             are made from the stream itself when left out.
-        dropout: probability of dropping an attention weight while training.
-        make_norm: makes the norms of the latent vectors.
         attend: the attention function.
 
     Example:
@@ -70,21 +68,19 @@ class LatentAttention(nn.Module):
         d_value: int,
         d_latent: int,
         d_query_latent: int | None = None,
-        dropout: float = 0.0,
-        make_norm: Callable[[int], nn.Module] = RMSNorm,
         attend: Callable[..., Tensor] = scaled_dot_product_attention,
     ) -> None:
         super().__init__()
         self.d_model, self.n_heads, self.d_head, self.d_rotary = d_model, n_heads, d_head, d_rotary
-        self.dropout, self.scale = dropout, 1 / math.sqrt(d_head + d_rotary)
+        self.scale = 1 / math.sqrt(d_head + d_rotary)
         self.attend = attend
         self.to_query_latent: nn.Module = nn.Identity()
         if d_query_latent is not None:
             self.to_query_latent = nn.Sequential(
-                nn.Linear(d_model, d_query_latent, bias=False), make_norm(d_query_latent)
+                nn.Linear(d_model, d_query_latent, bias=False), RMSNorm(d_query_latent)
             )
         self.to_query = nn.Linear(d_query_latent or d_model, n_heads * (d_head + d_rotary), bias=False)
-        self.to_latent = nn.Sequential(nn.Linear(d_model, d_latent, bias=False), make_norm(d_latent))
+        self.to_latent = nn.Sequential(nn.Linear(d_model, d_latent, bias=False), RMSNorm(d_latent))
         self.to_rotary_key = nn.Linear(d_model, d_rotary, bias=False)
         self.to_key = nn.Linear(d_latent, n_heads * d_head, bias=False)
         self.to_value = nn.Linear(d_latent, n_heads * d_value, bias=False)
@@ -161,5 +157,4 @@ class LatentAttention(nn.Module):
         return einsum(context, to_value, EXPAND)
 
     def _attend(self, q: Tensor, k: Tensor, v: Tensor, mask: Mask | Bool[Tensor, "..."] | None) -> Tensor:
-        dropout = self.dropout if self.training else 0.0
-        return self.attend(q, k, v, mask, scale=self.scale, dropout=dropout)
+        return self.attend(q, k, v, mask, scale=self.scale)

@@ -40,7 +40,6 @@ class AttentionStepsExplorer(Explorer):
         w_query: ``d_head d_model``, as `torch.nn.Linear` stores it: queries are ``embeddings @ w_query.T``.
         w_key: ``d_head d_model``.
         w_value: ``d_value d_model``.
-        selected: the index of the token that looks up; the last when left out.
         step: the step to begin with, one of ``STEPS``.
         note: a line below the figure, such as where the numbers come from.
 
@@ -75,7 +74,6 @@ class AttentionStepsExplorer(Explorer):
         w_key: Any = None,
         w_value: Any = None,
         *,
-        selected: int | None = None,
         step: str = "project",
         note: str = "",
     ) -> None:
@@ -96,7 +94,7 @@ class AttentionStepsExplorer(Explorer):
         for name, table in zip(("query", "key", "value"), made, strict=True):
             self.set_trait(name, table)
         self.set_trait("features", _FEATURES if tokens is None else [])
-        super().__init__(selected=len(listed) - 1 if selected is None else selected, step=step, note=note)
+        super().__init__(selected=len(listed) - 1, step=step, note=note)
 
     def trace(self) -> dict[str, np.ndarray]:
         """Q, K, V, the products QK, the scores S, the weights A and the outputs AV, by ``ttutor.attention``."""

@@ -240,11 +240,8 @@ class DecodingExplorer(Explorer):
         text: str | Sequence[str],
         *,
         beam: int = 4,
-        alpha: float = 1.0,
         tokenizer: Any = None,
         max_new_tokens: int = MAX_STEPS,
-        references: Sequence[str] = (),
-        note: str = "",
     ) -> "DecodingExplorer":
         """Record translations now.
 
@@ -253,11 +250,8 @@ class DecodingExplorer(Explorer):
                 its ``tokenizer``; the latter is turned into a model of ours.
             text: a sentence, or a few.
             beam: how many partial hypotheses to keep, from 1 (greedy) to 5.
-            alpha: the length penalty's exponent to start with.
             tokenizer: of a Hugging Face model.
             max_new_tokens: where translations are cut off, at most 24.
-            references: translations by people, if there are any.
-            note: where the model comes from, for the reader.
         """
         texts = [text] if isinstance(text, str) else list(text)
         within("beam", beam, 1, MAX_BEAM, "more do not fit a screen")
@@ -265,12 +259,11 @@ class DecodingExplorer(Explorer):
         speaker = speaker_of(model, tokenizer)
         names = Names(speaker)
         sentences = []
-        for number, one in enumerate(texts):
-            reference = references[number] if number < len(references) else ""
+        for one in texts:
             limit = min(max_new_tokens, MAX_STEPS)
             trace = record_decoding(speaker, one, names, beam_size=beam, max_new_tokens=limit)
-            sentences.append({"reference": reference, "model": "", **trace})
-        return cls(names.texts, sentences, beam_size=beam, alpha=alpha, note=note)
+            sentences.append({"reference": "", "model": "", **trace})
+        return cls(names.texts, sentences, beam_size=beam)
 
     def describe(self) -> str:
         return f"{len(self.sentences)} sentences, beam of {self.beam_size}, sentence {self.sentence}, step {self.step}"

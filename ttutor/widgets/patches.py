@@ -55,9 +55,9 @@ def cut_picture(pixels: list[str], channels: int, side: int) -> str:
     )
 
 
-def largest_table(weights: np.ndarray, caption: str, n: int = 6) -> str:
-    """The tokens with the largest numbers, by their place."""
-    order = np.argsort(-weights, kind="stable")[:n]
+def largest_table(weights: np.ndarray, caption: str) -> str:
+    """The six tokens with the largest numbers, by their place."""
+    order = np.argsort(-weights, kind="stable")[:6]
     names = (f"patch {place}" if place else "CLS" for place in order)
     rows = (
         f'<tr><th scope="row">{name}</th><td>{weights[place]:.3f}</td></tr>'

@@ -87,9 +87,9 @@ class RotaryExplorer(Explorer):
         tokens: the sentence, 2 to 16 tokens.
         query_position: the index of the token whose query it is.
         key_position: the index of the token whose key it is.
-        pair: 0, 1 or 2, for a pair of features that turns by 1, 0.1 or 0.01 radians a position.
 
-    ``query`` and ``key`` hold two features each, before they are turned.
+    ``query`` and ``key`` hold two features each, before they are turned; ``pair`` is 0, 1 or 2, for one that turns by
+    1, 0.1 or 0.01 radians a position.
 
     >>> explorer = RotaryExplorer(query_position=8, key_position=5)
     >>> explorer
@@ -108,18 +108,11 @@ class RotaryExplorer(Explorer):
     query = t.List(t.Float(), [1.2, 0.5]).tag(sync=True)
     key = t.List(t.Float(), [0.8, -0.3]).tag(sync=True)
 
-    def __init__(
-        self,
-        tokens: Any = None,
-        *,
-        query_position: int = 5,
-        key_position: int = 2,
-        pair: int = 0,
-    ) -> None:
+    def __init__(self, tokens: Any = None, *, query_position: int = 5, key_position: int = 2) -> None:
         listed = _WORDS if tokens is None else token_list("tokens", tokens)
         within("the number of tokens", len(listed), 2, 16)
         self.set_trait("tokens", listed)
-        super().__init__(query_position=query_position, key_position=key_position, pair=pair)
+        super().__init__(query_position=query_position, key_position=key_position)
 
     @property
     def score(self) -> float:

@@ -1,19 +1,21 @@
 """The sizes of a model turned into its costs: parameters, operations and memory, each with its formula.
 
-The formulas are written from a model's blueprint in the symbols of the book, for the reader to see. They know whole
-numbers, names, `+`, `−`, `×` and brackets, and the tests hold them equal to `ttutor.transformer.account`.
+The formulas are those by which `ttutor.transformer.account` counts, with the symbols of the book put in for a model's
+sizes (`ttutor.transformer.formula`).
 """
 
 import html
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from typing import Any, get_args
 
 import torch
 import traitlets as t
 
 from ttutor.transformer import Account, TransformerConfig, account
-from ttutor.transformer.activations import ActivationPolicy, activation_bytes, layer_activations
-from ttutor.transformer.blueprint import Blueprint, Projection, Stack
+from ttutor.transformer.activations import ActivationPolicy, activations_around, stack_activations
+from ttutor.transformer.blueprint import Blueprint
+from ttutor.transformer.formula import Formula
 from ttutor.variants.bert import BERTConfig
 from ttutor.variants.gpt import GPTConfig
 from ttutor.variants.llama import LlamaConfig
@@ -33,7 +35,6 @@ REMARKS = {
     "masks": "Which tokens may be seen: a byte each.",
 }
 _KEPT = {"weights": "attention weights", "feed-forward": "inside feed-forward"}
-_SQUARE = "T × T"
 _LONGER = "Make the text longer: purple grows with its square"
 _CROSSING = "From about {} tokens on, scores and blend cost more than the layers' matrices (output projection aside)."
 SLIDERS = {
@@ -55,30 +56,91 @@ def ladder(low: int, high: int) -> list[int]:
     return sorted(value for value in found if value <= high)
 
 
+def costs_by_view(
+    blueprint: Blueprint, sizes: Mapping[str, int], bytes_of_number: int, tiled: bool
+) -> dict[str, dict[str, int]]:
+    """What a model costs by view and row, by `ttutor.transformer.account`; of formulas it makes formulas.
+
+    Args:
+        blueprint: the model.
+        sizes: the length ``T`` and the batch ``B``.
+        bytes_of_number: how many bytes a number takes.
+        tiled: whether attention keeps no weights for the backward pass.
+    """
+    costs = account(blueprint, n_tokens=sizes["T"], batch=sizes["B"], dtype=torch.int8)  # a byte a number
+    parameters: int = costs.n_parameters
+    if isinstance(parameters, Formula):
+        parameters = Formula.named(parameters, "parameters")
+    weights = parameters * bytes_of_number
+    policy = ActivationPolicy(dtype=torch.int8, is_tiled=tiled)
+    lengths: dict[str, Any] = {"n_memory": costs.n_memory, "batch": costs.batch, "policy": policy}
+    kept: Counter[str] = Counter()
+    for stack in blueprint.stacks:
+        for what, count in stack_activations(stack, costs.n_tokens, **lengths).items():
+            is_counted_in_bytes = what == "masks" or (tiled and what == "weights")
+            kept[_KEPT.get(what, what)] += count if is_counted_in_bytes else count * bytes_of_number
+    around = sum(activations_around(blueprint, costs.n_tokens, **lengths).values()) * bytes_of_number
+    return {
+        "parameters": costs.parameters,
+        "operations": costs.flops,
+        "running": {"weights": weights, "keys and values": costs.cache_bytes * bytes_of_number},
+        "training": {
+            "weights": weights,
+            "gradients": weights,
+            "Adam's two means": 2 * weights,
+            **kept,
+            "around the layers": around,
+        },
+    }
+
+
 def formulas(blueprint: Blueprint, sizes: dict[str, int]) -> dict[str, Any]:
-    """The rows of each view: name, formula, what it is, and another formula for tiled attention where it differs.
+    """The rows of each view: name, formula, and another formula for tiled attention where it differs.
 
     Args:
         blueprint: of a model whose stacks have the same sizes.
         sizes: the names that formulas may use, as `SizesExplorer` has them; which of them are 0 decides the form.
     """
-    stacks = blueprint.stacks
-    views: dict[str, dict[str, Any]] = {
-        "parameters": _parameters(blueprint, sizes),
-        "operations": _operations(blueprint),
-        "running": _running(stacks),
-        "training": _training(blueprint),
+    named = {name: Formula.named(value, name) for name, value in sizes.items()}
+    model, bytes_of_number = _in_names(blueprint, named), Formula.named(4, "bytes")
+    plain, tiled = (costs_by_view(model, named, bytes_of_number, tiled) for tiled in (False, True))
+    rows = {
+        view: [_row(name, count, tiled[view].get(name, 0)) for name, count in counts.items() if count]
+        for view, counts in plain.items()
     }
-    return {
-        "rows": {view: [_row(name, made) for name, made in rows.items()] for view, rows in views.items()},
-        "looks": _looks(views, is_grouped=blueprint.name == "Llama"),
-        "grouped": blueprint.name == "Llama",
-    }
+    is_grouped = blueprint.name == "Llama"
+    return {"rows": rows, "looks": _looks(rows, is_grouped=is_grouped), "grouped": is_grouped}
 
 
-def _looks(views: dict[str, dict], *, is_grouped: bool) -> dict[str, list[str]]:
+def _row(name: str, count: int, tiled: int) -> dict[str, str]:
+    formula, other = (made.text if isinstance(made, Formula) else str(made) for made in (count, tiled))
+    return {"name": name, "formula": formula} | ({"tiled": other} if other != formula else {})
+
+
+def _in_names(blueprint: Blueprint, named: dict[str, Formula]) -> Blueprint:
+    """The same model, its sizes formulas that know their names."""
+    width, d_out = named["d_model"], named["V"] or named["classes"]
+    sizes = {field: named[name] for name, field in _CONFIG_FIELDS.items()}
+    sizes |= {"n_distinct_layers": named["N"], "n_kv_heads": named["h_kv"], "d_head": named["d_head"]}
+    projections = tuple(
+        projection.replace(
+            d_in=named["patch"] if projection.part == "embeddings" else width,
+            d_out=d_out if projection.part == "output projection" else width,
+        )
+        for projection in blueprint.projections
+    )
+    rows = sum((named[name] for name in ("V", "rows") if named[name]), start=0)
+    further = {"norms": blueprint.further.get("norms", 0) // blueprint.stacks[0].d_model * width}
+    return blueprint.replace(
+        stacks=tuple(stack.replace(**sizes, windows=None) for stack in blueprint.stacks),
+        projections=projections,
+        further={"embeddings": rows * width, **further},
+    )
+
+
+def _looks(rows: dict[str, list[dict[str, str]]], *, is_grouped: bool) -> dict[str, list[str]]:
     """What there is to see in each view: words, and the two formulas whose ratio stands at `{}`."""
-    operations, running = views["operations"], views["running"]
+    operations, running = ({row["name"]: row["formula"] for row in rows[view]} for view in ("operations", "running"))
     matrices = f"T × ({operations['attention projections']} + {operations['feed-forward']})"
     cache = running.get("keys and values")
     smaller = " Fewer key/value heads make it smaller, and the weights hardly." if is_grouped else ""
@@ -104,143 +166,6 @@ def _looks(views: dict[str, dict], *, is_grouped: bool) -> dict[str, list[str]]:
         "int8": [" Gradients do not fit into a byte: nobody trains in int8."],
         "rows": [" The table of positions has too few rows for this length."],
     }
-
-
-def _row(name: str, made: str | tuple[str, str]) -> dict[str, str]:
-    formula, *tiled = (made,) if isinstance(made, str) else made
-    row = {"name": name, "formula": formula}
-    return row | ({"tiled": tiled[0]} if tiled else {})
-
-
-def _times(*factors: object) -> str:
-    """A product without its ones."""
-    return " × ".join(str(factor) for factor in factors if factor != 1) or "1"
-
-
-def _n_attentions(*stacks: Stack) -> int:
-    return sum(2 if stack.cross_attention else 1 for stack in stacks)
-
-
-def _parameters(blueprint: Blueprint, sizes: dict[str, int]) -> dict[str, str]:
-    stacks, stack, further = blueprint.stacks, blueprint.stacks[0], blueprint.further
-    rows = "rows" if not sizes["V"] else "(V + rows)" if sizes["rows"] else "V"
-    bias = " + (h + 2 × h_kv) × d_head + d_model" if stack.attention_bias else ""
-    n_inward = 2 if stack.gated else 1
-    inner_bias = f" + {_times(n_inward, 'd_ff')} + d_model" if stack.feed_forward_bias else ""
-    n_norms, n_last = _n_attentions(*stacks) + len(stacks), sum(stack.final_norm for stack in stacks)
-    n_last += further.get("norms", 0) // (stack.d_model * (1 if stack.rms else 2))
-    norms = f"({_times(n_norms, 'N')} + {n_last})" if n_last else _times(n_norms, "N")
-    found = {
-        "embeddings": f"{rows} × d_model",
-        "attention": f"{_times(_n_attentions(*stacks), 'N')} × (2 × d_model × (h + h_kv) × d_head{bias})",
-        "feed-forward": f"{_times(len(stacks), 'N')} × ({n_inward + 1} × d_model × d_ff{inner_bias})",
-        "norms": _times(norms, 1 if stack.rms else 2, "d_model"),
-    }
-    for projection in blueprint.projections:
-        d_in, d_out = _widths(projection, blueprint)
-        terms = [*([] if projection.is_tied else [f"{d_in} × {d_out}"]), *([d_out] if projection.bias else [])]
-        if terms:
-            before = [found[projection.part]] if projection.part in found else []
-            found[projection.part] = " + ".join(before + terms)
-    return found
-
-
-def _widths(projection: Projection, blueprint: Blueprint) -> tuple[str, str]:
-    """A projection's two widths as symbols."""
-    if projection.part == "output projection":
-        return "d_model", "classes" if blueprint.name == "ViT" else "V"
-    return ("patch" if projection.part == "embeddings" else "d_model"), "d_model"
-
-
-def _rows(projection: Projection) -> str:
-    return {"every token": "T", "first token": "1", "later tokens": "(T − 1)"}[projection.acts_on]
-
-
-def _operations(blueprint: Blueprint) -> dict[str, str]:
-    stacks, n_attentions = blueprint.stacks, _n_attentions(*blueprint.stacks)
-    found = {
-        "attention projections": _times(n_attentions, "N", "B", "T", 4, "d_model", "(h + h_kv)", "d_head"),
-        "scores and blend": _times(n_attentions, "N", "B", 4, _SQUARE, "h", "d_head"),
-        "feed-forward": _times(len(stacks), "N", "B", "T", 6 if stacks[0].gated else 4, "d_model", "d_ff"),
-    }
-    for projection in blueprint.projections:
-        rows = _rows(projection)
-        found[projection.part] = _times(2, "B", 1 if rows == "1" else rows, *_widths(projection, blueprint))
-    return found
-
-
-def _running(stacks: tuple[Stack, ...]) -> dict[str, str]:
-    n_cached = sum(_n_attentions(stack) for stack in stacks if stack.is_causal)
-    cache = {"keys and values": _times(n_cached, 2, "N", "B", "T", "h_kv", "d_head", "bytes")}
-    return {"weights": "parameters × bytes", **(cache if n_cached else {})}
-
-
-def _training(blueprint: Blueprint) -> dict[str, str | tuple[str, str]]:
-    stacks, stack = blueprint.stacks, blueprint.stacks[0]
-    n_attentions, n_sublayers = _n_attentions(*stacks), _n_attentions(*stacks) + len(stacks)
-    beside = "1 + d_model" if stack.rms else "2"
-    vectors = 4 if stack.gated else 1 if stack.activation == "relu" else 2
-    found: dict[str, str | tuple[str, str]] = {
-        "weights": "parameters × bytes",
-        "gradients": "parameters × bytes",
-        "Adam's two means": "2 × parameters × bytes",
-        "norms": _times(n_sublayers, "N", "B", "T", f"(d_model + {beside})", "bytes"),
-        "inputs of the sublayers": _times(n_sublayers, "N", "B", "T", "d_model", "bytes"),
-        "inside feed-forward": _times(len(stacks), vectors, "N", "B", "T", "d_ff", "bytes"),
-    }
-    if stack.dropout:
-        found["dropout"] = _times(n_sublayers, "N", "B", "T", "d_model", "bytes")
-    found["queries, keys, values, context"] = (
-        _times(n_attentions, "N", "B", 4, "T", "h", "d_head", "bytes"),
-        _times(n_attentions, "N", "B", 2, "T", "(h + h_kv)", "d_head", "bytes"),
-    )
-    copies = 2 if stack.is_masked else 1
-    found["attention weights"] = (
-        _times(n_attentions, copies, "N", "B", "h", _SQUARE, "bytes"),
-        _times(n_attentions, "N", "B", "h", "T", 4),
-    )
-    if stack.is_masked:
-        found["masks"] = (f"N × B × ({_masks(stacks)} + {_times(n_attentions, 'h', 'T')})", "0")
-    found["around the layers"] = _around(blueprint, beside)
-    return found
-
-
-def _masks(stacks: tuple[Stack, ...]) -> str:
-    """What the masks of one layer of each stack hold: a table where it is causal, a row elsewhere."""
-    n_tables = sum(stack.is_causal for stack in stacks)
-    n_rows = _n_attentions(*stacks) - n_tables
-    return " + ".join(_times(n, what) for n, what in ((n_tables, _SQUARE), (n_rows, "T")) if n)
-
-
-def _around(blueprint: Blueprint, beside: str) -> str:
-    """Last norms, memory, the embeddings' dropout, and the inputs of the projections with the log-probabilities."""
-    stacks = blueprint.stacks
-    n_last, n_wide = sum(stack.final_norm for stack in stacks), sum(stack.cross_attention for stack in stacks)
-    n_wide += sum(stack.dropout > 0 for stack in stacks)
-    terms = [_times(n_last, "T", f"(d_model + {beside})")] if n_last else []
-    terms += [_times(n_wide, "T", "d_model")] if n_wide else []
-    for projection in blueprint.projections:
-        d_in, d_out = _widths(projection, blueprint)
-        is_output = projection.part == "output projection"
-        rows = _rows(projection)
-        terms.append(_times(1 if rows == "1" else rows, f"({d_in} + {d_out})" if is_output else d_in))
-    return f"B × bytes × ({' + '.join(terms)})"
-
-
-def activations(costs: Account, tiled: bool) -> dict[str, int]:
-    """What a training step keeps, by what it is, over all layers; and around them."""
-    policy = ActivationPolicy(dtype=costs.dtype, is_tiled=tiled)
-    kept: dict[str, int] = {}
-    for stack in costs.blueprint.stacks:
-        layer = layer_activations(stack, costs.n_tokens, costs.n_memory, batch=costs.batch, policy=policy)
-        for what, count in layer.items():
-            kept[what] = kept.get(what, 0) + stack.n_layers * count
-    everything = activation_bytes(
-        costs.blueprint, costs.n_tokens, costs.n_memory, batch=costs.batch, policy=policy
-    ).values()
-    around = sum(everything) - sum(kept.values())
-    named = {_KEPT.get(what, what): count for what, count in kept.items()}
-    return {**named, "around the layers": around}
 
 
 PRESETS: dict[str, Callable[[], "Family"]] = {
@@ -346,18 +271,10 @@ class SizesExplorer(Explorer):
     @property
     def numbers(self) -> dict[str, dict[str, int]]:
         """Every number that the figure shows now, by view and row, out of ttutor's own accounting."""
-        costs = self.account
-        running = {"weights": costs.weight_bytes, "keys and values": costs.cache_bytes}
-        state = {"weights": costs.weight_bytes, "gradients": costs.weight_bytes, "Adam's two means": costs.adam_bytes}
-        return {
-            "parameters": {part: count for part, count in costs.parameters.items() if self._has("parameters", part)},
-            "operations": costs.flops,
-            "running": {row: count for row, count in running.items() if self._has("running", row)},
-            "training": {**state, **activations(costs, self.tiled)},
-        }
-
-    def _has(self, view: str, row: str) -> bool:
-        return row in [one["name"] for one in self.forms[self.form]["rows"][view]]
+        size = PRECISIONS[self.precision].itemsize
+        views = costs_by_view(self.config.blueprint(), self.sizes, size, self.tiled)
+        rows_of = self.forms[self.form]["rows"]
+        return {view: {row["name"]: views[view].get(row["name"], 0) for row in rows_of[view]} for view in views}
 
     def describe(self) -> str:
         sizes = self.sizes

@@ -18,9 +18,7 @@ class ShiftExplorer(Explorer):
 
     Args:
         tokens: a target sentence, at most 24 tokens.
-        source: what it translates.
         position: which position is looked at.
-        shifted: whether the input is shifted by one place.
 
     >>> explorer = ShiftExplorer(["un", "chat", "dort"])
     >>> explorer
@@ -37,19 +35,12 @@ class ShiftExplorer(Explorer):
     position = t.Int(0).tag(sync=True)
     shifted = t.Bool(True).tag(sync=True)
 
-    def __init__(
-        self,
-        tokens: Any = EXAMPLE,
-        *,
-        source: str | None = None,
-        position: int = 2,
-        shifted: bool = True,
-    ) -> None:
-        self.set_trait("source", "the black cat sleeps" if source is None and tokens == EXAMPLE else source or "")
+    def __init__(self, tokens: Any = EXAMPLE, *, position: int = 2) -> None:
+        self.set_trait("source", "the black cat sleeps" if tokens == EXAMPLE else "")
         listed = token_list("tokens", tokens)
         within("the number of tokens", len(listed), 1, MAX_TOKENS)
         self.set_trait("tokens", listed)
-        super().__init__(position=min(position, len(listed)), shifted=shifted)
+        super().__init__(position=min(position, len(listed)))
 
     @property
     def decoder_input(self) -> list[str]:

@@ -160,6 +160,11 @@ class ModernDecoderConfig(Config):
         is_global = self.global_every is not None and (layer + 1) % self.global_every == 0
         return None if is_global else self.window
 
+    @property
+    def windows(self) -> tuple[int | None, ...]:
+        """The window of each layer, for `ttutor.cache.DecoderCache`."""
+        return tuple(map(self.window_of, range(self.n_layers)))
+
     def blueprint(self) -> Blueprint:
         """What the model is made of, for `ttutor.transformer.account`."""
         d_head = self.d_head or self.d_model // self.n_heads
@@ -174,7 +179,7 @@ class ModernDecoderConfig(Config):
             feed_forward_bias=False,
             rms=True,
             is_causal=True,
-            windows=tuple(map(self.window_of, range(self.n_layers))),
+            windows=self.windows,
             experts=self.experts,
             latent=self.latent,
         )

@@ -10,7 +10,7 @@ from einops import rearrange
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.cache import DecoderCache, KeyValueCache, LayerCache, RollingCache, layer_caches
+from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import TokenEmbedding, place_tokens
 from ttutor.layers import ClampedFeedForward, GatedFeedForward, OutputNorm, PreNorm, RMSNorm, SandwichNorm
@@ -216,7 +216,8 @@ class ModernDecoder(nn.Module):
         Args:
             token_ids: the text; with a cache, only its new tokens.
             is_real: which of these tokens are no padding, wherever it stands; all of them when left out.
-            cache: earlier tokens; it is extended by the new ones.
+            cache: earlier tokens; it is extended by the new ones. If it was made with ``windows=config.windows``, it
+                keeps no more than these reach; they count real tokens, so padding must then stand on the left.
         """
         check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
@@ -228,21 +229,13 @@ class ModernDecoder(nn.Module):
             near = _within(self.config.window, positions, positions if cache is None else cache.positions())
             seen[self.config.window] = (mask & near, self.local_rotary(positions))
         hidden, n_new = self.embedding(token_ids), token_ids.shape[-1]
-        for number, layer_cache in enumerate(layer_caches(cache, len(self.layers))):
-            mask, rotation = seen[self.config.window_of(number)]
-            if layer_cache is not None and len(layer_cache.self_attention) + n_new < mask.shape[-1]:  # a rolling one
+        caches = layer_caches(cache, len(self.layers))
+        for layer, window, layer_cache in zip(self.layers, self.config.windows, caches, strict=True):
+            mask, rotation = seen[window]
+            if layer_cache is not None:  # with a window it has dropped the first keys
                 mask = mask[..., -len(layer_cache.self_attention) - n_new :]
-            hidden = self.layers[number](hidden, mask, layer_cache, rotation=rotation)
+            hidden = layer(hidden, mask, layer_cache, rotation=rotation)
         return self.final_norm(hidden)
-
-    def rolling_cache(self) -> DecoderCache:
-        """A cache in which layers with a window keep only the tokens that it reaches, for ``decode``.
-
-        Windows count real tokens and the cache all of them, so padding must stand on the left.
-        """
-        windows = map(self.config.window_of, range(self.config.n_layers))
-        makers = [KeyValueCache if window is None else partial(RollingCache, window) for window in windows]
-        return DecoderCache(self.config.n_layers, make_cache=makers)
 
     def project(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... vocab_size"]:
         """Logits over the vocabulary for each hidden vector."""

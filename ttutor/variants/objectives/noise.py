@@ -17,20 +17,19 @@ def text_infilling(
     mask_id: int,
     generator: torch.Generator,
     rate: float = 0.3,
-    mean_length: float = 3.0,
 ) -> list[int]:
     """Replace spans by one mask each, however long they are: how much is missing must be found out.
 
-    Lengths come from a Poisson distribution; a span of length 0 puts a mask where nothing is missing. Lengths are drawn
-    until the spans together hold the share of the text that ``rate`` says, rounded; the last is cut to fit. Each span
-    lies, independently, at one of the places between the tokens that stay; two may lie at the same, as two masks.
+    Lengths come from a Poisson distribution of mean 3; a span of length 0 puts a mask where nothing is missing. Lengths
+    are drawn until the spans together hold the share of the text that ``rate`` says, rounded; the last is cut to fit.
+    Each span lies, independently, at one of the places between the tokens that stay; two may lie at the same, as two
+    masks.
 
     Args:
         token_ids: one text.
         mask_id: what replaces a span.
         generator: where chance comes from.
         rate: share of tokens that disappear.
-        mean_length: mean of the Poisson distribution.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -39,10 +38,8 @@ def text_infilling(
         7
     """
     check_rate("rate", rate)
-    if not 0.01 <= mean_length <= 1e6:  # with far shorter spans the draws would hardly ever end
-        raise ValueError(f"mean_length must be between 0.01 and 1,000,000, but is {mean_length}")
     n_hidden = round(len(token_ids) * rate)
-    lengths = _poisson_lengths(n_hidden, mean_length, generator)
+    lengths = _poisson_lengths(n_hidden, 3.0, generator)
     places = sorted(number_below(len(token_ids) - n_hidden + 1, generator) for _ in lengths)
     damaged: list[int] = []
     start = n_gone = 0

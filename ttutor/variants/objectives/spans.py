@@ -20,13 +20,15 @@ class CorruptedSpans(NamedTuple):
     targets: list[int]
 
 
+MEAN_LENGTH = 3.0
+
+
 def span_corruption(
     token_ids: Sequence[int],
     *,
     sentinel_ids: Sequence[int],
     generator: torch.Generator,
     rate: float = 0.15,
-    mean_length: float = 3.0,
 ) -> CorruptedSpans:
     """Take some spans out of a text, each replaced by a sentinel of its own; the target is the spans.
 
@@ -34,7 +36,7 @@ def span_corruption(
     <Z>". Only what was taken out is written, so that training costs less than writing the whole text again.
 
     Raffel et al. (2020), figure 2 and section 3.3.4. The number of tokens taken out is the share of the length,
-    rounded, at least one and never all; the number of spans is that divided by the mean length. Spans never touch.
+    rounded, at least one and never all; the number of spans is a third of that. Spans never touch.
 
     Differs from the paper's code: there the last token of a text always belongs to a span; here any may.
 
@@ -43,7 +45,6 @@ def span_corruption(
         sentinel_ids: the sentinels in the order of their use (T5 has 100).
         generator: where chance comes from.
         rate: share of tokens that are taken out.
-        mean_length: mean length of the spans.
 
     Example:
         >>> generator = torch.Generator().manual_seed(0)
@@ -51,15 +52,13 @@ def span_corruption(
         CorruptedSpans(inputs=[...], targets=[90, ...])
     """
     token_ids, sentinel_ids = _numbers(token_ids), _numbers(sentinel_ids)
-    if not 0 < rate < 1 or not mean_length >= 1:
-        raise ValueError(
-            f"rate must lie between 0 and 1 and mean_length be 1 or more, but rate={rate} and mean_length={mean_length}"
-        )
+    if not 0 < rate < 1:
+        raise ValueError(f"rate must lie between 0 and 1, but is {rate}")
     if len(token_ids) < 2:
         raise ValueError(f"a text needs 2 tokens, one to take out and one to keep, but has {len(token_ids)}")
     n_taken = min(max(round(len(token_ids) * rate), 1), len(token_ids) - 1)
     n_kept = len(token_ids) - n_taken
-    n_spans = min(max(round(n_taken / mean_length), 1), n_kept + 1)
+    n_spans = min(max(round(n_taken / MEAN_LENGTH), 1), n_kept + 1)
     _check_sentinels(token_ids, sentinel_ids, n_spans + 1)
     lengths = random_parts(n_taken, n_spans, generator)
     gaps = random_parts(n_kept + 2, n_spans + 1, generator)
