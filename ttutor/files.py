@@ -1,11 +1,13 @@
 """Writing files so that no reader, and no crash, ever meets half of one."""
 
 import errno
+import json
 import os
+import secrets
 import shutil
-import tempfile
-from collections.abc import Mapping
-from contextlib import suppress
+import socket
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
 from pathlib import Path
 
 from ttutor.errors import FileError
@@ -52,26 +54,97 @@ def write_file(path: Path, data: bytes) -> None:
         raise FileError(cannot_write(path, error)) from None
 
 
+@contextmanager
+def unfinished_folder(folder: Path) -> Iterator[Path]:
+    """A folder beside `folder` to write into, removed at the end; what is whole by then has been moved into place.
+
+    Raises:
+        FileError: the disk is full, the folder is read-only, or the like.
+    """
+    unfinished = folder.with_name(f"{PARTIAL}{folder.name}-{secrets.token_hex(4)}")
+    try:
+        make_folder(folder.parent)
+        unfinished.mkdir()  # not `tempfile.mkdtemp`, which shuts out everybody else whatever the umask
+        yield unfinished
+    except OSError as error:
+        raise FileError(cannot_write(folder, error)) from None
+    except FileError as error:  # of a file in it: say where it was to stand
+        raise FileError(str(error).replace(str(unfinished), str(folder))) from None
+    finally:
+        _remove_quietly(unfinished)
+
+
+@contextmanager
+def new_folder(folder: Path) -> Iterator[Path]:
+    """A folder to write into that takes its place when all is written, or not at all; an older one is replaced.
+
+    Raises:
+        FileError: the disk is full, the folder is read-only, or the like; nothing half-written is left.
+    """
+    with unfinished_folder(folder) as unfinished:
+        yield unfinished
+        _sync_folder(unfinished)
+        if folder.exists():
+            shutil.rmtree(folder)
+        os.replace(unfinished, folder)
+        _sync_folder(folder.parent)
+
+
 def write_folder(folder: Path, files: Mapping[str, bytes]) -> None:
     """Write a folder of files whole or not at all; an older folder of that name is replaced.
 
     Raises:
         FileError: the disk is full, the folder is read-only, or the like; nothing half-written is left.
     """
-    temporary = None
-    try:
-        temporary = Path(tempfile.mkdtemp(prefix=PARTIAL, dir=folder.parent))
+    with new_folder(folder) as unfinished:
         for name, data in files.items():
-            _write_through(temporary / name, data)
-        _sync_folder(temporary)
-        if folder.exists():
-            shutil.rmtree(folder)
-        os.replace(temporary, folder)
-        _sync_folder(folder.parent)
+            _write_through(unfinished / name, data)
+
+
+@contextmanager
+def sole_writer(lock: Path) -> Iterator[None]:
+    """Be the only process that writes, as long as the block runs; within one process it may be entered again.
+
+    The operating system holds the lock and frees it when the process ends, however that comes about.
+
+    Args:
+        lock: the file to lock; it stays, and says which process held it last.
+
+    Raises:
+        FileError: another process holds it, and which; or the file cannot be written.
+    """
+    from filelock import FileLock, Timeout  # with the translation extra
+
+    held = FileLock(lock, timeout=0, is_singleton=True)
+    try:
+        held.acquire()
+    except Timeout:
+        raise FileError(
+            f"{lock.parent} is being written by {_holder(lock)}: wait until it ends, stop it, or choose another folder"
+        ) from None
     except OSError as error:
-        if temporary is not None:
-            _remove_quietly(temporary)
-        raise FileError(cannot_write(folder, error)) from None
+        raise FileError(cannot_write(lock, error)) from None
+    try:
+        if held.lock_counter == 1:
+            _name_holder(lock)
+        yield
+    finally:
+        held.release()
+
+
+def _name_holder(lock: Path) -> None:
+    try:
+        lock.write_text(json.dumps({"process": os.getpid(), "host": socket.gethostname()}), encoding="utf-8")
+    except OSError as error:
+        raise FileError(cannot_write(lock, error)) from None
+
+
+def _holder(lock: Path) -> str:
+    """Who holds a lock, in words; Windows does not let others read it."""
+    with suppress(OSError, ValueError, TypeError, KeyError):
+        holder = json.loads(lock.read_text(encoding="utf-8"))
+        return f"process {holder['process']} on {holder['host']}"
+    return "another process"
 
 
 def remove_leftovers(folder: Path) -> None:

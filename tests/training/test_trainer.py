@@ -98,7 +98,7 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(begin, at, optimize
     resumed.run()
     assert_bit_identical(resumed, whole)
     assert resumed.position.target_tokens == whole.position.target_tokens
-    columns = ("step", "epoch", "learning_rate", "validation_loss")
+    columns = ("step", "epoch", "learning_rate", "training_loss", "validation_loss")
     assert [[one[name] for name in columns] for one in resumed.metrics] == [
         [one[name] for name in columns] for one in whole.metrics
     ]

@@ -8,6 +8,7 @@ from typing import Any
 from torch import Tensor
 
 from ttutor.errors import FileError
+from ttutor.files import make_folder, write_file
 
 CONFIG, WEIGHTS, INDEX = "config.json", "model.safetensors", "model.safetensors.index.json"
 
@@ -39,15 +40,14 @@ def read_folder(folder: Path) -> tuple[dict[str, Any], dict[str, Tensor]]:
 
 def write_folder(folder: Path, config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Path:
     """Write a config and tensors; a folder that holds a model already is left alone."""
-    from safetensors.torch import save_file
+    from safetensors.torch import save
 
     present = [name for name in (CONFIG, WEIGHTS, INDEX) if (folder / name).exists()]
     if present:
         raise FileError(f"{folder} holds a model already ({', '.join(present)}); give another folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    save_file(dict(tensors), folder / f"{WEIGHTS}.part", metadata={"format": "pt"})
-    (folder / f"{WEIGHTS}.part").replace(folder / WEIGHTS)
-    (folder / CONFIG).write_text(json.dumps(config, indent=2, sort_keys=True) + "\n", encoding="utf-8")
+    make_folder(folder)
+    write_file(folder / WEIGHTS, save(dict(tensors), metadata={"format": "pt"}))
+    write_file(folder / CONFIG, (json.dumps(config, indent=2, sort_keys=True) + "\n").encode())
     return folder
 
 

@@ -5,6 +5,7 @@ the training text (Sennrich, Haddow and Birch 2016; over bytes: Radford et al. 2
 every text can be written in tokens and read back unchanged, and the unknown token is never needed.
 """
 
+import hashlib
 from collections.abc import Iterable, Sequence
 from pathlib import Path
 
@@ -32,12 +33,18 @@ class SubwordTokenizer:
     "l'étoile  rouge ☆"
     """
 
-    def __init__(self, tokenizer: Tokenizer):
+    def __init__(self, tokenizer: Tokenizer, json: str | None = None):
         found = tuple(tokenizer.id_to_token(index) for index in range(len(SPECIAL_TOKENS)))
         if found != SPECIAL_TOKENS:
             raise FileError(f"expected a tokenizer whose first tokens are {SPECIAL_TOKENS}, found {found}")
         tokenizer.encode_special_tokens = True  # "<pad>" in a text is text, not padding
         self._tokenizer = tokenizer
+        self._json = json or tokenizer.to_str(pretty=False)
+
+    @property
+    def digest(self) -> str:
+        """The SHA-256 of its file: another one reads other tokens, or may."""
+        return hashlib.sha256(self._json.encode("utf-8")).hexdigest()
 
     @classmethod
     def train(cls, sentences: Iterable[str], vocab_size: int) -> "SubwordTokenizer":
@@ -122,7 +129,7 @@ class SubwordTokenizer:
 
     def to_json(self) -> str:
         """The tokenizer as `load` reads it."""
-        return self._tokenizer.to_str(pretty=False)
+        return self._json
 
     def save(self, path: str | Path) -> None:
         """Write the tokenizer to a JSON file, for `load`."""
@@ -143,4 +150,4 @@ class SubwordTokenizer:
             tokenizer = Tokenizer.from_buffer(text)
         except Exception as error:  # the library raises bare Exception for whatever is wrong with the JSON
             raise FileError(f"{name} is not a tokenizer's JSON ({error}); copy the run's folder again") from error
-        return cls(tokenizer)
+        return cls(tokenizer, text.decode("utf-8"))

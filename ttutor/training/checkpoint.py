@@ -1,7 +1,8 @@
 """Checkpoints: everything a training needs to go on, in files that can be trusted.
 
 A checkpoint is a folder `step-00000200` with `tensors.safetensors` (weights, averages, optimizer, random state) and
-`state.json` (counters, and the checksums of both files). It appears whole or not at all. The last two are kept; one
+`state.json` (counters, the checksums of both files, and what else decides the result: text, recipe, tokenizer). It
+appears whole or not at all. The last two are kept; one
 that is truncated or has a flipped bit is found out by its checksum, and the one before is used. Nothing is ever
 unpickled.
 """
@@ -10,17 +11,22 @@ import hashlib
 import json
 import shutil
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from pathlib import Path
+from typing import Any
 
 import safetensors.torch
 from safetensors import SafetensorError
 from torch import Tensor
 
+from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import FileError
 from ttutor.files import make_folder, remove_leftovers, write_folder
+from ttutor.schemas import read_as
+from ttutor.tokenization.subword import SubwordTokenizer
+from ttutor.training.recipe import TrainingRecipe
 
-FORMAT = "ttutor-translation-checkpoint-2"
+FORMAT = "ttutor-translation-checkpoint-3"
 KEPT = 2
 TENSORS, STATE = "tensors.safetensors", "state.json"
 
@@ -43,6 +49,38 @@ class Checkpoint:
         return {name.removeprefix(start): tensor for name, tensor in self.tensors.items() if name.startswith(start)}
 
 
+@dataclass(frozen=True)
+class StateFile:
+    """What stands in `state.json`."""
+
+    format: str
+    tensors_sha256: str
+    state: dict[str, Any]
+    sha256: str = ""
+
+    def checksum(self) -> str:
+        """Of everything but itself."""
+        body = {"format": self.format, "tensors_sha256": self.tensors_sha256, "state": self.state}
+        return _sha256(json.dumps(body, sort_keys=True).encode())
+
+
+Signature = dict[str, Any]
+"""What decides a result beside the weights: a checkpoint holds it, and belongs to nothing else."""
+
+
+def signature(
+    fingerprint: str, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, style: TextStyle, precision: str
+) -> Signature:
+    """The signature of a training: of its text, recipe and tokenizer, and of how it writes text and numbers."""
+    return {
+        "text": fingerprint,
+        "tokenizer": tokenizer.digest,
+        "recipe": asdict(recipe),
+        "style": asdict(style),
+        "precision": precision,
+    }
+
+
 def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
     """Write a checkpoint under `folder`; of those before it one is kept.
 
@@ -54,8 +92,8 @@ def save_checkpoint(folder: Path, checkpoint: Checkpoint) -> Path:
         if step_of(later) > checkpoint.step:
             shutil.rmtree(later, ignore_errors=True)
     tensors = safetensors.torch.save({name: tensor.contiguous() for name, tensor in checkpoint.tensors.items()})
-    body = {"format": FORMAT, "tensors_sha256": _sha256(tensors), "state": checkpoint.state}
-    state = json.dumps({"sha256": _sha256(_canonical(body)), **body}, indent=1)
+    body = StateFile(FORMAT, _sha256(tensors), checkpoint.state)
+    state = json.dumps({**asdict(body), "sha256": body.checksum()}, indent=1)
     path = folder / f"step-{checkpoint.step:08d}"
     write_folder(path, {TENSORS: tensors, STATE: state.encode()})
     for old in checkpoint_paths(folder)[KEPT:]:
@@ -83,25 +121,21 @@ def read_checkpoint(path: Path) -> Checkpoint:
         tensors_bytes, state_bytes = (path / TENSORS).read_bytes(), (path / STATE).read_bytes()
     except OSError as error:
         raise FileError(f"{path} cannot be read ({error.strerror or error})") from None
-    try:
-        body = json.loads(state_bytes)
-        checksum = body.pop("sha256")
-    except (ValueError, KeyError, AttributeError):
-        raise FileError(f"{path / STATE} is damaged: it is not the JSON that was written") from None
-    if body.get("format") != FORMAT:
-        raise FileError(f"{path} has the format {body.get('format')!r}, expected {FORMAT!r}")
-    if checksum != _sha256(_canonical(body)):
+    body = read_as(StateFile, state_bytes, path / STATE, "the checkpoint before it may be whole")
+    if body.format != FORMAT:
+        raise FileError(f"{path} has the format {body.format!r}, expected {FORMAT!r}")
+    if body.sha256 != body.checksum() or type(body.state.get("step")) is not int:
         raise FileError(f"{path / STATE} is damaged: its checksum differs")
-    if body["tensors_sha256"] != _sha256(tensors_bytes):
+    if body.tensors_sha256 != _sha256(tensors_bytes):
         raise FileError(f"{path / TENSORS} is damaged: its checksum differs")
     try:
-        return Checkpoint(safetensors.torch.load(tensors_bytes), body["state"])
+        return Checkpoint(safetensors.torch.load(tensors_bytes), body.state)
     except SafetensorError as error:
         raise FileError(f"{path / TENSORS} is no safetensors file ({error})") from None
 
 
-def copy_into(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], what: str) -> None:
-    """Copy stored tensors into a model's, by name; refuse a checkpoint of another model."""
+def check_tensors(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], what: str) -> None:
+    """Make sure that stored tensors are those of a model, by name and shape."""
     missing, extra = sorted(set(parameters) - set(stored)), sorted(set(stored) - set(parameters))
     if missing or extra:
         raise FileError(
@@ -114,31 +148,55 @@ def copy_into(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], wh
                 f"this checkpoint is of another model: {what} expected {name} of shape "
                 f"{tuple(parameter.shape)}, found {tuple(stored[name].shape)}"
             )
+
+
+def copy_into(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], what: str) -> None:
+    """Copy stored tensors into a model's, by name; refuse a checkpoint of another model."""
+    check_tensors(parameters, stored, what)
+    for name, parameter in parameters.items():
         parameter.detach().copy_(stored[name])
 
 
-def check_belongs(checkpoint: Checkpoint, folder: Path, *, fingerprint: str, model: dict) -> None:
-    """Make sure that a checkpoint is of this text and of this model.
+FILE_OF = {"tokenizer": "tokenizer.json", "recipe": "recipe.toml", "style": "run.json", "precision": "run.json"}
+
+
+def check_belongs(checkpoint: Checkpoint, folder: Path, signature: Signature, *, model: dict) -> None:
+    """Make sure that a checkpoint is of this training and of this model.
 
     Args:
         checkpoint: what was found.
         folder: where, for the message.
-        fingerprint: the checksum of the text that it should have learned from.
+        signature: of the training that it should be of.
         model: the settings of the model that the recipe describes.
     """
-    if checkpoint.state.get("fingerprint") != fingerprint:
+    stored = checkpoint.state.get("signature")
+    found = stored if isinstance(stored, dict) else {}
+    if found.get("text") != signature["text"]:
         raise FileError(
             f"the text has changed since the checkpoint in {folder} was written, or the checkpoint is of another run; "
             "restore the files as they were, or train anew in another folder"
         )
-    found = checkpoint.state.get("model") or {}
-    if found != model:
-        names = [name for name in model | found if model.get(name) != found.get(name)]
-        different = ", ".join(f"{name}={found.get(name)} (the recipe has {model.get(name)})" for name in names)
+    if difference := _difference(checkpoint.state.get("model"), model):
         raise FileError(
-            f"the checkpoint in {folder} is of another model than its recipe describes: {different}; "
+            f"the checkpoint in {folder} is of another model than its recipe describes: {difference}; "
             "restore recipe.toml as it was, or train anew in another folder"
         )
+    for name, file in FILE_OF.items():
+        if found.get(name) != signature[name]:
+            difference = _difference(found.get(name), signature[name])
+            raise FileError(
+                f"{file} has changed since the checkpoint in {folder} was written{difference and f': {difference}'}; "
+                f"restore it as it was, or train anew in another folder"
+            )
+
+
+def _difference(stored: object, now: object) -> str:
+    """The settings in which two tables differ; nothing where they do not, or are no tables."""
+    if not isinstance(now, dict) or stored == now:
+        return ""
+    found = stored if isinstance(stored, dict) else {}
+    names = [name for name in now | found if now.get(name) != found.get(name)]
+    return ", ".join(f"{name}={found.get(name)} (the recipe has {now.get(name)})" for name in names)
 
 
 def checkpoint_paths(folder: Path) -> list[Path]:
@@ -152,16 +210,12 @@ def step_of(path: Path) -> int:
 
 
 def remove_checkpoints(folder: Path) -> None:
-    """Remove all checkpoints under `folder`, then the folder too if nothing else stands in it."""
+    """Remove all checkpoints under `folder`, then the folder too if nothing else stands in it and it is no link."""
     for path in checkpoint_paths(folder):
         shutil.rmtree(path)
     remove_leftovers(folder)
-    if folder.is_dir() and not any(folder.iterdir()):
+    if folder.is_dir() and not folder.is_symlink() and not any(folder.iterdir()):
         folder.rmdir()
-
-
-def _canonical(body: dict) -> bytes:
-    return json.dumps(body, sort_keys=True).encode()
 
 
 def _sha256(data: bytes) -> str:

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 import torch
 from torch import Tensor, nn
 
+from ttutor.errors import FileError
 from ttutor.training.muon import Muon
 from ttutor.training.parallel_batches import ParallelBatches
 from ttutor.transformer import Transformer
@@ -58,7 +59,9 @@ class Optimizers:
         part_of = {parameter: part for part in self.parts for parameter in _parameters(part)}
         for key, tensor in stored.items():
             moment, _, name = key.partition(".")
-            parameter = parameters[name]
+            parameter = parameters.get(name)
+            if parameter is None or tensor.shape not in (parameter.shape, torch.Size()):
+                raise FileError(f"this checkpoint is of another model: its optimizer remembers {key}; train anew")
             part_of[parameter].state[parameter][moment] = tensor.to(parameter.device, copy=True)
 
 

@@ -12,6 +12,7 @@ from typing import TypeVar
 import numpy as np
 import torch
 
+from ttutor.errors import FileError
 from ttutor.training.dropout import drawing_from
 
 CPU = torch.device("cpu")
@@ -80,8 +81,11 @@ class ParallelBatches:
 
     def restore(self, states: Sequence[torch.Tensor]) -> None:
         """Go on from states that `states` gave."""
-        for generator, state in zip(self.generators, states, strict=True):
-            generator.set_state(state)
+        try:
+            for generator, state in zip(self.generators, states, strict=True):
+                generator.set_state(state)
+        except (RuntimeError, TypeError, ValueError) as error:
+            raise FileError(f"this checkpoint's random numbers are of another training ({error}); train anew") from None
 
 
 def _seed_of(seed: int, place: int) -> int:

@@ -187,7 +187,7 @@ class TrainingRecipe:
             values = tomllib.loads(path.read_text(encoding="utf-8"))
         except OSError as error:
             raise SettingError(f"the recipe {path} cannot be read: {error.strerror or error}") from None
-        except ValueError as error:  # bad TOML, not UTF-8
+        except (ValueError, RecursionError) as error:  # bad TOML, not UTF-8, nested without end
             raise SettingError(f"the recipe {path} cannot be understood: {error}") from None
         unknown = sorted(set(values) - {one.name for one in fields(cls)})
         if unknown:

@@ -33,7 +33,7 @@ def read_records(path: Path) -> Iterator[dict]:
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
     for line in lines:
-        with suppress(ValueError):
+        with suppress(ValueError, RecursionError):
             record = json.loads(line)
             if isinstance(record, dict) and type(record.get("step")) is int:
                 yield record

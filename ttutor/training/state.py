@@ -1,13 +1,24 @@
 """A training as a checkpoint, and back: weights, averages, optimizer, random numbers, position in the data."""
 
+import json
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
 
 import torch
 from torch import Tensor
 
+from ttutor.errors import FileError
+from ttutor.schemas import read_as
 from ttutor.training.averaging import AveragedWeights
-from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint, save_checkpoint
+from ttutor.training.checkpoint import (
+    Checkpoint,
+    Signature,
+    check_belongs,
+    check_tensors,
+    copy_into,
+    load_checkpoint,
+    save_checkpoint,
+)
 from ttutor.training.optimizer import Optimizers
 from ttutor.training.parallel_batches import ParallelBatches
 from ttutor.training.processes import Processes, checksum
@@ -16,7 +27,7 @@ from ttutor.transformer import Transformer
 
 @dataclass
 class Position:
-    """How far a training has come, and the best validation on the way."""
+    """How far a training has come, the best validation on the way, and the losses since the last one."""
 
     step: int = 0
     epoch: int = 0
@@ -25,6 +36,8 @@ class Position:
     target_tokens: int = 0
     best_step: int = 0
     best_loss: float | None = None
+    loss_sum: float = 0.0
+    loss_steps: int = 0
 
 
 @dataclass(frozen=True)
@@ -51,7 +64,7 @@ class TrainingState:
         }
         return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
 
-    def save(self, folder: Path, processes: Processes, n_places: int, *, fingerprint: str, progress: float) -> None:
+    def save(self, folder: Path, processes: Processes, n_places: int, signature: Signature, *, progress: float) -> None:
         """Write a checkpoint; of several processes the first writes, for all.
 
         Raises:
@@ -65,28 +78,34 @@ class TrainingState:
             return
         tensors |= {f"random.{place}": state for place, state in enumerate(random)}
         state = asdict(self.position) | {
-            "fingerprint": fingerprint,
+            "signature": signature,
             "model": self.model.config.to_dict(),
             "progress": progress,
         }
         save_checkpoint(folder, Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state))
 
-    def restore(self, folder: Path, processes: Processes, *, fingerprint: str) -> list[str]:
+    def restore(self, folder: Path, processes: Processes, signature: Signature) -> list[str]:
         """Go back to the newest whole checkpoint; returns a message for each damaged one passed over."""
         checkpoint, messages = load_checkpoint(folder)
-        check_belongs(checkpoint, folder, fingerprint=fingerprint, model=self.model.config.to_dict())
+        check_belongs(checkpoint, folder, signature, model=self.model.config.to_dict())
         parameters = dict(self.model.named_parameters())
         copy_into(parameters, checkpoint.group("model"), "the model")
         copy_into(self.average.tensors, checkpoint.group("averaged"), "the averaged weights")
         self.optimizers.restore(checkpoint.group("optimizer"))
         random = checkpoint.group("random")
-        self.places.restore(processes.mine([random[str(place)] for place in range(len(random))]))
+        places = [str(place) for place in range(len(random))]
+        if set(random) != set(places):
+            raise FileError(f"the checkpoint in {folder} lacks the state of its random numbers; train anew")
+        self.places.restore(processes.mine([random[place] for place in places]))
+        if checkpoint.group("best"):
+            check_tensors(parameters, checkpoint.group("best"), "the best weights")
         self.best.clear()
         self.best.update(
             (name, tensor.to(parameters[name].device)) for name, tensor in checkpoint.group("best").items()
         )
-        for one in fields(Position):
-            setattr(self.position, one.name, checkpoint.state[one.name])
+        names = [one.name for one in fields(Position)]
+        stored = json.dumps({name: checkpoint.state.get(name) for name in names}).encode()
+        vars(self.position).update(vars(read_as(Position, stored, f"the checkpoint in {folder}", "train anew")))
         return messages
 
 

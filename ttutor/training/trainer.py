@@ -10,6 +10,7 @@ import math
 import operator
 import time
 from collections.abc import Callable, Mapping
+from contextlib import ExitStack, closing
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from ttutor.errors import RunError, SettingError
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches
+from ttutor.training.checkpoint import Signature, signature
 from ttutor.training.dropout import with_fast_dropout
 from ttutor.training.loss import batch_loss
 from ttutor.training.optimizer import Optimizers
@@ -112,10 +114,11 @@ class Trainer:
 
     def resume(self) -> list[str]:
         """Go back to the newest whole checkpoint of the folder; returns a message for each damaged one passed over."""
-        messages = self.state.restore(self.folder.checkpoints, self.processes, fingerprint=self.corpus.fingerprint())
+        messages = self.state.restore(self.folder.checkpoints, self.processes, self._signature())
         self._is_resumed = True
         if self.writes:
-            self.folder.cut_metrics(self.position.step)
+            with self.folder.writing():
+                self.folder.cut_metrics(self.position.step)
         self.metrics = [record for record in self.folder.read_metrics() if record["step"] <= self.position.step]
         return messages
 
@@ -134,17 +137,18 @@ class Trainer:
             Stopped: on Ctrl-C, after a checkpoint was saved; a second Ctrl-C interrupts at once.
         """
         self._check_processes()
-        self.processes.together(self._begin)
-        bar = ProgressBar(quiet or not self.processes.is_first)
-        try:
-            with stop_on_ctrl_c(several=self.processes.count > 1) as stop:
-                self._loop(stop, bar, on_validation)
-        finally:
-            bar.close()
+        with ExitStack() as held:
+            self.processes.together(lambda: self._begin(held))
+            bar = held.enter_context(closing(ProgressBar(quiet or not self.processes.is_first)))
+            stop = held.enter_context(stop_on_ctrl_c(several=self.processes.count > 1))
+            self._loop(stop, bar, on_validation)
         return self.metrics
 
-    def _begin(self) -> None:
-        if self.writes and not self._is_resumed and self.position.step == 0:
+    def _begin(self, held: ExitStack) -> None:
+        if not self.writes:
+            return
+        held.enter_context(self.folder.writing())
+        if not self._is_resumed and self.position.step == 0:
             self.folder.begin(self.recipe, self.tokenizer, self.facts())
 
     def facts(self, files: Mapping[str, str | None] | None = None) -> RunFacts:
@@ -177,19 +181,20 @@ class Trainer:
 
     def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
         recipe, position = self.recipe, self.position
-        started, losses, pace = time.perf_counter() - position.seconds, [], Pace(window=15.0)
+        started, pace = time.perf_counter() - position.seconds, Pace(window=15.0)
         pace(float(position.target_tokens))
         if position.step == 0:
             self.save()
         while self.progress() < 1 and not self.is_overfitting():
-            losses.append(self.training_step(self.next_batches()))
+            loss = self.training_step(self.next_batches())
+            position.loss_sum, position.loss_steps = position.loss_sum + loss, position.loss_steps + 1
             position.seconds, stops = self.processes.agree(time.perf_counter() - started, stop.requested)
             ends = self.progress() >= 1
             speed = pace(float(position.target_tokens))
-            bar.show(self.progress(), position.step, losses[-1], self.learning_rate, speed)
+            bar.show(self.progress(), position.step, loss, self.learning_rate, speed)
             if ends or position.step % recipe.validate_every == 0:
-                self._record(sum(losses) / len(losses), bar)
-                losses = []
+                self._record(position.loss_sum / position.loss_steps, bar)
+                position.loss_sum, position.loss_steps = 0.0, 0
                 if on_validation:
                     on_validation(self)
                 ends = ends or self.is_overfitting()
@@ -326,9 +331,13 @@ class Trainer:
             self.folder.checkpoints,
             self.processes,
             self.recipe.batches_per_step,
-            fingerprint=self.corpus.fingerprint(),
+            self._signature(),
             progress=self.progress(),
         )
+
+    def _signature(self) -> Signature:
+        style = TextStyle.of([source for source, _ in self.corpus.train])
+        return signature(self.corpus.fingerprint(), self.recipe, self.tokenizer, style, self.precision)
 
     def result(self) -> dict[str, Tensor]:
         """The weights to translate with: the averaged ones as they stand, with patience as they were at their best."""

@@ -2,10 +2,11 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from pathlib import Path
+from shlex import quote
 
 import torch
 import typer
@@ -55,14 +56,14 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
     folder = RunFolder(request.out or Path("ttutor-runs") / _default_name(request))
     if may_be_restarted() and folder.exists:  # by the very command that began it
         request = replace(request, resume=True, overwrite=False)
-    with speaking_once(processes, folder):
+    with speaking_once(processes, folder), ExitStack() as held:
         make = _resumed if request.resume else _begun
-        trainer = processes.together(lambda: make(request, folder, processes))
+        trainer = processes.together(lambda: make(request, folder, processes, held))
         _train(trainer, request, on_validation)
         processes.close()
-    if processes.is_first:
-        _tell_result(trainer, teller(request.quiet))
-        draw_curve(trainer, teller(request.quiet))
+        if processes.is_first:
+            _tell_result(trainer, teller(request.quiet))
+            draw_curve(trainer, teller(request.quiet))
     return trainer
 
 
@@ -82,7 +83,7 @@ def _train(trainer: Trainer, request: TrainingRequest, on_validation: OnValidati
         trainer.run(quiet=request.quiet, on_validation=look)
     except Stopped:
         if trainer.processes.is_first:
-            again = trainer.processes.command(f"train --resume --out {trainer.folder.path}")
+            again = trainer.processes.command(f"train --resume --out {quote(str(trainer.folder.path))}")
             say(f"\nStopped and saved after step {trainer.position.step:,}. Go on with: {again}", error=True)
         else:
             trainer.processes.wait_for_an_end()
@@ -95,7 +96,7 @@ def speaking_once(processes: Processes, folder: RunFolder) -> Iterator[None]:
     try:
         yield
     except ProcessLost as error:
-        again = processes.command(f"train --resume --out {folder.path}")
+        again = processes.command(f"train --resume --out {quote(str(folder.path))}")
         kept = f". The last checkpoint in {folder.checkpoints} is whole; go on with: {again}"
         raise ProcessLost(f"{error}{kept if folder.has_checkpoint else ''}") from None
     except RunError:
@@ -131,12 +132,12 @@ def _default_preset(request: TrainingRequest) -> str:
     return "multi30k-tiny" if real else "embedded"
 
 
-def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes) -> Trainer:
-    """A training at its beginning, with its folder on disk."""
+def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes, held: ExitStack) -> Trainer:
+    """A training at its beginning, with its folder on disk; `held` keeps other writers out of it."""
     recipe, tell = _recipe(request), teller(request.quiet)
     device = training_device(request.device, processes.local_rank)
-    if processes.is_first and not request.overwrite:
-        folder.check_free()
+    if processes.is_first:
+        folder.check_free(overwrite=request.overwrite)
     files = files_for(recipe, request.files, request.data_dir)
     corpus = read_corpus(files, recipe.seed)
     for note in corpus.notes:
@@ -144,9 +145,10 @@ def _begun(request: TrainingRequest, folder: RunFolder, processes: Processes) ->
     trainer = Trainer(corpus, recipe, folder, device=device, processes=processes)
     _tell_left_out(trainer, tell)
     if trainer.writes:
-        if request.overwrite:
-            folder.remove()
-        folder.create(recipe, trainer.tokenizer, trainer.facts(files))
+        held.enter_context(folder.writing())
+        folder.create(recipe, trainer.tokenizer, trainer.facts(files), overwrite=request.overwrite)
+        if folder.checkpoints.is_symlink():
+            tell(f"{folder.checkpoints} is a link: checkpoints go to {folder.checkpoints.resolve()}.")
     return trainer
 
 
@@ -159,9 +161,11 @@ def _tell_left_out(trainer: Trainer, tell: Callable[[str], None]) -> None:
             )
 
 
-def _resumed(request: TrainingRequest, folder: RunFolder, processes: Processes) -> Trainer:
+def _resumed(request: TrainingRequest, folder: RunFolder, processes: Processes, held: ExitStack) -> Trainer:
     """A training where its last whole checkpoint stands, with the recipe and the text it began with."""
     facts, recipe = folder.facts(), folder.recipe()
+    if processes.is_first:
+        held.enter_context(folder.writing())
     contradicting = _contradicting_options(request, facts, recipe)
     if contradicting:
         raise SettingError(
@@ -242,4 +246,4 @@ def _tell_result(trainer: Trainer, tell: Callable[[str], None]) -> None:
             f"Exact matches on test sentences with combinations never seen: {right:,} of {len(answers):,} "
             f"({100 * share:.2f} %)."
         )
-    tell(f'Try it: ttutor translate --run {trainer.folder.path} "..."')
+    tell(f'Try it: ttutor translate --run {quote(str(trainer.folder.path))} "..."')

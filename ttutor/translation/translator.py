@@ -19,7 +19,7 @@ from ttutor.errors import FileError, InputError, SettingError
 from ttutor.generation import Hypothesis
 from ttutor.tokenization import EOS_ID
 from ttutor.tokenization.subword import SubwordTokenizer
-from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint
+from ttutor.training.checkpoint import Checkpoint, check_belongs, copy_into, load_checkpoint, signature
 from ttutor.training.precision import PRECISIONS, resolve_precision
 from ttutor.training.preparation import model_config
 from ttutor.training.recipe import TrainingRecipe
@@ -171,7 +171,8 @@ class Translator(EngineTranslator):
         checkpoint, messages = load_checkpoint(run.checkpoints)
         recipe = run.recipe()
         config = model_config(recipe, tokenizer.vocab_size)
-        check_belongs(checkpoint, run.checkpoints, fingerprint=facts.fingerprint, model=config.to_dict())
+        signed = signature(facts.fingerprint, recipe, tokenizer, facts.style, facts.precision)
+        check_belongs(checkpoint, run.checkpoints, signed, model=config.to_dict())
         model = Transformer(config)
         weights = checkpoint.group("best") or checkpoint.group("averaged")
         copy_into(dict(model.named_parameters()), weights, "the averaged weights")

@@ -4,6 +4,7 @@ import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -39,7 +40,7 @@ def load_translator(run: Path) -> "Translator":
     for message in translator.messages:
         say(f"Warning: {message}; the checkpoint before it is used.", error=True)
     if translator.unfinished:
-        say(f"Note: {translator.unfinished}; go on with: ttutor train --resume --out {run}", error=True)
+        say(f"Note: {translator.unfinished}; go on with: ttutor train --resume --out {quote(str(run))}", error=True)
     return translator
 
 

@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from ttutor.errors import FileError, SettingError
+from ttutor.files import new_folder
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.translation.engine import Engine
 from ttutor.translation.export import ctranslate2, huggingface, onnx
@@ -12,7 +13,7 @@ from ttutor.translation.export.folder import (
     TOKENIZER,
     Exported,
     card,
-    new_folder,
+    check_free,
     portable_tokenizer,
     write_companions,
 )
@@ -71,6 +72,7 @@ def export_translator(
         raise SettingError(f"{to} has these quantizations: {offered}; got {quantization!r}")
     exported = Exported(to, quantization, translator.style, translator.model.config)
     tokenizer = portable_tokenizer(translator.tokenizer, translator.style)
+    check_free(Path(folder))
     with new_folder(Path(folder)) as unfinished:
         FORMS[to].write(translator.model, tokenizer, unfinished, quantization)
         use = FORMS[to].use.replace("THIS_FOLDER", Path(folder).name)

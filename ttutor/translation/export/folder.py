@@ -2,11 +2,7 @@
 
 import importlib
 import json
-import os
-import shutil
-import tempfile
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from types import ModuleType
@@ -16,7 +12,6 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, processors
 
 from ttutor.corpora.text_style import ENDS, TextStyle
 from ttutor.errors import FileError, RunError
-from ttutor.files import PARTIAL, cannot_write
 from ttutor.tokenization import EOS_ID, SPECIAL_TOKENS
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.transformer import TransformerConfig
@@ -102,28 +97,14 @@ def portable_tokenizer(tokenizer: SubwordTokenizer, style: TextStyle) -> Tokeniz
     return portable
 
 
-@contextmanager
-def new_folder(folder: Path) -> Iterator[Path]:
-    """A folder to write into that takes its place when all is written, or not at all.
+def check_free(folder: Path) -> None:
+    """Make sure that an export may be written here.
 
     Raises:
-        FileError: there is something in that place already, or it cannot be written.
+        FileError: there is something in that place already.
     """
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
         raise FileError(f"{folder} is there already: choose another folder by --out, or remove it")
-    try:
-        folder.parent.mkdir(parents=True, exist_ok=True)
-        unfinished = Path(tempfile.mkdtemp(prefix=f"{PARTIAL}export-", dir=folder.parent))
-    except OSError as error:
-        raise FileError(cannot_write(folder, error)) from None
-    try:
-        yield unfinished
-        unfinished.chmod(0o755)
-        os.replace(unfinished, folder)
-    except OSError as error:
-        raise FileError(cannot_write(folder, error)) from None
-    finally:
-        shutil.rmtree(unfinished, ignore_errors=True)
 
 
 def write_companions(folder: Path, exported: Exported, tokenizer: Tokenizer, card: str) -> None:
