@@ -1,4 +1,4 @@
-"""Build the book: make what is generated, and run Jupyter Book with warnings as errors.
+"""Build the book: make what is generated, and run Sphinx with warnings as errors.
 
 ``python -m book._tools.build``; the book lies in ``_build/html`` afterwards and opens from disk. Pages whose sources
 changed are built; ``--all`` builds every page anew, which style sheets, settings and the tools themselves ask for.
@@ -25,18 +25,9 @@ ROOT = Path(__file__).resolve().parents[2]
 
 GENERATED = ROOT / "book" / "_generated"
 HTML = ROOT / "_build" / "html"
-DOCTREES = ROOT / "_build" / ".doctrees"
+DOCTREES = ROOT / "_build" / "doctrees"
+CONF = ROOT / "conf.py"
 MATHJAX = "tex-svg-full.js"
-IN_PROCESSES = """
-import os
-from functools import partial
-import jupyter_book.sphinx as sphinx
-sphinx.build_sphinx = partial(sphinx.build_sphinx, jobs=min(8, os.cpu_count()))
-from jupyter_book.cli.main import main
-main()
-"""
-"""Jupyter Book can build in several processes, but its command line has no option for it."""
-
 PDF_NAME = "ttutor.pdf"
 PDF_PLACE = re.compile(r'<!-- pdf-link (\S+) -->(?:<p class="pdf-link">.*?</p>)?')
 
@@ -94,15 +85,24 @@ def colours() -> str:
     return f'html {{\n{light}}}\n@media screen {{\nhtml[data-theme="dark"] {{\n{dark}}}\n}}\n'
 
 
+def configure() -> None:
+    """Let Jupyter Book write Sphinx's ``conf.py`` from ``_config.yml``, where that is newer."""
+    if not CONF.exists() or CONF.stat().st_mtime < (ROOT / "_config.yml").stat().st_mtime:
+        jupyter_book = Path(sys.executable).with_name("jupyter-book")
+        subprocess.run([str(jupyter_book), "config", "sphinx", "."], cwd=ROOT, check=True)
+
+
 def build(everything: bool = False) -> int:
     """Build the pages whose sources changed, as Sphinx sees it, or all. A warning is an error, also a page that lacks.
 
     After a warning all pages are read again the next time: of a page that has not changed, it would not be repeated.
     """
+    configure()
     if everything:
         shutil.rmtree(HTML, ignore_errors=True)  # so that no page stays whose source is gone
-    options = ("-W", "--keep-going", *(("--all",) if everything else ()))
-    status = subprocess.run([sys.executable, "-c", IN_PROCESSES, "build", ".", *options], cwd=ROOT).returncode
+    options = ("-W", "--keep-going", "-j", "auto", *(("-E",) if everything else ()))
+    command = [sys.executable, "-m", "sphinx", "-b", "html", "-d", str(DOCTREES), *options, ".", str(HTML)]
+    status = subprocess.run(command, cwd=ROOT).returncode
     if status:
         shutil.rmtree(DOCTREES, ignore_errors=True)
     return status
