@@ -118,6 +118,14 @@ def survey_packages() -> list[Group]:
     return list(groups.values())
 
 
+def processor_name() -> str:
+    """Return the processor's name as the system gives it: results may differ in their last digits by it."""
+    information = Path("/proc/cpuinfo")
+    lines = information.read_text("utf-8").splitlines() if information.exists() else []
+    named = (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name"))
+    return next(named, "") or platform.processor() or platform.machine()
+
+
 def survey_torch() -> dict[str, str]:
     """Return PyTorch's version, the device it would use, CPU capability and threads; or why it does not load."""
     try:
@@ -188,7 +196,7 @@ def examine() -> Report:
         ttutor=ttutor.__version__,
         python=f"{platform.python_version()} ({platform.python_implementation()})",
         system=f"{platform.system()} {platform.release()} {platform.machine()}",
-        processor=platform.processor() or platform.machine(),
+        processor=processor_name(),
         cores=os.cpu_count() or 1,
         torch=torch,
         attention=survey_attention(torch),
@@ -203,7 +211,7 @@ def render(report: Report) -> str:
     lines = [
         f"ttutor    {report.ttutor}",
         f"Python    {report.python}",
-        f"system    {report.system}, {report.cores} cores",
+        f"system    {report.system}, {report.cores} cores ({report.processor})",
     ]
     lines += [f"torch     {key.replace('_', ' ')}: {value}" for key, value in report.torch.items()]
     lines += [f"attention {name}: {state}" for name, state in report.attention.items()]

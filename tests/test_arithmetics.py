@@ -1,0 +1,84 @@
+"""Notebooks and tests under other arithmetics: what is drawn, what is set, and that a difference is seen."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+from nbformat import write
+from nbformat.v4 import new_code_cell, new_notebook, new_output
+
+from tests import arithmetics
+
+EVERYTHING_THAT_TRAINS = ("tests/training", "tests/translation", "tests/generation", "tests/exercises", "tests/grading")
+
+
+def answers(commit: str, changed: str, dirty: str = "") -> dict[str, str]:
+    return {"rev-parse": commit, "log -1": "1700000000", "log --since": changed, "diff": dirty}
+
+
+def draw_with(monkeypatch: pytest.MonkeyPatch, known: dict[str, str]) -> tuple[str, list[str]]:
+    def git(*arguments: str) -> str:
+        asked = " ".join(arguments)
+        return next((text for start, text in known.items() if asked.startswith(start)), "")
+
+    monkeypatch.setattr(arithmetics, "git", git)
+    return arithmetics.draw()
+
+
+def test_the_commit_draws_the_arithmetic_and_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
+    notebooks = sorted(f"book/{path.name}" for path in (arithmetics.ROOT / "book").glob("*.ipynb"))
+    drawn = {draw_with(monkeypatch, answers(f"{number:x}", "\n".join(notebooks)))[0] for number in range(5)}
+    assert drawn == set(arithmetics.here())
+    name, some = draw_with(monkeypatch, answers("7", "\n".join(notebooks)))
+    assert (name, some) == draw_with(monkeypatch, answers("7", "\n".join(reversed(notebooks))))
+    assert len(some) == arithmetics.MOST_DRAWN
+    assert set(some) <= set(notebooks)
+
+
+def test_what_is_changed_and_not_yet_committed_is_drawn_and_what_is_gone_is_not(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    known = answers("7", "book/no-such.ipynb\nbook/02-attention.ipynb\n", "book/05-encoder.ipynb\n")
+    assert sorted(draw_with(monkeypatch, known)[1]) == ["book/02-attention.ipynb", "book/05-encoder.ipynb"]
+
+
+def test_without_git_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
+    assert draw_with(monkeypatch, {}) == ("plain", [])
+    monkeypatch.setattr(sys, "argv", ["arithmetics", "--drawn"])
+    assert arithmetics.main() == 0
+    assert "none is tried" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(("printed", "status"), [("AVX2", 0), ("AVX512", 1)])
+def test_a_notebook_runs_in_the_arithmetic_and_another_output_fails(
+    printed: str, status: int, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source = "import torch\nprint(torch.backends.cpu.get_cpu_capability())"
+    cell = new_code_cell(source, execution_count=1, outputs=[new_output("stream", text=f"{printed}\n")])
+    write(new_notebook(cells=[cell]), tmp_path / "made.ipynb")
+    (tmp_path / "none.ini").write_text("[pytest]\n", encoding="utf-8")
+    monkeypatch.setenv("PYTEST_ADDOPTS", f"-c {tmp_path / 'none.ini'} --rootdir {tmp_path}")
+    assert arithmetics.run("avx2", [str(tmp_path / "made.ipynb")]) == status
+
+
+def test_the_machine_is_described_with_what_is_set_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
+    assert "cores" in arithmetics.describe()
+    assert "MKL_CBWR=COMPATIBLE" in arithmetics.describe()
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", arithmetics.here())
+def test_every_notebook_prints_the_same_in_every_arithmetic(name: str) -> None:
+    notebooks = sorted(f"book/{path.name}" for path in (arithmetics.ROOT / "book").glob("*.ipynb"))
+    assert arithmetics.run(name, notebooks) == 0
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(7200)
+@pytest.mark.parametrize("name", arithmetics.here())
+def test_whatever_trains_passes_in_every_arithmetic(name: str) -> None:
+    assert arithmetics.run(name, list(EVERYTHING_THAT_TRAINS)) == 0
