@@ -59,14 +59,11 @@ def test_a_command_that_is_no_test_counts_by_its_status() -> None:
     assert (outcome.counts, len(outcome.failed)) == ({}, 1)
 
 
-@pytest.mark.parametrize(("budget", "slower", "n_failed"), [(100, 1.0, 0), (0.001, 1.0, 1), (0.001, 1e5, 0)])
-def test_a_stage_that_takes_twice_its_budget_fails(
-    budget: float, slower: float, n_failed: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "SLOWER", slower)
-    failed = run_stage(Stage("made", budget, [(sys.executable, "-c", "import time; time.sleep(0.01)")])).failed
-    assert len(failed) == n_failed
-    assert all("more than twice the budget" in line for line in failed)
+def test_a_stage_over_its_budget_is_said_and_fails_nothing(capsys: pytest.CaptureFixture) -> None:
+    slow = run_stage(Stage("made", 0, [(sys.executable, "-c", "import time; time.sleep(0.01)")]))
+    report([slow])
+    assert slow.failed == []
+    assert "passed, over budget" in capsys.readouterr().out
 
 
 def test_modules_are_compiled_once_also_where_no_bytecode_may_stand_beside_them(
@@ -81,10 +78,7 @@ def test_all_stages_together_take_twelve_minutes() -> None:
     assert sum(stage.budget for stage in run.plan(lax=False)) <= 12 * 60
 
 
-def test_the_table_shows_seconds_budgets_failures_and_one_closing_line(
-    capsys: pytest.CaptureFixture, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(run, "SLOWER", 1.0)
+def test_the_table_shows_seconds_budgets_failures_and_one_closing_line(capsys: pytest.CaptureFixture) -> None:
     good = Outcome(Stage("unit", 240, []), 12.4, [], {"passed": 7, "skipped": 1})
     slow = Outcome(Stage("book", 180, []), 200.0, ["python x (exit status 1)"], {"passed": 2, "failed": 1, "error": 1})
     report([good, slow])
@@ -122,8 +116,9 @@ def test_every_marker_has_its_stage() -> None:
 
 @pytest.mark.parametrize(("lax", "flag"), [(False, "--nbval"), (True, "--nbval-lax")])
 def test_lax_executes_notebooks_without_comparing(lax: bool, flag: str) -> None:
-    (command,) = next(stage for stage in run.plan(lax) if stage.name == "notebooks").commands
-    assert flag in command
+    first, *other_arithmetic = next(stage for stage in run.plan(lax) if stage.name == "notebooks").commands
+    assert flag in first
+    assert len(other_arithmetic) == (not lax)
 
 
 @pytest.mark.parametrize("mark", sorted(run.MARKED))
@@ -135,7 +130,7 @@ def test_every_test_with_a_mark_stands_where_its_stage_looks(mark: str) -> None:
 
 
 def test_the_longest_notebooks_exist_and_each_is_run_once() -> None:
-    (command,) = next(stage.commands for stage in run.plan(lax=False) if stage.name == "notebooks")
+    command, _ = next(stage.commands for stage in run.plan(lax=False) if stage.name == "notebooks")
     names = [argument for argument in command if argument.endswith(".ipynb")]
     assert sorted(names) == sorted(str(path.relative_to(run.ROOT)) for path in (run.ROOT / "book").glob("*.ipynb"))
 
