@@ -37,7 +37,7 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
 from ttutor.efficient import Selection, choose_backend, efficient_attention, linear_attention, selective_scan
 from ttutor.efficient.attention_call import call_of
-from ttutor.efficient.choice import MOST_SCORES, why_not
+from ttutor.efficient.choice import MOST_SCORES, unsupported_reason
 from ttutor.masks import CAUSAL, Mask, lengths_mask
 from ttutor.multihead import MultiHeadAttention
 
@@ -167,7 +167,11 @@ def cell(tensors: tuple[Tensor, ...], mask: Mask, is_training: bool, make: Calla
     facts = call_of(*tensors, mask)
     facts = facts._replace(needs_gradient=is_training)
     n_scores = facts.batch * facts.n_heads * facts.n_queries * facts.n_keys
-    able = [name for name in TIMED if why_not(name, facts) is None and (name != "eager" or n_scores <= MOST_SCORES)]
+    able = [
+        name
+        for name in TIMED
+        if unsupported_reason(name, facts) is None and (name != "eager" or n_scores <= MOST_SCORES)
+    ]
     runs = {name: make(partial(efficient_attention, backend=name), tensors, mask=mask) for name in able}
     runs["auto"] = make(efficient_attention, tensors, mask=mask)
     times = in_turn(runs, rounds)

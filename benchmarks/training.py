@@ -308,13 +308,13 @@ def peak_flops(size: int, precision: str) -> float:
 
 def profile(training: Trainer, n_steps: int) -> dict[str, float]:
     """The share of CPU time of each kind of operation, the largest first; what is under 1 % stands together."""
-    place = training.places.generators[0]
+    place = training.lanes.generators[0]
 
     def here(work: Callable, items: list) -> list:
         with drawing_from(place):
             return [work(item) for item in items]
 
-    training.places.map = here  # in this thread, where the profiler looks
+    training.lanes.map = here  # in this thread, where the profiler looks
     with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CPU]) as recorded:
         for _ in range(n_steps):
             training.training_step(training.next_batches())

@@ -154,7 +154,7 @@ def survey_attention(torch: dict[str, str]) -> dict[str, str]:
 
     from ttutor.efficient import BACKENDS, AttentionCall
     from ttutor.efficient.attention_call import HAS_TRITON
-    from ttutor.efficient.choice import why_not
+    from ttutor.efficient.choice import unsupported_reason
 
     is_cuda = torch["device"] == "cuda"
     call = AttentionCall(
@@ -167,7 +167,7 @@ def survey_attention(torch: dict[str, str]) -> dict[str, str]:
         window=64,
         has_triton=HAS_TRITON,
     )
-    reasons = {name: why_not(name, call) for name in BACKENDS}
+    reasons = {name: unsupported_reason(name, call) for name in BACKENDS}
     return {name: "can run" if reason is None else f"cannot: {reason}" for name, reason in reasons.items()}
 
 

@@ -13,7 +13,7 @@ from tests.efficient.cases import MASKINGS, SMALL_SIZES, Case, assert_as_good_as
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import BACKENDS, AttentionCall, choose, choose_backend, efficient_attention
 from ttutor.efficient.attention_call import call_of, find_lengths
-from ttutor.efficient.choice import why_not
+from ttutor.efficient.choice import unsupported_reason
 from ttutor.errors import SettingError, ShapeError
 from ttutor.masks import Mask
 
@@ -93,7 +93,7 @@ def test_whatever_is_chosen_can_run():
     for values in itertools.product(*facts.values()):
         asked = call(**dict(zip(facts, values, strict=True)), n_keys=2048, capability=(8, 0))
         name, reason = choose(asked)
-        assert why_not(name, asked) is None, f"{name} was chosen for {asked}"
+        assert unsupported_reason(name, asked) is None, f"{name} was chosen for {asked}"
         assert reason.endswith("not measured here") == (asked.device != "cpu")
         assert asked.device == "cpu" or name in ("sdpa", "flex")
 

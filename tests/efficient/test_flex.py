@@ -38,7 +38,7 @@ def run_without_annotation_checks(device: str) -> list[str]:
 
 @pytest.mark.soak
 def test_as_good_as_plain_on_a_cpu():
-    reason = flex.why_not(AttentionCall(n_queries=33, n_keys=65))
+    reason = flex.unsupported_reason(AttentionCall(n_queries=33, n_keys=65))
     if reason is not None:
         pytest.skip(reason)
     assert len(run_without_annotation_checks("cpu")) == 2 * len(MASKINGS)
@@ -61,13 +61,13 @@ def test_as_good_as_plain_on_a_gpu():
     ],
 )
 def test_it_says_what_it_cannot(facts, reason):
-    said = flex.why_not(AttentionCall(n_queries=3, n_keys=3, **facts))
+    said = flex.unsupported_reason(AttentionCall(n_queries=3, n_keys=3, **facts))
     assert said is None if reason is None else reason in said
 
 
 def test_no_compiler_no_kernel(monkeypatch):
     monkeypatch.setattr(flex.shutil, "which", lambda name: None)
-    assert "none was found" in flex.why_not(AttentionCall(n_queries=3, n_keys=3))
+    assert "none was found" in flex.unsupported_reason(AttentionCall(n_queries=3, n_keys=3))
 
 
 def test_dropout_is_refused():

@@ -10,10 +10,10 @@ from ttutor.transformer import Transformer, TransformerConfig
 CONFIG = TransformerConfig(vocab_size=30, d_model=8, n_heads=2, n_layers=2, d_ff=12, dropout=0.0, max_len=9)
 
 
-def build(kind: str, weight_decay: float = 0.0, n_places: int = 2) -> tuple[Transformer, Optimizers]:
+def build(kind: str, weight_decay: float = 0.0, n_lanes: int = 2) -> tuple[Transformer, Optimizers]:
     torch.manual_seed(0)
     model = Transformer(CONFIG)
-    return model, Optimizers(model, kind, weight_decay, ParallelBatches(n_places, seed=0))
+    return model, Optimizers(model, kind, weight_decay, ParallelBatches(n_lanes, seed=0))
 
 
 def give_gradients(model: Transformer, seed: int) -> None:
@@ -27,9 +27,9 @@ def copies(model: Transformer) -> dict[str, torch.Tensor]:
 
 
 @pytest.mark.parametrize("kind", ["adamw", "muon"])
-@pytest.mark.parametrize("n_places", [1, 2, 3])
-def test_every_parameter_belongs_to_one_optimizer(kind, n_places):
-    model, optimizers = build(kind, n_places=n_places)
+@pytest.mark.parametrize("n_lanes", [1, 2, 3])
+def test_every_parameter_belongs_to_one_optimizer(kind, n_lanes):
+    model, optimizers = build(kind, n_lanes=n_lanes)
     held = [parameter for part in optimizers.parts for group in part.param_groups for parameter in group["params"]]
     assert len(held) == len(list(model.parameters()))
     assert {id(parameter) for parameter in held} == {id(parameter) for parameter in model.parameters()}

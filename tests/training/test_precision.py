@@ -79,11 +79,11 @@ def test_products_run_in_the_format_asked_for():
 
 
 @pytest.mark.trainer
-def test_one_place_after_another_trains_like_places_at_one_time(threads):
+def test_one_lane_after_another_trains_like_lanes_at_one_time(threads):
     """What a GPU does, on the CPU: without dropout the weights are the same, bit for bit."""
     threads(1)
     trainers = [tiny_trainer(dropout=0.0, steps=5) for _ in range(2)]
-    trainers[1].places._in_turn = True
+    trainers[1].lanes._in_turn = True
     for trainer in trainers:
         trainer.run()
     for one, other in zip(*(trainer.model.parameters() for trainer in trainers), strict=True):

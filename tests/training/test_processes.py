@@ -39,8 +39,8 @@ def trained_alone(**changes) -> dict:
 
 
 @pytest.mark.parametrize("optimizer", ["adamw", "muon"])
-def test_two_processes_end_bit_identical_to_one_with_two_places(optimizer):
-    """Dropout included: it depends on the place, whichever process has it."""
+def test_two_processes_end_bit_identical_to_one_with_two_lanes(optimizer):
+    """Dropout included: it depends on the lane, whichever process has it."""
     changes = {"optimizer": optimizer, "dropout": 0.1, "batches_per_step": 2}
     one, other = in_processes(2, train, None, changes)
     assert one == other == trained_alone(**changes)
@@ -129,7 +129,7 @@ def fail_together(processes: Processes, failing: list[int]):
             raise InputError("there is no such file")
         return processes.rank
 
-    return processes.together(work)
+    return processes.run_on_first(work)
 
 
 def test_a_complaint_of_some_processes_ends_all_and_is_raised_once():

@@ -90,7 +90,7 @@ class KnownLanguage:
         return {word: share / total for word, share in counts.items()}
 
     def true_loss(self, texts: Int[Tensor, "texts tokens"]) -> float:
-        """The loss of whoever knows the language, on these sentences of it, in nats a token."""
+        """The best possible loss on these sentences, that of the true distribution, in nats a token."""
         shares = torch.tensor([self.probability[self.read(text)] for text in texts], dtype=torch.float64)
         return (-shares.log().sum() / ((texts != PAD).sum() - len(texts))).item()
 

@@ -25,20 +25,20 @@ class Backend(NamedTuple):
 
     Attributes:
         attend: the function.
-        why_not: says why it cannot run a call, or None if it can; some always can.
+        unsupported_reason: says why it cannot run a call, or None if it can; some always can.
     """
 
     attend: Callable[..., Tensor]
-    why_not: Callable[[AttentionCall], str | None] = lambda call: None
+    unsupported_reason: Callable[[AttentionCall], str | None] = lambda call: None
 
 
 BACKENDS = {
     "reference": Backend(scaled_dot_product_attention),
     "eager": Backend(eager.eager_attention),
     "sdpa": Backend(sdpa.sdpa_attention),
-    "tiled": Backend(tiled.tiled_attention, tiled.why_not),
-    "window": Backend(window.window_attention, window.why_not),
-    "flex": Backend(flex.flex_attention, flex.why_not),
+    "tiled": Backend(tiled.tiled_attention, tiled.unsupported_reason),
+    "window": Backend(window.window_attention, window.unsupported_reason),
+    "flex": Backend(flex.flex_attention, flex.unsupported_reason),
 }
 """All backends that compute the same function, by name."""
 
@@ -166,7 +166,7 @@ def choose(call: AttentionCall) -> Choice:
     """
     unmeasured = "" if call.device == "cpu" else "; not measured here"
     for rule in RULES.get(call.device, ()):
-        if rule.applies(call) and why_not(rule.name, call) is None:
+        if rule.applies(call) and unsupported_reason(rule.name, call) is None:
             return Choice(rule.name, rule.reason + unmeasured)
     handed = ", handed the mask as a table" if mask_form(call) == "table" else ""
     return Choice("sdpa", f"PyTorch's kernels for {call.device}{handed}{unmeasured}")
@@ -194,16 +194,16 @@ def choose_backend(
     return choose(call)
 
 
-def why_not(name: str, call: AttentionCall) -> str | None:
+def unsupported_reason(name: str, call: AttentionCall) -> str | None:
     """Why a backend cannot run such a call; None if it can."""
     if name not in BACKENDS:
         raise SettingError(f'backend must be "auto" or one of {list(BACKENDS)}, but is {name!r}')
-    return BACKENDS[name].why_not(call)
+    return BACKENDS[name].unsupported_reason(call)
 
 
 def check_backend(name: str, call: AttentionCall) -> None:
     """Refuse a backend that cannot run such a call, or does not exist; the message names those that can."""
-    reason = why_not(name, call)
+    reason = unsupported_reason(name, call)
     if reason is not None:
-        able = [other for other in BACKENDS if why_not(other, call) is None]
+        able = [other for other in BACKENDS if unsupported_reason(other, call) is None]
         raise SettingError(f"backend {name!r} cannot run this call: {reason}; {', '.join(able)} can")

@@ -19,7 +19,7 @@ from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
 
 
-def why_not(call: AttentionCall) -> str | None:
+def unsupported_reason(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""
     if call.dropout > 0:
         return "FlexAttention has no dropout"

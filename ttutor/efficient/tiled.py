@@ -33,7 +33,7 @@ TO_WEIGHTS = "batch kv_heads group queries d_value, batch kv_heads keys d_value 
 TO_QUERIES = "batch kv_heads group queries keys, batch kv_heads keys d_head -> batch kv_heads group queries d_head"
 
 
-def why_not(call: AttentionCall) -> str | None:
+def unsupported_reason(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""
     if call.dropout > 0:
         return "it computes the weights twice, and would have to drop the same ones both times"

@@ -21,7 +21,7 @@ from ttutor.errors import SettingError
 from ttutor.masks import Mask, both
 
 
-def why_not(call: AttentionCall) -> str | None:
+def unsupported_reason(call: AttentionCall) -> str | None:
     """Why this backend cannot run such a call; None if it can."""
     if call.window is None:
         return "there is no window"

@@ -112,7 +112,7 @@ def _check(model: Any, bert: nn.Module, theirs: str) -> None:
 
 
 def rules(model: nn.Module) -> Iterator[Rule]:
-    """Which tensor is which."""
+    """How Hugging Face's tensor names map to ours."""
     bert, theirs, ours = _places(model)
     yield same(f"{theirs}embeddings.word_embeddings.weight", f"{ours}embeddings.token.table.weight")
     yield same(f"{theirs}embeddings.position_embeddings.weight", f"{ours}embeddings.position.table.weight")

@@ -62,7 +62,7 @@ def describe(model: CLIP) -> dict[str, Any]:
 
 
 def rules(model: CLIP) -> Iterator[Rule]:
-    """Which tensor is which."""
+    """How Hugging Face's tensor names map to ours."""
     yield same("logit_scale", "log_scale")
     yield same("text_projection.weight", "from_text.weight")
     yield same("visual_projection.weight", "from_image.weight")

@@ -60,7 +60,7 @@ def describe(model: GPT) -> dict[str, Any]:
 
 
 def rules(model: GPT) -> Iterator[Rule]:
-    """Which tensor is which."""
+    """How Hugging Face's tensor names map to ours."""
     yield same("transformer.wte.weight", "embeddings.token.table.weight")
     yield same("transformer.wpe.weight", "embeddings.position.table.weight")
     for i in range(model.config.n_layers):

@@ -81,7 +81,7 @@ def describe(model: Transformer) -> dict[str, Any]:
 
 
 def rules(model: Transformer) -> Iterator[Rule]:
-    """Which tensor is which; every axis of the stream's width has its features reordered."""
+    """How Hugging Face's tensor names map to ours; every axis of the stream's width has its features reordered."""
     table = "source_embeddings.token.table.weight"
     yield _columns("model.shared.weight", table)
     yield _columns("model.encoder.embed_tokens.weight", table, is_optional=True)

@@ -340,7 +340,7 @@ NETWORK = ("gate", "widen", "narrow")
 
 
 def rules(model: ModernDecoder) -> Iterator[Rule]:
-    """Which tensor is which."""
+    """How Hugging Face's tensor names map to ours."""
     config = model.config
     model_type = family_of(config)
     gain = _gain_of_one_more if TABLE[model_type].gain_is_one_more else _gain

@@ -87,7 +87,7 @@ def describe(model: ModernBERT | ModernBERTForMaskedLM) -> dict[str, Any]:
 
 
 def rules(model: ModernBERT | ModernBERTForMaskedLM) -> Iterator[Rule]:
-    """Which tensor is which."""
+    """How Hugging Face's tensor names map to ours."""
     theirs, ours = ("", "") if isinstance(model, ModernBERT) else ("model.", "encoder.")
     yield same(f"{theirs}embeddings.tok_embeddings.weight", f"{ours}embedding.table.weight")
     yield same(f"{theirs}embeddings.norm.weight", f"{ours}norm.gain")

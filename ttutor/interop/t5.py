@@ -60,7 +60,7 @@ def describe(model: T5) -> dict[str, Any]:
 
 
 def rules(model: T5) -> Iterator[Rule]:
-    """Which tensor is which."""
+    """How Hugging Face's tensor names map to ours."""
     yield same("shared.weight", "embedding.table.weight")
     kind = model.config.feed_forward
     maps = {"wi": "widen", "wo": "narrow"} if kind == "relu" else {"wi_0": "gate", "wi_1": "widen", "wo": "narrow"}

@@ -126,7 +126,7 @@ def describe(model: ViT | DistilledViT | VisionEncoder) -> dict[str, Any]:
 
 
 def rules(model: ViT | DistilledViT | VisionEncoder) -> Iterator[Rule]:
-    """Which tensor is which."""
+    """How Hugging Face's tensor names map to ours."""
     config, family = model.config, TABLE[family_of(model.config)]
     is_alone = isinstance(model, VisionEncoder)
     vision: Any = model if is_alone else model.vision

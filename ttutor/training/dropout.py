@@ -1,4 +1,4 @@
-"""Dropout made cheap on a CPU, with random numbers that each place of a training draws for itself."""
+"""Dropout made cheap on a CPU, with random numbers that each lane of a training draws for itself."""
 
 import math
 from collections.abc import Iterator

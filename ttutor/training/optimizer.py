@@ -24,25 +24,25 @@ class Optimizers:
         model: what is trained, in place.
         kind: "adamw", or "muon" for Muon on the matrices of encoder and decoder.
         weight_decay: pull towards zero.
-        places: where they work, at the same time.
+        lanes: where they work, at the same time.
     """
 
-    def __init__(self, model: Transformer, kind: str, weight_decay: float, places: ParallelBatches):
+    def __init__(self, model: Transformer, kind: str, weight_decay: float, lanes: ParallelBatches):
         matrices = matrices_of_layers(model) if kind == "muon" else []
         with_muon = {id(matrix) for matrix in matrices}
         rest = [parameter for parameter in model.parameters() if id(parameter) not in with_muon]
         adamw = torch.optim.AdamW(rest, betas=(0.9, 0.98), eps=1e-9, weight_decay=weight_decay, fused=True)
-        n_places = len(places.generators)
-        shares = [share for share in (matrices[place::n_places] for place in range(n_places)) if share]
+        n_lanes = len(lanes.generators)
+        shares = [share for share in (matrices[lane::n_lanes] for lane in range(n_lanes)) if share]
         self.parts: list[torch.optim.Optimizer] = [adamw, *(Muon(share, weight_decay=weight_decay) for share in shares)]
         self._names: dict[Tensor, str] = {parameter: name for name, parameter in model.named_parameters()}
-        self._places = places
+        self._lanes = lanes
 
     def step(self, learning_rate: float) -> None:
         """Change every parameter by its gradient."""
         for part in self.parts:
             part.param_groups[0]["lr"] = learning_rate
-        self._places.map(lambda part: part.step(), self.parts)
+        self._lanes.map(lambda part: part.step(), self.parts)
 
     def state(self) -> dict[str, Tensor]:
         """What they remember of the steps so far: by the name of a moment, a dot and the name of a parameter."""

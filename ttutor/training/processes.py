@@ -72,9 +72,9 @@ class Processes:
         local_rank, local_count: the same among those on this machine.
 
     >>> alone = Processes()
-    >>> alone.is_first, alone.mine(["batch 0", "batch 1"]), alone.merged([0.5, 0.25], n_items=2)
+    >>> alone.is_first, alone.shard(["batch 0", "batch 1"]), alone.merged([0.5, 0.25], n_items=2)
     (True, ['batch 0', 'batch 1'], [0.5, 0.25])
-    >>> Processes(rank=1, count=2).mine(["batch 0", "batch 1", "batch 2", "batch 3"])
+    >>> Processes(rank=1, count=2).shard(["batch 0", "batch 1", "batch 2", "batch 3"])
     ['batch 1', 'batch 3']
     """
 
@@ -111,7 +111,7 @@ class Processes:
         machines = "" if self.count == self.local_count else "(the options as before, on each machine) "
         return f"torchrun {machines}--nproc-per-node {self.local_count} -m ttutor {arguments}"
 
-    def mine(self, items: Sequence[Item]) -> Sequence[Item]:
+    def shard(self, items: Sequence[Item]) -> Sequence[Item]:
         """The items that this process works on."""
         return items[self.rank :: self.count]
 
@@ -172,7 +172,7 @@ class Processes:
         if different:
             raise RunError(f"the processes differ in {', '.join(different[:3])}: {advice}")
 
-    def together(self, work: Callable[[], Result]) -> Result:
+    def run_on_first(self, work: Callable[[], Result]) -> Result:
         """Do something that may fail in some processes alone, as reading a file may; then it ends in all of them.
 
         Raises:

@@ -62,7 +62,7 @@ SCHEDULES = {"inverse-sqrt": warmup_then_decline, "trapezoid": warmup_hold_decli
 
 
 def _on_the_way_down(rate: float, progress: float, decay_from: float) -> float:
-    """The rate, brought down in proportion to what is left of the training, once the way down has begun."""
+    """The rate, which falls linearly to zero from ``decay_from`` on."""
     for name, share in (("progress", progress), ("decay_from", decay_from)):
         if not 0 <= share <= 1:
             raise ValueError(f"{name} is a share of the training and must lie between 0 and 1, got {share}")

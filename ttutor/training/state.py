@@ -50,7 +50,7 @@ class TrainingState:
     model: Transformer
     average: AveragedWeights
     optimizers: Optimizers
-    places: ParallelBatches
+    lanes: ParallelBatches
     position: Position = field(default_factory=Position)
     best: dict[str, Tensor] = field(default_factory=dict)
 
@@ -64,7 +64,7 @@ class TrainingState:
         }
         return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
 
-    def save(self, folder: Path, processes: Processes, n_places: int, signature: Signature, *, progress: float) -> None:
+    def save(self, folder: Path, processes: Processes, n_lanes: int, signature: Signature, *, progress: float) -> None:
         """Write a checkpoint; of several processes the first writes, for all.
 
         Raises:
@@ -73,10 +73,10 @@ class TrainingState:
         """
         tensors = self.tensors()
         check_weights(processes, tensors)
-        random = processes.merged_rows(torch.stack(self.places.states()), n_places)
+        random = processes.merged_rows(torch.stack(self.lanes.states()), n_lanes)
         if not processes.is_first:
             return
-        tensors |= {f"random.{place}": state for place, state in enumerate(random)}
+        tensors |= {f"random.{lane}": state for lane, state in enumerate(random)}
         state = asdict(self.position) | {
             "signature": signature,
             "model": self.model.config.to_dict(),
@@ -93,10 +93,10 @@ class TrainingState:
         copy_into(self.average.tensors, checkpoint.group("averaged"), "the averaged weights")
         self.optimizers.restore(checkpoint.group("optimizer"))
         random = checkpoint.group("random")
-        places = [str(place) for place in range(len(random))]
-        if set(random) != set(places):
+        lanes = [str(lane) for lane in range(len(random))]
+        if set(random) != set(lanes):
             raise FileError(f"the checkpoint in {folder} lacks the state of its random numbers; train anew")
-        self.places.restore(processes.mine([random[place] for place in places]))
+        self.lanes.restore(processes.shard([random[lane] for lane in places]))
         if checkpoint.group("best"):
             check_tensors(parameters, checkpoint.group("best"), "the best weights")
         self.best.clear()

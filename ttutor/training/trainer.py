@@ -96,17 +96,17 @@ class Trainer:
             torch.manual_seed(recipe.seed)
             self.model = Transformer(model_config(recipe, self.tokenizer.vocab_size))
         with_fast_dropout(self.model).to(self.device)
-        here = self.processes.mine(range(recipe.batches_per_step))
+        here = self.processes.shard(range(recipe.batches_per_step))
         if not here:
             raise SettingError(
                 f"{self.processes.count} processes share {recipe.batches_per_step} batches of a step, and some would "
                 "have none: start fewer processes, or give each step more batches (--batches-per-step), which makes "
                 "another training"
             )
-        self.places = ParallelBatches(recipe.batches_per_step, recipe.seed, here=here, device=self.device)
+        self.lanes = ParallelBatches(recipe.batches_per_step, recipe.seed, here=here, device=self.device)
         self.average = AveragedWeights(self.model, recipe.averaging)
-        self.optimizers = Optimizers(self.model, recipe.optimizer, recipe.weight_decay, self.places)
-        self.state = TrainingState(self.model, self.average, self.optimizers, self.places)
+        self.optimizers = Optimizers(self.model, recipe.optimizer, recipe.weight_decay, self.lanes)
+        self.state = TrainingState(self.model, self.average, self.optimizers, self.lanes)
         self.position, self.best = self.state.position, self.state.best
         self.learning_rate = 0.0
         self.metrics: list[dict] = []
@@ -138,7 +138,7 @@ class Trainer:
         """
         self._check_processes()
         with ExitStack() as held:
-            self.processes.together(lambda: self._begin(held))
+            self.processes.run_on_first(lambda: self._begin(held))
             bar = held.enter_context(closing(ProgressBar(quiet or not self.processes.is_first)))
             stop = held.enter_context(stop_on_ctrl_c(several=self.processes.count > 1))
             self._loop(stop, bar, on_validation)
@@ -271,7 +271,7 @@ class Trainer:
             loss = self.loss(batch, self.recipe.label_smoothing) * (batch.n_target_tokens / n_tokens)
             return loss.item(), torch.autograd.grad(loss, parameters)
 
-        losses, gradients = zip(*self.places.map(share, self.processes.mine(batches)), strict=True)
+        losses, gradients = zip(*self.lanes.map(share, self.processes.shard(batches)), strict=True)
         loss = sum(self.processes.merged(losses, len(batches)))
         total, *others = gradients
         for more in others:
@@ -297,7 +297,7 @@ class Trainer:
 
         self.model.eval()
         with self.average.applied_to(self.model):
-            mine = self.places.map(without_gradient, self.processes.mine(batches))
+            mine = self.lanes.map(without_gradient, self.processes.shard(batches))
         losses = self.processes.merged(mine, len(batches))
         return sum(map(operator.mul, losses, counts)) / sum(counts)
 
@@ -324,7 +324,7 @@ class Trainer:
     def save(self) -> None:
         """Write a checkpoint, if the training has a folder."""
         if self.folder:
-            self.processes.together(self._save)
+            self.processes.run_on_first(self._save)
 
     def _save(self) -> None:
         self.state.save(

@@ -7,7 +7,7 @@ from ttutor.translation.alignment import CrossAttention
 
 @dataclass(frozen=True)
 class Translation:
-    """What came out.
+    """One translated sentence.
 
     Attributes:
         source: the sentence as it was given.

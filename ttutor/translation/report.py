@@ -31,7 +31,7 @@ class Report:
         self._speed(float(trainer.position.target_tokens)), self._pace(trainer.progress())
 
     def __call__(self, trainer: "Trainer") -> None:
-        """Say the line, and translate."""
+        """Print the progress and translate the samples."""
         lines = [self._line(trainer)]
         if self.samples:
             record = self.samples.take(trainer)

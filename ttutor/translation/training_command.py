@@ -58,7 +58,7 @@ def run(request: TrainingRequest, on_validation: OnValidation | None = None) -> 
         request = replace(request, resume=True, overwrite=False)
     with speaking_once(processes, folder), ExitStack() as held:
         make = _resumed if request.resume else _begun
-        trainer = processes.together(lambda: make(request, folder, processes, held))
+        trainer = processes.run_on_first(lambda: make(request, folder, processes, held))
         _train(trainer, request, on_validation)
         processes.close()
         if processes.is_first:

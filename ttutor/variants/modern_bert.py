@@ -42,7 +42,7 @@ class ModernBERTConfig(Config):
         max_len: the longest text in training, in tokens.
         norm_eps: added to the variance in the norms.
         window: a token in a local layer sees those nearer than this, on both sides.
-        global_every: the first layer and every so manieth after it see the whole text.
+        global_every: the first layer and every n-th after it see the whole text.
         rotary_base, local_rotary_base: the bases in layers that see all, and in local ones.
 
     Example:

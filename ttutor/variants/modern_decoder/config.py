@@ -71,7 +71,7 @@ class ModernDecoderConfig(Config):
         rotary_scaling: how the turning is slowed for longer texts, a `RotaryScaling`, a `YarnScaling` or its values;
             not at all when left out.
         window: how many tokens back a query sees, itself included; all when left out.
-        global_every: every so manieth layer has no window; none of them when left out.
+        global_every: every n-th layer has no window; none of them when left out.
         local_rotary_base: the base in layers with a window, which are not scaled then; as elsewhere when left out.
         activation: of the feed-forward networks' gates, one of `ttutor.layers.ACTIVATIONS`.
         experts: mixtures in the place of feed-forward networks; none when left out.
