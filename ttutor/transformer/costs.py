@@ -20,7 +20,6 @@ __all__ = [
     "crossover_length",
     "feed_forward_flops",
     "feed_forward_parameters",
-    "latent_attention_flops",
     "latent_attention_parameters",
     "latent_cache_bytes",
     "norm_parameters",
@@ -112,7 +111,7 @@ def projection_flops(n_tokens: int, d_in: int, d_out: int) -> int:
     return 2 * n_tokens * d_in * d_out
 
 
-def attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_head: int) -> int:
+def attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_head: int, d_value: int | None = None) -> int:
     r"""Scores and blend of one attention layer: $4\,n_q\,n_k\,h\,d_\mathrm{head}$, half of it for each.
 
     This is the only cost of a Transformer that grows with the square of the length. A causal mask changes nothing in
@@ -122,21 +121,14 @@ def attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_head: int) -
         n_queries: tokens that look, $n_q$; 1 when the next token is generated with a cache.
         n_keys: tokens that are looked at, $n_k$.
         n_heads: query heads $h$.
-        d_head: width of a head.
+        d_head: width of a head's queries and keys.
+        d_value: width of its values, where it is another, as in latent attention.
 
     Example:
         >>> attention_flops(512, 512, n_heads=8, d_head=64)
         536870912
     """
-    return 4 * n_queries * n_keys * n_heads * d_head
-
-
-def latent_attention_flops(n_queries: int, n_keys: int, *, n_heads: int, d_query: int, d_value: int) -> int:
-    r"""Scores and blend where values are not as wide as queries: $2\,n_q\,n_k\,h\,(d_q + d_\mathrm{value})$.
-
-    In the plain form of latent attention $d_q = d_\mathrm{head} + d_R$.
-    """
-    return 2 * n_queries * n_keys * n_heads * (d_query + d_value)
+    return 2 * n_queries * n_keys * n_heads * (d_head + (d_head if d_value is None else d_value))
 
 
 def attention_projection_flops(

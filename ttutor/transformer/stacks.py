@@ -62,28 +62,18 @@ def stack_flops(stack: Stack, n_tokens: int, n_memory: int = 0) -> dict[str, int
         n_memory: length of the memory, where there is cross-attention. Its keys and values are counted here.
     """
     flops: Counter[str] = Counter()
+    widths: dict[str, Any] = {"n_heads": stack.n_heads, "d_head": stack.d_head}
     for n_keys in (n_tokens, n_memory) if stack.cross_attention else (n_tokens,):
-        if stack.latent is not None:
-            widths: dict[str, Any] = stack.latent.to_dict()
-            maps = costs.latent_attention_parameters(stack.d_model, n_heads=stack.n_heads, **widths)
-            flops["attention projections"] += 2 * n_tokens * maps
-            flops["scores and blend"] += costs.latent_attention_flops(
-                n_tokens,
-                n_keys,
-                n_heads=stack.n_heads,
-                d_query=stack.latent.d_head + stack.latent.d_rotary,
-                d_value=stack.latent.d_value,
+        if stack.latent is None:
+            flops["attention projections"] += costs.attention_projection_flops(
+                n_tokens, n_keys, d_model=stack.d_model, n_kv_heads=stack.n_kv_heads, **widths
             )
-            continue
-        flops["attention projections"] += costs.attention_projection_flops(
-            n_tokens,
-            n_keys,
-            d_model=stack.d_model,
-            n_heads=stack.n_heads,
-            d_head=stack.d_head,
-            n_kv_heads=stack.n_kv_heads,
-        )
-        flops["scores and blend"] += costs.attention_flops(n_tokens, n_keys, n_heads=stack.n_heads, d_head=stack.d_head)
+        else:
+            own: dict[str, Any] = stack.latent.to_dict()
+            maps = costs.latent_attention_parameters(stack.d_model, n_heads=stack.n_heads, **own)
+            flops["attention projections"] += 2 * n_tokens * maps
+            widths |= {"d_head": stack.latent.d_head + stack.latent.d_rotary, "d_value": stack.latent.d_value}
+        flops["scores and blend"] += costs.attention_flops(n_tokens, n_keys, **widths)
     counts = {kind: stack.n_layers * count for kind, count in flops.items()}
     dense = costs.feed_forward_flops(n_tokens, d_model=stack.d_model, d_ff=stack.d_ff, gated=stack.gated)
     n_dense = stack.n_layers if stack.experts is None else stack.experts.n_dense_layers
