@@ -96,7 +96,7 @@ class TrainingState:
         lanes = [str(lane) for lane in range(len(random))]
         if set(random) != set(lanes):
             raise FileError(f"the checkpoint in {folder} lacks the state of its random numbers; train anew")
-        self.lanes.restore(processes.shard([random[lane] for lane in places]))
+        self.lanes.restore(processes.shard([random[lane] for lane in lanes]))
         if checkpoint.group("best"):
             check_tensors(parameters, checkpoint.group("best"), "the best weights")
         self.best.clear()
