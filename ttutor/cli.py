@@ -50,6 +50,7 @@ def build_app() -> typer.Typer:
 
     from ttutor.exercises import terminal
     from ttutor.grading import command
+    from ttutor.pretrained import chat_command, fetch_command
     from ttutor.translation import commands
 
     app = typer.Typer(
@@ -83,6 +84,8 @@ def build_app() -> typer.Typer:
         raise typer.Exit(status)
 
     commands.register(app)
+    app.command("fetch")(fetch_command.fetch)
+    app.command("chat")(chat_command.chat)
     terminal.register(app)
     command.register(app)
     return app

@@ -16,11 +16,12 @@ from packaging.requirements import Requirement
 
 import ttutor
 
-EXTRAS = ("translation", "interop", "serve", "widgets", "chapters", "book", "test", "release")
+EXTRAS = ("translation", "interop", "pretrained", "serve", "widgets", "chapters", "book", "test", "release")
 PURPOSE = {
     "core": "the package itself",
     "translation": "ttutor fetch, train, translate, evaluate",
     "interop": "published weights in our models",
+    "pretrained": "ttutor chat, ttutor fetch smollm2: a published model, opened",
     "serve": "ttutor export: the translator in other programs",
     "widgets": "explorers and plots in notebooks",
     "chapters": "running the chapters",

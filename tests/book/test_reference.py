@@ -18,6 +18,7 @@ from book._tools.build import read_toc
 from tests.require import missing
 from ttutor.exercises import registry
 from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
+from ttutor.pretrained import PUBLISHED
 from ttutor.training.recipe import TrainingRecipe
 
 os.environ["HF_HUB_OFFLINE"] = "1"  # before a recipe imports transformers
@@ -48,6 +49,8 @@ def what_it_needs(page: str) -> Iterator[None]:
             missing("transformers", "transformers is not installed: pip install 'ttutor[test]'")
         logging.set_verbosity_error()
         logging.disable_progress_bar()
+    if page == "api-pretrained" and set(PUBLISHED["minilm"].faults().values()) == {"missing"}:
+        missing("pretrained", "minilm is not on this machine: get it by `ttutor fetch minilm`")
     if page == "api-grading" and (why := Sandbox(BUBBLEWRAP).problem()):
         missing("sandbox", f"bubblewrap does not work here: {why}")
     yield

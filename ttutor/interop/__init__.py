@@ -2,8 +2,10 @@
 
 ``from_huggingface`` reads a folder that `transformers` saved, or a live model of it, and gives our model with the same
 weights; ``to_huggingface`` and ``save_huggingface`` go back. Folders need `safetensors` alone; no pickle is ever read.
+``from_gguf`` reads the files of llama.cpp, by the package `gguf`.
 """
 
+from ttutor.interop.gguf_files import from_gguf
 from ttutor.interop.huggingface import from_huggingface, save_huggingface, to_huggingface
 
-__all__ = ["from_huggingface", "save_huggingface", "to_huggingface"]
+__all__ = ["from_gguf", "from_huggingface", "save_huggingface", "to_huggingface"]

@@ -1,4 +1,4 @@
-"""The commands `ttutor train`, `translate`, `evaluate`, `export`, `curve` and `fetch`, one module each.
+"""The commands `ttutor train`, `translate`, `evaluate`, `export` and `curve`, one module each.
 
 Exit codes: 0 for success, 2 for anything that the user can mend, 130 for Ctrl-C.
 
@@ -7,7 +7,7 @@ Heavy imports stand inside the functions, so that `ttutor --help` answers at onc
 
 import typer
 
-from ttutor.translation.commands import curve, evaluate, export, fetch, train, translate
+from ttutor.translation.commands import curve, evaluate, export, train, translate
 
 
 def register(app: typer.Typer) -> None:
@@ -17,4 +17,3 @@ def register(app: typer.Typer) -> None:
     app.command("evaluate")(evaluate.evaluate)
     app.command("export")(export.export)
     app.command("curve")(curve.curve)
-    app.command("fetch")(fetch.fetch)

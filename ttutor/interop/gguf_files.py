@@ -1,0 +1,229 @@
+"""GGUF, the file of llama.cpp: sizes, tokenizer and weights of a model in one file, the weights in few bits each.
+
+The package `gguf` reads the fields and makes float32 of every number format that it knows; no code is ever run. Here
+the fields become a config of the family "llama" and the tensors get the names and the order that it has in
+`transformers`, so that what loads those models loads this one.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from einops import rearrange
+from torch import Tensor, nn
+
+from ttutor.efficient import efficient_attention
+from ttutor.errors import FileError, SettingError
+from ttutor.interop.huggingface import assembled
+from ttutor.positions import RotaryScaling
+
+WHOLE = {
+    "token_embd.weight": "model.embed_tokens.weight",
+    "output_norm.weight": "model.norm.weight",
+    "output.weight": "lm_head.weight",
+}
+"""What stands once in a model, by its name in the file."""
+IN_LAYER = {
+    "attn_norm": "input_layernorm",
+    "attn_q": "self_attn.q_proj",
+    "attn_k": "self_attn.k_proj",
+    "attn_v": "self_attn.v_proj",
+    "attn_output": "self_attn.o_proj",
+    "ffn_norm": "post_attention_layernorm",
+    "ffn_gate": "mlp.gate_proj",
+    "ffn_up": "mlp.up_proj",
+    "ffn_down": "mlp.down_proj",
+}
+"""What stands in every layer."""
+FACTORS = "rope_freqs.weight"
+"""By how much each rotary frequency is divided, which Llama 3.1 and its kin store as a tensor."""
+
+
+@dataclass(frozen=True, eq=False)
+class GGUFFile:
+    """An open file.
+
+    Attributes:
+        path: where it lies.
+        fields: everything that it says of the model and the tokenizer, by its names.
+        stored: its tensors as they lie there, in the objects of `gguf`.
+    """
+
+    path: Path
+    fields: Mapping[str, Any]
+    stored: tuple[Any, ...]
+
+    def field(self, name: str) -> Any:
+        """One field that must be there."""
+        if self.fields.get(name) is None:
+            raise SettingError(f"{self.path} has no field {name}, which our model needs to know")
+        return self.fields[name]
+
+    def formats(self) -> dict[str, int]:
+        """How many tensors there are of each number format."""
+        kinds = [tensor.tensor_type.name for tensor in self.stored]
+        return {kind: kinds.count(kind) for kind in sorted(set(kinds))}
+
+    def tensors(self) -> Iterator[tuple[str, Tensor]]:
+        """Its tensors in float32, one after the other, by the names of the file."""
+        from gguf.quants import dequantize
+
+        for tensor in self.stored:
+            try:
+                numbers = np.array(dequantize(tensor.data, tensor.tensor_type), dtype=np.float32)
+            except NotImplementedError:
+                raise FileError(
+                    f"{self.path}: {tensor.name} has the number format {tensor.tensor_type.name}, which the package "
+                    "gguf cannot read; take the model in another format, such as Q8_0"
+                ) from None
+            yield tensor.name, torch.from_numpy(numbers.reshape([int(size) for size in reversed(tensor.shape)]))
+
+
+def read_gguf(path: str | Path) -> GGUFFile:
+    """Open a GGUF file; its weights are read when they are asked for.
+
+    Raises:
+        FileError: there is no such file, or it is no GGUF file, or is damaged.
+    """
+    from gguf import GGUFReader
+
+    class PlainReader(GGUFReader):
+        """Reads from a plain view of the mapped file, whose hundred thousand slices cost half as much."""
+
+        @property
+        def data(self) -> np.ndarray:
+            return self._plain
+
+        @data.setter
+        def data(self, mapped: np.memmap) -> None:
+            self._plain = np.asarray(mapped)
+
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"there is no file {path}; give a GGUF file, whose name mostly ends in .gguf")
+    try:
+        reader = PlainReader(path)
+        fields = {name: field.contents() for name, field in reader.fields.items()}
+    except (ValueError, IndexError, KeyError, OverflowError, UnicodeDecodeError) as fault:
+        raise FileError(f"{path} is no GGUF file, or is damaged: {fault}; fetch it again") from None
+    return GGUFFile(path, fields, tuple(reader.tensors))
+
+
+def from_gguf(source: str | Path | GGUFFile, *, attend: Callable[..., Tensor] = efficient_attention) -> nn.Module:
+    """Our model with the weights of a GGUF file, in evaluation mode and in float32.
+
+    The file's architecture must be "llama": Llama, SmolLM, and what else is a Llama under another name. Its weights may
+    have any number format that `gguf` reads; what rounding to few bits has cost stays lost.
+
+    Args:
+        source: the file, or what `read_gguf` made of it.
+        attend: as for `from_huggingface`.
+
+    Raises:
+        SettingError: another architecture, a field that is missing, or a part that our model has not; it is named.
+        FileError: there is no such file, or it is damaged, or tensors are missing, too many or of another size; the
+            message lists them.
+
+    Example:
+        >>> from_gguf("a-file-that-is-not-there.gguf")
+        Traceback (most recent call last):
+        ...
+        ttutor.errors.FileError: there is no file a-file-that-is-not-there.gguf; ...
+    """
+    file = source if isinstance(source, GGUFFile) else read_gguf(source)
+    config = llama_config(file)
+    return assembled(config, _renamed(file, config), attend)
+
+
+def llama_config(file: GGUFFile) -> dict[str, Any]:
+    """The config that `transformers` would have for a file of the architecture "llama"."""
+    architecture = file.field("general.architecture")
+    if architecture != "llama":
+        raise SettingError(f"the architecture of a GGUF file must be 'llama', but {file.path} has {architecture!r}")
+    if file.fields.get("split.count", 1) > 1:
+        raise SettingError(f"{file.path} is one of {file.fields['split.count']} parts: join them with llama-gguf-split")
+    if file.fields.get("llama.expert_count", 0) > 0:
+        raise SettingError(f"{file.path} is a mixture of experts (llama.expert_count), which is not read from GGUF")
+    n_heads, d_model = file.field("llama.attention.head_count"), file.field("llama.embedding_length")
+    n_kv_heads = file.fields.get("llama.attention.head_count_kv", n_heads)
+    if not isinstance(n_heads, int) or not isinstance(n_kv_heads, int):
+        raise SettingError(f"all layers must have as many heads, but {file.path} says {n_heads} and {n_kv_heads}")
+    d_head = file.fields.get("llama.attention.key_length", d_model // n_heads)
+    if file.fields.get("llama.rope.dimension_count", d_head) != d_head:
+        raise SettingError(
+            f"all {d_head} features of a head must be turned, but llama.rope.dimension_count is "
+            f"{file.fields['llama.rope.dimension_count']}"
+        )
+    sizes = {tensor.name: [int(size) for size in tensor.shape] for tensor in file.stored}
+    if "token_embd.weight" not in sizes:
+        raise FileError(f"{file.path} has no tensor token_embd.weight, the table of embeddings")
+    return {
+        "model_type": "llama",
+        "architectures": ["LlamaForCausalLM"],
+        "vocab_size": sizes["token_embd.weight"][-1],
+        "hidden_size": d_model,
+        "num_attention_heads": n_heads,
+        "num_key_value_heads": n_kv_heads,
+        "head_dim": d_head,
+        "num_hidden_layers": file.field("llama.block_count"),
+        "intermediate_size": file.field("llama.feed_forward_length"),
+        "max_position_embeddings": file.field("llama.context_length"),
+        "rms_norm_eps": file.field("llama.attention.layer_norm_rms_epsilon"),
+        "tie_word_embeddings": "output.weight" not in sizes,
+        "rope_theta": file.fields.get("llama.rope.freq_base", 10_000.0),
+        "rope_scaling": _rope_scaling(file, d_head),
+    }
+
+
+def _rope_scaling(file: GGUFFile, d_head: int) -> dict[str, Any] | None:
+    """How rotary positions are stretched: by one factor, by Llama 3's rule, or not at all."""
+    kind = file.fields.get("llama.rope.scaling.type", "none")
+    if kind == "linear":
+        return {"rope_type": "linear", "factor": file.field("llama.rope.scaling.factor")}
+    if kind != "none":
+        raise SettingError(f"llama.rope.scaling.type must be none or linear, but is {kind!r}")
+    factors = next((tensor.data for tensor in file.stored if tensor.name == FACTORS), None)
+    if factors is None:
+        return None
+    # The rule itself is not in the file, only what it comes to; of its numbers one differs from model to model.
+    scaling = RotaryScaling(factor=float(factors.max()), trained_len=8192, few_turns=1.0, many_turns=4.0)
+    base = float(file.fields.get("llama.rope.freq_base", 10_000.0))
+    frequencies = base ** (-torch.arange(0, d_head, 2, dtype=torch.float64) / d_head)
+    if len(factors) != d_head // 2 or not np.allclose(frequencies / scaling(frequencies), factors, rtol=1e-3):
+        raise SettingError(f"{file.path} divides rotary frequencies ({FACTORS}) by another rule than Llama 3's")
+    return {
+        "rope_type": "llama3",
+        "factor": scaling.factor,
+        "original_max_position_embeddings": scaling.trained_len,
+        "low_freq_factor": scaling.few_turns,
+        "high_freq_factor": scaling.many_turns,
+    }
+
+
+def _renamed(file: GGUFFile, config: Mapping[str, Any]) -> dict[str, Tensor]:
+    """The tensors under the names of `transformers`; one that has none there keeps its own, and is then refused."""
+    renamed = {}
+    heads = {"attn_q": config["num_attention_heads"], "attn_k": config["num_key_value_heads"]}
+    for name, tensor in file.tensors():
+        if name == FACTORS:
+            continue
+        parts = name.split(".")
+        if name in WHOLE:
+            name = WHOLE[name]
+        elif parts[0] == "blk" and len(parts) == 4 and parts[2] in IN_LAYER:
+            name = f"model.layers.{parts[1]}.{IN_LAYER[parts[2]]}.{parts[3]}"
+            if parts[2] in heads and parts[3] == "weight":
+                tensor = _halves(tensor, heads[parts[2]])
+        renamed[name] = tensor
+    return renamed
+
+
+def _halves(weight: Tensor, n_heads: int) -> Tensor:
+    """Undo llama.cpp's order of a head's features: there the two that turn together are neighbours."""
+    if weight.shape[0] % (2 * n_heads):
+        return weight  # of a wrong size, which is said where all sizes are compared
+    pattern = "(heads pair half) d_model -> (heads half pair) d_model"
+    return rearrange(weight, pattern, heads=n_heads, half=2).contiguous()

