@@ -81,7 +81,7 @@ def test_sentences_are_near_in_meaning_whatever_stands_beside_them(minilm: Pretr
     torch.testing.assert_close(vectors.norm(dim=-1), torch.ones(4))
     nearness = vectors @ vectors.T
     assert nearness[0, 1] > nearness[2, 1]
-    assert nearness[2, 3] > nearness[0, 3] > 0
+    assert nearness[2, 3] > nearness[1, 3]
     alone = torch.cat([sentence_vectors(minilm, [text]) for text in texts])
     torch.testing.assert_close(vectors, alone, rtol=0, atol=1e-5)
     torch.testing.assert_close(sentence_vectors(minilm, texts, batch_size=3), vectors, rtol=0, atol=1e-5)

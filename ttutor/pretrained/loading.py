@@ -8,7 +8,7 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from ttutor.errors import FileError, RunError
+from ttutor.errors import RunError
 from ttutor.interop import from_gguf, from_huggingface
 from ttutor.interop.gguf_files import read_gguf
 from ttutor.interop.gguf_tokenizers import end_ids_of, tokenizer_of
