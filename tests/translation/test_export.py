@@ -3,8 +3,11 @@
 import contextlib
 import io
 import json
+import pickle
 import re
+import shutil
 import sys
+from dataclasses import replace
 
 import pytest
 import torch
@@ -13,7 +16,7 @@ from hypothesis import strategies as st
 
 from ttutor.corpora.corpus import embedded_corpus, read_lines
 from ttutor.corpora.text_style import TextStyle
-from ttutor.errors import FileError, SettingError
+from ttutor.errors import FileError, RunError, SettingError, TtutorError
 from ttutor.tokenization import EOS_ID
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.transformer import Transformer, TransformerConfig
@@ -120,7 +123,7 @@ def test_what_cannot_be_written_is_said_and_nothing_is_left(translator, case, tm
     (name, to), options, message = WRONG[case]
     (tmp_path / "taken").mkdir()
     (tmp_path / "taken" / "mine.txt").write_text("mine")
-    with pytest.raises(FileError, match=message):
+    with pytest.raises(TtutorError, match=message):
         export_translator(translator, tmp_path / name, to, **options)
     assert [path.name for path in tmp_path.rglob("*")] == ["taken", "mine.txt"]
 
@@ -136,7 +139,7 @@ def test_a_model_that_they_do_not_have_is_refused_and_nothing_is_left(translator
 def test_a_missing_program_is_named_with_its_command(translator, exported, tmp_path, monkeypatch):
     folder = exported("ctranslate2")
     monkeypatch.setitem(sys.modules, "ctranslate2", None)
-    with pytest.raises(FileError, match=r"ctranslate2 does not load .* pip install \"ttutor\[serve\]\""):
+    with pytest.raises(RunError, match=r"ctranslate2 does not load .* pip install \"ttutor\[serve\]\""):
         load_exported(folder)
 
 
@@ -155,6 +158,41 @@ def test_a_folder_that_cannot_be_read_is_one_message(case, tmp_path):
         (tmp_path / "ttutor.json").write_text(text)
     with pytest.raises(FileError, match=message):
         load_exported(tmp_path)
+
+
+HURT = {
+    "halved": lambda path: path.write_bytes(path.read_bytes()[: path.stat().st_size // 2]),
+    "emptied": lambda path: path.write_bytes(b""),
+    "one bit": lambda path: path.write_bytes(bytes([path.read_bytes()[0] ^ 1]) + path.read_bytes()[1:]),
+    "a list": lambda path: path.write_bytes(b"[]"),
+    "nested": lambda path: path.write_bytes(b"[" * 50_000),
+    "a pickle": lambda path: path.write_bytes(pickle.dumps({"a": 1})),
+    "missing": lambda path: path.unlink(),
+}
+
+
+@traced
+@pytest.mark.parametrize("to", FORMS)
+def test_every_file_of_an_export_is_missed_or_found_damaged(exported, to, tmp_path):
+    folder = exported(to)
+    names = {path.name for path in folder.iterdir()} - {"README.md"}
+    assert len(names) >= 3
+    for name in names:
+        for hurt in HURT.values():
+            shutil.rmtree(tmp_path / "hurt", ignore_errors=True)
+            shutil.copytree(folder, tmp_path / "hurt")
+            hurt(tmp_path / "hurt" / name)
+            with pytest.raises(FileError, match=f"hurt(/{re.escape(name)})? .*`ttutor export`"):
+                load_exported(tmp_path / "hurt")
+
+
+def test_what_another_program_cannot_read_is_one_message(exported, tmp_path, monkeypatch):
+    def refuse(*_):
+        raise RuntimeError("unsupported version\nand a trace")
+
+    monkeypatch.setitem(FORMS, "ctranslate2", replace(FORMS["ctranslate2"], engine=refuse))
+    with pytest.raises(FileError, match="ctranslate2 cannot read .*RuntimeError: unsupported version\\); remove"):
+        load_exported(exported("ctranslate2"))
 
 
 def test_export_then_translate_by_commands(ttutor, learned, translator, tmp_path):

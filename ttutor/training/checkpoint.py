@@ -121,9 +121,7 @@ def read_checkpoint(path: Path) -> Checkpoint:
         tensors_bytes, state_bytes = (path / TENSORS).read_bytes(), (path / STATE).read_bytes()
     except OSError as error:
         raise FileError(f"{path} cannot be read ({error.strerror or error})") from None
-    body = read_as(StateFile, state_bytes, path / STATE, "the checkpoint before it may be whole")
-    if body.format != FORMAT:
-        raise FileError(f"{path} has the format {body.format!r}, expected {FORMAT!r}")
+    body = read_as(StateFile, state_bytes, path / STATE, "the checkpoint before it may be whole", format_=FORMAT)
     if body.sha256 != body.checksum() or type(body.state.get("step")) is not int:
         raise FileError(f"{path / STATE} is damaged: its checksum differs")
     if body.tensors_sha256 != _sha256(tensors_bytes):

@@ -190,10 +190,7 @@ class RunFolder:
             ) from None
         except OSError as error:
             raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
-        body = read_as(RunFile, data, path, "copy the run's folder again or train anew")
-        if body.format != FORMAT:
-            raise FileError(f"{path} has the format {body.format!r}, expected {FORMAT!r}: another program wrote it")
-        return body.facts()
+        return read_as(RunFile, data, path, "copy the run's folder again or train anew", format_=FORMAT).facts()
 
     def recipe(self) -> TrainingRecipe:
         """The recipe of the run."""

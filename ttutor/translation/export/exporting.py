@@ -4,12 +4,13 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttutor.errors import FileError, SettingError
+from ttutor.errors import FileError, SettingError, TtutorError
 from ttutor.files import new_folder
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.translation.engine import Engine
 from ttutor.translation.export import ctranslate2, huggingface, onnx
 from ttutor.translation.export.folder import (
+    ANEW,
     TOKENIZER,
     Exported,
     card,
@@ -75,10 +76,10 @@ def export_translator(
     check_free(Path(folder))
     with new_folder(Path(folder)) as unfinished:
         FORMS[to].write(translator.model, tokenizer, unfinished, quantization)
-        use = FORMS[to].use.replace("THIS_FOLDER", Path(folder).name)
-        write_companions(unfinished, exported, tokenizer, card(exported, about or {}, use, Path(folder).name))
         for name, content in (files or {}).items():
             (unfinished / name).write_bytes(content)
+        use = FORMS[to].use.replace("THIS_FOLDER", Path(folder).name)
+        write_companions(unfinished, exported, tokenizer, card(exported, about or {}, use, Path(folder).name))
     return Path(folder)
 
 
@@ -97,5 +98,12 @@ def load_exported(folder: str | Path, *, threads: int | None = None) -> EngineTr
     exported = Exported.read(folder)
     if exported.form not in FORMS:
         raise FileError(f"{folder} has the form {exported.form!r}, expected one of {', '.join(FORMS)}")
-    engine = FORMS[exported.form].engine(folder, exported.config, threads)
-    return EngineTranslator(engine, SubwordTokenizer.load(folder / TOKENIZER), exported.style)
+    tokenizer = SubwordTokenizer.load(folder / TOKENIZER)
+    try:
+        engine = FORMS[exported.form].engine(folder, exported.config, threads)
+    except TtutorError:
+        raise
+    except Exception as error:  # each program raises what it likes: the files are whole, so its version may be another
+        first = str(error).partition("\n")[0]
+        raise FileError(f"{exported.form} cannot read {folder} ({type(error).__name__}: {first}); {ANEW}") from error
+    return EngineTranslator(engine, tokenizer, exported.style)

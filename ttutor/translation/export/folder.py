@@ -1,5 +1,6 @@
 """What travels with the weights in every form: the tokenizer with the text's preparation, what the model is, a card."""
 
+import hashlib
 import importlib
 import json
 from collections.abc import Mapping
@@ -12,12 +13,14 @@ from tokenizers import Regex, Tokenizer, decoders, normalizers, processors
 
 from ttutor.corpora.text_style import ENDS, TextStyle
 from ttutor.errors import FileError, RunError
+from ttutor.schemas import read_as
 from ttutor.tokenization import EOS_ID, SPECIAL_TOKENS
 from ttutor.tokenization.subword import SubwordTokenizer
 from ttutor.transformer import TransformerConfig
 
 EXPORT, TOKENIZER, CARD = "ttutor.json", "tokenizer.json", "README.md"
-FORMAT = "ttutor-export-1"
+FORMAT = "ttutor-export-2"
+ANEW = "remove the folder and export the model anew with `ttutor export`"
 
 
 @dataclass(frozen=True)
@@ -36,37 +39,61 @@ class Exported:
     style: TextStyle
     config: TransformerConfig
 
-    def to_json(self) -> str:
-        """The text of ``ttutor.json``."""
-        body = {
-            "format": FORMAT,
-            "form": self.form,
-            "quantization": self.quantization,
-            "style": asdict(self.style),
-            "config": self.config.to_dict(),
-        }
-        return json.dumps(body, indent=1) + "\n"
+    def write(self, folder: Path) -> None:
+        """Write ``ttutor.json``, with the checksum of every file that stands in the folder by now but the card."""
+        files = {path.name: _sha256(path.read_bytes()) for path in sorted(folder.iterdir()) if path.name != CARD}
+        body = ExportFile(FORMAT, self.form, self.quantization, self.style, self.config.to_dict(), files)
+        text = json.dumps({**asdict(body), "sha256": body.checksum()}, indent=1) + "\n"
+        (folder / EXPORT).write_text(text, encoding="utf-8")
 
     @classmethod
     def read(cls, folder: Path) -> "Exported":
-        """What the folder's ``ttutor.json`` says.
+        """What the folder's ``ttutor.json`` says, once every file of the folder is known to be the exported one.
+
+        So no other program's reader ever meets a damaged file.
 
         Raises:
-            FileError: it is not there, damaged, or of another format.
+            FileError: the folder is none that ttutor exported, or a file of it is missing or damaged.
         """
         path = folder / EXPORT
         try:
-            body = json.loads(path.read_text(encoding="utf-8"))
-            if body["format"] != FORMAT:
-                raise FileError(f"{path} has the format {body['format']!r}, expected {FORMAT!r}; export it again")
-            style, config = TextStyle(**body["style"]), TransformerConfig(**body["config"])
-            return cls(body["form"], body["quantization"], style, config)
+            data = path.read_bytes()
         except OSError as error:
             raise FileError(
                 f"{folder} holds no exported model ({error.strerror or error}); make one with `ttutor export`"
             ) from None
-        except (KeyError, TypeError, ValueError) as error:
-            raise FileError(f"{path} is damaged ({error}); export the model again") from None
+        body = read_as(ExportFile, data, path, ANEW, format_=FORMAT)
+        if body.sha256 != body.checksum():
+            raise FileError(f"{path} is damaged: its checksum differs; {ANEW}")
+        for name, checksum in body.files.items():
+            try:
+                whole = _sha256((folder / name).read_bytes()) == checksum
+            except OSError as error:
+                raise FileError(f"{folder / name} cannot be read ({error.strerror or error}); {ANEW}") from None
+            if not whole:
+                raise FileError(f"{folder / name} is damaged: it is not the file that was exported; {ANEW}")
+        return cls(body.form, body.quantization, body.style, TransformerConfig(**body.config))
+
+
+@dataclass(frozen=True)
+class ExportFile:
+    """What stands in ``ttutor.json``: `Exported`, the checksum of each file of the folder, and its own."""
+
+    format: str
+    form: str
+    quantization: str | None
+    style: TextStyle
+    config: dict[str, Any]
+    files: dict[str, str]
+    sha256: str = ""
+
+    def checksum(self) -> str:
+        """Of everything but itself."""
+        return _sha256(json.dumps({**asdict(self), "sha256": ""}, sort_keys=True).encode())
+
+
+def _sha256(data: bytes) -> str:
+    return hashlib.sha256(data).hexdigest()
 
 
 def is_exported(folder: str | Path) -> bool:
@@ -108,10 +135,10 @@ def check_free(folder: Path) -> None:
 
 
 def write_companions(folder: Path, exported: Exported, tokenizer: Tokenizer, card: str) -> None:
-    """Write ``ttutor.json``, the tokenizer and the card beside the weights."""
-    (folder / EXPORT).write_text(exported.to_json(), encoding="utf-8")
+    """Write the tokenizer, the card and, last, ``ttutor.json`` beside the weights."""
     (folder / TOKENIZER).write_text(tokenizer.to_str(), encoding="utf-8")
     (folder / CARD).write_text(card, encoding="utf-8")
+    exported.write(folder)
 
 
 def card(exported: Exported, about: Mapping[str, str], use: str, name: str) -> str:
