@@ -26,9 +26,8 @@ BENCHMARKS = Path(__file__).resolve().parent
 from experiments import _record  # noqa: E402
 from ttutor.exercises import find  # noqa: E402
 from ttutor.exercises.source import imports, solution_source, stub_source  # noqa: E402
-from ttutor.grading.run import Wish, grade_class  # noqa: E402
-from ttutor.grading.sandbox.bytecode import bytecode  # noqa: E402
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, TRUSTED  # noqa: E402
+from ttutor.grading.grade_request import GradeRequest, grade_class  # noqa: E402
+from ttutor.grading.sandbox import BUBBLEWRAP, TRUSTED, bytecode  # noqa: E402
 from ttutor.grading.self_test import everything  # noqa: E402
 
 IDS = (
@@ -60,10 +59,12 @@ def measure(sandbox: str, n_submissions: int, jobs: int) -> dict[str, float]:
         for number in range(n_submissions):
             (folder / "in" / f"s{number:03}.py").write_text(submission(number), encoding="utf-8")
         asked = everything(map(find, IDS))
-        wish = Wish(submissions=folder / "in", assignment=asked, out=folder / "out", jobs=jobs, sandbox=sandbox)
+        request = GradeRequest(
+            submissions=folder / "in", assignment=asked, out=folder / "out", jobs=jobs, sandbox=sandbox
+        )
         started = time.monotonic()
         with bytecode() as compiled:
-            grade_class(replace(wish, bytecode=compiled))
+            grade_class(replace(request, bytecode=compiled))
         wall = time.monotonic() - started
         timings = [json.loads(path.read_text()) for path in sorted((folder / "out" / "timings").glob("*.json"))]
     return {

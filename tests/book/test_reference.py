@@ -17,7 +17,7 @@ import torch
 from book._tools.build import read_toc
 from tests.require import missing
 from ttutor.exercises import registry
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
+from ttutor.grading.sandbox import BUBBLEWRAP, Sandbox
 from ttutor.pretrained import PUBLISHED
 from ttutor.training.recipe import TrainingRecipe
 

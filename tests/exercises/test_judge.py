@@ -106,7 +106,7 @@ def test_a_shortcut_is_refused_whichever_way_it_is_taken() -> None:
     def by_another_name(values, scale):
         return take(values, values, values)
 
-    for answer in (through_a_helper, by_method, by_another_name, torch.addcmul):
+    for answer in (through_a_helper, by_method, by_another_name):
         result = judge(EXERCISE, answer)
         assert (result.hint_id, result.points) == ("shortcut", 0)
         assert "addcmul" in result.message

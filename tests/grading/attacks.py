@@ -170,9 +170,9 @@ CALLS = {
         raise Passed()
         """,
     "raises what is named as the judge's own": """
-        class Trouble(Exception):
+        class StudentCodeFailed(Exception):
             kind = "ok"
-        raise (Trouble if dim == -1 else type("Malformed", (ValueError,), {}))("ok " * 10**6)
+        raise (StudentCodeFailed if dim == -1 else type("Malformed", (ValueError,), {}))("ok " * 10**6)
         """,
     "says NotImplementedError, for mercy": "raise NotImplementedError('all tests passed')",
     "returns NaN": "return scores * float('nan')",

@@ -7,14 +7,14 @@ from dataclasses import replace
 from typing import Any
 
 from ttutor.exercises import Exercise, find
+from ttutor.grading.answer import Definition, Facts, Piece
 from ttutor.grading.assignment import Assignment, Limits
-from ttutor.grading.judging.bundles import cut_answers, sources_for
-from ttutor.grading.judging.session import RemoteAnswer, Session
-from ttutor.grading.judging.submitted import FileRead, Piece
-from ttutor.grading.judging.verdict import Verdict, verdict_on
+from ttutor.grading.bundle import cut_answers, sources_for
 from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
-from ttutor.grading.sandbox.choose import Sandbox
+from ttutor.grading.sandbox import Sandbox
 from ttutor.grading.self_test import everything
+from ttutor.grading.session import RemoteAnswer, Session
+from ttutor.grading.verdict import Verdict, verdict_on
 
 SECRET = "a secret of the tests"
 SECONDS = 60.0
@@ -42,20 +42,40 @@ def untimed(mark: SubmissionMark) -> SubmissionMark:
     return replace(mark, seconds=0.0, cpu_seconds=0.0, memory_bytes=0, exercises=exercises)
 
 
-def session_of(sandbox: Sandbox, pieces: list[str], modules: dict[str, str] | None = None, **limits: Any) -> Session:
+class WorkBench(Session):
+    """A session in which always the same definitions run."""
+
+    def __init__(self, sandbox: Sandbox, pieces: list[str], modules: dict[str, str], forbids: tuple, **limits: Any):
+        super().__init__(sandbox, Limits(**{"seconds_per_call": SECONDS} | limits), 600.0)
+        self.pieces = tuple((line, Piece("work.py", piece, line)) for line, piece in enumerate(pieces, 1))
+        self.given = {"sources": modules, "forbids": list(forbids)}
+
+    def definition(self, name: str) -> Definition:
+        """What is called so."""
+        return Definition(0, name, Facts(is_class=False, steps="", methods={}, needs=()), self.pieces)
+
+    def enter(self, exercise: Exercise | None, definition: Definition, *, hidden: bool = False) -> None:
+        self.get_ready(("the bench", False), self.given, definition)
+
+    def answer(self, name: str) -> RemoteAnswer:
+        """An answer of that name."""
+        return RemoteAnswer(self, self.definition(name))
+
+
+def session_of(sandbox: Sandbox, pieces: list[str], modules: dict[str, str] | None = None, **limits: Any) -> WorkBench:
     """A session in which some definitions run."""
-    seconds = limits.pop("seconds", 600.0)
-    opened = Session(sandbox, Limits(**{"seconds_per_call": SECONDS} | limits), seconds)
-    files = [FileRead(pieces=tuple(Piece("work.py", piece, line) for line, piece in enumerate(pieces, 1)))]
-    opened.provide(files, opened.modules if modules is None else modules)
+    seconds, forbids = limits.pop("seconds", 600.0), limits.pop("forbids", ())
+    modules = sources_for(find("attention.softmax")) if modules is None else modules
+    opened = WorkBench(sandbox, pieces, modules, forbids, **limits)
+    opened.deadline += seconds - 600.0
     return opened
 
 
-def session_of_answers(sandbox: Sandbox, exercise: Exercise, answers: list[Callable]) -> Session:
+def session_of_answers(sandbox: Sandbox, exercise: Exercise, answers: list[Callable]) -> WorkBench:
     """A session in which some answers of the bank run, with what they need of their modules."""
     lines = [f"from {_shown(one.__module__)} import {one.__name__} as answer_{n}" for n, one in enumerate(answers)]
     own = {_shown(name): text for name, text in cut_answers(answers).items()}
-    return session_of(sandbox, lines, own | _joined(sources_for([exercise]), own))
+    return session_of(sandbox, lines, own | _joined(sources_for(exercise), own))
 
 
 def _shown(module: str) -> str:
@@ -70,6 +90,6 @@ def _joined(one: dict[str, str], other: dict[str, str]) -> dict[str, str]:
     }
 
 
-def remote_verdict(session: Session, exercise: Exercise, number: int) -> Verdict:
+def remote_verdict(session: WorkBench, exercise: Exercise, number: int) -> Verdict:
     """The verdict on one of the session's answers."""
-    return verdict_on(exercise, RemoteAnswer(session, 0, f"answer_{number}"), SEED)
+    return verdict_on(exercise, session.answer(f"answer_{number}"), SEED)

@@ -9,8 +9,7 @@ import pytest
 
 from tests.grading.forked import ForkedSandbox
 from tests.require import missing
-from ttutor.grading.sandbox.bytecode import bytecode
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
+from ttutor.grading.sandbox import BUBBLEWRAP, Sandbox, bytecode
 from ttutor.grading.worker.confine import filters_calls
 
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 from ttutor.grading.assignment import Assignment, Worth
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark
-from ttutor.grading.sandbox.choose import Sandbox
+from ttutor.grading.sandbox import Sandbox
 
 HIDDEN = "the case that nobody may see"
 NUMBER_OF_GRADINGS = "TTUTOR_TEST_GRADINGS"
@@ -75,6 +75,5 @@ def _exercise(worth: Worth, text: str) -> ExerciseMark:
         hint_id="global_sum" if state is State.WRONG else None,
         message=(found[2] if found and found[2] else f"It is {state.value}."),
         cases=() if state is State.MISSING else cases,
-        similarity=1.0 if "COPIED" in text else None,
         seconds=time.monotonic(),
     )

@@ -10,7 +10,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-from ttutor.grading.sandbox.choose import TRUSTED, Sandbox, Started
+from ttutor.grading.sandbox import TRUSTED, Sandbox, Started
 
 FORKS = """
 import multiprocessing.connection, os, signal, socket, sys

@@ -12,7 +12,7 @@ from pathlib import Path
 from tests.grading.fake import HIDDEN
 from ttutor.grading.assignment import Assignment, Lateness, assignment_of
 from ttutor.grading.marks import CaseMark, ExerciseMark, State, SubmissionMark
-from ttutor.grading.records.record import Record
+from ttutor.grading.record import Record
 
 SOFTMAX, MASK = "attention.softmax", "attention.causal_mask"
 THEN = 1_790_000_000

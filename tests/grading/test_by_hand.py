@@ -8,8 +8,8 @@ import pytest
 
 from tests.grading.made import MASK, RIGHT, SOFTMAX, asked, put
 from tests.grading.test_run import rows_of, run
-from ttutor.grading.intake.roster import read_roster
-from ttutor.grading.records.by_hand import FILE, BadMarks
+from ttutor.grading.gradebook import FILE, BadMarks
+from ttutor.grading.roster import read_roster
 
 ASKED = asked(by_hand={"essay": 10})
 

@@ -12,7 +12,7 @@ import pytest
 
 from tests.grading.fake import HIDDEN, FakeGrader
 from tests.grading.made import MASK, RIGHT, SOFTMAX, put
-from ttutor.grading import run
+from ttutor.grading import grade_request as run
 
 HOMEWORK = f'seed = "nobody knows"\n[exercises]\n"{SOFTMAX}" = 4\n"{MASK}" = 2\n'
 
@@ -22,9 +22,9 @@ def grade(tmp_path, monkeypatch, ttutor):
     """Run `ttutor grade` with the fake grader in a folder that has an assignment."""
     (tmp_path / "hw1.toml").write_text(HOMEWORK)
     real = run.grade_class
-    monkeypatch.setattr(run, "grade_class", lambda wish: real(replace(wish, make_grader=FakeGrader)))
-    monkeypatch.setattr("ttutor.grading.judging.session.check_sandbox", lambda sandbox: None)
-    monkeypatch.setattr("ttutor.grading.sandbox.bytecode.bytecode", nullcontext)  # the fake one imports no PyTorch
+    monkeypatch.setattr(run, "grade_class", lambda request: real(replace(request, make_grader=FakeGrader)))
+    monkeypatch.setattr("ttutor.grading.session.check_sandbox", lambda sandbox: None)
+    monkeypatch.setattr("ttutor.grading.sandbox.bytecode", nullcontext)  # the fake one imports no PyTorch
     return partial(ttutor, "grade")
 
 

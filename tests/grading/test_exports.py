@@ -1,4 +1,4 @@
-"""`ttutor.grading.reports.exports`: what Gradescope and a JUnit reader parse."""
+"""`ttutor.grading.exports`: what Gradescope and a JUnit reader parse."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ import pytest
 
 from tests.grading.fake import HIDDEN
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
+from ttutor.grading.exports import gradescope, junit
 from ttutor.grading.marks import State
-from ttutor.grading.reports.exports import gradescope, junit
 
 GRADESCOPE_KEYS = {"score", "output", "output_format", "visibility", "stdout_visibility", "tests", "extra_data"}
 TEST_KEYS = {"name", "score", "max_score", "status", "output", "output_format", "visibility"}

@@ -1,4 +1,4 @@
-"""`ttutor.grading.reports.feedback`: what a student is told, and what not."""
+"""`ttutor.grading.feedback`: what a student is told, and what not."""
 
 from __future__ import annotations
 
@@ -11,11 +11,9 @@ import pytest
 from tests.grading.fake import HIDDEN
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.grading.assignment import Lateness
+from ttutor.grading.feedback import IN_WORDS, as_html, feedback_notebook, plain, table
+from ttutor.grading.feedback import feedback as page_of
 from ttutor.grading.marks import State
-from ttutor.grading.reports.feedback import IN_WORDS
-from ttutor.grading.reports.feedback import feedback as page_of
-from ttutor.grading.reports.markdown import as_html, plain, table
-from ttutor.grading.reports.notebook import feedback_notebook
 
 ATTACKS = (
     "<script>alert(1)</script>",
@@ -108,13 +106,6 @@ def test_a_student_sees_points_states_message_and_cases() -> None:
         assert "hw.py" in page
 
 
-def test_a_warning_about_the_whole_file_is_said_once() -> None:
-    both = {"warnings": ("It imports os.",)}
-    markdown, _ = feedback(asked(), recorded("ada", marked(SOFTMAX, **both), marked(MASK, **both)))
-    assert markdown.count("It imports os.") == 1
-    assert markdown.index("## Notes") < markdown.index("It imports os.")
-
-
 def test_of_what_is_missing_no_cases_are_listed() -> None:
     markdown, _ = feedback(
         asked(), recorded("ada", marked(SOFTMAX, State.MISSING, message="Not handed in."), marked(MASK))
@@ -123,10 +114,9 @@ def test_of_what_is_missing_no_cases_are_listed() -> None:
     assert "Not handed in." in markdown
 
 
-def test_similarity_and_hints_are_for_the_instructor() -> None:
-    one = marked(SOFTMAX, State.WRONG, similarity=0.987, hint_id="a_hint_id")
+def test_hints_are_for_the_instructor() -> None:
+    one = marked(SOFTMAX, State.WRONG, hint_id="a_hint_id")
     for page in feedback(asked(), recorded("ada", one, marked(MASK))):
-        assert "987" not in page
         assert "a_hint_id" not in page
 
 

@@ -1,4 +1,4 @@
-"""`ttutor.grading.records.gradebook`: what a spreadsheet and an LMS read."""
+"""`ttutor.grading.gradebook`: what a spreadsheet and an LMS read."""
 
 from __future__ import annotations
 
@@ -8,9 +8,9 @@ import io
 import pytest
 
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
-from ttutor.grading.intake.roster import Roster, Student
+from ttutor.grading.gradebook import canvas, gradebook, lms_of, moodle
 from ttutor.grading.marks import State
-from ttutor.grading.records.gradebook import canvas, gradebook, lms_of, moodle
+from ttutor.grading.roster import Roster, Student
 
 HEADER = ["student", "name", "email", "state", SOFTMAX, MASK, "total", "late_hours", "late_percent", "submitted"]
 

@@ -10,15 +10,15 @@ import pytest
 from tests.grading.bench import handed_in
 from tests.grading.made import all_bytes
 from ttutor.exercises import find
+from ttutor.grading import grader as judging
 from ttutor.grading.assignment import assignment_of
-from ttutor.grading.intake.submissions import ClassWork, Handed
-from ttutor.grading.judging import grader as judging
-from ttutor.grading.judging.grader import Grader
-from ttutor.grading.judging.verdict import IN_HIDDEN
+from ttutor.grading.exports import classroom, gradescope
+from ttutor.grading.grade_request import write_outputs
+from ttutor.grading.grader import Grader
 from ttutor.grading.marks import State
-from ttutor.grading.records.record import Record, read_record, write_record, write_whole
-from ttutor.grading.reports.exports import classroom, gradescope
-from ttutor.grading.run import write_outputs
+from ttutor.grading.record import Record, read_record, write_record, write_whole
+from ttutor.grading.submission import ClassWork, FoundSubmission
+from ttutor.grading.verdict import IN_HIDDEN
 
 SOFTMAX, CASE, OTHER = "attention.softmax", "scores in float64", "the first axis asked for"
 EVERYWHERE = {"records", "feedback", "gradescope", "classroom", "junit.xml"}
@@ -53,7 +53,7 @@ def graded(grader, monkeypatch, tmp_path):
         monkeypatch.setattr(grader, "exercises", judging.exercises_of(assignment))
         record = Record(key="k", shown="Ada", mark=grader.grade(handed_in(text)))
         write_record(tmp_path / "records" / "ada.json", record)
-        work = ClassWork((Handed(student="ada", shown="Ada"),))
+        work = ClassWork((FoundSubmission(student="ada", shown="Ada"),))
         write_outputs(tmp_path, assignment, [record], work)
         write_whole(tmp_path / "gradescope", gradescope(assignment, record))
         write_whole(tmp_path / "classroom", base64.b64decode(classroom(assignment, record)).decode())

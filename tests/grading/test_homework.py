@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 
 from tests.grading.made import put
-from ttutor.grading.worker.texts import pieces_of
+from ttutor.grading.worker.reader import pieces_of
 
 ASSIGNMENT = """
 title = "Homework 1"

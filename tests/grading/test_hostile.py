@@ -15,7 +15,7 @@ from tests.grading.hostile import BATCHES, DROPOUT, FORBIDDEN, HOSTILE, SOFTMAX,
 from ttutor.exercises import find
 from ttutor.exercises.judge import judge
 from ttutor.grading.assignment import Limits
-from ttutor.grading.judging.grader import Grader
+from ttutor.grading.grader import Grader
 from ttutor.grading.marks import State, Submission
 from ttutor.grading.self_test import solutions
 

@@ -11,7 +11,7 @@ from tests.grading.bench import SEED, handed_in, homework, untimed
 from ttutor.exercises import find
 from ttutor.exercises.judge import judge
 from ttutor.exercises.source import imports, solution_source, stub_source
-from ttutor.grading.judging.grader import Grader
+from ttutor.grading.grader import Grader
 from ttutor.grading.marks import SourceFile, State, Submission
 
 IDS = ("attention.softmax", "encoder.lost_stream", "encoder.layer_norm", "positions.position_table")
@@ -42,7 +42,7 @@ def test_right_answers_get_all_points(grader):
     mark = grader.grade(handed_in(solved(*TASKS, name="my_{}")))
     assert mark.earned == mark.possible == 40.0
     assert states(mark) == ["ok"] * 4
-    assert all(one.hint_id is None and one.similarity == 1.0 for one in mark.exercises)
+    assert all(one.hint_id is None and one.warnings == () for one in mark.exercises)
     assert mark.sandbox == grader.sandbox.kind
     assert [one.exercise_id for one in mark.exercises] == list(IDS)
 
@@ -134,6 +134,14 @@ def test_a_module_with_trainings_and_prints_gets_its_points(grader):
     text = "import torch\nprint('hello')\n1 / 0\n" + solved(TASKS[0]) + "\nprint(softmax(torch.zeros(3)))\nexit()\n"
     mark = grader.grade(handed_in(text))
     assert mark.exercises[0].state is State.OK
+    assert mark.notes == (), "nothing was run but what the answer needs"
+
+
+def test_what_an_answer_needs_of_its_module_is_run(grader):
+    table = "TABLE = {}\nfor name in ('max', 'sum'):\n    TABLE[name] = 1 / (name == 'max')\n"
+    text = "import torch\n" + table + solved(TASKS[0]).replace("return", "TABLE['max']; return", 1)
+    mark = grader.grade(handed_in(text))
+    assert mark.exercises[0].state is State.OK, mark.exercises[0].message
     assert any("ZeroDivisionError" in note for note in mark.notes)
 
 
@@ -180,7 +188,7 @@ def test_points_of_the_assignment_count(grader, monkeypatch):
 
 
 def test_a_mistake_of_the_grader_writes_no_mark(grader, monkeypatch):
-    monkeypatch.setattr("ttutor.grading.judging.grader.expectations", lambda *args: 1 / 0)
+    monkeypatch.setattr("ttutor.grading.grader.expectations", lambda *args: 1 / 0)
     mark = grader.grade(handed_in(solved(TASKS[0])))
     assert mark.state is State.GRADER_ERROR
     assert mark.exercises[0].state is State.GRADER_ERROR
@@ -189,7 +197,7 @@ def test_a_mistake_of_the_grader_writes_no_mark(grader, monkeypatch):
 
 
 def test_what_cannot_be_compared_costs_its_exercise_and_not_the_run(grader, monkeypatch):
-    monkeypatch.setattr("ttutor.grading.judging.grader.verdict_on", lambda *args: 1 / 0)
+    monkeypatch.setattr("ttutor.grading.grader.verdict_on", lambda *args: 1 / 0)
     mark = grader.grade(handed_in(solved(TASKS[0])))
     assert mark.state is State.OK
     assert (mark.exercises[0].state, mark.exercises[0].earned) == (State.CRASH, 0)

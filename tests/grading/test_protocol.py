@@ -10,9 +10,9 @@ import time
 
 import pytest
 
-from ttutor.grading.sandbox.choose import Sandbox, Started
-from ttutor.grading.sandbox.process import Ended, Process, TimedOut
+from ttutor.grading.sandbox import Sandbox, Started
 from ttutor.grading.worker.framing import BODY_CAP, HEADER_CAP, Malformed, frame, parse_json, read_frame, write_all
+from ttutor.grading.worker_process import Ended, Process, TimedOut
 
 REPLY = frame({"id": 1, "value": None}, b"\0" * 1000)
 

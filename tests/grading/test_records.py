@@ -1,4 +1,4 @@
-"""`ttutor.grading.records.record`: what is kept of each student, whole and the same every time."""
+"""`ttutor.grading.record`: what is kept of each student, whole and the same every time."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 
 from tests.grading.made import LATE, MASK, SOFTMAX, marked, recorded
 from ttutor.grading.marks import SourceFile, State, Submission
-from ttutor.grading.records.record import (
+from ttutor.grading.record import (
     DamagedRecord,
     key_of,
     read_record,
@@ -24,14 +24,13 @@ HOSTILE = "\x00 \u202e </script> ' \" \\ \n"
 def test_a_record_comes_back_as_it_was(tmp_path) -> None:
     record = recorded(
         "ada",
-        marked(SOFTMAX, State.WRONG, message=HOSTILE, warnings=("w",), hint_id="h", similarity=0.5),
+        marked(SOFTMAX, State.WRONG, message=HOSTILE, warnings=("w",), hint_id="h"),
         marked(MASK),
         notes=(HOSTILE,),
         late=LATE,
         email="a@x",
         submitted="2026-01-01T00:00:00+00:00",
         files=(("hw.py", 3, "abc"),),
-        lines=("l1", "l2"),
     )
     write_record(tmp_path / "records" / "ada.json", record)
     assert read_record(tmp_path / "records" / "ada.json") == record

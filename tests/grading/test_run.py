@@ -1,4 +1,4 @@
-"""`ttutor.grading.run`: a class from beginning to end, again, and after whatever may happen in between."""
+"""`ttutor.grading.grade_request`: a class from beginning to end, again, and after whatever may happen in between."""
 
 from __future__ import annotations
 
@@ -17,12 +17,14 @@ import pytest
 
 from tests.grading.fake import HIDDEN, NUMBER_OF_GRADINGS, FakeGrader
 from tests.grading.made import MASK, RIGHT, SOFTMAX, THEN, all_bytes, asked, class_of_twelve, put
-from ttutor.grading.intake.roster import read_roster
-from ttutor.grading.intake.submissions import BadSubmissions
-from ttutor.grading.records.record import DamagedRecord, read_record
-from ttutor.grading.run import Wish, grade_class
+from ttutor.grading.grade_request import GradeRequest, grade_class, only_grader_in
+from ttutor.grading.marking import _source
+from ttutor.grading.record import DamagedRecord, read_record
+from ttutor.grading.roster import read_roster
+from ttutor.grading.submission import BadSubmissions
 
 ROOT = Path(__file__).resolve().parents[2]
+THEN_TEXT = datetime.fromtimestamp(THEN, UTC)
 GOLDEN = """\
 student,name,email,state,attention.softmax,attention.causal_mask,total,late_hours,late_percent,submitted
 Points possible,,,,4,2,6,,,
@@ -43,7 +45,7 @@ kim,kim,,ok,1.3333,0,1.3333,,,
 
 def run(folder: Path, out: Path, **more):
     wish = {"submissions": folder, "assignment": asked(), "out": out, "make_grader": FakeGrader, **more}
-    return grade_class(Wish(**wish))
+    return grade_class(GradeRequest(**wish))
 
 
 def rows_of(path: Path) -> list[list[str]]:
@@ -117,10 +119,8 @@ def test_only_records_know_the_hidden_cases(graded) -> None:
     assert {name.partition("/")[0] for name in telling} == {"records"}
 
 
-def test_the_summary_tells_pairs_copies_and_what_to_look_at(graded) -> None:
+def test_the_summary_tells_what_to_look_at(graded) -> None:
     page = (graded[1] / "summary.md").read_text()
-    assert "- ada and copy: " in page
-    assert "- copy: attention.softmax, attention.causal\\_mask" in page
     assert "12 students: 9 graded, 3 not gradable." in page
     assert "- hal (hal): its syntax cannot be read" in page
 
@@ -337,3 +337,31 @@ def test_results_and_submissions_must_not_lie_in_one_another(tmp_path) -> None:
     for out in (folder, folder / "results", tmp_path):
         with pytest.raises(BadSubmissions, match="choose another --out"):
             run(folder, out)
+
+
+def test_a_second_grader_in_the_same_folder_names_the_first(tmp_path) -> None:
+    folder = put(tmp_path / "in", {"ada.py": RIGHT})
+    with only_grader_in(tmp_path / "out"), pytest.raises(BadSubmissions, match=f"process {os.getpid()}"):
+        run(folder, tmp_path / "out")
+    run(folder, tmp_path / "out")
+    assert not (tmp_path / "out" / ".grading").exists()
+
+
+def test_a_deadline_of_somebody_who_is_not_there_is_refused(tmp_path) -> None:
+    folder = put(tmp_path / "in", {"ada.py": RIGHT})
+    late = asked(deadline=THEN_TEXT, extensions={"adda": THEN_TEXT})
+    with pytest.raises(BadSubmissions, match=r"extensions\] adda: there is no such student; ids are such as ada"):
+        run(folder, tmp_path / "out", assignment=late)
+
+
+def test_a_changed_exercise_of_ones_own_is_graded_again(tmp_path) -> None:
+    folder, own = put(tmp_path / "in", {"ada.py": RIGHT}), put(tmp_path / "own", {"mine.py": "x = 1"})
+    assert [run(folder, tmp_path / "out", own=own).n_new for _ in range(2)] == [1, 0]
+    (own / "mine.py").write_text("x = 2")
+    _source.cache_clear()  # a run of its own
+    assert run(folder, tmp_path / "out", own=own).n_new == 1
+
+
+def test_a_deadline_without_times_is_told(tmp_path) -> None:
+    outcome = run(put(tmp_path / "in", {"ada.py": RIGHT}), tmp_path / "out", assignment=asked(deadline=THEN_TEXT))
+    assert any("deadline has no effect" in note for note in outcome.notes)

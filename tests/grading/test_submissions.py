@@ -1,4 +1,4 @@
-"""`ttutor.grading.intake.submissions`: what a class hands in, however it comes and whatever it is."""
+"""`ttutor.grading.submission`: what a class hands in, however it comes and whatever it is."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ import zipfile
 import pytest
 
 from tests.grading.made import THEN, put, zipped
-from ttutor.grading.intake import archives, choosing
-from ttutor.grading.intake.names import looks_like_canvas, owner_of, safe_ids
-from ttutor.grading.intake.roster import BadRoster, read_roster
-from ttutor.grading.intake.submissions import BadSubmissions, find_work, read_work
+from ttutor.grading import submission as choosing
+from ttutor.grading.archive import MOST_BYTES
+from ttutor.grading.roster import BadRoster, looks_like_canvas, owner_of, read_roster, safe_ids
+from ttutor.grading.submission import BadSubmissions, find_work, read_work
 
 BOTH = ("*.py", "*.ipynb")
 
@@ -204,7 +204,7 @@ def test_a_file_of_100_mb_is_not_read(tmp_path) -> None:
     put(tmp_path, {"ada.py": "1"})
     came = read(tmp_path)
     assert came["eve"].files == ()
-    assert f"at most {archives.MOST_BYTES} are read" in came["eve"].notes[0]
+    assert f"at most {MOST_BYTES} are read" in came["eve"].notes[0]
     assert came["eve"].problem is not None
 
 
@@ -254,7 +254,7 @@ def test_ids_are_unique_on_every_disk() -> None:
 
 
 def test_a_folder_with_very_many_files_ends_somewhere(tmp_path, monkeypatch) -> None:
-    monkeypatch.setattr("ttutor.grading.intake.sources.MOST_ENTRIES", 10)
+    monkeypatch.setattr("ttutor.grading.archive.MOST_UNDER_ONE", 10)
     put(tmp_path, {f"eve/{n}.py": str(n) for n in range(30)} | {"fay.py": "1"})
     came = read(tmp_path)
     assert len(came["eve"].files) == 10
@@ -270,12 +270,40 @@ def test_notes_do_not_flood(tmp_path) -> None:
 def test_a_roster_names_those_who_are_missing(tmp_path) -> None:
     put(tmp_path, {"in/ada.py": "1", "in/stranger.py": "2"})
     put(tmp_path, {"r.csv": "student,name,email,submitted\nada,Ada L,a@x,2026-11-20T23:00:00+01:00\nbo,Bo,,\n"})
-    work = find_work(tmp_path / "in", read_roster(tmp_path / "r.csv"))
+    roster = read_roster(tmp_path / "r.csv")
+    with pytest.raises(BadSubmissions, match=r"\(stranger\) while nothing was found of Bo \(bo\)"):
+        find_work(tmp_path / "in", roster)
+    (tmp_path / "in" / "stranger.py").rename(tmp_path / "in" / "roster.xlsx")
+    work = find_work(tmp_path / "in", roster)
     came = {one.student: read_work(one, BOTH) for one in work.students}
-    assert {name: bool(one.files) for name, one in came.items()} == {"ada": True, "bo": False, "stranger": True}
+    assert {name: bool(one.files) for name, one in came.items()} == {"ada": True, "bo": False}
     assert (work.students[0].shown, work.students[0].submitted) == ("Ada L", "2026-11-20T22:00:00+00:00")
     assert came["bo"].problem is None
-    assert work.notes == ("stranger handed in and is not on the roster.",)
+    assert work.notes == ("roster is nobody on the roster and holds no work; it was left out.",)
+    put(tmp_path, {"in/bo.py": "1", "in/stranger.py": "2"})
+    assert "stranger handed in and is not on the roster." in find_work(tmp_path / "in", roster).notes
+
+
+STRAYS = ["zukosokka_430_text.html", "roster.xlsx", "o'neil-smith_420_9009_hw1.py", "notes.txt", "hw-1.py"]
+
+
+@pytest.mark.parametrize("stray", STRAYS)
+def test_one_stray_file_changes_nobody_elses_name(tmp_path, stray) -> None:
+    put(tmp_path, {f"{name}_{n}_90{n}_hw1.py": "1" for n, name in enumerate(("ada", "bo", "cy"), 417)} | {stray: "2"})
+    came = read(tmp_path)
+    assert all(contents(came[one]) == {"hw1.py": b"1"} for one in ("ada-417", "bo-418", "cy-419"))
+    assert {"zukosokka_430_text.html": "zukosokka-430", STRAYS[2]: "o-neil-smith-420"}.get(stray, "ada-417") in came
+
+
+def test_of_too_many_files_those_that_were_asked_for_are_read_and_somebody_looks(tmp_path) -> None:
+    put(tmp_path, {f"ada/{n}.py": str(n) for n in range(120)} | {"ada/hw1.py": "asked for", "bo/hw1.py": "1"})
+    os.utime(tmp_path / "ada" / "hw1.py", (1, 1))
+    students = find_work(tmp_path).students
+    ada, bo = (read_work(one, ("hw1*.py", "*.py")) for one in students)
+    assert len(ada.files) == 100
+    assert contents(ada)["hw1.py"] == b"asked for"
+    assert "121 files" in ada.problem
+    assert bo.problem is None
 
 
 SPELLINGS = {

@@ -1,12 +1,11 @@
-"""`ttutor.grading.reports.summary` and `similar`: what an instructor learns about a class."""
+"""`ttutor.grading.summary`: what an instructor learns about a class."""
 
 from __future__ import annotations
 
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.exercises import find
-from ttutor.grading.marks import SourceFile, State, Submission
-from ttutor.grading.reports.similar import MOST_KEPT, similar_pairs, unusual_lines
-from ttutor.grading.reports.summary import misconceptions, summary
+from ttutor.grading.marks import State
+from ttutor.grading.summary import misconceptions, summary
 
 HINT = find(SOFTMAX).mistakes[0]
 
@@ -53,48 +52,6 @@ def test_the_summary_escapes_what_students_write() -> None:
     assert "<i>" not in page
 
 
-def of(text: str) -> tuple[str, ...]:
-    return unusual_lines(Submission(student="x", files=(SourceFile("hw.py", text.encode()),)))
-
-
-def lines(start: int, count: int) -> str:
-    return "\n".join(f"total = total + weights[{n}] * values" for n in range(start, start + count))
-
-
-def test_pairs_share_what_others_do_not() -> None:
-    everywhere = lines(1000, 10)
-    classmates = [(f"s{n}", of(everywhere + "\n" + lines(100 * n, 20))) for n in range(9)]
-    copied = ("copy", of(everywhere + "\n" + lines(300, 19) + "\nmine = something.else_entirely(3)"))
-    ((share, *pair),) = similar_pairs([*classmates, copied])
-    assert pair == ["s3", "copy", 19]
-    assert 0.8 <= share < 1
-
-
-def test_indentation_comments_and_notebooks_do_not_hide_a_copy() -> None:
-    code = lines(0, 10)
-    notebook = ",\n".join(f'    "{line}\\n"' for line in code.splitlines())
-    indented = "\n".join(f"    {line}   # mine" if n == 0 else f"\t{line}" for n, line in enumerate(code.splitlines()))
-    assert len(set(of(code)) & set(of(notebook))) == 10
-    assert len(set(of(code)) & set(of(indented))) == 9
-    assert of("# a comment of some length\n") == ()
-
-
-def test_very_long_work_keeps_a_sample_that_can_be_compared() -> None:
-    long = of(lines(0, 3000))
-    assert len(long) == MOST_KEPT
-    assert long == of(lines(0, 3000))
-
-
-def test_similarity_is_told_as_information() -> None:
-    both = of(lines(0, 20))
-    page = summary(
-        asked(), [recorded("a", lines=both), recorded("b", lines=both), recorded("c", lines=of(lines(50, 9)))]
-    )
-    assert "a and b: 20 unusual lines in common, 100% of what either has" in page
-    assert "changes no mark" in page
-
-
-def test_answers_close_to_the_published_solution_are_listed() -> None:
-    page = summary(asked(), [recorded("a", marked(similarity=1.0)), recorded("b", marked(similarity=0.5))])
-    assert "- a: attention.softmax" in page
-    assert "- b:" not in page
+def test_what_is_to_be_looked_at_is_listed_with_its_line() -> None:
+    page = summary(asked(), [recorded("a", marked(SOFTMAX, warnings=("hw1.py, line 3: `sys`",))), recorded("b")])
+    assert "## Look at these\n\n- a: attention.softmax: hw1.py, line 3: `sys`\n" in page

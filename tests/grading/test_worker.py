@@ -12,10 +12,9 @@ from tests.grading.bench import session_of
 from ttutor.exercises import find
 from ttutor.exercises.encoder import lost_stream
 from ttutor.exercises.running import gradients_of
-from ttutor.grading.judging.bundles import sources_for
-from ttutor.grading.judging.raised import Trouble, exception_of, place_of
-from ttutor.grading.judging.session import RemoteAnswer
-from ttutor.grading.judging.verdict import checked_looks
+from ttutor.grading.bundle import sources_for
+from ttutor.grading.student_error import StudentCodeFailed, exception_of, place_of
+from ttutor.grading.verdict import checked_looks
 from ttutor.grading.worker.framing import Malformed
 
 CODE = """
@@ -50,14 +49,15 @@ def steps(kind, x):
 @pytest.fixture(scope="module")
 def session(forks):
     """The code above, one definition after the other."""
-    sources = sources_for([find("encoder.lost_stream")])
+    sources = sources_for(find("encoder.lost_stream"))
     with session_of(forks, [*CODE.splitlines(), STEPS], sources, seconds_per_call=4.0) as opened:
         yield opened
 
 
 def run(session, name, *inputs, seed=0):
-    header = {"do": "observe", "file": 0, "name": name, "observe": None, "seed": seed, "forbids": [], "grad": True}
-    came = session.run(header, inputs, ("value", "inputs", "used"))
+    header = {"do": "observe", "file": 0, "name": name, "observe": None, "seed": seed, "grad": True}
+    session.enter(None, session.definition(name))
+    came = session.run(header, inputs, ("value", "inputs"))
     return came["value"], came["inputs"]
 
 
@@ -83,7 +83,7 @@ def test_exceptions_come_with_type_text_and_place(session):
 
 def test_a_hang_costs_one_call(session):
     started = time.monotonic()
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(StudentCodeFailed) as caught:
         run(session, "hangs", 1)
     assert caught.value.kind == "timeout"
     assert time.monotonic() - started < 60
@@ -91,7 +91,7 @@ def test_a_hang_costs_one_call(session):
 
 
 def test_a_death_costs_one_call(session):
-    with pytest.raises(Trouble) as caught:
+    with pytest.raises(StudentCodeFailed) as caught:
         run(session, "dies", 1)
     assert caught.value.kind == "crash"
     assert run(session, "double", 4)[0] == 8
@@ -111,7 +111,7 @@ def test_a_definition_that_hangs_is_left_out_when_the_code_is_loaded_again(forks
 def test_a_submission_has_a_deadline_of_its_own(forks):
     with session_of(forks, CODE.splitlines(), seconds=2.0) as opened:
         for _ in range(2):
-            with pytest.raises(Trouble, match="whole submission"):
+            with pytest.raises(StudentCodeFailed, match="whole submission"):
                 run(opened, "hangs", 1)
 
 
@@ -123,11 +123,11 @@ def test_functions_of_the_course_travel_as_source(session):
 
 def test_gradients_come_back_as_values(session):
     x = torch.randn(3, dtype=torch.float64)
-    answer = RemoteAnswer(session, 0, "double")
-    (gradient,) = answer.gradients(find("attention.softmax"), (x,), 0)
+    softmax = find("attention.softmax")
+    (gradient,) = session.answer("double").gradients(softmax, softmax.cases[0], (x,), 0)
     (expected,) = gradients_of(lambda y: 2 * y, (x,))
     assert torch.equal(gradient, expected)
-    assert RemoteAnswer(session, 0, "detached").gradients(find("attention.softmax"), (x,), 0) is None
+    assert session.answer("detached").gradients(softmax, softmax.cases[0], (x,), 0) is None
 
 
 @pytest.mark.parametrize("kind", ["SGD", "Adam", "AdamW", "RMSprop"])
@@ -147,11 +147,11 @@ def test_every_call_runs_in_the_same_state(session):
 
 def test_a_name_that_is_not_there_is_a_lookup_error(session):
     with pytest.raises(LookupError):
-        session.see(0, "nothing", 2)
+        session.see(session.definition("nothing"), 2)
 
 
 def test_what_can_be_seen_of_an_answer(session):
-    seen = session.see(0, "twice", 1)
+    seen = session.see(session.definition("twice"), 1)
     assert seen == {
         "type": "function",
         "class": False,
@@ -190,12 +190,14 @@ def test_what_is_no_exception_is_refused(told):
         exception_of(told)
 
 
-@pytest.mark.parametrize("name", ["KeyboardInterrupt", "GeneratorExit", "Malformed", "Trouble", "no name", "__class__"])
+@pytest.mark.parametrize(
+    "name", ["KeyboardInterrupt", "GeneratorExit", "Malformed", "StudentCodeFailed", "no name", "__class__"]
+)
 def test_no_exception_gains_power_by_its_name(name):
     error = exception_of({"type": name, "text": "x"})
     assert isinstance(error, Exception)
-    assert type(error).__module__ == "ttutor.grading.judging.raised"
-    assert not isinstance(error, (Malformed, Trouble))
+    assert type(error).__module__ == "ttutor.grading.student_error"
+    assert not isinstance(error, (Malformed, StudentCodeFailed))
 
 
 @pytest.mark.parametrize("name", ["IndexError", "RuntimeError", "TypeError", "NotImplementedError", "EinopsError"])

@@ -1,88 +1,196 @@
-"""Which forbidden functions an answer calls, seen while it runs: by name, out of a table, a default or a string."""
+"""Forbidden functions are made useless while an answer runs: below Python, so that no other way to them is left.
+
+Every operator of PyTorch goes through its dispatcher, whoever calls it: a method, a table, a subclass, TorchScript,
+another operator. There the kernels of a forbidden function and of its relatives are overridden by one that raises.
+Functions and classes that are written in Python lose their code, so that every name they have leads to the same error.
+"""
 
 from __future__ import annotations
 
+import re
 import sys
+import types
+import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from types import FrameType
+from functools import cache
 from typing import Any
 
-from torch.utils._python_dispatch import TorchDispatchMode
+import torch
+
+__all__ = ["Shortcut", "disable", "kernels_of", "relatives_of", "without"]
 
 LIBRARIES = ("torch", "ttutor", "numpy", "scipy", "sklearn", "transformers", "jax")
-"""Only their functions count: a student may call a helper as he likes."""
+"""Only their functions are forbidden: a student may give a helper any name."""
 OWN = "ttutor.exercises"
-ALSO_CALLED = {"thnnfusedlstmcell": "lstmcell", "multiheadattentionforward": "multiheadattention"}
+BACKENDS = ("CPU", "MkldnnCPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
+ATTENTION = "multi_head_attention_forward MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer"
+BACKWARD = (
+    "grad backward _engine_run_backward vjp jvp vhp hvp hvp_fwdrev jacobian jacrev jacfwd hessian grad_and_value "
+    "make_dual linearize"
+)
+FAMILIES: dict[str, tuple[str, str]] = {
+    "softmax": ("softmax", "softmax log_softmax softmin gumbel_softmax Softmax LogSoftmax Softmin Softmax2d"),
+    "layernorm": ("(layer|group|batch|instance|rms)_?norm", "LayerNorm GroupNorm RMSNorm layer_norm rms_norm"),
+    "scaleddotproduct": ("scaled_dot_product|_attention|transformer_encoder", f"{ATTENTION} flex_attention"),
+    "multiheadattention": ("multi_head_attention|transformer_encoder", ATTENTION),
+    "dropout": (
+        "dropout",
+        "Dropout dropout dropout_ alpha_dropout feature_alpha_dropout Dropout1d Dropout2d Dropout3d",
+    ),
+    "rnn": ("rnn", "RNN RNNCell RNNBase"),
+    "lstm": ("lstm", "LSTM LSTMCell"),
+    "crossentropy": ("nll_loss|cross_entropy", "cross_entropy nll_loss CrossEntropyLoss NLLLoss gaussian_nll_loss"),
+    "adam": ("_fused_adam", "Adam AdamW Adamax NAdam RAdam adam adamw adamax nadam radam Optimizer"),
+    "sgd": ("_fused_sgd", "SGD sgd"),
+    "silu": ("silu", "silu SiLU"),
+    "gelu": ("gelu", "gelu GELU"),
+    "pixelunshuffle": ("pixel_unshuffle", "pixel_unshuffle PixelUnshuffle"),
+    "backward": ("dual|_fw_primal", BACKWARD),
+}
+"""Of a forbidden function: which kernels compute it or nearly so, and which functions and classes in Python do.
+
+The key is a part of its name without underscores, in small letters."""
+
+
+class Shortcut(RuntimeError):
+    """A forbidden function was called; the message is its name."""
+
+
+def kernels_of(forbids: Sequence[str]) -> dict[str, str]:
+    """Return the operators that forbidden functions rest on, each with the name under which it is forbidden.
+
+    >>> sorted(kernels_of(["gelu"]))[:2]
+    ['aten::gelu', 'aten::gelu.grad_input']
+    """
+    return dict(_kernels_of(tuple(forbids)))
+
+
+@cache
+def _kernels_of(forbids: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
+    for name in reversed(forbids):
+        patterns = [pattern for pattern, _ in _families(name)]
+        wanted = re.compile("|".join(patterns) if patterns else rf"::_?{re.escape(name)}_?(\.|$)")
+        found |= dict.fromkeys(filter(wanted.search, torch._C._dispatch_get_all_op_names()), name)
+    return found
+
+
+def relatives_of(forbids: Sequence[str]) -> dict[str, str]:
+    """Return the names of functions and classes that are forbidden, each with the name that stands for it."""
+    found: dict[str, str] = {}
+    for name in reversed(forbids):
+        found |= dict.fromkeys((word for _, words in _families(name) for word in words.split()), name)
+    return found | {name: name for name in forbids}
+
+
+def _families(name: str) -> list[tuple[str, str]]:
+    plain = name.lower().replace("_", "")
+    return [family for part, family in FAMILIES.items() if part in plain or (part == "backward" and plain == "grad")]
 
 
 @contextmanager
-def watched(forbids: Sequence[str], used: set[str]) -> Iterator[None]:
-    """Watch what runs, and add those forbidden names that are called to a set.
+def without(forbids: Sequence[str]) -> Iterator[None]:
+    """Take forbidden functions out of use for a while: to call one raises `Shortcut`.
 
-    Calls from Python are seen by the interpreter's profiler, operators of PyTorch also where C calls them.
-
-    >>> import torch
-    >>> used = set()
-    >>> with watched(["softmax"], used):
-    ...     _ = getattr(torch, "soft" + "max")(torch.zeros(3), 0)
-    >>> used
-    {'softmax'}
+    >>> with without(["softmax"]):
+    ...     getattr(torch, "soft" + "max")(torch.zeros(3), 0)
+    Traceback (most recent call last):
+    ...
+    ttutor.exercises.forbidden.Shortcut: softmax
     """
-    if not forbids:
-        yield
-        return
-    watch = _Watch(forbids, used)
-    before = sys.getprofile()
-    sys.setprofile(watch.event)
+    kept: list[tuple[types.FunctionType, types.CodeType]] = []
+    overrides: list[Any] = []
     try:
-        with _Operators(watch):
-            yield
+        if forbids:
+            _empty_functions(forbids, kept)
+            overrides += _override_kernels(forbids)
+        yield
     finally:
-        sys.setprofile(before)
+        overrides.clear()  # a library that nobody holds gives its kernels back
+        for function, code in kept:
+            function.__code__ = code
 
 
-class _Watch:
-    def __init__(self, forbids: Sequence[str], used: set[str]) -> None:
-        self.wanted, self.used = {_plain(name): name for name in reversed(forbids)}, used
+def disable(forbids: Sequence[str]) -> None:
+    """Take forbidden functions out of use for good, as in a process that runs one student's answer.
 
-    def saw(self, name: str) -> None:
-        plain = _plain(name)
-        found = self.wanted.get(plain) or self.wanted.get(ALSO_CALLED.get(plain, ""))
-        if found is not None:
-            self.used.add(found)
-
-    def event(self, frame: FrameType, event: str, function: Any) -> None:
-        """What the profiler calls: Python functions by their code, others by their own name."""
-        if event == "c_call":
-            self.saw(function.__name__)
-        elif event == "call":
-            module = str(frame.f_globals.get("__name__", ""))
-            if module.partition(".")[0] in LIBRARIES and not module.startswith(OWN):
-                for name in frame.f_code.co_qualname.split("."):  # of a method also its class
-                    self.saw(name)
-
-
-class _Operators(TorchDispatchMode):
-    def __init__(self, watch: _Watch) -> None:
-        super().__init__()
-        self.watch = watch
-
-    @classmethod
-    def _should_skip_dynamo(cls) -> bool:
-        """Nothing here is compiled; without this PyTorch would load its compiler first, which takes seconds."""
-        return False
-
-    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        self.watch.saw(func.overloadpacket.__name__)
-        return func(*args, **(kwargs or {}))
-
-
-def _plain(name: str) -> str:
-    """A name without what differs between a module, a function and its kernels.
-
-    >>> _plain("LayerNorm"), _plain("native_layer_norm"), _plain("_softmax")
-    ('layernorm', 'layernorm', 'softmax')
+    What holds the overrides is then held by nothing that Python can find, and their code is kept nowhere.
     """
-    plain = name.lower().replace("_", "").removeprefix("native")
-    return "scaleddotproductattention" if plain.startswith("scaleddotproduct") else plain
+    import ctypes
+    import gc
+
+    if forbids:
+        _empty_functions(forbids, [])
+        for override in _override_kernels(forbids):
+            ctypes.pythonapi.Py_IncRef(ctypes.py_object(override))
+    if "_engine_run_backward" in relatives_of(forbids):  # a method in C, below which there is no dispatcher
+        engine: Any = type(torch.autograd.Variable._execution_engine)
+        kind = next(one for one in engine.__mro__ if "run_backward" in vars(one))
+        (methods,) = gc.get_referents(vars(kind))
+        methods["run_backward"] = _raiser("backward")
+        ctypes.pythonapi.PyType_Modified(ctypes.py_object(kind))
+        for place, name in ((torch._C.CompilationUnit, "__init__"), (torch._C, "_jit_script_compile")):
+            setattr(place, name, _raiser("backward"))  # TorchScript has a way back of its own
+
+
+def _override_kernels(forbids: Sequence[str]) -> list[Any]:
+    libraries: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # that kernels are overridden is what is wanted
+        for operator, name in kernels_of(forbids).items():
+            space, _, rest = operator.partition("::")
+            if space not in libraries:
+                libraries[space] = torch._C._dispatch_library("IMPL", space, "", "forbidden.py", 0)
+            refuse = _raiser(name)
+            for backend in BACKENDS:
+                if backend == "CPU" or torch._C._dispatch_has_kernel_for_dispatch_key(operator, backend):
+                    libraries[space].impl(rest, backend, refuse)
+    return list(libraries.values())
+
+
+def _raiser(name: str) -> Any:
+    def refuse(*args: Any, **keywords: Any) -> None:
+        raise Shortcut(name)
+
+    return refuse
+
+
+def _empty_functions(forbids: Sequence[str], kept: list[tuple[types.FunctionType, types.CodeType]]) -> None:
+    """Take the code out of functions in Python, and out of the methods of classes; keep it where it is wanted back."""
+    wanted = relatives_of(forbids)
+    for module in [module for name, module in sys.modules.items() if _counts(name)]:
+        for word in wanted.keys() & vars(module).keys():
+            for function in _functions(vars(module)[word]):
+                if _counts(function.__module__ or "") and Shortcut not in function.__code__.co_consts:
+                    kept.append((function, function.__code__))
+                    function.__code__ = _refusing(function.__code__, wanted[word])
+
+
+def _counts(module: str) -> bool:
+    return module.partition(".")[0] in LIBRARIES and not module.startswith(OWN)
+
+
+def _functions(value: Any) -> list[types.FunctionType]:
+    """A function with what it wraps, or the methods of a class."""
+    if isinstance(value, type):
+        return [one for one in vars(value).values() if isinstance(one, types.FunctionType)]
+    found = []
+    while isinstance(value, types.FunctionType) and value not in found:
+        found.append(value)
+        value = getattr(value, "__wrapped__", None)
+    return found
+
+
+def _refusing(code: types.CodeType, name: str) -> types.CodeType:
+    """Return code with the free variables of another, that takes anything and raises `Shortcut`."""
+    free = code.co_freevars
+    holders = "".join(f"    {one} = None\n" for one in free)
+    source = f"def outer():\n{holders}    def refuse(*args, **keywords):\n        {', '.join(free) or 'None'}\n"
+    made: dict[str, Any] = {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # SyntaxWarning: a text is not called, but what takes its place is
+        exec(compile(f"{source}        raise 'Shortcut'({name!r})\n    return refuse\n", "<forbidden>", "exec"), made)
+    found: types.CodeType = made["outer"]().__code__
+    constants = tuple(Shortcut if one == "Shortcut" else one for one in found.co_consts)
+    return found.replace(co_consts=constants, co_name=code.co_name)

@@ -15,6 +15,7 @@ from typing import Any
 from ttutor.exercises import student_code, wording
 from ttutor.exercises.diagnosis import Sitting
 from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.forbidden import Shortcut
 from ttutor.exercises.known import expectations, fingerprint, known_mistakes, outcomes_of
 from ttutor.exercises.result import Result, Tried
 from ttutor.exercises.running import input_names, make_inputs
@@ -32,14 +33,14 @@ def judge(
         answer: the student's function or class.
         seed: chooses the inputs; every seed is as good as any other.
         hidden: also run the cases that are kept for grading.
-        allow_shortcuts: do not watch for forbidden functions, as for the reference itself.
+        allow_shortcuts: leave it the forbidden functions, as the reference itself.
     """
     cases = tuple(case for case in exercise.cases if hidden or not case.hidden)
     if (why := _not_run(exercise, answer, cases, seed)) is not None:
         return why
     expected = expectations(exercise, seed, cases)
     came = outcomes_of(exercise, answer, expected, seed, cases, () if allow_shortcuts else exercise.forbids)
-    if used := sorted(frozenset().union(*(one.used for one in came))):
+    if used := [str(one.error) for one in came if isinstance(one.error, Shortcut)]:
         return _unseen(exercise, cases, "shortcut", wording.shortcut(used[0]))
     if all(isinstance(one.error, NotImplementedError) for one in came):
         return _not_started(exercise, answer, cases)

@@ -74,7 +74,7 @@ def outcomes_of(
     cases: tuple[Case, ...],
     forbids: tuple[str, ...] = (),
 ) -> tuple[Outcome, ...]:
-    """Return what comes of an answer on every case, while forbidden functions are watched."""
+    """Return what comes of an answer on every case, without the forbidden functions."""
     pairs = zip(cases, expected, strict=True)
     return tuple(outcome(exercise, case, answer, value, seed, forbids=forbids) for case, value in pairs)
 

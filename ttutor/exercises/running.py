@@ -19,7 +19,7 @@ import torch
 from torch import Tensor
 
 from ttutor.exercises.exercise import Case, Exercise, Finding, Property, Trial
-from ttutor.exercises.forbidden import watched
+from ttutor.exercises.forbidden import without
 from ttutor.exercises.values import check_comparable, differences, same
 
 
@@ -35,13 +35,13 @@ class Observed:
 class Elsewhere(Protocol):
     """An answer that runs in another process, as the grader has them."""
 
-    def observe(
-        self, exercise: Exercise, inputs: tuple[Any, ...], seed: int, forbids: tuple[str, ...], used: set[str]
-    ) -> Observed:
-        """Run it as `Exercise.observe` does; add the forbidden functions that it calls to those used."""
+    def observe(self, exercise: Exercise, case: Case, inputs: tuple[Any, ...], seed: int) -> Observed:
+        """Run it as `Exercise.observe` does, where a case of that kind may run: hidden ones run apart."""
         ...
 
-    def gradients(self, exercise: Exercise, inputs: tuple[Any, ...], seed: int) -> list[Tensor | None] | None:
+    def gradients(
+        self, exercise: Exercise, case: Case, inputs: tuple[Any, ...], seed: int
+    ) -> list[Tensor | None] | None:
         """Run it, and return what `gradients_of` does."""
         ...
 
@@ -61,7 +61,6 @@ class Outcome:
         broken: the first property, of those that are always tried, that does not hold although the value is right.
         finding: what that property saw.
         right: whether there is nothing to complain of.
-        used: the forbidden functions that were called, where they were watched.
     """
 
     value: Any = None
@@ -70,30 +69,27 @@ class Outcome:
     broken: Property | None = None
     finding: Finding | None = None
     right: bool = False
-    used: frozenset[str] = frozenset()
 
 
 def outcome(
     exercise: Exercise, case: Case, answer: Any, expected: Any, seed: int, *, forbids: tuple[str, ...] = ()
 ) -> Outcome:
-    """Try an answer on a case and compare what it gives with what is expected; watch for forbidden functions."""
-    called: set[str] = set()
+    """Try an answer on a case, without the forbidden functions, and compare what it gives with what is expected."""
     try:
-        value, changed = _run(exercise, case, answer, seed, forbids, called)
+        value, changed = _run(exercise, case, answer, seed, forbids)
     except (Exception, SystemExit) as error:
-        return Outcome(error=error, used=frozenset(called))
-    used = frozenset(called)
+        return Outcome(error=error)
     if differences(expected, value, exercise.tolerance(case)):
-        return Outcome(value=value, changed=changed, used=used)
+        return Outcome(value=value, changed=changed)
     for prop in exercise.properties:
         if prop.always and (finding := look(prop, trial(exercise, case, answer, value, seed))) is not None:
-            return Outcome(value=value, changed=changed, broken=prop, finding=finding, used=used)
-    return Outcome(value=value, changed=changed, right=not changed, used=used)
+            return Outcome(value=value, changed=changed, broken=prop, finding=finding)
+    return Outcome(value=value, changed=changed, right=not changed)
 
 
 def expectation(exercise: Exercise, case: Case, seed: int) -> Any:
     """Return what the reference gives for a case."""
-    value, _ = _run(exercise, case, exercise.reference, seed, (), set())
+    value, _ = _run(exercise, case, exercise.reference, seed, ())
     check_comparable(value)
     return value
 
@@ -124,14 +120,14 @@ def trial(exercise: Exercise, case: Case, answer: Callable[..., Any] | Elsewhere
 
     def run(*inputs: Any) -> Any:
         try:
-            seen = _observe(exercise, answer, inputs, chosen, (), set())
+            seen = _observe(exercise, case, answer, inputs, chosen, ())
         except (Exception, SystemExit) as error:
             raise AnswerRaised(f"{type(error).__name__}: {error}") from error
         return viewed(exercise, seen.value, inputs)
 
     def gradients(*inputs: Any) -> list[Tensor | None] | None:
         try:
-            return _gradients(exercise, answer, inputs, chosen)
+            return _gradients(exercise, case, answer, inputs, chosen)
         except RuntimeError:  # PyTorch's, on the way back: `look` says so
             raise
         except (Exception, SystemExit) as error:
@@ -176,19 +172,21 @@ def _takes_gradient(part: Any) -> bool:
 
 
 def _observe(
-    exercise: Exercise, answer: Any, inputs: tuple[Any, ...], seed: int, forbids: tuple[str, ...], used: set[str]
+    exercise: Exercise, case: Case, answer: Any, inputs: tuple[Any, ...], seed: int, forbids: tuple[str, ...]
 ) -> Observed:
-    """Run an answer, here or elsewhere."""
+    """Run an answer, here or elsewhere; what runs elsewhere is without forbidden functions from the beginning."""
     if isinstance(answer, Elsewhere):
-        return answer.observe(exercise, inputs, seed, forbids, used)
+        return answer.observe(exercise, case, inputs, seed)
     _seed_all(seed)
-    with watched(forbids, used):
+    with without(forbids):
         return Observed(exercise.observe(answer, *inputs), inputs)
 
 
-def _gradients(exercise: Exercise, answer: Any, inputs: tuple[Any, ...], seed: int) -> list[Tensor | None] | None:
+def _gradients(
+    exercise: Exercise, case: Case, answer: Any, inputs: tuple[Any, ...], seed: int
+) -> list[Tensor | None] | None:
     if isinstance(answer, Elsewhere):
-        return answer.gradients(exercise, inputs, seed)
+        return answer.gradients(exercise, case, inputs, seed)
     _seed_all(seed)
     return gradients_of(lambda *given: exercise.observe(answer, *given), inputs)
 
@@ -232,12 +230,12 @@ def input_names(exercise: Exercise, count: int) -> list[str]:
 
 
 def _run(
-    exercise: Exercise, case: Case, answer: Any, seed: int, forbids: tuple[str, ...], used: set[str]
+    exercise: Exercise, case: Case, answer: Any, seed: int, forbids: tuple[str, ...]
 ) -> tuple[Any, tuple[str, ...]]:
-    """Return an answer's value and the names of the inputs that it changed; forbidden functions are added to `used`."""
+    """Return an answer's value and the names of the inputs that it changed."""
     given, untouched = make_inputs(exercise, case, seed), make_inputs(exercise, case, seed)
     with settled():
-        seen = _observe(exercise, answer, given, number("answer", exercise, case, seed), forbids, used)
+        seen = _observe(exercise, case, answer, given, number("answer", exercise, case, seed), forbids)
         value = viewed(exercise, seen.value, make_inputs(exercise, case, seed))
     names = input_names(exercise, len(given))
     pairs = zip(names, untouched, seen.inputs, strict=True)

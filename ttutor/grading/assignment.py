@@ -153,6 +153,7 @@ class Assignment:
         deadline: with its offset from UTC, or None.
         extensions: other deadlines of single students, by their ids in the gradebook.
         late: what happens after it.
+        strict: an answer in which something stands that is to be looked at waits for the instructor.
     """
 
     title: Text = "Homework"
@@ -165,6 +166,7 @@ class Assignment:
     deadline: Moment | None = None
     extensions: Mapping[str, Moment] = Field(default_factory=dict)
     late: Late = Late()
+    strict: bool = False
 
     @property
     def columns(self) -> tuple[Worth | ByHand, ...]:

@@ -19,18 +19,16 @@ from ttutor.console import fail, plain_output, say
 
 if TYPE_CHECKING:
     from ttutor.grading.assignment import Assignment
-    from ttutor.grading.records.record import Record
-    from ttutor.grading.run import Outcome, Wish
+    from ttutor.grading.grade_request import GradeRequest, Outcome
+    from ttutor.grading.record import Record
 
 SHOWN = 30
 ALL_WELL, GRADER_ERROR = 0, 3
 Own = Annotated[
     Path | None, typer.Option("--exercises", help="A folder of exercises of your own.", metavar="my_course/")
 ]
-HELP = (
-    "Write your answers where the stubs stand, and run the cell below each: it says what is right and what is not. "
-    "Some cases are kept for grading."
-)
+HELP = "Write your answers where the stubs stand, and run the cell below each: it says what is right and what is not."
+KEPT = " Some cases are kept for grading."
 
 
 def register(app: typer.Typer) -> None:
@@ -68,31 +66,30 @@ def grade(
 ) -> None:
     """Grade a class: marks, feedback and a gradebook, and what the class has misunderstood."""
     from ttutor.exercises.registry import BadFolder, add_folder
+    from ttutor.grading import exports
     from ttutor.grading.assignment import BadAssignment, read_assignment
-    from ttutor.grading.intake.roster import BadRoster, Roster, read_roster
-    from ttutor.grading.intake.submissions import BadSubmissions
-    from ttutor.grading.judging.session import check_sandbox
-    from ttutor.grading.records.by_hand import BadMarks
-    from ttutor.grading.records.record import DamagedRecord, write_whole
-    from ttutor.grading.reports import exports
-    from ttutor.grading.run import Wish, grade_class
-    from ttutor.grading.sandbox.bytecode import bytecode
-    from ttutor.grading.sandbox.choose import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError
+    from ttutor.grading.grade_request import GradeRequest, grade_class
+    from ttutor.grading.gradebook import BadMarks
+    from ttutor.grading.record import DamagedRecord, write_whole
+    from ttutor.grading.roster import BadRoster, Roster, read_roster
+    from ttutor.grading.sandbox import BUBBLEWRAP, CONTAINED, KINDS, TRUSTED, Sandbox, SandboxError, bytecode
+    from ttutor.grading.session import check_sandbox
+    from ttutor.grading.submission import BadSubmissions
 
     with plain_output():
         if trusted and contained:
             fail("--trusted and --contained exclude each other")
-        sandbox = TRUSTED if trusted else CONTAINED if contained else BUBBLEWRAP
+        kind = TRUSTED if trusted else CONTAINED if contained else BUBBLEWRAP
         try:
             if self_test:
                 from ttutor.grading.self_test import run_self_test
 
-                raise typer.Exit(ALL_WELL if run_self_test(say, sandbox=sandbox) else GRADER_ERROR)
+                raise typer.Exit(ALL_WELL if run_self_test(say, sandbox=kind) else GRADER_ERROR)
             if submissions is None or assignment is None:
                 fail("name what to grade and the assignment: ttutor grade SUBMISSIONS --assignment hw1.toml")
             if own is not None:
                 add_folder(own)
-            wish = Wish(
+            request = GradeRequest(
                 submissions=submissions,
                 assignment=read_assignment(assignment),
                 out=out,
@@ -101,40 +98,40 @@ def grade(
                 student=student,
                 only=tuple(only or ()),
                 regrade=regrade,
-                sandbox=sandbox,
+                sandbox=kind,
                 own=own,
                 hidden=tuple(path for path in (assignment, roster, diff) if path is not None),
                 compare=diff,
             )
             os.environ.setdefault("OMP_NUM_THREADS", "1")  # for the processes: so that sums come out the same
             with bytecode() as compiled:
-                check_sandbox(Sandbox(sandbox, bytecode=compiled))
-                say(f"Sandbox: {sandbox}: {KINDS[sandbox]}.")
-                outcome = grade_class(replace(wish, bytecode=compiled))
+                check_sandbox(Sandbox(kind, bytecode=compiled))
+                say(f"Sandbox: {kind}: {KINDS[kind]}.")
+                outcome = grade_class(replace(request, bytecode=compiled))
         except (BadAssignment, BadFolder, BadMarks, BadRoster, BadSubmissions, DamagedRecord, SandboxError) as error:
             fail(str(error))
-        _tell(wish, outcome)
+        _tell(request, outcome)
         if gradescope is not None:
-            write_whole(gradescope, exports.gradescope(wish.assignment, _only_one(outcome, "--gradescope")))
+            write_whole(gradescope, exports.gradescope(request.assignment, _only_one(outcome, "--gradescope")))
         if classroom is not None:
-            result = exports.classroom(wish.assignment, _only_one(outcome, "--classroom"))
+            result = exports.classroom(request.assignment, _only_one(outcome, "--classroom"))
             with classroom.open("a", encoding="utf-8") as file:  # GitHub's file of outputs, which others add to
                 file.write(f"result={result}\n")
     if outcome.exit_code:
         raise typer.Exit(outcome.exit_code)
 
 
-def _tell(wish: Wish, outcome: Outcome) -> None:
+def _tell(request: GradeRequest, outcome: Outcome) -> None:
     """Say what an instructor wants to know at once; all else stands in the files."""
-    from ttutor.grading.reports.summary import overview
+    from ttutor.grading.summary import look_at_these, overview, why_open
 
     open_ones = [record for record in outcome.records if record.is_open and record.student not in outcome.failures]
     stood = len(outcome.records) - outcome.n_new - len(outcome.failures)
     say(f"{len(outcome.records)} submissions: {outcome.n_new} graded now, {stood} stood already.")
     for record in open_ones[:SHOWN]:
-        say(
-            f"To look at: {record.student}: {record.problem or '; '.join(record.mark.notes) or record.mark.state.value}"
-        )
+        say(f"To look at: {record.student}: {why_open(record)}")
+    for line in look_at_these(outcome.records)[:SHOWN]:
+        say(f"Look at these: {line}")
     for name, why in list(outcome.failures.items())[:SHOWN]:
         say(f"Grader error: {name}: {why.strip().splitlines()[-1]} (no mark was written)", error=True)
     for note in outcome.notes[:SHOWN]:
@@ -143,9 +140,9 @@ def _tell(wish: Wish, outcome: Outcome) -> None:
         say(f"Changed: {line}")
     if outcome.changed == ():
         say("No mark has changed.")
-    for line in overview(wish.assignment, outcome.records):
+    for line in overview(request.assignment, outcome.records):
         say(line)
-    say(f"Written to {wish.out}: gradebook.csv, summary.md, feedback/, records/, junit.xml.")
+    say(f"Written to {request.out}: gradebook.csv, summary.md, feedback/, records/, junit.xml.")
 
 
 def _only_one(outcome: Outcome, option: str) -> Record:
@@ -163,8 +160,8 @@ def write_homework(
     """Write a homework notebook: statements, stubs, checks, and cells for what people mark."""
     from ttutor.exercises.registry import BadFolder, add_folder
     from ttutor.grading.assignment import BadAssignment, read_assignment
-    from ttutor.grading.records.record import write_whole
-    from ttutor.grading.reports.notebook import notebook_of
+    from ttutor.grading.feedback import notebook_of
+    from ttutor.grading.record import write_whole
 
     with plain_output():
         try:
@@ -187,7 +184,9 @@ def _cells(assignment: Assignment) -> Iterator[tuple[str, str]]:
     deadline = assignment.deadline
     due = f" Due {deadline.astimezone(UTC):%Y-%m-%d %H:%M} UTC." if deadline is not None else ""
     exercises = [find(one.exercise_id) for one in assignment.exercises]
-    yield "markdown", f"# {assignment.title}\n\n{HELP}{due}"
+    pairs = zip(assignment.exercises, exercises, strict=True)
+    is_kept = any(one.case_hidden(case.name, case.hidden) for one, exercise in pairs for case in exercise.cases)
+    yield "markdown", f"# {assignment.title}\n\n{HELP}{KEPT if is_kept else ''}{due}"
     yield "code", "\n".join([*imports(*exercises), "from ttutor.exercises import check"])
     for worth, exercise in zip(assignment.exercises, exercises, strict=True):
         name = f"my_{exercise.name}"

@@ -21,11 +21,11 @@ from typing import Any
 
 import ttutor
 from ttutor.grading.assignment import Assignment
-from ttutor.grading.intake.submissions import Handed, read_work
 from ttutor.grading.marks import State, Submission, SubmissionMark, ungraded
-from ttutor.grading.records.record import DamagedRecord, Record, key_of, read_record, write_record, write_timing
-from ttutor.grading.reports.similar import unusual_lines
-from ttutor.grading.sandbox.choose import Sandbox
+from ttutor.grading.record import DamagedRecord, Record, key_of, read_record, write_record, write_timing
+from ttutor.grading.sandbox import Sandbox
+from ttutor.grading.submission import FoundSubmission, read_work
+from ttutor.grading.worker.confine import die_with_parent
 
 MADE_OF_MARKS = ("by_hand", "deadline", "extensions", "late", "title", "visibility")
 """What an assignment says of marks that are made: to change it makes none anew."""
@@ -39,7 +39,7 @@ class GraderFailed(RuntimeError):
 def real_grader(assignment: Assignment, sandbox: Sandbox, own: Path | None) -> Any:
     """Return the grader that runs submissions in workers; only here is loaded what it needs."""
     from ttutor.exercises.registry import add_folder
-    from ttutor.grading.judging.grader import Grader
+    from ttutor.grading.grader import Grader
 
     if own is not None:
         add_folder(own)
@@ -48,7 +48,7 @@ def real_grader(assignment: Assignment, sandbox: Sandbox, own: Path | None) -> A
 
 @dataclass(frozen=True)
 class Marker:
-    """Marks one submission after the other, as a `ttutor.grading.run.Wish` asks for it."""
+    """Marks one submission after the other, as a `ttutor.grading.grade_request.GradeRequest` asks for it."""
 
     assignment: Assignment
     out: Path
@@ -57,7 +57,7 @@ class Marker:
     own: Path | None = None
     make_grader: Callable[[Assignment, Sandbox, Path | None], Any] = real_grader
 
-    def mark(self, handed: Handed, grader: Any) -> bool:
+    def mark(self, handed: FoundSubmission, grader: Any) -> bool:
         """Mark one submission and write its record; return whether it had to be graded.
 
         Raises:
@@ -65,7 +65,12 @@ class Marker:
         """
         submission = read_work(handed, self.assignment.files)
         asked = {name: value for name, value in asdict(self.assignment).items() if name not in MADE_OF_MARKS}
-        about = {"assignment": asked, "sandbox": self.sandbox.kind, "versions": _versions(), "source": _source()}
+        about = {
+            "assignment": asked,
+            "sandbox": self.sandbox.kind,
+            "versions": _versions(),
+            "source": _source(self.own),
+        }
         key, path = key_of(submission, about), record_path(self.out, handed.student)
         mark = None if self.regrade else _standing(path, key)
         is_new = mark is None
@@ -79,7 +84,6 @@ class Marker:
             submitted=handed.submitted,
             late=self.assignment.lateness(handed.student, handed.submitted),
             files=tuple((one.name, len(one.data), hashlib.sha256(one.data).hexdigest()) for one in submission.files),
-            lines=unusual_lines(submission),
             mark=mark,
             problem=submission.problem,
         )
@@ -98,7 +102,9 @@ class Marker:
         return replace(mark, notes=submission.notes + more, versions=_versions())
 
 
-def mark_side_by_side(marker: Marker, students: Sequence[Handed], jobs: int) -> Iterator[tuple[str, bool, str]]:
+def mark_side_by_side(
+    marker: Marker, students: Sequence[FoundSubmission], jobs: int
+) -> Iterator[tuple[str, bool, str]]:
     """Mark submissions, as many at a time as there are jobs.
 
     Yields:
@@ -131,10 +137,11 @@ def _open(marker: Marker) -> None:
     global _marker, _grader
     if multiprocessing.parent_process() is not None:
         signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the run, which ends its processes
+        die_with_parent()
     _marker, _grader = marker, marker.make_grader(marker.assignment, marker.sandbox, marker.own)
 
 
-def _mark(handed: Handed) -> tuple[bool, str]:
+def _mark(handed: FoundSubmission) -> tuple[bool, str]:
     try:
         return _marker.mark(handed, _grader), ""
     except GraderFailed as error:
@@ -178,10 +185,10 @@ def _versions() -> dict[str, str]:
 
 
 @cache
-def _source() -> str:
-    """A digest of this package's code: exercises and grader may change without a new version."""
-    root = Path(ttutor.__file__).parent
+def _source(own: Path | None) -> str:
+    """A digest of this package's code and of one's own exercises: both may change without a new version."""
     digest = hashlib.sha256()
-    for path in sorted(root.rglob("*.py")):
-        digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    for root in (Path(ttutor.__file__).parent, *([] if own is None else [own])):
+        for path in sorted(root.rglob("*.py")):
+            digest.update(path.relative_to(root).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()

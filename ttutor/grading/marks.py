@@ -34,7 +34,7 @@ class Submission:
     """What one student handed in.
 
     Args:
-        student: the id that the gradebook uses; safe as a file name (see `ttutor.grading.intake.submissions`).
+        student: the id that the gradebook uses; safe as a file name (see `ttutor.grading.submission`).
         files: the files to grade, in the order in which they count (a later definition wins).
         notes: what was found while collecting, one sentence each, for instructor and student.
         problem: why nothing of it can be graded, or None.
@@ -70,8 +70,7 @@ class ExerciseMark:
         hint_id: which hint the message is, or None where it is right; for the class summary.
         message: what to tell the student; nothing of a hidden case stands in it.
         cases: every case that was tried.
-        warnings: lint and the like, one sentence each; they never change the points by themselves.
-        similarity: share of the published solution's syntax that this answer has, 0 to 1, or None: information only.
+        warnings: what stands in it that is no word of the exercise, with its line; it costs no points by itself.
         seconds: how long its code ran; not part of what must be the same twice.
     """
 
@@ -84,7 +83,6 @@ class ExerciseMark:
     message: str = ""
     cases: tuple[CaseMark, ...] = ()
     warnings: tuple[str, ...] = ()
-    similarity: float | None = None
     seconds: float = 0.0
 
 
@@ -135,3 +133,12 @@ def ungraded(assignment: Assignment, student: str, state: State, sandbox: str) -
 
     exercises = tuple(without_points(one, find(one.exercise_id).title, state) for one in assignment.exercises)
     return SubmissionMark(student=student, state=state, exercises=exercises, sandbox=sandbox)
+
+
+def number(value: int | float | None) -> str:
+    """Write points without needless digits, and nothing where there are none.
+
+    >>> number(10.0), number(2.5), number(1 / 3), number(0.0), number(None)
+    ('10', '2.5', '0.3333', '0', '')
+    """
+    return "" if value is None else f"{value:.4f}".rstrip("0").rstrip(".")

@@ -12,12 +12,11 @@ from ttutor.exercises import exercises, find
 from ttutor.exercises.exercise import Answer, Exercise, Mistake
 from ttutor.exercises.source import imports, solution_source
 from ttutor.grading.assignment import Assignment, Limits, Worth
-from ttutor.grading.judging.bundles import cut_answers
-from ttutor.grading.judging.grader import Grader
-from ttutor.grading.judging.session import check_sandbox
+from ttutor.grading.bundle import cut_answers
+from ttutor.grading.grader import Grader
 from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
-from ttutor.grading.sandbox.bytecode import bytecode
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, KINDS, Sandbox
+from ttutor.grading.sandbox import BUBBLEWRAP, KINDS, Sandbox, bytecode
+from ttutor.grading.session import check_sandbox
 
 Tell = Callable[[str], None]
 SHOWN = 20

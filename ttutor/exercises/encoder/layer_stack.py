@@ -49,12 +49,21 @@ class Reference(nn.Sequential):
         super().__init__(*[make_layer() for _ in range(n_layers)])
 
 
+class SignedLinear(nn.Linear):
+    """A linear layer whose result has another sign in evaluation, so that the result tells in which mode it is."""
+
+    def forward(self, hidden):
+        """Multiply, and turn the sign in evaluation."""
+        result = super().forward(hidden)
+        return result if self.training else -result
+
+
 def observe(answer, hidden):
-    """Build a stack of linear layers, run it, move it, and say what can be seen of it."""
+    """Build a stack of linear layers, run it, train it, move it, and say what can be seen of it."""
     made = []
 
     def make_layer():
-        made.append(nn.Linear(D_MODEL, D_MODEL))
+        made.append(SignedLinear(D_MODEL, D_MODEL))
         return made[-1]
 
     stack = answer(make_layer, N_LAYERS)
@@ -66,10 +75,17 @@ def observe(answer, hidden):
     starts = {
         tuple(weight.flatten().tolist()) for name, weight in stack.state_dict().items() if name.endswith("weight")
     }
-    stack.eval()
+    if found := list(stack.parameters()):
+        torch.optim.SGD(found, lr=0.05).step()
+    trained = stack(hidden).detach()
+    evaluated = stack.eval()(hidden).detach()
     in_evaluation = not any(layer.training for layer in made)
     stack.double()
+    doubled = all(layer.weight.dtype == torch.float64 for layer in made)
     return {
+        "the result after a step of training": trained,
+        "the result in evaluation": evaluated,
+        "the result in float64": stack(hidden.double()).detach() if doubled else None,
         "the result": result,
         "calls of make_layer": n_made,
         "numbers that an optimiser is handed": numbers_in(stack),
@@ -77,7 +93,7 @@ def observe(answer, hidden):
         "matrices that start differently": len(starts),
         "layers that get a gradient": reached,
         "eval() reaches every layer": in_evaluation,
-        "double() reaches every layer": all(layer.weight.dtype == torch.float64 for layer in made),
+        "double() reaches every layer": doubled,
     }
 
 

@@ -44,7 +44,7 @@ class Reference(nn.Module):
 
 
 def observe(answer, table, hidden):
-    """Build a module, run it, move it, and say what can be seen of it.
+    """Build a module, run it, train it, move it, and give what it makes of the hidden vectors each time.
 
     A tensor that does not move with its module would need a second device to be found out, or a narrower dtype: where
     one of two tensors is still in float32, so is their sum.
@@ -53,18 +53,45 @@ def observe(answer, table, hidden):
     result = module(hidden)
     leaf = hidden.detach().clone().requires_grad_()
     through = module(leaf * 1)  # not the leaf itself, into which nobody may write
-    return {
-        "the result": result,
+    numbers = {
         "numbers that an optimiser is handed": numbers_in(module),
         "numbers that it may change": trainable_numbers_in(module),
-        "the gradient passes to the hidden vectors": through.requires_grad and _passes(through, leaf),
-        "float64 in, float64 out": module.double()(hidden.double()).dtype == torch.float64,
-        "the table moved along when the model was moved": module.half()(hidden.half()).dtype == torch.float16,
+    }
+    return numbers | {
+        "the result": result,
+        "the gradient": torch.autograd.grad(through.sum(), leaf)[0] if through.requires_grad else torch.zeros(1),
+        "after a step of training": _trained(module, hidden.detach()),
+        "in float64": module.double()(hidden.detach().double()),
+        "in float16": module.half()(hidden.detach().half()),
     }
 
 
-def _passes(through, leaf):
-    return torch.autograd.grad(through.sum(), leaf, allow_unused=True)[0] is not None
+def _trained(module, hidden):
+    """What the module gives after an optimiser has changed all that it found."""
+    found = list(module.requires_grad_(True).parameters())
+    if found:
+        module(hidden).square().sum().backward()
+        torch.optim.SGD(found, lr=1.0).step()
+    return module(hidden).detach()
+
+
+def view(value, table, hidden):
+    """Say what the results show."""
+    result = value["the result"].detach()
+    passes = torch.equal(value["the gradient"], torch.ones_like(hidden))
+    wide, narrow = value["in float64"], value["in float16"]
+    moved = narrow.dtype == torch.float16 and torch.allclose(narrow.float(), result, rtol=1e-2, atol=1e-2)
+    is_wide = wide.dtype == torch.float64 and torch.allclose(wide, result.double(), rtol=1e-5, atol=1e-5)
+    facts = {name: value[name] for name in ("the result", *NUMBERS)}
+    return facts | {
+        "the gradient passes to the hidden vectors": passes,
+        "a step of training leaves the table as it was": torch.equal(value["after a step of training"], result),
+        "float64 in, float64 out": is_wide,
+        "the table moved along when the model was moved": moved,
+    }
+
+
+NUMBERS = ("numbers that an optimiser is handed", "numbers that it may change")
 
 
 def _fewer_tokens_than_rows(generator):
@@ -115,6 +142,7 @@ them; they broadcast over the batch.
         ),
     ],
     observe=observe,
+    view=view,
     forbids=("SinusoidalPositions", "LearnedPositions"),
     difficulty=1,
     minutes=10,

@@ -21,9 +21,20 @@ class CountingDescent(torch.optim.SGD):
         return super().step(closure)
 
 
+class Telling(nn.Linear):
+    """A linear model whose result tells in which mode it works."""
+
+    def forward(self, inputs):
+        """Multiply, and in evaluation mode halve."""
+        return super().forward(inputs) * (1.0 if self.training else 0.5)
+
+
 def observe(answer, weights, batches, max_norm):
-    """Let an answer take one step for each batch, and say what became of the model and what was done on the way."""
-    model = nn.Linear(weights.shape[1], weights.shape[0])
+    """Let an answer take one step for each batch, and say what became of the model and what was done on the way.
+
+    The targets move a little with each call of the loss, so that the losses tell how often it was taken.
+    """
+    model = Telling(weights.shape[1], weights.shape[0])
     with torch.no_grad():
         model.weight.copy_(weights)
         model.bias.zero_()
@@ -34,7 +45,7 @@ def observe(answer, weights, batches, max_norm):
     def loss(model, batch):
         calls.append(model.training)
         inputs, targets = batch
-        return (model(inputs) - targets).square().mean()
+        return (model(inputs) - (1 + 0.1 * len(calls)) * targets).square().mean()
 
     returned, after, left_behind = [], [model_table(model)], []
     for batch in batches:

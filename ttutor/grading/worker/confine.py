@@ -53,12 +53,24 @@ OPENING = {"open": ((2, None), 1), "openat": ((257, 56), 2)}
 WRITING = 0x1 | 0x2 | 0x40 | 0x200 | 0x400000  # O_WRONLY, O_RDWR, O_CREAT, O_TRUNC, O_TMPFILE
 LOAD, EQUAL, AT_LEAST, ANY_BIT, RETURN = 0x20, 0x15, 0x35, 0x45, 0x06
 ALLOW, REFUSE, KILL = 0x7FFF0000, 0x00050000 | 1, 0x80000000  # refused as EPERM
+PR_SET_PDEATHSIG, SIGKILL = 1, 9
 PR_SET_DUMPABLE, PR_SET_SECCOMP, PR_SET_NO_NEW_PRIVS, FILTER = 4, 22, 38, 2
 
 
 def filters_calls() -> bool:
     """Whether system calls can be filtered here: on Linux, on the two kinds of machine whose numbers are known."""
     return platform.system() == "Linux" and platform.machine() in AUDIT and struct.calcsize("P") == 8
+
+
+def can_fork() -> bool:
+    """Whether a process that has loaded PyTorch can be forked here."""
+    return platform.system() == "Linux"
+
+
+def die_with_parent() -> None:
+    """Have the kernel kill this process when the one that started it ends, however that ends."""
+    if platform.system() == "Linux":
+        ctypes.CDLL(None).prctl(ctypes.c_int(PR_SET_PDEATHSIG), ctypes.c_ulong(SIGKILL))
 
 
 def confine(memory: int) -> None:

@@ -7,13 +7,10 @@ from collections.abc import Sequence
 from statistics import median
 
 from ttutor.grading.assignment import Assignment
-from ttutor.grading.marks import ExerciseMark, State
-from ttutor.grading.records.gradebook import number
-from ttutor.grading.records.record import Record
-from ttutor.grading.reports.markdown import items, page, plain, table
-from ttutor.grading.reports.similar import similar_pairs
+from ttutor.grading.feedback import items, page, plain, table
+from ttutor.grading.marks import ExerciseMark, State, number
+from ttutor.grading.record import Record
 
-CLOSE = 0.98
 HEADER = ("Exercise", "Hint", "Students")
 
 
@@ -26,17 +23,15 @@ def summary(assignment: Assignment, records: Sequence[Record], notes: Sequence[s
     if others := [row[:3] for row in hints if not row[3]]:
         blocks += ["## Other trouble", table(HEADER, others)]
     for heading, sentences in (
-        ("To look at", _to_look_at(records)),
-        ("Unusual code", _warned(records)),
+        ("To look at", [f"{one.student} ({one.shown}): {why_open(one)}" for one in records if one.is_open]),
+        ("Look at these", look_at_these(records)),
         ("Late", _late(records)),
-        ("Similar pairs", _pairs(records)),
-        ("Close to the published solution", _copied(records)),
         ("Notes", notes),
     ):
         if sentences:
             blocks += [f"## {heading}", items(sentences)]
     sandboxes = ", ".join(sorted({record.mark.sandbox for record in records}))
-    blocks.append(plain(f"Sandbox: {sandboxes}. Similarity is information and changes no mark."))
+    blocks.append(plain(f"Sandbox: {sandboxes}."))
     return page(assignment.title, blocks)
 
 
@@ -110,25 +105,23 @@ def _says(exercise_id: str, hint_id: str) -> str:
     return dict(hints).get(hint_id, "")
 
 
-def _to_look_at(records: Sequence[Record]) -> tuple[str, ...]:
-    sentences = []
-    for record in (record for record in records if record.is_open):
-        if record.mark.state is State.GRADER_ERROR:
-            said = ["The grader made a mistake of its own: see grader-errors.txt."]
-        else:
-            which = [one.exercise_id for one in record.mark.exercises if one.state is State.NOT_GRADABLE]
-            said = [record.problem or "", f"Open: {', '.join(which)}." if which else "", *record.mark.notes]
-        sentences.append(f"{record.student} ({record.shown}): {' '.join(filter(None, said))}")
-    return tuple(sentences)
+def why_open(record: Record) -> str:
+    """Return why a person has to look at a submission before it has a total."""
+    if record.mark.state is State.GRADER_ERROR:
+        return "The grader made a mistake of its own: see grader-errors.txt."
+    which = [one.exercise_id for one in record.mark.exercises if one.state is State.NOT_GRADABLE]
+    said = [record.problem or "", f"Open: {', '.join(which)}." if which else "", *record.mark.notes]
+    return " ".join(filter(None, said)) or record.mark.state.value
 
 
-def _warned(records: Sequence[Record]) -> tuple[str, ...]:
-    """Who imports or uses what a human may want to look at."""
-    sentences = []
-    for record in records:
-        texts = dict.fromkeys(text for one in record.mark.exercises for text in one.warnings)
-        sentences += [f"{record.student}: {' '.join(texts)}"] if texts else []
-    return tuple(sentences)
+def look_at_these(records: Sequence[Record]) -> tuple[str, ...]:
+    """Return what stands in answers that their exercises give no reason for, a sentence for each exercise."""
+    return tuple(
+        f"{record.student}: {one.exercise_id}: {'; '.join(one.warnings)}"
+        for record in records
+        for one in record.mark.exercises
+        if one.warnings
+    )
 
 
 def _late(records: Sequence[Record]) -> tuple[str, ...]:
@@ -138,19 +131,3 @@ def _late(records: Sequence[Record]) -> tuple[str, ...]:
         for record in records
         if record.late is not None and record.late.hours > 0
     )
-
-
-def _pairs(records: Sequence[Record]) -> tuple[str, ...]:
-    pairs = similar_pairs([(record.student, record.lines) for record in records if record.lines])
-    return tuple(
-        f"{one} and {other}: {shared} unusual lines in common, {share:.0%} of what either has"
-        for share, one, other, shared in pairs[:100]
-    )
-
-
-def _copied(records: Sequence[Record]) -> tuple[str, ...]:
-    found = {
-        record.student: [one.exercise_id for one in record.mark.exercises if (one.similarity or 0.0) >= CLOSE]
-        for record in records
-    }
-    return tuple(f"{student}: {', '.join(names)}" for student, names in found.items() if names)

@@ -14,18 +14,17 @@ from ttutor.exercises.known import expectations
 from ttutor.exercises.registry import find
 from ttutor.exercises.running import input_names, make_inputs
 from ttutor.exercises.student_code import cannot_load, is_puzzle
+from ttutor.grading.answer import Definition, FileRead, chosen, is_broken, is_untouched, names_of, read_files
 from ttutor.grading.assignment import Assignment, Worth
-from ttutor.grading.judging import definitions
-from ttutor.grading.judging.bundles import share_a_process, sources_for
-from ttutor.grading.judging.raised import Trouble, is_from_worker, shown
-from ttutor.grading.judging.session import RemoteAnswer, Session
-from ttutor.grading.judging.submitted import FileRead, read_files
-from ttutor.grading.judging.verdict import Verdict, checked_looks, unseen, verdict_on
-from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark, ungraded
-from ttutor.grading.sandbox.choose import Sandbox, SandboxError
+from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark, number, ungraded
+from ttutor.grading.sandbox import Sandbox, SandboxError
+from ttutor.grading.session import RemoteAnswer, Session
+from ttutor.grading.student_error import StudentCodeFailed, is_from_worker, shown
+from ttutor.grading.verdict import Verdict, checked_looks, unseen, verdict_on
+from ttutor.grading.vocabulary import strange_words
 from ttutor.grading.worker.framing import Malformed
 
-Definition = tuple[int, str, definitions.Facts]
+WAITS = "Something stands in it that this exercise gives no reason for (below): a person looks before it has a mark."
 
 
 class Grader:
@@ -66,29 +65,30 @@ class _Marking:
         self.notes: list[str] = []
 
     def mark(self, submission: Submission) -> SubmissionMark:
-        wanted = [name for one in self.exercises for name in definitions.names_of(one)]
+        wanted = [name for one in self.exercises for name in names_of(one)]
         self.files = read_files(self.session, submission.files, wanted)
         self.notes = [note for file in self.files for note in (*file.notes, *([file.problem] if file.problem else []))]
         if all(file.problem for file in self.files):
             nothing = ungraded(self.assignment, submission.student, State.NOT_GRADABLE, self.session.sandbox.kind)
             return replace(nothing, notes=tuple(map(shown, self.notes)))
-        marks: dict[int, ExerciseMark] = {}
-        for group in share_a_process(self.exercises):
-            self.session.provide(self.files, sources_for([self.exercises[index] for index in group]))
-            marks |= {index: self._exercise(index) for index in group}
+        marks = tuple(map(self._exercise, range(len(self.exercises))))
         notes = dict.fromkeys((*self.notes, *self.session.notes))
         return SubmissionMark(
             student=submission.student,
-            state=State.GRADER_ERROR if any(one.state is State.GRADER_ERROR for one in marks.values()) else State.OK,
-            exercises=tuple(marks[index] for index in sorted(marks)),
+            state=State.GRADER_ERROR if any(one.state is State.GRADER_ERROR for one in marks) else State.OK,
+            exercises=marks,
             sandbox=self.session.sandbox.kind,
             notes=tuple(map(shown, notes)),
         )
 
     def _exercise(self, index: int) -> ExerciseMark:
         exercise, possible, started = self.exercises[index], self.assignment.exercises[index].points, time.monotonic()
-        definition = definitions.chosen(exercise, self.files)
+        definition = chosen(exercise, self.files)
+        strange = strange_words(exercise, [piece for _, piece in definition.pieces]) if definition else ()
         verdict = self._guarded(exercise, definition)
+        if strange and self.assignment.strict and verdict.state is not State.GRADER_ERROR:
+            strange = (*strange, f"the grader by itself would give {number(verdict.share * possible)} points")
+            verdict = unseen(exercise, State.NOT_GRADABLE, None, WAITS)
         return ExerciseMark(
             exercise_id=exercise.id,
             title=exercise.title,
@@ -98,8 +98,7 @@ class _Marking:
             hint_id=verdict.hint_id,
             message=shown(verdict.message),
             cases=verdict.cases,
-            warnings=definitions.warnings_about(self.files[definition[0]]) if definition else (),
-            similarity=definitions.similarity(exercise, definition[2]) if definition else None,
+            warnings=strange,
             seconds=time.monotonic() - started,
         )
 
@@ -114,7 +113,7 @@ class _Marking:
         except SandboxError as error:
             return self._failed(exercise, error)
         except Exception as error:
-            self.notes.append(f"{exercise.id}: what came of it cannot be compared ({type(error).__name__}: {error})")
+            self.notes.append(f"{exercise.id}: what came of it cannot be compared ({type(error).__name__})")
             self.session.close()
             return unseen(exercise, State.CRASH, "crash", "What your code gives cannot be compared with anything.")
 
@@ -125,16 +124,15 @@ class _Marking:
     def _verdict(self, exercise: Exercise, definition: Definition | None) -> Verdict:
         if definition is None:
             return self._missing(exercise)
-        file, name, facts = definition
-        if definitions.is_untouched(exercise, facts):
-            text = wording.not_started(name, is_puzzle=is_puzzle(exercise))
+        if is_untouched(exercise, definition.facts):
+            text = wording.not_started(definition.name, is_puzzle=is_puzzle(exercise))
             return unseen(exercise, State.MISSING, "not_started", text)
-        answer = RemoteAnswer(self.session, file, name)
+        answer = RemoteAnswer(self.session, definition)
         problem = self._cannot_load(exercise, answer)
         return verdict_on(exercise, answer, self.assignment.inputs_seed) if problem is None else problem
 
     def _missing(self, exercise: Exercise) -> Verdict:
-        if definitions.is_broken(exercise, self.files) or any(file.problem for file in self.files):
+        if is_broken(exercise, self.files) or any(file.problem for file in self.files):
             text = f"`{exercise.name}` stands where the file cannot be read as Python; a human will look at it."
             return unseen(exercise, State.NOT_GRADABLE, None, text)
         return unseen(exercise, State.MISSING, None, f"`{exercise.name}` was not handed in.")
@@ -142,17 +140,20 @@ class _Marking:
     def _cannot_load(self, exercise: Exercise, answer: RemoteAnswer) -> Verdict | None:
         n_inputs = len(make_inputs(exercise, exercise.cases[0], self.assignment.inputs_seed))
         try:
-            looks = checked_looks(answer.session.see(answer.file, answer.name, n_inputs))
+            self.session.enter(exercise, answer.definition, hidden=False)
+            looks = checked_looks(self.session.see(answer.definition, n_inputs))
             problem = cannot_load(exercise, looks, input_names(exercise, n_inputs))
-        except Trouble as trouble:
+        except StudentCodeFailed as trouble:
             return unseen(exercise, State(trouble.kind), trouble.kind, f"While it is loaded: {trouble}.")
         except Malformed:
-            return unseen(exercise, State.CRASH, "crash", f"While it is loaded: {answer.session.crashed()}.")
+            return unseen(exercise, State.CRASH, "crash", f"While it is loaded: {self.session.crashed()}.")
         except Exception as error:
             if not is_from_worker(error):
                 raise
-            failed = " ".join(answer.session.failed.values()) or wording.error(error)
-            return unseen(exercise, State.ERROR, "cannot_load", f"`{answer.name}` is not defined: {failed}")
+            places = [(answer.definition.file, at) for at, _ in answer.definition.pieces]
+            failed = [self.session.failed[place] for place in places if place in self.session.failed]
+            why = " ".join(failed) or wording.error(error)
+            return unseen(exercise, State.ERROR, "cannot_load", f"`{answer.definition.name}` is not defined: {why}")
         return None if problem is None else unseen(exercise, State.ERROR, "cannot_load", problem)
 
 

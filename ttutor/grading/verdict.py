@@ -12,16 +12,17 @@ from typing import Any
 from ttutor.exercises import wording
 from ttutor.exercises.diagnosis import Diagnosis, Sitting
 from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.forbidden import Shortcut
 from ttutor.exercises.known import expectations, fingerprint, known_mistakes, outcomes_of
 from ttutor.exercises.running import Outcome
-from ttutor.grading.judging.raised import Trouble, place_of
-from ttutor.grading.judging.session import RemoteAnswer
 from ttutor.grading.marks import CaseMark, State
+from ttutor.grading.session import RemoteAnswer
+from ttutor.grading.student_error import KNOWN, StudentCodeFailed, place_of
 from ttutor.grading.worker.framing import Malformed
 
 IN_HIDDEN = "In a check that runs at grading only: "
 GENERIC_HIDDEN = {
-    "raises": "your code raises an exception. Try inputs of other sizes, types and values than those in the book.",
+    "raises": "Try inputs of other sizes, types and values than those in the book.",
     "type": "your result is not of the type that is asked for.",
     "shape": "your result does not have the right shape. Try inputs all of whose sizes differ.",
     "dtype": "your result does not have the right dtype. Does it follow the inputs?",
@@ -54,8 +55,9 @@ def verdict_on(exercise: Exercise, answer: RemoteAnswer, seed: int) -> Verdict:
     cases = exercise.cases
     expected = expectations(exercise, seed, cases)
     came = tuple(_outcome(exercise, case, answer, value, seed) for case, value in zip(cases, expected, strict=True))
-    if used := sorted(frozenset().union(*(one.used for one in came))):
-        return unseen(exercise, State.WRONG, "shortcut", wording.shortcut(used[0]))
+    if used := [str(one.error) for one in came if isinstance(one.error, Shortcut)]:
+        name = next((name for name in used if name in exercise.forbids), "what you call")  # not what a student says
+        return unseen(exercise, State.WRONG, "shortcut", wording.shortcut(name))
     if all(isinstance(one.error, NotImplementedError) for one in came):
         return unseen(exercise, State.MISSING, "not_started", wording.not_started(exercise.name, is_puzzle=False))
     marks = tuple(map(_mark, cases, came))
@@ -89,7 +91,7 @@ def _outcome(exercise: Exercise, case: Case, answer: RemoteAnswer, expected: obj
     (found,) = outcomes_of(exercise, answer, (expected,), seed, (case,), exercise.forbids)
     if answer.failure is not None:
         raise answer.failure
-    return found if answer.trouble is None else Outcome(error=answer.trouble, used=found.used)
+    return found if answer.trouble is None else Outcome(error=answer.trouble)
 
 
 def _mark(case: Case, came: Outcome) -> CaseMark:
@@ -100,7 +102,7 @@ def _mark(case: Case, came: Outcome) -> CaseMark:
 def _state(came: Outcome) -> State:
     if came.right:
         return State.OK
-    if isinstance(came.error, Trouble):
+    if isinstance(came.error, StudentCodeFailed):
         return State(came.error.kind)
     return State.WRONG if came.error is None else State.ERROR
 
@@ -127,11 +129,13 @@ class _Sitting(Sitting):
             return message
         says = {one.id: one.says for one in self.exercise.mistakes}
         says |= {one.id: one.says for one in self.exercise.properties}
-        return IN_HIDDEN + (says.get(hint_id) or GENERIC_HIDDEN[hint_id])
+        error = self.came[index].error
+        raised = f"your code raises {_kind_and_line(error)}. " if hint_id == "raises" and error is not None else ""
+        return IN_HIDDEN + raised + (says.get(hint_id) or GENERIC_HIDDEN[hint_id])
 
     def _findings(self, index: int) -> Iterator[Diagnosis | None]:
         error = self.came[index].error
-        if isinstance(error, Trouble):
+        if isinstance(error, StudentCodeFailed):
             yield error.kind, f"{self._with(index)} {error}.", None
         else:
             yield from super()._findings(index)
@@ -149,3 +153,10 @@ class _Sitting(Sitting):
         right = [case.name for case, one in pairs if one.right and not case.hidden]
         text = f"{self._with(index)} your result {difference.text}."
         return "differs", f"{text} {wording.what_is_right(right)}", None
+
+
+def _kind_and_line(error: BaseException) -> str:
+    """An exception without its text, which could tell of inputs that nobody may know."""
+    name, place = type(error).__name__, place_of(error)
+    kind = f"a {name}" if name in KNOWN else "an exception of its own"
+    return f"{kind} (line {place.line})" if place is not None else kind

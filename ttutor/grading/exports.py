@@ -12,9 +12,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from ttutor.grading.assignment import Assignment
+from ttutor.grading.feedback import IN_WORDS, message_for
 from ttutor.grading.marks import CaseMark, ExerciseMark, State
-from ttutor.grading.records.record import Record
-from ttutor.grading.reports.feedback import IN_WORDS, message_for
+from ttutor.grading.record import Record
 
 TAGS = dict.fromkeys((State.WRONG, State.ERROR, State.TIMEOUT, State.CRASH), "failure")
 TAGS |= {State.MISSING: "skipped", State.NOT_GRADABLE: "error", State.GRADER_ERROR: "error"}

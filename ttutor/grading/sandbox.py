@@ -8,13 +8,16 @@ from __future__ import annotations
 
 import os
 import shutil
+import subprocess
 import sys
 import sysconfig
 import tempfile
 from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from importlib.util import find_spec
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from ttutor.grading.worker.confine import filters_calls
@@ -94,7 +97,7 @@ class Sandbox:
 
 def worker_folder() -> Path:
     """Where the code of a worker stands: all of this package that it gets."""
-    return Path(__file__).resolve().parents[1] / "worker"
+    return Path(__file__).resolve().parent / "worker"
 
 
 def python(folder: Path, code: str, *flags: str) -> list[str]:
@@ -105,7 +108,9 @@ def python(folder: Path, code: str, *flags: str) -> list[str]:
 
 def environment(bytecode: Path | None = None) -> dict[str, str]:
     """Return all that a worker's environment has."""
-    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1")
+    one_thread = dict.fromkeys(("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS"), "1") | {
+        "CUDA_VISIBLE_DEVICES": ""
+    }
     needed = {name: os.environ[name] for name in ("SYSTEMROOT",) if name in os.environ}  # Windows cannot do without
     needed |= {} if bytecode is None else {"PYTHONPYCACHEPREFIX": str(bytecode)}
     return {"PATH": "/usr/bin:/bin", "HOME": "/", "LC_ALL": "C.UTF-8", "PYTHONHASHSEED": "0"} | one_thread | needed
@@ -157,8 +162,28 @@ def _needed() -> list[Path]:
 
 def _masks(hidden: Sequence[Path]) -> Iterator[str]:
     """Cover whatever must not be read and lies below a place that is mounted: this package, and the class."""
-    package = Path(__file__).resolve().parents[2]
+    package = Path(__file__).resolve().parents[1]
     mounted = [Path(os.path.realpath(place)) for place in (*map(Path, LIBRARIES), *_needed())]
     for place in (package, *(Path(os.path.realpath(one)) for one in hidden)):
         if place.exists() and any(place.is_relative_to(other) for other in mounted):
             yield from ("--tmpfs", str(place)) if place.is_dir() else ("--ro-bind", "/dev/null", str(place))
+
+
+IMPORTS = "from worker.serve import preload; preload()"
+
+
+@contextmanager
+def bytecode() -> Iterator[Path | None]:
+    """Yield a folder with the bytecode of all that a worker imports, None where it stands beside the packages."""
+    spec = find_spec("torch")
+    assert spec is not None
+    assert spec.origin is not None
+    if Path(spec.origin).with_name("__pycache__").joinpath(f"__init__.{sys.implementation.cache_tag}.pyc").exists():
+        yield None
+        return
+    with TemporaryDirectory(prefix="ttutor-bytecode-") as folder:
+        place = Path(folder)
+        place.chmod(0o755)  # a worker in a container is somebody else
+        # Where this fails, a worker does not start either, and its own message says so.
+        subprocess.run(python(worker_folder().parent, IMPORTS), env=environment(place), cwd=place, check=False)
+        yield place

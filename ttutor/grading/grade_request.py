@@ -2,38 +2,47 @@
 
 from __future__ import annotations
 
+import difflib
 import hashlib
+import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TextIO
 
 from tqdm import tqdm
 
 from ttutor.grading.assignment import Assignment
-from ttutor.grading.intake.roster import Roster
-from ttutor.grading.intake.submissions import BadSubmissions, ClassWork, Handed, find_work, is_inside, read_work
+from ttutor.grading.exports import junit
+from ttutor.grading.feedback import as_html, feedback, feedback_notebook
+from ttutor.grading.gradebook import (
+    FILE,
+    canvas,
+    gradebook,
+    lms_of,
+    moodle,
+    read_by_hand,
+    with_marks_by_hand,
+    write_by_hand,
+)
 from ttutor.grading.marking import Marker, mark_side_by_side, real_grader, record_path
 from ttutor.grading.marks import State, ungraded
-from ttutor.grading.records.by_hand import FILE, read_by_hand, with_marks_by_hand, write_by_hand
-from ttutor.grading.records.changes import changes, read_records
-from ttutor.grading.records.gradebook import canvas, gradebook, lms_of, moodle
-from ttutor.grading.records.record import Record, read_record, write_whole
-from ttutor.grading.reports.exports import junit
-from ttutor.grading.reports.feedback import feedback
-from ttutor.grading.reports.markdown import as_html
-from ttutor.grading.reports.notebook import feedback_notebook
-from ttutor.grading.reports.summary import summary
-from ttutor.grading.sandbox.choose import BUBBLEWRAP, Sandbox
+from ttutor.grading.record import Record, changes, read_record, read_records, write_whole
+from ttutor.grading.roster import Roster
+from ttutor.grading.sandbox import BUBBLEWRAP, Sandbox
+from ttutor.grading.submission import BadSubmissions, ClassWork, FoundSubmission, find_work, is_inside, read_work
+from ttutor.grading.summary import summary
 
+LOCK = ".grading"
 ALL_GRADED, SOME_OPEN, GRADER_ERROR = 0, 1, 3
 """Exit codes: all is graded; a human has to look at some; a mistake of the grader's own."""
 
 
 @dataclass(frozen=True, kw_only=True)
-class Wish:
+class GradeRequest:
     """What is to be graded, and how.
 
     Args:
@@ -96,31 +105,37 @@ class Outcome:
         return SOME_OPEN if ambiguous or any(record.is_open for record in self.records) else ALL_GRADED
 
 
-def grade_class(wish: Wish) -> Outcome:
+def grade_class(request: GradeRequest) -> Outcome:
     """Grade a class and write all results.
 
     Args:
-        wish: what is to be graded.
+        request: what is to be graded.
 
     Raises:
         BadSubmissions: there is nothing to grade, or it lies where the results would go.
         DamagedRecord: the older results cannot be read.
         BadMarks: the marks by hand cannot be read.
     """
-    _check_places(wish)
-    work = find_work(wish.submissions, wish.roster, wish.student)
-    given = read_by_hand(wish.out / FILE, wish.assignment)
-    before = read_records(wish.compare) if wish.compare is not None else None
-    chosen = _chosen(work, wish.only)
-    failures, n_new = _mark(wish, chosen)
-    records, left = _collect(wish, work, failures)
-    records = [with_marks_by_hand(wish.assignment, one, given) for one in records]
-    notes = [*work.notes, *([f"Not graded yet: {', '.join(left)}."] if left else [])]
-    write_outputs(wish.out, wish.assignment, records, work, notes, failures)
-    write_by_hand(wish.out / FILE, wish.assignment, records, given)
+    _check_places(request)
+    with only_grader_in(request.out):
+        return _grade_class(request)
+
+
+def _grade_class(request: GradeRequest) -> Outcome:
+    work = find_work(request.submissions, request.roster, request.student)
+    _check_extensions(request.assignment, work)
+    given = read_by_hand(request.out / FILE, request.assignment)
+    before = read_records(request.compare) if request.compare is not None else None
+    chosen = _chosen(work, request.only)
+    failures, n_new = _mark(request, chosen)
+    records, left = _collect(request, work, failures)
+    records = [with_marks_by_hand(request.assignment, one, given) for one in records]
+    notes = [*work.notes, *_without_times(request), *([f"Not graded yet: {', '.join(left)}."] if left else [])]
+    write_outputs(request.out, request.assignment, records, work, notes, failures)
+    write_by_hand(request.out / FILE, request.assignment, records, given)
     kept = {record.student: record for record in records if record.student not in failures}
     changed = None if before is None else tuple(changes(before, kept))
-    return Outcome(tuple(records), failures, n_new, changed, tuple(work.notes))
+    return Outcome(tuple(records), failures, n_new, changed, (*work.notes, *_without_times(request)))
 
 
 def write_outputs(
@@ -166,14 +181,59 @@ def write_outputs(
         write_whole(errors, "\n\n".join(f"{one}\n{why.strip()}" for one, why in sorted(failures.items())) + "\n")
 
 
-def _check_places(wish: Wish) -> None:
-    if is_inside(wish.out, wish.submissions):
-        raise BadSubmissions(f"the results would lie among the submissions ({wish.out}); choose another --out")
-    if wish.submissions.is_dir() and is_inside(wish.submissions, wish.out):
-        raise BadSubmissions(f"the submissions lie in the folder of the results ({wish.out}); choose another --out")
+@contextmanager
+def only_grader_in(out: Path) -> Iterator[None]:
+    """Keep a folder of results to one grader at a time.
+
+    Raises:
+        BadSubmissions: another process grades there.
+    """
+    out.mkdir(parents=True, exist_ok=True)
+    place = out / LOCK
+    with place.open("a+", encoding="utf-8") as lock:
+        try:
+            _lock(lock)
+        except OSError:
+            lock.seek(0)
+            who = lock.read().strip() or "unknown"
+            raise BadSubmissions(
+                f"another grader (process {who}) works in {out}: wait for it, or choose another --out"
+            ) from None
+        lock.truncate(0)
+        lock.write(str(os.getpid()))
+        lock.flush()
+        try:
+            yield
+        finally:
+            place.unlink(missing_ok=True)
 
 
-def _chosen(work: ClassWork, only: Sequence[str]) -> list[Handed]:
+def _lock(file: TextIO) -> None:
+    """Lock a file for this process; the system takes the lock away when the process ends, however that is."""
+    try:
+        import fcntl
+    except ImportError:  # Windows has no lock of this kind
+        return
+    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+
+def _check_extensions(assignment: Assignment, work: ClassWork) -> None:
+    """Refuse a deadline of somebody who is not there: it would be somebody's, and have no effect."""
+    known = {one.student for one in work.students}
+    if unknown := [name for name in assignment.extensions if name not in known]:
+        near = [one for name in unknown for one in difflib.get_close_matches(name, known, n=2, cutoff=0.4)]
+        some = ", ".join(near or sorted(known)[:8])
+        raise BadSubmissions(f"[extensions] {', '.join(unknown)}: there is no such student; ids are such as {some}")
+
+
+def _check_places(request: GradeRequest) -> None:
+    if is_inside(request.out, request.submissions):
+        raise BadSubmissions(f"the results would lie among the submissions ({request.out}); choose another --out")
+    if request.submissions.is_dir() and is_inside(request.submissions, request.out):
+        raise BadSubmissions(f"the submissions lie in the folder of the results ({request.out}); choose another --out")
+
+
+def _chosen(work: ClassWork, only: Sequence[str]) -> list[FoundSubmission]:
     if not only:
         return list(work.students)
     known = {one.student: one for one in work.students}
@@ -185,15 +245,23 @@ def _chosen(work: ClassWork, only: Sequence[str]) -> list[Handed]:
     return [known[name] for name in dict.fromkeys(only)]
 
 
-def _mark(wish: Wish, chosen: list[Handed]) -> tuple[dict[str, str], int]:
+def _without_times(request: GradeRequest) -> list[str]:
+    """A note where a deadline has no effect, since nobody says when work came in: Moodle's list does not."""
+    has_times = any(one.submitted for one in request.roster.students)
+    if request.assignment.deadline is None or has_times:
+        return []
+    return ["The deadline has no effect: add a column `submitted` to the list of the class, with times and offsets."]
+
+
+def _mark(request: GradeRequest, chosen: list[FoundSubmission]) -> tuple[dict[str, str], int]:
     """Mark those chosen; return whom the grader failed and why, and how many were graded now."""
-    hidden = (wish.submissions, wish.out, *wish.hidden, *((wish.own,) if wish.own else ()))
-    sandbox = Sandbox(wish.sandbox, hidden, wish.bytecode)
-    marker = Marker(wish.assignment, wish.out, sandbox, wish.regrade, wish.own, wish.make_grader)
+    hidden = (request.submissions, request.out, *request.hidden, *((request.own,) if request.own else ()))
+    sandbox = Sandbox(request.sandbox, hidden, request.bytecode)
+    marker = Marker(request.assignment, request.out, sandbox, request.regrade, request.own, request.make_grader)
     failures, n_new = {}, 0
     quiet = sys.stderr is None or not sys.stderr.isatty()
     with tqdm(total=len(chosen), unit="submission", disable=quiet, dynamic_ncols=True, leave=False) as bar:
-        for student, is_new, error in mark_side_by_side(marker, chosen, wish.jobs):
+        for student, is_new, error in mark_side_by_side(marker, chosen, request.jobs):
             n_new += is_new
             if error:
                 failures[student] = error
@@ -201,13 +269,13 @@ def _mark(wish: Wish, chosen: list[Handed]) -> tuple[dict[str, str], int]:
     return failures, n_new
 
 
-def _collect(wish: Wish, work: ClassWork, failures: dict[str, str]) -> tuple[list[Record], list[str]]:
+def _collect(request: GradeRequest, work: ClassWork, failures: dict[str, str]) -> tuple[list[Record], list[str]]:
     """Read back what stands for each student now; a failure of the grader's stands without any mark."""
     records, left = [], []
     for one in work.students:
-        path = record_path(wish.out, one.student)
+        path = record_path(request.out, one.student)
         if one.student in failures:
-            mark = ungraded(wish.assignment, one.student, State.GRADER_ERROR, wish.sandbox)
+            mark = ungraded(request.assignment, one.student, State.GRADER_ERROR, request.sandbox)
             records.append(Record(key="", shown=one.shown, submitted=one.submitted, mark=mark))
         elif path.exists():
             records.append(read_record(path))

@@ -1,19 +1,25 @@
-"""What the worker's reader says of a submission's files, checked: the judge itself never looks into them."""
+"""What the worker's reader says of a submission's files, checked, and which definition in them answers an exercise."""
 
 from __future__ import annotations
 
+import ast
+from collections.abc import Iterator, Sequence
 from typing import Annotated, Any
 
 from pydantic import ConfigDict, Field, Strict, StringConstraints, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass
 
+from ttutor.exercises.exercise import Exercise
+from ttutor.exercises.source import stub_source
 from ttutor.grading.marks import SourceFile
 from ttutor.grading.worker.framing import Malformed
-from ttutor.grading.worker.reader import READ_CAP
+from ttutor.grading.worker.reader import READ_CAP, methods_of, steps_of
 
 NO_MORE = ConfigDict(extra="forbid")
 Text = Annotated[str, StringConstraints(max_length=2000)]
 Texts = Annotated[tuple[Text, ...], Field(max_length=5000)]
+Place = Annotated[int, Strict(), Field(ge=0, lt=5000)]
+EMPTY = ast.parse("def f(): ...").body[0]
 
 
 @dataclass(frozen=True, config=NO_MORE)
@@ -33,13 +39,13 @@ class Facts:
         is_class: whether it is a class.
         steps: the digest of a function's code, or nothing where it cannot be told.
         methods: those of a class's methods.
-        syntax: how often each shape of syntax stands in it, by the digest of the shape.
+        needs: the places of the pieces that have to run for it.
     """
 
     is_class: Annotated[bool, Strict()]
     steps: Text
     methods: dict[Text, Text]
-    syntax: Annotated[tuple[Annotated[int, Strict()], ...], Field(max_length=5000)]
+    needs: Annotated[tuple[Place, ...], Field(max_length=5000)]
 
 
 @dataclass(frozen=True, config=NO_MORE)
@@ -47,10 +53,8 @@ class FileRead:
     """One file, read.
 
     Args:
-        pieces: what to run, in order.
+        pieces: what can be run, in order.
         answers: the facts of each answer, by the name that it has in the file.
-        imports: the packages that the pieces import.
-        names: names in them that a human may want to look at.
         broken: names of answers that stand in parts that do not parse.
         notes: what was left out, one sentence each.
         problem: why nothing could be read, or None.
@@ -58,11 +62,26 @@ class FileRead:
 
     pieces: Annotated[tuple[Piece, ...], Field(max_length=5000)] = ()
     answers: dict[Text, Facts] = Field(default_factory=dict)
-    imports: Texts = ()
-    names: Texts = ()
     broken: Texts = ()
     notes: Texts = ()
     problem: Text | None = None
+
+
+@dataclass(frozen=True)
+class Definition:
+    """The definition that counts as the answer to an exercise.
+
+    Args:
+        file: the number of its file.
+        name: what it is called there.
+        facts: what it is.
+        pieces: what has to run for it, each with its place in the file; nothing else of the submission is run.
+    """
+
+    file: int
+    name: str
+    facts: Facts
+    pieces: tuple[tuple[int, Piece], ...]
 
 
 def read_files(session: Any, files: tuple[SourceFile, ...], wanted: list[str]) -> list[FileRead]:
@@ -96,4 +115,40 @@ def files_read(came: Any, count: int) -> list[FileRead]:
         raise Malformed(f"expected what files hold: {error.errors()[0]['msg']}") from error
     if len(found) != count:
         raise Malformed("expected as many files as were sent")
+    if any(place >= len(file.pieces) for file in found for facts in file.answers.values() for place in facts.needs):
+        raise Malformed("an answer must need pieces of its file")
     return found
+
+
+def names_of(exercise: Exercise) -> tuple[str, str]:
+    """The names under which an answer is looked for, the better one first."""
+    return f"my_{exercise.name}", exercise.name
+
+
+def chosen(exercise: Exercise, files: Sequence[FileRead]) -> Definition | None:
+    """Return the definition that counts, or None where there is none.
+
+    The last file that has one wins, and one that somebody has worked on wins over an untouched stub.
+    """
+    found = list(_candidates(exercise, files))
+    return next((one for one in found if not is_untouched(exercise, one.facts)), found[0] if found else None)
+
+
+def _candidates(exercise: Exercise, files: Sequence[FileRead]) -> Iterator[Definition]:
+    for number, file in reversed([*enumerate(files)]):
+        for name in (name for name in names_of(exercise) if name in file.answers):
+            facts = file.answers[name]
+            yield Definition(number, name, facts, tuple((place, file.pieces[place]) for place in facts.needs))
+
+
+def is_broken(exercise: Exercise, files: Sequence[FileRead]) -> bool:
+    """Whether an answer stands in a part of a file that does not parse."""
+    return any(name in file.broken for file in files for name in names_of(exercise))
+
+
+def is_untouched(exercise: Exercise, facts: Facts) -> bool:
+    """Whether an answer is still the stub: see `ttutor.exercises.student_code.is_untouched`."""
+    stub = ast.parse(stub_source(exercise)).body[0]
+    if facts.is_class and isinstance(stub, ast.ClassDef):
+        return facts.methods == methods_of(stub)
+    return bool(facts.steps) and facts.steps in (steps_of(stub), steps_of(EMPTY))

@@ -17,7 +17,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from ttutor.grading.sandbox.choose import Sandbox, SandboxError
+from ttutor.grading.sandbox import Sandbox, SandboxError
 from ttutor.grading.worker.framing import Malformed, frame, read_frame, write_all
 
 LONGEST_QUEUE = 2

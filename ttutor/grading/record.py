@@ -16,7 +16,7 @@ from typing import Any, Literal
 from pydantic import TypeAdapter, ValidationError
 
 from ttutor.grading.assignment import Lateness
-from ttutor.grading.marks import State, Submission, SubmissionMark
+from ttutor.grading.marks import State, Submission, SubmissionMark, number
 
 UNSTABLE = ("seconds", "cpu_seconds", "memory_bytes")
 
@@ -36,20 +36,18 @@ class Record:
         submitted: when, as an ISO time in UTC, or None.
         late: how late, or None where there is no deadline or no time.
         files: name, size and digest of what was graded, in the order in which it counted.
-        lines: digests of unusual lines, to find submissions that share many.
         mark: the marks.
         problem: why nothing could be graded, or None.
         schema: the version of this form.
     """
 
-    schema: Literal["ttutor.grading.record/2"] = "ttutor.grading.record/2"
+    schema: Literal["ttutor.grading.record/3"] = "ttutor.grading.record/3"
     key: str
     shown: str
     email: str = ""
     submitted: str | None = None
     late: Lateness | None = None
     files: tuple[tuple[str, int, str], ...] = ()
-    lines: tuple[str, ...] = ()
     mark: SubmissionMark
     problem: str | None = None
 
@@ -63,6 +61,12 @@ class Record:
         """Whether a human has to look before there is a total."""
         open_states = (State.NOT_GRADABLE, State.GRADER_ERROR)
         return self.mark.state in open_states or any(one.state in open_states for one in self.mark.exercises)
+
+    @property
+    def state(self) -> str:
+        """The state as an instructor sees it: ``look`` where it was graded, and something in it is to be looked at."""
+        has_strange = any(one.warnings for one in self.mark.exercises)
+        return "look" if self.mark.state is State.OK and has_strange else self.mark.state.value
 
     @property
     def total(self) -> float | None:
@@ -131,3 +135,45 @@ def write_whole(path: Path, text: str) -> None:
         file.flush()
         os.fsync(file.fileno())
     unfinished.replace(path)
+
+
+def read_records(out: Path) -> dict[str, Record]:
+    """Return the records of a folder of results, by student.
+
+    Raises:
+        DamagedRecord: one of them is none of ours.
+    """
+    found = (read_record(path) for path in sorted((out / "records").glob("*.json")) if not path.name.startswith("."))
+    return {record.student: record for record in found}
+
+
+def changes(old: Mapping[str, Record], new: Mapping[str, Record]) -> list[str]:
+    """Return a line for each mark that is not what it was: student, exercise or total, before and now."""
+    lines = []
+    for student in sorted({*old, *new}):
+        if student not in new:
+            lines.append(f"{student}: no longer there (had {_total(old[student])})")
+        elif student not in old:
+            lines.append(f"{student}: new ({_total(new[student])})")
+        else:
+            lines += [f"{student}: {line}" for line in _between(old[student], new[student])]
+    return lines
+
+
+def _between(before: Record, now: Record) -> list[str]:
+    then, since = _marks(before), _marks(now)
+    names = [*since, *(name for name in then if name not in since)]
+    pairs = [(name, then.get(name, "not asked"), since.get(name, "not asked")) for name in names]
+    pairs.append(("total", _total(before), _total(now)))
+    return [f"{name} {one} -> {other}" for name, one, other in pairs if one != other]
+
+
+def _marks(record: Record) -> dict[str, str]:
+    return {
+        one.exercise_id: f"{number(one.earned)} of {number(one.possible)} ({one.state.value})"
+        for one in record.mark.exercises
+    }
+
+
+def _total(record: Record) -> str:
+    return "open" if record.total is None else number(record.total)

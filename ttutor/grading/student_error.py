@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import builtins
 import unicodedata
-from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
 
 import einops
 
+from ttutor.exercises.forbidden import Shortcut
 from ttutor.grading.worker.framing import Malformed
 from ttutor.grading.worker.values import Other
 
@@ -19,7 +19,7 @@ KNOWN = {
     name: kind
     for name, kind in vars(builtins).items()
     if isinstance(kind, type) and issubclass(kind, Exception) and name not in (*WITHOUT_TEXT, "ExceptionGroup")
-} | {"EinopsError": einops.EinopsError, "SystemExit": SystemExit}
+} | {"EinopsError": einops.EinopsError, "SystemExit": SystemExit, "Shortcut": Shortcut}
 """Those whose type the known mistakes of an exercise can raise too; all others only have a name."""
 
 
@@ -27,7 +27,7 @@ class StudentRaised(Exception):
     """An exception of a type that the judge does not know; its subclasses carry the type's name."""
 
 
-class Trouble(Exception):
+class StudentCodeFailed(Exception):
     """A worker that hung or died; ``kind`` is ``timeout`` or ``crash``."""
 
     def __init__(self, kind: str, text: str) -> None:
@@ -64,19 +64,18 @@ class _Text(str):
         return str(self)
 
 
-def exception_of(told: Any, used: Sequence[str] = ()) -> BaseException:
+def exception_of(told: Any) -> BaseException:
     """Return the exception that a worker told of; raises `Malformed` where what came tells of none.
 
     Args:
         told: its type, its text, and where it left the student's code.
-        used: the forbidden functions that were called before.
     """
     if not isinstance(told, dict) or not {"type", "text"} <= set(told) <= {"type", "text", "where", "line", "code"}:
         raise Malformed("expected an exception's type and text")
     name, text = _plain(told["type"], 80), _plain(told["text"], 2000)
     kind = KNOWN.get(name) or _kind(name if name.isidentifier() else "Exception", StudentRaised)
     error: Any = kind(_Text(text)) if text else kind()
-    error.by_worker, error.used = True, tuple(used)
+    error.by_worker = True
     if "line" in told:
         if type(told["line"]) is not int or not 0 <= told["line"] < 1 << 31:
             raise Malformed("expected a line's number")
@@ -86,7 +85,7 @@ def exception_of(told: Any, used: Sequence[str] = ()) -> BaseException:
 
 def is_from_worker(error: BaseException) -> bool:
     """Whether a worker told of an exception; every other one is the grader's own."""
-    return isinstance(error, Trouble) or getattr(error, "by_worker", False)
+    return isinstance(error, StudentCodeFailed) or getattr(error, "by_worker", False)
 
 
 def place_of(error: BaseException) -> Place | None:

@@ -27,48 +27,18 @@ class CannotCut(ValueError):
     """Some code of an exercise cannot be cut out of its module; the message says what stands in the way."""
 
 
-def sources_for(exercises: list[Exercise]) -> dict[str, str]:
-    """Return the modules, name by name, that a worker needs for some exercises: what watches, and what is given.
+@cache
+def sources_for(exercise: Exercise) -> dict[str, str]:
+    """Return the modules, name by name, that a worker needs for an exercise: what observes, and what is given.
 
     Raises:
-        CannotCut: an exercise uses its imports in a way that cannot be followed.
+        CannotCut: the exercise uses its imports in a way that cannot be followed.
     """
-    watching = {"forbidden": "watched", "running": "gradients_of", "student_code": "seen"}
-    roots = [(f"ttutor.exercises.{module}", name) for module, name in watching.items()]
-    for one in exercises:
-        roots += [*given_to(one), *_functions_among_inputs(one)]
-        roots += [] if one.calls_directly else [(one.observe.__module__, one.observe.__name__)]
+    observing = {"forbidden": "disable", "running": "gradients_of", "student_code": "seen"}
+    roots = [(f"ttutor.exercises.{module}", name) for module, name in observing.items()]
+    roots += [*given_to(exercise), *_functions_among_inputs(exercise)]
+    roots += [] if exercise.calls_directly else [(exercise.observe.__module__, exercise.observe.__name__)]
     return cut(tuple(dict.fromkeys(roots)))
-
-
-def share_a_process(exercises: list[Exercise]) -> list[list[int]]:
-    """Return the numbers of the exercises that can run in one process, in groups.
-
-    What one exercise gives to build with may be what another asks for: those two cannot.
-    """
-    groups: list[list[int]] = []
-    for index, exercise in enumerate(exercises):
-        for group in groups:
-            if not any(_spoils(exercise, exercises[one]) or _spoils(exercises[one], exercise) for one in group):
-                group.append(index)
-                break
-        else:
-            groups.append([index])
-    return groups
-
-
-def _spoils(giver: Exercise, asker: Exercise) -> bool:
-    """Whether what an exercise is given holds what another asks for."""
-    wanted = {asker.name, asker.reference.__name__, *asker.forbids}
-    return bool((_defined(given_to(giver)) - _defined(given_to(asker))) & wanted)
-
-
-@cache
-def _defined(roots: tuple[tuple[str, str], ...]) -> frozenset[str]:
-    """The functions and classes that come along with some names."""
-    trees = [ast.parse(source) for source in cut(roots).values()]
-    kinds = (ast.FunctionDef, ast.ClassDef)
-    return frozenset(one.name for tree in trees for one in tree.body if isinstance(one, kinds))
 
 
 @cache

@@ -1,0 +1,127 @@
+"""`ttutor.grading.vocabulary`: ordinary right answers are not listed, and whatever leads elsewhere is."""
+
+from __future__ import annotations
+
+import inspect
+import sys
+
+import pytest
+
+from tests.exercises.bank import RIGHT
+from tests.grading.bench import handed_in, homework
+from ttutor.exercises import exercises, find
+from ttutor.exercises.mutation import source_of
+from ttutor.exercises.source import imports, solution_source
+from ttutor.grading.answer import Piece
+from ttutor.grading.grader import Grader
+from ttutor.grading.marks import State
+from ttutor.grading.vocabulary import strange_words, vocabulary_of
+from ttutor.grading.worker.reader import read_file
+
+SOFTMAX = "attention.softmax"
+BODY = "powers = (scores - scores.amax(dim, keepdim=True)).exp()\n    return powers / powers.sum(dim, keepdim=True)\n"
+
+
+def listed(exercise_id: str, text: str, name: str) -> tuple[str, ...]:
+    """What is listed of an answer in a file; only what it needs is read."""
+    found = read_file("hw1.py", text.encode(), [name])
+    pieces = [Piece(**found["pieces"][place]) for place in found["answers"][name]["needs"]]
+    return strange_words(find(exercise_id), pieces)
+
+
+def softmax(body: str = BODY, head: str = "") -> tuple[str, ...]:
+    return listed(SOFTMAX, f"import torch\n{head}\ndef my_softmax(scores, dim=-1):\n    {body}", "my_softmax")
+
+
+@pytest.mark.parametrize("exercise", exercises(), ids=lambda one: one.id)
+def test_solutions_and_known_right_answers_are_not_listed(exercise):
+    texts = [("\n".join([*imports(exercise), "", solution_source(exercise)]), exercise.name)]
+    texts += [(inspect.getsource(sys.modules[one.__module__]), one.__name__) for one in RIGHT[exercise.id]]
+    assert [found for text, name in texts if (found := listed(exercise.id, text, name))] == []
+
+
+def test_known_wrong_answers_are_hardly_ever_listed():
+    count, found = 0, []
+    for exercise in exercises():
+        for mistake in exercise.mistakes:
+            for answer in mistake.answers:
+                text = "\n".join([*imports(exercise), "", source_of(answer)])
+                found += [answer.__name__] if listed(exercise.id, text, answer.__name__) else []
+                count += 1
+    assert len(found) <= count / 50, found
+
+
+STRANGE = {
+    "return torch._safe_softmax(scores, dim)": "torch._safe_softmax",
+    "return torch.sparse.softmax(scores.to_sparse(), dim).to_dense()": "torch.sparse",
+    "return getattr(torch, 'soft' + 'max')(scores, dim)": "getattr",
+    "return torch.ops.aten._softmax(scores, dim, False)": "torch.ops",
+    "import sys\n    return sys.modules['x'](scores)": "import sys",
+    "return scores.__class__.softmax(scores, dim)": "scores.__class__",
+    "match torch:\n        case object(softmax=f): return f(scores, dim)": "softmax",
+    "return [t for t in [torch]][0].exp(scores)": "torch, a module, as a value",
+    "return '{0.shape}'.format(scores)": "{0.shape}",
+    "text = '{0.shape}'[:]\n    return text.format(scores)": "text.format",
+    "getattr = max\n    return getattr(scores)": "getattr",
+    "scores.exp = 3": "scores.exp = ...",
+    "torch.exp = 3": "torch.exp = ...",
+    "return (i for i in scores).gi_frame": "gi_frame",
+    "return type('T', (), {})": "type(..., ...)",
+    "return torch.jit.script(scores)": "torch.jit",
+    "return eval('scores')": "eval",
+    "return scores.softmax(dim)": "scores.softmax",
+    "return scores['a __b__']": "a __b__",
+}
+
+
+@pytest.mark.parametrize("body", STRANGE)
+def test_what_leads_elsewhere_is_listed_with_its_line(body):
+    found = softmax(body)
+    assert any(f"`{STRANGE[body]}`" in one and one.startswith("hw1.py, line ") for one in found), found
+
+
+HEADS = [
+    "class A(torch.Tensor): pass",
+    "class A(metaclass=type): pass",
+    "class A(torch.nn.Module):\n    def parameters(self): return []",
+    "class A:\n    def __torch_function__(self): pass",
+    "class A:\n    def __init__(self): self.gi_frame = 1\ndef help(x): return (i for i in x).gi_frame",
+    "from torch import _C as A",
+    "import scipy.special as A",
+    "from .x import A",
+    "from torch import *\nA = 1",
+    "import torch.autograd.forward_ad as A",
+]
+
+
+@pytest.mark.parametrize("head", HEADS)
+def test_what_an_answer_needs_is_read_too(head):
+    name = "help" if "help" in head else "A"
+    assert softmax(f"{name}; {BODY}", head) != ()
+    assert "*" in head or softmax(BODY, head) == (), "what it does not need is neither run nor listed"
+
+
+def test_a_helper_may_have_any_name_and_attributes_of_its_own():
+    head = (
+        "class Layer(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.heads = 2\n"
+    )
+    head += "    def softmin(self): return self.heads\ndef input(id): return Layer().heads * id"
+    assert softmax(f"input(1); {BODY}", head) == ()
+
+
+def test_words_of_the_statement_are_words_of_the_exercise_and_forbidden_ones_are_not():
+    words = vocabulary_of(find("positions.position_table"))
+    assert words.has("register_buffer")
+    assert not vocabulary_of(find(SOFTMAX)).has("softmax")
+    assert vocabulary_of(find("attention.causal_attention")).has("softmax")
+
+
+def test_a_listed_answer_keeps_its_points_and_waits_where_that_is_asked_for(forks):
+    text = f"import torch\nimport gc\ndef my_softmax(scores, dim=-1):\n    gc.collect()\n    {BODY}"
+    asked = homework(SOFTMAX)
+    (mark,) = Grader(asked, forks).grade(handed_in(text)).exercises
+    assert (mark.state, mark.earned) == (State.OK, 10.0)
+    assert mark.warnings == ("homework.py, line 2: `import gc`", "homework.py, line 4: `gc.collect`")
+    (mark,) = Grader(homework(SOFTMAX, strict=True), forks).grade(handed_in(text)).exercises
+    assert (mark.state, mark.earned) == (State.NOT_GRADABLE, 0.0)
+    assert mark.warnings[-1] == "the grader by itself would give 10 points"

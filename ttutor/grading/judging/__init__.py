@@ -1,1 +1,0 @@
-"""Reading a submission, running it in a worker, and deciding what it is worth."""

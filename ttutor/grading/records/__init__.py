@@ -1,1 +1,0 @@
-"""Marks and what is kept of them: records, the gradebook, corrections by hand."""
