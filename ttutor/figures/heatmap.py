@@ -11,7 +11,7 @@ from ttutor.widgets.style import OUTLINES, PAGE, PALETTE
 
 _MOST_NUMBERS = 8
 _MOST_SHAPES = 400
-_MOST_NAMES = 20
+_MOST_NAMES = 15
 _DEEPEST = {"weights": 1.0}
 _DEEP = 0.75  # of the darker hues, so that the numbers on them can be read
 

@@ -189,7 +189,7 @@ def _legend(figure: Any) -> None:
             found.setdefault(name, handle)
     if len(found) < 2:
         return
-    widest = 5.2 * max(map(len, found)) + 34  # points, of a name and the line before it
+    widest = 4.6 * max(map(len, found)) + 32  # points, of a name and the line before it
     columns = max(1, min(len(found), int(72 * WIDTH // widest)))
     extra = figure.legend(found.values(), found.keys(), loc="outside lower center", ncols=columns, fontsize="small")
     height = 15 * -(-len(found) // columns) + 8
