@@ -23,7 +23,7 @@ HIDDEN_LINES = {
     "01-recurrence": (445, 7),
     "02-attention-deeper": (1380, 26),
     "02-attention": (421, 0),
-    "03-multihead-deeper": (714, 14),
+    "03-multihead-deeper": (388, 0),
     "03-multihead": (590, 10),
     "04-positions-deeper": (409, 0),
     "04-positions": (330, 6),
