@@ -88,7 +88,7 @@ class Plot(ABC):
 
     def finish(self, ax: Any, letters: int = _LETTERS_OF_A_TITLE) -> None:
         """Title, axes and scales; so many letters of the title fit into a line."""
-        ax.set(xlabel=self.x, ylabel=self.y)
+        ax.set(xlabel=textwrap.fill(self.x, letters), ylabel=textwrap.fill(self.y, letters))
         ax.set_title(textwrap.fill(self.title, letters))
         for axis in "xy":
             if axis in self.log:
