@@ -87,7 +87,8 @@ def run(name: str, paths: list[str]) -> int:
     pytest = (sys.executable, "-m", "pytest", "-q", "--color=no", "-p", "no:cacheprovider", "-n", "2")
     commands = []
     if notebooks:
-        commands.append((*pytest, *warm, "--nbval", "--nbval-cell-timeout=300", "--dist", "loadfile", *notebooks))
+        compare = ("--nbval", "--nbval-cell-timeout=300", "--nbval-sanitize-with=tests/pictures.ini")
+        commands.append((*pytest, *warm, *compare, "--dist", "loadfile", *notebooks))
     if tests:
         commands.append((*pytest, "-m", "not soak and not browser", *tests))
     print(f"\nArithmetic '{name}': {' '.join(f'{k}={v}' for k, v in ARITHMETICS[name].items())}", flush=True)
