@@ -27,6 +27,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from ttutor.doctor import processor_name
 from ttutor.files import write_file
 
 if TYPE_CHECKING:
@@ -86,23 +87,13 @@ def command_line(name: str, arguments: Sequence[str]) -> str:
     return " ".join(["python", f"experiments/{name}.py", *short])
 
 
-def processor() -> str:
-    """Return the processor's name where the system tells it, else its architecture."""
-    cpuinfo = Path("/proc/cpuinfo")
-    if cpuinfo.exists():
-        for line in cpuinfo.read_text(encoding="utf-8").splitlines():
-            if line.startswith("model name"):
-                return line.split(":", 1)[1].strip()
-    return platform.processor() or platform.machine()
-
-
 def machine() -> dict[str, Any]:
     """Return what a reader needs to judge a timing: processor, cores, threads, system, accelerator."""
     import torch
 
     device = torch.cuda.get_device_name(0) if torch.cuda.is_available() else "cpu"
     return {
-        "processor": processor(),
+        "processor": processor_name(),
         "cores": os.cpu_count(),
         "threads": torch.get_num_threads(),
         "system": platform.system(),
