@@ -32,7 +32,7 @@ HIDDEN_LINES = {
     "06-decoder-deeper": (610, 3),
     "06-decoder": (632, 12),
     "07-transformer-deeper": (527, 1),
-    "07-transformer": (394, 5),
+    "07-transformer": (318, 0),
     "08-training-deeper": (546, 0),
     "08-training": (561, 8),
     "09-variants-deeper": (476, 4),
