@@ -16,7 +16,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from ttutor.errors import InputError
+from ttutor.errors import FileError, InputError
 
 DATA_VARIABLE = "TTUTOR_DATA"
 """The environment variable that names the folder of all data sets."""
@@ -140,7 +140,13 @@ def data_root(data_dir: str | Path | None = None) -> Path:
     if not chosen:
         import platformdirs
 
-        return platformdirs.user_data_path("ttutor", appauthor=False)
+        try:
+            return platformdirs.user_data_path("ttutor", appauthor=False)
+        except RuntimeError:  # a user without a home, as in many containers
+            raise FileError(
+                "this user has no home folder where data sets could be: set HOME, or name a folder by "
+                f"{DATA_VARIABLE} or --data-dir"
+            ) from None
     return Path(chosen).expanduser()
 
 

@@ -64,7 +64,7 @@ def _json(path: Path) -> dict[str, Any]:
         raise FileError(f"{path.parent} has no {path.name}")
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
-    except ValueError as fault:  # no JSON, or no UTF-8
+    except (ValueError, RecursionError) as fault:  # no JSON, no UTF-8, nested without end
         raise FileError(f"{path} is no JSON: {fault}") from fault
     if not isinstance(content, dict):
         raise FileError(f"{path} should hold a JSON object, but holds a {type(content).__name__}")

@@ -54,6 +54,11 @@ def check_restarts() -> None:
     Since PyTorch 2.5 the agent keeps one store of addresses for all attempts (pytorch/pytorch, issue 135712).
     """
     if may_be_restarted() and os.environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True":
+        if os.environ.get("TORCH_DISABLE_SHARE_RDZV_TCP_STORE") == "1":  # which the static rendezvous does not heed
+            raise RunError(
+                "torchrun --max-restarts needs another rendezvous than the static one, which keeps the addresses of "
+                "processes that died: add --standalone, or on several machines --rdzv-backend c10d"
+            )
         raise RunError(
             "torchrun --max-restarts keeps the addresses of processes that died: start it with the variable "
             "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1 in its environment, on every machine"

@@ -19,6 +19,8 @@ OPTIMIZERS = ("adamw", "muon")
 LENGTHS = ("steps", "epochs", "minutes")
 LONGEST = 10**9
 """No training is longer, whatever it counts in."""
+DEEPEST = 1000
+"""As many layers as the deepest Transformers that were trained: making them takes minutes before the first step."""
 
 
 def _explained(text: str, **default):
@@ -100,6 +102,7 @@ class TrainingRecipe:
         )
         for name in sizes + counts:
             self._require(name, self._is_int(name) and getattr(self, name) >= 1, "a whole number, at least 1")
+        self._require("n_layers", self.n_layers <= DEEPEST, f"at most {DEEPEST:,}")
         self._require("patience", self._is_int("patience") and self.patience >= 0, "a whole number, at least 0")
         for name in ("dropout", "label_smoothing", "averaging"):
             self._require(name, 0 <= getattr(self, name) < 1, "at least 0 and below 1")

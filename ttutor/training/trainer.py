@@ -20,12 +20,13 @@ from torch import Tensor, nn
 from ttutor.corpora.corpus import Corpus
 from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import RunError, SettingError
-from ttutor.tokenization.subword import SubwordTokenizer
+from ttutor.tokenization.subword import SMALLEST_VOCABULARY, SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches
 from ttutor.training.checkpoint import Signature, signature
 from ttutor.training.dropout import with_fast_dropout
 from ttutor.training.loss import batch_loss
+from ttutor.training.memory import check_memory
 from ttutor.training.optimizer import Optimizers
 from ttutor.training.parallel_batches import ParallelBatches
 from ttutor.training.precision import products_in, resolve_precision, training_device
@@ -84,6 +85,7 @@ class Trainer:
         self.processes = processes or Processes()
         self.writes = folder is not None and self.processes.is_first
         self.precision = precision or resolve_precision(recipe.precision, self.device)
+        check_memory(model_config(recipe, SMALLEST_VOCABULARY), recipe, self.device)
         self.tokenizer = tokenizer or train_tokenizer(corpus, recipe)
         training, self.n_left_out = token_pairs(corpus.train, self.tokenizer, recipe.max_tokens)
         validation, self.n_validation_left_out = token_pairs(

@@ -96,7 +96,8 @@ def print_at_once(lines: list[str]) -> None:
     """Print lines so that whoever waits at the other end of a pipe has them."""
     for line in lines:
         print(line)
-    sys.stdout.flush()
+    if sys.stdout is not None:  # as where the shell closed it, by `>&-`
+        sys.stdout.flush()
 
 
 def text_lines(answer: "Translation", n_alternatives: int | None) -> Iterator[str]:
