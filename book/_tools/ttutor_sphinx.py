@@ -85,7 +85,7 @@ def allow_parallel_reading(app: Sphinx, env: BuildEnvironment, pages: list[str])
 
 def setup(app: Sphinx) -> ExtensionMetadata:
     """Register everything with Sphinx."""
-    app.setup_extension("book._tools.finished_pages")
+    app.setup_extension("book._tools.html_repairs")
     app.setup_extension("book._tools.glossary_links")
     app.connect("env-before-read-docs", allow_parallel_reading)
     app.connect("autodoc-process-docstring", convert_docstring, priority=10)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from book._tools.finished_pages import mend
+from book._tools.html_repairs import mend
 
 PAGE = """
 <script src="../_static/searchtools.js"></script><script src="../searchindex.js"></script><script src="x.js"></script>
