@@ -16,7 +16,7 @@ from tests.generation.tiny import (
     translator,
 )
 from ttutor.errors import ShapeError
-from ttutor.generation import ContinuationState, beam_search, greedy_search, read_prompt, sample, stream
+from ttutor.generation import beam_search, greedy_search, next_log_probabilities, read_prompt, sample, stream
 
 SIDES = ("left", "right", "strewn")
 KINDS = ("alibi", "learned", "none", "rotary", "sinusoidal")
@@ -37,17 +37,21 @@ def test_greedy_equals_decoding_each_prompt_alone_without_a_cache(positions, sid
         assert hypothesis.score == hypothesis.log_probability
 
 
+def _next(model, state, token_ids):
+    return torch.cat([part for _, part in next_log_probabilities(model, state, token_ids)])
+
+
 @pytest.mark.parametrize("side", SIDES)
 def test_the_state_gives_the_distribution_of_an_uncached_pass_at_every_step(side):
     model = gpt(seed=2)
     token_ids, is_real = padded(PROMPTS, side)
     with torch.no_grad():
-        state = ContinuationState(model, token_ids, is_real)
+        state, last = model.start(token_ids, is_real=is_real)
         assert state.cache.n_tokens == 4  # the longest prompt but its last token, whatever the padding
-        texts, last = [list(prompt) for prompt in PROMPTS], state.first
+        texts = [list(prompt) for prompt in PROMPTS]
         for _ in range(5):
             expected = torch.stack([next_distribution(model, text) for text in texts])
-            torch.testing.assert_close(state.next_log_probabilities(last), expected, rtol=0, atol=1e-10)
+            torch.testing.assert_close(_next(model, state, last), expected, rtol=0, atol=1e-10)
             last = torch.randint(model.config.vocab_size, (len(texts),))
             texts = [[*text, token] for text, token in zip(texts, last.tolist(), strict=True)]
 
@@ -57,13 +61,13 @@ def test_rows_may_leave_and_double_and_take_their_padding_with_them(side):
     model = gpt(seed=2)
     token_ids, is_real = padded(PROMPTS, side)
     with torch.no_grad():
-        state = ContinuationState(model, token_ids, is_real)
-        state.next_log_probabilities(state.first)
+        state, first = model.start(token_ids, is_real=is_real)
+        _next(model, state, first)
         state.select(torch.tensor([2, 1, 2]))
         assert state.cache.n_tokens == 3  # the longest of those that are left
         assert state.history.tolist() == [[-1, -1, 10], [4, 3, 5], [-1, -1, 10]]
         expected = torch.stack([next_distribution(model, text) for text in ([10, 8], [4, 3, 5, 9], [10, 3])])
-        found = state.next_log_probabilities(torch.tensor([8, 9, 3]))
+        found = _next(model, state, torch.tensor([8, 9, 3]))
     torch.testing.assert_close(found, expected, rtol=0, atol=1e-10)
 
 
@@ -134,7 +138,7 @@ def test_after_a_prompt_that_was_read_once_comes_what_would_come_after_both(posi
     prompt = read_prompt(model, torch.tensor([beginning]), chunk_size=chunk_size)
     token_ids, is_real = padded(PROMPTS, "strewn")
     for _ in range(2):  # it can be used again
-        found = greedy_search(model, token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=9, after=prompt)
+        found = greedy_search(model, token_ids, is_real=is_real, eos_id=EOS, max_new_tokens=9, prefix=prompt)
         for hypothesis, own in zip(found, PROMPTS, strict=True):
             expected = greedy_by_hand(model, beginning + own, 9, [EOS])
             assert list(hypothesis.token_ids) == [token for token in expected if token != EOS]
@@ -144,11 +148,11 @@ def test_after_a_prompt_that_was_read_once_comes_what_would_come_after_both(posi
 def test_a_prompt_that_was_read_takes_room():
     model = gpt(max_len=8)
     prompt = read_prompt(model, torch.tensor([[8, 2, 6, 6, 1]]))
-    (hypothesis,) = greedy_search(model, torch.tensor([[5, 6]]), max_new_tokens=9, after=prompt)
+    (hypothesis,) = greedy_search(model, torch.tensor([[5, 6]]), max_new_tokens=9, prefix=prompt)
     assert (len(hypothesis.token_ids), hypothesis.ended_by) == (2, "max_len")
     with pytest.raises(ValueError, match="more than the 3 positions"):
-        greedy_search(model, torch.tensor([[5, 6, 7, 8]]), max_new_tokens=9, after=prompt)
-    with pytest.raises(ValueError, match="only a decoder-only model goes on after a prompt"):
-        greedy_search(translator(), torch.tensor([[5]]), bos_id=2, max_new_tokens=2, after=prompt)
+        greedy_search(model, torch.tensor([[5, 6, 7, 8]]), max_new_tokens=9, prefix=prompt)
+    with pytest.raises(ValueError, match="only a decoder-only model takes a prefix"):
+        greedy_search(translator(), torch.tensor([[5]]), bos_id=2, max_new_tokens=2, prefix=prompt)
     with pytest.raises(ValueError, match="chunk_size must be at least 1"):
         read_prompt(model, torch.tensor([[1]]), chunk_size=0)

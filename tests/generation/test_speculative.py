@@ -6,15 +6,21 @@ from types import SimpleNamespace
 
 import pytest
 import torch
-from torch import nn
 
 from tests.generation.tiny import PROMPTS, gpt, greedy_by_hand, padded
 from ttutor.cache import DecoderCache
 from ttutor.errors import ShapeError
-from ttutor.generation import accepted_share, greedy_search, leftover, speculative_batch, speculative_sample
+from ttutor.generation import (
+    DecoderOnly,
+    accepted_share,
+    greedy_search,
+    leftover,
+    speculative_batch,
+    speculative_sample,
+)
 
 
-class Bigrams(nn.Module):
+class Bigrams(DecoderOnly):
     """A language with few sentences: the next token depends on the last one alone."""
 
     def __init__(self, table):

@@ -1,10 +1,10 @@
 """Generation: from next-token probabilities to sequences, by greedy choice, by sampling or by beam search.
 
 All of them feed a model one token of each sequence at a time and keep the decoder's cache, so that a step costs one
-token of work. What they feed is a state, the same for both kinds of model:
+token of work. They write with any `Writer`, a model that can ``start`` from token ids and ``step`` from token to token:
 
-- `TranslationState` for an encoder-decoder, which reads a source and begins its target with a start token;
-- `ContinuationState` for a decoder-only model, which goes on from a prompt.
+- an `EncoderDecoder` reads a source and begins its target with a start token;
+- a `DecoderOnly` model goes on from a prompt.
 
 `greedy_search` and `sample` collect what `stream` yields token by token; `beam_search` keeps several partial hypotheses
 at once; `speculative_sample` lets a small model draft what a large one checks. The filters (`top_p_only` and its like)
@@ -15,24 +15,26 @@ tried by hand, without a model.
 from ttutor.generation.beam import BeamStep, beam_search, length_penalty
 from ttutor.generation.filters import min_p_only, top_k_only, top_p_only, with_temperature
 from ttutor.generation.hypothesis import Hypothesis, NewToken
+from ttutor.generation.next_token import next_log_probabilities, read_prompt
 from ttutor.generation.ranking import most_probable
 from ttutor.generation.repetition import with_repetition_penalty, without_repeated_ngrams, would_repeat_ngram
 from ttutor.generation.search import Sampler, greedy_search, sample
 from ttutor.generation.speculative import Speculation, accepted_share, leftover, speculative_batch, speculative_sample
-from ttutor.generation.state import ContinuationState, DecodingState, Prompt, TranslationState, read_prompt
 from ttutor.generation.stopping import ends_with
 from ttutor.generation.streaming import stream
+from ttutor.generation.writer import DecoderOnly, EncoderDecoder, Prompt, Writer, WritingState
 
 __all__ = [
     "BeamStep",
-    "ContinuationState",
-    "DecodingState",
+    "DecoderOnly",
+    "EncoderDecoder",
     "Hypothesis",
     "NewToken",
     "Prompt",
     "Sampler",
     "Speculation",
-    "TranslationState",
+    "Writer",
+    "WritingState",
     "accepted_share",
     "beam_search",
     "ends_with",
@@ -41,6 +43,7 @@ __all__ = [
     "length_penalty",
     "min_p_only",
     "most_probable",
+    "next_log_probabilities",
     "read_prompt",
     "sample",
     "speculative_batch",

@@ -11,11 +11,12 @@ from torch.nn import functional
 
 from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import Hypothesis
+from ttutor.generation.next_token import new_token_limits, next_log_probabilities
 from ttutor.generation.ranking import best_extensions
 from ttutor.generation.repetition import would_repeat_ngram
-from ttutor.generation.state import DecodingState, begin, check_decodes
 from ttutor.generation.stopping import Endings, as_end_ids
 from ttutor.generation.streaming import check_max_new_tokens
+from ttutor.generation.writer import Writer, WritingState, check_writes
 
 
 def length_penalty(n_tokens: int, alpha: float) -> float:
@@ -89,12 +90,12 @@ def beam_search(
         FloatingPointError: the model's probabilities are not numbers.
     """
     check_max_new_tokens(max_new_tokens)
-    config = check_decodes(model)
+    config = check_writes(model)
     endings = Endings(as_end_ids(eos_id, config.vocab_size), (), max_new_tokens)
     _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), config.vocab_size)
     with evaluating(model):
-        state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, has_beams=True)
-        beams = _Beams(state, endings, beam_size, alpha, ngram_size, watch)
+        state, last = model.start(token_ids, is_real=is_real, bos_id=bos_id)
+        beams = _Beams(model, state, endings, beam_size, alpha, ngram_size, watch)
         while len(last) > 0:
             last = beams.step(last)
     return beams.results()
@@ -105,19 +106,20 @@ class _Beams:
 
     def __init__(
         self,
-        state: DecodingState,
+        model: Writer,
+        state: WritingState,
         endings: Endings,
         beam_size: int,
         alpha: float,
         ngram_size: int | None,
         watch: Callable[[BeamStep], None] | None = None,
     ) -> None:
-        self.state, self.endings, self.beam_size, self.watch = state, endings, beam_size, watch
-        self.alpha, self.ngram_size = alpha, ngram_size
+        self.model, self.state, self.endings, self.watch = model, state, endings, watch
+        self.beam_size, self.alpha, self.ngram_size = beam_size, alpha, ngram_size
         # A hypothesis can end in as many ways as there are end marks, so among this many candidates, and among this
         # many extensions of one hypothesis, there are always enough that go on.
         self.n_candidates = (1 + len(endings.eos_ids)) * beam_size
-        self.limits = state.limits(endings.max_new_tokens)
+        self.limits = new_token_limits(model, state, endings.max_new_tokens)
         n_sentences, device = len(self.limits), state.history.device
         self.eos_ids = torch.tensor(endings.eos_ids, dtype=torch.long, device=device)
         self.sentence = list(range(n_sentences))  # which sentence each group of open rows belongs to
@@ -129,7 +131,7 @@ class _Beams:
     def step(self, last: Int[Tensor, " rows"]) -> Int[Tensor, " new_rows"]:
         """Extend every partial hypothesis by its best tokens; give the last token of each that stays open."""
         n_beams, found, seen = self.total.shape[1], [], []
-        for rows, log_probabilities in self.state.next_in_parts(last, n_beams):
+        for rows, log_probabilities in next_log_probabilities(self.model, self.state, last, group_size=n_beams):
             if self.ngram_size is not None:
                 repeats = would_repeat_ngram(self.state.history[rows], self.ngram_size, log_probabilities.shape[-1])
                 log_probabilities = log_probabilities.masked_fill(repeats, float("-inf"))

@@ -9,9 +9,9 @@ from torch import Tensor, nn
 
 from ttutor.generation.filters import top_k_only, top_p_only, with_temperature
 from ttutor.generation.hypothesis import Hypothesis, collect
-from ttutor.generation.state import Prompt
 from ttutor.generation.stopping import Stop
 from ttutor.generation.streaming import Filter, stream
+from ttutor.generation.writer import Prompt
 
 
 def greedy_search(
@@ -24,7 +24,7 @@ def greedy_search(
     eos_id: int | Iterable[int] | None = None,
     stop: Sequence[Stop] = (),
     filters: Sequence[Filter] = (),
-    after: Prompt | None = None,
+    prefix: Prompt | None = None,
 ) -> list[Hypothesis]:
     r"""Take the most probable token at every step, until the end mark, a stop condition or the limit.
 
@@ -36,7 +36,7 @@ def greedy_search(
         model: an encoder-decoder or a decoder-only model; it is put into evaluation mode for the call and back
             afterwards.
         token_ids: the sentences to read, padded anywhere, or the prompts to continue.
-        max_new_tokens, is_real, bos_id, eos_id, stop, filters, after: as for `stream`.
+        max_new_tokens, is_real, bos_id, eos_id, stop, filters, prefix: as for `stream`.
 
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
@@ -54,7 +54,7 @@ def greedy_search(
         eos_id=eos_id,
         stop=stop,
         filters=filters,
-        after=after,
+        prefix=prefix,
     )
     return collect(new_tokens, len(token_ids))
 
@@ -73,7 +73,7 @@ def sample(
     eos_id: int | Iterable[int] | None = None,
     stop: Sequence[Stop] = (),
     filters: Sequence[Filter] = (),
-    after: Prompt | None = None,
+    prefix: Prompt | None = None,
 ) -> list[Hypothesis]:
     r"""Draw every token at random, by its probability: $y_t \sim p(y \mid y_{<t})$.
 
@@ -83,7 +83,7 @@ def sample(
     Args:
         model, token_ids: as for `greedy_search`.
         generator, temperature, top_k, top_p: as for `Sampler`.
-        max_new_tokens, is_real, bos_id, eos_id, stop, filters, after: as for `stream`; filters come before temperature.
+        max_new_tokens, is_real, bos_id, eos_id, stop, filters, prefix: as for `stream`; filters come first.
 
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
@@ -103,7 +103,7 @@ def sample(
         stop=stop,
         filters=filters,
         choose=Sampler(generator, temperature=temperature, top_k=top_k, top_p=top_p),
-        after=after,
+        prefix=prefix,
     )
     return collect(new_tokens, len(token_ids))
 

@@ -23,8 +23,8 @@ from ttutor.cache import DecoderCache, check_is_real
 from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import Hypothesis
 from ttutor.generation.search import Sampler
-from ttutor.generation.state import check_decodes, check_prompts, pushed_right
 from ttutor.generation.streaming import check_max_new_tokens
+from ttutor.generation.writer import Writer, WritingState, check_prompts, check_writes, max_len
 from ttutor.shapes import check_shapes
 
 __all__ = ["Speculation", "accepted_share", "leftover", "speculative_batch", "speculative_sample"]
@@ -134,7 +134,7 @@ def speculative_batch(
     """
     check_shapes(token_ids=(token_ids, "batch tokens"))
     check_max_new_tokens(max_new_tokens)
-    large, small = check_decodes(model), check_decodes(draft)
+    large, small = check_writes(model), check_writes(draft)
     if n_drafted < 1:
         raise ValueError(f"n_drafted must be at least 1, but is {n_drafted}")
     if large.vocab_size != small.vocab_size:
@@ -145,11 +145,11 @@ def speculative_batch(
     is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
     check_is_real(is_real)
     check_shapes(token_ids=(token_ids, "batch tokens"), is_real=(is_real, "batch tokens"))
-    longest = min(large.max_len, small.max_len)
+    longest = min(max_len(large), max_len(small))
     rows = [_Row(ids[real].tolist(), max_new_tokens, longest) for ids, real in zip(token_ids, is_real, strict=True)]
     check_prompts([row.n_prompt for row in rows], longest)
     with evaluating(model), evaluating(draft):
-        checker, guesser = (_Reader(each, sampler, token_ids.device) for each in (model, draft))
+        checker, guesser = (_Reader(each, sampler, token_ids) for each in (model, draft))
         going = rows
         while going:
             # A round adds one token more than are kept.
@@ -212,31 +212,28 @@ class _Row:
 class _Reader:
     """A model with its cache, which holds a beginning of each text."""
 
-    def __init__(self, model: Any, sampler: Sampler, device: torch.device) -> None:
-        self.model, self.sampler, self.device = model, sampler, device
-        self.cache = DecoderCache(model.config.n_layers)
+    def __init__(self, model: Writer, sampler: Sampler, token_ids: Int[Tensor, "batch tokens"]) -> None:
+        self.model, self.sampler, self.device = model, sampler, token_ids.device
+        self.state = WritingState(token_ids[:, :0], DecoderCache(model.config.n_layers))
 
     def read(self, texts: list[list[int]], n_last: int) -> tuple[Tensor, Tensor]:
         """Read what is new; for each of the last tokens, the next one's log probabilities and those to draw by."""
-        held = self.cache.lengths().tolist() if self.cache.n_tokens else [0] * len(texts)
+        held = (self.state.history >= 0).sum(dim=-1).tolist()
         new = [text[n:] for text, n in zip(texts, held, strict=True)]
         width = max(map(len, new))
         token_ids = torch.tensor([[0] * (width - len(ids)) + ids for ids in new], device=self.device)
         is_real = torch.tensor([[False] * (width - len(ids)) + [True] * len(ids) for ids in new], device=self.device)
-        logits = self.model.project(self.model.decode(token_ids, is_real, self.cache)[:, -n_last:])
+        logits = self.model.project(self.model.step(self.state, token_ids, is_real)[:, -n_last:])
         log_probabilities = logits.to(torch.promote_types(logits.dtype, torch.float32)).log_softmax(dim=-1)
         return log_probabilities, self.sampler.distribution(log_probabilities).exp()
 
     def keep(self, rows: list[int], n_tokens: list[int]) -> None:
         """Go on with these rows, and of each with so many of its first tokens."""
-        if not self.cache.n_tokens or not rows:  # nothing was drafted, or all is done
+        if not self.state.history.shape[1] or not rows:  # nothing was drafted, or all is done
             return
-        self.cache.select(torch.tensor(rows, device=self.device))
-        first = rearrange(torch.tensor(n_tokens, device=self.device), "rows -> rows 1")
-        is_kept = self.cache.is_real & (self.cache.positions() < first)
-        n_used = int(is_kept.any(dim=0).nonzero().max()) + 1
-        self.cache.forget(self.cache.n_tokens - n_used)  # what no row keeps at the end; one row needs no more
-        self.cache = pushed_right(self.cache, is_kept[:, :n_used])
+        self.state.select(torch.tensor(rows, device=self.device))
+        cache, first = self.state.cache, rearrange(torch.tensor(n_tokens, device=self.device), "rows -> rows 1")
+        self.state.keep_tokens(cache.is_real & (cache.positions() < first))
 
 
 def _draw(probabilities: Float[Tensor, " vocab_size"], generator: torch.Generator) -> int:

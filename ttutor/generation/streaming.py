@@ -9,9 +9,10 @@ from torch import Tensor, nn
 
 from ttutor.evaluating import evaluating
 from ttutor.generation.hypothesis import NewToken
+from ttutor.generation.next_token import new_token_limits, next_log_probabilities
 from ttutor.generation.ranking import most_probable
-from ttutor.generation.state import Prompt, begin, check_decodes
 from ttutor.generation.stopping import Endings, Stop, as_end_ids
+from ttutor.generation.writer import Prompt, check_writes
 
 Choose = Callable[[Tensor, list[int]], Tensor]
 """Picks a token of each distribution; it is told which sequences of the batch they belong to."""
@@ -31,7 +32,7 @@ def stream(
     stop: Sequence[Stop] = (),
     filters: Sequence[Filter] = (),
     choose: Choose = most_probable,
-    after: Prompt | None = None,
+    prefix: Prompt | None = None,
 ) -> Iterator[NewToken]:
     """Generate token by token: in every step, one `NewToken` for each sequence that is not over yet.
 
@@ -49,7 +50,7 @@ def stream(
         stop: conditions on the new tokens of one sequence; any of them ends it, as `ends_with` does.
         filters: functions of the log probabilities and the history, applied in turn before the choice.
         choose: picks the tokens; a `Sampler` draws them.
-        after: what all prompts go on from, read once by `read_prompt`.
+        prefix: what all prompts go on from, read once by `read_prompt`.
 
     Example:
         >>> from ttutor.variants.gpt import GPT, GPTConfig
@@ -58,9 +59,9 @@ def stream(
         [(0, ''), (0, 'max_new_tokens')]
     """
     check_max_new_tokens(max_new_tokens)
-    config = check_decodes(model)
+    config = check_writes(model)
     endings = Endings(as_end_ids(eos_id, config.vocab_size), tuple(stop), max_new_tokens)
-    return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose, after)
+    return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose, prefix)
 
 
 def _stream(
@@ -71,18 +72,18 @@ def _stream(
     endings: Endings,
     filters: tuple[Filter, ...],
     choose: Choose,
-    after: Prompt | None,
+    prefix: Prompt | None,
 ) -> Iterator[NewToken]:
     with evaluating(model):
         with torch.inference_mode():
-            state, last = begin(model, token_ids, is_real=is_real, bos_id=bos_id, after=after)
-        limits = state.limits(endings.max_new_tokens)
+            state, last = model.start(token_ids, is_real=is_real, bos_id=bos_id, prefix=prefix)
+        limits = new_token_limits(model, state, endings.max_new_tokens)
         tokens: list[list[int]] = [[] for _ in limits]
         rows = list(range(len(limits)))  # the sequences that are still in the batch
         while rows:
             chosen, gains, going_on = [], [], []
             with torch.inference_mode():
-                for part, log_probabilities in state.next_in_parts(last):
+                for part, log_probabilities in next_log_probabilities(model, state, last):
                     filtered = _filtered(log_probabilities, filters, state.history[part], rows[part])
                     chosen.append(choose(filtered, rows[part]))
                     gains += log_probabilities.gather(1, rearrange(chosen[-1], "rows -> rows 1")).flatten().tolist()

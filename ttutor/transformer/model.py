@@ -12,6 +12,7 @@ from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, place_tokens
 from ttutor.encoder import Encoder, EncoderLayer
+from ttutor.generation import EncoderDecoder
 from ttutor.masks import Mask, padding_mask
 from ttutor.positions import LearnedPositions, SinusoidalPositions
 from ttutor.shapes import check_shapes
@@ -20,7 +21,7 @@ from ttutor.transformer.config import TransformerConfig
 POSITIONS: dict[str, type[nn.Module]] = {"sinusoidal": SinusoidalPositions, "learned": LearnedPositions}
 
 
-class Transformer(nn.Module):
+class Transformer(EncoderDecoder):
     """Reads a source sequence and predicts, for every position of a target sequence, the token that comes next.
 
     Vaswani et al. (2017), figure 1. The pieces are public, so that a decoder can run the encoder once and a trainer can

@@ -1,18 +1,19 @@
 """What searches for translations: our own search, or the program that an exported model runs in."""
 
 from collections.abc import Iterable, Sequence
-from typing import Protocol, runtime_checkable
+from threading import Lock
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 from torch import nn
 
 from ttutor.generation import Hypothesis, beam_search, greedy_search, length_penalty
-from ttutor.generation.state import check_decodes
-from ttutor.generation.step_decoder import made_for_search
+from ttutor.generation.writer import check_writes
 from ttutor.tokenization import BOS_ID, EOS_ID
 from ttutor.training.batching import pad
 from ttutor.training.precision import products_in
-from ttutor.transformer import TransformerConfig
+from ttutor.transformer import Transformer, TransformerConfig
+from ttutor.translation.fast_decoder import FastTransformer, can_be_fast
 
 __all__ = ["Engine", "OwnEngine", "rank"]
 
@@ -44,27 +45,33 @@ class Engine(Protocol):
 class OwnEngine:
     """The package's search over one of its models.
 
+    On a CPU the model is prepared for it once (`ttutor.translation.fast_decoder`), and anew when its weights have
+    changed. What is written through ``.data``, which PyTorch does not count as a change, is not noticed.
+
     Args:
-        model: an encoder-decoder, with ``config``, ``encode``, ``decode`` and ``project``.
+        model: an encoder-decoder, as `ttutor.generation.EncoderDecoder`.
         precision: the number format of the matrix products.
     """
 
     def __init__(self, model: nn.Module, precision: str = "fp32") -> None:
-        self.model, self.config, self.precision = model, check_decodes(model), precision
+        self.model, self.config, self.precision = model, check_writes(model), precision
+        self._prepared: tuple[list[tuple[int, int]], Any] | None = None
+        self._preparing = Lock()
 
     def search(
         self, sources: Sequence[Sequence[int]], *, beam_size: int, length_penalty: float, max_new_tokens: int
     ) -> list[list[Hypothesis]]:
         """What was found for each source, best first."""
         device = next((parameter.device for parameter in self.model.parameters()), torch.device("cpu"))
-        source_ids = pad(sources).to(device)
-        model = self.model if self.precision == "bf16" else made_for_search(self.model)
-        with products_in(self.precision, device, keep=True):
+        source_ids, writer = pad(sources).to(device), self.prepare()
+        # The fast decoder knows its number format itself.
+        precision = self.precision if writer is self.model else "fp32"
+        with products_in(precision, device, keep=True):
             if beam_size == 1:
-                found = greedy_search(model, source_ids, bos_id=BOS_ID, eos_id=EOS_ID, max_new_tokens=max_new_tokens)
+                found = greedy_search(writer, source_ids, bos_id=BOS_ID, eos_id=EOS_ID, max_new_tokens=max_new_tokens)
                 return [[hypothesis] for hypothesis in found]
             return beam_search(
-                model,
+                writer,
                 source_ids,
                 bos_id=BOS_ID,
                 eos_id=EOS_ID,
@@ -72,6 +79,17 @@ class OwnEngine:
                 beam_size=beam_size,
                 alpha=length_penalty,
             )
+
+    def prepare(self) -> Any:
+        """What the search writes with: the model as it is now, prepared where it can be."""
+        if not isinstance(self.model, Transformer) or not can_be_fast(self.model):
+            return self.model
+        with self._preparing:
+            versions = [(weight.data_ptr(), weight._version) for weight in self.model.parameters()]
+            if self._prepared is None or self._prepared[0] != versions:
+                dtype = torch.bfloat16 if self.precision == "bf16" else torch.float32
+                self._prepared = versions, FastTransformer(self.model, dtype)
+            return self._prepared[1]
 
 
 def rank(found: Iterable[tuple[Sequence[int], float]], *, beam_size: int, alpha: float, limit: int) -> list[Hypothesis]:

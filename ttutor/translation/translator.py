@@ -154,7 +154,8 @@ class Translator(EngineTranslator):
     """
 
     def __init__(self, model: Transformer, tokenizer: SubwordTokenizer, style: TextStyle | None = None):
-        super().__init__(OwnEngine(model), tokenizer, style)
+        self._engines = {"fp32": OwnEngine(model)}  # each prepares the model once
+        super().__init__(self._engines["fp32"], tokenizer, style)
         self.model = model.eval()
         self.messages: list[str] = []
         self.unfinished = ""
@@ -227,7 +228,10 @@ class Translator(EngineTranslator):
         """
         if precision not in ("auto", *PRECISIONS):
             raise SettingError(f"precision must be auto, {' or '.join(PRECISIONS)}, got {precision!r}")
-        engine = OwnEngine(self.model, resolve_precision(precision, self.device))
+        precision = resolve_precision(precision, self.device)
+        if precision not in self._engines:
+            self._engines[precision] = OwnEngine(self.model, precision)
+        engine = self._engines[precision]
         return self._translate(engine, sentences, beam_size, length_penalty, self._looked if attention else None)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[CrossAttention]:

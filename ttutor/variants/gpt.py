@@ -18,6 +18,7 @@ from ttutor.configs import Config
 from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, place_tokens
+from ttutor.generation import DecoderOnly
 from ttutor.layers import ACTIVATIONS
 from ttutor.positions import AlibiPositions, LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
 from ttutor.shapes import check_shapes
@@ -118,7 +119,7 @@ class GPTConfig(Config):
         )
 
 
-class GPT(nn.Module):
+class GPT(DecoderOnly):
     """A causal language model: logits of the next token at every position, and a cache for generation.
 
     Args:

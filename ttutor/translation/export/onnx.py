@@ -19,7 +19,7 @@ from torch import Tensor, nn
 
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import DecoderCache, KeyValueCache
-from ttutor.masks import Mask
+from ttutor.generation import EncoderDecoder
 from ttutor.multihead import MultiHeadAttention
 from ttutor.tokenization import EOS_ID
 from ttutor.transformer import Transformer, TransformerConfig
@@ -156,7 +156,7 @@ def _quantise(folder: Path) -> None:
         (folder / f"{name}.float").unlink()
 
 
-class OnnxModel(nn.Module):
+class OnnxModel(EncoderDecoder):
     """The two graphs as an encoder-decoder that our search understands.
 
     Args:
@@ -185,7 +185,7 @@ class OnnxModel(nn.Module):
         self,
         token_ids: Int[Tensor, "rows 1"],
         memory: Float[Tensor, "rows source width"],
-        memory_mask: Mask,
+        memory_mask: Bool[Tensor, "rows 1 1 source"],
         cache: DecoderCache,
         *,
         is_real: Bool[Tensor, "rows 1"],
@@ -194,12 +194,10 @@ class OnnxModel(nn.Module):
         cache.extend(is_real)
         kept = cache.layers[0].self_attention
         past = kept.read()[0] if len(kept) else memory.new_zeros(len(memory), 1, 0, memory.shape[-1])
-        seen = memory_mask.materialise(1, memory.shape[1])
-        everything = torch.ones(len(memory), memory.shape[1], dtype=torch.bool)
         step = {
             "token_ids": token_ids,
             "memory": memory,
-            "is_real": everything if seen is None else everything & rearrange(seen, "rows 1 1 source -> rows source"),
+            "is_real": rearrange(memory_mask, "rows 1 1 source -> rows source"),
             "past": past[:, 0],
         }
         logits, present = self.step.run(None, {name: tensor.contiguous().numpy() for name, tensor in step.items()})

@@ -13,6 +13,7 @@ from torch import Tensor, nn
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import TokenEmbedding, place_tokens
+from ttutor.generation import DecoderOnly
 from ttutor.layers import ClampedFeedForward, GatedFeedForward, OutputNorm, PreNorm, RMSNorm, SandwichNorm
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
@@ -163,7 +164,7 @@ def make_rotary(config: ModernDecoderConfig, *, is_local: bool) -> RotaryPositio
     return RotaryPositions(config.d_rotary, frequencies=frequencies, layout=layout)
 
 
-class ModernDecoder(nn.Module):
+class ModernDecoder(DecoderOnly):
     """A causal language model: logits of the next token at every position, and a cache for generation.
 
     Args:

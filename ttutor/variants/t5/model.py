@@ -10,6 +10,7 @@ from torch import Tensor, nn
 from ttutor.cache import DecoderCache, real_positions
 from ttutor.efficient import efficient_attention
 from ttutor.embeddings import TokenEmbedding, place_tokens
+from ttutor.generation import EncoderDecoder
 from ttutor.masks import Mask
 from ttutor.positions import RelativePositions
 from ttutor.shapes import check_shapes
@@ -17,7 +18,7 @@ from ttutor.variants.t5.blocks import T5Block, T5Stack
 from ttutor.variants.t5.config import T5Config
 
 
-class T5(nn.Module):
+class T5(EncoderDecoder):
     """Reads a text and writes a text; the pieces are public as in `ttutor.transformer.Transformer`.
 
     Args:
