@@ -67,9 +67,6 @@ class KeyValueCache:
         (4, torch.Size([1, 2, 4, 4]))
     """
 
-    least_room = 0
-    """For how many tokens there is room as soon as the first comes."""
-
     def __init__(self, *, is_fixed: bool = False, window: int | None = None) -> None:
         if window is not None and window < 1:
             raise ValueError(f"a query sees at least itself, so window must be at least 1, but is {window}")
@@ -94,27 +91,21 @@ class KeyValueCache:
         had read from.
         """
         self._check(key, value)
-        self._write(
-            rearrange(key, "batch heads tokens d_head -> tokens batch heads d_head"),
-            rearrange(value, "batch heads tokens d_value -> tokens batch heads d_value"),
+        start, end = self._n_tokens, self._n_tokens + key.shape[2]
+        new_key = rearrange(key, "batch heads tokens d_head -> tokens batch heads d_head")
+        new_value = rearrange(value, "batch heads tokens d_value -> tokens batch heads d_value")
+        self._key, self._value = (
+            _with_room(self._key, new_key, start, end),
+            _with_room(self._value, new_value, start, end),
         )
+        self._key[start:end], self._value[start:end] = new_key, new_value
+        self._n_tokens = end
         keys, values = self.read()
         if self.window is not None and len(self) > self.window:
             kept = [kind[self._n_tokens - self.window : self._n_tokens] for kind in self._buffers()]
             self._key, self._value = (kind.clone() for kind in kept)  # the call still reads what is dropped
             self._n_tokens, self._has_dropped = self.window, True
         return keys, values
-
-    def _write(
-        self, key: Shaped[Tensor, "tokens batch heads d_head"], value: Shaped[Tensor, "tokens batch heads d_value"]
-    ) -> None:
-        """Take in new tokens that lie as they are kept."""
-        start, end = self._n_tokens, self._n_tokens + key.shape[0]
-        self._key = _with_room(self._key, key, start, max(end, self.least_room))
-        self._value = _with_room(self._value, value, start, max(end, self.least_room))
-        self._key[start:end] = key
-        self._value[start:end] = value
-        self._n_tokens = end
 
     def _check(self, key: Tensor, value: Tensor) -> None:
         tensors = {"key": (key, "batch heads tokens d_head"), "value": (value, "batch heads tokens d_value")}
@@ -161,13 +152,6 @@ class KeyValueCache:
             self._key = _rows_of(self._key, rows, self._n_tokens)
             self._value = _rows_of(self._value, rows, self._n_tokens)
 
-    def select_tokens(self, rows: Int[Tensor, " rows"], places: Int[Tensor, "rows kept"]) -> None:
-        """Keep these rows of the batch, and of each of them the tokens at these places."""
-        if self._key is not None and self._value is not None:
-            self._key = _tokens_of(self._key, rows, places)
-            self._value = _tokens_of(self._value, rows, places)
-            self._n_tokens = places.shape[-1]
-
 
 def _with_room(
     buffer: Shaped[Tensor, "room batch heads width"] | None,
@@ -192,16 +176,6 @@ def _rows_of(
         return buffer.index_select(1, rows)
     chosen = buffer.new_empty(len(buffer), len(rows), *buffer.shape[2:])
     torch.index_select(buffer[:n_tokens], 1, rows, out=chosen[:n_tokens])
-    return chosen
-
-
-def _tokens_of(
-    buffer: Shaped[Tensor, "room batch heads width"], rows: Int[Tensor, " rows"], places: Int[Tensor, "rows kept"]
-) -> Shaped[Tensor, "room rows heads width"]:
-    """A buffer with as much room that holds these tokens of these rows."""
-    chosen = buffer.new_empty(len(buffer), len(rows), *buffer.shape[2:])
-    flat = rearrange(places * buffer.shape[1] + rows[:, None], "rows kept -> (kept rows)")
-    torch.index_select(buffer.flatten(0, 1), 0, flat, out=chosen[: places.shape[-1]].flatten(0, 1))
     return chosen
 
 
@@ -248,10 +222,6 @@ class DecoderCache:
     def n_tokens(self) -> int:
         """How many tokens each row holds, padding included."""
         return 0 if self._is_real is None else self._is_real.shape[-1]
-
-    def length_with(self, n_new: int) -> int:
-        """How many positions are taken once so many tokens more have come."""
-        return self.n_tokens + n_new
 
     @property
     def is_real(self) -> Bool[Tensor, "batch keys"]:

@@ -11,7 +11,7 @@ from torch import Tensor, nn
 from ttutor.cache import DecoderCache, layer_caches
 from ttutor.shapes import check_shapes
 
-__all__ = ["Embeddings", "TokenEmbedding", "check_ids", "place_tokens"]
+__all__ = ["Embeddings", "TokenEmbedding", "check_ids", "extend_cache"]
 
 
 class TokenEmbedding(nn.Module):
@@ -93,7 +93,7 @@ class Embeddings(nn.Module):
             )
 
 
-def place_tokens(
+def extend_cache(
     cache: DecoderCache | None,
     is_real: Bool[Tensor, "batch tokens"],
     config: Any,
@@ -117,5 +117,5 @@ def place_tokens(
     check_ids(name, token_ids, config.vocab_size)
     seen = DecoderCache(0) if cache is None else cache
     if embeddings is not None:
-        embeddings.check_length(seen.length_with(token_ids.shape[-1]))
+        embeddings.check_length(seen.n_tokens + token_ids.shape[-1])
     return seen.extend(is_real)

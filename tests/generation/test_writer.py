@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from tests.generation.tiny import EOS, PAD, beam_by_hand, translator
-from ttutor.generation import beam_search, greedy_search, next_log_probabilities
+from ttutor.generation import beam_search, next_log_probabilities
 
 BOS = 2
 SOURCES = [[5, 6, 7, 8, 9], [4, 10, 5], [10], [7, 7, 2, 7], [6, 4, 9, 5, 8, 10]]
@@ -59,8 +59,3 @@ def test_rows_go_on_with_their_own_memory_however_they_are_kept(rows):
             table = model(torch.tensor([SOURCES[kept]]), target)[0].log_softmax(dim=-1)
             torch.testing.assert_close(found[row], table[1])
             torch.testing.assert_close(after[len(rows) - 1 - row], table[2])
-
-
-def test_what_cannot_write_is_refused():
-    with pytest.raises(TypeError, match="needs a model with start, step and project.*Linear is none"):
-        greedy_search(torch.nn.Linear(2, 2), torch.tensor([[1]]), max_new_tokens=2)

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from ttutor.cache import DecoderCache, real_positions
 from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import Embeddings, TokenEmbedding, place_tokens
+from ttutor.embeddings import Embeddings, TokenEmbedding, extend_cache
 from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.generation import EncoderDecoder
 from ttutor.masks import Mask, padding_mask
@@ -106,7 +106,7 @@ class Transformer(EncoderDecoder):
         """
         check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
         is_real = target_ids != self.config.pad_id if is_real is None else is_real
-        positions, real_keys = place_tokens(cache, is_real, self.config, self.target_embeddings, target_ids=target_ids)
+        positions, real_keys = extend_cache(cache, is_real, self.config, self.target_embeddings, target_ids=target_ids)
         hidden = self.target_embeddings(target_ids, positions)
         return self.decoder(hidden, memory, real_keys, memory_mask, cache)
 

@@ -17,7 +17,7 @@ from ttutor.cache import DecoderCache
 from ttutor.configs import Config
 from ttutor.decoder import Decoder, DecoderLayer
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import Embeddings, TokenEmbedding, place_tokens
+from ttutor.embeddings import Embeddings, TokenEmbedding, extend_cache
 from ttutor.generation import DecoderOnly
 from ttutor.layers import ACTIVATIONS
 from ttutor.positions import AlibiPositions, LearnedPositions, NoPositions, RotaryPositions, SinusoidalPositions
@@ -189,7 +189,7 @@ class GPT(DecoderOnly):
         """
         check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
-        positions, real_keys = place_tokens(cache, is_real, self.config, self.embeddings, token_ids=token_ids)
+        positions, real_keys = extend_cache(cache, is_real, self.config, self.embeddings, token_ids=token_ids)
         key_positions = positions if self.alibi is None or cache is None else cache.positions()
         return self.decoder(
             self.embeddings(token_ids, positions),

@@ -12,7 +12,7 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import TokenEmbedding, place_tokens
+from ttutor.embeddings import TokenEmbedding, extend_cache
 from ttutor.generation import DecoderOnly
 from ttutor.layers import ClampedFeedForward, GatedFeedForward, OutputNorm, PreNorm, RMSNorm, SandwichNorm
 from ttutor.masks import CAUSAL, Mask, both
@@ -222,7 +222,7 @@ class ModernDecoder(DecoderOnly):
         """
         check_shapes(token_ids=(token_ids, "batch tokens"))
         is_real = torch.ones_like(token_ids, dtype=torch.bool) if is_real is None else is_real
-        positions, mask = place_tokens(cache, is_real, self.config, token_ids=token_ids)
+        positions, mask = extend_cache(cache, is_real, self.config, token_ids=token_ids)
         seen: dict[int | None, tuple[Tensor, Rotation]] = {
             None: (mask, self.rotary(positions))
         }  # mask and turns of layers without a window, and with it

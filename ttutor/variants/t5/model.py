@@ -9,7 +9,7 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, real_positions
 from ttutor.efficient import efficient_attention
-from ttutor.embeddings import TokenEmbedding, place_tokens
+from ttutor.embeddings import TokenEmbedding, extend_cache
 from ttutor.generation import EncoderDecoder
 from ttutor.masks import Mask
 from ttutor.positions import RelativePositions
@@ -112,7 +112,7 @@ class T5(EncoderDecoder):
         check_shapes(target_ids=(target_ids, "batch tokens"))
         is_real = torch.ones_like(target_ids, dtype=torch.bool) if is_real is None else is_real
         check_shapes(target_ids=(target_ids, "batch target"), memory=(memory, "batch source d_model"))
-        positions, real_keys = place_tokens(cache, is_real, self.config, target_ids=target_ids)
+        positions, real_keys = extend_cache(cache, is_real, self.config, target_ids=target_ids)
         return self.decoder(self.embedding(target_ids), positions, memory, real_keys, memory_mask, cache)
 
     def project(self, hidden: Float[Tensor, "... d_model"]) -> Float[Tensor, "... vocab_size"]:
