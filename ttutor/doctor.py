@@ -137,6 +137,7 @@ def survey_torch() -> dict[str, str]:
         "version": torch.__version__,
         "cpu_capability": torch.backends.cpu.get_cpu_capability(),
         "threads": str(torch.get_num_threads()),
+        "translation": f"{torch.get_num_threads()} batches side by side, each on one thread",
     }
     if torch.cuda.is_available():
         memory = torch.cuda.get_device_properties(0).total_memory / 2**30

@@ -212,6 +212,7 @@ def test_export_then_translate_by_commands(ttutor, learned, translator, tmp_path
         (("export", run, "--out", "mine"), "is there already"),
         (("translate", "--run", "mine", "--alignment", "x"), "needs the package's own search"),
         (("translate", "--run", "mine", "--precision", "bf16", "x"), "its number format already"),
+        (("translate", "--run", "mine", "--threads", "2", "x"), "chooses its threads itself"),
         (("translate", "--run", "mine", "--engine", "onnx", "x"), "is an exported model already"),
         (("translate", "--run", run, "--engine", "marian", "x"), "must be one of huggingface"),
     ):

@@ -33,6 +33,17 @@ def test_a_batch_answers_in_order_what_each_sentence_alone_answers(translator, b
     assert [answer.score for answer in together] == pytest.approx([answer.score for answer in alone], abs=1e-4)
 
 
+@pytest.mark.parametrize("beam_size", [1, 3])
+def test_batches_side_by_side_answer_what_one_after_the_other_answers(monkeypatch, translator, beam_size):
+    monkeypatch.setattr("ttutor.translation.translator.ROWS", 2 * beam_size)  # batches of two
+    before = torch.get_num_threads()
+    one, *others = (translator.translate(SENTENCES, beam_size=beam_size, threads=n) for n in (1, 2, 3))
+    assert others == [one, one]
+    assert torch.get_num_threads() == before
+    with pytest.raises(SettingError, match="threads must be at least 1, got 0"):
+        translator.translate(SENTENCES, threads=0)
+
+
 def test_the_greedy_score_is_the_log_probability_of_the_answer(learned, translator):
     sentence = SENTENCES[0]
     answer = translator(sentence, beam_size=1)

@@ -90,12 +90,13 @@ def beam_search(
         FloatingPointError: the model's probabilities are not numbers.
     """
     check_max_new_tokens(max_new_tokens)
-    config = check_writes(model)
-    endings = Endings(as_end_ids(eos_id, config.vocab_size), (), max_new_tokens)
-    _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), config.vocab_size)
+    writer = check_writes(model)
+    vocab_size = writer.config.vocab_size
+    endings = Endings(as_end_ids(eos_id, vocab_size), (), max_new_tokens)
+    _check_beam(beam_size, alpha, ngram_size, len(endings.eos_ids), vocab_size)
     with evaluating(model):
-        state, last = model.start(token_ids, is_real=is_real, bos_id=bos_id)
-        beams = _Beams(model, state, endings, beam_size, alpha, ngram_size, watch)
+        state, last = writer.start(token_ids, is_real=is_real, bos_id=bos_id)
+        beams = _Beams(writer, state, endings, beam_size, alpha, ngram_size, watch)
         while len(last) > 0:
             last = beams.step(last)
     return beams.results()

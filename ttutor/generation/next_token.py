@@ -74,8 +74,9 @@ def read_prompt(model: nn.Module, token_ids: Int[Tensor, "1 tokens"], *, chunk_s
     check_shapes(token_ids=(token_ids, "1 tokens"))
     if chunk_size < 1:
         raise ValueError(f"chunk_size must be at least 1, but is {chunk_size}")
-    state = WritingState(token_ids[:, :0], DecoderCache(check_writes(model).n_layers))
+    writer = check_writes(model)
+    state = WritingState(token_ids[:, :0], DecoderCache(writer.config.n_layers))
     with evaluating(model):
         for chunk in token_ids.split(chunk_size, dim=1):
-            model.step(state, chunk)
+            writer.step(state, chunk)
     return Prompt(token_ids, state.cache)

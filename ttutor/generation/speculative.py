@@ -134,7 +134,8 @@ def speculative_batch(
     """
     check_shapes(token_ids=(token_ids, "batch tokens"))
     check_max_new_tokens(max_new_tokens)
-    large, small = check_writes(model), check_writes(draft)
+    writers = [check_writes(each) for each in (model, draft)]
+    large, small = (writer.config for writer in writers)
     if n_drafted < 1:
         raise ValueError(f"n_drafted must be at least 1, but is {n_drafted}")
     if large.vocab_size != small.vocab_size:
@@ -149,7 +150,7 @@ def speculative_batch(
     rows = [_Row(ids[real].tolist(), max_new_tokens, longest) for ids, real in zip(token_ids, is_real, strict=True)]
     check_prompts([row.n_prompt for row in rows], longest)
     with evaluating(model), evaluating(draft):
-        checker, guesser = (_Reader(each, sampler, token_ids) for each in (model, draft))
+        checker, guesser = (_Reader(each, sampler, token_ids) for each in writers)
         going = rows
         while going:
             # A round adds one token more than are kept.

@@ -59,8 +59,7 @@ def stream(
         [(0, ''), (0, 'max_new_tokens')]
     """
     check_max_new_tokens(max_new_tokens)
-    config = check_writes(model)
-    endings = Endings(as_end_ids(eos_id, config.vocab_size), tuple(stop), max_new_tokens)
+    endings = Endings(as_end_ids(eos_id, check_writes(model).config.vocab_size), tuple(stop), max_new_tokens)
     return _stream(model, token_ids, is_real, bos_id, endings, tuple(filters), choose, prefix)
 
 
@@ -74,16 +73,17 @@ def _stream(
     choose: Choose,
     prefix: Prompt | None,
 ) -> Iterator[NewToken]:
+    writer = check_writes(model)
     with evaluating(model):
         with torch.inference_mode():
-            state, last = model.start(token_ids, is_real=is_real, bos_id=bos_id, prefix=prefix)
-        limits = new_token_limits(model, state, endings.max_new_tokens)
+            state, last = writer.start(token_ids, is_real=is_real, bos_id=bos_id, prefix=prefix)
+        limits = new_token_limits(writer, state, endings.max_new_tokens)
         tokens: list[list[int]] = [[] for _ in limits]
         rows = list(range(len(limits)))  # the sequences that are still in the batch
         while rows:
             chosen, gains, going_on = [], [], []
             with torch.inference_mode():
-                for part, log_probabilities in next_log_probabilities(model, state, last):
+                for part, log_probabilities in next_log_probabilities(writer, state, last):
                     filtered = _filtered(log_probabilities, filters, state.history[part], rows[part])
                     chosen.append(choose(filtered, rows[part]))
                     gains += log_probabilities.gather(1, rearrange(chosen[-1], "rows -> rows 1")).flatten().tolist()

@@ -127,14 +127,14 @@ class Writer(Protocol):
         ...
 
 
-def check_writes(model: object) -> Any:
-    """Refuse a model that cannot write; give the config of one that can."""
+def check_writes(model: nn.Module) -> Writer:
+    """Refuse a model that cannot write; give one that can."""
     if not isinstance(model, Writer):
         raise TypeError(
             "generation needs a model with start, step and project, as EncoderDecoder and DecoderOnly of "
             f"ttutor.generation give them, but {type(model).__name__} is none"
         )
-    return model.config
+    return model
 
 
 class EncoderDecoder(nn.Module):
@@ -144,6 +144,8 @@ class EncoderDecoder(nn.Module):
     """
 
     config: Any
+    encode: Any
+    decode: Any
 
     def start(
         self,
@@ -189,6 +191,7 @@ class DecoderOnly(nn.Module):
     """
 
     config: Any
+    decode: Any
 
     def start(
         self,

@@ -54,7 +54,7 @@ class OwnEngine:
     """
 
     def __init__(self, model: nn.Module, precision: str = "fp32") -> None:
-        self.model, self.config, self.precision = model, check_writes(model), precision
+        self.model, self.config, self.precision = model, check_writes(model).config, precision
         self._prepared: tuple[list[tuple[int, int]], Any] | None = None
         self._preparing = Lock()
 

@@ -13,6 +13,7 @@ from the root. So all branches of a sentence look at one memory, too.
 
 import math
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, cast
 
 import torch
@@ -25,7 +26,7 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import efficient_attention
 from ttutor.generation import Prompt, WritingState
 from ttutor.multihead import MultiHeadAttention
-from ttutor.transformer import Transformer
+from ttutor.transformer import Transformer, TransformerConfig
 
 __all__ = ["FastTransformer", "can_be_fast"]
 
@@ -38,12 +39,9 @@ MAX_SLACK = 1.25
 
 def can_be_fast(model: Transformer) -> bool:
     """Whether a model is what its config says, in float32 on a CPU, and nobody watches its parts or has changed one."""
-    with torch.device("meta"):
-        as_built = Transformer(model.config)
     parts = list(model.modules())
     return (
-        [(name, type(part)) for name, part in model.named_modules()]
-        == [(name, type(part)) for name, part in as_built.named_modules()]
+        _parts_of(model) == _parts_as_built(model.config)
         and all(weight.is_cpu and weight.dtype == torch.float32 for weight in model.parameters())
         and all(
             part.attend in (efficient_attention, scaled_dot_product_attention)
@@ -52,6 +50,17 @@ def can_be_fast(model: Transformer) -> bool:
         )
         and not any(part._forward_hooks or part._forward_pre_hooks for part in parts)
     )
+
+
+@cache
+def _parts_as_built(config: TransformerConfig) -> list[tuple[str, type]]:
+    """The parts that a model of this config is made of."""
+    with torch.device("meta"):
+        return _parts_of(Transformer(config))
+
+
+def _parts_of(model: nn.Module) -> list[tuple[str, type]]:
+    return [(name, type(part)) for name, part in model.named_modules()]
 
 
 class FastTransformer(nn.Module):

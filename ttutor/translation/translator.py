@@ -8,6 +8,7 @@
 """
 
 from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -78,16 +79,22 @@ class EngineTranslator:
         sentences: Sequence[str],
         beam_size: int,
         length_penalty: float,
+        threads: int = 0,
         look: Callable[[list[Hypothesis], list[list[int]]], list[CrossAttention]] | None = None,
     ) -> list[Translation]:
-        """Translate with this engine; with ``look``, also record where the model looked."""
+        """Translate with this engine, by so many threads of ours; with ``look``, also record where the model looked."""
         self._check_search(beam_size, length_penalty)
         _check_sentences(sentences)
         token_ids = self._token_ids(sentences)
         answers: dict[int, Translation] = {}
-        for rows in _batches_by_length(token_ids, max(1, ROWS // beam_size)):
-            batch = [token_ids[row] for row in rows]
-            found = self._search(engine, batch, beam_size, length_penalty)
+        rows_of = list(_batches_by_length(token_ids, max(1, ROWS // beam_size)))[::-1]  # longest first
+        batches = [[token_ids[row] for row in rows] for rows in rows_of]
+
+        def search(batch: list[list[int]]) -> list[list[Hypothesis]]:
+            return self._search(engine, batch, beam_size, length_penalty)
+
+        every_found = _side_by_side(search, batches, threads) if threads else map(search, batches)
+        for rows, batch, found in zip(rows_of, batches, every_found, strict=True):
             seen = look([ranked[0] for ranked in found], batch) if look else [None] * len(rows)
             for row, ranked, where in zip(rows, found, seen, strict=True):
                 cut = self._cut(len(token_ids[row]), ranked[0])
@@ -205,6 +212,7 @@ class Translator(EngineTranslator):
         length_penalty: float = LENGTH_PENALTY,
         precision: str = "fp32",
         attention: bool = False,
+        threads: int | None = None,
     ) -> list[Translation]:
         """Translate sentences, in batches of similar length; the answers come in the order of the questions.
 
@@ -215,9 +223,12 @@ class Translator(EngineTranslator):
             sentences: source sentences, one each.
             beam_size: how many partial translations the search keeps; 1 is greedy search.
             length_penalty: the exponent of Wu et al. (2016), equation 14, from 0 (favours short translations) to 10.
-            precision: the number format of the search's matrix products: "fp32", "bf16", which is faster where the
-                processor multiplies it natively and now and then chooses another word, or "auto", which is bf16 there.
+            precision: the number format of the search's matrix products: "fp32"; "bf16", which now and then chooses
+                another word, and on a CPU pays for models much wider than the one that ships; or "auto", which is bf16
+                where the processor multiplies it natively.
             attention: whether to run the model once more over what it wrote, to record where it looked.
+            threads: how many batches a CPU translates side by side, each on one thread; as many as PyTorch has threads
+                when left out. The translations are the same, and a batch has at most 640 partial translations.
 
         Raises:
             TypeError: `sentences` is one string.
@@ -231,8 +242,11 @@ class Translator(EngineTranslator):
         precision = resolve_precision(precision, self.device)
         if precision not in self._engines:
             self._engines[precision] = OwnEngine(self.model, precision)
-        engine = self._engines[precision]
-        return self._translate(engine, sentences, beam_size, length_penalty, self._looked if attention else None)
+        if threads is not None and threads < 1:
+            raise SettingError(f"threads must be at least 1, got {threads}")
+        threads = (threads or torch.get_num_threads()) if self.device.type == "cpu" else 0
+        engine, look = self._engines[precision], self._looked if attention else None
+        return self._translate(engine, sentences, beam_size, length_penalty, threads, look)
 
     def align(self, pairs: Sequence[tuple[str, str]]) -> list[CrossAttention]:
         """Where the decoder looks while it is made to write given translations, by people or by itself.
@@ -277,6 +291,20 @@ def _unfinished(checkpoint: Checkpoint, recipe: TrainingRecipe) -> str:
         return ""
     length = f"of {recipe.steps:,} steps" if recipe.steps else f"steps, {100 * progress:.0f} % of its training"
     return f"this model has trained {checkpoint.step:,} {length}"
+
+
+def _side_by_side(search: Callable[[list[list[int]]], Any], batches: list[list[list[int]]], threads: int) -> list[Any]:
+    """What is found in each batch, in as many threads, each of which multiplies alone.
+
+    Two batches need not wait for each other after every product, as the threads of one product do; and those that wait
+    take the processor's time from whoever else needs it.
+    """
+    n_before = torch.get_num_threads()
+    try:
+        with ThreadPoolExecutor(threads, initializer=torch.set_num_threads, initargs=(1,)) as pool:
+            return list(pool.map(search, batches))
+    finally:
+        torch.set_num_threads(n_before)  # a thread's wish is also the default of threads to come
 
 
 def _batches_by_length(token_ids: Sequence[Sequence[int]], size: int) -> Iterator[list[int]]:

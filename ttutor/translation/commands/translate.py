@@ -34,6 +34,10 @@ def translate(
     precision: Annotated[
         str, typer.Option(help="Format of the products: fp32, bf16, or auto (bf16 where the processor has it).")
     ] = "fp32",
+    threads: Annotated[
+        int | None,
+        typer.Option(help="How many batches to translate side by side.", min=1, show_default="one a core"),
+    ] = None,
     engine: Annotated[
         str | None,
         typer.Option(
@@ -60,7 +64,7 @@ def translate(
             check_output(output)
         groups = sentence_groups(sentences, input_file)
         translator = with_engine(run, engine)
-        options = search_options(translator, beam, length_penalty, precision, alignment)
+        options = search_options(translator, beam, length_penalty, precision, alignment, threads)
         show = partial(json_lines if as_json else text_lines, n_alternatives=alternatives)
         lines: list[str] = []
         hand_out = print_at_once if output is None else lines.extend
@@ -76,7 +80,12 @@ def translate(
 
 
 def search_options(
-    translator: "EngineTranslator", beam: int, length_penalty: float, precision: str, alignment: bool
+    translator: "EngineTranslator",
+    beam: int,
+    length_penalty: float,
+    precision: str,
+    alignment: bool,
+    threads: int | None,
 ) -> dict[str, Any]:
     """What `translate` of this translator is told; refuses what only the package's own search can do."""
     from ttutor.errors import SettingError
@@ -84,11 +93,13 @@ def search_options(
 
     options: dict[str, Any] = {"beam_size": beam, "length_penalty": length_penalty}
     if isinstance(translator, Translator):
-        return options | {"precision": precision, "attention": alignment}
+        return options | {"precision": precision, "attention": alignment, "threads": threads}
     if alignment:
         raise SettingError("--alignment needs the package's own search: leave out --engine, and give the run's folder")
     if precision != "fp32":
         raise SettingError("an exported model has its number format already: leave out --precision")
+    if threads is not None:
+        raise SettingError("the program of an exported model chooses its threads itself: leave out --threads")
     return options
 
 

@@ -172,14 +172,14 @@ class OnnxModel(EncoderDecoder):
         options.intra_op_num_threads = threads or 0
         options.log_severity_level = 3  # errors
         providers = runtime.get_available_providers()
-        self.encoder, self.step = (
+        self.encoder_session, self.decoder_session = (
             runtime.InferenceSession(str(folder / name), options, providers=providers) for name in (ENCODER, DECODER)
         )
         self.config = config
 
     def encode(self, source_ids: Int[Tensor, "rows source"]) -> Float[Tensor, "rows source width"]:
         """What `EncoderGraph` gives."""
-        return torch.from_numpy(self.encoder.run(None, {"source_ids": source_ids.numpy()})[0])
+        return torch.from_numpy(self.encoder_session.run(None, {"source_ids": source_ids.numpy()})[0])
 
     def decode(
         self,
@@ -200,7 +200,9 @@ class OnnxModel(EncoderDecoder):
             "is_real": rearrange(memory_mask, "rows 1 1 source -> rows source"),
             "past": past[:, 0],
         }
-        logits, present = self.step.run(None, {name: tensor.contiguous().numpy() for name, tensor in step.items()})
+        logits, present = self.decoder_session.run(
+            None, {name: tensor.contiguous().numpy() for name, tensor in step.items()}
+        )
         new = rearrange(torch.from_numpy(present), "rows tokens width -> rows 1 tokens width")
         kept.append(new, new[..., :0])
         return rearrange(torch.from_numpy(logits), "rows vocab_size -> rows 1 vocab_size")
