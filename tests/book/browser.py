@@ -133,7 +133,11 @@ def settle(page: Page, visit: Visit, seconds: float) -> None:
 def is_ours(url: str) -> bool:
     """Whether a file of the book is the course's own: neither MathJax nor of the theme and the extensions."""
     path = urlsplit(url).path
-    own = {found.name for found in (ROOT / "book" / "_static").rglob("*")} | {"explorers.js", "explorer-translator.js"}
+    own = {found.name for found in (ROOT / "book" / "_static").rglob("*")} | {
+        "explorers.js",
+        "explorer-playground.js",
+        "explorer-translator.js",
+    }
     return "/mathjax/" not in path and ("/_static/" not in path or Path(path).name in own)
 
 

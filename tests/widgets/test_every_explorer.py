@@ -207,7 +207,7 @@ def test_every_control_at_both_ends_and_the_figure_is_what_its_traits_say(name: 
         if control.is_visible():
             for use in uses(control):
                 use()
-                expect(page.locator("section.tt[aria-busy=true]")).to_have_count(0)
+                expect(page.locator("section.tt[aria-busy=true]")).to_have_count(0, timeout=30_000)
                 assert_sound(page)
             if name != "quiz":  # where showing all explanations is no trait
                 assert set(page.evaluate(f"window.others({SHOWN})")) == {shown(page)}, control

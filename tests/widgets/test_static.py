@@ -8,9 +8,10 @@ import pytest
 from playwright.sync_api import Browser, expect
 
 from tests.widgets.figure import in_browser
-from ttutor.widgets import AttentionExplorer, ShiftExplorer, TranslatorExplorer, static
+from ttutor.widgets import AttentionExplorer, PlaygroundExplorer, ShiftExplorer, TranslatorExplorer, static
 
 GZIP_BUDGET, RAW_BUDGET = 60_000, 200_000
+PLAYGROUND_BUDGET = 22_000  # gzipped; only pages with the playground load it
 
 
 def test_jupyter_and_the_static_page_run_the_same_module() -> None:
@@ -38,8 +39,9 @@ def test_building_twice_gives_the_same_bytes_and_says_the_size(tmp_path, capsys)
     for name in ("one/a.js", "two/b.js"):
         static.write_script(tmp_path / name)
     first, second = (tmp_path / "one/a.js").read_bytes(), (tmp_path / "two/b.js").read_bytes()
-    assert first == second == static.static_script(apart=["translator"]).encode()
-    assert (tmp_path / "one/explorer-translator.js").read_text(encoding="utf-8") == static.part_script("translator")
+    assert first == second == static.static_script(apart=static._APART).encode()
+    for name in static._APART:
+        assert (tmp_path / f"one/explorer-{name}.js").read_text(encoding="utf-8") == static.part_script(name)
     assert f"{len(first):,} bytes, {len(gzip.compress(first, mtime=0)):,} gzipped" in capsys.readouterr().out
 
 
@@ -47,6 +49,7 @@ def test_the_page_weight_stays_within_its_budget() -> None:
     script = static.static_script(apart=static._APART).encode()
     assert len(script) < RAW_BUDGET
     assert len(gzip.compress(script)) < GZIP_BUDGET
+    assert len(gzip.compress(static.part_script("playground").encode())) < PLAYGROUND_BUDGET
 
 
 @in_browser
@@ -56,12 +59,17 @@ def test_a_large_explorer_comes_from_a_script_beside_the_page_only_where_it_stan
     page = context.new_page()
     loaded = []
     page.on("request", lambda request: loaded.append(Path(request.url).name))
-    for made, wanted in ((ShiftExplorer(), 0), (TranslatorExplorer(), 1)):
+    for made, apart in (
+        (ShiftExplorer(), None),
+        (PlaygroundExplorer(), "playground"),
+        (TranslatorExplorer(), "translator"),
+    ):
         body = f'{made.to_html()}<script src="explorers.js"></script>'
         (tmp_path / "page.html").write_text(f"<!DOCTYPE html><meta charset=utf-8>{body}", encoding="utf-8")
         page.goto((tmp_path / "page.html").as_uri())
         expect(page.locator("[data-explorer][data-ready]")).to_have_count(1, timeout=30_000)
-        assert loaded.count("explorer-translator.js") == wanted
+        assert [name for name in loaded if name.startswith("explorer-")] == [f"explorer-{apart}.js"] * bool(apart)
+        loaded.clear()
     context.close()
 
 
@@ -69,7 +77,9 @@ def test_the_script_may_stand_inside_a_page() -> None:
     assert "</" not in static.static_script()
 
 
-@pytest.mark.parametrize("name", [*static._SHARED, "translator_model", *static.module_names()])
+@pytest.mark.parametrize(
+    "name", [*static._SHARED, *(part for parts in static._OWN.values() for part in parts), *static.module_names()]
+)
 def test_packing_changes_no_text_between_quotes(name: str) -> None:
     quoted = re.compile(r'"(?:[^"\\\n]|\\.)*"')
     written = static._read(name)

@@ -20,6 +20,7 @@ _HOMES = {
     "LensExplorer": "lens",
     "LiveCell": "live_cell",
     "PatchesExplorer": "patches",
+    "PlaygroundExplorer": "playground",
     "live": "live_cell",
     "PALETTE": "style",
     "Quiz": "quiz",
