@@ -21,7 +21,7 @@ LONGEST_RUN = 40  # seconds of one core
 HIDDEN_LINES = {
     "01-recurrence-deeper": (396, 0),
     "01-recurrence": (445, 7),
-    "02-attention-deeper": (1380, 26),
+    "02-attention-deeper": (679, 0),
     "02-attention": (421, 0),
     "03-multihead-deeper": (388, 0),
     "03-multihead": (505, 0),
@@ -34,7 +34,7 @@ HIDDEN_LINES = {
     "07-transformer-deeper": (527, 1),
     "07-transformer": (318, 0),
     "08-training-deeper": (546, 0),
-    "08-training": (561, 8),
+    "08-training": (567, 8),
     "09-variants-deeper": (476, 4),
     "09-variants": (681, 5),
     "10-vit-deeper": (640, 6),
