@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -14,6 +15,23 @@ BESIDE = ("-deeper", "-exercises")
 """How the names of the pages beside a chapter's road end."""
 IGNORE_TAG = "nbval-ignore-output"
 IGNORE_COMMENT = "# NBVAL_IGNORE_OUTPUT"
+
+
+OPENS = {"pretrained": ("smollm2", "minilm")}
+"""The published models that a notebook opens, which are no part of the project."""
+
+
+def why_not(path: Path) -> str | None:
+    """Say why a notebook cannot be executed on this machine, or None where it can.
+
+    Where `TTUTOR_REQUIRE` names "pretrained", every notebook has to.
+    """
+    from ttutor.pretrained.catalogue import PUBLISHED
+
+    lacking = [name for name in OPENS.get(path.stem, ()) if not PUBLISHED[name].folder.is_dir()]
+    if not lacking or "pretrained" in os.environ.get("TTUTOR_REQUIRE", "").split(","):
+        return None
+    return f"{path.name} is skipped: it opens models that are not on this machine; ttutor fetch {' and '.join(lacking)}"
 
 
 def notebooks() -> list[Path]:
