@@ -70,7 +70,7 @@ def plan(lax: bool) -> list[Stage]:
     warm = ("-p", "tests.warm_kernels") if sys.platform == "linux" else ()
     by_file = ("-n", "2", "--dist", "loadfile", "--no-loadscope-reorder")
     nbval = (*PYTEST, *warm, *compare, *by_file, *dict.fromkeys([*first, *notebooks]))
-    drawn = (sys.executable, "-m", "tests.arithmetics", "--drawn")
+    drawn = (sys.executable, "-m", "tests.arithmetic", "--drawn")
     build = (sys.executable, "-m", "book._tools.build", "--all")
     looking = ("-n", "3")  # a tab often waits, for what moves late
     return [
@@ -165,7 +165,7 @@ def main() -> int:
     arguments = parser.parse_args()
     if unknown := set(arguments.stages) - set(names):
         parser.error(f"no stage is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
-    subprocess.run((sys.executable, "-m", "tests.arithmetics", "--describe"), cwd=ROOT, check=True)
+    subprocess.run((sys.executable, "-m", "tests.arithmetic", "--describe"), cwd=ROOT, check=True)
     print(*filter(None, map(why_not, all_notebooks())), sep="\n", flush=True)
     outcomes = [run_stage(s) for s in plan(arguments.lax) if not arguments.stages or s.name in arguments.stages]
     report(outcomes)

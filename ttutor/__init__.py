@@ -5,4 +5,4 @@ Importing ``ttutor`` itself loads nothing heavy; import the room you need, as in
 ``from ttutor.attention import scaled_dot_product_attention``.
 """
 
-__version__ = "0.1.0"
+__version__ = "0.2.0.dev0"

@@ -1,4 +1,4 @@
-"""Notebooks and tests under other arithmetics: what is drawn, what is set, and that a difference is seen."""
+"""Notebooks and tests in other kinds of arithmetic: what is drawn, what is set, and that a difference is seen."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ import pytest
 from nbformat import write
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
-from tests import arithmetics
+from tests import arithmetic
 
 EVERYTHING_THAT_TRAINS = ("tests/training", "tests/translation", "tests/generation", "tests/exercises", "tests/grading")
 
@@ -23,17 +23,17 @@ def draw_with(monkeypatch: pytest.MonkeyPatch, known: dict[str, str]) -> tuple[s
         asked = " ".join(arguments)
         return next((text for start, text in known.items() if asked.startswith(start)), "")
 
-    monkeypatch.setattr(arithmetics, "git", git)
-    return arithmetics.draw()
+    monkeypatch.setattr(arithmetic, "git", git)
+    return arithmetic.draw()
 
 
 def test_the_commit_draws_the_arithmetic_and_the_notebooks(monkeypatch: pytest.MonkeyPatch) -> None:
-    notebooks = sorted(f"book/{path.name}" for path in (arithmetics.ROOT / "book").glob("*.ipynb"))
+    notebooks = sorted(f"book/{path.name}" for path in (arithmetic.ROOT / "book").glob("*.ipynb"))
     drawn = {draw_with(monkeypatch, answers(f"{number:x}", "\n".join(notebooks)))[0] for number in range(5)}
-    assert drawn == set(arithmetics.here())
+    assert drawn == set(arithmetic.here())
     name, some = draw_with(monkeypatch, answers("7", "\n".join(notebooks)))
     assert (name, some) == draw_with(monkeypatch, answers("7", "\n".join(reversed(notebooks))))
-    assert len(some) == arithmetics.MOST_DRAWN
+    assert len(some) == arithmetic.MOST_DRAWN
     assert set(some) <= set(notebooks)
 
 
@@ -46,8 +46,8 @@ def test_what_is_changed_and_not_yet_committed_is_drawn_and_what_is_gone_is_not(
 
 def test_without_git_nothing_is_drawn(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture) -> None:
     assert draw_with(monkeypatch, {}) == ("plain", [])
-    monkeypatch.setattr(sys, "argv", ["arithmetics", "--drawn"])
-    assert arithmetics.main() == 0
+    monkeypatch.setattr(sys, "argv", ["arithmetic", "--drawn"])
+    assert arithmetic.main() == 0
     assert "none is tried" in capsys.readouterr().out
 
 
@@ -60,25 +60,25 @@ def test_a_notebook_runs_in_the_arithmetic_and_another_output_fails(
     write(new_notebook(cells=[cell]), tmp_path / "made.ipynb")
     (tmp_path / "none.ini").write_text("[pytest]\n", encoding="utf-8")
     monkeypatch.setenv("PYTEST_ADDOPTS", f"-c {tmp_path / 'none.ini'} --rootdir {tmp_path}")
-    assert arithmetics.run("avx2", [str(tmp_path / "made.ipynb")]) == status
+    assert arithmetic.run("avx2", [str(tmp_path / "made.ipynb")]) == status
 
 
 def test_the_machine_is_described_with_what_is_set_on_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("MKL_CBWR", "COMPATIBLE")
-    assert "cores" in arithmetics.describe()
-    assert "MKL_CBWR=COMPATIBLE" in arithmetics.describe()
+    assert "cores" in arithmetic.describe()
+    assert "MKL_CBWR=COMPATIBLE" in arithmetic.describe()
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("name", arithmetics.here())
+@pytest.mark.parametrize("name", arithmetic.here())
 def test_every_notebook_prints_the_same_in_every_arithmetic(name: str) -> None:
-    notebooks = sorted(f"book/{path.name}" for path in (arithmetics.ROOT / "book").glob("*.ipynb"))
-    assert arithmetics.run(name, notebooks) == 0
+    notebooks = sorted(f"book/{path.name}" for path in (arithmetic.ROOT / "book").glob("*.ipynb"))
+    assert arithmetic.run(name, notebooks) == 0
 
 
 @pytest.mark.soak
 @pytest.mark.timeout(7200)
-@pytest.mark.parametrize("name", arithmetics.here())
+@pytest.mark.parametrize("name", arithmetic.here())
 def test_whatever_trains_passes_in_every_arithmetic(name: str) -> None:
-    assert arithmetics.run(name, list(EVERYTHING_THAT_TRAINS)) == 0
+    assert arithmetic.run(name, list(EVERYTHING_THAT_TRAINS)) == 0

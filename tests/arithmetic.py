@@ -1,9 +1,9 @@
-"""Run notebooks or tests under other arithmetics of this processor: the same sums, added up in another order.
+"""Run notebooks or tests in other kinds of arithmetic of this processor: the same sums, added up in another order.
 
 Which instructions PyTorch, MKL and oneDNN take depends on the processor, and with them the last bits of every sum; so
-does the number of threads. What a page prints, and what a test asserts, must not. ``python -m tests.arithmetics
-book/05-encoder.ipynb`` executes a notebook under each of these arithmetics and compares its outputs; a folder or file
-of tests is tested; ``--only plain`` takes one. ``make soak`` does it with everything that trains.
+does the number of threads. What a page prints, and what a test asserts, must not. ``python -m tests.arithmetic
+book/05-encoder.ipynb`` executes a notebook in each of these kinds of arithmetic and compares its outputs; a folder or
+file of tests is tested; ``--only plain`` takes one. ``make soak`` does it with everything that trains.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parent.parent
 
-ARITHMETICS = {
+KINDS = {
     "plain": {"ATEN_CPU_CAPABILITY": "default", "MKL_CBWR": "COMPATIBLE", "ONEDNN_MAX_CPU_ISA": "SSE41"},
     "plain MKL": {"MKL_CBWR": "COMPATIBLE"},
     "avx2": {"ATEN_CPU_CAPABILITY": "avx2", "MKL_CBWR": "AVX2", "ONEDNN_MAX_CPU_ISA": "AVX2"},
@@ -32,10 +32,10 @@ MOST_DRAWN = 6
 
 
 def here() -> dict[str, dict[str, str]]:
-    """Return the arithmetics that this processor has: AVX-512 is not asked of one that would crash on it."""
+    """Return the kinds of arithmetic that this processor has: AVX-512 is not asked of one that would crash on it."""
     import torch
 
-    return {name: ARITHMETICS[name] for name in ARITHMETICS if name != "avx512" or torch.cpu._is_avx512_supported()}
+    return {name: KINDS[name] for name in KINDS if name != "avx512" or torch.cpu._is_avx512_supported()}
 
 
 def describe() -> str:
@@ -45,7 +45,7 @@ def describe() -> str:
     from ttutor.doctor import processor_name
 
     library = "MKL" if torch.backends.mkl.is_available() else "no MKL"
-    settings = {setting for arithmetic in ARITHMETICS.values() for setting in arithmetic}
+    settings = {setting for arithmetic in KINDS.values() for setting in arithmetic}
     parts = [
         f"{processor_name()} ({platform.machine()}), {os.cpu_count()} cores",
         f"PyTorch {torch.__version__}: {torch.backends.cpu.get_cpu_capability()}, {library}",
@@ -91,16 +91,16 @@ def run(name: str, paths: list[str]) -> int:
         commands.append((*pytest, *warm, *compare, "--dist", "loadfile", *notebooks))
     if tests:
         commands.append((*pytest, "-m", "not soak and not browser", *tests))
-    print(f"\nArithmetic '{name}': {' '.join(f'{k}={v}' for k, v in ARITHMETICS[name].items())}", flush=True)
-    environment = os.environ | USUAL | ARITHMETICS[name]
+    print(f"\nArithmetic '{name}': {' '.join(f'{k}={v}' for k, v in KINDS[name].items())}", flush=True)
+    environment = os.environ | USUAL | KINDS[name]
     return max(subprocess.run(command, cwd=ROOT, env=environment).returncode for command in commands)
 
 
 def main() -> int:
-    """Run what is named under all arithmetics of this machine, or one."""
+    """Run what is named in all kinds of arithmetic of this machine, or one."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("paths", nargs="*", help="notebooks, files or folders of tests")
-    parser.add_argument("--only", choices=ARITHMETICS, help="one arithmetic in place of all")
+    parser.add_argument("--only", choices=KINDS, help="one arithmetic in place of all")
     parser.add_argument(
         "--drawn", action="store_true", help="the changed notebooks under the one that the commit draws"
     )
@@ -120,7 +120,7 @@ def main() -> int:
     names = [arguments.only] if arguments.only else list(here())
     failed = [name for name in names if run(name, arguments.paths)]
     print(
-        f"\nThe same under {len(names) - len(failed)} of {len(names)} arithmetics",
+        f"\nThe same under {len(names) - len(failed)} of {len(names)} kinds of arithmetic",
         *(f"; not {name}" for name in failed),
     )
     return 1 if failed else 0
