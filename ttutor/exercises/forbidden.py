@@ -25,14 +25,18 @@ LIBRARIES = ("torch", "ttutor", "numpy", "scipy", "sklearn", "transformers", "ja
 OWN = "ttutor.exercises"
 BACKENDS = ("CPU", "MkldnnCPU", "SparseCPU", "SparseCsrCPU", "QuantizedCPU", "NestedTensorCPU")
 ATTENTION = "multi_head_attention_forward MultiheadAttention TransformerEncoderLayer TransformerDecoderLayer"
+READY_MADE = "flex_attention scaled_dot_product_attention"
 BACKWARD = (
     "grad backward _engine_run_backward vjp jvp vhp hvp hvp_fwdrev jacobian jacrev jacfwd hessian grad_and_value "
     "make_dual linearize"
 )
 FAMILIES: dict[str, tuple[str, str]] = {
-    "softmax": ("softmax", "softmax log_softmax softmin gumbel_softmax Softmax LogSoftmax Softmin Softmax2d"),
+    "softmax": (
+        "softmax|scaled_dot_product|_attention|transformer_encoder",
+        f"softmax log_softmax softmin gumbel_softmax Softmax LogSoftmax Softmin Softmax2d {ATTENTION} {READY_MADE}",
+    ),
     "layernorm": ("(layer|group|batch|instance|rms)_?norm", "LayerNorm GroupNorm RMSNorm layer_norm rms_norm"),
-    "scaleddotproduct": ("scaled_dot_product|_attention|transformer_encoder", f"{ATTENTION} flex_attention"),
+    "scaleddotproduct": ("scaled_dot_product|_attention|transformer_encoder", f"{ATTENTION} {READY_MADE}"),
     "multiheadattention": ("multi_head_attention|transformer_encoder", ATTENTION),
     "dropout": (
         "dropout",

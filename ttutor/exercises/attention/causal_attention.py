@@ -8,6 +8,7 @@ from jaxtyping import Float
 from torch import Tensor
 
 from ttutor.attention import scaled_dot_product_attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.masks import causal_mask
 
@@ -38,7 +39,9 @@ def reference(query, key, value):
 
 
 def _inputs(random):
-    return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in ((3, 4), (5, 4), (5, 2)))
+    width = drawn(random, 5, 7)
+    shapes = ((3, width), (5, width), (5, 2))
+    return tuple(torch.randn(*shape, generator=random, dtype=torch.float64) for shape in shapes)
 
 
 def _steep(random):
@@ -47,7 +50,7 @@ def _steep(random):
     scores = 400.0 * torch.stack([torch.randperm(5, generator=random) for _ in range(3)]) - 2500
     scores[:2, 3:] += 4000
     query = torch.eye(3, 4, dtype=torch.float64)
-    key[:, :3] = 2 * scores.T
+    key = torch.cat([2 * scores.T, key[:, :1]], dim=1)
     return query, key, value
 
 

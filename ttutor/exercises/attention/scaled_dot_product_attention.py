@@ -7,6 +7,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor import attention
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Trial
 
 
@@ -69,16 +70,16 @@ def observe(answer, query, key, value, mask):
     return {"context": context.detach()} | dict(zip(names, gradients, strict=True))
 
 
-def _tensors(generator, dtype=torch.float32, spread=2.5):
-    query = spread * torch.randn(2, 4, 5, 8, generator=generator, dtype=dtype)
-    key = spread * torch.randn(2, 4, 7, 8, generator=generator, dtype=dtype)
+def _tensors(generator, dtype=torch.float32, spread=2.5, width=8):
+    query = spread * torch.randn(2, 4, 5, width, generator=generator, dtype=dtype)
+    key = spread * torch.randn(2, 4, 7, width, generator=generator, dtype=dtype)
     value = 1 + torch.randn(2, 4, 7, 6, generator=generator, dtype=dtype)
     return query, key, value
 
 
 def _padding(generator):
     is_real = torch.tensor([[True] * 5 + [False] * 2, [False] + [True] * 6])
-    return *_tensors(generator, torch.float64), is_real[:, None, None, :]
+    return *_tensors(generator, torch.float64, width=drawn(generator, 9, 12)), is_real[:, None, None, :]
 
 
 def _mask_with_empty_rows(generator, heads):

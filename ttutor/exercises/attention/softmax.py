@@ -30,7 +30,7 @@ def _three_axes(generator):
 
 
 def _first_axis(generator):
-    return 2 * torch.randn(3, 5, generator=generator), 0
+    return 2 * torch.randn(3, 5, 2, 4, 2, generator=generator), 0
 
 
 def _float64(generator):

@@ -30,7 +30,7 @@ def _whole_text(generator):
 
 
 def _newest(generator):
-    n_queries = drawn(generator, 3, 6)
+    n_queries = drawn(generator, 33, 36)
     return 8, n_queries, n_queries + drawn(generator, 2, 5)
 
 

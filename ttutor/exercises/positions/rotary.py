@@ -5,6 +5,7 @@ from einops import einsum, rearrange, reduce
 from jaxtyping import Float, Int
 from torch import Tensor
 
+from ttutor.exercises.draws import drawn
 from ttutor.exercises.exercise import Case, Exercise, Property, Trial
 from ttutor.exercises.probes import gradient_reaches
 from ttutor.positions import RotaryPositions
@@ -120,7 +121,8 @@ def _with_gaps(generator):
 
 
 def _float64(generator):
-    return 2 * torch.randn(1, 2, 4, 6, generator=generator, dtype=torch.float64), torch.arange(4)
+    n_tokens = drawn(generator, 34, 37)
+    return 2 * torch.randn(1, 2, n_tokens, 6, generator=generator, dtype=torch.float64), torch.arange(n_tokens)
 
 
 exercise = Exercise(

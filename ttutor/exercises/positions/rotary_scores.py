@@ -7,6 +7,7 @@ from einops import einsum, rearrange
 from jaxtyping import Float
 from torch import Tensor
 
+from ttutor.exercises.draws import one_of
 from ttutor.exercises.exercise import Case, Exercise, Trial
 from ttutor.positions import RotaryPositions
 
@@ -51,9 +52,9 @@ def reference(query, key):
 
 
 def _inputs(generator):
-    return tuple(
-        torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in ((2, 3, 4, 8), (2, 3, 7, 8))
-    )
+    width = one_of(generator, (6, 10, 12))
+    shapes = (2, 3, 4, width), (2, 3, 7, width)
+    return tuple(torch.randn(*shape, generator=generator, dtype=torch.float64) for shape in shapes)
 
 
 exercise = Exercise(

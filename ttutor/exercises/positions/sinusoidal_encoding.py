@@ -32,7 +32,7 @@ def _even(generator):
 
 
 def _odd(generator):
-    return drawn(generator, 8, 14), one_of(generator, (7, 9, 11))
+    return drawn(generator, 2050, 2060), one_of(generator, (7, 9, 11))  # longer than any table that is made once
 
 
 exercise = Exercise(
@@ -58,7 +58,7 @@ and accepts angles computed in float32 as well.)
 """.strip(),
     cases=(
         Case(name="an even width", inputs=_even),
-        Case(name="an odd width", inputs=_odd),
+        Case(name="an odd width", inputs=_odd, rtol=2e-3),
     ),
     hints=r"""
 Every pair of features is the hand of a clock: its sine and its cosine. How far does the hand of pair 0 turn from one

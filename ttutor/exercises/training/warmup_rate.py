@@ -19,7 +19,7 @@ def reference(step, d_model, warmup, factor):
 
 def _settings(generator):
     """Width, steps of the warm-up and factor."""
-    return 8 * drawn(generator, 10, 14), 10 * drawn(generator, 4, 6), 2.5
+    return 8 * drawn(generator, 10, 14), 10 * drawn(generator, 4, 6), 0.5 * drawn(generator, 3, 7)
 
 
 def _step_zero(generator):
