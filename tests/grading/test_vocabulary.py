@@ -9,6 +9,7 @@ import pytest
 
 from tests.exercises.bank import RIGHT
 from tests.grading.bench import handed_in, homework
+from tests.grading.red_team import ATTEMPTS, HEAD, UNUSUAL
 from ttutor.exercises import exercises, find
 from ttutor.exercises.mutation import source_of
 from ttutor.exercises.source import imports, solution_source
@@ -125,3 +126,22 @@ def test_a_listed_answer_keeps_its_points_and_waits_where_that_is_asked_for(fork
     (mark,) = Grader(homework(SOFTMAX, strict=True), forks).grade(handed_in(text)).exercises
     assert (mark.state, mark.earned) == (State.NOT_GRADABLE, 0.0)
     assert mark.warnings[-1] == "the grader by itself would give 10 points"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_no_attack_gains_a_point_that_is_not_listed(forks):
+    gained = []
+    for exercise_id, text in ATTEMPTS:
+        (mark,) = Grader(homework(exercise_id), forks).grade(handed_in(HEAD + text)).exercises
+        gained += [text] if mark.earned and not mark.warnings else []
+    assert gained == []
+    assert len(ATTEMPTS) > 40
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(3600)
+def test_unusual_right_answers_earn_their_points_and_are_not_listed(forks):
+    for exercise_id, text in UNUSUAL:
+        (mark,) = Grader(homework(exercise_id), forks).grade(handed_in(HEAD + text)).exercises
+        assert (mark.state, mark.warnings) == (State.OK, ()), text

@@ -97,8 +97,8 @@ class _Needs:
     """Which pieces of a file an answer needs: nothing else of it is run, no training and no plot."""
 
     def __init__(self, pieces: list[Piece], *, is_notebook: bool) -> None:
-        self.count, self.is_notebook = len(pieces), is_notebook
-        self.uses = [piece.uses() for piece in pieces]
+        self.pieces, self.count, self.is_notebook = pieces, len(pieces), is_notebook
+        self._uses: dict[int, set[str]] = {}
         self.bound = [set().union(*map(_bound, piece.statements)) for piece in pieces]
         self.touched = [set().union(*map(_touched, piece.statements)) for piece in pieces]
         self.is_plain = [not any(isinstance(one, BINDS) for one in piece.statements) for piece in pieces]
@@ -110,14 +110,20 @@ class _Needs:
         names, kept = {answer}, set[int]()
         while more := {place for place in range(self.count) if place not in kept and self._serves(place, names)}:
             kept |= more
-            names |= set().union(*(self.uses[place] for place in more))
+            names |= set().union(*(self.uses(place) for place in more))
         return sorted(kept)
+
+    def uses(self, place: int) -> set[str]:
+        """The names that a piece looks up, found when it is first asked for: most pieces are needed by nothing."""
+        if place not in self._uses:
+            self._uses[place] = self.pieces[place].uses()
+        return self._uses[place]
 
     def _serves(self, place: int, names: set[str]) -> bool:
         """Whether a piece binds or changes one of these names; in a module also: does anything with needed data."""
         if self.bound[place] & {*names, "*"} or self.touched[place] & names:
             return True
-        return not self.is_notebook and self.is_plain[place] and bool(self.uses[place] & names & self.data)
+        return not self.is_notebook and self.is_plain[place] and bool(self.uses(place) & names & self.data)
 
 
 def facts_of(name: str, bindings: dict[str, ast.stmt]) -> dict[str, Any]:
