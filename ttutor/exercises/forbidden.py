@@ -64,8 +64,8 @@ class Shortcut(RuntimeError):
 def kernels_of(forbids: Sequence[str]) -> dict[str, str]:
     """Return the operators that forbidden functions rest on, each with the name under which it is forbidden.
 
-    >>> sorted(kernels_of(["gelu"]))[:2]
-    ['aten::gelu', 'aten::gelu.grad_input']
+    >>> kernels_of(["gelu"])["aten::gelu_backward"]
+    'gelu'
     """
     return dict(_kernels_of(tuple(forbids)))
 
