@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from ttutor.corpora.corpus import MAX_CHARACTERS, MAX_WORDS, file_corpus, read_aligned, read_lines
+from ttutor.corpora.corpus import MAX_CHARACTERS, MAX_WORDS, file_corpus, hold_out, read_aligned, read_lines
 from ttutor.errors import InputError
+from ttutor.texts import normal_form
 
 
 def write(path, *lines: str):
@@ -94,7 +95,8 @@ def test_empty_and_absurdly_long_lines_are_skipped_and_counted(tmp_path):
     corpus = file_corpus(source, target, validation=(source, target))
     assert corpus.train == corpus.validation == [("one", "un"), ("six", "six")]
     skipped = "2 with an empty line and 2 with a line over 1,000 characters or 150 words"
-    assert corpus.notes == (f"a.en, a.fr: skipped pairs: {skipped}.",) * 2
+    both = "2 of 2 validation sentences stand in the training text too."
+    assert corpus.notes == (*(f"a.en, a.fr: skipped pairs: {skipped}.",) * 2, both)
 
 
 def test_without_validation_files_pairs_are_held_out_the_same_each_time(files):
@@ -103,6 +105,44 @@ def test_without_validation_files_pairs_are_held_out_the_same_each_time(files):
     assert first.validation != other.validation
     assert (len(first.train), len(first.validation)) == (48, 2)
     assert not set(first.train) & set(first.validation)
+
+
+DOUBLES = {
+    "the same": ("The dog sleeps.", "The dog sleeps."),
+    "letter case": ("The dog sleeps.", "the DOG sleeps."),
+    "blanks": ("The dog sleeps.", " The\u00a0 dog  sleeps. "),
+    "decomposed": ("Où dort-il ?", "Ou\u0300 dort\u2010il\u202f?"),
+    "wide": ("ＡＢＣ　ガ", "abc ｶﾞ"),
+    "sharp s": ("STRASSE", "Straße"),
+}
+
+
+@pytest.mark.parametrize("case", DOUBLES)
+@pytest.mark.parametrize("n_different", [2, 40])
+def test_no_double_of_a_held_out_pair_is_learnt_from(case, n_different):
+    pairs = [(one, str(place)) for one in DOUBLES[case] for place in range(3)]
+    pairs += [(f"other {number}", "x") for number in range(n_different - 1)]
+    pairs = pairs[::2] + pairs[1::2]
+    found = []
+    for seed in range(60):
+        train, validation = hold_out(pairs, seed)
+        assert not {normal_form(one) for one, _ in train} & {normal_form(one) for one, _ in validation}
+        assert len(validation) == max(1, n_different // 20)
+        assert [pair for pair in pairs if pair in train] == train
+        found.append(len(pairs) - len(train) - len(validation))
+    assert set(found) == {0, 5}
+
+
+def test_how_many_doubles_were_moved_is_said(tmp_path):
+    path = write(tmp_path / "x", *["A dog\tun chien", "a  dog\tle chien"] * 10, "a cat\tun chat")
+    notes = {file_corpus(path, seed=seed).notes for seed in range(20)}
+    held_out = "No validation files given: 1 training pairs are held out for validation."
+    assert notes == {(held_out,), (f"{held_out} 19 doubles of them are left out of the training.",)}
+
+
+def test_a_text_of_one_sentence_cannot_be_split():
+    with pytest.raises(InputError, match="at least 2 different sentence pairs .* found 1"):
+        hold_out([("a", "1"), ("A ", "2"), ("\u00a0a", "3")], seed=0)
 
 
 def test_validation_files_are_used_where_given(files, tmp_path):

@@ -7,7 +7,9 @@ from random import Random
 
 from ttutor.corpora.embedded import SIZES, embedded_sentences
 from ttutor.corpora.text_files import open_text, read_groups
+from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import InputError
+from ttutor.texts import normal_form
 
 MAX_CHARACTERS = 1_000
 """A line longer than this is skipped, and counted, whatever its words."""
@@ -43,6 +45,10 @@ class Corpus:
             digest.update(b"\f")
         return digest.hexdigest()
 
+    def style(self) -> TextStyle:
+        """How the training sentences are written, which decides how later ones are prepared."""
+        return TextStyle.of([source for source, _ in self.train], [target for _, target in self.train])
+
 
 def embedded_corpus(seed: int = 0, sizes: dict[str, int] | None = None) -> Corpus:
     """The English-French corpus of the grammar; its test split asks for combinations that training never shows.
@@ -65,7 +71,8 @@ def file_corpus(
     """Read a corpus from files in which line n of one translates line n of the other (UTF-8, .gz or plain).
 
     Without a second file each line of the first holds a sentence, a tab, and its translation.
-    Without validation files one pair in twenty (at most 1,000) is held out of the training, the same for one seed.
+    Without validation files one pair in twenty (at most 1,000) is held out of the training with all its doubles, the
+    same for one seed.
     """
     notes: list[str] = []
 
@@ -78,24 +85,45 @@ def file_corpus(
 
     train = read(source, target)
     if validation is None:
+        count = len(train)
         train, held_out = hold_out(train, seed)
-        notes.append(f"No validation files given: {len(held_out):,} training pairs are held out for validation.")
+        moved = count - len(train) - len(held_out)
+        doubles = f" {moved:,} doubles of them are left out of the training." if moved else ""
+        notes.append(
+            f"No validation files given: {len(held_out):,} training pairs are held out for validation.{doubles}"
+        )
     else:
         held_out = read(*validation)
+        known = {normal_form(sentence) for sentence, _ in train}
+        if seen := sum(normal_form(sentence) in known for sentence, _ in held_out):
+            notes.append(f"{seen:,} of {len(held_out):,} validation sentences stand in the training text too.")
     return Corpus(_names(source, target, " -> "), train, held_out, notes=tuple(notes))
 
 
 def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
-    """Split off one pair in twenty (at least one, at most 1,000), chosen by the seed; the order of the rest stays."""
-    if len(pairs) < 2:
+    """Split off one pair in twenty (at least one, at most 1,000), chosen by the seed; the order of the rest stays.
+
+    Pairs whose sources differ in nothing but capitals, blanks and the like (`ttutor.texts.normal_form`) are doubles,
+    and count as one: none stands in the training text beside one that is held out. The first of them is held out, the
+    others are in neither part.
+
+    >>> hold_out([("a b", "1"), ("A  B", "2"), ("c", "3")], seed=0)
+    ([('a b', '1'), ('A  B', '2')], [('c', '3')])
+    """
+    doubles: dict[str, list[int]] = {}
+    for index, (source, _) in enumerate(pairs):
+        doubles.setdefault(normal_form(source), []).append(index)
+    groups = list(doubles.values())
+    if len(groups) < 2:
         raise InputError(
-            f"expected at least 2 sentence pairs (one to train on, one to validate with), found {len(pairs)}; "
-            "give more text"
+            f"expected at least 2 different sentence pairs (one to train on, one to validate with), "
+            f"found {len(groups)}; give more text"
         )
-    count = max(1, min(MAX_HELD_OUT, len(pairs) // 20))
-    chosen = set(Random(f"validation {seed}").sample(range(len(pairs)), count))
-    kept = [pair for index, pair in enumerate(pairs) if index not in chosen]
-    return kept, [pairs[index] for index in sorted(chosen)]
+    count = max(1, min(MAX_HELD_OUT, len(groups) // 20))
+    chosen = [groups[number] for number in sorted(Random(f"validation {seed}").sample(range(len(groups)), count))]
+    moved = {index for group in chosen for index in group}
+    kept = [pair for index, pair in enumerate(pairs) if index not in moved]
+    return kept, [pairs[group[0]] for group in chosen]
 
 
 def _names(source: str | Path, target: str | Path | None, between: str) -> str:

@@ -18,9 +18,23 @@ from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
 """The special tokens and one token for every byte."""
 
-WORDS = (
-    r" ?(?:[CDJLMNSTcdjlmnst]|[Qq]u)['’](?=\p{L})"  # l'oiseau, qu'il: the little word with its apostrophe
-    r"| ?\p{L}+| ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+"
+MARKS = r"[\p{M}\u200c\u200d]*"
+"""Accents, vowel signs and joiners belong to the letter before them."""
+
+WITHOUT_BLANKS = {
+    "Chinese characters": "々〆〇㐀-䶿一-鿿豈-\ufaff\U00020000-\U0003ffff",
+    "Hiragana": "ぁ-ゖゝゞ",
+    "Katakana": "ァ-ヺー-ヿㇰ-ㇿｦ-ﾟ",
+}
+"""Letters of Chinese and Japanese, which put no blanks between words: a word seldom goes on in another script."""
+
+WORDS = "|".join(
+    [
+        r" ?(?:[CDJLMNSTcdjlmnst]|[Qq]u)['’](?=\p{L})",  # l'oiseau, qu'il: the little word with its apostrophe
+        *(rf" ?(?:[{letters}]{MARKS})+" for letters in WITHOUT_BLANKS.values()),
+        rf" ?(?:(?![{''.join(WITHOUT_BLANKS.values())}])\p{{L}}{MARKS})+",
+        r" ?\p{N}| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+",
+    ]
 )
 """No token reaches over the border of these pieces: a blank belongs to the word after it; digits stand alone."""
 

@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from ttutor.corpora.corpus import Corpus, Pair
+from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import InputError
 from ttutor.tokenization import PAD_ID
 from ttutor.tokenization.subword import SubwordTokenizer
@@ -15,18 +16,25 @@ SHORTEST_POSITIONS = 256
 
 
 def train_tokenizer(corpus: Corpus, recipe: TrainingRecipe) -> SubwordTokenizer:
-    """Learn one vocabulary for both languages, from the training pairs alone."""
-    return SubwordTokenizer.train((sentence for pair in corpus.train for sentence in pair), recipe.vocab_size)
+    """Learn one vocabulary for both languages, from the training pairs alone, prepared as they will be."""
+    prepare = corpus.style().prepare
+    sentences = (sentence for source, target in corpus.train for sentence in (prepare(source), target))
+    return SubwordTokenizer.train(sentences, recipe.vocab_size)
 
 
 def token_pairs(
-    pairs: Sequence[Pair], tokenizer: SubwordTokenizer, max_tokens: int, purpose: str = "training"
+    pairs: Sequence[Pair],
+    tokenizer: SubwordTokenizer,
+    max_tokens: int,
+    purpose: str = "training",
+    style: TextStyle | None = None,
 ) -> tuple[list[TokenPair], int]:
     """Token ids of all pairs that are short enough, and the number of those that are not.
 
-    `purpose` says in messages what the pairs are for: "training" or "validation".
+    `purpose` says in messages what the pairs are for: "training" or "validation". Sources are prepared by the `style`
+    of the training text, as a translator prepares what it is given later; without one they are taken as they stand.
     """
-    sources = tokenizer.encode_all([source for source, _ in pairs])
+    sources = tokenizer.encode_all([style.prepare(source) if style else source for source, _ in pairs])
     targets = tokenizer.encode_all([target for _, target in pairs])
     encoded: list[TokenPair] = list(zip(sources, targets, strict=True))
     kept = [pair for pair in encoded if max(map(len, pair)) <= max_tokens]

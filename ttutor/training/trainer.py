@@ -18,7 +18,6 @@ import torch
 from torch import Tensor, nn
 
 from ttutor.corpora.corpus import Corpus
-from ttutor.corpora.text_style import TextStyle
 from ttutor.errors import RunError, SettingError
 from ttutor.tokenization.subword import SMALLEST_VOCABULARY, SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
@@ -87,9 +86,10 @@ class Trainer:
         self.precision = precision or resolve_precision(recipe.precision, self.device)
         check_memory(model_config(recipe, SMALLEST_VOCABULARY), recipe, self.device)
         self.tokenizer = tokenizer or train_tokenizer(corpus, recipe)
-        training, self.n_left_out = token_pairs(corpus.train, self.tokenizer, recipe.max_tokens)
+        self.style = corpus.style()
+        training, self.n_left_out = token_pairs(corpus.train, self.tokenizer, recipe.max_tokens, style=self.style)
         validation, self.n_validation_left_out = token_pairs(
-            corpus.validation, self.tokenizer, recipe.max_tokens, "validation"
+            corpus.validation, self.tokenizer, recipe.max_tokens, "validation", self.style
         )
         self.batches = BucketedBatches(training, recipe.tokens_per_batch, recipe.seed)
         self.validation = BucketedBatches(validation, recipe.tokens_per_batch)
@@ -159,7 +159,7 @@ class Trainer:
             corpus=self.corpus.name,
             fingerprint=self.corpus.fingerprint(),
             files=dict(files or {}),
-            style=TextStyle.of([source for source, _ in self.corpus.train]),
+            style=self.style,
             precision=self.precision,
             threads=torch.get_num_threads(),
             processes=self.processes.count,

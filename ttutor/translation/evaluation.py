@@ -6,8 +6,14 @@ the 41.02 of Wu et al. (2021), whose tool counts n-grams of the words of a file 
 already cut into words. It differs from theirs in one thing: their model writes such words itself, while ours writes
 text as people do, which is put into that form afterwards. The reference has as many words as theirs (12,103, for
 German).
+
+Chinese, Japanese, Korean, Thai, Lao, Khmer, Burmese and Tibetan have no such words to count: their text is cut by
+sacreBLEU's tokenizer ``zh`` if it is Chinese, else into characters (``char``), for all three scores; the signature says
+so. sacreBLEU itself cuts Japanese and Korean by dictionaries (``ja-mecab``, ``ko-mecab``), which are packages of their
+own; compare with such figures only after scoring the translations by that tokenizer.
 """
 
+import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -17,6 +23,12 @@ from sacrebleu.metrics import BLEU, CHRF
 from ttutor.errors import InputError
 from ttutor.translation.moses_tokenize import moses_tokenize
 
+CHINESE = re.compile(r"[㐀-䶿一-鿿豈-\ufaff\U00020000-\U0003ffff]")
+OTHERS_WITHOUT_WORDS = re.compile(r"[ぁ-ヿㇰ-ㇿｦ-ﾟ가-힣ᄀ-ᇿ฀-๿຀-໿ក-៿က-႟ༀ-࿿]")
+"""Kana, Hangul (whose words carry their endings), Thai, Lao, Khmer, Burmese, Tibetan."""
+SCORED_BY = {"zh": "zh", **dict.fromkeys(("ja", "ko", "th", "lo", "km", "my", "bo"), "char")}
+"""sacreBLEU's tokenizer for languages that 13a, which cuts at blanks and marks, cannot cut."""
+
 
 @dataclass(frozen=True)
 class Evaluation:
@@ -24,9 +36,10 @@ class Evaluation:
 
     Attributes:
         n_sentences: how many were compared.
-        bleu, bleu_signature: cased, on detokenized text, sacreBLEU's own 13a tokenization.
+        bleu, bleu_signature: cased, on detokenized text, cut by sacreBLEU's `score_tokenizer`.
         bleu_lower_cased, bleu_lower_cased_signature: the same in lower case.
-        bleu_as_words, bleu_as_words_signature: of lower-cased text, cut into words by `moses_tokenize`.
+        bleu_as_words, bleu_as_words_signature: of lower-cased text, cut into words by `moses_tokenize`, or, where 13a
+            does not serve, as the others.
         language: whose rules cut it into words.
         chrf, chrf_signature: F-score over character n-grams (Popović 2015).
         exact_match: share of translations equal to their reference, from 0 to 1.
@@ -77,11 +90,19 @@ def evaluate(
     1.0
     """
     _check_lengths(translations, references)
-    metrics: dict[str, Any] = {"bleu": BLEU(), "bleu_lower_cased": BLEU(lowercase=True), "chrf": CHRF()}
+    tokenizer = score_tokenizer(references, language)
+    metrics: dict[str, Any] = {
+        "bleu": BLEU(tokenize=tokenizer),
+        "bleu_lower_cased": BLEU(tokenize=tokenizer, lowercase=True),
+        "chrf": CHRF(),
+    }
     scores = {name: metric.corpus_score(list(translations), [list(references)]) for name, metric in metrics.items()}
-    metrics["bleu_as_words"] = BLEU(tokenize="none", force=True)  # force: our text is cut into words on purpose
-    cut = [[moses_tokenize(text, language) for text in side] for side in (translations, references)]
-    scores["bleu_as_words"] = metrics["bleu_as_words"].corpus_score(cut[0], [cut[1]])
+    if tokenizer == "13a":
+        metrics["bleu_as_words"] = BLEU(tokenize="none", force=True)  # force: our text is cut into words on purpose
+        cut = [[moses_tokenize(text, language) for text in side] for side in (translations, references)]
+        scores["bleu_as_words"] = metrics["bleu_as_words"].corpus_score(cut[0], [cut[1]])
+    else:
+        metrics["bleu_as_words"], scores["bleu_as_words"] = metrics["bleu_lower_cased"], scores["bleu_lower_cased"]
     return Evaluation(
         n_sentences=len(references),
         language=language,
@@ -90,6 +111,24 @@ def evaluate(
         **{name: score.score for name, score in scores.items()},
         **{f"{name}_signature": str(metric.get_signature()) for name, metric in metrics.items()},  # type: ignore[arg-type]
     )
+
+
+def score_tokenizer(references: Sequence[str], language: str = "en") -> str:
+    """The tokenizer of sacreBLEU that can cut these references: "13a", or another where words have no blanks between.
+
+    The language decides where it is one of those; if not, the letters do, since a language is seldom told.
+
+    >>> score_tokenizer(["今天天气很好"]), score_tokenizer(["猫が好きです"]), score_tokenizer(["Das ist gut."], "de")
+    ('zh', 'char', '13a')
+    """
+    named = SCORED_BY.get(re.split("[-_]", language.lower())[0])
+    if named is not None:
+        return named
+    text = "".join(references)
+    chinese, others = len(CHINESE.findall(text)), len(OTHERS_WITHOUT_WORDS.findall(text))
+    if 2 * (chinese + others) < sum(letter.isalnum() for letter in text) or not chinese + others:
+        return "13a"
+    return "zh" if 20 * others < chinese else "char"
 
 
 def sentence_chrf(translations: Sequence[str], references: Sequence[str]) -> list[float]:

@@ -1,5 +1,6 @@
 """Which sentences `ttutor evaluate` scores a run on: the user's files, or the test split of the run's own text."""
 
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -45,11 +46,12 @@ def evaluation_text(
 def language_of(path: Path) -> str:
     """The language that a file's name ends with.
 
-    >>> language_of(Path("test.de.gz")), language_of(Path("references.txt"))
-    ('de', 'other')
+    >>> language_of(Path("test.de.gz")), language_of(Path("test.zh-CN")), language_of(Path("references.txt"))
+    ('de', 'zh', 'other')
     """
     ending = Path(path.name.removesuffix(".gz")).suffix.removeprefix(".")
-    return ending if len(ending) == 2 and ending.isalpha() else OTHER
+    language = re.split("[-_]", ending)[0]
+    return language if len(language) == 2 and language.isalpha() else OTHER
 
 
 def _data_dir_of(facts: RunFacts) -> Path | None:

@@ -131,7 +131,8 @@ def head_means(
     counts = dict.fromkeys(PARTS, 0)
     for source, target in pairs:
         longest = model.config.max_len - 1
-        sides = (translator.tokenizer.encode(translator.style.prepare(text))[:longest] for text in (source, target))
+        prepared = translator.style.prepare(source), translator.style.prepare_answer(target)
+        sides = (translator.tokenizer.encode(text)[:longest] for text in prepared)
         read, written = sides
         with torch.no_grad(), capture(model, *(name for names in sites.values() for name in names)) as seen:
             model(torch.tensor([[*read, EOS_ID]]), torch.tensor([[BOS_ID, *written]]))

@@ -49,7 +49,8 @@ class Samples:
 def _short_enough(trainer: "Trainer") -> list[Pair]:
     """The validation pairs that the trainer itself validates on."""
     pairs, encode_all = trainer.corpus.validation, trainer.tokenizer.encode_all
-    lengths = [[len(ids) for ids in encode_all([pair[side] for pair in pairs])] for side in (0, 1)]
+    sides = [trainer.style.prepare(source) for source, _ in pairs], [target for _, target in pairs]
+    lengths = [[len(ids) for ids in encode_all(side)] for side in sides]
     longest = map(max, *lengths)
     return [pair for pair, length in zip(pairs, longest, strict=True) if length <= trainer.recipe.max_tokens]
 

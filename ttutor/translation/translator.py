@@ -85,7 +85,7 @@ class EngineTranslator:
         """Translate with this engine, by so many threads of ours; with ``look``, also record where the model looked."""
         self._check_search(beam_size, length_penalty)
         _check_sentences(sentences)
-        token_ids = self._token_ids(sentences)
+        token_ids = self._token_ids(sentences, self.style.prepare)
         answers: dict[int, Translation] = {}
         rows_of = list(_batches_by_length(token_ids, max(1, ROWS // beam_size)))[::-1]  # longest first
         batches = [[token_ids[row] for row in rows] for rows in rows_of]
@@ -101,9 +101,9 @@ class EngineTranslator:
                 answers[row] = replace(self._answer(sentences[row], ranked), cut=cut, attention=where)
         return [answers.get(row, Translation(sentence, "", 0.0)) for row, sentence in enumerate(sentences)]
 
-    def _token_ids(self, sentences: Sequence[str]) -> list[list[int]]:
+    def _token_ids(self, sentences: Sequence[str], prepare: Callable[[str], str]) -> list[list[int]]:
         """The tokens of each sentence as the corpus would write it; none of an empty one."""
-        prepared = [self.style.prepare(sentence) for sentence in sentences]
+        prepared = [prepare(sentence) for sentence in sentences]
         return [ids if text else [] for ids, text in zip(self.tokenizer.encode_all(prepared), prepared, strict=True)]
 
     def _ended(self, ids: list[int]) -> list[int]:
@@ -145,9 +145,8 @@ class EngineTranslator:
             ) from None
 
     def _answer(self, sentence: str, ranked: list[Hypothesis]) -> Translation:
-        """Hypotheses as text; a line break that a model may write becomes a blank, so that an answer is one line."""
-        lines = [" ".join(self.tokenizer.decode(one.token_ids).split()) for one in ranked]
-        texts = [(self.style.restore(line, sentence), one.score) for line, one in zip(lines, ranked, strict=True)]
+        """Hypotheses as text, written as the reader writes."""
+        texts = [(self.style.restore(self.tokenizer.decode(one.token_ids), sentence), one.score) for one in ranked]
         return Translation(sentence, *texts[0], alternatives=tuple(texts[1:]))
 
 
@@ -193,7 +192,7 @@ class Translator(EngineTranslator):
         """A translator with a copy of a trainer's averaged weights, for a training that lives in memory."""
         model = Transformer(trainer.model.config)
         copy_into(dict(model.named_parameters()), trainer.result(), "the averaged weights")
-        return cls(model, trainer.tokenizer, TextStyle.of([source for source, _ in trainer.corpus.train]))
+        return cls(model, trainer.tokenizer, trainer.style)
 
     @property
     def device(self) -> torch.device:
@@ -256,10 +255,14 @@ class Translator(EngineTranslator):
         Args:
             pairs: source sentences and their translations; either may be empty.
         """
-        sides = [[one for one, _ in pairs], [other for _, other in pairs]]
-        for side in sides:
+        given = [one for one, _ in pairs], [other for _, other in pairs]
+        for side in given:
             _check_sentences(side)
-        sources, targets = ([self._ended(ids) for ids in self._token_ids(side)] for side in sides)
+        prepare = self.style.prepare, self.style.prepare_answer
+        sources, targets = (
+            [self._ended(ids) for ids in self._token_ids(side, of_side)]
+            for side, of_side in zip(given, prepare, strict=True)
+        )
         found: dict[int, CrossAttention] = {}
         for rows in _batches_by_length(targets, ROWS):
             batch = ([side[row] for row in rows] for side in (sources, targets))

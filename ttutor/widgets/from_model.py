@@ -123,7 +123,9 @@ class _Texts:
             return []
         if callable(self.tokenizer):  # Hugging Face's sets the marks itself
             return list(self.tokenizer(**{"text_target" if name == "target" else "text": text})["input_ids"])
-        encoded = self.tokenizer.encode(text if self.style is None else self.style.prepare(text))
+        if self.style is not None:
+            text = self.style.prepare_answer(text) if name == "target" else self.style.prepare(text)
+        encoded = self.tokenizer.encode(text)
         ids = list(getattr(encoded, "ids", encoded))
         return [*ids, EOS_ID] if self.is_pair else ids
 

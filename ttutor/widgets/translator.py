@@ -234,7 +234,7 @@ def _round(value: float, decimals: int) -> float:
 
 def _text(translator: Translator, found: WhatIf, text: str) -> str:
     ids = [one.token_id for one in found.steps]
-    return translator.style.restore(" ".join(translator.tokenizer.decode(ids).split()), text)
+    return translator.style.restore(translator.tokenizer.decode(ids), text)
 
 
 def _shown_weights(found: WhatIf, part: str, layer: int, head: int) -> list[list[float]]:

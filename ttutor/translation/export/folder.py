@@ -20,6 +20,8 @@ from ttutor.transformer import TransformerConfig
 
 EXPORT, TOKENIZER, CARD = "ttutor.json", "tokenizer.json", "README.md"
 FORMAT = "ttutor-export-2"
+KEPT = "\ue000"
+"""A letter for private use, in whose place the tokenizer of an exported model holds a word for a moment."""
 ANEW = "remove the folder and export the model anew with `ttutor export`"
 
 
@@ -112,16 +114,25 @@ def needed(package: str) -> ModuleType:
 def portable_tokenizer(tokenizer: SubwordTokenizer, style: TextStyle) -> Tokenizer:
     """The tokenizer as other programs use it: it prepares the text, adds the end mark, and reads back plain text."""
     portable = Tokenizer.from_str(tokenizer.to_json())
-    steps: list[Any] = [normalizers.Replace(Regex(r"\s+"), " "), normalizers.Strip()]
+    steps: list[Any] = []
+    if style.lower_case and not style.word_i:  # a sign that no text has keeps the word I from it
+        steps = [_replaced(r"(?<!\S)I(?!\S)", KEPT), normalizers.Lowercase(), _replaced(KEPT, "I")]
+    elif style.lower_case:
+        steps = [normalizers.Lowercase(), _replaced(r"(?<!\S)i(?!\S)", style.word_i)]
+    if style.form:
+        steps.append(normalizers.NFC() if style.form == "NFC" else normalizers.NFD())
+    steps += [*([_replaced(r"\s+", " ")] if style.plain_blanks else []), normalizers.Strip()]
     if not style.final_mark:
-        steps.append(normalizers.Replace(Regex(f"[{''.join(ENDS)} ]+$"), ""))
-    if style.lower_case:  # but for the pronoun I
-        steps += [normalizers.Lowercase(), normalizers.Replace(Regex("(?<![^ ])i(?![^ ])"), "I")]
+        steps.append(_replaced(rf"[{''.join(ENDS)}\s]+$", ""))
     portable.normalizer = normalizers.Sequence([*steps, normalizers.Prepend(" ")])
     end = SPECIAL_TOKENS[EOS_ID]
     portable.post_processor = processors.TemplateProcessing(single=f"$A {end}", special_tokens=[(end, EOS_ID)])
     portable.decoder = decoders.Sequence([decoders.ByteLevel(), decoders.Strip(" ", 1, 0)])
     return portable
+
+
+def _replaced(pattern: str, by: str) -> normalizers.Replace:
+    return normalizers.Replace(Regex(pattern), by)
 
 
 def check_free(folder: Path) -> None:

@@ -51,14 +51,24 @@ function restored({ rows, columns, data: codes }, scales) {
 
 // ------------------------------------------------------------------ words and pieces
 
-// As in ttutor/tokenization/subword.py; whitespace is single blanks by then.
-const WORDS = / ?(?:[CDJLMNSTcdjlmnst]|[Qq]u)['’](?=\p{L})| ?\p{L}+| ?\p{N}| ?[^ \p{L}\p{N}]+| +(?! |$)| +/gu;
-const BLANKS = /[\t-\r\x1c-\x20\x85\xa0\u1680\u2000-\u200a\u2028\u2029\u202f\u205f\u3000]+/; // Python's
-const ENDS = ".!?…";
+const BLANK = "\\t-\\r\\x1c-\\x20\\x85\\xa0\\u1680\\u2000-\\u200a\\u2028\\u2029\\u202f\\u205f\\u3000"; // Python's
+const BLANKS = new RegExp(`[${BLANK}]+`);
+const OUTER_BLANKS = new RegExp(`^[${BLANK}]+|[${BLANK}]+$`, "g");
+const BETWEEN_BLANKS = new RegExp(`[^${BLANK}]+`, "g");
+// As in ttutor/corpora/text_style.py.
+const ENDS = ".!?…‽⁇⁈⁉。｡．！？؟۔।॥։።፧፨។៕။၊།\u037e";
+const OLDER_STYLE = {
+  word_i: "I",
+  plain_blanks: true,
+  form: "",
+  answers_lower_case: true,
+  answers_final_mark: false,
+};
 
 /** Byte-pair encoding over bytes, each of which is written as one letter. */
 export class Tokenizer {
-  constructor({ model: { vocab, merges } }) {
+  constructor({ model: { vocab, merges }, pre_tokenizer: { pretokenizers } }) {
+    this.words = new RegExp(pretokenizers[0].pattern.Regex, "gu");
     const printable = (byte) => (byte > 32 && byte < 127) || (byte > 160 && byte < 173) || (byte > 173 && byte < 256);
     const letters = [];
     let next = 256;
@@ -72,7 +82,7 @@ export class Tokenizer {
   }
 
   encode(sentence) {
-    return (` ${sentence}`.match(WORDS) || []).flatMap((word) => this.encodeWord(word));
+    return (` ${sentence}`.match(this.words) || []).flatMap((word) => this.encodeWord(word));
   }
 
   /** Join neighbours, those first that were the commonest in the training text. */
@@ -106,6 +116,16 @@ export class Tokenizer {
 
 /** The words between blanks, as Python's split sees them. */
 export const splitWords = (text) => text.split(BLANKS).filter(Boolean);
+
+const strip = (text) => text.replace(OUTER_BLANKS, "");
+
+const endsWithMark = (text) => text !== "" && ENDS.includes(text.at(-1));
+
+/** Whether its first letter is a capital. */
+function beginsLarge(text) {
+  const [first] = text.match(/\p{L}/u) || [""];
+  return first !== first.toLowerCase();
+}
 
 /** A word as a number: the hash of Fowler, Noll and Vo, as `word_number` of packed.py. */
 const wordNumber = (word) =>
@@ -221,7 +241,8 @@ export function topPlaces(values, n) {
 export class TranslatorModel {
   constructor(bytes) {
     const { about, tensors } = readTensors(bytes);
-    ({ config: this.config, style: this.style } = about);
+    this.config = about.config;
+    this.style = { ...OLDER_STYLE, ...about.style };
     this.tokenizer = new Tokenizer(about.tokenizer);
     this.weights = {};
     for (const [name, tensor] of Object.entries(tensors)) {
@@ -351,10 +372,13 @@ export class TranslatorModel {
 
   /** A sentence as the training text would write it. */
   prepare(sentence) {
-    let text = splitWords(sentence).join(" ");
-    if (!this.style.final_mark) while (text && `${ENDS} `.includes(text.at(-1))) text = text.slice(0, -1);
-    if (!this.style.lower_case) return text;
-    return text.replace(/[^ ]+/g, (word) => (/^[Ii]$/.test(word) ? "I" : word.toLowerCase()));
+    const { lower_case, word_i, form, plain_blanks, final_mark } = this.style;
+    const lowered = (word) => (/^[Ii]$/.test(word) ? word_i || word : word.toLowerCase());
+    let text = lower_case ? sentence.replace(BETWEEN_BLANKS, lowered) : sentence;
+    if (form) text = text.normalize(form);
+    text = plain_blanks ? splitWords(text).join(" ") : strip(text);
+    while (!final_mark && endsWithMark(text)) text = strip(text.slice(0, -1));
+    return text;
   }
 
   /** Token ids of a sentence with the end mark: what the encoder reads. */
@@ -365,12 +389,12 @@ export class TranslatorModel {
 
   /** Token ids as a line of text, with the capital and the full stop that the reader's sentence had. */
   text(ids, original) {
-    let line = splitWords(this.tokenizer.decode(ids)).join(" ");
-    const [first] = splitWords(original);
-    if (this.style.lower_case && first && first !== "I" && first[0] !== first[0].toLowerCase())
-      line = line.slice(0, 1).toUpperCase() + line.slice(1);
-    const end = original.trim().at(-1) || "";
-    return !this.style.final_mark && line && end && ENDS.includes(end) ? line + end : line;
+    let line = strip(this.tokenizer.decode(ids).replace(/[\n-\r\x1c-\x1e\x85\u2028\u2029]+/g, " "));
+    const [given, read] = [strip(original), this.prepare(original)];
+    if (this.style.answers_lower_case && beginsLarge(given) && !beginsLarge(read))
+      line = line.replace(/\p{L}/u, (letter) => letter.toUpperCase().replace(/(?<=.)./gu, (l) => l.toLowerCase()));
+    const lost = endsWithMark(given) && !endsWithMark(read);
+    return lost && !this.style.answers_final_mark && line && !endsWithMark(line) ? line + given.at(-1) : line;
   }
 
   /** The words that it never read in training. */
