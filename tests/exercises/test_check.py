@@ -6,6 +6,7 @@ import re
 import signal
 import subprocess
 import sys
+import time
 
 import pytest
 import torch
@@ -57,6 +58,24 @@ def test_an_endless_loop_is_ended_and_the_line_is_named() -> None:
     assert (result.passed, result.hint_id) == (False, "still_running")
     assert "after 0.2 seconds" in result.message
     assert "`scores = scores - 1`" in result.message or "`while True:`" in result.message
+
+
+def test_a_right_answer_is_not_called_endless_where_the_machine_has_much_else_to_do() -> None:
+    def slow(scores, dim=-1):
+        time.sleep(0.1)  # of which the processor is busy with others
+        return scores.softmax(dim)
+
+    result = check("attention.softmax", slow, seconds=0.3)
+    assert result.hint_id != "still_running", result.message
+
+
+def test_an_answer_that_waits_for_ever_is_ended_too() -> None:
+    def waiting(scores, dim=-1):
+        while True:
+            time.sleep(0.01)
+
+    result = check("attention.softmax", waiting, seconds=0.1)
+    assert result.hint_id == "still_running"
 
 
 def test_an_endless_loop_is_ended_where_interrupts_are_ignored() -> None:

@@ -8,6 +8,7 @@ import inspect
 import signal
 import sys
 import threading
+import time
 import traceback
 import warnings
 from collections.abc import Iterator
@@ -19,6 +20,9 @@ from ttutor.exercises.judge import judge
 from ttutor.exercises.progress import DamagedProgress, progress_file, record
 from ttutor.exercises.registry import UnknownExercise, find
 from ttutor.exercises.result import Result
+
+PATIENCE = 10
+"""How many times as long as it may compute an answer may wait, by the clock."""
 
 __all__ = ["WrongAnswer", "check"]
 
@@ -55,7 +59,7 @@ def check(
         strict: raise `WrongAnswer` where the answer does not pass.
         seed: choose other inputs.
         hidden: also run what is kept for grading.
-        seconds: stop the answer after this time; right answers take less than one.
+        seconds: stop the answer after so much time of the processor; right answers take less than one.
 
     Returns:
         The verdict, which shows itself in a notebook. ``passed``, ``points``, ``hint_id`` and ``message`` are for
@@ -119,16 +123,21 @@ def _since(answer: Any, trace: TracebackType | None) -> TracebackType | None:
 def _stopped_after(seconds: float, exercise_id: str, answer: Any) -> Iterator[None]:
     """Interrupt what runs inside when the time is up, as Ctrl-C would; only the main thread can be interrupted.
 
-    The first interrupt can be lost in a callback, whose errors Python only prints: it is repeated each second.
+    The time is that of the processor, so that a machine with much else to do makes no loop endless; whatever only waits
+    is stopped by the clock, `PATIENCE` times as late. The first interrupt can be lost in a callback, whose errors
+    Python only prints: it is repeated each second.
     """
     time_is_up, left = threading.Event(), threading.Event()
 
     def interrupt() -> None:
+        busy_until, latest = time.process_time() + seconds, time.monotonic() + PATIENCE * seconds
         wait = seconds
         while not left.wait(wait):
-            time_is_up.set()
-            _thread.interrupt_main()
-            wait = 1.0
+            wait = min(busy_until - time.process_time(), latest - time.monotonic())
+            if wait <= 0:
+                time_is_up.set()
+                _thread.interrupt_main()
+                wait = 1.0
 
     is_main = threading.current_thread() is threading.main_thread()
     is_deaf = is_main and signal.getsignal(signal.SIGINT) is signal.SIG_IGN  # begun in the background: nohup, &
@@ -147,7 +156,7 @@ def _stopped_after(seconds: float, exercise_id: str, answer: Any) -> Iterator[No
         mine = [frame for frame in frames if frame.line and frame.filename == _file_of(answer)]
         line = f", at `{mine[-1].line}` (line {mine[-1].lineno})" if mine else ""
         raise StillRunning(
-            f"It was still running after {seconds:g} seconds and was stopped{line}. "
+            f"It was still running after {seconds:g} seconds of work and was stopped{line}. "
             "Is there a loop whose condition never becomes false, or a function that calls itself without an end?"
         ) from None
     finally:
