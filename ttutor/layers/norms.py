@@ -25,9 +25,10 @@ def layer_norm(
         tensor([-1.2247,  0.0000,  1.2247])
     """
     check_shapes(hidden=(hidden, "... d_model"), gain=(gain, "d_model"), bias=(bias, "d_model"))
-    centred = hidden - hidden.mean(dim=-1, keepdim=True)
+    wide = hidden.to(torch.promote_types(hidden.dtype, torch.float32))  # the square of 256 overflows float16
+    centred = wide - wide.mean(dim=-1, keepdim=True)
     variance = centred.square().mean(dim=-1, keepdim=True)
-    return gain * centred * torch.rsqrt(variance + eps) + bias
+    return (gain * centred * torch.rsqrt(variance + eps) + bias).to(hidden.dtype)
 
 
 class LayerNorm(nn.Module):
@@ -65,8 +66,9 @@ def rms_norm(
         tensor([ 0.6325, -0.6325,  1.2649, -1.2649])
     """
     check_shapes(hidden=(hidden, "... d_model"), gain=(gain, "d_model"))
-    mean_square = hidden.square().mean(dim=-1, keepdim=True)
-    return gain * hidden * torch.rsqrt(mean_square + eps)
+    wide = hidden.to(torch.promote_types(hidden.dtype, torch.float32))  # the square of 256 overflows float16
+    mean_square = wide.square().mean(dim=-1, keepdim=True)
+    return (gain * wide * torch.rsqrt(mean_square + eps)).to(hidden.dtype)
 
 
 class RMSNorm(nn.Module):
