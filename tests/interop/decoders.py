@@ -78,7 +78,12 @@ FAMILIES = {
     "DeepSeek-V3": (transformers.DeepseekV3Config, {**LATENT, **BALANCED}),
     "gpt-oss": (
         transformers.GptOssConfig,
-        {**EXPERTS, "sliding_window": 3, "rope_parameters": {**YARN, "truncate": False}},
+        {
+            "num_experts": 4,
+            "num_experts_per_tok": 2,
+            "sliding_window": 3,
+            "rope_parameters": {**YARN, "truncate": False},
+        },
     ),
 }
 

@@ -10,6 +10,8 @@ from tests.interop.oracles import randomised
 from ttutor.errors import SettingError
 from ttutor.interop import from_huggingface, save_huggingface, to_huggingface
 from ttutor.variants.clip import CLIP, CLIPConfig, contrastive_loss
+from ttutor.variants.gpt import GPTConfig
+from ttutor.variants.vit import ViTConfig
 
 CLOSE = {"rtol": 0, "atol": 1e-10}
 TEXT = {
@@ -73,10 +75,27 @@ def test_scores_vectors_and_loss(ours, theirs, images, token_ids):
     torch.testing.assert_close(contrastive_loss(scores), expected.loss, **CLOSE)
 
 
-def test_the_first_configs_gave_a_wrong_end_mark(images, token_ids):
-    theirs = build(eos_token_id=2)
+@pytest.mark.parametrize("n_added", [0, 1, 3])
+@pytest.mark.parametrize("padding", [0, 1, 52])
+def test_the_first_configs_gave_a_wrong_end_mark(images, n_added, padding):
+    """The largest id of a text ends it, with words added to the vocabulary, too, where the text has none of them."""
+    theirs = build(eos_token_id=2, vocab_size=53 + n_added)
+    token_ids = torch.tensor([[51, 5, 6, 52, padding], [51, 7, 52, padding, padding], [51, 9, 8, 7, 52]])
     expected = theirs(input_ids=token_ids, pixel_values=images).logits_per_image
-    torch.testing.assert_close(from_huggingface(theirs)(images, token_ids), expected, **CLOSE)
+    ours = from_huggingface(theirs)
+    torch.testing.assert_close(ours(images, token_ids), expected, **CLOSE)
+    assert to_huggingface(ours)[0]["text_config"]["eos_token_id"] == 2
+    if n_added:
+        with pytest.raises(ValueError, match="a word that was added to the vocabulary"):
+            ours.encode_texts(torch.tensor([[51, 53, 6, 52, padding]]))
+
+
+def test_an_end_mark_that_means_another_rule_there_is_not_written():
+    vision, text = {"image_size": 8, "patch_size": 4, "norms_embeddings": True}, {"vocab_size": 9}
+    sizes = {"d_model": 12, "n_heads": 3, "n_layers": 2, "d_ff": 20}
+    model = CLIP(CLIPConfig(vision=ViTConfig(**vision, **sizes), text=GPTConfig(**text, **sizes), end_id=2))
+    with pytest.raises(SettingError, match="end_id of 2"):
+        to_huggingface(model)
 
 
 def test_folders_go_both_ways(ours, theirs, images, token_ids, tmp_path):

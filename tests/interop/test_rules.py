@@ -124,7 +124,9 @@ def test_a_pickle_is_never_read(model, folder):
         ("config.json", b'{"model_type": "gpt_neox"}', SettingError, "but is 'gpt_neox'"),
         ("config.json", b'{"model_type": "../gpt2"}', SettingError, "but is '../gpt2'"),
         ("config.json", b'{"model_type": ["gpt2"]}', SettingError, r"but is \['gpt2'\]"),
-        ("config.json", b'{"model_type": "gpt2"}', SettingError, "this gpt2 config has no"),
+        ("config.json", b'{"model_type": "gpt2"}', FileError, "do not fit the model"),  # all at their defaults
+        ("config.json", b'{"model_type": "gpt2", "n_embd": null}', SettingError, "says null for n_embd"),
+        ("config.json", b'{"model_type": "gpt2", "n_wings": 2}', SettingError, "not known here .*: n_wings"),
         ("model.safetensors", b"", FileError, "model.safetensors is damaged"),
         ("model.safetensors", b"not a model at all", FileError, "model.safetensors is damaged"),
         ("model.safetensors", None, FileError, "neither model.safetensors nor model.safetensors.index.json"),

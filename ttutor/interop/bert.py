@@ -51,12 +51,12 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     kind = ARCHITECTURES[architecture_of(config, ARCHITECTURES)]
     if kind is BERTForMaskedLM and _holds(tensors, "cls.seq_relationship."):
         kind = BERTForPreTraining
-    dropout = config.get("hidden_dropout_prob", 0.1)
+    dropout = config["hidden_dropout_prob"]
     bert = BERT(
         BERTConfig(
             **{ours: config[theirs] for theirs, ours in NAMES.items()},
             dropout=dropout,
-            activation=choose(config, "hidden_act", ACTIVATIONS, default="gelu"),
+            activation=choose(config, "hidden_act", ACTIVATIONS),
         ),
         pooler=kind in WITH_POOLER or (kind is BERT and _holds(tensors, "pooler.")),
     )

@@ -5,8 +5,9 @@ from typing import Any
 
 
 def n_classes(config: Mapping[str, Any]) -> int:
-    """How many classes a config of theirs names; they leave the names out where there are two without any."""
-    return len(config.get("id2label") or range(2))
+    """How many classes a config of theirs names, or else counts; they leave both out where there are two."""
+    names, count = config.get("id2label"), config.get("num_labels")
+    return len(names) if names else 2 if count is None else count
 
 
 def class_names(count: int) -> dict[str, Any]:

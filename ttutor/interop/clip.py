@@ -5,6 +5,8 @@ from typing import Any
 
 from torch import Tensor
 
+from ttutor.errors import SettingError
+from ttutor.interop.entries import completed
 from ttutor.interop.families import Family, agree, choose
 from ttutor.interop.rules import Rule, linear, norm, rearranged, same
 from ttutor.variants.clip import CLIP, CLIPConfig
@@ -22,7 +24,7 @@ PARTS = {"q_proj": "to_query", "k_proj": "to_key", "v_proj": "to_value", "out_pr
 
 def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> CLIP:
     """Our model with the sizes of their config."""
-    text, vision = ({"model_type": "clip", **config[f"{tower}_config"]} for tower in ("text", "vision"))
+    text, vision = (_tower(config, tower) for tower in ("text", "vision"))
     agree(text, layer_norm_eps=1e-5)
     end_id = text["eos_token_id"]
     return CLIP(
@@ -38,9 +40,18 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> CLIP:
                 dropout=0.0,
             ),
             d_shared=config["projection_dim"],
-            end_id=text["vocab_size"] - 1 if end_id == 2 else end_id,  # the first configs gave a wrong one
+            end_id=None if end_id == 2 else end_id,  # the first configs gave a wrong one
         )
     )
+
+
+def _tower(config: Mapping[str, Any], tower: str) -> dict[str, Any]:
+    """The config of one tower; older files give it in two entries, of which the second counts."""
+    family, given, older = f"clip_{tower}_model", config[f"{tower}_config"] or {}, config[f"{tower}_config_dict"]
+    return {
+        **completed(given if older is None else {**given, **completed(older, family)}, family),
+        "model_type": "clip",
+    }
 
 
 def describe(model: CLIP) -> dict[str, Any]:
@@ -51,7 +62,11 @@ def describe(model: CLIP) -> dict[str, Any]:
     activations = {ours: theirs for theirs, ours in ACTIVATIONS.items()}
     text = {theirs: getattr(config.text, ours) for theirs, ours in TEXT.items()}
     vision = {theirs: getattr(config.vision, ours) for theirs, ours in VISION.items()}
-    marks = {"bos_token_id": None, "eos_token_id": config.end_id, "pad_token_id": None}
+    if config.end_id == 2:
+        raise SettingError(
+            "transformers takes an end_id of 2 to mean the largest id of each text: give CLIP another one"
+        )
+    marks = {"bos_token_id": None, "eos_token_id": 2 if config.end_id is None else config.end_id, "pad_token_id": None}
     shared = {"projection_dim": config.d_shared}
     return {
         "architectures": ["CLIPModel"],

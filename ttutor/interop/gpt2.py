@@ -32,10 +32,10 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> GPT:
     return GPT(
         GPTConfig(
             **{ours: config[theirs] for theirs, ours in NAMES.items()},
-            d_ff=config.get("n_inner") or 4 * config["n_embd"],
-            dropout=config.get("resid_pdrop", 0.1),
-            activation=choose(config, "activation_function", ACTIVATIONS, default="gelu_new"),
-            tie_embeddings=config.get("tie_word_embeddings", True),
+            d_ff=config["n_inner"] or 4 * config["n_embd"],
+            dropout=config["resid_pdrop"],
+            activation=choose(config, "activation_function", ACTIVATIONS),
+            tie_embeddings=config["tie_word_embeddings"],
         )
     )
 

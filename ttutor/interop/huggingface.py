@@ -13,7 +13,8 @@ from torch.overrides import TorchFunctionMode
 from ttutor.efficient import efficient_attention
 from ttutor.errors import SettingError
 from ttutor.interop import modern_decoder, vit
-from ttutor.interop.families import Family
+from ttutor.interop.entries import ABSENT, completed
+from ttutor.interop.families import Family, agree
 from ttutor.interop.folder import read_folder, write_folder
 from ttutor.interop.rules import to_ours, to_theirs
 
@@ -40,7 +41,8 @@ def from_huggingface(
             one that always takes the same backend.
 
     Raises:
-        SettingError: the family is unknown to us, or the config asks for what our model has not.
+        SettingError: the family is unknown to us, or the config asks for what our model has not, or has an entry that
+            is not known here; the message names it. What a config leaves out is what `transformers` takes for it.
         FileError: tensors are missing, too many or of another size; the message lists them.
 
     Example:
@@ -56,6 +58,8 @@ def from_huggingface(
 def assembled(config: Mapping[str, Any], tensors: Mapping[str, Tensor], attend: Callable[..., Tensor]) -> nn.Module:
     """Our model made from a config and tensors of theirs; what it raises says `from_huggingface`."""
     family = _family(config.get("model_type"))
+    config = completed(config)
+    agree(config, **ABSENT)
     tensors = family.normalise(dict(tensors), config)
     try:
         # A model without numbers: a config with absurd sizes must not fill the memory.

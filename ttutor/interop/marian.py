@@ -15,6 +15,7 @@ import torch
 from einops import rearrange
 from torch import Tensor
 
+from ttutor.interop.entries import OLDER
 from ttutor.interop.families import Family, agree, choose
 from ttutor.interop.rules import Rule, fixed, rearranged, same
 from ttutor.positions import sinusoidal_encoding
@@ -33,6 +34,9 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Transform
         decoder_layers=config["encoder_layers"],
         decoder_attention_heads=config["encoder_attention_heads"],
         decoder_ffn_dim=config["encoder_ffn_dim"],
+        decoder_vocab_size=config["vocab_size"] if config["decoder_vocab_size"] is not None else None,
+        is_decoder=False,
+        **OLDER[config["model_type"]],
     )
     return Transformer(
         TransformerConfig(
@@ -41,8 +45,8 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> Transform
             n_heads=config["encoder_attention_heads"],
             n_layers=config["encoder_layers"],
             d_ff=config["encoder_ffn_dim"],
-            dropout=config.get("dropout", 0.1),
-            activation=choose(config, "activation_function", ACTIVATIONS, default="gelu"),
+            dropout=config["dropout"],
+            activation=choose(config, "activation_function", ACTIVATIONS),
             norm="pre" if config["model_type"] == "pegasus" else "post",
             max_len=config["max_position_embeddings"],
             pad_id=config["pad_token_id"],

@@ -5,7 +5,7 @@ which entries must have the one value that our model supports. Read forwards the
 it writes one. The tensors' names follow from the parts that a config names.
 """
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, cast
 
@@ -14,10 +14,10 @@ from einops import rearrange
 from torch import Tensor
 
 from ttutor.errors import SettingError
+from ttutor.interop.entries import OLDER, completed
 from ttutor.interop.families import Family, agree
+from ttutor.interop.rotary import rotary_fields, written_rotary
 from ttutor.interop.rules import Rule, copied, fused, linear, same
-from ttutor.positions import RotaryScaling
-from ttutor.positions.scaling import YarnScaling
 from ttutor.transformer.blueprint import Latent
 from ttutor.variants.modern_decoder import ExpertsConfig, ModernDecoder, ModernDecoderConfig
 
@@ -149,7 +149,7 @@ TABLE = {
 def read(config: Mapping[str, Any]) -> ModernDecoderConfig:
     """Our config for theirs."""
     family = TABLE[config["model_type"]]
-    agree(config, **{"attention_bias": False, **family.demands})
+    agree(config, **{"attention_bias": False, **family.demands}, **_derived(config))
     common = {theirs: ours for theirs, ours in COMMON.items() if theirs not in family.without}
     ours: dict[str, Any] = {}
     for theirs, name in {**common, **family.entries}.items():
@@ -160,33 +160,39 @@ def read(config: Mapping[str, Any]) -> ModernDecoderConfig:
         part, _, own = name.rpartition(".")
         place = ours.setdefault(part, {}) if part else ours
         place[own] = ours["d_ff"] if value == "d_ff" else value
-    return ModernDecoderConfig(**ours, **_rotary(config))
+    return ModernDecoderConfig(**ours, **rotary_fields(config))
 
 
-DEFAULTS: Mapping[str, Callable[[Mapping[str, Any]], Any]] = {
-    "num_key_value_heads": lambda config: config["num_attention_heads"],
-    "head_dim": lambda config: config["hidden_size"] // config["num_attention_heads"],
-    "tie_word_embeddings": lambda config: config["model_type"].startswith("gemma"),
-    "sliding_window": lambda config: None,
-    "attn_logit_softcapping": lambda config: None,
-    "final_logit_softcapping": lambda config: None,
-    "q_lora_rank": lambda config: None,
-    "norm_topk_prob": lambda config: False,
-    "layer_types": lambda config: None,
-    "num_experts": lambda config: config["num_local_experts"],
-}
-"""What an entry is where a config leaves it out, or gives null."""
+def _derived(config: Mapping[str, Any]) -> dict[str, Any]:
+    """What entries that follow from others in some families have to be where they are given."""
+    n_heads, expected = config["num_attention_heads"], {}
+    if config["model_type"] == "deepseek_v3":
+        d_rotary = config["qk_rope_head_dim"]
+        expected = {"head_dim": d_rotary, "qk_head_dim": d_rotary + config["qk_nope_head_dim"]}
+        expected |= {"num_key_value_heads": n_heads, **OLDER["deepseek_v3"]} | expected
+    elif config["model_type"] == "olmo2":
+        expected = {"head_dim": config["hidden_size"] // n_heads}
+    elif config["model_type"] == "qwen3":
+        expected = {"layer_types": ["full_attention"] * config["num_hidden_layers"]}
+    return {name: value for name, value in expected.items() if config[name] is not None}
 
 
 def _value(config: Mapping[str, Any], name: str) -> Any:
     """An entry, as our config has it."""
-    value = config.get(name)
-    if value is None:
-        value = DEFAULTS[name](config) if name in DEFAULTS else config[name]
-    if name != "layer_types":
-        return value
-    default = config.get("sliding_window_pattern", 6) if config["model_type"] == "gemma3_text" else 2
-    kinds = value or _layer_types(config["num_hidden_layers"], default)
+    value = config[name]
+    if name == "layer_types":
+        return _every(config)
+    if value is None and name == "num_key_value_heads":
+        return config["num_attention_heads"]
+    if value is None and name == "head_dim":
+        return config["hidden_size"] // config["num_attention_heads"]
+    return value
+
+
+def _every(config: Mapping[str, Any]) -> int | None:
+    """Every so manieth layer has no window."""
+    default = config["sliding_window_pattern"] if config["model_type"] == "gemma3_text" else 2
+    kinds = config["layer_types"] or _layer_types(config["num_hidden_layers"], default)
     every = kinds.index("full_attention") + 1 if "full_attention" in kinds else None
     if list(kinds) != _layer_types(len(kinds), every) or len(kinds) != config["num_hidden_layers"]:
         raise SettingError(f"layers without a window must come in an even step, but layer_types={kinds}")
@@ -198,52 +204,6 @@ def _layer_types(n_layers: int, every: int | None) -> list[str]:
     return ["full_attention" if each else "sliding_attention" for each in is_global]
 
 
-def _rotary(config: Mapping[str, Any]) -> dict[str, Any]:
-    """Bases and scaling: since transformers 5 in one entry, before in several."""
-    theirs = config.get("rope_parameters") or config.get("rope_scaling") or {}
-    if not isinstance(theirs, Mapping):
-        raise SettingError(f"rotary positions must be described by a JSON object, but by {theirs!r}")
-    if "full_attention" in theirs:  # one for each kind of layer
-        near, theirs = theirs["sliding_attention"], theirs["full_attention"]
-        if near.get("rope_type", "default") != "default":
-            raise SettingError(f"in layers with a window rotary positions are not scaled, but came {near}")
-        local = {"local_rotary_base": near["rope_theta"]}
-    else:
-        local = {"local_rotary_base": config["rope_local_base_freq"]} if "rope_local_base_freq" in config else {}
-    base = theirs.get("rope_theta", config.get("rope_theta", 10_000.0))
-    kind = theirs.get("rope_type", theirs.get("type", "default"))
-    if kind == "default":
-        return {"rotary_base": base, **local}
-    if kind == "linear":
-        scaling: RotaryScaling | YarnScaling = RotaryScaling(factor=theirs["factor"])
-    elif kind == "llama3":
-        scaling = RotaryScaling(
-            factor=theirs["factor"],
-            trained_len=theirs["original_max_position_embeddings"],
-            few_turns=theirs["low_freq_factor"],
-            many_turns=theirs["high_freq_factor"],
-        )
-    elif kind == "yarn":
-        agree({"model_type": config["model_type"], **theirs}, attention_factor=None)
-        if theirs.get("mscale") != theirs.get("mscale_all_dim") or (
-            config["model_type"] == "deepseek_v3" and theirs.get("mscale_all_dim") != 1
-        ):
-            raise SettingError(
-                f"YaRN must sharpen the softmax as its paper says, mscale and mscale_all_dim 1: {theirs}"
-            )
-        scaling = YarnScaling(
-            factor=theirs["factor"],
-            trained_len=theirs["original_max_position_embeddings"],
-            few_turns=theirs.get("beta_slow") or 1.0,
-            many_turns=theirs.get("beta_fast") or 32.0,
-            base=base,
-            in_whole_pairs=theirs.get("truncate", True),
-        )
-    else:
-        raise SettingError(f"the scaling of rotary positions must be one of default, linear, llama3, yarn: {kind!r}")
-    return {"rotary_base": base, "rotary_scaling": scaling, **local}
-
-
 def write(model_type: str, config: ModernDecoderConfig) -> dict[str, Any]:
     """Their config of ours, as far as the family can say it."""
     family = TABLE[model_type]
@@ -253,10 +213,12 @@ def write(model_type: str, config: ModernDecoderConfig) -> dict[str, Any]:
     for theirs, ours in entries.items():
         part, _, own = ours.rpartition(".")
         written[theirs] = getattr(getattr(config, part) if part else config, own)
-    written.setdefault("num_key_value_heads", config.n_heads)
-    if "layer_types" in written:
+    written["num_key_value_heads"] = config.n_kv_heads or config.n_heads
+    if "head_dim" in written:
+        written["head_dim"] = config.d_head or config.d_model // config.n_heads
+    if "layer_types" in family.entries:
         written["layer_types"] = _layer_types(config.n_layers, written["layer_types"])
-    rotary = _written_rotary(config)
+    rotary = written_rotary(config)
     # For versions of transformers before 5, which read two entries instead of one.
     written |= {"rope_theta": config.rotary_base, "rope_scaling": rotary if config.rotary_scaling else None}
     if config.local_rotary_base is not None:
@@ -268,24 +230,6 @@ def write(model_type: str, config: ModernDecoderConfig) -> dict[str, Any]:
     return {**written, "bos_token_id": None, "eos_token_id": None, "pad_token_id": None}
 
 
-def _written_rotary(config: ModernDecoderConfig) -> dict[str, Any]:
-    """Base and scaling in their words."""
-    written: dict[str, Any] = {"rope_type": "default", "rope_theta": config.rotary_base}
-    scaling = config.rotary_scaling
-    if isinstance(scaling, YarnScaling):
-        written |= {"rope_type": "yarn", "factor": scaling.factor, "truncate": scaling.in_whole_pairs}
-        written |= {"original_max_position_embeddings": scaling.trained_len, "mscale": 1.0, "mscale_all_dim": 1.0}
-        written |= {"beta_slow": scaling.few_turns, "beta_fast": scaling.many_turns}
-        if config.latent is None:  # there the factor is said by how the other families leave it out
-            del written["mscale"], written["mscale_all_dim"]
-    elif isinstance(scaling, RotaryScaling):
-        written |= {"rope_type": "linear", "factor": scaling.factor}
-        if scaling.trained_len is not None:
-            written |= {"rope_type": "llama3", "original_max_position_embeddings": scaling.trained_len}
-            written |= {"low_freq_factor": scaling.few_turns, "high_freq_factor": scaling.many_turns}
-    return written
-
-
 def family_of(config: ModernDecoderConfig) -> str:
     """The first family that can say all of a config: what it writes, it reads as the same."""
     nested = {part for part in ("experts", "latent") if getattr(config, part) is not None}
@@ -293,9 +237,17 @@ def family_of(config: ModernDecoderConfig) -> str:
         names = [*family.entries.values(), *family.parts]
         has_parts = {name.partition(".")[0] for name in names if "." in name} == nested
         can_say_it = has_parts and (config.window is None or "window" in names)
-        if can_say_it and _explicit(read(write(model_type, config))) == _explicit(config):
+        if can_say_it and _is_read_back(model_type, config):
             return model_type
     raise SettingError(f"none of {list(TABLE)} has just these parts: {config}")
+
+
+def _is_read_back(model_type: str, config: ModernDecoderConfig) -> bool:
+    """Whether what a family writes of a config says it all."""
+    try:
+        return _explicit(read(completed(write(model_type, config)))) == _explicit(config)
+    except SettingError:  # it has to have what the config has not, such as a window
+        return False
 
 
 def _explicit(config: ModernDecoderConfig) -> ModernDecoderConfig:

@@ -33,6 +33,10 @@ DEMANDS = {
     "decoder_bias": True,
     "tie_word_embeddings": True,
 }
+BASES = {
+    "full_attention": ("global_rope_theta", 160_000.0),
+    "sliding_attention": ("local_rope_theta", 10_000.0),
+}
 SPLIT = ("(parts d_out) d_in -> parts d_out d_in", "parts d_out d_in -> (parts d_out) d_in")
 
 
@@ -42,28 +46,38 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     kind = ARCHITECTURES[architecture_of(config, ARCHITECTURES)]
     if config["local_attention"] % 2:
         raise SettingError(f"near words must be as many on both sides, but local_attention={config['local_attention']}")
-    every = config.get("global_attn_every_n_layers", 3)
-    kinds = config.get("layer_types") or _layer_types(config["num_hidden_layers"], every)
+    agree(config, position_embedding_type="absolute")
+    kinds = config["layer_types"] or _layer_types(config["num_hidden_layers"], config["global_attn_every_n_layers"])
     every = kinds.index("full_attention", 1) if "full_attention" in kinds[1:] else len(kinds)
     if kinds != _layer_types(len(kinds), every) or len(kinds) != config["num_hidden_layers"]:
         raise SettingError(f"layers that see everything must come in an even step, but layer_types={kinds}")
-    rotary = config.get("rope_parameters") or {}
-    bases = [
-        rotary.get(kind, {"rope_theta": config.get(older)})
-        for kind, older in {"full_attention": "global_rope_theta", "sliding_attention": "local_rope_theta"}.items()
-    ]
-    if any(each.get("rope_type", "default") != "default" for each in bases):
-        raise SettingError(f"rotary positions must not be scaled, but are: {rotary}")
+    bases = _bases(config)
     encoder = ModernBERT(
         ModernBERTConfig(
             **{ours: config[theirs] for theirs, ours in NAMES.items()},
             window=config["local_attention"] // 2 + 1,
             global_every=every,
-            rotary_base=float(bases[0]["rope_theta"]),
-            local_rotary_base=float(bases[1]["rope_theta"]),
+            rotary_base=bases["full_attention"],
+            local_rotary_base=bases["sliding_attention"],
         )
     )
     return encoder if kind is ModernBERT else ModernBERTForMaskedLM(encoder)
+
+
+def _bases(config: Mapping[str, Any]) -> dict[str, float]:
+    """The base of rotary positions in each kind of layer; older configs have an entry for each."""
+    given, bases = config["rope_parameters"] or {}, {}
+    if config["rope_scaling"] or given.keys() - BASES.keys():
+        raise SettingError(
+            f"rotary positions must be described for {' and '.join(BASES)}, and not be scaled, but came "
+            f"rope_parameters={given}, rope_scaling={config['rope_scaling']}"
+        )
+    for kind, (older, default) in BASES.items():
+        own = {"rope_type": "default", "rope_theta": config[older] or default, **(given.get(kind) or {})}
+        if own.keys() != {"rope_type", "rope_theta"} or own["rope_type"] != "default":
+            raise SettingError(f"rotary positions must not be scaled, but rope_parameters={given}")
+        bases[kind] = float(own["rope_theta"])
+    return bases
 
 
 def _layer_types(n_layers: int, every: int) -> list[str]:

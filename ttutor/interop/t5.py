@@ -26,19 +26,22 @@ UNUSED = "decoder.block.0.layer.1.EncDecAttention.relative_attention_bias.weight
 
 def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> T5:
     """Our model with the sizes of their config."""
-    n_decoder_layers = config.get("num_decoder_layers") or config["num_layers"]
+    feed_forward, derived = config["feed_forward_proj"], ("num_decoder_layers", "dense_act_fn", "is_gated_act")
     agree(
-        {**config, "num_decoder_layers": n_decoder_layers},
+        {name: value for name, value in config.items() if name not in derived or value is not None},
         layer_norm_epsilon=1e-6,
         num_decoder_layers=config["num_layers"],
+        dense_act_fn="gelu_new" if feed_forward == "gated-gelu" else feed_forward.removeprefix("gated-"),
+        is_gated_act=feed_forward.startswith("gated-"),
     )
     # Since transformers 5 tie_word_embeddings always holds, and another entry says whether the logits are T5 1.1's.
-    is_first_version = config.get("scale_decoder_outputs", config.get("tie_word_embeddings", True))
+    scales = config["scale_decoder_outputs"]
+    is_first_version = config["tie_word_embeddings"] is not False if scales is None else scales
     return T5(
         T5Config(
             **{ours: config[theirs] for theirs, ours in NAMES.items()},
-            max_distance=config.get("relative_attention_max_distance", 128),
-            feed_forward=choose({"feed_forward_proj": "relu", **config}, "feed_forward_proj", FEED_FORWARDS),
+            max_distance=config["relative_attention_max_distance"],
+            feed_forward=choose(config, "feed_forward_proj", FEED_FORWARDS),
             tie_embeddings=is_first_version,
         )
     )

@@ -69,7 +69,8 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
     """Our model with the sizes of their config."""
     family = TABLE[config["model_type"]]
     agree(config, hidden_act="gelu", qkv_bias=True, pooler_act="tanh", **family.demands)
-    agree(config, pooler_output_size=config["hidden_size"])
+    if config.get("pooler_output_size") is not None:
+        agree(config, pooler_output_size=config["hidden_size"])
     kind = family.architectures[architecture_of(config, family.architectures)]
     if type(config["image_size"]) is not int or type(config["patch_size"]) is not int:
         raise SettingError(
@@ -81,7 +82,7 @@ def build(config: Mapping[str, Any], tensors: Mapping[str, Tensor]) -> nn.Module
         **{ours: config[theirs] for theirs, ours in NAMES.items()},
         n_classes=n_classes(config),
         d_ff=int(config["hidden_size"] * config["mlp_ratio"]) if is_dino else config["intermediate_size"],
-        dropout=config.get("hidden_dropout_prob", 0.0),
+        dropout=config["hidden_dropout_prob"],
         is_distilled=config["model_type"] == "deit",
         n_registers=config["num_register_tokens"] if config["model_type"] == "dinov2_with_registers" else 0,
         layer_scale=float(config["layerscale_value"]) if is_dino else None,

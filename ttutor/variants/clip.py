@@ -12,19 +12,23 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 
 import torch
-from einops import einsum
+from einops import einsum, repeat
 from jaxtyping import Float, Int
 from torch import Tensor, nn
 from torch.nn import functional
 
 from ttutor.configs import Config
 from ttutor.efficient import efficient_attention
-from ttutor.shapes import check_shapes
+from ttutor.shapes import check_shapes, has_values
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.heads import initialise_normal
 from ttutor.variants.vit import VisionEncoder, ViTConfig
 
 __all__ = ["CLIP", "CLIPConfig", "contrastive_loss"]
+
+
+PADDING = (0, 1)
+"""What published tokenizers put behind the end mark, where it is not the end mark itself."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -35,18 +39,18 @@ class CLIPConfig(Config):
         vision: sizes of the tower for images.
         text: sizes of the tower for texts.
         d_shared: width of the vectors that are compared.
-        end_id: the token that ends a text, at which its vector is read off.
+        end_id: the token that ends a text, at which its vector is read off; with None, the largest id of each text.
     """
 
     vision: ViTConfig
     text: GPTConfig
     d_shared: int = 512
-    end_id: int = 49_407
+    end_id: int | None = 49_407
 
     def errors(self) -> Iterable[str]:
         """What is wrong with these values."""
         yield from self.require_positive_int("d_shared")
-        if not 0 <= self.end_id < self.text.vocab_size:
+        if self.end_id is not None and not 0 <= self.end_id < self.text.vocab_size:
             yield f"end_id must be one of {self.text.vocab_size} tokens (end_id={self.end_id!r})"
 
     @classmethod
@@ -102,12 +106,26 @@ class CLIP(nn.Module):
     def encode_texts(self, token_ids: Int[Tensor, "texts tokens"]) -> Float[Tensor, "texts d_shared"]:
         """The vector of each text, of length one, from its first end mark; padding after that is not seen."""
         check_shapes(token_ids=(token_ids, "texts tokens"))
-        is_end = token_ids == self.config.end_id
-        if not bool(is_end.any(dim=-1).all()):
-            raise ValueError(f"every text must hold the token that ends it, end_id={self.config.end_id}")
-        rows = torch.arange(len(token_ids), device=token_ids.device)
-        at_the_end = self.text.decode(token_ids)[rows, is_end.int().argmax(dim=-1)]
-        return functional.normalize(self.from_text(at_the_end), dim=-1)
+        hidden = self.text.decode(token_ids)
+        place = repeat(self._end_of(token_ids), "texts -> texts 1 d_model", d_model=hidden.shape[-1])
+        return functional.normalize(self.from_text(hidden.gather(1, place).squeeze(1)), dim=-1)
+
+    def _end_of(self, token_ids: Int[Tensor, "texts tokens"]) -> Int[Tensor, " texts"]:
+        """Where each text ends."""
+        if self.config.end_id is not None:
+            is_end = token_ids == self.config.end_id
+            if has_values(is_end) and not bool(is_end.any(dim=-1).all()):
+                raise ValueError(f"every text must hold the token that ends it, end_id={self.config.end_id}")
+            return is_end.int().argmax(dim=-1)
+        place = token_ids.argmax(dim=-1)
+        if has_values(token_ids):
+            for row, end in zip(token_ids.tolist(), place.tolist(), strict=True):
+                if set(row[end:]) - {row[end], *PADDING}:
+                    raise ValueError(
+                        f"the largest id of a text should end it, but after {row[end]} comes more than padding; is it "
+                        "a word that was added to the vocabulary? Then give the config the end_id of its tokenizer"
+                    )
+        return place
 
 
 def contrastive_loss(scores: Float[Tensor, "pairs pairs"]) -> Float[Tensor, ""]:
