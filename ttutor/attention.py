@@ -68,7 +68,7 @@ def attention_weights(
         return scores.softmax(dim=-1)
     if bias is not None:
         check_broadcasts("bias", bias, scores.shape)
-        scores = scores + bias
+        scores = scores + bias.to(scores.dtype)
     if allowed is not None:
         check_broadcasts("mask", allowed, scores.shape)
         scores = scores.masked_fill(~allowed, -math.inf)

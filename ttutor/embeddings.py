@@ -9,7 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, layer_caches
-from ttutor.shapes import check_shapes
+from ttutor.shapes import check_shapes, has_values
 
 __all__ = ["Embeddings", "TokenEmbedding", "check_ids", "extend_cache"]
 
@@ -47,7 +47,7 @@ def check_ids(name: str, ids: Int[Tensor, "batch tokens"], n_rows: int) -> None:
     """Refuse ids that a table has no row for; whether they are too large, only on a CPU."""
     if ids.dtype not in (torch.int64, torch.int32):
         raise TypeError(f"{name} must be whole numbers, torch.int64 or torch.int32, but came with dtype {ids.dtype}")
-    if torch.compiler.is_compiling() or ids.device.type != "cpu" or ids.numel() == 0:
+    if not has_values(ids) or ids.numel() == 0:
         return
     low, high = (int(bound) for bound in ids.aminmax())
     if low < 0 or high >= n_rows:
@@ -82,7 +82,8 @@ class Embeddings(nn.Module):
         if positions is None:
             self.check_length(token_ids.shape[-1])
             positions = rearrange(torch.arange(token_ids.shape[-1], device=token_ids.device), "tokens -> 1 tokens")
-        return self.dropout(self.token(token_ids) + self.position(positions))
+        vectors = self.token(token_ids)
+        return self.dropout(vectors + self.position(positions).to(vectors.dtype))
 
     def check_length(self, n_tokens: int) -> None:
         """Refuse more tokens than the position module's ``max_len``."""

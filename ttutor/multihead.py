@@ -62,7 +62,7 @@ class AttentionHead(nn.Module):
             key=(key, "batch keys d_model"),
             value=(value, "batch keys d_model"),
         )
-        check_dtypes(self.to_query.weight.dtype, query=query, key=key, value=value)
+        check_dtypes(self.to_query, query=query, key=key, value=value)
         q, k, v = self.to_query(query), self.to_key(key), self.to_value(value)
         return scaled_dot_product_attention(q, k, v, mask, causal=causal)
 
@@ -180,7 +180,7 @@ class MultiHeadAttention(nn.Module):
             key=(key, "batch keys d_model"),
             value=(value, "batch keys d_model"),
         )
-        check_dtypes(self.to_query.weight.dtype, query=query, key=key, value=value)
+        check_dtypes(self.to_query, query=query, key=key, value=value)
         split = "batch queries (heads d_head) -> batch heads queries d_head"
         q = self.query_norm(rearrange(self.to_query(query), split, heads=self.n_heads))
         q = q if rotation is None else rotation(q)

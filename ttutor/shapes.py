@@ -7,11 +7,56 @@ means the same size in every tensor of one call.
 from functools import lru_cache
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
+from torch.autograd import forward_ad
 
 from ttutor.errors import ShapeError
 
-__all__ = ["check_broadcasts", "check_dtypes", "check_shapes"]
+__all__ = [
+    "check_broadcasts",
+    "check_dtypes",
+    "check_shapes",
+    "has_free_sizes",
+    "has_values",
+    "is_recorded",
+    "is_transformed",
+]
+
+
+def is_recorded() -> bool:
+    """Whether PyTorch records the computation, for other sizes and numbers than those at hand.
+
+    So it is in `torch.compile`, `torch.export` and `torch.jit.trace`: what was checked or chosen here for one size
+    would hold for all.
+    """
+    return torch.compiler.is_compiling() or torch.jit.is_tracing()
+
+
+def has_free_sizes() -> bool:
+    """Whether what PyTorch records will run with other sizes than those at hand: in export and tracing."""
+    return torch.compiler.is_exporting() or torch.jit.is_tracing()
+
+
+def is_transformed(tensor: Tensor) -> bool:
+    """Whether `torch.func` lets a tensor stand for others, or it carries the tangent of a derivative taken forwards."""
+    if torch.compiler.is_compiling():
+        return False
+    is_wrapped = torch._C._functorch.is_functorch_wrapped_tensor(tensor)
+    return is_wrapped or forward_ad.unpack_dual(tensor).tangent is not None
+
+
+def has_values(tensor: Tensor) -> bool:
+    """Whether a check may read a tensor's numbers, and not just its shape.
+
+    Not while the computation is recorded, not where `torch.func` lets one number stand for many, not on the device
+    `meta`, and not on a GPU, which would have to be waited for.
+    """
+    return (
+        not is_recorded()
+        and tensor.device.type == "cpu"
+        and type(tensor) in (Tensor, nn.Parameter)  # a fake tensor has a shape alone
+        and not is_transformed(tensor)
+    )
 
 
 def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor, str]) -> dict[str, int]:
@@ -34,7 +79,7 @@ def check_shapes(sizes: dict[str, int] | None = None, /, **tensors: tuple[Tensor
         expected: key [batch keys d_head], value [batch keys d_head]
         came:     key (2, 7, 8), value (2, 6, 8)
     """
-    if torch.compiler.is_compiling():  # a compiled graph was checked when it first ran
+    if is_recorded():  # it was checked, or will be, when it runs as it is written
         return {}
     shapes = tuple((name, axes, _shape(name, tensor, axes)) for name, (tensor, axes) in tensors.items())
     return dict(_sizes_by_axis(tuple((sizes or {}).items()), shapes))
@@ -68,7 +113,7 @@ def check_broadcasts(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
         ...
         ttutor.errors.ShapeError: mask has shape (2, 5), which does not broadcast to `batch heads queries keys` ...
     """
-    if torch.compiler.is_compiling():
+    if is_recorded():
         return
     aligned = zip(reversed(tensor.shape), reversed(shape), strict=False)
     if tensor.ndim > len(shape) or any(size not in (1, wanted) for size, wanted in aligned):
@@ -79,9 +124,10 @@ def check_broadcasts(name: str, tensor: Tensor, shape: tuple[int, ...]) -> None:
         )
 
 
-def check_dtypes(layer: torch.dtype | None = None, /, **tensors: Tensor) -> None:
-    """Check that tensors have one number format, that of a layer's weights where it is given.
+def check_dtypes(layer: nn.Module | None = None, /, **tensors: Tensor) -> None:
+    """Check that tensors have one number format, that of a layer's weight where one is given.
 
+    A layer whose weight is no tensor of numbers with a point (it is quantised, say) says itself what it takes.
     Inside `torch.autocast` formats may differ: PyTorch converts them.
 
     Example:
@@ -90,10 +136,13 @@ def check_dtypes(layer: torch.dtype | None = None, /, **tensors: Tensor) -> None
         ...
         TypeError: expected tensors of one number format, but query is float32, key is float64; convert with .to(...)
     """
-    found = [tensor.dtype for tensor in tensors.values()]
-    wanted = found[0] if layer is None else layer
-    if torch.compiler.is_compiling():
+    if is_recorded():
         return
+    found = [tensor.dtype for tensor in tensors.values()]
+    weight = None if layer is None else layer.weight
+    if layer is not None and not (isinstance(weight, Tensor) and weight.is_floating_point()):
+        return
+    wanted = weight.dtype if isinstance(weight, Tensor) else found[0]
     if not wanted.is_floating_point:
         came = f"but the tensors are {str(wanted).removeprefix('torch.')}"
         raise TypeError(f"expected numbers with a point, {came}; convert with .float()")
@@ -106,7 +155,7 @@ def check_dtypes(layer: torch.dtype | None = None, /, **tensors: Tensor) -> None
     )
     if layer is None:
         raise TypeError(f"expected tensors of one number format, but {came}; convert with .to(...)")
-    format_ = str(layer).removeprefix("torch.")
+    format_ = str(wanted).removeprefix("torch.")
     raise TypeError(
         f"this layer's weights are {format_}, but {came}; convert what comes in by .to(torch.{format_}), or the layer"
     )

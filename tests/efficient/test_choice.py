@@ -74,7 +74,7 @@ def test_whatever_is_chosen_can_run():
         "has_bias": (False, True),
         "dropout": (0.0, 0.1),
         "needs_gradient": (False, True),
-        "is_compiling": (False, True),
+        "is_recorded": (False, True),
         "has_triton": (False, True),
         "n_queries": (1, 64, 2048),
     }

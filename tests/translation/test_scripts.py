@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 
 from ttutor.corpora.corpus import Corpus, file_corpus
 from ttutor.corpora.text_style import ENDS, TextStyle
+from ttutor.generation import Hypothesis
 from ttutor.tokenization import EOS_ID
 from ttutor.tokenization.subword import SubwordTokenizer
-from ttutor.generation import Hypothesis
 from ttutor.training.preparation import token_pairs
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.translation.evaluation import evaluate

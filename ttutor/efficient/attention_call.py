@@ -13,7 +13,14 @@ from torch import Tensor
 
 from ttutor.errors import ShapeError
 from ttutor.masks import Mask, both
-from ttutor.shapes import check_dtypes, check_shapes
+from ttutor.shapes import (
+    check_dtypes,
+    check_shapes,
+    has_free_sizes,
+    has_values,
+    is_recorded,
+    is_transformed,
+)
 
 HALF = (torch.bfloat16, torch.float16)
 """The half-precision number formats, in which kernels differ most."""
@@ -37,7 +44,9 @@ class AttentionCall(NamedTuple):
         has_bias: whether something is added to the scores.
         dropout: probability of dropping a weight.
         needs_gradient: whether a backward pass may follow.
-        is_compiling: whether `torch.compile` is tracing the call.
+        is_recorded: whether PyTorch records the call, for other numbers than those at hand (`ttutor.shapes`).
+        has_free_sizes: whether the record is for other sizes, too, as in `torch.export` and `torch.jit.trace`.
+        is_transformed: whether `torch.func` transforms it, or derivatives are taken forwards.
         has_triton: whether Triton is installed, with which PyTorch compiles kernels for GPUs.
     """
 
@@ -57,7 +66,9 @@ class AttentionCall(NamedTuple):
     has_bias: bool = False
     dropout: float = 0.0
     needs_gradient: bool = False
-    is_compiling: bool = False
+    is_recorded: bool = False
+    has_free_sizes: bool = False
+    is_transformed: bool = False
     has_triton: bool = False
 
     @property
@@ -76,6 +87,7 @@ def call_of(
 ) -> AttentionCall:
     """The facts of a call with these tensors, ``batch heads tokens d_head``."""
     is_cuda = query.is_cuda
+    tensors = (query, key, value, bias, mask.key_lengths, mask.dense)
     wants_gradient = query.requires_grad or key.requires_grad or value.requires_grad
     wants_gradient = wants_gradient or (bias is not None and bias.requires_grad)
     return AttentionCall(
@@ -95,7 +107,9 @@ def call_of(
         has_bias=bias is not None,
         dropout=dropout,
         needs_gradient=torch.is_grad_enabled() and wants_gradient,
-        is_compiling=torch.compiler.is_compiling(),
+        is_recorded=is_recorded(),
+        has_free_sizes=has_free_sizes(),
+        is_transformed=any(is_transformed(one) for one in tensors if one is not None),
         has_triton=HAS_TRITON,
     )
 
@@ -138,7 +152,7 @@ def find_lengths(mask: Mask, key: Float[Tensor, "batch kv_heads keys d_head"]) -
     dense = mask.dense
     if dense is None or dense.shape != (key.shape[0], 1, 1, key.shape[-2]):
         return mask
-    if dense.device.type != "cpu" or torch.compiler.is_compiling():
+    if not has_values(dense):
         return mask
     if dense.all():
         return Mask(causal=mask.causal, window=mask.window, key_lengths=mask.key_lengths)

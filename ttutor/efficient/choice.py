@@ -81,6 +81,17 @@ def _has_flash_kernel(call: AttentionCall) -> bool:
 RULES = {
     "cpu": (
         Rule(
+            "eager",
+            "what torch.func or a derivative taken forwards makes of a call, plain products alone can do",
+            lambda call: call.is_transformed,
+        ),
+        Rule(
+            "eager",
+            "what is exported has to hold for every size, and with dropout or the gradient of a bias",
+            lambda call: call.has_free_sizes and (call.dropout > 0 or (call.has_bias and call.needs_gradient)),
+        ),
+        Rule("sdpa", "what is exported has to hold for every size", lambda call: call.has_free_sizes),
+        Rule(
             "window",
             "the keys are many windows long, and blocks outside the band are never computed",
             _is_long_for_its_window,
@@ -131,6 +142,11 @@ RULES = {
         Rule("sdpa", "a fused kernel that knows this structure", lambda call: True),
     ),
     "cuda": (
+        Rule(
+            "eager",
+            "what torch.func or a derivative taken forwards makes of a call, plain products alone can do",
+            lambda call: call.is_transformed,
+        ),
         Rule(
             "sdpa",
             "PyTorch's flash kernel knows this structure",

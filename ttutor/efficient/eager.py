@@ -12,7 +12,7 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.masks import Mask, both
-from ttutor.shapes import check_broadcasts
+from ttutor.shapes import check_broadcasts, has_free_sizes, has_values
 
 VECTOR = 16 if torch.backends.cpu.get_cpu_capability().startswith("AVX512") else 8
 """Numbers of float32 that the processor computes at a time."""
@@ -80,9 +80,9 @@ def _softmax(scores: Float[Tensor, "batch heads queries keys"]) -> Float[Tensor,
     slower at these lengths than those for float32, both ways included.
     """
     exact = torch.promote_types(scores.dtype, torch.float32)
-    missing = VECTOR - scores.shape[-1]
-    if missing <= 0 or scores.device.type != "cpu":
+    if has_free_sizes() or scores.device.type != "cpu" or scores.shape[-1] >= VECTOR:
         return scores.softmax(dim=-1, dtype=exact).to(scores.dtype)
+    missing = VECTOR - scores.shape[-1]
     filled = torch.nn.functional.pad(scores, (0, missing), value=-math.inf)
     return filled.softmax(dim=-1, dtype=exact)[..., :-missing].to(scores.dtype)
 
@@ -110,7 +110,7 @@ def sees_something(mask: Mask, n_queries: int, n_keys: int) -> bool:
     if n_keys == 0 or mask.dense is not None:
         return False
     if mask.key_lengths is not None:  # the first key is real, and seen by all unless a window ends before it
-        can_look = mask.key_lengths.device.type == "cpu" and not torch.compiler.is_compiling()
+        can_look = has_values(mask.key_lengths)
         is_empty = mask.key_lengths.shape[0] == 0
         if mask.window is not None or not can_look or is_empty or int(mask.key_lengths.min()) < 1:
             return False

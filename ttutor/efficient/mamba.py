@@ -81,7 +81,7 @@ class SelectiveStateSpace(nn.Module):
         """
         check_shapes({"d_model": self.d_model}, hidden=(hidden, "batch tokens d_model"))
         state = self.initial_state(hidden) if state is None else state
-        sizes = {"batch": len(hidden), "d_inner": self.d_inner, "d_state": self.d_state, "reach": N_TAPS - 1}
+        sizes = {"batch": hidden.shape[0], "d_inner": self.d_inner, "d_state": self.d_state, "reach": N_TAPS - 1}
         recent, memory = state
         check_shapes(sizes, recent=(recent, "batch reach d_inner"), memory=(memory, "batch d_inner d_state"))
         inner, recent = self._convolve(self.to_inner(hidden), recent)

@@ -12,6 +12,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor
 
 from ttutor.efficient.attention_call import AttentionCall, call_of
+from ttutor.efficient.derivatives import once_differentiable
 from ttutor.efficient.eager import eager_attention
 from ttutor.masks import Mask, both
 from ttutor.shapes import check_broadcasts
@@ -29,7 +30,7 @@ def mask_form(call: AttentionCall) -> str:
     if call.has_dense or call.has_bias or call.window is not None:
         return "table"
     if call.has_key_lengths:  # on a CPU reading a length is free
-        can_look = call.device == "cpu" and not call.is_compiling and call.batch > 0
+        can_look = call.device == "cpu" and not (call.is_recorded or call.is_transformed) and call.batch > 0
         return "rows" if can_look and call.area >= WORTH_A_CALL and (is_square or not call.causal) else "table"
     if not call.causal or call.n_queries <= 1:  # the last query sees all keys
         return "none"
@@ -56,7 +57,7 @@ def sdpa_attention(
         return _row_by_row(query, key, value, lengths, structure.causal, scale=scale, dropout=dropout)
     is_causal = form == "causal"
     allowed = _drawn(structure, query, key, bias) if form == "table" else None
-    return torch.nn.functional.scaled_dot_product_attention(
+    context = torch.nn.functional.scaled_dot_product_attention(
         query,
         key,
         value,
@@ -64,8 +65,9 @@ def sdpa_attention(
         is_causal=is_causal,
         scale=scale,
         dropout_p=dropout,
-        enable_gqa=query.shape[-3] != key.shape[-3],
+        enable_gqa=bool(query.shape[-3] != key.shape[-3]),  # while traced, a tensor
     )
+    return once_differentiable(context, "PyTorch's fused attention")
 
 
 def _drawn(structure: Mask, query: Tensor, key: Tensor, bias: Tensor | None) -> Tensor | None:

@@ -20,9 +20,10 @@ from jaxtyping import Bool, Float
 from torch import Tensor
 
 from ttutor.efficient.attention_call import AttentionCall
+from ttutor.efficient.derivatives import once_differentiable
 from ttutor.errors import SettingError
 from ttutor.masks import Mask, both
-from ttutor.shapes import check_broadcasts
+from ttutor.shapes import check_broadcasts, has_values
 
 QUERY_BLOCK, KEY_BLOCK = 256, 512
 
@@ -39,8 +40,10 @@ def unsupported_reason(call: AttentionCall) -> str | None:
         return "it computes the weights twice, and would have to drop the same ones both times"
     if call.has_bias and call.needs_gradient:
         return "it gives no gradient to a bias"
-    if call.is_compiling:
+    if call.is_recorded:
         return "its loop over tiles would be unrolled into the compiled graph"
+    if call.is_transformed:
+        return "torch.func and derivatives taken forwards know nothing of its backward pass"
     return None
 
 
@@ -75,7 +78,7 @@ def tiled_attention(
     q = rearrange(
         query, "batch (kv_heads group) queries d_head -> batch kv_heads group queries d_head", kv_heads=n_kv_heads
     )
-    context = _Tiled.apply(q, key, value, structure, bias, scale)
+    context = once_differentiable(_Tiled.apply(q, key, value, structure, bias, scale), "tiled attention")
     return rearrange(context, "batch kv_heads group queries d_value -> batch (kv_heads group) queries d_value")
 
 
@@ -153,8 +156,7 @@ class _Tiles:
         self.offset = self.n_keys - self.n_queries  # query i stands at key position i + offset
         self.precise = torch.float64 if q.dtype == torch.float64 else torch.float32
         self.last_key = self.n_keys
-        can_look = q.device.type == "cpu"  # elsewhere it would have to be waited for
-        if can_look and mask.key_lengths is not None and len(mask.key_lengths):
+        if mask.key_lengths is not None and len(mask.key_lengths) and has_values(mask.key_lengths):
             self.last_key = min(self.n_keys, int(mask.key_lengths.max()))
 
     def _by_group(self, table: Tensor) -> Tensor:

@@ -28,7 +28,7 @@ def alibi_slopes(n_heads: int) -> Float[Tensor, " heads"]:
     whole = 2 ** int(math.log2(n_heads))
     slopes = [2.0 ** (-8 * i / whole) for i in range(1, whole + 1)]
     finer = [2.0 ** (-8 * i / (2 * whole)) for i in range(1, 2 * whole + 1, 2)]
-    return torch.tensor(slopes + finer[: n_heads - whole])
+    return torch.tensor(slopes + finer[: n_heads - whole], dtype=torch.float32, device="cpu")
 
 
 class AlibiPositions(nn.Module):
@@ -52,19 +52,17 @@ class AlibiPositions(nn.Module):
                 [-1.0000, -0.5000,  0.0000]])
     """
 
-    slopes: Tensor
-
     def __init__(self, n_heads: int) -> None:
         super().__init__()
-        self.register_buffer("slopes", alibi_slopes(n_heads), persistent=False)
+        self.slopes = alibi_slopes(n_heads)  # no buffer, as in SinusoidalPositions
 
     def forward(
         self, query_positions: Int[Tensor, "batch queries"], key_positions: Int[Tensor, "batch keys"]
     ) -> Float[Tensor, "batch heads queries keys"]:
-        """The bias of each score."""
+        """The bias of each score, in float32."""
         check_shapes(query_positions=(query_positions, "batch queries"), key_positions=(key_positions, "batch keys"))
         distance = (
             rearrange(query_positions, "batch queries -> batch 1 queries 1")
             - rearrange(key_positions, "batch keys -> batch 1 1 keys")
         ).abs()
-        return rearrange(self.slopes, "heads -> 1 heads 1 1") * -distance
+        return rearrange(self.slopes.to(distance.device), "heads -> 1 heads 1 1") * -distance

@@ -16,7 +16,7 @@ from jaxtyping import Float, Int
 from torch import Tensor, nn
 
 from ttutor.configs import Config
-from ttutor.shapes import check_shapes
+from ttutor.shapes import check_shapes, is_recorded
 
 # Which features make a pair: i and i + d_head/2 (Llama in Hugging Face's form), or 2i and 2i + 1 (the paper).
 SPLIT = {
@@ -122,10 +122,12 @@ class Rotation:
         self, vectors: Float[Tensor, "batch heads tokens d_head"]
     ) -> Float[Tensor, "batch heads tokens d_head"]:
         """Turn each pair of features by its angle; lengths stay as they are."""
-        sizes = {"tokens": self.cos.shape[-2], "d_head": 2 * self.cos.shape[-1]}
-        if len(self.cos) != 1:  # positions of one row serve every batch
-            sizes["batch"] = len(self.cos)
-        check_shapes(sizes, vectors=(vectors, "batch heads tokens d_head"))
+        rows = "_" if not is_recorded() and self.cos.shape[0] == 1 else "batch"  # positions of one row serve all
+        check_shapes(
+            {"d_head": 2 * self.cos.shape[-1]},
+            rotation=(self.cos, f"{rows} 1 tokens pairs"),
+            vectors=(vectors, "batch heads tokens d_head"),
+        )
         first, second = rearrange(vectors, SPLIT[self.layout], two=2)
         cos, sin = self.cos.to(vectors.dtype), self.sin.to(vectors.dtype)
         return rearrange([first * cos - second * sin, first * sin + second * cos], MERGE[self.layout])

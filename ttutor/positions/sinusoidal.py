@@ -66,21 +66,21 @@ def shift_matrix(offset: int, d_model: int) -> Float[Tensor, "d_model d_model"]:
 
 
 class SinusoidalPositions(nn.Module):
-    """`sinusoidal_encoding` as a module without parameters: give it positions, get their vectors.
+    """`sinusoidal_encoding` as a module without parameters: give it positions, get their vectors, in float32.
 
     Args:
         d_model: width of each vector.
         max_len: number of positions that it can encode.
     """
 
-    encoding: Tensor
-
     def __init__(self, d_model: int, max_len: int) -> None:
         super().__init__()
         self.max_len = max_len
-        self.register_buffer("encoding", sinusoidal_encoding(max_len, d_model), persistent=False)
+        # No buffer: no checkpoint holds it, so a model built on `meta` would never get its numbers.
+        with torch.device("cpu"):
+            self.encoding = sinusoidal_encoding(max_len, d_model)
 
     def forward(self, positions: Int[Tensor, "batch tokens"]) -> Float[Tensor, "batch tokens d_model"]:
         """The vectors of these positions."""
         check_range(positions, self.max_len)
-        return self.encoding[positions]
+        return self.encoding.to(positions.device)[positions]

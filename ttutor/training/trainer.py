@@ -338,8 +338,7 @@ class Trainer:
         )
 
     def _signature(self) -> Signature:
-        style = TextStyle.of([source for source, _ in self.corpus.train])
-        return signature(self.corpus.fingerprint(), self.recipe, self.tokenizer, style, self.precision)
+        return signature(self.corpus.fingerprint(), self.recipe, self.tokenizer, self.style, self.precision)
 
     def result(self) -> dict[str, Tensor]:
         """The weights to translate with: the averaged ones as they stand, with patience as they were at their best."""

@@ -4,6 +4,7 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+import torch
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
@@ -47,7 +48,10 @@ class Transformer(EncoderDecoder):
         token = TokenEmbedding(config.vocab_size, config.d_model)
         position = POSITIONS[config.positions]
         self.source_embeddings = Embeddings(token, position(config.d_model, config.max_len), config.dropout)
-        self.target_embeddings = Embeddings(token, position(config.d_model, config.max_len), config.dropout)
+        with torch.device("meta"):  # one table, but in a module of its own: functional_call leaves a shared one changed
+            target_token = TokenEmbedding(config.vocab_size, config.d_model)
+        target_token.table.weight = token.table.weight
+        self.target_embeddings = Embeddings(target_token, position(config.d_model, config.max_len), config.dropout)
         self.encoder = Encoder(*sizes, norm=config.norm, make_layer=partial(EncoderLayer, **layer))
         self.decoder = Decoder(*sizes, norm=config.norm, make_layer=partial(DecoderLayer, **layer))
         self.to_logits = nn.Linear(config.d_model, config.vocab_size, bias=config.logits_bias)

@@ -18,7 +18,7 @@ from einops import rearrange, reduce
 from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
-from ttutor.shapes import check_shapes
+from ttutor.shapes import check_shapes, has_free_sizes, is_transformed
 
 __all__ = [
     "BiasedRouter",
@@ -150,7 +150,7 @@ class BiasedRouter(Router):
         by_group = rearrange(ranks, "tokens (groups members) -> tokens groups members", groups=self.n_groups)
         of_group = reduce(by_group.topk(2, dim=-1).values, "tokens groups best -> tokens groups", "sum")
         groups = of_group.topk(self.n_groups_chosen, dim=-1).indices
-        is_chosen = torch.zeros_like(of_group, dtype=torch.bool).scatter(1, groups, True)
+        is_chosen = torch.zeros_like(of_group).scatter(1, groups, 1.0) > 0
         return is_chosen.repeat_interleave(self.n_experts // self.n_groups, dim=1)
 
     @torch.no_grad()
@@ -202,14 +202,27 @@ class MixtureOfExperts(nn.Module):
         check_shapes({"d_model": self.router.to_scores.in_features}, hidden=(hidden, "batch tokens d_model"))
         tokens = rearrange(hidden, "batch tokens d_model -> (batch tokens) d_model")
         routing = self.router(tokens)
+        mix = self._all_by_all if has_free_sizes() or is_transformed(tokens) else self._gathered
+        mixed = rearrange(mix(tokens, routing), "(batch tokens) d_model -> batch tokens d_model", batch=hidden.shape[0])
+        return mixed if self.shared is None else mixed + self.shared(hidden)
+
+    def _gathered(self, tokens: Float[Tensor, "tokens d_model"], routing: Routing) -> Float[Tensor, "tokens d_model"]:
+        """Each expert transforms the tokens that chose it."""
         mixed = torch.zeros_like(tokens)
         for number, expert in enumerate(self.experts):
             visitors, place = (routing.experts == number).nonzero(as_tuple=True)
             if len(visitors):
                 shares = rearrange(routing.shares[visitors, place], "visitors -> visitors 1")
-                mixed = mixed.index_add(0, visitors, shares * expert(tokens[visitors]))
-        mixed = rearrange(mixed, "(batch tokens) d_model -> batch tokens d_model", batch=len(hidden))
-        return mixed if self.shared is None else mixed + self.shared(hidden)
+                mixed = mixed.index_add(0, visitors, (shares * expert(tokens[visitors])).to(mixed.dtype))
+        return mixed
+
+    def _all_by_all(self, tokens: Float[Tensor, "tokens d_model"], routing: Routing) -> Float[Tensor, "tokens d_model"]:
+        """Each expert transforms every token: where nobody can know yet, or for all at once, how many choose it."""
+        mixed = torch.zeros_like(tokens)
+        for number, expert in enumerate(self.experts):
+            is_chosen = routing.experts == number
+            mixed = mixed + reduce(routing.shares * is_chosen, "tokens chosen -> tokens 1", "sum") * expert(tokens)
+        return mixed
 
 
 def balance_loss(routing: Routing) -> Float[Tensor, ""]:

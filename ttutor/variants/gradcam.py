@@ -48,10 +48,10 @@ def grad_cam(
         >>> grad_cam(model, torch.randn(2, 3, 32, 32), class_id=7).shape
         torch.Size([2, 4, 4])
     """
-    classes = torch.as_tensor(class_id, device=images.device).expand(len(images))
+    classes = torch.as_tensor(class_id, device=images.device).expand(images.shape[0])
     with evaluating(model), torch.enable_grad(), _attention_input(model, layer) as seen:
         logits = model(images)
-        chosen = logits[torch.arange(len(images), device=images.device), classes]
+        chosen = logits[torch.arange(images.shape[0], device=images.device), classes]
         (gradient,) = torch.autograd.grad(chosen.sum(), seen)
     features, gradient = seen[0].detach()[:, 1:], gradient[:, 1:]  # the first token is the class token
     importance = reduce(gradient, "batch patches d_model -> batch d_model", "mean")

@@ -38,7 +38,7 @@ def first_token(
     if is_real is None:
         return hidden[:, 0]
     check_shapes(hidden=(hidden, "batch tokens d_model"), is_real=(is_real, "batch tokens"))
-    rows = torch.arange(len(hidden), device=hidden.device)
+    rows = torch.arange(hidden.shape[0], device=hidden.device)
     return hidden[rows, is_real.int().argmax(dim=-1)]
 
 

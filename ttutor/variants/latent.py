@@ -108,7 +108,7 @@ class LatentAttention(nn.Module):
             absorbed: which form to compute; when left out the absorbed one where the cache holds earlier tokens.
         """
         check_shapes({"d_model": self.d_model}, query=(query, "batch queries d_model"))
-        check_dtypes(self.to_query.weight.dtype, query=query)
+        check_dtypes(self.to_query, query=query)
         absorbed = cache is not None and len(cache) > 0 if absorbed is None else absorbed
         q = rearrange(
             self.to_query(self.to_query_latent(query)),

@@ -208,7 +208,7 @@ class VisionEncoder(nn.Module):
         """What enters the first layer: the class token and the patches, each with its position (equation 1)."""
         size = self.config.image_size
         check_shapes({"channels": self.config.n_channels}, images=(images, "batch channels height width"))
-        check_dtypes(self.class_token.dtype, images=images)
+        check_dtypes(self.embed_patches, images=images)
         if tuple(images.shape[-2:]) != (size, size):
             raise ShapeError(
                 f"images are {tuple(images.shape[-2:])} pixels, but this model's positions are for ({size}, {size}); "
@@ -216,12 +216,12 @@ class VisionEncoder(nn.Module):
             )
         patches = self.embed_patches(patchify(images, self.config.patch_size))
         first = [self.class_token] if self.distillation_token is None else [self.class_token, self.distillation_token]
-        before = [repeat(token, "d_model -> batch 1 d_model", batch=len(images)) for token in first]
+        before = [repeat(token, "d_model -> batch 1 d_model", batch=images.shape[0]) for token in first]
         tokens = torch.cat([*before, patches], dim=1)
         positions = torch.arange(tokens.shape[1], device=images.device)
         tokens = tokens + self.position(rearrange(positions, "tokens -> 1 tokens"))
         if self.registers is not None:  # which stand nowhere
-            registers = repeat(self.registers, "registers d_model -> batch registers d_model", batch=len(images))
+            registers = repeat(self.registers, "registers d_model -> batch registers d_model", batch=images.shape[0])
             tokens = torch.cat([tokens[:, :1], registers, tokens[:, 1:]], dim=1)
         return self.dropout(self.norm(tokens))
 

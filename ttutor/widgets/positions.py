@@ -190,7 +190,7 @@ class AlibiExplorer(Explorer):
     def weights(self) -> np.ndarray:
         """The attention of the last token when all scores are equal but for the bias, one weight a token."""
         places = torch.arange(len(self.tokens))[None]
-        bias = AlibiPositions(8).double()(places[:, -1:], places)[:, self.head - 1]
+        bias = AlibiPositions(8)(places[:, -1:], places)[:, self.head - 1].double()
         equal = torch.zeros(1, len(self.tokens), 1, dtype=torch.float64)
         return attention_weights(equal[:, -1:], equal, bias=bias)[0, 0].numpy()
 

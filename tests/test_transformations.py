@@ -1,0 +1,47 @@
+"""Every family of models under every transformation of PyTorch: as plain, or one sentence that names the way out."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from functools import cache
+from pathlib import Path
+
+import pytest
+
+from tests.transformed import FAMILIES, TRANSFORMATIONS
+
+ROOT = Path(__file__).parents[1]
+WAY_OUT = 'attend=functools.partial(efficient_attention, backend="eager")'
+# These record a model, which takes seconds; the other families are tried before a release.
+RECORDED = {
+    "compile": ("GPT, rotary",),
+    "export": ("GPT, rotary", "Gemma", "DeepSeek", "Transformer, pre", "CLIP"),
+    "jit.trace": ("GPT, alibi", "Gemma", "gpt-oss", "DeepSeek", "Transformer, post", "T5", "ModernBERT", "ViT"),
+}
+ALL = [(family, name) for name in TRANSFORMATIONS for family in FAMILIES]
+SOME = [(family, name) for family, name in ALL if family in RECORDED.get(name, FAMILIES)]
+
+
+@cache
+def outcomes(is_whole: bool) -> dict[str, str]:
+    """What came of all of them, in a process of their own (3 + 25 s of the processor; 5 minutes for the whole)."""
+    asked = json.dumps([pair for pair in ALL if pair not in SOME] if is_whole else SOME)
+    environment = {**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "tests.transformed", asked]
+    run = subprocess.run(command, capture_output=True, text=True, timeout=3000, cwd=ROOT, env=environment)
+    assert run.returncode == 0, run.stderr[-2000:]
+    return json.loads(run.stdout)
+
+
+@pytest.mark.parametrize(
+    ("family", "name"),
+    [pytest.param(*pair, marks=() if pair in SOME else pytest.mark.soak, id=f"{pair[1]}: {pair[0]}") for pair in ALL],
+)
+def test_a_transformed_model_computes_what_the_plain_one_does(family, name):
+    said = outcomes((family, name) not in SOME)[f"{family}: {name}"]
+    if name == "gradient of a gradient" and WAY_OUT in said:
+        return  # PyTorch's fused kernel has no second derivative, and the message says which backend has
+    assert said == "equal"
