@@ -139,7 +139,7 @@ CASES = {
 }
 ELSEWHERE = {
     "prepare, find_lengths, choose_backend, real_keys": "only look at shapes and masks",
-    "flex_attention, triton_attention": "are compiled; tests/efficient holds them against float64",
+    "flex_attention": "is compiled; tests/efficient holds them against float64",
     "best_extensions, without_repeated_ngrams, replace_tokens": "choose tokens, and compute nothing",
     "head_writes, read_out, memory_coefficients, top_inputs, edited, switched_off, what_if, grad_cam": "run a model",
     "key_covariance, rank_one_edit, fit_probe, probe": "solve linear systems, which PyTorch has in no half precision",

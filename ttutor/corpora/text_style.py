@@ -17,7 +17,7 @@ ENDS = tuple(".!?…‽⁇⁈⁉。｡．！？؟۔।॥։።፧፨។៕။၊
 Form = Literal["NFC", "NFD"]
 FORMS: tuple[Form, ...] = ("NFC", "NFD")
 PRONOUN = re.compile(r"(?<!\S)[Ii](?!\S)")
-LINE_BREAKS = re.compile(r"[\n-\r\x1c-\x1e\x85\u2028\u2029]+")
+LINE_BREAKS = re.compile(r"\s*[\n-\r\x1c-\x1e\x85\u2028\u2029]\s*")
 
 
 @dataclass(frozen=True)

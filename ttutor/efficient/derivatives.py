@@ -16,8 +16,10 @@ def once_differentiable(context: Tensor, kernel: str) -> Tensor:
         context: what the kernel gave; nothing happens where plain operations of PyTorch made it.
         kernel: what the message calls the kernel.
     """
+    if is_recorded():
+        return context
     node = context.grad_fn
-    if node is None or is_recorded() or not type(node).__name__.startswith(("ScaledDotProduct", "_Tiled")):
+    if node is None or not type(node).__name__.startswith(("ScaledDotProduct", "_Tiled")):
         return context
 
     def explain(gradients: tuple[Any, ...], _: tuple[Any, ...]) -> tuple[Any, ...] | None:

@@ -122,12 +122,10 @@ class Rotation:
         self, vectors: Float[Tensor, "batch heads tokens d_head"]
     ) -> Float[Tensor, "batch heads tokens d_head"]:
         """Turn each pair of features by its angle; lengths stay as they are."""
-        rows = "_" if not is_recorded() and self.cos.shape[0] == 1 else "batch"  # positions of one row serve all
-        check_shapes(
-            {"d_head": 2 * self.cos.shape[-1]},
-            rotation=(self.cos, f"{rows} 1 tokens pairs"),
-            vectors=(vectors, "batch heads tokens d_head"),
-        )
+        sizes = {"tokens": self.cos.shape[-2], "d_head": 2 * self.cos.shape[-1]}
+        if not is_recorded() and self.cos.shape[0] != 1:  # positions of one row serve every batch
+            sizes["batch"] = self.cos.shape[0]
+        check_shapes(sizes, vectors=(vectors, "batch heads tokens d_head"))
         first, second = rearrange(vectors, SPLIT[self.layout], two=2)
         cos, sin = self.cos.to(vectors.dtype), self.sin.to(vectors.dtype)
         return rearrange([first * cos - second * sin, first * sin + second * cos], MERGE[self.layout])

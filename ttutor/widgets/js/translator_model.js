@@ -389,7 +389,7 @@ export class TranslatorModel {
 
   /** Token ids as a line of text, with the capital and the full stop that the reader's sentence had. */
   text(ids, original) {
-    let line = strip(this.tokenizer.decode(ids).replace(/[\n-\r\x1c-\x1e\x85\u2028\u2029]+/g, " "));
+    let line = strip(this.tokenizer.decode(ids).replace(/\s*[\n-\r\x1c-\x1e\x85\u2028\u2029]\s*/g, " "));
     const [given, read] = [strip(original), this.prepare(original)];
     if (this.style.answers_lower_case && beginsLarge(given) && !beginsLarge(read))
       line = line.replace(/\p{L}/u, (letter) => letter.toUpperCase().replace(/(?<=.)./gu, (l) => l.toLowerCase()));
