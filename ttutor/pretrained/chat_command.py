@@ -65,10 +65,11 @@ def _open(
 
     from ttutor.errors import SettingError
     from ttutor.generation import Sampler, most_probable
+    from ttutor.generation.streaming import Choose
     from ttutor.pretrained.conversation import Conversation
     from ttutor.pretrained.loading import load
 
-    choose = most_probable
+    choose: Choose = most_probable
     if temperature != 0:
         try:
             choose = Sampler(torch.Generator().manual_seed(seed), temperature=temperature, top_p=top_p)

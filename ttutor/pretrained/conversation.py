@@ -1,6 +1,6 @@
 """A conversation with a model, whose history stays in the cache, so that no token is read twice."""
 
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 from typing import Any
 
 import torch
@@ -69,7 +69,7 @@ class Conversation:
         """The conversation as the model reads it."""
         return self.template.render(self.messages)
 
-    def answer(self, question: str) -> Iterator[str]:
+    def answer(self, question: str) -> Generator[str, None, None]:
         """Answer a question, piece by piece; a piece is empty while a character or the reading is not complete.
 
         Whoever stops asking for pieces stops the answer: what was said so far then stands in the conversation.
