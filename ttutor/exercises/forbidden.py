@@ -162,13 +162,22 @@ def _raiser(name: str) -> Any:
 
 def _empty_functions(forbids: Sequence[str], kept: list[tuple[types.FunctionType, types.CodeType]]) -> None:
     """Take the code out of functions in Python, and out of the methods of classes; keep it where it is wanted back."""
-    wanted = relatives_of(forbids)
+    for function, refusing in _python_functions(tuple(forbids), len(sys.modules)):
+        if Shortcut not in function.__code__.co_consts:
+            kept.append((function, function.__code__))
+            function.__code__ = refusing
+
+
+@cache
+def _python_functions(forbids: tuple[str, ...], n_modules: int) -> list[tuple[types.FunctionType, types.CodeType]]:
+    """The functions in Python that are forbidden, each with code that raises; looked for when modules are added."""
+    wanted, found = relatives_of(forbids), []
     for module in [module for name, module in sys.modules.items() if _counts(name)]:
         for word in wanted.keys() & vars(module).keys():
             for function in _functions(vars(module)[word]):
-                if _counts(function.__module__ or "") and Shortcut not in function.__code__.co_consts:
-                    kept.append((function, function.__code__))
-                    function.__code__ = _refusing(function.__code__, wanted[word])
+                if _counts(function.__module__ or ""):
+                    found.append((function, _refusing(function.__code__, wanted[word])))
+    return found
 
 
 def _counts(module: str) -> bool:
