@@ -94,11 +94,11 @@ def read_gguf(path: str | Path) -> GGUFFile:
         """Reads from a plain view of the mapped file, whose hundred thousand slices cost half as much."""
 
         @property
-        def data(self) -> np.ndarray:
+        def data(self) -> Any:
             return self._plain
 
         @data.setter
-        def data(self, mapped: np.memmap) -> None:
+        def data(self, mapped: Any) -> None:
             self._plain = np.asarray(mapped)
 
     path = Path(path)

@@ -54,7 +54,8 @@ class Conversation:
             raise SettingError(f"an answer needs at least one token, but longest_answer is {longest_answer}")
         self.chat, self.template, self.choose, self.longest_answer = chat, chat.template, choose, longest_answer
         self.model: Any = chat.model
-        self.window: int = self.model.config.max_len
+        config: Any = chat.model.config
+        self.window: int = config.max_len
         self.messages: list[dict[str, str]] = [] if system is None else [{"role": "system", "content": system}]
         self.n_read = self.n_forgotten = 0
         self.ended_by = ""

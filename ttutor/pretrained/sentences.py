@@ -1,6 +1,7 @@
 """One vector for each sentence, whose directions say how near two sentences are in meaning."""
 
 from collections.abc import Sequence
+from typing import Any
 
 import torch
 from einops import einsum, rearrange
@@ -29,11 +30,11 @@ def sentence_vectors(
     """
     if isinstance(sentences, str):
         raise TypeError(f"sentences is a list of texts, not one; write [{sentences!r}]")
+    config: Any = encoder.model.config
     if not sentences:
-        return torch.zeros(0, encoder.model.config.d_model)
-    longest = encoder.model.config.max_len
+        return torch.zeros(0, config.d_model)
     ids = [
-        torch.tensor(one.ids[: longest - 1] + one.ids[-1:]) for one in encoder.tokenizer.encode_batch(list(sentences))
+        torch.tensor(one.ids[: config.max_len - 1] + one.ids[-1:]) for one in encoder.tokenizer.encode_batch(list(sentences))
     ]
     order = sorted(range(len(ids)), key=lambda place: len(ids[place]))  # texts of about one length read together
     vectors: list[Tensor] = [torch.empty(0)] * len(ids)

@@ -152,8 +152,8 @@ class BranchingState(WritingState):
     def select(self, rows: Int[Tensor, " kept"]) -> None:
         """Keep these branches, in this order; every remaining sentence keeps the same number.
 
-        Tokens that no branch sees any more are dropped when there are many of them, or when a sentence leaves and the
-        rest is copied anyway.
+        Tokens that no branch sees any more are dropped when there are many of them, or when a sentence leaves or moves
+        and the rest is copied anyway.
         """
         n_sentences, n_branches, n_tokens = self.sees.shape
         self.history = self.history.index_select(0, rows)
@@ -162,14 +162,14 @@ class BranchingState(WritingState):
         self.sees = self.sees[kept[:, None], branches]
         is_seen = self.sees.any(dim=1)
         n_seen = int(is_seen.sum(dim=-1).max())
-        has_shrunk = len(kept) < n_sentences
-        if not has_shrunk and n_tokens <= MAX_SLACK * n_seen:
+        is_as_before = torch.equal(kept, torch.arange(n_sentences))
+        if is_as_before and n_tokens <= MAX_SLACK * n_seen:
             return
         places = is_seen.int().argsort(dim=-1, descending=True, stable=True)[:, :n_seen]
         self.sees = self.sees.take_along_dim(places[:, None], dim=-1)
         for own in self.own:
             own.select_tokens(kept, places)
-        if has_shrunk and self.memory_mask is not None:
+        if not is_as_before and self.memory_mask is not None:
             self.memory_mask = self.memory_mask.index_select(0, kept)
             for of_memory in self.of_memory:
                 of_memory.select(kept)
