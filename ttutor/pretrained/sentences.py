@@ -34,7 +34,8 @@ def sentence_vectors(
     if not sentences:
         return torch.zeros(0, config.d_model)
     ids = [
-        torch.tensor(one.ids[: config.max_len - 1] + one.ids[-1:]) for one in encoder.tokenizer.encode_batch(list(sentences))
+        torch.tensor(one.ids[: config.max_len - 1] + one.ids[-1:])
+        for one in encoder.tokenizer.encode_batch(list(sentences))
     ]
     order = sorted(range(len(ids)), key=lambda place: len(ids[place]))  # texts of about one length read together
     vectors: list[Tensor] = [torch.empty(0)] * len(ids)
