@@ -16,10 +16,13 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from book._tools.notebook_io import notebooks as all_notebooks
-from book._tools.notebook_io import why_not
-
 ROOT = Path(__file__).resolve().parent.parent
+if __name__ == "__main__":
+    sys.path[0] = str(ROOT)  # where this file lies, `book` is the folder of the book's tests
+
+from book._tools.notebook_io import notebooks as all_notebooks  # noqa: E402
+from book._tools.notebook_io import why_not  # noqa: E402
+
 INSTALL_BUDGET = 180
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 CLOSING = re.compile(r"^=* ?(\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b.*) in [\d.]+s")
