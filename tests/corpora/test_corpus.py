@@ -73,6 +73,7 @@ DAMAGED = {
     "blanks alone": ("a", b"  \n\n", "a is empty"),
     "no file": ("a", None, r"there is no file .*a; check"),
     "not UTF-8": ("a", "bon\nl'été\n".encode("latin-1"), "not UTF-8: line 2, byte 3"),
+    "a gzip without its ending": ("a", gzip.compress(b"one\n"), r"compressed by gzip, but .* end in \.gz"),
     "no gzip": ("a.gz", b"plain text", "cannot be decompressed"),
     "half a gzip": ("a.gz", gzip.compress(b"sentence number one\n" * 100)[:-10], "cannot be decompressed"),
     "bytes in a gzip": ("a.gz", gzip.compress(b"one\n" * 100)[:20] + b"\0" * 30, "cannot be decompressed"),

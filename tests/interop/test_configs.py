@@ -119,7 +119,14 @@ def outcome(read, config: dict) -> tuple[object, str]:
         return None, str(refusal)
 
 
-ENTRIES = [(model_type, name) for model_type in TYPES for name in whole(model_type) if name != "model_type"]
+# Families that differ most from one another; the others are tried before a release (all together 2 minutes).
+EACH_TIME = ("bert", "clip", "marian", "t5", "mixtral", "gemma3_text")
+ENTRIES = [
+    pytest.param(model_type, name, marks=() if model_type in EACH_TIME else pytest.mark.soak)
+    for model_type in TYPES
+    for name in whole(model_type)
+    if name != "model_type"
+]
 
 
 @pytest.mark.parametrize(("model_type", "name"), ENTRIES)

@@ -59,6 +59,8 @@ def _decoded(line: bytes, number: int, name: str) -> str:
     try:
         return line.decode("utf-8-sig" if number == 1 else "utf-8").removesuffix("\r")
     except UnicodeDecodeError as error:
+        if number == 1 and line.startswith(b"\x1f\x8b"):
+            raise InputError(f"{name} is compressed by gzip, but its name does not say so; let it end in .gz") from None
         raise InputError(
             f"{name} is not UTF-8: line {number}, byte {error.start + 1}; convert it to UTF-8 (iconv does it)"
         ) from None

@@ -154,6 +154,17 @@ def _inputs(generator, n_sentences, n_tokens, n_heads, d_head, dtype=torch.float
     return hidden, *weights, n_heads
 
 
+def _very_negative(generator):
+    """A feature that is 1 in every token takes 15,000 from every score: what is visible stands far below zero."""
+    hidden, w_query, w_key, w_value, w_output, n_heads = _inputs(generator, 1, 6, 2, 7, torch.float64)
+    hidden[..., 0] = 1
+    size = math.sqrt(15_000 * math.sqrt(7))
+    for weight, entry in ((w_query, -size), (w_key, size)):
+        weight[::7] = 0  # the first feature of each head
+        weight[::7, 0] = entry
+    return hidden, w_query, w_key, w_value, w_output, n_heads
+
+
 exercise = Exercise(
     id="multihead.multi_head_attention",
     title="Several lookups side by side",
@@ -175,7 +186,7 @@ The scale is $\\sqrt{d_\\mathrm{head}}$, as a score sums over the features of on
         Case(name="three heads of width four", inputs=lambda generator: _inputs(generator, 2, 5, 3, 4)),
         Case(
             name="one sentence, two heads of width seven, in float64",
-            inputs=lambda generator: _inputs(generator, 1, 6, 2, 7, torch.float64),
+            inputs=_very_negative,
         ),
     ),
     hints="""
@@ -265,6 +276,8 @@ zero_score: "masked_fill(~allowed, -math.inf)" -> "tril()"
 mask_after_softmax: "masked_fill(~allowed, -math.inf).softmax(dim=-1)" -> "softmax(dim=-1).tril()"
     The future gets no weight, but the rest of each row no longer sums to 1, and early tokens shrink. Hide before you
     normalise.
+fill_of_ten_thousand: "-math.inf" -> "-1e4"
+    The future wins where all that a token may see scores below −10,000. What is smaller than every number?
 only_the_future: "tril()" -> "triu()"
     You kept the future and hid the past. Which triangle of `queries keys` lies before a query?
 one_ahead: "tril()" -> "tril(1)"
