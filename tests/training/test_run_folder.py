@@ -171,7 +171,7 @@ def test_a_file_that_decides_the_result_is_the_one_that_the_checkpoint_signed(tr
         (b"[]", "is damaged"),
         (b"[" * 50_000, "is damaged: Invalid JSON: recursion limit"),
         (b'{"format": 3}', "is damaged"),
-        (b'{"a": 1}', "is damaged"),
+        (b'{"a": 1}', "has the format None"),
     ],
 )
 def test_facts_that_are_none_are_one_message(trained, content, message):

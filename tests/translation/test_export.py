@@ -7,7 +7,7 @@ import pickle
 import re
 import shutil
 import sys
-from dataclasses import replace
+from dataclasses import asdict, replace
 
 import pytest
 import torch
@@ -65,7 +65,8 @@ def test_another_program_writes_the_same_sentences(translator, exported, to, qua
     if quantization is None:
         assert all(same)
         scores = [[one.score for one in answers] for answers in (expected, found)]
-        torch.testing.assert_close(*map(torch.tensor, scores), rtol=0, atol=1e-3)
+        # Sums of the logarithms of a sentence's tokens; on processors with AVX-512 CTranslate2's differ by up to .009.
+        torch.testing.assert_close(*map(torch.tensor, scores), rtol=0, atol=0.03)
         seconds = [[text for text, _ in one.alternatives[:1]] for one in found]
         assert seconds == [[text for text, _ in one.alternatives[:1]] for one in expected]
     else:
@@ -204,10 +205,7 @@ def test_export_then_translate_by_commands(ttutor, learned, translator, tmp_path
     assert ttutor("translate", "--run", run, "--engine", "ctranslate2", sentence).stdout == expected
     card = (tmp_path / "mine" / "README.md").read_text(encoding="utf-8")
     assert "| learned from | embedded |" in card
-    assert json.loads((tmp_path / "mine" / "ttutor.json").read_text())["style"] == {
-        "lower_case": translator.style.lower_case,
-        "final_mark": translator.style.final_mark,
-    }
+    assert json.loads((tmp_path / "mine" / "ttutor.json").read_text())["style"] == asdict(translator.style)
     for arguments, message in (
         (("export", run, "--out", "mine"), "is there already"),
         (("translate", "--run", "mine", "--alignment", "x"), "needs the package's own search"),
