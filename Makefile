@@ -61,7 +61,7 @@ dist: $(STAMP)  ## the package to publish, as wheel and source distribution, int
 	$(PY) -m build --no-isolation
 
 test: $(STAMP)  ## every check: lint, unit tests, notebooks, built book, trainer
-	$(PY) tests/run.py $(if $(LAX),--lax)
+	$(PY) -m tests.run $(if $(LAX),--lax)
 
 notebooks: $(STAMP)  ## execute the notebooks in place and normalise them
 	$(PY) -m book._tools.notebooks $(if $(REFRESH),--refresh) $(NOTEBOOKS)

@@ -1,7 +1,7 @@
 """Run every check of `make test` and print what each stage cost against its budget.
 
 Needs the project installed with its ``dev`` extra in the Python that runs it; ``make test`` sees to that, and where
-there is no make, ``python tests/run.py`` is the same. All stages run even when one fails; the exit status is 0 only if
+there is no make, ``python -m tests.run`` is the same. All stages run even when one fails; the exit status is 0 only if
 all passed. The budgets are for two cores with no other work; a slow machine goes over them and fails nothing.
 """
 
@@ -16,13 +16,10 @@ import time
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from book._tools.notebook_io import notebooks as all_notebooks
+from book._tools.notebook_io import why_not
+
 ROOT = Path(__file__).resolve().parent.parent
-if __name__ == "__main__":
-    sys.path[0] = str(ROOT)  # where this file lies, `book` is the folder of the book's tests
-
-from book._tools.notebook_io import notebooks as all_notebooks  # noqa: E402
-from book._tools.notebook_io import why_not  # noqa: E402
-
 INSTALL_BUDGET = 180
 COUNT = re.compile(r"(\d+) (passed|failed|errors?|skipped|xfailed|xpassed)\b")
 CLOSING = re.compile(r"^=* ?(\d+ (?:passed|failed|errors?|skipped|deselected|xfailed|xpassed)\b.*) in [\d.]+s")

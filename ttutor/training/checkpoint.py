@@ -64,14 +64,13 @@ class StateFile:
         return _sha256(json.dumps(body, sort_keys=True).encode())
 
 
-Signature = dict[str, Any]
-"""What decides a result beside the weights: a checkpoint holds it, and belongs to nothing else."""
-
-
 def signature(
     fingerprint: str, recipe: TrainingRecipe, tokenizer: SubwordTokenizer, style: TextStyle, precision: str
-) -> Signature:
-    """The signature of a training: of its text, recipe and tokenizer, and of how it writes text and numbers."""
+) -> dict[str, Any]:
+    """What decides a result beside the weights: text, recipe, tokenizer, and how text and numbers are written.
+
+    A checkpoint holds it, and belongs to no training of another signature.
+    """
     return {
         "text": fingerprint,
         "tokenizer": tokenizer.digest,
@@ -158,7 +157,7 @@ def copy_into(parameters: Mapping[str, Tensor], stored: Mapping[str, Tensor], wh
 FILE_OF = {"tokenizer": "tokenizer.json", "recipe": "recipe.toml", "style": "run.json", "precision": "run.json"}
 
 
-def check_belongs(checkpoint: Checkpoint, folder: Path, signature: Signature, *, model: dict) -> None:
+def check_belongs(checkpoint: Checkpoint, folder: Path, signature: dict[str, Any], *, model: dict) -> None:
     """Make sure that a checkpoint is of this training and of this model.
 
     Args:

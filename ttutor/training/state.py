@@ -3,6 +3,7 @@
 import json
 from dataclasses import asdict, dataclass, field, fields
 from pathlib import Path
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -12,7 +13,6 @@ from ttutor.schemas import read_as
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.checkpoint import (
     Checkpoint,
-    Signature,
     check_belongs,
     check_tensors,
     copy_into,
@@ -64,7 +64,9 @@ class TrainingState:
         }
         return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
 
-    def save(self, folder: Path, processes: Processes, n_lanes: int, signature: Signature, *, progress: float) -> None:
+    def save(
+        self, folder: Path, processes: Processes, n_lanes: int, signature: dict[str, Any], *, progress: float
+    ) -> None:
         """Write a checkpoint; of several processes the first writes, for all.
 
         Raises:
@@ -84,7 +86,7 @@ class TrainingState:
         }
         save_checkpoint(folder, Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state))
 
-    def restore(self, folder: Path, processes: Processes, signature: Signature) -> list[str]:
+    def restore(self, folder: Path, processes: Processes, signature: dict[str, Any]) -> list[str]:
         """Go back to the newest whole checkpoint; returns a message for each damaged one passed over."""
         checkpoint, messages = load_checkpoint(folder)
         check_belongs(checkpoint, folder, signature, model=self.model.config.to_dict())

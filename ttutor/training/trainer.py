@@ -22,7 +22,7 @@ from ttutor.errors import RunError, SettingError
 from ttutor.tokenization.subword import SMALLEST_VOCABULARY, SubwordTokenizer
 from ttutor.training.averaging import AveragedWeights
 from ttutor.training.batching import Batch, BucketedBatches
-from ttutor.training.checkpoint import Signature, signature
+from ttutor.training.checkpoint import signature
 from ttutor.training.dropout import with_fast_dropout
 from ttutor.training.loss import batch_loss
 from ttutor.training.memory import check_memory
@@ -337,7 +337,7 @@ class Trainer:
             progress=self.progress(),
         )
 
-    def _signature(self) -> Signature:
+    def _signature(self) -> dict[str, Any]:
         return signature(self.corpus.fingerprint(), self.recipe, self.tokenizer, self.style, self.precision)
 
     def result(self) -> dict[str, Tensor]:
