@@ -82,8 +82,9 @@ def _run(operation: Any, args: tuple, kwargs: dict[str, Any]) -> Any:
     def placed(value: Any) -> Any:
         if not isinstance(value, Tensor):
             return value
-        if id(value) in given:  # changed in place
-            return given[id(value)]
+        same = given.get(id(value))  # changed in place, or moved without a copy, since both devices are the CPU
+        if same is not None and isinstance(same, Elsewhere) == is_elsewhere:
+            return same
         return Elsewhere(value) if is_elsewhere else value
 
     return tree_map(placed, found)

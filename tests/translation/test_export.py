@@ -65,8 +65,7 @@ def test_another_program_writes_the_same_sentences(translator, exported, to, qua
     if quantization is None:
         assert all(same)
         scores = [[one.score for one in answers] for answers in (expected, found)]
-        # Sums of the logarithms of a sentence's tokens; on processors with AVX-512 CTranslate2's differ by up to .009.
-        torch.testing.assert_close(*map(torch.tensor, scores), rtol=0, atol=0.015)
+        torch.testing.assert_close(*map(torch.tensor, scores), rtol=0, atol=0.001)
         seconds = [[text for text, _ in one.alternatives[:1]] for one in found]
         assert seconds == [[text for text, _ in one.alternatives[:1]] for one in expected]
     else:

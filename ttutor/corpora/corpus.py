@@ -108,7 +108,7 @@ def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:
     others are in neither part.
 
     >>> hold_out([("a b", "1"), ("A  B", "2"), ("c", "3")], seed=0)
-    ([('a b', '1'), ('A  B', '2')], [('c', '3')])
+    ([('c', '3')], [('a b', '1')])
     """
     doubles: dict[str, list[int]] = {}
     for index, (source, _) in enumerate(pairs):

@@ -76,6 +76,7 @@ class CTranslate2Engine:
             num_hypotheses=beam_size,
             length_penalty=self.NEARLY_NONE,
             max_input_length=0,
+            min_decoding_length=0,  # as ours: the end may come first; 1, its own, takes the end from the first choice
             max_decoding_length=limit,
             return_scores=True,
         )
