@@ -509,7 +509,7 @@ function render({ model, el }) {
   };
   const go = (until) => {
     for (const trainer of ensure().trainers) send(trainer, { kind: "go", until });
-    redraw();
+    draw(); // at once: what is pressed next, and who listens, finds it busy
   };
   const series = (parts, rate) => ({ changes: [[0, parts, rate]], done: 0, steps: [], loss: [], seen: [], right: [] });
   const start = (guess, seed = get("seed")) => {
