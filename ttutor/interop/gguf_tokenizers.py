@@ -2,7 +2,7 @@
 
 from typing import TYPE_CHECKING, Any
 
-from ttutor.errors import SettingError
+from ttutor.errors import FileError, SettingError
 from ttutor.interop.gguf_files import GGUFFile
 
 if TYPE_CHECKING:
@@ -27,26 +27,39 @@ def tokenizer_of(file: GGUFFile) -> "Tokenizer":
     """
     from tokenizers import AddedToken, Tokenizer, decoders, models, processors
 
-    kind, cut = file.field("tokenizer.ggml.model"), file.fields.get("tokenizer.ggml.pre", "default")
+    kind, cut = file.field("tokenizer.ggml.model", str), file.field("tokenizer.ggml.pre", str, "default")
     if kind != "gpt2" or cut not in KNOWN:
         raise SettingError(
             f"the tokenizer of {file.path} must be of the kind 'gpt2' and cut like one of {list(KNOWN)}, but is of the "
             f"kind {kind!r} and cuts like {cut!r}"
         )
-    pieces, kinds = file.field("tokenizer.ggml.tokens"), file.field("tokenizer.ggml.token_type")
-    merges = [tuple(merge.split(" ")) for merge in file.field("tokenizer.ggml.merges")]
+    pieces, kinds = file.texts("tokenizer.ggml.tokens"), file.field("tokenizer.ggml.token_type", list)
+    merges = [tuple(merge.split(" ")) for merge in file.texts("tokenizer.ggml.merges")]
     vocabulary = {piece: token_id for token_id, piece in enumerate(pieces)}
+    strange = [merge for merge in merges if len(merge) != 2 or not vocabulary.keys() >= {*merge, "".join(merge)}]
+    if strange or len(kinds) != len(pieces):
+        what = f"the merge {strange[0]} is not one of two of them" if strange else f"{len(kinds)} have a kind"
+        raise FileError(f"{file.path} is damaged: its tokenizer has {len(pieces)} pieces, but {what}; fetch it again")
     tokenizer = Tokenizer(models.BPE(vocab=vocabulary, merges=merges, ignore_merges=cut == "llama-bpe"))
     tokenizer.pre_tokenizer = _cuts(cut)
     tokenizer.decoder = decoders.ByteLevel()
     marks = [(piece, one) for piece, one in zip(pieces, kinds, strict=True) if one in (CONTROL, USER_DEFINED)]
     tokenizer.add_special_tokens([AddedToken(piece, normalized=False) for piece, one in marks if one == CONTROL])
     tokenizer.add_tokens([AddedToken(piece, normalized=False) for piece, one in marks if one == USER_DEFINED])
-    if file.fields.get("tokenizer.ggml.add_bos_token", cut == "llama-bpe"):
-        bos_id = file.field("tokenizer.ggml.bos_token_id")
-        bos = pieces[bos_id]
-        tokenizer.post_processor = processors.TemplateProcessing(single=f"{bos} $A", special_tokens=[(bos, bos_id)])
+    if file.field("tokenizer.ggml.add_bos_token", bool, cut == "llama-bpe"):
+        bos = mark_of(file, "bos")
+        tokenizer.post_processor = processors.TemplateProcessing(
+            single=f"{bos} $A", special_tokens=[(bos, vocabulary[bos])]
+        )
     return tokenizer
+
+
+def mark_of(file: GGUFFile, name: str) -> str:
+    """The piece that starts a text ("bos") or ends it ("eos")."""
+    pieces, token_id = file.texts("tokenizer.ggml.tokens"), file.field(f"tokenizer.ggml.{name}_token_id", int)
+    if token_id >= len(pieces):
+        raise FileError(f"{file.path} is damaged: token {token_id} is its {name}, but it has {len(pieces)} tokens")
+    return pieces[token_id]
 
 
 def _cuts(name: str) -> Any:
@@ -64,5 +77,5 @@ def _cuts(name: str) -> Any:
 
 def end_ids_of(file: GGUFFile) -> tuple[int, ...]:
     """The tokens that end an answer."""
-    names = ("tokenizer.ggml.eos_token_id", "tokenizer.ggml.eot_token_id", "tokenizer.ggml.eom_token_id")
-    return tuple(sorted({file.fields[name] for name in names if file.fields.get(name) is not None}))
+    names = (f"tokenizer.ggml.{end}_token_id" for end in ("eos", "eot", "eom"))
+    return tuple(sorted({file.field(name, int) for name in names if file.fields.get(name) is not None}))

@@ -8,10 +8,10 @@ import torch
 from jaxtyping import Int
 from torch import Tensor, nn
 
-from ttutor.errors import RunError
+from ttutor.errors import FileError, RunError
 from ttutor.interop import from_gguf, from_huggingface
 from ttutor.interop.gguf_files import read_gguf
-from ttutor.interop.gguf_tokenizers import end_ids_of, tokenizer_of
+from ttutor.interop.gguf_tokenizers import end_ids_of, mark_of, tokenizer_of
 from ttutor.pretrained.catalogue import MINILM, SMOLLM2, known_model
 from ttutor.pretrained.template import ChatTemplate
 
@@ -29,7 +29,8 @@ class Pretrained:
         tokenizer: its own, of the package `tokenizers`.
         template: how a conversation is written for it; None where it was never taught to converse.
         end_ids: the tokens that end an answer.
-        facts: what its file says of it besides, such as its licence; empty where it says nothing.
+        facts: what its file says of it besides, such as its licence, how many tensors it has of each number format
+            ("formats") and how many "parameters"; empty where it says nothing.
     """
 
     name: str
@@ -77,12 +78,19 @@ def load(what: str | Path) -> Pretrained:
 
 def _from_gguf(path: Path, name: str) -> Pretrained:
     file = read_gguf(path)
-    pieces, end_ids = file.field("tokenizer.ggml.tokens"), end_ids_of(file)
-    source, bos = file.fields.get("tokenizer.chat_template"), file.fields.get("tokenizer.ggml.bos_token_id")
-    marks = ("" if bos is None else pieces[bos], pieces[end_ids[0]] if end_ids else "")
-    template = None if source is None else ChatTemplate(source, *marks)
+    tokenizer, model = tokenizer_of(file), from_gguf(file)
+    config: Any = model.config
+    if tokenizer.get_vocab_size() > config.vocab_size:
+        raise FileError(
+            f"{path} is damaged: it has {tokenizer.get_vocab_size()} tokens, but embeddings of {config.vocab_size}"
+        )
+    ends = ("bos", "eos")
+    marks = [mark_of(file, end) if f"tokenizer.ggml.{end}_token_id" in file.fields else "" for end in ends]
+    source = file.field("tokenizer.chat_template", str, "")
+    template = ChatTemplate(source, *marks) if source else None
     facts = {field: value for field, value in file.fields.items() if field.startswith("general.")}
-    return Pretrained(name, from_gguf(file), tokenizer_of(file), template, end_ids, facts | {"formats": file.formats()})
+    facts |= {"formats": file.formats(), "parameters": sum(parameter.numel() for parameter in model.parameters())}
+    return Pretrained(name, model, tokenizer, template, end_ids_of(file), facts)
 
 
 def _minilm() -> Pretrained:

@@ -47,5 +47,5 @@ class ChatTemplate:
         try:
             template = environment.from_string(self.source)
             return template.render(messages=list(messages), add_generation_prompt=answers, **marks)
-        except TemplateError as error:
-            raise FileError(f"the model's chat template cannot be used: {error.message}") from None
+        except Exception as error:  # a template is a program of somebody else, and may fail as any program does
+            raise FileError(f"the model's chat template cannot be used: {error}") from None
