@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 import torch
 
 from tests.widgets.conftest import Show
 from tests.widgets.figure import HOSTILE, in_browser, numbers, slide
 from ttutor.widgets import LensExplorer
-from ttutor.widgets.lens import language_model
+from ttutor.widgets.lens import MAX_DEPTHS, Guesses, best_guesses, language_model
 
 
 def specimen() -> LensExplorer:
@@ -30,7 +31,7 @@ def hostile() -> LensExplorer:
 
 def extremes() -> list[LensExplorer]:
     long = [f"Donaudampfschifffahrtsgesellschaft{number}" for number in range(6)]
-    return [explorer(10, 9), explorer(1, 2), explorer(3, 4, long)]
+    return [explorer(10, 9), explorer(1, 2), explorer(3, 4, long), explorer(10, 31)]
 
 
 TAP = ("label:has-text('cats')", "cats")
@@ -61,6 +62,56 @@ def test_between_two_nouns_the_verb_comes_to_agree_with_the_first() -> None:
     plural, singular = np.moveaxis(np.array(specimen().shares[-1]), -1, 0)
     assert plural[1] - singular[1] < 0.2  # undecided after one layer
     assert plural[2:].min() > 0.9
+
+
+def test_of_many_layers_nine_are_shown_the_first_and_the_last_among_them() -> None:
+    many, every = explorer(2, 31), explorer(2, 9)
+    assert (many.layers, every.layers) == ([0, 4, 8, 11, 15, 19, 22, 26, 30], list(range(9)))
+    assert len(many.guesses[0]) == len(many.chances[1]) == MAX_DEPTHS
+    words = [f"word{number}" for number in range(12)]
+    logits = torch.randn(31, 1, 12, generator=torch.Generator().manual_seed(1))
+    chosen = LensExplorer(["a"], logits, words, layers=[0, 20, 30], depth=1)
+    assert repr(chosen) == "LensExplorer('a', after 20 of 30 layers)"
+    assert chosen.guesses[0][1][0] == words[int(logits[20, 0].argmax())]
+    assert '<th scope="row">20</th>' in chosen.fallback_html()
+
+
+def test_stored_guesses_are_enough() -> None:
+    words = [f"word{number}" for number in range(12)]
+    logits = torch.randn(4, 3, 12, generator=torch.Generator().manual_seed(2))
+    stored = Guesses(*best_guesses(logits, words))
+    live, made = LensExplorer(list("abc"), logits, words), LensExplorer(list("abc"), stored)
+    assert made.static_state() == live.static_state()
+
+
+@pytest.mark.parametrize(
+    ("layers", "message"),
+    [
+        ([0], "number of layers to show has to be from 2 to 9"),
+        ([0, 4], "each of layers has to be from 0 to 3"),
+        ([2, 1], "layers has to rise"),
+    ],
+)
+def test_layers_that_there_are_not_are_refused(layers: list[int], message: str) -> None:
+    logits, words = torch.zeros(4, 1, 6), list("abcdef")
+    with pytest.raises(ValueError, match=message):
+        LensExplorer(["a"], logits, words, layers=layers)
+    with pytest.raises(ValueError, match=r"logits has shape .* expected \(streams, tokens, 6 words\)"):
+        LensExplorer(["a"], logits[..., :5], words)
+    with pytest.raises(ValueError, match="2 tokens, but guesses after 1"):
+        LensExplorer(["a", "b"], logits, words)
+
+
+@in_browser
+def test_rungs_are_called_after_the_layers_that_were_read(show: Show) -> None:
+    words = [f"word{number}" for number in range(12)]
+    logits = torch.randn(31, 2, 12, generator=torch.Generator().manual_seed(3), dtype=torch.float64)
+    made = LensExplorer(["a", "b"], logits, words, layers=[0, 10, 25, 30])
+    page = show(made)
+    assert page.locator("[data-key^='layer']").all_text_contents() == ["start", "layer 10", "layer 25", "layer 30"]
+    slide(page, "Layers", "End")
+    assert f"After layer 30: “{made.guesses[1][3][0]}”." in page.locator(".tt-found").inner_text()
+    np.testing.assert_allclose(numbers(page, "[data-key^='part']"), [five[0] for five in made.chances[1]], atol=1e-6)
 
 
 @in_browser

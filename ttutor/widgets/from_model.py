@@ -130,6 +130,11 @@ class _Texts:
         return [*ids, EOS_ID] if self.is_pair else ids
 
 
+def texts_of(tokenizer: Any) -> _Texts:
+    """What a decoder's tokenizer makes of texts and ids."""
+    return _Texts(tokenizer, None, is_pair=False)
+
+
 def _plain_ids(name: str, text: Any) -> list[int]:
     """Token ids that came as a list, a tensor or an array of one axis, or of one row."""
     listed = list(text.tolist() if hasattr(text, "tolist") else text)

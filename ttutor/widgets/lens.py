@@ -1,15 +1,18 @@
 """The logit lens: a word climbs the layers of a language model, and its best guess changes."""
 
+import math
 from collections.abc import Mapping, Sequence
 from functools import cache
-from typing import Any
+from typing import Any, NamedTuple
 
+import numpy as np
 import torch
 import traitlets as t
 from einops import rearrange
 from torch import Tensor
 
 from ttutor import assets
+from ttutor.evaluating import evaluating
 from ttutor.inside import logit_lens
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.widgets.base import Explorer, number_array, one_of, rounded_array, table_html, token_list, within
@@ -22,20 +25,61 @@ NOUNS = ("cat", "king", "tree", "house", "cook", "guard")
 """Its nouns; two of them are verbs, too."""
 
 
+class Guesses(NamedTuple):
+    """What the lens reads, as far as it is shown: the five best guesses at the next token, the best first.
+
+    Attributes:
+        words: ``tokens streams 5`` texts.
+        chances: their probabilities.
+    """
+
+    words: Sequence[Sequence[Sequence[str]]]
+    chances: Sequence[Sequence[Sequence[float]]]
+
+
+def best_guesses(logits: Any, vocabulary: Sequence[str]) -> Guesses:
+    """The five best guesses of what `ttutor.inside.logit_lens` gives for one text.
+
+    Args:
+        logits: ``streams tokens vocab_size``.
+        vocabulary: the text of each token id.
+
+    >>> best_guesses([[[4.0, 3.0, 2.0, 1.0, 0.0, -1.0]]], "abcdef").words
+    [[['a', 'b', 'c', 'd', 'e']]]
+    """
+    top = _chances(logits, vocabulary).topk(N_GUESSES, dim=-1)
+    names = [[[vocabulary[place] for place in five] for five in row] for row in top.indices.tolist()]
+    size = tuple(top.values.shape)
+    return Guesses(names, rounded_array("chances", top.values, size, 3, axes="tokens, streams, guesses"))
+
+
+def _chances(logits: Any, vocabulary: Sequence[str]) -> Tensor:
+    """Probabilities, ``tokens streams vocab_size``."""
+    table = number_array("logits", logits)
+    if table.ndim != 3 or table.shape[-1] != len(vocabulary) or 0 in table.shape:
+        raise ValueError(f"logits has shape {table.shape}, expected (streams, tokens, {len(vocabulary)} words)")
+    if not np.isfinite(table).all():
+        raise ValueError("every entry of logits has to be a finite number")
+    return rearrange(torch.tensor(table).softmax(dim=-1), "streams tokens words -> tokens streams words")
+
+
 class LensExplorer(Explorer):
     """What a model would say next if it stopped after each layer: choose a word, and let it climb.
 
     The final norm, the projection and the softmax are applied to the stream after each layer. Make it by `recorded`
-    (the language model of chapter 12), or from what `ttutor.inside.logit_lens` gives for a model of yours.
+    (the language model of chapter 12), by `from_model`, or from what `ttutor.inside.logit_lens` gives.
 
     Args:
         tokens: the text, at most 10 tokens.
-        logits: what the lens reads for this text, ``streams tokens vocab_size``, at most 9 streams.
+        logits: what the lens reads for this text, ``streams tokens vocab_size``; or the `Guesses` that were stored of
+            it, for which nothing else is needed.
         vocabulary: the text of each token id.
+        layers: after how many layers the lens reads, at most 9 numbers from 0 on, such as ``[0, 10, 20, 30]``; when
+            left out, all, or as many as fit, evenly.
         groups: up to two groups of words whose probabilities are added up on the ladder.
         subject: the word with which the next one has to agree, if there is one.
         token: which token is the last that the guess may use, counted from 0; the last of all when left out.
-        depth: after how many layers the lens reads.
+        depth: how far the word has climbed, by the place among ``layers``.
         note: where the model comes from.
 
     >>> explorer = LensExplorer.recorded("the cats near the old king", depth=2)
@@ -49,6 +93,7 @@ class LensExplorer(Explorer):
     _title = "The logit lens"
 
     tokens = t.List(t.Unicode(), read_only=True).tag(sync=True)
+    layers = t.List(t.Int(), read_only=True).tag(sync=True)
     guesses = t.List(t.List(t.List(t.Unicode())), read_only=True).tag(sync=True)
     chances = t.List(t.List(t.List(t.Float())), read_only=True).tag(sync=True)
     groups = t.List(t.List(t.Unicode()), read_only=True).tag(sync=True)
@@ -62,8 +107,9 @@ class LensExplorer(Explorer):
         self,
         tokens: Any,
         logits: Any,
-        vocabulary: Sequence[str],
+        vocabulary: Sequence[str] = (),
         *,
+        layers: Sequence[int] | None = None,
         groups: Mapping[str, Sequence[str]] | None = None,
         subject: str = "",
         token: int | None = None,
@@ -72,21 +118,19 @@ class LensExplorer(Explorer):
     ) -> None:
         tokens, groups = token_list("tokens", tokens), groups or {}
         within("the number of tokens", len(tokens), 1, MAX_TOKENS)
-        table = rounded_array("logits", logits, (None, len(tokens), len(vocabulary)), 6, axes="streams, tokens, words")
-        within("the number of streams", len(table), 2, MAX_DEPTHS)
-        chances = torch.tensor(number_array("logits", table)).softmax(dim=-1)
-        chances = rearrange(chances, "streams tokens words -> tokens streams words")
-        top = chances.topk(N_GUESSES, dim=-1)
-        size = tuple(top.values.shape)
-        names = [[[vocabulary[place] for place in five] for five in row] for row in top.indices.tolist()]
-        members = [[place for place, word in enumerate(vocabulary) if word in set(group)] for group in groups.values()]
-        sums = [chances[..., group].sum(dim=-1) for group in members]
+        found = logits if isinstance(logits, Guesses) else best_guesses(logits, vocabulary)
+        if len(found.words) != len(tokens):
+            raise ValueError(f"there are {len(tokens)} tokens, but guesses after {len(found.words)}")
+        shown = _rungs(len(found.words[0]), layers)
         self.set_trait("tokens", tokens)
-        self.set_trait("guesses", names)
-        self.set_trait("chances", rounded_array("chances", top.values, size, 3, axes="tokens, streams, guesses"))
+        self.set_trait("layers", shown)
+        self.set_trait("guesses", [[list(rows[layer]) for layer in shown] for rows in found.words])
+        self.set_trait("chances", [[list(rows[layer]) for layer in shown] for rows in found.chances])
         self.set_trait("groups", [[name, *group] for name, group in groups.items()])
-        if sums:
-            both = torch.stack(sums, dim=-1)
+        if groups:
+            chances = _chances(logits, vocabulary)[:, shown]
+            members = [[place for place, word in enumerate(vocabulary) if word in set(one)] for one in groups.values()]
+            both = torch.stack([chances[..., group].sum(dim=-1) for group in members], dim=-1)
             shares = rounded_array("shares", both, tuple(both.shape), 3, axes="tokens, streams, groups")
             self.set_trait("shares", shares)
         self.set_trait("subject", subject)
@@ -118,19 +162,35 @@ class LensExplorer(Explorer):
         tokens = [_spelled(word) for word in text.split()]
         return cls(tokens, logits, words, groups=groups, subject=subject if agrees else "", note=note, **options)
 
-    @property
-    def n_layers(self) -> int:
-        """How many layers the word can climb."""
-        return len(self.guesses[0]) - 1
+    @classmethod
+    def from_model(cls, model: Any, text: str, tokenizer: Any, **options: Any) -> "LensExplorer":
+        """What the lens reads in a decoder-only model of ours, on a text of yours.
+
+        Args:
+            model: one that `ttutor.inside.logit_lens` reads, such as a `ttutor.variants.modern_decoder.ModernDecoder`.
+            text: at most 10 tokens.
+            tokenizer: as for `ttutor.widgets.from_model.recorded_attention`.
+            options: as for the class.
+        """
+        from ttutor.widgets.from_model import texts_of
+
+        texts = texts_of(tokenizer)
+        ids = texts.ids("text", text)
+        within("the number of tokens", len(ids), 1, MAX_TOKENS)
+        device = next(model.parameters()).device
+        with torch.no_grad(), evaluating(model):
+            logits = logit_lens(model, torch.tensor([ids], device=device))[:, 0]
+        options = {"note": f"{type(model).__name__}, read live.", **options}
+        return cls(texts.labels(ids), logits, texts.labels(range(logits.shape[-1])), **options)
 
     def describe(self) -> str:
-        return f"{self.tokens[self.token]!r}, after {self.depth} of {self.n_layers} layers"
+        return f"{self.tokens[self.token]!r}, after {self.layers[self.depth]} of {self.layers[-1]} layers"
 
     def fallback_html(self) -> str:
         """The best guesses behind the chosen word, layer by layer."""
         rows = [
-            [depth, *(f"{word} {chance:.2f}" for word, chance in zip(*both, strict=True))]
-            for depth, both in enumerate(zip(self.guesses[self.token], self.chances[self.token], strict=True))
+            [layer, *(f"{word} {chance:.2f}" for word, chance in zip(*both, strict=True))]
+            for layer, *both in zip(self.layers, self.guesses[self.token], self.chances[self.token], strict=True)
         ]
         text = " ".join(self.tokens[: self.token + 1])
         caption = f"After “{text}”: the five best guesses at the next word, read after each layer. {self.note}"
@@ -142,7 +202,20 @@ class LensExplorer(Explorer):
 
     @t.validate("depth")
     def _check_depth(self, proposal: dict) -> int:
-        return within("depth", proposal["value"], 0, self.n_layers, "it counts layers")
+        return within("depth", proposal["value"], 0, len(self.layers) - 1, "it counts places on the ladder")
+
+
+def _rungs(n_streams: int, layers: Sequence[int] | None) -> list[int]:
+    """The numbers of layers after which the lens is shown."""
+    within("the number of streams", n_streams, 2, math.inf)
+    if layers is None:
+        return [round(one) for one in np.linspace(0, n_streams - 1, min(n_streams, MAX_DEPTHS)).tolist()]
+    within("the number of layers to show", len(layers), 2, MAX_DEPTHS)
+    for layer in layers:
+        within("each of layers", layer, 0, n_streams - 1, "0 is before the first layer")
+    if sorted(set(layers)) != list(layers):
+        raise ValueError(f"layers has to rise from below to above, but is {list(layers)}")
+    return list(layers)
 
 
 def _spelled(word: str) -> str:

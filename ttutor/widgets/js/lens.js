@@ -63,7 +63,7 @@ const RUNG = 44;
 
 /** The ladder, from the first layer below to the last above: at each rung the best guess, and what
  * groups of words have together, as a strip. */
-function drawLadder({ depth }, right, { guesses, chances, shares, groups, reached }) {
+function drawLadder({ depth }, right, { layers, guesses, chances, shares, groups, reached }) {
   const last = guesses.length - 1;
   const y = (rung) => 22 + (last - rung + 0.5) * RUNG;
   const [rail, name] = [64, 82];
@@ -85,7 +85,7 @@ function drawLadder({ depth }, right, { guesses, chances, shares, groups, reache
         const part = { class: `group${group}`, x, width: share * (end - start), "data-value": share.toFixed(9) };
         return [`part${rung}-${group}`, "rect", { ...strip, ...part }];
       });
-      const words = rung ? `layer ${rung}` : "start";
+      const words = layers[rung] ? `layer ${layers[rung]}` : "start";
       return [
         [`layer${rung}`, "text", { x: rail - 12, y: y(rung) + 4, "text-anchor": "end", text: words }],
         [`rung${rung}`, "path", { class: "rung", d: `M${rail - 6} ${y(rung)}h12` }],
@@ -102,8 +102,8 @@ function render({ model, el }) {
   const get = (name) => model.get(name);
   const set = (values) => setTraits(model, values);
   const initial = { token: get("token"), depth: get("depth") };
-  const [tokens, groups, subject] = [get("tokens"), get("groups"), get("subject")];
-  const layers = get("guesses")[0].length - 1;
+  const [tokens, groups, subject, layers] = [get("tokens"), get("groups"), get("subject"), get("layers")];
+  const top = layers.length - 1;
   const card = openCard(el, {
     label: "The logit lens",
     question: "When does a model know its next word?",
@@ -115,6 +115,7 @@ function render({ model, el }) {
   });
   const sharesOf = () => get("shares")[get("token")] || [];
   const read = () => ({
+    layers,
     guesses: get("guesses")[get("token")],
     chances: get("chances")[get("token")],
     shares: sharesOf(),
@@ -129,7 +130,7 @@ function render({ model, el }) {
   });
   const picture = stage({
     label: "A ladder of layers with the best guess at each",
-    height: 22 + (layers + 1) * RUNG,
+    height: 22 + layers.length * RUNG,
     draw: (numbers, width) => drawLadder(numbers, width, read()),
   });
   const names = distinct(tokens);
@@ -141,9 +142,9 @@ function render({ model, el }) {
   const climb = slider({
     label: "Layers",
     min: 0,
-    max: layers,
+    max: top,
     step: 1,
-    format: (depth) => `${depth} of ${layers}`,
+    format: (depth) => `${layers[depth]} of ${layers[top]}`,
     onInput: (depth) => set({ depth }),
   });
   const gap = make("b", { class: "gap" }); // the sentence goes on with what stands here
@@ -156,13 +157,13 @@ function render({ model, el }) {
     words.set(token);
     climb.set(depth);
     words.node.querySelectorAll(".tt-option")[token].after(gap);
-    gap.textContent = depth ? get("guesses")[token][depth][0] : "?";
+    gap.textContent = layers[depth] ? get("guesses")[token][depth][0] : "?";
     picture.show({ depth });
     card.find(findingOf(read(), tokens[token], depth));
   };
   const stops = [
     onTraits(model, ["token", "depth"], draw),
-    moveOnce(card, model, { depth: Math.min(initial.depth + 1, layers) }),
+    moveOnce(card, model, { depth: Math.min(initial.depth + 1, top) }),
     picture.close,
     card.close,
   ];
@@ -171,10 +172,10 @@ function render({ model, el }) {
 }
 
 /** The best guess at this rung, and since when it is of the kind that the last layer gives. */
-function findingOf({ guesses, shares, groups, subject }, word, depth) {
+function findingOf({ layers, guesses, shares, groups, subject }, word, depth) {
   const best = guesses[depth][0];
-  if (!depth && best === word) return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
-  const here = `${depth ? `After layer ${depth}` : "Before the first layer"}: “${best}”.`;
+  if (!layers[depth] && best === word) return `Before the first layer the lens gives back the word that it reads: “${word}”.`;
+  const here = `${layers[depth] ? `After layer ${layers[depth]}` : "Before the first layer"}: “${best}”.`;
   const kind = groups.findIndex((_, group) => shares.at(-1)[group] > SURE);
   const last = guesses.at(-1)[0];
   const isSame = (rung) => (kind < 0 ? guesses[rung][0] === last : shares[rung][kind] > SURE);
@@ -182,7 +183,7 @@ function findingOf({ guesses, shares, groups, subject }, word, depth) {
   const why =
     subject && subject !== word ? `, which agree with “${subject}”, though “${word}” stands next to them` : "";
   const what = kind < 0 ? `“${last}” leads` : `nearly all probability goes to ${groups[kind][0]}${why}`;
-  return depth < first ? `${here} It will change its mind.` : `${here} From layer ${first} on ${what}.`;
+  return depth < first ? `${here} It will change its mind.` : `${here} From layer ${layers[first]} on ${what}.`;
 }
 
 export default { render };
