@@ -177,3 +177,5 @@ def test_the_small_model_knows_a_capital(smollm2: Pretrained) -> None:
     conversation = Conversation(smollm2, longest_answer=20)
     assert ask(conversation, "What is the capital of France?") == "The capital of France is Paris."
     assert conversation.n_read == conversation.cache.n_tokens
+    rounded = Conversation(smollm2, longest_answer=20, eight_bits=True)
+    assert ask(rounded, "What is the capital of France?") == "The capital of France is Paris."

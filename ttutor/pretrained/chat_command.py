@@ -78,11 +78,11 @@ def _open(
     elif top_p != 1:
         raise SettingError("--top-p limits what is drawn, but at temperature 0 nothing is: give --temperature, too")
     opened = load("smollm2" if model is None else model)
-    return Conversation(opened, system=system, choose=choose, longest_answer=longest_answer)
+    return Conversation(opened, system=system, choose=choose, longest_answer=longest_answer, eight_bits=True)
 
 
 def _introduce(conversation: "Conversation") -> None:
-    count = sum(parameter.numel() for parameter in conversation.model.parameters())
+    count = conversation.chat.facts["parameters"]
     say(
         f"{conversation.chat.name}: {count / 1e6:,.0f} million parameters. It writes what is likely, which is often "
         "wrong.\nCtrl-C stops an answer; /new begins again; /bye or Ctrl-D leaves."

@@ -12,6 +12,7 @@ from ttutor.errors import SettingError
 from ttutor.generation import most_probable
 from ttutor.generation.streaming import Choose
 from ttutor.pretrained.loading import Pretrained
+from ttutor.variants.modern_decoder.one_text import OneText, has_eight_bits, prepared
 
 CHUNK = 256
 """How many tokens of a question are read at a time; between two of them one may stop."""
@@ -29,6 +30,8 @@ class Conversation:
         system: what the model is told before the first question; the template's own text when left out.
         choose: picks each token; a `ttutor.generation.Sampler` draws them.
         longest_answer: after so many tokens an answer is cut.
+        eight_bits: whether weights are rounded to eight bits for writing, where that can be
+            (`ttutor.variants.modern_decoder.one_text`): it takes less time, and now and then another word.
 
     Attributes:
         messages: all that was said and is not forgotten.
@@ -44,6 +47,7 @@ class Conversation:
         system: str | None = None,
         choose: Choose = most_probable,
         longest_answer: int = 512,
+        eight_bits: bool = False,
     ) -> None:
         if chat.template is None:
             raise SettingError(
@@ -54,6 +58,8 @@ class Conversation:
             raise SettingError(f"an answer needs at least one token, but longest_answer is {longest_answer}")
         self.chat, self.template, self.choose, self.longest_answer = chat, chat.template, choose, longest_answer
         self.model: Any = chat.model
+        self.eight_bits = eight_bits and has_eight_bits()
+        self._fast: OneText | None = None
         config: Any = chat.model.config
         self.window: int = config.max_len
         self.messages: list[dict[str, str]] = [] if system is None else [{"role": "system", "content": system}]
@@ -81,6 +87,7 @@ class Conversation:
         self.messages.append({"role": "user", "content": question})
         new_ids = self._make_room()
         self.ended_by = "stopped"
+        self._fast = prepared(self.model, eight_bits=self.eight_bits)
         try:
             yield from self._pieces(new_ids)
         finally:
@@ -139,6 +146,8 @@ class Conversation:
     @torch.inference_mode()
     def _read(self, token_ids: Int[Tensor, "1 tokens"]) -> Tensor:
         """Let the model read; give the logarithms of the next token's probabilities."""
-        hidden = self.model.decode(token_ids, None, self.cache)[:, -1]
         self.n_read += token_ids.shape[1]
+        if self._fast is not None and token_ids.shape[1] == 1:
+            return self._fast.step(int(token_ids), self.cache).log_softmax(dim=-1)
+        hidden = self.model.decode(token_ids, None, self.cache)[:, -1]
         return self.model.project(hidden).float().log_softmax(dim=-1)
