@@ -12,6 +12,8 @@ from sphinx.util.nodes import make_refnode
 from sphinx.util.typing import ExtensionMetadata
 
 CHAPTER = re.compile(r"(?:^|/)(\d\d)-[^/]+$")
+DEFINES = re.compile(r"(?:^|/)(?:\d\d-[^/]+|pretrained)$")
+"""The pages whose bold words have entries."""
 
 
 def key(text: str) -> str:
@@ -41,7 +43,7 @@ def bold(doctree: nodes.document) -> Iterator[tuple[str, nodes.strong]]:
 
 def link(app: Sphinx, doctree: nodes.document, docname: str) -> None:
     """Put the links into one page (Sphinx event ``doctree-resolved``)."""
-    if CHAPTER.search(docname):
+    if DEFINES.search(docname):
         link_bold(app, doctree, docname)
     entries = [
         entry for part in doctree.findall(addnodes.glossary) for entry in part.findall(nodes.definition_list_item)
