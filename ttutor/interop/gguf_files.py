@@ -64,13 +64,14 @@ class GGUFFile:
 
         A whole number counts something or numbers a token, and is never below 0.
         """
-        value = self.fields.get(name)
+        value: Any = self.fields.get(name)
         value = default if value is None else value
         if value is None:
             raise SettingError(f"{self.path} has no field {name}, which our model needs to know")
         if kind is float and type(value) is int:
             value = float(value)
-        if type(value) is not kind or (kind is int and not 0 <= value < LARGEST_COUNT):
+        in_range = not isinstance(value, int) or 0 <= value < LARGEST_COUNT
+        if type(value) is not kind or not in_range:
             wanted = f"a whole number below {LARGEST_COUNT:,}" if kind is int else KINDS[kind]
             raise FileError(f"{self.path} is damaged: {name} must be {wanted}, but is {_short(value)}; fetch it again")
         return value
@@ -243,9 +244,12 @@ def _agree_with_tensors(
     """Compare the sizes in the fields with the tensors, before a model of absurd sizes is begun."""
     if "token_embd.weight" not in sizes:
         raise FileError(f"{file.path} has no tensor token_embd.weight, the table of embeddings")
-    expected = {"token_embd.weight": [d_model, None], "blk.0.attn_q.weight": [d_model, width]}
+    expected: dict[str, list[int | None]] = {
+        "token_embd.weight": [d_model, None],
+        "blk.0.attn_q.weight": [d_model, width],
+    }
     for name, wanted in expected.items():
-        found = sizes.get(name, wanted)
+        found: Any = sizes.get(name, wanted)
         if len(found) != 2 or any(size not in (None, come) for size, come in zip(wanted, found, strict=True)):
             raise FileError(f"{file.path} is damaged: by its fields {name} has the sizes {wanted}, but it has {found}")
     if n_layers > len(file.stored):

@@ -34,7 +34,7 @@ def tokenizer_of(file: GGUFFile) -> "Tokenizer":
             f"kind {kind!r} and cuts like {cut!r}"
         )
     pieces, kinds = file.texts("tokenizer.ggml.tokens"), file.field("tokenizer.ggml.token_type", list)
-    merges = [tuple(merge.split(" ")) for merge in file.texts("tokenizer.ggml.merges")]
+    merges: list[Any] = [tuple(merge.split(" ")) for merge in file.texts("tokenizer.ggml.merges")]
     vocabulary = {piece: token_id for token_id, piece in enumerate(pieces)}
     strange = [merge for merge in merges if len(merge) != 2 or not vocabulary.keys() >= {*merge, "".join(merge)}]
     if strange or len(kinds) != len(pieces):
