@@ -12,7 +12,7 @@ from torch.overrides import TorchFunctionMode
 
 from ttutor.efficient import efficient_attention
 from ttutor.errors import SettingError
-from ttutor.interop import modern_decoder, vit
+from ttutor.interop import decoder_configs, vit
 from ttutor.interop.entries import ABSENT, completed
 from ttutor.interop.families import Family, agree
 from ttutor.interop.folder import read_folder, write_folder
@@ -20,7 +20,7 @@ from ttutor.interop.rules import to_ours, to_theirs
 
 FAMILIES = ("bert", "clip", "gpt2", "marian", "modernbert", "t5")  # a module each
 TABLES = {
-    **dict.fromkeys(modern_decoder.TABLE, "modern_decoder"),  # a row each
+    **dict.fromkeys(decoder_configs.TABLE, "modern_decoder"),  # a row each
     **dict.fromkeys(vit.TABLE, "vit"),
     "pegasus": "marian",  # with the norm before each sublayer
 }
