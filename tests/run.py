@@ -17,7 +17,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from book._tools.notebook_io import notebooks as all_notebooks
-from book._tools.notebook_io import why_not
+from book._tools.notebook_io import unsupported_reason
 
 ROOT = Path(__file__).resolve().parent.parent
 INSTALL_BUDGET = 180
@@ -64,7 +64,7 @@ class Outcome:
 def plan(lax: bool) -> list[Stage]:
     """Return the stages in the order they run."""
     first = [f"book/{name}.ipynb" for name in LONGEST]
-    notebooks = [str(path.relative_to(ROOT)) for path in all_notebooks() if not why_not(path)]
+    notebooks = [str(path.relative_to(ROOT)) for path in all_notebooks() if not unsupported_reason(path)]
     compare = ("--nbval-lax" if lax else "--nbval", "--nbval-cell-timeout=120")
     compare += ("--nbval-sanitize-with=tests/pictures.ini",)
     warm = ("-p", "tests.warm_kernels") if sys.platform == "linux" else ()
@@ -166,7 +166,7 @@ def main() -> int:
     if unknown := set(arguments.stages) - set(names):
         parser.error(f"no stage is called {', '.join(sorted(unknown))}; there are {', '.join(names)}")
     subprocess.run((sys.executable, "-m", "tests.arithmetic", "--describe"), cwd=ROOT, check=True)
-    print(*filter(None, map(why_not, all_notebooks())), sep="\n", flush=True)
+    print(*filter(None, map(unsupported_reason, all_notebooks())), sep="\n", flush=True)
     outcomes = [run_stage(s) for s in plan(arguments.lax) if not arguments.stages or s.name in arguments.stages]
     report(outcomes)
     return 1 if any(outcome.failed for outcome in outcomes) else 0

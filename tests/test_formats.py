@@ -138,7 +138,7 @@ CASES = {
     "soft_cap": (partial(soft_cap, cap=50.0), (normal(9, 64, size=400),)),
 }
 ELSEWHERE = {
-    "prepare, find_lengths, choose_backend, real_keys": "only look at shapes and masks",
+    "prepare, infer_key_lengths, choose_backend, real_keys": "only look at shapes and masks",
     "flex_attention": "is compiled; tests/efficient holds them against float64",
     "best_extensions, without_repeated_ngrams, replace_tokens": "choose tokens, and compute nothing",
     "head_writes, read_out, memory_coefficients, top_inputs, edited, switched_off, what_if, grad_cam": "run a model",

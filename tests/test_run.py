@@ -10,7 +10,7 @@ from nbformat import write
 from nbformat.v4 import new_code_cell, new_notebook, new_output
 
 from book._tools.notebook_io import notebooks as all_notebooks
-from book._tools.notebook_io import why_not
+from book._tools.notebook_io import unsupported_reason
 from tests import run
 from tests.run import Outcome, Stage, report, run_stage
 
@@ -134,7 +134,9 @@ def test_every_test_with_a_mark_stands_where_its_stage_looks(mark: str) -> None:
 def test_the_longest_notebooks_exist_and_each_is_run_once() -> None:
     command, _ = next(stage.commands for stage in run.plan(lax=False) if stage.name == "notebooks")
     names = [argument for argument in command if argument.endswith(".ipynb")]
-    assert sorted(names) == [str(path.relative_to(run.ROOT)) for path in all_notebooks() if not why_not(path)]
+    assert sorted(names) == [
+        str(path.relative_to(run.ROOT)) for path in all_notebooks() if not unsupported_reason(path)
+    ]
 
 
 def test_a_notebook_that_opens_models_is_left_out_with_the_reason_where_they_are_not(
@@ -143,8 +145,11 @@ def test_a_notebook_that_opens_models_is_left_out_with_the_reason_where_they_are
     monkeypatch.setenv("TTUTOR_MODELS", str(tmp_path))
     monkeypatch.setenv("TTUTOR_REQUIRE", "browser")
     page = run.ROOT / "book" / "pretrained.ipynb"
-    assert "skipped: it opens models that are not on this machine; ttutor fetch smollm2 and minilm" in why_not(page)
-    assert why_not(run.ROOT / "book" / "outlook.ipynb") is None
+    assert (
+        "skipped: it opens models that are not on this machine; ttutor fetch smollm2 and minilm"
+        in unsupported_reason(page)
+    )
+    assert unsupported_reason(run.ROOT / "book" / "outlook.ipynb") is None
     assert "book/pretrained.ipynb" not in " ".join(run.plan(lax=False)[1].commands[0])
     monkeypatch.setenv("TTUTOR_REQUIRE", "browser,pretrained")
     assert "book/pretrained.ipynb" in run.plan(lax=False)[1].commands[0]

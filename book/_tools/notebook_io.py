@@ -21,7 +21,7 @@ OPENS = {"pretrained": ("smollm2", "minilm")}
 """The published models that a notebook opens, which are no part of the project."""
 
 
-def why_not(path: Path) -> str | None:
+def unsupported_reason(path: Path) -> str | None:
     """Say why a notebook cannot be executed on this machine, or None where it can.
 
     Where `TTUTOR_REQUIRE` names "pretrained", every notebook has to.

@@ -24,7 +24,7 @@ import nbformat
 import oxipng
 from book._tools.colab import with_guarded_line
 from book._tools.exercise_cells import synchronise
-from book._tools.notebook_io import code_cells, notebooks, output_is_ignored, read, tags, to_text, why_not
+from book._tools.notebook_io import code_cells, notebooks, output_is_ignored, read, tags, to_text, unsupported_reason
 from nbclient import NotebookClient
 from nbformat import NotebookNode
 
@@ -216,7 +216,7 @@ def main(arguments: list[str] | None = None) -> int:
         return 1 if found else 0
     os.environ["OMP_NUM_THREADS"] = "1"
     for path in paths:
-        if reason := why_not(path):
+        if reason := unsupported_reason(path):
             print(reason, flush=True)
             continue
         started = time.monotonic()

@@ -12,7 +12,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tests.efficient.cases import MASKINGS, SMALL_SIZES, Case, assert_as_good_as_plain, inputs_of, run, small_cases
 from ttutor.attention import scaled_dot_product_attention
 from ttutor.efficient import BACKENDS, AttentionCall, choose, choose_backend, efficient_attention
-from ttutor.efficient.attention_call import call_of, find_lengths
+from ttutor.efficient.attention_call import call_of, infer_key_lengths
 from ttutor.efficient.choice import unsupported_reason
 from ttutor.errors import SettingError, ShapeError
 from ttutor.masks import Mask
@@ -221,7 +221,7 @@ def test_a_backend_that_cannot_says_why_and_what_can():
 )
 def test_lengths_are_found_behind_a_mask_of_padding(rows, expected):
     dense = torch.tensor(rows, dtype=torch.bool)[:, None, None]
-    found = find_lengths(Mask(causal=True, dense=dense), torch.zeros(2, 1, 3, 4))
+    found = infer_key_lengths(Mask(causal=True, dense=dense), torch.zeros(2, 1, 3, 4))
     assert found.causal
     assert (found.dense is not None) == (expected == "dense")
     lengths = None if found.key_lengths is None else found.key_lengths.tolist()

@@ -139,11 +139,11 @@ def prepare(
     """The one mask that a backend gets, and the facts by which the backend is chosen, of tensors that fit together."""
     structure = both(mask, Mask(causal=causal, window=window))
     check_tensors(query, key, value, structure)
-    structure = find_lengths(structure, key)
+    structure = infer_key_lengths(structure, key)
     return structure, call_of(query, key, value, structure, bias=bias, dropout=dropout)
 
 
-def find_lengths(mask: Mask, key: Float[Tensor, "batch kv_heads keys d_head"]) -> Mask:
+def infer_key_lengths(mask: Mask, key: Float[Tensor, "batch kv_heads keys d_head"]) -> Mask:
     """Describe a padding mask that came as a tensor by its lengths, on a CPU, where looking costs next to nothing.
 
     A mask ``batch 1 1 keys`` that is True up to some length in every row says no more than those lengths, and nothing

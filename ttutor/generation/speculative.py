@@ -31,7 +31,7 @@ __all__ = ["Speculation", "accepted_share", "leftover", "speculative_batch", "sp
 
 
 class Speculation(NamedTuple):
-    """What came out, and how well the draft did.
+    """One sequence written by speculative decoding, and how much of the draft was kept.
 
     Attributes:
         hypothesis: the sequence.

@@ -115,8 +115,8 @@ def read_record(path: Path) -> Record:
     """Read a record.
 
     Raises:
-        DamagedRecord: the file is none.
-        FileNotFoundError: there is none.
+        DamagedRecord: the file is not a record.
+        FileNotFoundError: no file has this path.
     """
     try:
         return TypeAdapter(Record).validate_json(path.read_bytes())

@@ -78,7 +78,7 @@ class Reading:
         self.notes.append(sentence)
 
     def _read(self, source: Source) -> bytes | None:
-        """Read a file out of the allowance, or note why not."""
+        """Read a file if the size limit allows it; note the reason otherwise."""
         try:
             data = source.read(min(MOST_BYTES, self.left))
         except BadArchive as error:

@@ -184,7 +184,7 @@ def _value(config: Mapping[str, Any], name: str) -> Any:
 
 
 def _every(config: Mapping[str, Any]) -> int | None:
-    """Every so manieth layer has no window."""
+    """Return n where every n-th layer has no window, or None where all have one."""
     default = config["sliding_window_pattern"] if config["model_type"] == "gemma3_text" else 2
     kinds = config["layer_types"] or _layer_types(config["num_hidden_layers"], default)
     every = kinds.index("full_attention") + 1 if "full_attention" in kinds else None

@@ -93,10 +93,10 @@ class OwnEngine:
 
 
 def rank(found: Iterable[tuple[Sequence[int], float]], *, beam_size: int, alpha: float, limit: int) -> list[Hypothesis]:
-    """Order what another program found as our beam search does: by log probability over our length penalty.
+    """Order another program's hypotheses as our beam search does: by log probability over our length penalty.
 
-    Each program has a penalty of its own. Asked for all that its beam has finished, without any, it leaves the choice
-    to us, and the best is the same.
+    Each program penalises length by a formula of its own. So we ask it for every finished hypothesis without a
+    penalty, and rank them ourselves.
 
     Args:
         found: tokens without start and end mark, and the log probability, of each hypothesis of one sentence.
