@@ -34,6 +34,13 @@ from ttutor.recurrence.additive import additive_weights
 from ttutor.recurrence.convolution import convolve
 from ttutor.recurrence.decay import decay_recurrent, decay_weights
 from ttutor.recurrence.scan import linear_scan
+from ttutor.training.assistant import (
+    answer_log_probabilities,
+    group_advantages,
+    masked_answer_loss,
+    policy_gradient_loss,
+    preference_loss,
+)
 from ttutor.training.loss import chunked_linear_cross_entropy, smoothed_cross_entropy
 from ttutor.training.muon import newton_schulz
 from ttutor.variants.clip import contrastive_loss
@@ -73,6 +80,7 @@ def of_state_space(kind, step, rate, write, read, inputs):
 
 STATE_SPACE = (rates(2, 60, 4) * 0.1, rates(4, 3), normal(2, 60, 3), normal(2, 60, 3), normal(2, 60, 4, size=300))
 IDS = torch.randint(1, 5000, (3, 7))
+ANSWERS = (torch.arange(7) > 3).expand(3, 7)
 TARGETS = torch.randint(1, 200, (70,))
 
 # The function, and its inputs in float64.
@@ -123,6 +131,11 @@ CASES = {
         lambda *given: chunked_linear_cross_entropy(*given, TARGETS, smoothing=0.1),
         (normal(70, 64, size=3), normal(300, 64)),
     ),
+    "answer_log_probabilities": (lambda one: answer_log_probabilities(one, IDS, ANSWERS), (normal(3, 7, 5000),)),
+    "masked_answer_loss": (lambda one: masked_answer_loss(one, IDS, ANSWERS), (normal(3, 7, 5000, size=20),)),
+    "preference_loss": (preference_loss, tuple(normal(40, size=20) for _ in range(4))),
+    "group_advantages": (partial(group_advantages, divide_by_deviation=True), (normal(9, 8),)),
+    "policy_gradient_loss": (policy_gradient_loss, (-rates(40, 30), rates(40))),
     "newton_schulz": (partial(newton_schulz, dtype=torch.float64), (normal(2, 12, 9, size=400),)),
     "contrastive_loss": (contrastive_loss, (normal(40, 40, size=30),)),
     "first_token": (first_token, (normal(2, 9, 4, size=400),)),
