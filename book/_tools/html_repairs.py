@@ -10,6 +10,7 @@ import re
 import struct
 from pathlib import Path
 
+from book._tools.content_policy import with_policy
 from sphinx.application import Sphinx
 from sphinx.util.typing import ExtensionMetadata
 
@@ -87,12 +88,12 @@ def sized(text: str, folder: Path) -> str:
 
 
 def finish(app: Sphinx, error: Exception | None) -> None:
-    """Mend the pages in place (Sphinx event ``build-finished``); a second time changes nothing."""
+    """Mend the pages in place (Sphinx event ``build-finished``), each with its policy; twice is the same as once."""
     if error is not None or app.builder.format != "html":
         return
     for path in Path(app.outdir).rglob("*.html"):
         text = path.read_text(encoding="utf-8")
-        if (mended := sized(mend(text), path.parent)) != text:
+        if (mended := with_policy(sized(mend(text), path.parent))) != text:
             path.write_text(mended, encoding="utf-8")
 
 

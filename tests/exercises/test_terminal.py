@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 
+import platformdirs
 import pytest
 from nbclient import NotebookClient
 from nbformat.v4 import new_code_cell, new_notebook
@@ -210,6 +211,17 @@ def test_a_file_in_another_encoding_is_refused(tmp_path) -> None:
     (tmp_path / "my_work.py").write_bytes("# é".encode("latin-1"))
     with pytest.raises(CannotRead, match="is not in UTF-8"):
         read_work(tmp_path / "my_work.py")
+
+
+def test_a_user_without_a_home_is_told_where_progress_could_be(ttutor, monkeypatch) -> None:
+    def no_home(*_: object, **__: object) -> None:
+        raise RuntimeError("could not determine the home directory")
+
+    monkeypatch.delenv("TTUTOR_PROGRESS")
+    monkeypatch.setattr(platformdirs, "user_data_path", no_home)
+    assert "no home folder where progress could be kept: set HOME, or name a file" in ttutor("exercises", code=2).output
+    monkeypatch.setenv("TTUTOR_PROGRESS", "none")
+    ttutor("exercises")
 
 
 def test_damaged_progress_is_said_and_not_overwritten(ttutor, work, tmp_path) -> None:

@@ -5,6 +5,7 @@ import pickle
 import signal
 import subprocess
 import sys
+import threading
 import time
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from torch.nn import functional
 from tests.training.tiny import tiny_corpus, tiny_recipe
 from ttutor.errors import FileError, InputError, RunError
 from ttutor.tokenization import PAD_ID
+from ttutor.training import progress
 from ttutor.training.batching import make_batch
 from ttutor.training.checkpoint import TENSORS
 from ttutor.training.loss import batch_loss
@@ -103,6 +105,34 @@ def test_ctrl_c_saves_and_the_resumed_run_ends_bit_identical(begin, at, optimize
         [one[name] for name in columns] for one in whole.metrics
     ]
     assert list(RunFolder(stopped.folder.path).read_metrics()) == resumed.metrics
+
+
+@pytest.mark.parametrize("quiet", [False, True])
+def test_a_slow_first_step_is_spoken_of_once_while_it_is_under_way(begin, monkeypatch, quiet):
+    assert progress.SILENCE < 10
+    monkeypatch.setattr(progress, "SILENCE", 0.0)
+    said, heard = [], threading.Event()
+    monkeypatch.setattr(progress, "say_above", lambda text: (said.append(text), heard.set()))
+    trainer, timers = begin(steps=3, batches_per_step=2), []
+    take = trainer.training_step
+
+    def slow_step(batches):
+        timers.extend(one for one in threading.enumerate() if isinstance(one, threading.Timer))
+        if not quiet:
+            assert heard.wait(timeout=60), "the step is still under way, and nobody knows"
+        return take(batches)
+
+    trainer.training_step = slow_step
+    trainer.run(quiet=quiet)
+    told = "The first step is under way: 2 batches of up to 400 tokens. Ctrl-C stops after it, a second one at once."
+    assert said == ([] if quiet else [told])
+    assert not quiet or timers == []
+
+
+def test_a_quick_first_step_is_not_spoken_of(begin, monkeypatch):
+    monkeypatch.setattr(progress, "SILENCE", 3600.0)
+    begin(steps=3).run(quiet=False)
+    assert not any(isinstance(one, threading.Timer) and not one.finished.is_set() for one in threading.enumerate())
 
 
 def test_a_damaged_checkpoint_falls_back_to_the_one_before_and_still_ends_bit_identical(begin):

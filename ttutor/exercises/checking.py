@@ -18,7 +18,7 @@ from typing import Any
 
 from ttutor.exercises.forbidden import without
 from ttutor.exercises.judge import judge
-from ttutor.exercises.progress import DamagedProgress, progress_file, record
+from ttutor.exercises.progress import ProgressError, progress_file, record
 from ttutor.exercises.registry import UnknownExercise, find
 from ttutor.exercises.result import Result
 
@@ -93,7 +93,7 @@ def check(
     if result.points and _in_a_notebook():
         try:
             record(progress_file(), [result])
-        except (DamagedProgress, OSError) as error:
+        except (ProgressError, OSError) as error:
             warnings.warn(f"Your points were not kept: {error}", stacklevel=2)
     if strict and not result.passed:
         raise WrongAnswer(str(result))

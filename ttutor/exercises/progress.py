@@ -16,24 +16,34 @@ VARIABLE = "TTUTOR_PROGRESS"
 NOWHERE = "none"
 
 
-class DamagedProgress(ValueError):
-    """The file of progress cannot be understood; the message says which it is and what to do."""
+class ProgressError(ValueError):
+    """Progress can be neither read nor kept; the message says why and what to do."""
 
 
 def progress_file() -> Path | None:
-    """Return the file of progress: that of ``TTUTOR_PROGRESS``, else one in the user's data folder; None for none."""
+    """Return the file of progress: that of ``TTUTOR_PROGRESS``, else one in the user's data folder; None for none.
+
+    Raises:
+        ProgressError: no file is named, and the user has no folder where one could be.
+    """
     if chosen := os.environ.get(VARIABLE):
         return None if chosen == NOWHERE else Path(chosen).expanduser()
     import platformdirs
 
-    return platformdirs.user_data_path("ttutor", appauthor=False) / "progress.json"
+    try:
+        return platformdirs.user_data_path("ttutor", appauthor=False) / "progress.json"
+    except RuntimeError:  # a user without a home, as in many containers
+        raise ProgressError(
+            f"this user has no home folder where progress could be kept: set HOME, or name a file by {VARIABLE} "
+            f"({VARIABLE}={NOWHERE} keeps nothing)"
+        ) from None
 
 
 def read_progress(path: Path | None) -> dict[str, int]:
     """Return the best points so far, by exercise id; nothing where there is no file yet.
 
     Raises:
-        DamagedProgress: the file is not one of ours.
+        ProgressError: the file is damaged, or none of ours.
     """
     if path is None or not path.exists():
         return {}
@@ -41,7 +51,7 @@ def read_progress(path: Path | None) -> dict[str, int]:
         points = json.loads(path.read_text(encoding="utf-8"))["points"]
         return {str(name): int(value) for name, value in points.items()}
     except (ValueError, KeyError, TypeError, AttributeError) as error:
-        raise DamagedProgress(f"{path} is damaged: delete it, or name another file by {VARIABLE}") from error
+        raise ProgressError(f"{path} is damaged: delete it, or name another file by {VARIABLE}") from error
 
 
 def record(path: Path | None, results: list[Result]) -> None:

@@ -47,7 +47,7 @@ def list_exercises(
 ) -> None:
     """List the exercises and how far you have come, or show one."""
     from ttutor.exercises.exercise import CHAPTERS
-    from ttutor.exercises.progress import DamagedProgress, progress_file, read_progress
+    from ttutor.exercises.progress import ProgressError, progress_file, read_progress
     from ttutor.exercises.registry import UnknownExercise, exercises, find
 
     with plain_output():
@@ -57,7 +57,7 @@ def list_exercises(
             chosen = exercises(what) if what is None or what in CHAPTERS else (find(what),)
             path = progress_file()
             points = read_progress(path)
-        except (UnknownExercise, DamagedProgress) as error:
+        except (UnknownExercise, ProgressError) as error:
             fail(str(error))
         if as_json:
             say(json.dumps([_record(exercise, points) for exercise in chosen], indent=1))
@@ -96,7 +96,7 @@ def check_file(
     """Check the answers in a file: every function or class that is called as an exercise's stub (or my_...)."""
     from ttutor.exercises.checking import check
     from ttutor.exercises.loading import CannotRead, read_work
-    from ttutor.exercises.progress import DamagedProgress, progress_file, record
+    from ttutor.exercises.progress import ProgressError, progress_file, record
     from ttutor.exercises.registry import UnknownExercise
     from ttutor.exercises.result import Result
 
@@ -125,7 +125,7 @@ def check_file(
                 if result.started or only:
                     say(str(result if result.passed else result.with_hints(exercise.hints[:hint])))
             record(progress_file(), results)
-        except (CannotRead, UnknownExercise, DamagedProgress) as error:
+        except (CannotRead, UnknownExercise, ProgressError) as error:
             fail(str(error))
         started = [result for result in results if result.started]
         right = sum(result.passed for result in started)

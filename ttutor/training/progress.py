@@ -15,6 +15,9 @@ from ttutor.console import say
 LAYOUT = "{percentage:3.0f}% |{bar:12}| {desc}"
 """What a narrow terminal has no room for, tqdm cuts off at the end."""
 
+SILENCE = 8.0
+"""Seconds after which a first step that is still being computed is spoken of."""
+
 
 class Pace:
     """How fast something grows, over the last stretch alone.
@@ -99,6 +102,25 @@ def say_above(text: str) -> None:
     """Print lines to the standard output; a progress bar that stands on the same terminal moves down."""
     with tqdm.external_write_mode(file=sys.stdout):
         say(text)
+
+
+class FirstStep:
+    """Says once that the first step is under way, if it is not made soon: nothing else is heard before it.
+
+    Args:
+        text: what to say.
+        quiet: say nothing.
+    """
+
+    def __init__(self, text: str, quiet: bool = False):
+        self._timer = threading.Timer(SILENCE, say_above, [text])
+        self._timer.daemon = True  # whoever interrupts the training does not wait for it
+        if not quiet:
+            self._timer.start()
+
+    def close(self) -> None:
+        """The step is made, or will not be."""
+        self._timer.cancel()
 
 
 class Stopped(KeyboardInterrupt):

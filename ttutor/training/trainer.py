@@ -31,7 +31,7 @@ from ttutor.training.parallel_batches import ParallelBatches
 from ttutor.training.precision import products_in, resolve_precision, training_device
 from ttutor.training.preparation import model_config, token_pairs, train_tokenizer
 from ttutor.training.processes import Processes
-from ttutor.training.progress import Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
+from ttutor.training.progress import FirstStep, Pace, ProgressBar, Stopped, StopRequest, stop_on_ctrl_c
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.records import add_record
 from ttutor.training.run_folder import RunFacts, RunFolder
@@ -141,9 +141,11 @@ class Trainer:
         self._check_processes()
         with ExitStack() as held:
             self.processes.run_on_first(lambda: self._begin(held))
-            bar = held.enter_context(closing(ProgressBar(quiet or not self.processes.is_first)))
+            silent = quiet or not self.processes.is_first
+            bar = held.enter_context(closing(ProgressBar(silent)))
+            first = held.enter_context(closing(FirstStep(self._first_step(), silent)))
             stop = held.enter_context(stop_on_ctrl_c(several=self.processes.count > 1))
-            self._loop(stop, bar, on_validation)
+            self._loop(stop, bar, first, on_validation)
         return self.metrics
 
     def _begin(self, held: ExitStack) -> None:
@@ -181,7 +183,14 @@ class Trainer:
         self.processes.check_equal(facts, "give all machines the same files, versions and command")
         self.processes.use(self.device)
 
-    def _loop(self, stop: StopRequest, bar: ProgressBar, on_validation: "OnValidation | None") -> None:
+    def _first_step(self) -> str:
+        n_batches, n_tokens = self.recipe.batches_per_step, self.recipe.tokens_per_batch
+        batches = f"{n_batches:,} {'batch' if n_batches == 1 else 'batches'} of up to {n_tokens:,} tokens"
+        return f"The first step is under way: {batches}. Ctrl-C stops after it, a second one at once."
+
+    def _loop(
+        self, stop: StopRequest, bar: ProgressBar, first: FirstStep, on_validation: "OnValidation | None"
+    ) -> None:
         recipe, position = self.recipe, self.position
         started, pace = time.perf_counter() - position.seconds, Pace(window=15.0)
         pace(float(position.target_tokens))
@@ -189,6 +198,7 @@ class Trainer:
             self.save()
         while self.progress() < 1 and not self.is_overfitting():
             loss = self.training_step(self.next_batches())
+            first.close()
             position.loss_sum, position.loss_steps = position.loss_sum + loss, position.loss_steps + 1
             position.seconds, stops = self.processes.agree(time.perf_counter() - started, stop.requested)
             ends = self.progress() >= 1

@@ -1,6 +1,7 @@
 """`ttutor export`."""
 
 from pathlib import Path
+from shlex import quote
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -44,7 +45,7 @@ def export(
         translator, name, about, files = find(run)
         folder = out or name.with_name("-".join([name.name, to, *([quantization] if quantization else [])]))
         export_translator(translator, folder, to, quantization=quantization, about=about, files=files)
-        say(f'{folder} is written; try it: ttutor translate --run {folder} "A sentence."')
+        say(f'{folder} is written; try it: ttutor translate --run {quote(str(folder))} "A sentence."')
 
 
 def find(run: Path | None) -> "tuple[Translator, Path, dict[str, str], dict[str, bytes]]":

@@ -6,6 +6,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from shlex import quote
 from types import ModuleType
 from typing import Any
 
@@ -183,5 +184,5 @@ as in training. A capital or a final mark that the training text did not have is
 
 {use.strip()}
 
-With ttutor itself: `ttutor translate --run {name} "A sentence."`
+With ttutor itself: `ttutor translate --run {quote(name)} "A sentence."`
 """
