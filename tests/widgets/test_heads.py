@@ -127,10 +127,12 @@ def test_scores_are_those_of_ttutor_inside() -> None:
         (np.eye(4)[[0, 0, 1, 2]], "mostly token before"),
         (np.full((4, 4), 0.25), "spread evenly"),
         (0.6 * np.eye(4)[[1, 2, 3, 0]] + 0.1, "mostly token after"),
+        (np.eye(4)[[0, 1, 0, 1]], "mostly 2 tokens back"),
+        (np.eye(5)[[0, 1, 2, 0, 1]], "mostly 3 tokens back"),
     ],
 )
 def test_a_head_is_called_after_what_it_does(weights: np.ndarray, label: str) -> None:
-    assert HeadsExplorer(list("abcd"), weights[None]).labels == [[label]]
+    assert HeadsExplorer(list("abcde")[: len(weights)], weights[None]).labels == [[label]]
 
 
 def test_chance_in_a_decoder_is_the_mean_of_one_over_the_number_of_keys() -> None:

@@ -104,6 +104,9 @@ def _of_self_attention(weights: Tensor, tokens: Sequence[str]) -> dict[str, Tens
     found = {"own token": weight_on(weights, own)}
     if n > 1:
         found["token before"] = previous_token_score(weights)
+        if causal:
+            back = (torch.ones(1, n, n).tril(-far).triu(-far).bool() for far in range(2, min(5, n)))
+            found |= {f"{far} tokens back": weight_on(weights, keys) for far, keys in enumerate(back, 2)}
         if not causal:
             found["token after"] = weight_on(weights, torch.ones(1, n, n).tril(1).triu(1).bool())
         found["first token"] = first_token_score(weights)

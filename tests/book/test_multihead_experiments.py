@@ -1,0 +1,29 @@
+"""What the experiments of chapter 3 train is what its pages show, word for word."""
+
+import ast
+
+import pytest
+
+from book._tools.notebook_io import ROOT, code_cells, read
+
+SHOWN = {
+    "multihead_readers": ("03-multihead", {"LastFour", "BetterReader", "last_four", "letters_loss", "train"}),
+    "multihead_translator": ("03-multihead-deeper", {"SmallTranslator"}),
+}
+"""By experiment: the page, and the names that are defined on both."""
+
+
+def definitions(source: str, names: set[str]) -> dict[str, str]:
+    """The syntax trees of classes and functions."""
+    nodes = [node for node in ast.parse(source).body if isinstance(node, ast.ClassDef | ast.FunctionDef)]
+    return {node.name: ast.dump(node) for node in nodes if node.name in names}
+
+
+@pytest.mark.parametrize("experiment", sorted(SHOWN))
+def test_the_experiment_trains_what_the_page_shows(experiment: str) -> None:
+    page, names = SHOWN[experiment]
+    notebook = read((ROOT / "book" / f"{page}.ipynb").read_text(encoding="utf-8"))
+    on_page = definitions("\n".join(cell.source for cell in code_cells(notebook)), names)
+    trained = definitions((ROOT / "experiments" / f"{experiment}.py").read_text(encoding="utf-8"), names)
+    assert set(on_page) == set(trained) == names
+    assert on_page == trained
