@@ -92,7 +92,9 @@ def bibliography() -> list[Entry]:
             for person in entry.persons["author"]
         ]
         is_shortened = names[-1] == "others"
-        entries.append(Entry(tuple(names[: len(names) - is_shortened]), is_shortened, entry.fields["year"].rstrip("abc")))
+        entries.append(
+            Entry(tuple(names[: len(names) - is_shortened]), is_shortened, entry.fields["year"].rstrip("abc"))
+        )
     return entries
 
 
