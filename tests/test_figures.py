@@ -116,6 +116,14 @@ def test_a_large_heat_map_is_one_picture() -> None:
     assert len(plot._repr_html_()) < 20_000
 
 
+def test_a_ring_outlines_a_cell() -> None:
+    def outlines(**looks: object) -> int:
+        nodes = parse(Heatmap(np.eye(2), ["a", "b"], title="Ringed", **looks)).iter(f"{SVG}path")
+        return sum("fill: none" in node.get("style", "") and "1.4" in node.get("style", "") for node in nodes)
+
+    assert outlines(rings=[(0, 1), (1, 0)]) == outlines() + 2
+
+
 def test_what_does_not_fit_is_refused() -> None:
     with pytest.raises(ValueError, match="shape .2, 2., but there are 2 names of rows and 3 of columns"):
         Heatmap(np.eye(2), ["a", "b"], ["c", "d", "e"]).describe()

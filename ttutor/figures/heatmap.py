@@ -28,6 +28,7 @@ class Heatmap(Plot):
         numbers: how a number is written into its cell; by default ``".2f"`` up to 8 columns, and not beyond.
         part: whose colour of the palette it has.
         top: the number with the full colour; by default 1, or the largest in size if that is more.
+        rings: cells, each a row and a column, that are outlined; only in tables of up to 400 cells.
 
     Raises:
         ValueError: the names do not fit the values.
@@ -43,6 +44,7 @@ class Heatmap(Plot):
     numbers: str | None = None
     part: str = "weights"
     top: float | None = None
+    rings: Sequence[tuple[int, int]] = ()
 
     def table(self) -> np.ma.MaskedArray:
         """The values, masked where a query may not attend."""
@@ -86,6 +88,9 @@ class Heatmap(Plot):
             ax.add_patch(Rectangle(corner, 1, 1, color=PALETTE[part], alpha=depth, linewidth=0))
             if written:
                 ax.text(column, row, format(value, written), ha="center", va="center_baseline", fontsize="small")
+        for row, column in self.rings:
+            look = {"fill": False, "edgecolor": PAGE["text"], "linewidth": 1.4}
+            ax.add_patch(Rectangle((column - 0.46, row - 0.46), 0.92, 0.92, **look))
         for spine in ax.spines.values():
             spine.set(visible=True, color=PAGE["border"])
         ax.set_aspect("auto" if written else "equal")

@@ -33,11 +33,11 @@ exercise = Exercise(
     reference=reference,
     solution=forget_bias,
     explanation="$\\sigma(b)^n = \\tfrac12$ gives $f = 2^{-1/n}$, and the inverse of the sigmoid is $b = "
-    "\\ln\\frac{f}{1-f} = -\\ln(2^{1/n} - 1)$. For large $n$, $2^{1/n} - 1 \\approx \\ln 2 / n$, so that "
-    "$b \\approx \\ln n - \\ln \\ln 2 = \\ln n + 0.37$: the bias need only grow like the logarithm of the "
-    "distance. For 100 words that is about 5. Half left is comfortable: "
-    "the chapter's LSTM learns its nouns with a bias of 3, which leaves half after 14 words. The default, a bias "
-    "near 0, has a half-life of *one* word.",
+    "\\ln\\frac{f}{1-f} = -\\ln(2^{1/n} - 1)$. For large $n$, $2^{1/n} - 1 \\approx \\ln 2 / n$, so that $b \\approx "
+    "\\ln n - \\ln \\ln 2 = \\ln n + 0.37$: the bias need only grow like the logarithm of the distance. Biases that "
+    "begin so are called *chrono initialisation* (Tallec and Ollivier 2018). For 100 words that is about 5. Half "
+    "left is comfortable: the chapter's LSTM learns its nouns with a bias of 3, which leaves half after 14 words. "
+    "The default, a bias near 0, has a half-life of *one* word.",
     cases=(Case(name="four half-lives", inputs=_inputs, points=2),),
     hints=r"""
 Write down what is left after $n$ words as a power, and set it to one half.
