@@ -65,7 +65,7 @@ common.""",
     hints=r"""
 How does a token enter the head? Only through three matrices.
 
-You need $W_Q u = W_K u = W_V u = 0$: one system of linear equations. How many equations, how many unknowns? And how
+You need $u W_Q = u W_K = u W_V = 0$: one system of linear equations. How many equations, how many unknowns? And how
 many of the equations say something new?
 
 Stack the three matrices and take the null space with `torch.linalg.svd`: those rows of $V^\top$ whose singular value is
