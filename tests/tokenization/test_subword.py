@@ -51,9 +51,10 @@ def test_saved_and_loaded_it_is_the_same(tokenizer, tmp_path):
     assert loaded.encode("<pad> l'oiseau") == tokenizer.encode("<pad> l'oiseau")
 
 
-def test_a_vocabulary_too_small_for_the_bytes_is_refused():
-    with pytest.raises(SettingError, match="at least 260 .* got 100"):
-        SubwordTokenizer.train(TEXT, vocab_size=100)
+@pytest.mark.parametrize("vocab_size", [100, 10**12])
+def test_a_vocabulary_too_small_for_the_bytes_or_too_large_for_the_memory_is_refused(vocab_size):
+    with pytest.raises(SettingError, match=f"at least 260 .* at most 1,000,000, got {vocab_size:,}"):
+        SubwordTokenizer.train(TEXT, vocab_size)
 
 
 def test_a_missing_or_damaged_file_is_named(tmp_path, tokenizer):

@@ -29,7 +29,7 @@ def test_an_absurd_recipe_is_refused_within_a_moment_with_both_numbers(absurd):
 def test_the_bound_is_below_what_a_training_holds():
     recipe = tiny_recipe()
     trainer = Trainer(tiny_corpus(), recipe)
-    held = 5 * 4 * trainer.model.n_parameters()
+    held = 6 * 4 * trainer.model.n_parameters()
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr("ttutor.training.memory.installed_memory", lambda device: held)
         with pytest.raises(SettingError, match="needs at least"):  # the activations are not counted in `held`

@@ -252,12 +252,16 @@ def test_torchrun_interrupted_then_finished_by_one_process(tmp_path, monkeypatch
     assert all(torch.equal(one.tensors[name], other.tensors[name]) for name in one.tensors)
 
 
-def test_restarts_that_would_look_for_the_dead_are_refused(monkeypatch):
+@pytest.mark.parametrize(
+    ("shares", "advice"), [("", "TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"), ("1", "add --standalone")]
+)
+def test_restarts_that_would_look_for_the_dead_are_refused(monkeypatch, shares, advice):
     for name in LAUNCHED:
         monkeypatch.setenv(name, "2")
     monkeypatch.setenv("TORCHELASTIC_MAX_RESTARTS", "3")
     monkeypatch.setenv("TORCHELASTIC_USE_AGENT_STORE", "True")
-    with pytest.raises(RunError, match="TORCH_DISABLE_SHARE_RDZV_TCP_STORE=1"):
+    monkeypatch.setenv("TORCH_DISABLE_SHARE_RDZV_TCP_STORE", shares)
+    with pytest.raises(RunError, match=advice):
         Processes.launched()
 
 

@@ -42,6 +42,7 @@ def test_the_file_explains_each_setting():
         ({"seed": 2**63}, "seed must be a whole number from 0 to"),
         ({"batches_per_step": 0}, "batches_per_step must be a whole number, at least 1, got 0"),
         ({"optimizer": "sgd"}, "optimizer must be one of adamw, muon, got 'sgd'"),
+        ({"vocab_size": 10**12}, "vocab_size must be at most 1,000,000, got 1000000000000"),
         ({"patience": -1}, "patience must be a whole number, at least 0, got -1"),
         ({"languages": "english"}, "languages must be two languages, like \"en-de\", got 'english'"),
         ({"languages": "en-en"}, "languages must be two languages"),

@@ -283,6 +283,20 @@ def test_patience_ends_the_training_and_keeps_the_best_weights(begin):
     assert all(torch.equal(tensor, kept[1][name]) for name, tensor in again.result().items())
 
 
+@pytest.mark.parametrize("n_worse", [4, 5])
+def test_long_past_its_best_a_training_goes_on_and_the_best_weights_translate(begin, n_worse):
+    trainer, kept = begin(validate_every=2, steps=2 + 2 * n_worse), []
+    worsening(trainer, [4.0] + [4.5] * n_worse)
+    trainer.run(on_validation=lambda one: kept.append({name: t.clone() for name, t in one.average.tensors.items()}))
+    assert trainer.position.step == trainer.recipe.steps
+    expected = kept[0] if n_worse == 5 else kept[-1]
+    again = reopened(trainer)
+    again.resume()
+    loaded = dict(Translator.load(trainer.folder.path).model.named_parameters())
+    for weights_ in (trainer.result(), again.result(), loaded):
+        assert all(torch.equal(tensor, expected[name]) for name, tensor in weights_.items())
+
+
 @pytest.mark.parametrize(("length", "steps"), [({"steps": 4}, 4), ({"epochs": 2.0}, None)])
 def test_the_training_is_as_long_as_the_recipe_says(length, steps):
     trainer = Trainer(tiny_corpus(), tiny_recipe(**length))

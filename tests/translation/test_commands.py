@@ -126,6 +126,7 @@ def test_a_part_of_the_extra_that_is_missing_is_named(ttutor, trained, monkeypat
 PIPES = {
     "training goes on": ("train {text} | true", 0, ""),
     "translate": ("translate --run run {sentences} | head -1", 0, ""),
+    "translate, closed": ("translate --run run --beam 1 Sentence >&-", 0, ""),
     "doctor, full": ("doctor > /dev/full", 2, "Error: cannot write the output: No space left on device"),
 }
 

@@ -1,8 +1,10 @@
 """Exported translators: other programs write what ours writes, and what is wrong is said."""
 
 import contextlib
+import errno
 import io
 import json
+import os
 import pickle
 import re
 import shutil
@@ -133,6 +135,17 @@ def test_a_model_that_they_do_not_have_is_refused_and_nothing_is_left(translator
     learned = Translator(Transformer(TransformerConfig(**sizes, positions="learned")), translator.tokenizer)
     with pytest.raises(SettingError, match="positions='learned'"):
         export_translator(learned, tmp_path / "model", "huggingface")
+    assert list(tmp_path.iterdir()) == []
+
+
+@pytest.mark.parametrize("to", ["huggingface", "ctranslate2"])
+def test_a_full_disk_is_said_and_nothing_is_left(translator, to, tmp_path, monkeypatch):
+    def full(_):
+        raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+
+    monkeypatch.setattr("ttutor.files.os.fsync", full)
+    with pytest.raises(FileError, match=r"cannot write .*model.safetensors: No space left on device; make room"):
+        export_translator(translator, tmp_path / "model", to)
     assert list(tmp_path.iterdir()) == []
 
 

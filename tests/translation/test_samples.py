@@ -67,6 +67,17 @@ def test_the_log_tells_the_whole_story(begin, capsys):
     assert lines[8].startswith("  1  translation")
 
 
+def test_when_validation_has_long_been_worse_the_log_and_the_samples_say_so(begin, capsys):
+    trainer, losses = begin(validate_every=1, steps=7), iter([5.0, 4.0, *[4.5] * 5])
+    trainer.validation_loss = lambda: next(losses)
+    watched(trainer, count=1, quiet=False)
+    lines = capsys.readouterr().out.splitlines()
+    told = [number for number, line in enumerate(lines) if "no validation has been better since step 2, whose" in line]
+    assert len(told) == 1
+    assert lines[told[0] - 1].startswith("step 7, ")
+    assert [record["best_step"] for record in kept(trainer)] == [1, 2, 2, 2, 2, 2, 2]
+
+
 def test_quiet_keeps_samples_and_prints_nothing_and_none_are_kept_unasked(begin, capsys):
     assert len(kept(watched(begin("quiet"), quiet=True))) == 3
     assert not watched(begin("none"), count=0).folder.samples.exists()

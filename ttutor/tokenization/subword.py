@@ -18,6 +18,9 @@ from ttutor.tokenization.base import SPECIAL_TOKENS, UNK_ID
 SMALLEST_VOCABULARY = len(SPECIAL_TOKENS) + 256
 """The special tokens and one token for every byte."""
 
+LARGEST_VOCABULARY = 1_000_000
+"""More than any published one; room for all tokens is taken before the first is learned."""
+
 MARKS = r"[\p{M}\u200c\u200d]*"
 """Accents, vowel signs and joiners belong to the letter before them."""
 
@@ -66,17 +69,19 @@ class SubwordTokenizer:
 
         Args:
             sentences: a list of strings, or whatever yields them.
-            vocab_size: how many tokens there will be at most; at least 260, four special ones and 256 bytes.
+            vocab_size: how many tokens there will be at most; at least 260, four special ones and 256 bytes, and at
+                most a million.
 
         Raises:
             TypeError: one string came in place of sentences.
-            SettingError: the vocabulary would be too small.
+            SettingError: the vocabulary would be too small, or far too large.
         """
         if isinstance(sentences, str):
             raise TypeError("expected sentences, such as a list of strings, but came one string; text.splitlines()?")
-        if vocab_size < SMALLEST_VOCABULARY:
+        if not SMALLEST_VOCABULARY <= vocab_size <= LARGEST_VOCABULARY:
             raise SettingError(
-                f"vocab_size must be at least {SMALLEST_VOCABULARY} (4 special tokens, 256 bytes), got {vocab_size}"
+                f"vocab_size must be at least {SMALLEST_VOCABULARY} (4 special tokens, 256 bytes) and at most "
+                f"{LARGEST_VOCABULARY:,}, got {vocab_size:,}"
             )
         tokenizer = Tokenizer(models.BPE(unk_token=SPECIAL_TOKENS[UNK_ID]))
         tokenizer.pre_tokenizer = pre_tokenizers.Sequence(

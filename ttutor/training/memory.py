@@ -9,8 +9,8 @@ from ttutor.training.recipe import TrainingRecipe
 from ttutor.transformer import TransformerConfig
 from ttutor.transformer.costs import attention_parameters, feed_forward_parameters
 
-COPIES = 5
-"""Numbers kept of each parameter: itself, its gradient, AdamW's two moments, its average."""
+COPIES = 6
+"""Numbers kept of each parameter: itself, its gradient, AdamW's two moments, its average, and that at its best."""
 BYTES_PER_NUMBER = 4
 IDS_PER_TOKEN = 3
 """Of each token of a batch: in the source, before and behind the decoder."""

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import get_args
 
 from ttutor.errors import SettingError
-from ttutor.tokenization.subword import SMALLEST_VOCABULARY
+from ttutor.tokenization.subword import LARGEST_VOCABULARY, SMALLEST_VOCABULARY
 from ttutor.training.schedule import SCHEDULES
 
 PRECISIONS = ("auto", "fp32", "bf16")
@@ -77,7 +77,7 @@ class TrainingRecipe:
     minutes: float | None = _explained("or in minutes", default=None)
 
     patience: int = _explained(
-        "validations without a better one that end the training; it keeps the best weights (0: never)", default=0
+        "validations without a better one that end the training, with the best weights (0: never)", default=0
     )
     validate_every: int = _explained("steps from one validation loss to the next", default=200)
     checkpoint_every: int = _explained("steps from one checkpoint to the next", default=200)
@@ -117,6 +117,7 @@ class TrainingRecipe:
         self._require("precision", self.precision in PRECISIONS, f"one of {', '.join(PRECISIONS)}")
         room = f"a whole number, at least {SMALLEST_VOCABULARY} (4 special tokens and 256 bytes)"
         self._require("vocab_size", self._is_int("vocab_size") and self.vocab_size >= SMALLEST_VOCABULARY, room)
+        self._require("vocab_size", self.vocab_size <= LARGEST_VOCABULARY, f"at most {LARGEST_VOCABULARY:,}")
         if self.d_model % self.n_heads:
             raise SettingError(
                 f"d_model must be a multiple of n_heads, got d_model={self.d_model}, n_heads={self.n_heads}"

@@ -65,9 +65,21 @@ class TrainingState:
         return {f"{group}.{name}": tensor for group, tensors in groups.items() for name, tensor in tensors.items()}
 
     def save(
-        self, folder: Path, processes: Processes, n_lanes: int, signature: dict[str, Any], *, progress: float
+        self,
+        folder: Path,
+        processes: Processes,
+        n_lanes: int,
+        signature: dict[str, Any],
+        *,
+        progress: float,
+        uses_best: bool,
     ) -> None:
         """Write a checkpoint; of several processes the first writes, for all.
+
+        Args:
+            folder, processes, n_lanes, signature: where, for whom, of how many lanes, of which training.
+            progress: the share of the training that is done.
+            uses_best: whether the best weights are those to translate with, not the averaged ones as they stand.
 
         Raises:
             FileError: the checkpoint cannot be written; those before stay.
@@ -83,6 +95,7 @@ class TrainingState:
             "signature": signature,
             "model": self.model.config.to_dict(),
             "progress": progress,
+            "uses_best": uses_best,
         }
         save_checkpoint(folder, Checkpoint({name: tensor.cpu() for name, tensor in tensors.items()}, state))
 

@@ -42,6 +42,9 @@ from ttutor.transformer import Transformer
 LONGEST_WARMUP = 1000
 """Steps of a warm-up that no recipe names, in a long training; a short one has a tenth of its steps."""
 
+LONG = 5
+"""Validations without a better one after which a training is long past its best."""
+
 
 class Trainer:
     """A training under way.
@@ -228,8 +231,14 @@ class Trainer:
 
     def is_overfitting(self) -> bool:
         """Whether the recipe's `patience` has run out: that many validations without a better one."""
-        patience = self.recipe.patience * self.recipe.validate_every
-        return 0 < patience <= self.position.step - self.position.best_step
+        return 0 < self.recipe.patience <= self._validations_since_the_best()
+
+    def is_past_its_best(self) -> bool:
+        """Whether the last validations, `LONG` of them, were all worse than the best before."""
+        return self._validations_since_the_best() >= LONG
+
+    def _validations_since_the_best(self) -> int:
+        return (self.position.step - self.position.best_step) // self.recipe.validate_every if self.best else 0
 
     def progress(self) -> float:
         """The share of the training that is done, from 0 to 1, by steps, epochs or minutes as the recipe counts."""
@@ -317,8 +326,7 @@ class Trainer:
         position, validation_loss = self.position, self.validation_loss()
         if position.best_loss is None or validation_loss < position.best_loss:
             position.best_loss, position.best_step = validation_loss, position.step
-            if self.recipe.patience:
-                self.best.update((name, tensor.clone()) for name, tensor in self.average.tensors.items())
+            self.best.update((name, tensor.clone()) for name, tensor in self.average.tensors.items())
         record = {
             "step": position.step,
             "epoch": round(position.epoch + position.batch / self.batches.per_epoch(position.epoch), 3),
@@ -345,14 +353,19 @@ class Trainer:
             self.recipe.batches_per_step,
             self._signature(),
             progress=self.progress(),
+            uses_best=self.uses_best(),
         )
 
     def _signature(self) -> dict[str, Any]:
         return signature(self.corpus.fingerprint(), self.recipe, self.tokenizer, self.style, self.precision)
 
     def result(self) -> dict[str, Tensor]:
-        """The weights to translate with: the averaged ones as they stand, with patience as they were at their best."""
-        return self.best or self.average.tensors
+        """The weights to translate with: the averaged ones, as they stand or as they were at their best."""
+        return self.best if self.uses_best() else self.average.tensors
+
+    def uses_best(self) -> bool:
+        """Whether the best weights translate: those of the best validation, with patience or long after it."""
+        return bool(self.best) and (self.recipe.patience > 0 or self.is_past_its_best())
 
     def _diverged(self, step: int, loss: float, norm: float) -> str:
         kept = f"; the last checkpoint in {self.folder.checkpoints} is intact" if self.folder else ""

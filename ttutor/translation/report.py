@@ -33,6 +33,11 @@ class Report:
     def __call__(self, trainer: "Trainer") -> None:
         """Print the progress and translate the samples."""
         lines = [self._line(trainer)]
+        if trainer.is_past_its_best():
+            lines.append(
+                f"  no validation has been better since step {trainer.position.best_step:,}, whose weights are kept to "
+                "translate with: what the model says now may get worse"
+            )
         if self.samples:
             record = self.samples.take(trainer)
             lines += [shown(record, with_source=self._is_first)] if record["samples"] else []

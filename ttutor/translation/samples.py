@@ -40,7 +40,7 @@ class Samples:
             {"source": source, "reference": reference, "translation": answer.text}
             for (source, reference), answer in zip(self.pairs, answers, strict=True)
         ]
-        record = {"step": trainer.position.step, "samples": samples}
+        record = {"step": trainer.position.step, "best_step": trainer.position.best_step, "samples": samples}
         if trainer.writes:
             add_record(trainer.folder.samples, record)
         return record

@@ -238,6 +238,11 @@ def _tell_result(trainer: Trainer, tell: Callable[[str], None]) -> None:
         f"Trained {position.step:,} steps on {position.target_tokens:,} target tokens "
         f"in {position.seconds:.0f} seconds; validation loss {ended}."
     )
+    if trainer.uses_best() and position.best_step < position.step:
+        tell(
+            f"The best was {position.best_loss:.3f}, after step {position.best_step:,}: its weights are kept to "
+            "translate with."
+        )
     if trainer.corpus.test:
         answers = Translator.of(trainer).translate([source for source, _ in trainer.corpus.test], beam_size=1)
         share = exact_match([answer.text for answer in answers], [target for _, target in trainer.corpus.test])

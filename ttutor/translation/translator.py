@@ -168,8 +168,9 @@ class Translator(EngineTranslator):
 
     @classmethod
     def load(cls, folder: str | Path) -> "Translator":
-        """Read the averaged weights of the newest whole checkpoint in a run's folder.
+        """Read the weights to translate with from the newest whole checkpoint in a run's folder.
 
+        These are the averaged ones, as they stand or, with patience or long after it, as at the best validation.
         `messages` of the result tells of damaged checkpoints that were passed over, `unfinished` (empty if so) that
         the training had not come to its end.
         """
@@ -181,7 +182,7 @@ class Translator(EngineTranslator):
         signed = signature(facts.fingerprint, recipe, tokenizer, facts.style, facts.precision)
         check_belongs(checkpoint, run.checkpoints, signed, model=config.to_dict())
         model = Transformer(config)
-        weights = checkpoint.group("best") or checkpoint.group("averaged")
+        weights = checkpoint.group("best" if checkpoint.state.get("uses_best") else "averaged")
         copy_into(dict(model.named_parameters()), weights, "the averaged weights")
         translator = cls(model, tokenizer, facts.style)
         translator.messages, translator.unfinished = messages, _unfinished(checkpoint, recipe)
