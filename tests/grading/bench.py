@@ -10,11 +10,11 @@ from ttutor.exercises import Exercise, find
 from ttutor.grading.answer import Definition, Facts, Piece
 from ttutor.grading.assignment import Assignment, Limits
 from ttutor.grading.bundle import cut_answers, sources_for
+from ttutor.grading.grader import Verdict, verdict_on
 from ttutor.grading.marks import SourceFile, Submission, SubmissionMark
 from ttutor.grading.sandbox import Sandbox
 from ttutor.grading.self_test import everything
 from ttutor.grading.session import RemoteAnswer, Session
-from ttutor.grading.verdict import Verdict, verdict_on
 
 SECRET = "a secret of the tests"
 SECONDS = 60.0

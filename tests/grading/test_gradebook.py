@@ -34,7 +34,7 @@ def test_what_is_open_stays_empty_and_is_no_zero() -> None:
     came = rows(gradebook(asked(), [recorded(state=State.NOT_GRADABLE), half, recorded(state=State.GRADER_ERROR)]))
     assert [row[3:7] for row in came[2:]] == [
         ["not_gradable", "", "", ""],
-        ["ok", "", "2", ""],
+        ["open", "", "2", ""],
         ["grader_error", "", "", ""],
     ]
 

@@ -14,11 +14,10 @@ from ttutor.grading import grader as judging
 from ttutor.grading.assignment import assignment_of
 from ttutor.grading.exports import classroom, gradescope
 from ttutor.grading.grade_request import write_outputs
-from ttutor.grading.grader import Grader
+from ttutor.grading.grader import IN_HIDDEN, Grader
 from ttutor.grading.marks import State
 from ttutor.grading.record import Record, read_record, write_record, write_whole
 from ttutor.grading.submission import ClassWork, FoundSubmission
-from ttutor.grading.verdict import IN_HIDDEN
 
 SOFTMAX, CASE, OTHER = "attention.softmax", "scores in float64", "the first axis asked for"
 EVERYWHERE = {"records", "feedback", "gradescope", "classroom", "junit.xml"}

@@ -218,7 +218,10 @@ def test_killed_midway_and_run_again_it_comes_to_the_same_bytes(tmp_path, counte
     until = time.monotonic() + 180
     while len(list(out.glob("records/s*.json"))) < 3 and time.monotonic() < until:
         time.sleep(0.02)
-    os.killpg(process.pid, signal.SIGKILL)
+    if sys.platform == "linux":
+        process.kill()  # the grader alone: the processes that it has started end by themselves
+    else:
+        os.killpg(process.pid, signal.SIGKILL)
     process.wait()
     while alive(process.pid) and time.monotonic() < until:
         time.sleep(0.02)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from tests.grading.made import LATE, MASK, SOFTMAX, asked, marked, recorded
 from ttutor.exercises import find
+from ttutor.grading.feedback import misconceptions, summary
 from ttutor.grading.marks import State
-from ttutor.grading.summary import misconceptions, summary
 
 HINT = find(SOFTMAX).mistakes[0]
 

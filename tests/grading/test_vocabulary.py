@@ -10,7 +10,10 @@ import pytest
 from tests.exercises.bank import RIGHT
 from tests.grading.bench import handed_in, homework
 from tests.grading.red_team import ATTEMPTS, HEAD, UNUSUAL
+from tests.grading.right_answers import ORDINARY
+from tests.grading.right_answers import UNUSUAL as MORE_UNUSUAL
 from ttutor.exercises import exercises, find
+from ttutor.exercises.judge import judge
 from ttutor.exercises.mutation import source_of
 from ttutor.exercises.source import imports, solution_source
 from ttutor.grading.answer import Piece
@@ -81,12 +84,25 @@ def test_what_leads_elsewhere_is_listed_with_its_line(body):
     assert any(f"`{STRANGE[body]}`" in one and one.startswith("hw1.py, line ") for one in found), found
 
 
+@pytest.mark.parametrize(
+    ("exercise_id", "text"), [*ORDINARY, *MORE_UNUSUAL], ids=lambda one: one if "\n" not in one else ""
+)
+def test_right_answers_in_many_styles_pass_and_are_not_listed(exercise_id, text):
+    exercise, names = find(exercise_id), {"__name__": "answers"}
+    exec(compile(text, "<answer>", "exec"), names)
+    name = exercise.name if exercise.name in names else f"my_{exercise.name}"
+    assert listed(exercise_id, text, name) == ()
+    result = judge(exercise, names[name], seed=3, hidden=True)
+    assert result.passed, result
+
+
 HEADS = [
     "class A(torch.Tensor): pass",
     "class A(metaclass=type): pass",
     "class A(torch.nn.Module):\n    def parameters(self): return []",
     "class A:\n    def __torch_function__(self): pass",
     "class A:\n    def __init__(self): self.gi_frame = 1\ndef help(x): return (i for i in x).gi_frame",
+    "class A:\n    def __init__(self): self.gi_frame = 1\ndef help(self): return self.gi_frame",
     "from torch import _C as A",
     "import scipy.special as A",
     "from .x import A",
@@ -106,7 +122,8 @@ def test_a_helper_may_have_any_name_and_attributes_of_its_own():
     head = (
         "class Layer(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        self.heads = 2\n"
     )
-    head += "    def softmin(self): return self.heads\ndef input(id): return Layer().heads * id"
+    head += "        self.register_buffer('waves', torch.ones(2))\n"
+    head += "    def softmin(self): return self.heads * self.waves\ndef input(id): return Layer().heads * id"
     assert softmax(f"input(1); {BODY}", head) == ()
 
 
@@ -142,6 +159,6 @@ def test_no_attack_gains_a_point_that_is_not_listed(forks):
 @pytest.mark.soak
 @pytest.mark.timeout(3600)
 def test_unusual_right_answers_earn_their_points_and_are_not_listed(forks):
-    for exercise_id, text in UNUSUAL:
+    for exercise_id, text in [*UNUSUAL, *ORDINARY, *MORE_UNUSUAL]:
         (mark,) = Grader(homework(exercise_id), forks).grade(handed_in(HEAD + text)).exercises
         assert (mark.state, mark.warnings) == (State.OK, ()), text

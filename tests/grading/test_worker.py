@@ -13,8 +13,8 @@ from ttutor.exercises import find
 from ttutor.exercises.encoder import lost_stream
 from ttutor.exercises.running import gradients_of
 from ttutor.grading.bundle import sources_for
+from ttutor.grading.grader import checked_looks
 from ttutor.grading.student_error import StudentCodeFailed, exception_of, place_of
-from ttutor.grading.verdict import checked_looks
 from ttutor.grading.worker.framing import Malformed
 
 CODE = """

@@ -123,7 +123,7 @@ def grade(
 
 def _tell(request: GradeRequest, outcome: Outcome) -> None:
     """Say what an instructor wants to know at once; all else stands in the files."""
-    from ttutor.grading.summary import look_at_these, overview, why_open
+    from ttutor.grading.feedback import look_at_these, overview, why_open
 
     open_ones = [record for record in outcome.records if record.is_open and record.student not in outcome.failures]
     stood = len(outcome.records) - outcome.n_new - len(outcome.failures)

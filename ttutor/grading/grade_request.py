@@ -17,7 +17,7 @@ from tqdm import tqdm
 
 from ttutor.grading.assignment import Assignment
 from ttutor.grading.exports import junit
-from ttutor.grading.feedback import as_html, feedback, feedback_notebook
+from ttutor.grading.feedback import as_html, feedback, feedback_notebook, summary
 from ttutor.grading.gradebook import (
     FILE,
     canvas,
@@ -34,7 +34,6 @@ from ttutor.grading.record import Record, changes, read_record, read_records, wr
 from ttutor.grading.roster import Roster
 from ttutor.grading.sandbox import BUBBLEWRAP, Sandbox
 from ttutor.grading.submission import BadSubmissions, ClassWork, FoundSubmission, find_work, is_inside, read_work
-from ttutor.grading.summary import summary
 
 LOCK = ".grading"
 ALL_GRADED, SOME_OPEN, GRADER_ERROR = 0, 1, 3

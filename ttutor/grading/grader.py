@@ -1,26 +1,33 @@
-"""Grading submissions one after the other: each is read and run in a process of its own, and judged here."""
+"""Grading submissions one after the other: each is read and run in a process of its own, and judged here.
+
+The verdict on an answer comes of the same cases, values, hints and words as in `check`. Only what belongs to a worker
+is added: hanging, dying, and what may be said of cases that students must not know.
+"""
 
 from __future__ import annotations
 
 import time
 import traceback
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
 
 import torch
 
 from ttutor.exercises import wording
-from ttutor.exercises.exercise import Exercise
-from ttutor.exercises.known import expectations
+from ttutor.exercises.diagnosis import Diagnosis, Sitting
+from ttutor.exercises.exercise import Case, Exercise
+from ttutor.exercises.forbidden import Shortcut
+from ttutor.exercises.known import expectations, fingerprint, known_mistakes, outcomes_of
 from ttutor.exercises.registry import find
-from ttutor.exercises.running import input_names, make_inputs
+from ttutor.exercises.running import Outcome, input_names, make_inputs
 from ttutor.exercises.student_code import cannot_load, is_puzzle
 from ttutor.grading.answer import Definition, FileRead, chosen, is_broken, is_untouched, names_of, read_files
 from ttutor.grading.assignment import Assignment, Worth
-from ttutor.grading.marks import ExerciseMark, State, Submission, SubmissionMark, number, ungraded
+from ttutor.grading.marks import CaseMark, ExerciseMark, State, Submission, SubmissionMark, number, ungraded
 from ttutor.grading.sandbox import Sandbox, SandboxError
 from ttutor.grading.session import RemoteAnswer, Session
-from ttutor.grading.student_error import StudentCodeFailed, is_from_worker, shown
-from ttutor.grading.verdict import Verdict, checked_looks, unseen, verdict_on
+from ttutor.grading.student_error import KNOWN, StudentCodeFailed, is_from_worker, place_of, shown
 from ttutor.grading.vocabulary import strange_words
 from ttutor.grading.worker.framing import Malformed
 
@@ -168,3 +175,145 @@ def _as_asked(exercise: Exercise, worth: Worth) -> Exercise:
         return exercise
     pairs = zip(exercise.cases, hidden, strict=True)
     return replace(exercise, cases=tuple(replace(case, hidden=is_hidden) for case, is_hidden in pairs))
+
+
+IN_HIDDEN = "In a check that runs at grading only: "
+GENERIC_HIDDEN = {
+    "raises": "Try inputs of other sizes, types and values than those in the book.",
+    "type": "your result is not of the type that is asked for.",
+    "shape": "your result does not have the right shape. Try inputs all of whose sizes differ.",
+    "dtype": "your result does not have the right dtype. Does it follow the inputs?",
+    "input_changed": "the inputs change while your code runs; leave the caller's data alone.",
+    "non_finite": "your result has entries that are NaN or infinite. Try very large and very small inputs.",
+    "differs": "your result differs from what it should be. Try inputs of other sizes and values.",
+    "timeout": "your code does not come to an end in time.",
+    "crash": "your code ends the process that runs it.",
+}
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What came of an answer: its state, its cases, and what to say of it."""
+
+    state: State
+    cases: tuple[CaseMark, ...]
+    hint_id: str | None = None
+    message: str = ""
+
+    @property
+    def share(self) -> float:
+        """The share of the points that it earned, from 0 to 1."""
+        possible = sum(case.possible for case in self.cases)
+        return sum(case.earned for case in self.cases) / possible if possible else 0.0
+
+
+def verdict_on(exercise: Exercise, answer: RemoteAnswer, seed: int) -> Verdict:
+    """Try an answer on every case and return what came of it."""
+    cases = exercise.cases
+    expected = expectations(exercise, seed, cases)
+    came = tuple(_outcome(exercise, case, answer, value, seed) for case, value in zip(cases, expected, strict=True))
+    if used := [str(one.error) for one in came if isinstance(one.error, Shortcut)]:
+        name = next((name for name in used if name in exercise.forbids), "what you call")  # not what a student says
+        return unseen(exercise, State.WRONG, "shortcut", wording.shortcut(name))
+    if all(isinstance(one.error, NotImplementedError) for one in came):
+        return unseen(exercise, State.MISSING, "not_started", wording.not_started(exercise.name, is_puzzle=False))
+    marks = tuple(map(_mark, cases, came))
+    if all(one.right for one in came):
+        return Verdict(State.OK, marks, None, wording.passed(len(cases), 0))
+    state = next(state for state in (State.CRASH, State.TIMEOUT, State.ERROR, State.WRONG) if _has(marks, state))
+    mistakes = known_mistakes(exercise, seed, cases)
+    if (hint_id := fingerprint(mistakes, came)) is not None:
+        return Verdict(state, marks, hint_id, exercise.known_mistake(hint_id).says)
+    hint_id, message = _Sitting(exercise, answer, seed, cases, expected, mistakes, came).said()
+    return Verdict(state, marks, hint_id, message)
+
+
+def unseen(exercise: Exercise, state: State, hint_id: str | None, message: str) -> Verdict:
+    """Return the verdict on an answer that was not run."""
+    marks = [CaseMark(name=c.name, state=state, earned=0, possible=c.points, hidden=c.hidden) for c in exercise.cases]
+    return Verdict(state, tuple(marks), hint_id, message)
+
+
+def checked_looks(came: Any) -> dict[str, Any]:
+    """Return what a worker says that it has seen of an answer; raises `Malformed` where it says nothing of the kind."""
+    kinds = {"type": (str,), "class": (bool,), "callable": (bool,), "unbound": (str, type(None))}
+    if type(came) is not dict or set(came) != set(kinds) or any(type(came[one]) not in kinds[one] for one in kinds):
+        raise Malformed("expected what can be seen of an answer")
+    return came
+
+
+def _outcome(exercise: Exercise, case: Case, answer: RemoteAnswer, expected: object, seed: int) -> Outcome:
+    """Try an answer on a case; trouble on the way, also while a property looked, is what came of it."""
+    answer.trouble = None
+    (found,) = outcomes_of(exercise, answer, (expected,), seed, (case,), exercise.forbids)
+    if answer.failure is not None:
+        raise answer.failure
+    return found if answer.trouble is None else Outcome(error=answer.trouble)
+
+
+def _mark(case: Case, came: Outcome) -> CaseMark:
+    earned = case.points if came.right else 0
+    return CaseMark(name=case.name, state=_state(came), earned=earned, possible=case.points, hidden=case.hidden)
+
+
+def _state(came: Outcome) -> State:
+    if came.right:
+        return State.OK
+    if isinstance(came.error, StudentCodeFailed):
+        return State(came.error.kind)
+    return State.WRONG if came.error is None else State.ERROR
+
+
+def _has(marks: tuple[CaseMark, ...], state: State) -> bool:
+    return any(mark.state is state for mark in marks)
+
+
+class _Sitting(Sitting):
+    """The diagnosis, which also knows what a worker can do, and what must not be said."""
+
+    def said(self) -> tuple[str, str]:
+        """Return the hint's id and what to say to the student, nothing of a hidden case in it."""
+        for index in self.wrong:
+            for found in self._findings(index):
+                if found is not None:
+                    return found[0], self._allowed(index, found)
+        hint_id, message, _ = self._differs()
+        return hint_id, self._allowed(next(iter(self.differences)), (hint_id, message, None))
+
+    def _allowed(self, index: int, found: Diagnosis) -> str:
+        hint_id, message, _ = found
+        if not self.cases[index].hidden:
+            return message
+        says = {one.id: one.says for one in self.exercise.mistakes}
+        says |= {one.id: one.says for one in self.exercise.properties}
+        error = self.came[index].error
+        raised = f"your code raises {_kind_and_line(error)}. " if hint_id == "raises" and error is not None else ""
+        return IN_HIDDEN + raised + (says.get(hint_id) or GENERIC_HIDDEN[hint_id])
+
+    def _findings(self, index: int) -> Iterator[Diagnosis | None]:
+        error = self.came[index].error
+        if isinstance(error, StudentCodeFailed):
+            yield error.kind, f"{self._with(index)} {error}.", None
+        else:
+            yield from super()._findings(index)
+
+    def _raised(self, index: int, error: BaseException) -> Diagnosis:
+        place = place_of(error)
+        raised = f"{wording.error(error)}{place or ''}"
+        return "raises", f"{self._with(index)} your code raises {raised}. {self._shapes(index)}".strip(), None
+
+    def _differs(self) -> Diagnosis:
+        if not self.differences:  # right when it was first looked at, and wrong when it was looked at again
+            return "differs", "Your code does not give the same result twice.", None
+        index, difference = next(iter(self.differences.items()))
+        pairs = zip(self.cases, self.came, strict=True)
+        right = [case.name for case, one in pairs if one.right and not case.hidden]
+        text = f"{self._with(index)} your result {difference.text}."
+        return "differs", f"{text} {wording.what_is_right(right)}", None
+
+
+def _kind_and_line(error: BaseException) -> str:
+    """An exception without its text, which could tell of inputs that nobody may know."""
+    name, place = type(error).__name__, place_of(error)
+    kind = f"a {name}" if name in KNOWN else "an exception of its own"
+    return f"{kind} (line {place.line})" if place is not None else kind

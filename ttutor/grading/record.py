@@ -64,9 +64,15 @@ class Record:
 
     @property
     def state(self) -> str:
-        """The state as an instructor sees it: ``look`` where it was graded, and something in it is to be looked at."""
+        """The state as an instructor sees it.
+
+        Where it was graded, ``open`` if a part of it waits for a person, so that there is no total, else ``look`` if
+        something in it is to be looked at.
+        """
+        if self.mark.state is not State.OK:
+            return self.mark.state.value
         has_strange = any(one.warnings for one in self.mark.exercises)
-        return "look" if self.mark.state is State.OK and has_strange else self.mark.state.value
+        return "open" if self.is_open else "look" if has_strange else State.OK.value
 
     @property
     def total(self) -> float | None:

@@ -33,14 +33,20 @@ WORD = re.compile(r"[A-Za-z_]\w*")
 FORMAT = re.compile(r"\{\w*(\[[^\]]*\])*\.[A-Za-z_]")
 """A text of `str.format` that takes an attribute."""
 HISTORY = torch.ones(1, requires_grad=True) * 1
+RUNNING = (
+    *(partial, type(cache(len)), property, type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType),
+    *(types.MethodType, types.CodeType, types.FrameType, types.TracebackType, types.GeneratorType),
+    *(types.CoroutineType, types.AsyncGeneratorType, types.CellType),
+)
+"""What holds the program itself: functions, frames and the like. A method may get one of them for its `self`."""
 FOREIGN = (
     *(torch.Tensor, np.ndarray, nn.Module, nn.Parameter, torch.optim.Optimizer, torch.Generator, torch.dtype),
-    *(type(HISTORY.grad_fn), torch.storage.UntypedStorage, partial, type(cache(len)), property, type, object),
-    *(str, int, float, list, dict, set, tuple, bytes, Exception, StopIteration, ImportError, types.ModuleType),
-    *(types.FunctionType, types.BuiltinFunctionType, types.MethodType, types.CodeType, types.FrameType),
-    *(types.TracebackType, types.GeneratorType, types.CoroutineType, types.AsyncGeneratorType, types.CellType),
+    *(type(HISTORY.grad_fn), torch.storage.UntypedStorage, object, str, int, float, list, dict, set, tuple, bytes),
+    *(Exception, StopIteration, ImportError, *RUNNING),
 )
 """What an answer can get hold of that is not its own: an attribute of theirs stays theirs, whatever has its name."""
+NAMES_A_PART = frozenset("register_buffer register_parameter register_module add_module".split())
+"""Methods of a module whose first argument is the name of an attribute."""
 DANGEROUS = frozenset("getattr setattr delattr vars globals locals eval exec compile open dir breakpoint".split())
 """Functions that are listed even where an answer gives their name to something of its own."""
 
@@ -140,6 +146,8 @@ def _own_words(trees: list[ast.Module]) -> _Own:
             own.names.add(node.id)
         elif isinstance(node, ast.Attribute) and isinstance(node.ctx, ast.Store) and _root(node) == "self":
             own.attributes.add(node.attr)
+        elif isinstance(node, ast.Call) and (name := _named_part(node)):
+            own.attributes.add(name)
         elif isinstance(node, (ast.Import, ast.ImportFrom)):
             own.modules.update(_imported(node))
             own.names.update(own.modules)
@@ -148,6 +156,16 @@ def _own_words(trees: list[ast.Module]) -> _Own:
         elif isinstance(node, ast.MatchMapping) and node.rest:
             own.names.add(node.rest)
     return own
+
+
+def _named_part(node: ast.Call) -> str:
+    """The attribute that a module gets by `self.register_buffer("name", ...)` and the like, or ""."""
+    match node:
+        case ast.Call(
+            func=ast.Attribute(value=ast.Name(id="self"), attr=method), args=[ast.Constant(value=str() as name), *_]
+        ) if method in NAMES_A_PART:
+            return name
+    return ""
 
 
 def _imported(node: ast.Import | ast.ImportFrom) -> Iterator[tuple[str, str]]:
@@ -189,9 +207,9 @@ def _written(node: ast.Attribute) -> str:
 
 
 @cache
-def _is_foreign(word: str) -> bool:
-    """Whether something that is not the student's has an attribute of that name."""
-    return any(hasattr(place, word) for place in FOREIGN)
+def _is_of(word: str, places: tuple[type, ...]) -> bool:
+    """Whether one of these kinds of objects has an attribute of that name."""
+    return any(hasattr(place, word) for place in places)
 
 
 @cache
@@ -261,8 +279,11 @@ class _Reader:
             return word in METHODS and (root in ("super", "") or root in self.own.classes or word in READABLE)
         if self.vocabulary.has(word):
             return True
-        is_own = word in self.own.attributes and root not in self.own.modules
-        return is_own and (root == "self" or not (_is_foreign(word) or word in self.vocabulary.forbidden))
+        if word not in self.own.attributes or root in self.own.modules:
+            return False
+        if root == "self":
+            return not _is_of(word, RUNNING)
+        return not (_is_of(word, FOREIGN) or word in self.vocabulary.forbidden)
 
     def _may_be_set(self, node: ast.Attribute, root: str) -> bool:
         """Whether an attribute may be given a value: of one's own object or class, or one that is made to be set."""
