@@ -6,3 +6,9 @@ Importing ``ttutor`` itself loads nothing heavy; import the room you need, as in
 """
 
 __version__ = "0.2.0.dev0"
+
+
+def __getattr__(name: str) -> object:
+    from ttutor.names import hand_out
+
+    return hand_out(__name__, name, {})

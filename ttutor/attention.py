@@ -18,6 +18,7 @@ from torch import Tensor
 
 from ttutor.errors import ShapeError
 from ttutor.masks import Mask, both
+from ttutor.names import answer_other_names, answers_other_names
 from ttutor.shapes import check_broadcasts, check_dtypes, check_shapes
 
 __all__ = ["attention_weights", "scaled_dot_product_attention"]
@@ -25,6 +26,7 @@ __all__ = ["attention_weights", "scaled_dot_product_attention"]
 MaskLike = Mask | Bool[Tensor, "..."] | None
 
 
+@answers_other_names
 def attention_weights(
     query: Float[Tensor, "... queries d_head"],
     key: Float[Tensor, "... keys d_head"],
@@ -76,6 +78,7 @@ def attention_weights(
     return scores.masked_fill(sees_nothing, 0.0).softmax(dim=-1).masked_fill(sees_nothing, 0.0)
 
 
+@answers_other_names
 def scaled_dot_product_attention(
     query: Float[Tensor, "... queries d_head"],
     key: Float[Tensor, "... keys d_head"],
@@ -136,3 +139,6 @@ def _for_each_head(shared: Float[Tensor, "..."], query: Float[Tensor, "..."]) ->
         )
     pattern = "... kv_heads keys features -> ... (kv_heads group) keys features"
     return repeat(shared, pattern, group=n_heads // n_kv_heads)
+
+
+answer_other_names(__name__)

@@ -5,6 +5,8 @@ import math
 from collections.abc import Iterable
 from typing import Any, TypeVar
 
+from ttutor.names import Answering
+
 __all__ = ["Config"]
 
 Changed = TypeVar("Changed", bound="Config")
@@ -12,7 +14,7 @@ Checked = TypeVar("Checked", bound="Config")
 
 
 @dataclasses.dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Answering):
     """The sizes and choices of a model: plain values that never change. Each family has its own fields.
 
     A family lists what it demands in ``errors``, out of the small checks below.

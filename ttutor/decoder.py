@@ -1,6 +1,7 @@
 """The decoder: every position looks back at its own sequence and, where there is a memory, over to the encoder's."""
 
 from collections.abc import Callable
+from typing import Any
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -10,12 +11,13 @@ from ttutor.cache import DecoderCache, LayerCache, layer_caches
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import CAUSAL, Mask, both
 from ttutor.multihead import MultiHeadAttention
+from ttutor.names import AnsweringLayer, answer_other_names
 from ttutor.positions import Rotation
 
 __all__ = ["Decoder", "DecoderLayer"]
 
 
-class DecoderLayer(nn.Module):
+class DecoderLayer(AnsweringLayer, nn.Module):
     """Causal self-attention, cross-attention to the memory, feed-forward network, each in a residual connection.
 
     Vaswani et al. (2017), section 3.1 and figure 1 (right). In cross-attention the queries come from the decoder, the
@@ -94,13 +96,14 @@ class DecoderLayer(nn.Module):
         return self.around_feed_forward(hidden, self.feed_forward)
 
 
-class Decoder(nn.Module):
+class Decoder(AnsweringLayer, nn.Module):
     """A stack of `DecoderLayer`; with pre-norm a last norm follows.
 
     Args:
         d_model, n_heads, d_ff, cross_attention, norm: as for `DecoderLayer`.
         n_layers: number of layers.
-        make_layer: makes each layer; ``partial(DecoderLayer, dropout=0.1)`` to give its other choices.
+        dropout: as for `DecoderLayer`; what ``make_layer`` has when left out.
+        make_layer: makes each layer; ``partial(DecoderLayer, activation="gelu")`` to give its other choices.
 
     Example:
         >>> import torch
@@ -117,12 +120,15 @@ class Decoder(nn.Module):
         n_layers: int,
         *,
         cross_attention: bool = True,
+        dropout: float | None = None,
         norm: str = "post",
         make_layer: Callable[..., nn.Module] = DecoderLayer,
     ) -> None:
         super().__init__()
+        options: dict[str, Any] = {} if dropout is None else {"dropout": dropout}
         self.layers = nn.ModuleList(
-            make_layer(d_model, n_heads, d_ff, cross_attention=cross_attention, norm=norm) for _ in range(n_layers)
+            make_layer(d_model, n_heads, d_ff, cross_attention=cross_attention, norm=norm, **options)
+            for _ in range(n_layers)
         )
         self.final_norm = LayerNorm(d_model) if norm == "pre" else nn.Identity()
 
@@ -141,3 +147,6 @@ class Decoder(nn.Module):
         for layer, layer_cache in zip(self.layers, layer_caches(cache, len(self.layers)), strict=True):
             hidden = layer(hidden, memory, mask, memory_mask, layer_cache, bias=bias, rotation=rotation)
         return self.final_norm(hidden)
+
+
+answer_other_names(__name__)

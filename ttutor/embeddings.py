@@ -9,6 +9,7 @@ from jaxtyping import Bool, Float, Int
 from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, layer_caches
+from ttutor.names import answer_other_names
 from ttutor.shapes import check_shapes, has_values
 
 __all__ = ["Embeddings", "TokenEmbedding", "check_ids", "extend_cache"]
@@ -120,3 +121,6 @@ def extend_cache(
     if embeddings is not None:
         embeddings.check_length(seen.n_tokens + token_ids.shape[-1])
     return seen.extend(is_real)
+
+
+answer_other_names(__name__)

@@ -1,6 +1,7 @@
 """The encoder: every position looks at every other, layer after layer."""
 
 from collections.abc import Callable
+from typing import Any
 
 from jaxtyping import Bool, Float
 from torch import Tensor, nn
@@ -9,12 +10,13 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.layers import FeedForward, LayerNorm, residual_sublayer
 from ttutor.masks import Mask
 from ttutor.multihead import MultiHeadAttention
+from ttutor.names import AnsweringLayer, answer_other_names
 from ttutor.positions import Rotation
 
 __all__ = ["Encoder", "EncoderLayer"]
 
 
-class EncoderLayer(nn.Module):
+class EncoderLayer(AnsweringLayer, nn.Module):
     """Self-attention, then the feed-forward network, each inside a residual connection; the shape stays the same.
 
     Vaswani et al. (2017), section 3.1 and figure 1 (left).
@@ -63,13 +65,14 @@ class EncoderLayer(nn.Module):
         return self.around_feed_forward(hidden, self.feed_forward)
 
 
-class Encoder(nn.Module):
+class Encoder(AnsweringLayer, nn.Module):
     """A stack of `EncoderLayer`; with pre-norm a last norm follows, since the stream itself was never normalised.
 
     Args:
         d_model, n_heads, d_ff, norm, make_norm: as for `EncoderLayer`.
         n_layers: number of layers.
-        make_layer: makes each layer; ``partial(EncoderLayer, dropout=0.1)`` to give its other choices.
+        dropout: as for `EncoderLayer`; what ``make_layer`` has when left out.
+        make_layer: makes each layer; ``partial(EncoderLayer, activation="gelu")`` to give its other choices.
 
     Example:
         >>> import torch
@@ -85,13 +88,15 @@ class Encoder(nn.Module):
         d_ff: int,
         n_layers: int,
         *,
+        dropout: float | None = None,
         norm: str = "post",
         make_norm: Callable[[int], nn.Module] = LayerNorm,
         make_layer: Callable[..., nn.Module] = EncoderLayer,
     ) -> None:
         super().__init__()
+        options: dict[str, Any] = {} if dropout is None else {"dropout": dropout}
         self.layers = nn.ModuleList(
-            make_layer(d_model, n_heads, d_ff, norm=norm, make_norm=make_norm) for _ in range(n_layers)
+            make_layer(d_model, n_heads, d_ff, norm=norm, make_norm=make_norm, **options) for _ in range(n_layers)
         )
         self.final_norm = make_norm(d_model) if norm == "pre" else nn.Identity()
 
@@ -107,3 +112,6 @@ class Encoder(nn.Module):
         for layer in self.layers:
             hidden = layer(hidden, mask, bias=bias, rotation=rotation)
         return self.final_norm(hidden)
+
+
+answer_other_names(__name__)

@@ -15,11 +15,13 @@ from einops import rearrange
 from jaxtyping import Bool, Int
 from torch import Tensor
 
+from ttutor.names import answer_other_names, answers_other_names
 from ttutor.shapes import check_shapes
 
 __all__ = ["CAUSAL", "Mask", "as_mask", "both", "causal_mask", "lengths_mask", "padding_mask", "window_mask"]
 
 
+@answers_other_names
 def causal_mask(
     n_queries: int, n_keys: int | None = None, *, device: torch.device | str | None = None
 ) -> Bool[Tensor, "queries keys"]:
@@ -66,6 +68,10 @@ def window_mask(
 def _distance(n_queries: int, n_keys: int | None, device: torch.device | str | None) -> Int[Tensor, "queries keys"]:
     """How far each key lies before each query, negative for keys in the future."""
     n_keys = n_queries if n_keys is None else n_keys
+    for name, count in (("n_queries", n_queries), ("n_keys", n_keys)):
+        if not hasattr(count, "__index__") or (isinstance(count, Tensor) and count.ndim > 0):
+            came = f"a tensor of shape {tuple(count.shape)}" if isinstance(count, Tensor) else repr(count)
+            raise TypeError(f"{name} must be a whole number, such as query.shape[-2], but came {came}")
     if n_queries < 0 or n_keys < 0:
         raise ValueError(f"counts must not be negative, but n_queries={n_queries} and n_keys={n_keys}")
     query_position = torch.arange(n_queries, device=device) + n_keys - n_queries
@@ -73,6 +79,7 @@ def _distance(n_queries: int, n_keys: int | None, device: torch.device | str | N
     return rearrange(query_position, "queries -> queries 1") - rearrange(key_position, "keys -> 1 keys")
 
 
+@answers_other_names
 def padding_mask(token_ids: Int[Tensor, "batch tokens"], pad_id: int) -> Bool[Tensor, "batch 1 1 tokens"]:
     """Nobody may look at padding: True where a key is a real token, wherever in the row the padding stands.
 
@@ -214,3 +221,6 @@ def _check_bool(mask: object) -> None:
             f"a mask is a bool tensor with True = may attend, but came with dtype {mask.dtype}; "
             "write `mask == 0` for a mask of 0 and -inf, `mask.bool()` for one of 1 and 0"
         )
+
+
+answer_other_names(__name__)

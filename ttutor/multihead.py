@@ -16,13 +16,14 @@ from ttutor.attention import scaled_dot_product_attention
 from ttutor.cache import KeyValueCache
 from ttutor.errors import ShapeError
 from ttutor.masks import Mask, as_mask
+from ttutor.names import AnsweringLayer, answer_other_names
 from ttutor.positions import Rotation
 from ttutor.shapes import check_dtypes, check_shapes
 
 __all__ = ["AttentionHead", "MultiHeadAttention"]
 
 
-class AttentionHead(nn.Module):
+class AttentionHead(AnsweringLayer, nn.Module):
     """One head of attention: project to queries, keys and values, and look up.
 
     Args:
@@ -67,7 +68,7 @@ class AttentionHead(nn.Module):
         return scaled_dot_product_attention(q, k, v, mask, causal=causal)
 
 
-class MultiHeadAttention(nn.Module):
+class MultiHeadAttention(AnsweringLayer, nn.Module):
     r"""Several heads side by side, their results merged and projected back to the model's width.
 
     Self-attention when only a query is given, cross-attention with a key. With fewer key/value heads than query heads
@@ -210,3 +211,6 @@ class MultiHeadAttention(nn.Module):
         v = rearrange(self.to_value(value), split, kv_heads=self.n_kv_heads)
         k = k if rotation is None else rotation(k)
         return (k, v) if cache is None else cache.append(k, v)
+
+
+answer_other_names(__name__)

@@ -1,1 +1,37 @@
 """Text to learn from: a small grammar, data sets and files; how they are fetched and read."""
+
+from typing import Any
+
+from ttutor.names import hand_out
+
+_HOMES = {
+    "Corpus": "corpus",
+    "DataSet": "datasets",
+    "KnownLanguage": "known_language",
+    "MULTI30K": "datasets",
+    "animal_sentences": "animals",
+    "data_root": "datasets",
+    "draw_sentence": "embedded",
+    "embedded_corpus": "corpus",
+    "embedded_sentences": "embedded",
+    "fetch_dataset": "fetch",
+    "file_corpus": "corpus",
+    "find_dataset": "datasets",
+    "held_out_pairs": "embedded",
+    "hold_out": "corpus",
+    "known_dataset": "datasets",
+    "pairs_corpus": "corpus",
+    "pairs_of": "embedded",
+    "read_aligned": "corpus",
+    "read_lines": "corpus",
+}
+
+__all__ = sorted(_HOMES)
+
+
+def __getattr__(name: str) -> Any:
+    return hand_out(__name__, name, _HOMES)
+
+
+def __dir__() -> list[str]:
+    return __all__

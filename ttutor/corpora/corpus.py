@@ -1,6 +1,7 @@
 """Sentence pairs to learn from: the embedded grammar, or any two line-aligned text files."""
 
 import hashlib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
@@ -98,6 +99,27 @@ def file_corpus(
         if seen := sum(normal_form(sentence) in known for sentence, _ in held_out):
             notes.append(f"{seen:,} of {len(held_out):,} validation sentences stand in the training text too.")
     return Corpus(_names(source, target, " -> "), train, held_out, notes=tuple(notes))
+
+
+def pairs_corpus(pairs: Iterable[Pair], seed: int = 0) -> Corpus:
+    """A corpus from sentence pairs in memory; as from files without validation, one pair in twenty is held out.
+
+    >>> corpus = pairs_corpus([("a cat", "un chat"), ("a dog", "un chien")])
+    >>> len(corpus.train), len(corpus.validation)
+    (1, 1)
+    """
+    stripped = []
+    for number, pair in enumerate(pairs, start=1):
+        match pair:
+            case (str(source), str(target)):
+                stripped.append((source.strip(), target.strip()))
+            case _:
+                raise InputError(f"expected pairs of a sentence and its translation, but pair {number} is {pair!r}")
+    kept, skipped = _learnable(stripped)
+    train, held_out = hold_out(kept, seed)
+    notes = [f"Skipped pairs: {skipped}."] if skipped else []
+    notes.append(f"{len(held_out):,} pairs are held out for validation.")
+    return Corpus(f"{len(stripped):,} pairs", train, held_out, notes=tuple(notes))
 
 
 def hold_out(pairs: list[Pair], seed: int) -> tuple[list[Pair], list[Pair]]:

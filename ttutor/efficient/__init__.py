@@ -24,6 +24,7 @@ from ttutor.efficient.sparse_masks import draw_random_blocks, sparse_mask
 from ttutor.efficient.state_space import Selection, discretise, selective_loop, selective_matrix, selective_scan
 from ttutor.efficient.tiled import tiled_attention
 from ttutor.efficient.window import window_attention
+from ttutor.names import answer_other_names
 
 __all__ = [
     "BACKENDS",
@@ -59,3 +60,5 @@ __all__ = [
     "tiled_attention",
     "window_attention",
 ]
+
+answer_other_names(__name__)

@@ -23,6 +23,7 @@ from ttutor.generation.speculative import Speculation, accepted_share, leftover,
 from ttutor.generation.stopping import ends_with
 from ttutor.generation.streaming import stream
 from ttutor.generation.writer import DecoderOnly, EncoderDecoder, Prompt, Writer, WritingState
+from ttutor.names import answer_other_names
 
 __all__ = [
     "BeamStep",
@@ -56,3 +57,5 @@ __all__ = [
     "without_repeated_ngrams",
     "would_repeat_ngram",
 ]
+
+answer_other_names(__name__)

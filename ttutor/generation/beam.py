@@ -17,6 +17,7 @@ from ttutor.generation.repetition import would_repeat_ngram
 from ttutor.generation.stopping import Endings, as_end_ids
 from ttutor.generation.streaming import check_max_new_tokens
 from ttutor.generation.writer import Writer, WritingState, check_writes
+from ttutor.names import answers_other_names
 
 
 def length_penalty(n_tokens: int, alpha: float) -> float:
@@ -56,6 +57,7 @@ class BeamStep:
     new_tokens: Int[Tensor, "group ranked"]
 
 
+@answers_other_names
 @torch.inference_mode()
 def beam_search(
     model: nn.Module,

@@ -12,8 +12,10 @@ from ttutor.generation.hypothesis import Hypothesis, collect
 from ttutor.generation.stopping import Stop
 from ttutor.generation.streaming import Filter, stream
 from ttutor.generation.writer import Prompt
+from ttutor.names import answers_other_names
 
 
+@answers_other_names
 def greedy_search(
     model: nn.Module,
     token_ids: Int[Tensor, "batch tokens"],
@@ -59,12 +61,13 @@ def greedy_search(
     return collect(new_tokens, len(token_ids))
 
 
+@answers_other_names
 def sample(
     model: nn.Module,
     token_ids: Int[Tensor, "batch tokens"],
     *,
-    generator: torch.Generator,
     max_new_tokens: int,
+    generator: torch.Generator | None = None,
     temperature: float = 1.0,
     top_k: int | None = None,
     top_p: float | None = None,
@@ -115,7 +118,8 @@ class Sampler:
     how long one sequence grows does not change what another gets. Make a new sampler for another batch.
 
     Args:
-        generator: the source of randomness, on the model's device.
+        generator: the source of randomness, on the model's device; torch's own, which ``torch.manual_seed`` seeds, when
+            left out.
         temperature: as for `ttutor.generation.with_temperature`.
         top_k: as for `ttutor.generation.top_k_only`; no such limit when left out.
         top_p: as for `ttutor.generation.top_p_only`; no such limit when left out.
@@ -132,7 +136,7 @@ class Sampler:
 
     def __init__(
         self,
-        generator: torch.Generator,
+        generator: torch.Generator | None = None,
         *,
         temperature: float = 1.0,
         top_k: int | None = None,
@@ -151,21 +155,21 @@ class Sampler:
 
     def __call__(self, log_probabilities: Float[Tensor, "rows vocab_size"], rows: list[int]) -> Int[Tensor, " rows"]:
         """Draw a token for each of these sequences."""
-        if self.generator.device.type != log_probabilities.device.type:
+        device = log_probabilities.device
+        if self.generator is not None and self.generator.device.type != device.type:
             raise ValueError(
-                f"the generator is on {self.generator.device}, but the probabilities on {log_probabilities.device}: "
-                f"make it with torch.Generator({str(log_probabilities.device)!r})"
+                f"the generator is on {self.generator.device}, but the probabilities on {device}: "
+                f"make it with torch.Generator({str(device)!r})"
             )
         probabilities = self.distribution(log_probabilities).exp()
         drawn = [
-            torch.multinomial(of_row, 1, generator=self._generator(row))
+            torch.multinomial(of_row, 1, generator=self._generator(row, device))
             for row, of_row in zip(rows, probabilities, strict=True)
         ]
         return rearrange(drawn, "rows 1 -> rows")
 
-    def _generator(self, row: int) -> torch.Generator:
+    def _generator(self, row: int, device: torch.device) -> torch.Generator:
         if row not in self.generator_of:
-            device = self.generator.device
             seed = int(torch.randint(2**63 - 1, (), generator=self.generator, device=device))
             self.generator_of[row] = torch.Generator(device).manual_seed(seed)
         return self.generator_of[row]

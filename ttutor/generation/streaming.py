@@ -13,6 +13,7 @@ from ttutor.generation.next_token import new_token_limits, next_log_probabilitie
 from ttutor.generation.ranking import most_probable
 from ttutor.generation.stopping import Endings, Stop, as_end_ids
 from ttutor.generation.writer import Prompt, check_writes
+from ttutor.names import answers_other_names
 
 Choose = Callable[[Tensor, list[int]], Tensor]
 """Picks a token of each distribution; it is told which sequences of the batch they belong to."""
@@ -21,6 +22,7 @@ Filter = Callable[[Tensor, Tensor], Tensor]
 """Makes other log probabilities, in view of the history: ``partial(with_repetition_penalty, penalty=1.2)``, say."""
 
 
+@answers_other_names
 def stream(
     model: nn.Module,
     token_ids: Int[Tensor, "batch tokens"],

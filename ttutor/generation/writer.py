@@ -16,6 +16,7 @@ from torch import Tensor, nn
 
 from ttutor.cache import DecoderCache, check_is_real
 from ttutor.generation.stopping import check_token_id
+from ttutor.names import AnsweringModel
 from ttutor.shapes import check_shapes
 
 
@@ -137,7 +138,7 @@ def check_writes(model: nn.Module) -> Writer:
     return model
 
 
-class EncoderDecoder(nn.Module):
+class EncoderDecoder(AnsweringModel, nn.Module):
     """A `Writer` that reads a source and begins its target with a start token.
 
     What inherits from it has a ``config``, ``encode``, ``decode`` and ``project``.
@@ -184,7 +185,7 @@ class EncoderDecoder(nn.Module):
         return self.decode(token_ids, state.memory, state.memory_mask, state.cache, is_real=is_real)
 
 
-class DecoderOnly(nn.Module):
+class DecoderOnly(AnsweringModel, nn.Module):
     """A `Writer` that goes on from a prompt.
 
     What inherits from it has a ``config``, ``decode`` and ``project``.

@@ -23,6 +23,7 @@ from ttutor.inside.probing import LinearProbe, ProbeResult, control_labels, fit_
 from ttutor.inside.rollout import attention_rollout
 from ttutor.inside.taps import intermediates
 from ttutor.inside.tracing import Trace, activation_patching, causal_trace
+from ttutor.names import answer_other_names
 
 __all__ = [
     "Activation",
@@ -64,3 +65,5 @@ __all__ = [
     "top_inputs",
     "weight_on",
 ]
+
+answer_other_names(__name__)

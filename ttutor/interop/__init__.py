@@ -7,5 +7,8 @@ weights; ``to_huggingface`` and ``save_huggingface`` go back. Folders need `safe
 
 from ttutor.interop.gguf_files import from_gguf
 from ttutor.interop.huggingface import from_huggingface, save_huggingface, to_huggingface
+from ttutor.names import answer_other_names
 
 __all__ = ["from_gguf", "from_huggingface", "save_huggingface", "to_huggingface"]
+
+answer_other_names(__name__)

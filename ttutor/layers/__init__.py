@@ -3,6 +3,7 @@
 from ttutor.layers.feed_forward import ACTIVATIONS, ClampedFeedForward, FeedForward, GatedFeedForward
 from ttutor.layers.norms import LayerNorm, RMSNorm, layer_norm, rms_norm
 from ttutor.layers.residual import OutputNorm, PostNorm, PreNorm, SandwichNorm, ScaledPreNorm, residual_sublayer
+from ttutor.names import answer_other_names
 
 __all__ = [
     "ACTIVATIONS",
@@ -20,3 +21,5 @@ __all__ = [
     "residual_sublayer",
     "rms_norm",
 ]
+
+answer_other_names(__name__)

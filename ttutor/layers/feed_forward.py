@@ -6,6 +6,7 @@ from functools import partial
 from jaxtyping import Float
 from torch import Tensor, nn
 
+from ttutor.names import AnsweringLayer
 from ttutor.shapes import check_shapes
 
 ACTIVATIONS: dict[str, Callable[[Tensor], Tensor]] = {
@@ -22,7 +23,7 @@ compute; ``quick_gelu``, $x\\,\\sigma(1.702\\,x)$, is another of theirs, in CLIP
 """
 
 
-class FeedForward(nn.Module):
+class FeedForward(AnsweringLayer, nn.Module):
     r"""A two-layer network applied to every position alike: $\mathrm{FFN}(x) = \phi(x W_1 + b_1)\,W_2 + b_2$.
 
     Vaswani et al. (2017), equation 2, where $\phi$ is ReLU; BERT and GPT-2 use GELU.
@@ -54,7 +55,7 @@ class FeedForward(nn.Module):
         return self.narrow(self.dropout(self.activation(self.widen(hidden))))
 
 
-class GatedFeedForward(nn.Module):
+class GatedFeedForward(AnsweringLayer, nn.Module):
     r"""A feed-forward network in which one map opens and closes the other: $(\phi(x W_g) \odot x W_1)\,W_2$.
 
     Shazeer (2020), section 2: with SiLU it is SwiGLU, with GELU it is GeGLU. Its three matrices have as many parameters

@@ -12,6 +12,7 @@ There are four places to tell it, and a scheme for each:
 Positions count the real tokens of a row from 0, as `ttutor.cache.real_positions` does, so that padding moves nothing.
 """
 
+from ttutor.names import answer_other_names
 from ttutor.positions.absent import NoPositions
 from ttutor.positions.alibi import AlibiPositions, alibi_slopes
 from ttutor.positions.grid import RotaryGrid
@@ -47,3 +48,5 @@ __all__ = [
     "shift_matrix",
     "sinusoidal_encoding",
 ]
+
+answer_other_names(__name__)

@@ -8,7 +8,7 @@ opens a GGUF file of your own. `Conversation` is what ``ttutor chat`` runs.
 Everything is loaded on first use, so that the command answers at once.
 """
 
-from importlib import import_module
+from ttutor.names import hand_out
 
 _HOMES = {
     "PUBLISHED": "catalogue",
@@ -17,18 +17,18 @@ _HOMES = {
     "Pretrained": "loading",
     "Published": "catalogue",
     "fetch": "fetching",
+    "known_model": "catalogue",
     "load": "loading",
     "models_root": "catalogue",
     "sentence_vectors": "sentences",
+    "sha256_of": "catalogue",
 }
 
 __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return hand_out(__name__, name, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -5,6 +5,7 @@ One idea a file: `cells` (RNN, LSTM, GRU), `unrolling` (reading a sequence), `ad
 `probe` (gradients through time).
 """
 
+from ttutor.names import answer_other_names
 from ttutor.recurrence.additive import AdditiveAttention, additive_weights
 from ttutor.recurrence.cells import GRUCell, GRUGates, LSTMCell, LSTMGates, RecurrentCell, RNNCell, State
 from ttutor.recurrence.convolution import Convolution, ConvolutionEncoder, convolve, receptive_field
@@ -44,3 +45,5 @@ __all__ = [
     "receptive_field",
     "unroll",
 ]
+
+answer_other_names(__name__)

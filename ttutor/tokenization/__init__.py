@@ -11,6 +11,9 @@ Everywhere 0 is padding, 1 stands for what is unknown, 2 starts a sequence, 3 en
 `ttutor.tokenization.subword`, is byte-pair encoding by a compiled library, which the tests compare with the one here.
 """
 
+from typing import Any
+
+from ttutor.names import hand_out
 from ttutor.tokenization.base import BOS_ID, EOS_ID, PAD_ID, SPECIAL_TOKENS, UNK_ID, Tokenizer
 from ttutor.tokenization.byte_pair import BytePairTokenizer
 from ttutor.tokenization.whole import CharacterTokenizer, WordTokenizer, split_words
@@ -24,8 +27,14 @@ __all__ = [
     "UNK_ID",
     "BytePairTokenizer",
     "CharacterTokenizer",
+    "SubwordTokenizer",
     "Tokenizer",
     "WordPieceTokenizer",
     "WordTokenizer",
     "split_words",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """Load the compiled library when its tokenizer is first asked for."""
+    return hand_out(__name__, name, {"SubwordTokenizer": "subword"})

@@ -6,9 +6,12 @@ from collections.abc import Callable, Iterable
 import torch
 from torch import Tensor, nn
 
+from ttutor.names import answers_other_names
+
 __all__ = ["fit"]
 
 
+@answers_other_names
 def fit(
     model: nn.Module,
     batches: Iterable[object],

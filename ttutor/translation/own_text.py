@@ -1,10 +1,12 @@
 """A translator from your own text in one call."""
 
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
-from ttutor.corpora.corpus import file_corpus
+from ttutor.corpora.corpus import Pair, file_corpus, pairs_corpus
 from ttutor.errors import InputError
+from ttutor.names import answers_other_names
 from ttutor.training.recipe import TrainingRecipe
 from ttutor.training.trainer import Trainer
 from ttutor.translation.translator import Translator
@@ -12,8 +14,9 @@ from ttutor.translation.translator import Translator
 __all__ = ["train_translator"]
 
 
+@answers_other_names
 def train_translator(
-    source: str | Path,
+    source: str | Path | Iterable[Pair],
     target: str | Path | None = None,
     folder: str | Path | None = None,
     *,
@@ -26,6 +29,7 @@ def train_translator(
 
     Args:
         source: a file with one sentence a line; without a target, with a tab and its translation behind each sentence.
+            Or the pairs of sentence and translation themselves, in a list.
         target: a file whose line n translates line n of the source.
         folder: where checkpoints and metrics go, for `Translator.load` later; None keeps everything in memory.
         recipe: the settings; if not given, those of "multi30k-tiny", which is made for real text, with a warm-up of a
@@ -43,6 +47,12 @@ def train_translator(
         raise InputError(f"expected a file of translations, but {target} is a folder; name that by folder=...")
     recipe = recipe or TrainingRecipe.preset("multi30k-tiny").replace(warmup=None)
     recipe = recipe.replace(corpus="files", languages=None).replace(**changes)
-    trainer = Trainer(file_corpus(source, target, seed=recipe.seed), recipe, folder, device=device)
+    if isinstance(source, str | Path):
+        corpus = file_corpus(source, target, seed=recipe.seed)
+    elif target is None:
+        corpus = pairs_corpus(source, seed=recipe.seed)
+    else:
+        raise InputError("pairs hold their translations already: leave the target out, or name a file for each side")
+    trainer = Trainer(corpus, recipe, folder, device=device)
     trainer.run(quiet=quiet)
     return Translator.of(trainer)

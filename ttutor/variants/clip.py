@@ -19,6 +19,7 @@ from torch.nn import functional
 
 from ttutor.configs import Config
 from ttutor.efficient import efficient_attention
+from ttutor.names import AnsweringModel
 from ttutor.shapes import check_shapes, has_values
 from ttutor.variants.gpt import GPT, GPTConfig
 from ttutor.variants.heads import initialise_normal
@@ -63,7 +64,7 @@ class CLIPConfig(Config):
         return cls(vision=vision, text=text)
 
 
-class CLIP(nn.Module):
+class CLIP(AnsweringModel, nn.Module):
     """Scores of how well each text fits each image, from two towers that meet in one space.
 
     The tower for images is a `VisionEncoder`, that for texts a `GPT` without its output projection.

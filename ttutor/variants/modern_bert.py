@@ -21,6 +21,7 @@ from ttutor.encoder import EncoderLayer
 from ttutor.layers import GatedFeedForward, LayerNorm
 from ttutor.masks import Mask, both
 from ttutor.multihead import MultiHeadAttention
+from ttutor.names import AnsweringModel
 from ttutor.positions import RotaryPositions
 from ttutor.shapes import check_shapes
 from ttutor.transformer.blueprint import Blueprint, Stack
@@ -86,7 +87,7 @@ class ModernBERTConfig(Config):
         return Blueprint(name="ModernBERT", n_tokens=self.max_len, stacks=(encoder,), further=further)
 
 
-class ModernBERT(nn.Module):
+class ModernBERT(AnsweringModel, nn.Module):
     """Gives each token of a text a hidden vector that is informed by all the others.
 
     Args:

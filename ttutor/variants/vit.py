@@ -20,6 +20,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.errors import ShapeError
 from ttutor.layers import ACTIVATIONS, LayerNorm, ScaledPreNorm
+from ttutor.names import AnsweringModel
 from ttutor.positions import LearnedPositions
 from ttutor.shapes import check_dtypes, check_shapes
 from ttutor.transformer.blueprint import Blueprint, Projection, Stack
@@ -230,7 +231,7 @@ class VisionEncoder(nn.Module):
         return self.pooler(first_token(hidden))
 
 
-class ViT(nn.Module):
+class ViT(AnsweringModel, nn.Module):
     """Tells the class of an image: a `VisionEncoder`, and a linear map on what it made of the class token.
 
     Dosovitskiy et al. (2021), figure 1 and equation 4.

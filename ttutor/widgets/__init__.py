@@ -3,7 +3,7 @@
 Everything is loaded on first use, so that importing a colour does not load ipywidgets or Matplotlib.
 """
 
-from importlib import import_module
+from ttutor.names import hand_out
 
 _HOMES = {
     "AttentionExplorer": "attention",
@@ -42,9 +42,7 @@ __all__ = sorted(_HOMES)
 
 
 def __getattr__(name: str) -> object:
-    if name not in _HOMES:
-        raise AttributeError(f"module {__name__!r} has no attribute {name!r}; it has {', '.join(__all__)}")
-    return getattr(import_module(f"{__name__}.{_HOMES[name]}"), name)
+    return hand_out(__name__, name, _HOMES)
 
 
 def __dir__() -> list[str]:

@@ -13,6 +13,7 @@ from ttutor.efficient import efficient_attention
 from ttutor.embeddings import Embeddings, TokenEmbedding, check_ids
 from ttutor.encoder import Encoder, EncoderLayer
 from ttutor.layers import LayerNorm
+from ttutor.names import AnsweringModel
 from ttutor.positions import LearnedPositions
 from ttutor.shapes import check_shapes
 from ttutor.variants.bert.config import BERTConfig
@@ -21,7 +22,7 @@ from ttutor.variants.heads import Pooler, first_token, initialise_normal
 make_norm = partial(LayerNorm, eps=1e-12)  # the epsilon of the authors' code
 
 
-class BERT(nn.Module):
+class BERT(AnsweringModel, nn.Module):
     """Gives each token of a text a hidden vector that is informed by all the others, before and after it.
 
     Args:

@@ -1,0 +1,190 @@
+"""Names of PyTorch and transformers are answered with ours, and every room hands out what its reference page lists."""
+
+from __future__ import annotations
+
+import inspect
+import pickle
+import re
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+
+import pytest
+import torch
+
+from ttutor.decoder import Decoder
+from ttutor.encoder import Encoder, EncoderLayer
+from ttutor.generation import beam_search, sample
+from ttutor.masks import causal_mask
+from ttutor.multihead import MultiHeadAttention
+from ttutor.names import OURS
+from ttutor.training.fit import fit
+from ttutor.transformer import Transformer
+from ttutor.translation.own_text import train_translator
+from ttutor.variants import BERT, GPT, GPTConfig, ViT
+
+pytestmark = pytest.mark.usefixtures("as_readers_run_it")
+
+BOOK = Path(__file__).resolve().parents[1] / "book"
+SIZES = {"vocab_size": 20, "d_model": 8, "n_heads": 2, "n_layers": 1, "d_ff": 16, "max_len": 16}
+OF_THEIR_OWN = {"exercises", "grading", "widgets", "figures", "drawing", "claims", "measurement", "assets"}
+"""Rooms whose pages list the inner modules as well, for whoever writes exercises, grades or explorers."""
+
+
+@pytest.fixture(scope="module")
+def gpt() -> GPT:
+    return GPT(GPTConfig(**SIZES))
+
+
+CALLS = {
+    "constructor": (
+        lambda: MultiHeadAttention(embed_dim=8, num_heads=2),
+        "no `embed_dim`: here it is `d_model`; no `num",
+    ),
+    "one of two": (lambda: Encoder(8, 2, 16, num_layers=2), "Encoder has no `num_layers`: here it is `n_layers`$"),
+    "config": (lambda: GPTConfig(hidden_size=8), "GPTConfig has no `hidden_size`: here it is `d_model`"),
+    "model": (lambda: GPT(vocab_size=9, n_embd=8), r"GPT\(GPTConfig\(\.\.\.\)\); its `n_embd` is here `d_model`"),
+    "call": (lambda: MultiHeadAttention(8, 2)(torch.ones(1, 2, 8), key_padding_mask=None), r"mask=~key_padding_mask\["),
+    "layer": (lambda: EncoderLayer(8, 2, 16)(torch.ones(1, 2, 8), src_mask=None), "EncoderLayer has no `src_mask`"),
+    "function": (lambda: fit(None, [], None, steps=1, lr=1e-3), "fit has no `lr`: here it is `learning_rate`"),
+    "search": (lambda: beam_search(None, None, max_new_tokens=3, num_beams=2), "here it is `beam_size`"),
+}
+
+
+@pytest.mark.parametrize("case", CALLS)
+def test_a_keyword_of_theirs_is_answered_with_ours(case: str) -> None:
+    call, expected = CALLS[case]
+    with pytest.raises(TypeError, match=expected):
+        call()
+
+
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda: MultiHeadAttention(8, 2, heads_of_mine=3),
+        lambda: GPTConfig(nonsense=3),
+        lambda: fit(None, [], None, steps=1, nonsense=3),
+        lambda: Encoder(8, 2, 16, 1)(torch.ones(1, 2, 8), nonsense=3),
+    ],
+)
+def test_a_name_of_nobody_keeps_the_message_of_python(call) -> None:
+    with pytest.raises(TypeError, match="unexpected keyword argument"):
+        call()
+
+
+def test_an_error_inside_a_call_stays_as_it_is() -> None:
+    def loss(model: torch.nn.Module, batch: object) -> torch.Tensor:
+        raise TypeError("mine")
+
+    with pytest.raises(TypeError, match="^mine$"):
+        fit(torch.nn.Linear(1, 1), [1], loss, steps=1)
+
+
+def test_methods_of_theirs_are_answered(gpt: GPT) -> None:
+    with pytest.raises(AttributeError, match="GPT has no `generate`: here it is a function: `greedy_search`"):
+        gpt.generate  # noqa: B018
+    for model in (GPT, BERT, ViT, Transformer):
+        with pytest.raises(AttributeError, match=f"{model.__name__} has no `from_pretrained`: .*from_huggingface"):
+            model.from_pretrained  # noqa: B018
+    assert not hasattr(gpt, "generate")
+    assert not hasattr(GPT, "from_pretrained")
+    with pytest.raises(AttributeError, match="has no attribute 'nonsense'"):
+        gpt.nonsense  # noqa: B018
+
+
+IMPORTS = {
+    "from ttutor.multihead import MultiheadAttention": "here it is `ttutor.multihead.MultiHeadAttention`",
+    "from ttutor.transformer import TransformerEncoder": "here it is `ttutor.encoder.Encoder`",
+    "from ttutor.variants import AutoModel": "from_huggingface",
+    "from ttutor import GPT": "GPT stands in another room: from ttutor.variants import GPT",
+    "from ttutor.attention import MultiHeadAttention": "from ttutor.multihead import MultiHeadAttention",
+    "from ttutor.variants import nonsense": "cannot import name 'nonsense'",
+}
+
+
+@pytest.mark.parametrize("line", IMPORTS)
+def test_an_import_of_what_is_not_there_says_where_it_is(line: str) -> None:
+    with pytest.raises(ImportError, match=re.escape(IMPORTS[line])):
+        exec(line)
+
+
+def named(module: str) -> object:
+    """What `ttutor.room.Name` leads to, a module or something in one."""
+    found: object = import_module("ttutor")
+    for part in module.split(".")[1:]:
+        found = getattr(found, part, None) or import_module(f"{found.__name__}.{part}")
+    return found
+
+
+def test_whatever_the_table_names_is_there() -> None:
+    named_there = {name for text in OURS.values() for name in re.findall(r"ttutor(?:\.\w+)+", text)}
+    assert len(named_there) > 20
+    assert all(named(name) is not None for name in named_there)
+
+
+def listed(module: ModuleType, members: str) -> list[str]:
+    """The functions and classes that the reference shows of a module."""
+    names = re.findall(r"\w+", members) or list(getattr(module, "__all__", []))
+    own = [name for name, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
+    shown = names or [name for name in own if not name.startswith("_")]
+    return [name for name in shown if callable(getattr(module, name)) and getattr(module, name).__doc__]
+
+
+def test_every_room_hands_out_what_its_reference_page_lists() -> None:
+    compared, missing = 0, []
+    for page in sorted(BOOK.glob("api-*.md")):
+        blocks = re.findall(r"automodule:: (\S+)\n(?:   :members:(.*))?", page.read_text(encoding="utf-8"))
+        for name, members in blocks:
+            room = import_module(".".join(name.split(".")[:2]))
+            if room.__name__.removeprefix("ttutor.") in OF_THEIR_OWN:
+                continue
+            module = import_module(name)
+            for one in listed(module, members):
+                compared += 1
+                is_module = isinstance(getattr(room, one, None), ModuleType)  # `what_if` is in a module of its name
+                if not is_module and getattr(room, one, None) is not getattr(module, one):
+                    missing.append(f"{room.__name__}: {one}")
+    assert missing == []
+    assert compared > 300
+
+
+@pytest.mark.parametrize("room", ["variants", "training", "corpora", "translation", "pretrained", "tokenization"])
+def test_a_lazy_room_has_all_that_it_promises(room: str) -> None:
+    module = import_module(f"ttutor.{room}")
+    assert [name for name in module.__all__ if getattr(module, name, None) is None] == []
+
+
+def test_signatures_and_pickles_are_those_of_the_classes(gpt: GPT) -> None:
+    assert list(inspect.signature(MultiHeadAttention).parameters)[:3] == ["d_model", "n_heads", "n_kv_heads"]
+    assert list(inspect.signature(GPTConfig).parameters)[:2] == ["vocab_size", "d_model"]
+    assert "learning_rate" in inspect.signature(fit).parameters
+    assert pickle.loads(pickle.dumps(gpt.config)) == gpt.config
+    assert type(pickle.loads(pickle.dumps(gpt))) is GPT
+    assert pickle.loads(pickle.dumps(fit)) is fit
+
+
+def test_what_needs_no_argument_has_a_default(gpt: GPT) -> None:
+    token_ids = torch.tensor([[4, 5]])
+    torch.manual_seed(1)
+    first = sample(gpt, token_ids, max_new_tokens=6)
+    torch.manual_seed(1)
+    assert sample(gpt, token_ids, max_new_tokens=6) == first
+    for stack in (Encoder(8, 2, 16, 2, dropout=0.3), Decoder(8, 2, 16, 2, dropout=0.3)):
+        assert {module.p for module in stack.modules() if isinstance(module, torch.nn.Dropout)} == {0.0, 0.3}
+    sizes = {"d_model": 16, "d_ff": 32, "n_heads": 2, "n_layers": 1, "vocab_size": 270, "steps": 1}
+    pairs = [(f"the cat {number}", f"le chat {number}") for number in range(30)]
+    assert isinstance(train_translator(pairs, quiet=True, **sizes)("the cat 1").text, str)
+
+
+def test_a_causal_mask_of_no_number_says_so() -> None:
+    with pytest.raises(TypeError, match=r"n_queries must be a whole number, .* came a tensor of shape \(2, 5\)"):
+        causal_mask(torch.ones(2, 5))
+    with pytest.raises(TypeError, match="n_keys must be a whole number, .* came 2.5"):
+        causal_mask(2, 2.5)
+
+
+def test_pairs_of_another_form_are_refused() -> None:
+    with pytest.raises(ValueError, match=r"but pair 2 is \('a',\)"):
+        train_translator([("a", "b"), ("a",)], quiet=True)
+    with pytest.raises(ValueError, match="leave the target out"):
+        train_translator([("a", "b")], "my.fr", quiet=True)
